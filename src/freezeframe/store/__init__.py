@@ -1,4 +1,4 @@
-"""Tenants, their streams, and the one log in which all of a job's changes appear together."""
+"""Tenants, their streams and files, and the tenant log that commits a job's changes atomically."""
 
 from freezeframe.store.model.receipt import Receipt
 from freezeframe.store.stream import Stream

@@ -22,7 +22,7 @@ from freezeframe.store.transaction.unit_of_work import UnitOfWork
 
 
 class Job:
-    """Streams and files as one job sees and changes them; ``Tenant.job`` makes one.
+    """Streams and files within one job; ``Tenant.job`` creates it.
 
     Inside, reads see the tenant as it was when the job began, with the job's own changes; everybody else
     sees the last commit. Leaving the ``with`` block commits all of it at once. An exception inside:
@@ -36,12 +36,12 @@ class Job:
 
     @property
     def is_repeated(self) -> bool:
-        """Whether a job of this id is committed already: then nothing is done a second time."""
+        """Whether a job of this id is already committed; its changes are then not repeated."""
         return self._work.is_repeated
 
     @property
     def receipt(self) -> JobReceipt:
-        """What the job did, once its block has been left.
+        """The receipt of the job, available after its block.
 
         Raises:
             InvalidOption: it has not been committed (yet).
@@ -51,7 +51,7 @@ class Job:
         return replace(found, streams=MappingProxyType(streams))
 
     def stream(self, name: str | StreamName) -> Stream:
-        """The stream of that name as the job sees it; its updates become part of the job.
+        """The stream of that name within the job; its updates become part of the job.
 
         Raises:
             InvalidName: no stream can have that name.
@@ -64,7 +64,7 @@ class Job:
         key: Names | Mapping[str, Names] | None = None,
         **options: Unpack[UpdateOptions],
     ) -> dict[str, Receipt]:
-        """Bring rows into several streams, given by name; the receipt of each, in their order.
+        """Update several streams, given by name; returns the receipt of each, in the order given.
 
         It does what ``Stream.update`` does for one after the other, but small streams are searched for
         all their keys by one question to Spark, which is most of what a small update costs. ``key`` and
@@ -87,11 +87,11 @@ class Job:
 
     @property
     def files(self) -> Files:
-        """The tenant's files as the job sees them; what is changed becomes part of the job."""
+        """The tenant's files within the job; changes become part of the job."""
         return Files(self._scope)
 
     def streams(self) -> tuple[str, ...]:
-        """The names of the streams as the job sees them, sorted."""
+        """The sorted names of the streams within the job."""
         return tuple(sorted(self._work.state().streams))
 
     def _with_source(self, receipt: Receipt) -> Receipt:
@@ -103,6 +103,6 @@ class Job:
 def open_job(
     place: TenantPlace, job_id: str | None, *, message: str | None = None, who: str | None = None
 ) -> Iterator[Job]:
-    """A job that is committed when the block ends well; see ``Tenant.job``."""
+    """A job that commits when the block ends without an error; see ``Tenant.job``."""
     with commit_at_end(UnitOfWork(place, Author(who or "", message or ""), job_id=job_id)) as work:
         yield Job(place, work)

@@ -25,7 +25,7 @@ from freezeframe.store.transaction.unit_of_work import UnitOfWork
 
 
 def _refused(call: str) -> Any:
-    """A method that says that the call would be a commit of its own."""
+    """A method that refuses a call that would be a separate commit."""
 
     def refuse(*_: Any, **__: Any) -> NoReturn:
         raise InvalidOption(
@@ -38,13 +38,13 @@ def _refused(call: str) -> Any:
 
 
 class JobTenant(Tenant):
-    """The tenant of one open job; threads of the script take turns.
+    """The tenant of one open job; a lock serialises the script's threads.
 
     ``token`` names this run of the job: what is revoked when the job is taken over.
     """
 
     def __init__(self, place: TenantPlace, work: UnitOfWork, token: str) -> None:
-        # Without the checks of a tenant that is opened: the job has been through them.
+        # Skips the checks of opening a tenant, which the job has already passed.
         self.token = token
         self._place = place
         self._work = work
@@ -52,7 +52,7 @@ class JobTenant(Tenant):
 
     @property
     def receipt(self) -> JobReceipt | None:
-        """What the run did, once it is committed."""
+        """The run's receipt, once it is committed."""
         return self._work.receipt
 
     @contextmanager
@@ -85,7 +85,7 @@ class JobTenant(Tenant):
 
 
 class _SharedScope(JobScope):
-    """The job's scope for any number of threads, one at a time: a transaction is made for one."""
+    """Thread-safe view of the job's scope, serialised by a lock: transactions are single-threaded."""
 
     def __init__(self, place: TenantPlace, work: UnitOfWork) -> None:
         super().__init__(place, work)

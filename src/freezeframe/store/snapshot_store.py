@@ -1,7 +1,8 @@
 """A store: many tenants under one root, each in a folder of its own.
 
-Nobody upstairs joins a tenant and a path: the registry has the folder, ``paths`` makes the name,
-and the tenant gets to see that folder alone. Protocol: ``docs/reference/tenant-log.md``.
+The registry maps a tenant to its folder, ``paths`` builds the folder's name, and the tenant's
+storage is restricted to it; callers never join tenant ids and paths. Protocol:
+``docs/reference/tenant-log.md``.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ TENANTS_PAGE = 1000
 
 
 class Store:
-    """The tenants of one environment of a store; nothing is written before the first one is made."""
+    """The tenants of one environment of a store; nothing is written before the first one is created."""
 
     def __init__(
         self, storage: Storage, engine: TableEngine, settings: Settings, environment: str = "default"
@@ -67,7 +68,7 @@ class Store:
 
     @property
     def environment(self) -> str:
-        """The environment whose tenants are seen; others are not."""
+        """The environment of the visible tenants."""
         return self._environment
 
     def tenant(self, tenant_id: str | TenantId, *, create: bool = False) -> Tenant:
@@ -124,7 +125,7 @@ class Store:
             after = page[-1]
 
     def environments(self) -> tuple[str, ...]:
-        """The environments of the whole store that have tenants, in order."""
+        """The environments of the whole store with tenants, sorted."""
         tenants = self._registry.current_state().tenants
         return tuple(sorted(name for name, known in tenants.items() if known))
 
@@ -167,7 +168,7 @@ class Store:
         for status in self._storage.list_below(TENANTS_FOLDER):
             folder = status.name.partition("/")[0]
             touched[folder] = max(touched.get(folder, 0), status.modified_ms)
-        # Asked again after the listing: a tenant that was made meanwhile is known by now.
+        # Read again after the listing: the registry now has tenants created meanwhile.
         known = self._registry.current_state().folders
         for folder, modified_ms in touched.items():
             if folder not in known and modified_ms + patience_ms < now_ms():
@@ -266,7 +267,7 @@ class Store:
         return sum(rewrap(self._folder(folder), old, new) for folder in sorted(folders))
 
     def _names(self) -> list[str]:
-        """The ids of all tenants in order, sorted once for each state of the registry."""
+        """The sorted ids of all tenants, cached for each state of the registry."""
         state = self._registry.current_state()
         known, names = self._sorted
         if known is not state:
@@ -276,7 +277,7 @@ class Store:
 
     def _create(self, tenant: TenantId, folder: str) -> str:
         self._prepare()
-        # The format first: a tenant that can be found can be opened.
+        # The format file first, so that every registered tenant can be opened.
         ensure_format(self._folder(folder), probe=False)
         winner = self._registry.create(self._environment, str(tenant), folder)
         if winner != folder:
@@ -284,13 +285,13 @@ class Store:
         return winner
 
     def _prepare(self) -> None:
-        """To be called before a tenant is made: the first one may find that the place is something else."""
+        """Check the place before a tenant's creation: the first one may find another kind of directory."""
         if self._registry.current_state().version == NO_VERSION:
             require_no_tenant(self._storage)
         ensure_format(self._storage)
 
     def _create_filled(self, tenant: TenantId, fill: Callable[[Storage], object]) -> Tenant:
-        """A tenant that is filled before it can be found."""
+        """Create a tenant that is filled before its registration."""
         folder = uuid.uuid4().hex
         fill(self._folder(folder))
         if self._registry.create(self._environment, str(tenant), folder) != folder:

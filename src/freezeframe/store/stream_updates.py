@@ -1,4 +1,4 @@
-"""Carries out one update of a stream, from the caller's rows to the receipt.
+"""Executes one update of a stream, from the caller's rows to the receipt.
 
 On a tenant it is a job of one change, in a job a part of it: ``scope`` knows. What happens in between:
 ``unit_of_work`` (what a call means), ``transaction`` (the commit point), ``roll_forward`` (after it).
@@ -28,7 +28,7 @@ from freezeframe.store.updates.update_step import take_update
 
 
 def write(place: StreamPlace, frame: Any, update: Update | KeyedUpdate) -> Receipt:
-    """Carry out one update and say what it did; in a job, what it will have done.
+    """Execute one update and return its receipt; in a job, the receipt of the pending change.
 
     One that leaves the key to the stream is made once the stream was looked at.
 
@@ -53,7 +53,7 @@ class Previewed:
 
 
 def preview(place: StreamPlace, frame: Any, update: Update, use: Callable[[Previewed], Any]) -> Any:
-    """What ``use`` makes of the stream as it would be after the update; nothing is kept.
+    """Return the result of ``use`` on the stream's state after the update; nothing is committed.
 
     Raises:
         BadInput, InvalidOption, TryAgain: as ``write`` does.
@@ -74,7 +74,7 @@ def preview(place: StreamPlace, frame: Any, update: Update, use: Callable[[Previ
 
 
 def explain(place: StreamPlace, frame: Any, update: Update) -> Explanation:
-    """How the update would be carried out, and what it would write; nothing is kept.
+    """The execution plan of the update and its writes; nothing is committed.
 
     Raises:
         BadInput, InvalidOption, TryAgain: as ``write`` does.
@@ -95,7 +95,7 @@ def explain(place: StreamPlace, frame: Any, update: Update) -> Explanation:
 
 @contextmanager
 def _lease(scope: TenantScope, write_id: str) -> Iterator[None]:
-    """Keep gc from files that are staged and never committed; a tenant without a version has no gc."""
+    """Protect staged, never committed files from gc; a tenant without a version has no gc."""
     lease = Lease(scope.storage, write_id, None, scope.settings.lease_heartbeat_seconds)
     if scope.state().version >= 0:
         lease.hold()

@@ -1,1 +1,1 @@
-"""Files of a tenant: their bytes as immutable blobs, and the rules of their paths."""
+"""Content of a tenant's files as immutable blobs, and validation of their paths."""

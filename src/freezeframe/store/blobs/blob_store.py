@@ -1,4 +1,4 @@
-"""Blobs: the bytes of a file's version as they are stored, written once and checked at each read.
+"""Blobs: the stored bytes of a file's version, written once and verified at each read.
 
 A blob belongs to the one transaction that wrote it and is never shared with another, so that gc
 cannot race a new reference. What a blob holds is told by its SHA-256 in the tenant log.
@@ -31,7 +31,7 @@ class Blob:
 
 
 class Measured:
-    """Chunks on their way: what has passed is hashed and counted."""
+    """Iterator over chunks that hashes and counts the bytes it returns."""
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
         self._chunks = chunks
@@ -46,7 +46,7 @@ class Measured:
 
     @property
     def digest(self) -> bytes:
-        """The SHA-256 of what has passed."""
+        """The SHA-256 of the bytes so far."""
         return self._hash.digest()
 
 
@@ -63,7 +63,7 @@ def write_blob(storage: Storage, write_id: str, content: Iterable[bytes]) -> Blo
 
 
 def read_blob(storage: Storage, blob: Blob) -> bytes:
-    """All bytes of the blob, proved to be the ones that were written.
+    """All bytes of the blob, verified by their SHA-256.
 
     Raises:
         CorruptData: they are not, or the blob is gone.
@@ -78,7 +78,7 @@ def read_blob(storage: Storage, blob: Blob) -> bytes:
 
 
 def blob_chunks(storage: Storage, blob: Blob) -> Iterator[bytes]:
-    """The bytes of the blob in chunks. All of it is read and proved before the first one is given.
+    """The bytes of the blob in chunks; the whole blob is verified before the first chunk is returned.
 
     Raises:
         CorruptData: the bytes are not the ones that were written, or the blob is gone.

@@ -1,4 +1,4 @@
-"""JSON files: how a value is written, read and patched (pure).
+"""JSON files: serialisation, parsing and merge patches (pure).
 
 A patch is a JSON merge patch (RFC 7396): objects are merged member by member, null removes a member,
 anything else takes the place of what was there.
@@ -38,7 +38,7 @@ def from_json_bytes(content: bytes, path: str) -> Any:
     try:
         return json.loads(content, object_pairs_hook=_distinct, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
-        # The message of a JSON error tells where, never what: the file may be a secret.
+        # The message has the position of a JSON error but no content: the file may be a secret.
         where = f" at line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
         raise UnreadableInput(
             f"The file {path!r} is no JSON.",

@@ -15,7 +15,7 @@ from freezeframe.identifiers import FilePath, fold_path, folders_of
 
 
 class FileNames:
-    """The paths of files, as a disk would find them that sees no case; for one thread.
+    """Index of file paths for case-insensitive conflicts; not thread-safe.
 
     It is kept while a job adds files, and for the next job (``SpareNames``), so that the ten-thousandth one
     costs as much as the first.
@@ -29,7 +29,7 @@ class FileNames:
             self.add(path)
 
     def add(self, path: str) -> None:
-        """There is a file of that path now; ``require`` says beforehand whether there can be."""
+        """Add a path, which ``require`` has accepted."""
         if path in self._paths:
             return
         self._paths.add(path)
@@ -38,7 +38,7 @@ class FileNames:
             self._folders.setdefault(fold_path(folder), Counter())[folder] += 1
 
     def remove(self, path: str) -> None:
-        """The file is gone, and so are folders that it was the last one in."""
+        """Remove a path, and the folders that become empty."""
         if path not in self._paths:
             return
         self._paths.remove(path)
@@ -53,14 +53,14 @@ class FileNames:
                 del self._folders[fold_path(folder)]
 
     def become(self, paths: AbstractSet[str]) -> None:
-        """Be the names of these paths, at the price of what differs."""
+        """Change the index to these paths, in time proportional to the difference."""
         for path in self._paths - paths:
             self.remove(path)
         for path in paths - self._paths:
             self.add(path)
 
     def require(self, path: FilePath) -> None:
-        """Refuse a path that cannot lie beside these (which may include the path itself).
+        """Refuse a path that conflicts with another one in the index.
 
         Raises:
             InvalidName: it is a file where there is a folder or the other way round, or it differs from
@@ -81,7 +81,7 @@ class FileNames:
 
 
 class SpareNames:
-    """The names of a tenant's files as its last job left them, for the next one; any thread may ask.
+    """Thread-safe pool with the path index of a tenant's last job, for reuse by the next one.
 
     To make them anew takes a look at each file, which a job that writes one file should not pay for.
     """
@@ -90,7 +90,7 @@ class SpareNames:
         self._spare: list[FileNames] = []
 
     def take(self, paths: AbstractSet[str]) -> FileNames:
-        """The names of ``paths``; nobody else has them until they are given back."""
+        """An index of ``paths``, for exclusive use until it is given back."""
         try:
             names = self._spare.pop()  # taken by one thread alone, without a lock
         except IndexError:
@@ -99,7 +99,7 @@ class SpareNames:
         return names
 
     def give_back(self, names: FileNames) -> None:
-        """They are no longer used, in whatever state they are."""
+        """Return an index to the pool, in any state."""
         self._spare[:] = [names]
 
 

@@ -18,7 +18,7 @@ _kept: OrderedDict[int, tuple[Mapping[str, Any], Sequence[str]]] = OrderedDict()
 
 
 def sorted_paths(files: Mapping[str, Any]) -> Sequence[str]:
-    """The keys of a mapping that never changes, in order; sorted once as long as it is asked for."""
+    """The sorted keys of an immutable mapping; the orders of the last few mappings are cached."""
     with _lock:
         found = _kept.get(id(files))
         if found is not None and found[0] is files:
@@ -50,7 +50,7 @@ def paths_in(files: Mapping[str, Any], within: str, after: str = "", *, recursiv
 
 
 def folders_in(files: Mapping[str, Any], within: str, *, recursive: bool) -> Iterator[str]:
-    """The folders directly in ``within``, or all below it, each once; in order where not ``recursive``."""
+    """The distinct folders directly in ``within``, or all below it; sorted unless ``recursive``."""
     paths = sorted_paths(files)
     place, seen = bisect.bisect_left(paths, within), ""
     while place < len(paths) and paths[place].startswith(within):

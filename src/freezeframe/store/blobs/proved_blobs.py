@@ -1,4 +1,4 @@
-"""Cache of verified blobs, of which parts may then be read alone.
+"""Cache of verified blobs, which allows partial reads of them.
 
 A proof holds for some minutes, for the very file that was read: one that was written anew or touched is
 proved again. Places without files of this machine have nothing to know a file by, and prove each time.
@@ -17,14 +17,14 @@ _REMEMBERED_MAX = 10_000
 
 
 class ProvedBlobs:
-    """Which files were proved, and when. Safe to share between threads."""
+    """The verified files and the times of their verification. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._proved: dict[Path, tuple[FileIdentity, float]] = {}
 
     def holds(self, path: Path | None) -> bool:
-        """Whether the file was proved not long ago and is the same since."""
+        """Whether the file was verified recently and is unchanged since."""
         if path is None:
             return False
         with self._lock:
@@ -32,7 +32,7 @@ class ProvedBlobs:
         return found is not None and found[1] > time.monotonic() and found[0] == file_identity(path)
 
     def note(self, path: Path | None, before: FileIdentity | None) -> None:
-        """The file was read whole and proved; ``before`` is what it was when the reading began."""
+        """Record a verified file; ``before`` is its identity at the start of the read."""
         if path is None or before is None or before != file_identity(path):
             return
         with self._lock:

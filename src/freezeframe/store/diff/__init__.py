@@ -1,1 +1,1 @@
-"""Which rows differ between two versions of a stream, whole or in pages."""
+"""Row difference between two versions of a stream, whole or in pages."""

@@ -14,7 +14,7 @@ from freezeframe.store.schema.table_properties import stored_key
 
 
 def compared_counts(before: Snapshot | None, after: Snapshot | None) -> Counts:
-    """How many rows were inserted, updated and deleted between two versions (None: no stream there).
+    """Row counts of the changes between two versions (None: the stream does not exist).
 
     Rows without a key that are too many to be compared whole all count as deleted and inserted, but for
     those of files that both versions have.
@@ -44,5 +44,5 @@ def net_counts(before: Snapshot, after: Snapshot, steps: Counts) -> Counts:
 
 
 def was_dropped(snapshot: Snapshot) -> bool:
-    """Whether the table is what dropping its stream left: no rows and no key, not even an empty one."""
+    """Whether the table belongs to a dropped stream: no rows and no key property."""
     return snapshot.version >= 0 and stored_key(snapshot.metadata) is None and not snapshot.count

@@ -37,7 +37,7 @@ INSERT, UPDATE, DELETE = "insert", "update", "delete"
 
 
 def snapshot_changes(before: Snapshot | None, after: Snapshot, key: Sequence[str]) -> pa.Table:
-    """The changes that lead from ``before`` (None: nothing was there) to ``after``, sorted by key.
+    """The row changes from ``before`` (None: empty) to ``after``, sorted by key.
 
     Columns: ``_change_type`` (``insert``, ``update``, ``delete``), the columns of ``after`` (for a
     deletion the values that were deleted), and ``_before``, a struct of the old row's columns, null
@@ -59,7 +59,7 @@ def snapshot_changes(before: Snapshot | None, after: Snapshot, key: Sequence[str
 
 
 def require_names(after: Snapshot) -> None:
-    """Refuse a stream whose columns have the names of those that a change has."""
+    """Refuse a stream with a column name reserved for changes."""
     for name in (CHANGE_TYPE, BEFORE):
         if name in arrow_columns(after.schema).names:
             raise InvalidOption(
@@ -71,7 +71,7 @@ def require_names(after: Snapshot) -> None:
 
 
 def table_changes(old: pa.Table, new: pa.Table, key: Sequence[str], flag: str | None = None) -> pa.Table:
-    """The same for two tables in memory with unique keys (pure).
+    """``snapshot_changes`` for two tables in memory with unique keys (pure).
 
     ``flag`` is the column of ``new`` that marks deleted rows; null in it is false.
     """
@@ -83,7 +83,7 @@ def table_changes(old: pa.Table, new: pa.Table, key: Sequence[str], flag: str | 
     in_both = found.filter(pc.and_(pc.is_valid(found["old"]), pc.is_valid(found["new"])))
     inserted = found.filter(pc.is_null(found["old"]))["new"]
     deleted = found.filter(pc.is_null(found["new"]))["old"]
-    # Of the key only the sign of a zero can differ, by which no row has changed.
+    # Equal keys can differ only in the sign of a zero, which is not a change.
     differs = _differs(old.take(in_both["old"]), new.take(in_both["new"]).drop_columns([*key]))
     updated = in_both.filter(differs)
     flagged = updated.slice(0, 0)
@@ -103,7 +103,7 @@ def table_changes(old: pa.Table, new: pa.Table, key: Sequence[str], flag: str | 
 
 
 def changed_cells(changes: pa.Table) -> dict[str, int]:
-    """Of a table of changes: in how many updated rows each column changed; others are left out."""
+    """The number of updated rows per changed column, from a table of changes."""
     updated = changes.filter(pc.equal(changes[CHANGE_TYPE], UPDATE))
     if not len(updated):
         return {}
@@ -118,26 +118,26 @@ def changed_cells(changes: pa.Table) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class DifferingPart:
-    """The rows of one version that the other may lack: those of files, of some of them only at positions."""
+    """Candidate rows of one version for a difference: whole files, or positions in a file."""
 
     snapshot: ReadableSnapshot
     positions: Mapping[str, npt.NDArray[np.int64]]
 
     @property
     def rows_max(self) -> int:
-        """How many rows there are at most; those of the past count too."""
+        """Upper bound of the number of rows, including historical ones."""
         return rows.count(self.without_shared) + sum(map(len, self.positions.values()))
 
     @property
     def without_shared(self) -> ReadableSnapshot:
-        """The files whose rows all belong to it."""
+        """The files with all rows in the part."""
         files = self.snapshot.files
         is_shared = pc.is_in(files["path"], pa.array(list(self.positions), pa.string()))
         return part_of(self.snapshot, files.filter(pc.invert(is_shared)))
 
 
 def differing_part(one: Snapshot, other: Snapshot | None) -> DifferingPart:
-    """Rows of ``one`` without those that lie in a file of both and are deleted in neither."""
+    """Rows of ``one`` except live rows in files that both snapshots share."""
     if other is None or other.version < 0 or not _same_columns(one, other):
         return DifferingPart(one, {})
     theirs = other.files.filter(pc.is_in(other.files["path"], one.files["path"].combine_chunks()))
@@ -167,7 +167,7 @@ def _same_columns(one: Snapshot, other: Snapshot) -> bool:
 
 
 def _matched(old: pa.Table, new: pa.Table, key: Sequence[str]) -> pa.Table:
-    """For each key of either side the row numbers ``old`` and ``new``, null where a side lacks it."""
+    """Full outer join by key: row numbers ``old`` and ``new``, null where a side lacks the key."""
     places = [f"k{place}" for place in range(len(key))]
     pairs = [_joinable(old[name], new[name]) for name in key]
     left = pa.table([*(one for one, _ in pairs), _numbers(old)], names=[*places, "old"])
@@ -176,7 +176,7 @@ def _matched(old: pa.Table, new: pa.Table, key: Sequence[str]) -> pa.Table:
 
 
 def _with_flag(table: pa.Table, flag: str) -> pa.Table:
-    """The table with the flag as true or false; where it has none yet, nothing is flagged."""
+    """The table with a non-null deletion flag; false where the column is missing."""
     if flag not in table.column_names:
         return table.append_column(flag, pa.repeat(pa.scalar(value=False), len(table)))
     place = table.column_names.index(flag)
@@ -188,21 +188,21 @@ def _numbers(table: pa.Table) -> pa.Array:
 
 
 def _joinable(old: pa.ChunkedArray, new: pa.ChunkedArray) -> tuple[pa.Array, pa.Array]:
-    """Both sides of a key column in one type, so that a join finds what is the same key."""
+    """Both sides of a key column in a common type, for a join by equal values."""
     if old.type != new.type:
         old, new = _of_one_type(old, new)
     if old.type != new.type:  # an override has made keys of another kind: none of them is an old one
         return pa.array(range(len(old)), pa.int64()), pa.array(range(-len(new), 0), pa.int64())
     if not (old.null_count or new.null_count or pa.types.is_floating(new.type)):
         return old, new
-    # A join would pass nulls over; numbers that stand for the values do not.
+    # A join never matches nulls; dictionary codes of the values match them.
     both = comparable_key(pa.chunked_array([*old.chunks, *new.chunks], new.type))
     codes = both.combine_chunks().dictionary_encode("encode").indices
     return codes.slice(0, len(old)), codes.slice(len(old))
 
 
 def _of_one_type(old: pa.ChunkedArray, new: pa.ChunkedArray) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
-    """Both columns in a type that holds the values of both exactly; as they are where there is none."""
+    """Both columns in their common exact type; unchanged where there is none."""
     if old.null_count == len(old):  # a column whose type was open, for example
         return pa.chunked_array([pa.nulls(len(old), new.type)]), new
     kind = comparison_type(old.type, new.type)
@@ -210,9 +210,9 @@ def _of_one_type(old: pa.ChunkedArray, new: pa.ChunkedArray) -> tuple[pa.Chunked
 
 
 def _differs(old: pa.Table, new: pa.Table) -> pa.ChunkedArray:
-    """For each row whether a cell of the new columns is another one; where a column was not, it was null.
+    """Mask of the rows with a changed cell in the new columns; a missing old column counts as null.
 
-    A column that is gone changes no row: that it is gone is a change of the stream.
+    A dropped column changes no row: it is a change of the stream's schema.
     """
     found = pa.chunked_array([pa.array([False] * len(new), pa.bool_())])
     for name in new.column_names:
@@ -239,7 +239,7 @@ def _changes(kind: str, after: pa.Table, before: pa.Table | None, old_schema: pa
 
 
 def _as_new(old: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Old rows in the new columns, null where the old side has no such values; others are left out.
+    """Old rows projected to the new columns, with null for values that the new types cannot hold.
 
     An override may have given a column another type, in which the old values cannot be told.
     """
@@ -260,7 +260,7 @@ def _cells_as(field: pa.Field, old: pa.Table) -> pa.ChunkedArray:
 
 
 def _by_content(old: pa.Table, new: pa.Table) -> pa.Table:
-    """Rows as a multiset: as many insertions and deletions of a row as its numbers differ."""
+    """Multiset difference: insertions and deletions of a row by the difference of its counts."""
     left: dict[str, list[int]] = {}
     old_contents, new_contents = _contents(old, new)
     for number, row in enumerate(old_contents):
@@ -282,7 +282,7 @@ def _by_content(old: pa.Table, new: pa.Table) -> pa.Table:
 
 
 def _contents(old: pa.Table, new: pa.Table) -> tuple[list[str], list[str]]:
-    """For each row of either side a text that is the same where the cells of the new columns are."""
+    """A text per row of either side, equal for rows with equal cells in the new columns."""
     cells: tuple[list[list[Any]], list[list[Any]]] = ([], [])
     for name in new.column_names:
         held = old[name] if name in old.column_names else pa.chunked_array([pa.nulls(len(old))])

@@ -45,34 +45,34 @@ _WINDOW_ROWS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class ChangePlace:
-    """Where a page of changes ended: at a row of the old or the new side, or after so many changes."""
+    """End of a page of changes: a row of the old or the new side, or a number of changes."""
 
     side: str
     row: RowPlace | None = None
     number: int = 0
 
     def to_json(self) -> list[Any]:
-        """The place as a cursor holds it."""
+        """The position in a cursor's JSON form."""
         row = None if self.row is None else [self.row.path, self.row.position]
         return [self.side, row, self.number]
 
     @classmethod
     def of_json(cls, record: Sequence[Any]) -> ChangePlace:
-        """The place that ``to_json`` gave."""
+        """Parse the form of ``to_json``."""
         side, row, number = record
         return cls(side, None if row is None else RowPlace(*row), number)
 
 
 @dataclass(frozen=True, slots=True)
 class ChangePage:
-    """Some changes, as of ``snapshot_changes`` by key, and where they end if more follow."""
+    """A page of changes in the form of ``snapshot_changes``, and its end position if more follow."""
 
     table: pa.Table
     following: ChangePlace | None
 
 
 class Comparison:
-    """Two versions of a stream side by side; None: the stream is not there (then).
+    """Comparison of two versions of a stream; None: the stream does not exist in that version.
 
     Raises:
         InvalidOption: the stream has a column that a change has itself.
@@ -100,16 +100,16 @@ class Comparison:
 
     @property
     def can_be_told(self) -> bool:
-        """Whether ``page`` would not refuse."""
+        """Whether ``page`` supports this difference."""
         return self._is_by_key() or self.rows_max <= WHOLE_ROWS_MAX
 
     def counts_of_files(self) -> Counts:
-        """How many rows are in files, or at positions of them, that only one version has."""
+        """Row counts of the files and positions that only one version has."""
         old, new = (0 if part is None else part.rows_max for part in (self._old, self._new))
         return Counts(inserted=new, deleted=old)
 
     def is_counted(self, wanted: bool | None = None) -> bool:  # noqa: FBT001 - as the caller was asked
-        """Whether all changes are to be counted: as wanted, or (None) where few rows have to be read."""
+        """Whether to count all changes: as wanted, or (None) where this reads few rows."""
         return self.rows_max <= COUNTED_ROWS_MAX if wanted is None else wanted
 
     def page(self, limit: int, after: ChangePlace | None = None) -> ChangePage:
@@ -136,24 +136,24 @@ class Comparison:
         return ChangePage(pa.concat_tables(gathered), None)
 
     def tables(self) -> Iterator[pa.Table]:
-        """All changes in the order of their key, some at a time; errors as of ``page``."""
+        """All changes in key order, as batches; errors as for ``page``."""
         if not self._is_by_key():
             yield self._whole()
             return
         yield from (changed for changed, _ in self._windows(None))
 
     def counts(self) -> Counts:
-        """How many rows were inserted, updated and deleted, of all changes; errors as of ``page``."""
+        """Row counts of all changes; errors as for ``page``."""
         return sum(map(change_counts, self.tables()), Counts())
 
     def _is_by_key(self) -> bool:
-        """Whether rows of the two sides meet by key, in an order that both have."""
+        """Whether the two sides can be merge-joined by a key with a common order."""
         return bool(self._kinds) and not any(
             one is None or kinds.is_nested(one) for one in self._kinds.values()
         )
 
     def _common_kinds(self) -> dict[str, pa.DataType | None]:
-        """The types in which the key's columns are compared (None: there is none); empty without one key."""
+        """The common types of the key's columns (None: no common type); empty without a common key."""
         sides = [one for one in (self._before, self._after) if one is not None]
         if not self._key or any(set(stored_key(one.metadata) or ()) != set(self._key) for one in sides):
             return {}
@@ -178,7 +178,7 @@ class Comparison:
         return table_changes(old, old.slice(0, 0), self._key)
 
     def _windows(self, after: ChangePlace | None) -> Iterator[tuple[pa.Table, _Window]]:
-        """What differs, and the rows of both sides that it was told from, window after window."""
+        """The changes, with their source rows of both sides, window by window."""
         start = None if after is None else self._key_at(after)
         while True:
             window = _Window.between(self._side(self._old, start), self._side(self._new, start), self._key)
@@ -200,7 +200,7 @@ class Comparison:
 
     @property
     def _window(self) -> int:
-        """How many rows of a side are taken at once: without statistics each time costs a look at all."""
+        """Rows of a side per window; larger without statistics, where each window scans all files."""
         kinds_there = [
             arrow_columns(one.schema).field(name).type == kind
             for one in (self._before, self._after)
@@ -226,7 +226,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """The rows of both sides up to a key (``last``; None: to the end), each in the order of the key."""
+    """The rows of both sides up to the key ``last`` (None: to the end), in key order."""
 
     old: RowPage
     new: RowPage
@@ -235,7 +235,7 @@ class _Window:
 
     @classmethod
     def between(cls, old: RowPage, new: RowPage, key: tuple[str, ...]) -> _Window:
-        """The window that ends where the first of two sides does that have more rows."""
+        """The window up to the smaller last key of the sides with further rows."""
         ends = [one.rows.select(key).slice(len(one.rows) - 1) for one in (old, new) if one.has_more]
         if not ends:
             return cls(old, new, key, None)
@@ -243,7 +243,7 @@ class _Window:
         return cls(_until(old, last, key), _until(new, last, key), key, last)
 
     def place_of(self, changes: pa.Table) -> ChangePlace:
-        """Where the last of some changes of this window lies."""
+        """The position of the last of some changes of this window."""
         row = changes.slice(len(changes) - 1)
         is_old = row[CHANGE_TYPE][0].as_py() == DELETE
         name, side = ("old", self.old) if is_old else ("new", self.new)
@@ -251,7 +251,7 @@ class _Window:
 
 
 def change_counts(changes: pa.Table) -> Counts:
-    """How many rows of a table of changes were inserted, updated and deleted."""
+    """The row counts of a table of changes."""
     found = {one["values"]: one["counts"] for one in pc.value_counts(changes[CHANGE_TYPE]).to_pylist()}
     return Counts(inserted=found.get(INSERT, 0), updated=found.get(UPDATE, 0), deleted=found.get(DELETE, 0))
 
@@ -264,7 +264,7 @@ def _until(page: RowPage, last: pa.Table, key: tuple[str, ...]) -> RowPage:
 
 
 def _count_until(rows: pa.Table, last: pa.Table, key: tuple[str, ...]) -> int:
-    """How many of the sorted rows have no key beyond that of ``last``."""
+    """The number of sorted rows with a key up to that of ``last``."""
     if not len(rows):
         return 0
     is_last = pa.array([0] * len(rows) + [1], pa.int8())

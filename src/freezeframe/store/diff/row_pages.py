@@ -1,4 +1,4 @@
-"""Pages of a snapshot's rows, without reading what follows.
+"""Pages of a snapshot's rows, without reading later rows.
 
 Rows are in the order of the key, and without a key in that of the files and their rows. A first pass reads
 the key's columns alone, of the row groups whose statistics say that they may hold a row of the page; it
@@ -41,7 +41,7 @@ _Bound = tuple[int, Any]
 
 @dataclass(frozen=True, slots=True)
 class RowPlace:
-    """Where a row lies: its file, by its path in the log, and its position there, from 0 on."""
+    """Location of a row: the path of its file in the log, and its position in it, from 0."""
 
     path: str
     position: int
@@ -49,7 +49,7 @@ class RowPlace:
 
 @dataclass(frozen=True, slots=True)
 class RowPage:
-    """Some rows in their order, where each lies, and whether there are more after them."""
+    """A page of sorted rows, the location of each, and whether more follow."""
 
     rows: pa.Table
     places: tuple[RowPlace, ...]
@@ -65,7 +65,7 @@ def row_page(
     offset: int = 0,
     limit: int = 100,
 ) -> RowPage:
-    """The first ``limit`` rows that hold and match, after a row's place and after ``offset`` more.
+    """The first ``limit`` current matching rows after a row's location and ``offset`` further rows.
 
     Raises:
         MissingColumn: there is no such column.
@@ -86,7 +86,7 @@ def rows_after_key(
     only: Mapping[str, npt.NDArray[np.int64]],
     kinds_of: Mapping[str, pa.DataType] = MappingProxyType({}),
 ) -> RowPage:
-    """The first rows whose key is beyond that of ``after``, a table of one row (None: from the first).
+    """The first rows with a key greater than that of ``after``, a table of one row (None: from the first).
 
     ``order`` are columns that no two rows have the same values in. Of a file in ``only`` these positions
     alone are looked at. Rows are in the order of their keys in the types ``kinds_of``, if it names any.
@@ -114,14 +114,14 @@ def _page(
 
 
 def page_order(snapshot: ReadableSnapshot) -> tuple[str, ...]:
-    """The columns of the key by which pages are in order; nested ones have none."""
+    """The key columns that define the order of pages; empty for a key with nested columns."""
     schema = arrow_columns(snapshot.schema)
     key = stored_key(snapshot.metadata) or ()
     return tuple(name for name in key if not kinds.is_nested(schema.field(name).type))
 
 
 def matching_count(snapshot: ReadableSnapshot, where: Any = None) -> int:
-    """How many rows hold and match: from statistics where that is enough, else by reading a column or few."""
+    """The number of current matching rows, from statistics where possible, else from few columns."""
     _, expression = _asked(snapshot, (), where)
     if expression is None:
         return rows.count(snapshot)
@@ -132,7 +132,7 @@ def matching_count(snapshot: ReadableSnapshot, where: Any = None) -> int:
 def rows_at_places(
     snapshot: ReadableSnapshot, places: Sequence[RowPlace], columns: Sequence[str]
 ) -> pa.Table:
-    """The rows at places of the snapshot, in their order."""
+    """The rows at locations of the snapshot, in the order given."""
     numbers = {path: number for number, path in enumerate(dict.fromkeys(one.path for one in places))}
     files = np.array([numbers[one.path] for one in places], np.int64)
     positions = np.array([one.position for one in places], np.int64)
@@ -148,7 +148,7 @@ def rows_at_places(
 def _asked(
     snapshot: ReadableSnapshot, columns: Sequence[str] | None, where: Any
 ) -> tuple[list[str], pc.Expression | None]:
-    """The columns that are shown and what rows must meet, of a stream with a history that they hold now."""
+    """The columns to return and the predicate, restricted to current rows of a stream with history."""
     own = read_system_columns(snapshot.metadata)
     expression = None if where is None else as_expression(where)
     schema = arrow_columns(snapshot.schema)
@@ -169,7 +169,7 @@ def _asked(
 
 
 class _Finder:
-    """Finds where the first rows lie, reading group after group by the least key that each can hold."""
+    """Locates the first rows in order, reading row groups by ascending lower bound."""
 
     def __init__(
         self,
@@ -184,7 +184,7 @@ class _Finder:
         self._where = where
         self._only = only
         listed = snapshot.files.select(["path", "stats", "modification_time"]).to_pylist()
-        # The log may list the same files in another order after a checkpoint; this one stays.
+        # The log may list the same files in another order after a checkpoint; sorted paths are stable.
         listed.sort(key=lambda file: (file["modification_time"], file["path"]))
         self.paths = [str(file["path"]) for file in listed]
         self._statistics = [file["stats"] for file in listed]
@@ -195,12 +195,12 @@ class _Finder:
         self._lead = schema.field(order[0]) if order else None
         self._lead_name = self._stored[order[0]] if order else ""
         self._fields = [pa.field(name, kinds_of.get(name, schema.field(name).type)) for name in order]
-        # In another type the values may have another order, of which no statistics tell.
+        # Converted values may sort differently, so statistics of the stored type do not apply.
         self._has_bounds = self._lead is not None and self._lead.type == self._fields[0].type
         self._position = _POSITION + "_" * (max(map(len, schema.names), default=0) + 1)
 
     def first(self, wanted: int, start: pa.Table | None) -> pa.Table:
-        """The first ``wanted`` rows beyond ``start``: their key, ``_file`` and ``_position``."""
+        """The first ``wanted`` rows after ``start``: their key, ``_file`` and ``_position``."""
         opens = rows.grouped_files(self._snapshot, self._order, self._where, self._only)
         heap: list[tuple[_Bound, int, int, Callable[[], Iterator[Any]]]] = []
         for number, path in enumerate(self.paths):
@@ -225,11 +225,11 @@ class _Finder:
         return pa.schema([*fields, *numbers])
 
     def beyond(self, key: pa.Table) -> pa.Table:
-        """What stands behind all rows of a key, which is the only row of a table."""
+        """A position after all rows with the key in the single row of ``key``."""
         return self._numbered([key[name] for name in self._order], _LAST, pa.array([_LAST]))
 
     def at(self, place: RowPlace) -> pa.Table:
-        """The row at a place."""
+        """The row at a location."""
         if place.path not in self.paths:
             raise VersionNotFound(
                 "The page before is of a version that has no such file.",
@@ -241,7 +241,7 @@ class _Finder:
     def _groups(
         self, number: int, opened: Callable[[], GroupedFile], start: pa.Table | None
     ) -> Iterator[Any]:
-        """The entries of a file's row groups that may hold a wanted row."""
+        """The heap entries of a file's row groups that may hold a wanted row."""
         file = opened()
         groups = list(file.groups(self._snapshot.schema))
         for group, may_match in zip(groups, self._may_match(groups), strict=True):
@@ -279,7 +279,7 @@ class _Finder:
         return _sorted(pa.concat_tables([pool, found])).slice(0, wanted).combine_chunks()
 
     def _following(self, found: pa.Table, start: pa.Table | None) -> pa.Table:
-        """Those of the rows that come after the one that the page before ended with."""
+        """The rows after the last one of the previous page."""
         if start is None or not len(found):
             return found
         is_start = pc.and_(
@@ -290,14 +290,14 @@ class _Finder:
         return both.slice(pc.index(here, value=True).as_py() + 1)
 
     def _bound(self, statistics: str | None) -> _Bound:
-        """What no leading value of the rows is less than; without a key files come as they are."""
+        """Lower bound of the leading key column; without a key, the order of the files."""
         if self._lead is None or not self._has_bounds:
             return _ANYTHING
         low, _ = value_bounds(self._lead, self._lead_name, statistics)
         return _ANYTHING if low is None else (1, _comparable(low))
 
     def _is_beyond(self, bound: _Bound, pool: pa.Table) -> bool:
-        """Whether rows from the bound on are all after those that were found."""
+        """Whether all rows from the bound on sort after the rows found so far."""
         if self._lead is None:
             return True
         worst = pool["k0"][len(pool) - 1]
@@ -328,7 +328,7 @@ def _sorted(table: pa.Table) -> pa.Table:
 
 
 def _comparable(value: pa.Scalar) -> Any:
-    """The value as Python orders it like Arrow does; times as their numbers, which have no end."""
+    """The value in a Python type with Arrow's order; times as integers, which have no range limit."""
     return value.value if kinds.is_temporal(value.type) else value.as_py()
 
 

@@ -1,1 +1,1 @@
-"""Names of a tenant's directory: its paths, its format, the folders of its jobs, uploads that wait."""
+"""A tenant's directory: its paths, its format, the folders of its jobs, pending uploads."""

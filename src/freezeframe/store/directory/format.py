@@ -21,7 +21,7 @@ _CONTENT = {"formatVersion": FORMAT_VERSION, "features": list(_FEATURES), "minim
 
 
 def require_known_format(storage: Storage) -> bool:
-    """Whether the directory has the present format; none and an older one pass as well.
+    """Whether the directory has the current format; a missing or older format is accepted too.
 
     It is asked before every change, so that a process that runs on stops where a newer freezeframe has been.
     On a disk a file that is still the one that was read is not read again.
@@ -72,7 +72,7 @@ def _has_present_format(storage: Storage, content: bytes) -> bool:
 
 
 def ensure_format(storage: Storage, *, probe: bool = True) -> None:
-    """Write the format file unless it is there; a new directory's storage is put to the test first.
+    """Write the format file if absent; the storage of a new directory is probed first.
 
     Without ``probe`` it is not: the storage is part of one that was.
 
@@ -90,6 +90,6 @@ def ensure_format(storage: Storage, *, probe: bool = True) -> None:
     try:
         storage.put_if_absent(FORMAT_FILE, content)
     except FileExistsError:
-        # Another process made the directory at the same moment, or it is of an older freezeframe.
+        # Another process created the directory concurrently, or an older freezeframe did.
         if not require_known_format(storage):
             storage.replace(FORMAT_FILE, content)

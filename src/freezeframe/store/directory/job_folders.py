@@ -30,7 +30,7 @@ _DAY_MS = 24 * 3600 * 1000
 
 
 def job_roots_folder(storage: Storage, settings: Settings) -> Path:
-    """The folder of all roots of one tenant, by the tenant's own storage; it need not exist.
+    """The folder of a tenant's job roots, from the tenant's storage; it need not exist.
 
     Raises:
         InvalidOption: the tenant is a bare directory and not one of a store's.
@@ -50,12 +50,12 @@ def job_roots_folder(storage: Storage, settings: Settings) -> Path:
 
 
 def root_stamp(moment: datetime) -> str:
-    """What a root's name begins with, so that its age is known whatever happens to its files."""
+    """The prefix of a root's name: its start time, independent of its files' times."""
     return moment.astimezone(UTC).strftime(_STAMP)[:_STAMP_LENGTH]
 
 
 def remove_job_roots(storage: Storage, settings: Settings, before_ms: int | None = None) -> int:
-    """Remove the roots of a tenant that began before a moment (default: all); how many there were.
+    """Remove a tenant's roots started before a moment (default: all), and return their number.
 
     Links that a script made are removed and not followed.
 
@@ -72,7 +72,7 @@ def remove_job_roots(storage: Storage, settings: Settings, before_ms: int | None
 
 
 def remove_expired_roots(folder: Path, settings: Settings, moment_ms: int) -> int:
-    """Remove the roots in one tenant's folder that are older than ``job_root_days`` and not in use.
+    """Remove the unused roots in a tenant's folder older than ``job_root_days``.
 
     Raises:
         StorageUnavailable: a file could not be removed.
@@ -86,7 +86,7 @@ def remove_expired_roots(folder: Path, settings: Settings, moment_ms: int) -> in
 
 @contextmanager
 def in_use(root: Path) -> Iterator[None]:
-    """Hold a root: as long as the block, or this process, lives it is nobody else's to clean."""
+    """Lock a root for the block, which protects it from cleanup; the lock ends with the process."""
     make_private((root / LOCK_FILE).parent)
     (root / LOCK_FILE).touch(mode=0o600)
     with (root / LOCK_FILE).open("ab") as lock:
@@ -95,7 +95,7 @@ def in_use(root: Path) -> Iterator[None]:
 
 
 def is_in_use(root: Path) -> bool:
-    """Whether a process that lives holds the root."""
+    """Whether a live process has locked the root."""
     try:
         with (root / LOCK_FILE).open("rb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -119,7 +119,7 @@ def _roots(folder: Path) -> list[Path]:
 
 
 def _began_ms(root: Path) -> int:
-    """When a root was made; one whose name does not say so is older than anything."""
+    """The start time of a root from its name; 0 for a name without one."""
     try:
         began = datetime.strptime(root.name[:_STAMP_LENGTH], _STAMP).replace(tzinfo=UTC)
     except ValueError:
@@ -129,7 +129,7 @@ def _began_ms(root: Path) -> int:
 
 def _remove(root: Path) -> None:
     def writable(function: Any, path: str, _: Any) -> None:
-        # A folder that the script made read-only is ours all the same.
+        # A script may have made a folder read-only; its owner can still change that.
         Path(path).parent.chmod(0o700)
         function(path)
 

@@ -52,7 +52,7 @@ def is_table_folder(name: str) -> bool:
 
 
 def lease_file(write_id: str) -> str:
-    """The file that says that a transaction is under way."""
+    """The lease file of an open transaction."""
     return f"{STAGING_FOLDER}/{write_id}.json"
 
 
@@ -62,7 +62,7 @@ def long_commit_file(sha256: str) -> str:
 
 
 def blob_file(blob: str) -> str:
-    """The bytes of a file, by the blob that its change names."""
+    """The file of a blob, by the blob's name."""
     return f"{BLOBS_FOLDER}/{blob}"
 
 
@@ -72,16 +72,16 @@ def key_file(number: int) -> str:
 
 
 def tenant_folder(folder: str) -> str:
-    """The snapshot directory of a tenant in a store, by the folder that the registry has for it."""
+    """The snapshot directory of a tenant in a store, by its folder in the registry."""
     return f"{TENANTS_FOLDER}/{folder}"
 
 
 def tenant_of(root: str) -> str:
-    """The folder's name of a tenant that lives in a store, from its storage's root; else empty."""
+    """The folder name of a store's tenant, from its storage's root; else empty."""
     found = _TENANT_ROOT.search(root)
     return found.group(1) if found else ""
 
 
 def certificate_file(folder: str) -> str:
-    """What was removed with the tenant that had this folder."""
+    """The deletion certificate of the tenant with this folder."""
     return f"{OURS}/certificates/{folder}.json"

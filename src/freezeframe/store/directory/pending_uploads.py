@@ -18,7 +18,7 @@ _UPLOADS = "uploads"
 
 
 def uploads_folder(root: str, settings: Settings) -> Path:
-    """The folder with all that waits for tenants of a store, each tenant's in one of its own.
+    """The folder of a store's pending uploads, with a subfolder per tenant.
 
     For a store in a bucket it is in the state folder of each machine that serves it.
     """
@@ -28,7 +28,7 @@ def uploads_folder(root: str, settings: Settings) -> Path:
 
 
 def remove_waiting(storage: Storage, settings: Settings) -> None:
-    """Remove all that waits for a tenant on this machine, by the tenant's own storage.
+    """Remove a tenant's pending uploads on this machine, given the tenant's storage.
 
     Raises:
         StorageUnavailable: a file could not be removed; the same call goes on from there.

@@ -11,12 +11,12 @@ from freezeframe.store.directory.paths import REGISTRY_FOLDER, TENANT_LOG_FOLDER
 
 
 def is_store(storage: Storage) -> bool:
-    """Whether a store's registry is there."""
+    """Whether the storage has a store's registry."""
     return next(iter(storage.list_from(REGISTRY_FOLDER)), None) is not None
 
 
 def is_tenant(storage: Storage) -> bool:
-    """Whether a tenant's log is there, or it is the folder of a store's tenant."""
+    """Whether the storage has a tenant's log, or is the folder of a store's tenant."""
     return bool(tenant_of(storage.root)) or next(iter(storage.list_from(TENANT_LOG_FOLDER)), None) is not None
 
 

@@ -31,7 +31,7 @@ _INFO = b"freezeframe sealed file 1"
 
 
 def seal(content: Iterable[bytes], data_key: bytes, tenant: str, path: FilePath) -> Iterator[bytes]:
-    """The sealed form of ``content``, piece by piece; two sealings of the same bytes differ."""
+    """Encrypt ``content`` in chunks; two encryptions of the same bytes differ."""
     version_id = secrets.token_bytes(_VERSION_ID_BYTES)
     cipher, context = _cipher(data_key, version_id), _context(tenant, version_id, path)
     yield _MAGIC + version_id
@@ -46,7 +46,7 @@ def seal(content: Iterable[bytes], data_key: bytes, tenant: str, path: FilePath)
 
 
 def unseal(sealed: Iterable[bytes], data_key: bytes, tenant: str, path: FilePath) -> Iterator[bytes]:
-    """The content of a sealed form; each piece is given once it has proved genuine.
+    """Decrypt a sealed file; each chunk is authenticated before it is returned.
 
     Raises:
         CorruptData: a byte is not as it was sealed, something is missing, or it was sealed for another
@@ -71,13 +71,13 @@ def unseal(sealed: Iterable[bytes], data_key: bytes, tenant: str, path: FilePath
 
 
 def wrap(secret: bytes, key: bytes, context: str) -> bytes:
-    """``secret`` under ``key``, bound to ``context``: nonce and ciphertext."""
+    """Encrypt ``secret`` with ``key``, bound to ``context``: nonce and ciphertext."""
     nonce = secrets.token_bytes(12)
     return nonce + AESGCM(key).encrypt(nonce, secret, context.encode())
 
 
 def unwrap(wrapped: bytes, key: bytes, context: str) -> bytes | None:
-    """What was wrapped; None where key, context or bytes are not those of the wrapping."""
+    """Decrypt a wrapped secret; None for a wrong key, context or damaged bytes."""
     try:
         return AESGCM(key).decrypt(wrapped[:12], wrapped[12:], context.encode())
     except (InvalidTag, ValueError):
@@ -85,7 +85,7 @@ def unwrap(wrapped: bytes, key: bytes, context: str) -> bytes | None:
 
 
 def _split(content: Iterable[bytes], size: int, first: int | None = None) -> Iterator[bytes]:
-    """The same bytes in pieces of ``size`` (the first may have another), the last one shorter."""
+    """The same bytes in chunks of ``size`` (``first``: size of the first chunk); the last may be shorter."""
     held = bytearray()
     wanted = size if first is None else first
     for chunk in content:

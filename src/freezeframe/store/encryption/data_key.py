@@ -26,7 +26,7 @@ from freezeframe.store.encryption.master_key import KEY_BYTES, MasterKey, master
 
 @dataclass(frozen=True, slots=True)
 class DataKey:
-    """A tenant's data key and the identity that its files are bound to."""
+    """A tenant's data key, and the tenant identity bound to its sealed files."""
 
     secret: bytes = field(repr=False)
     tenant: str
@@ -53,7 +53,7 @@ class _Record:
 
 
 def data_key(storage: Storage, settings: Settings, *, create: bool = False) -> DataKey:
-    """The tenant's data key; ``create`` makes one if there is none yet, of any number of makers one wins.
+    """The tenant's data key; ``create`` makes one if absent, and exactly one concurrent creator wins.
 
     Raises:
         SealingUnavailable: there is no master key, it is not the one that wrapped the data key, or the
@@ -64,7 +64,7 @@ def data_key(storage: Storage, settings: Settings, *, create: bool = False) -> D
     records = _records(storage)
     if not records and create:
         record = _wrap(0, DataKey(secrets.token_bytes(KEY_BYTES), _identity(storage)), master)
-        # Another process may seal this tenant's first file at the same moment.
+        # Another process may seal this tenant's first file concurrently.
         with suppress(FileExistsError):
             storage.put_if_absent(key_file(0), record.to_bytes())
         records = _records(storage)
@@ -72,7 +72,7 @@ def data_key(storage: Storage, settings: Settings, *, create: bool = False) -> D
 
 
 def rewrap(storage: Storage, old: MasterKey, new: MasterKey) -> bool:
-    """Put the tenant's data key under another master key; False where the tenant has none.
+    """Wrap the tenant's data key with another master key; False where the tenant has none.
 
     A crash on the way leaves both records or the new one; either way the key can be had, and calling
     again finishes.
@@ -126,7 +126,7 @@ def _unwrap(storage: Storage, records: list[_Record], master: MasterKey) -> Data
 
 
 def _records(storage: Storage) -> list[_Record]:
-    """The tenant's records, the newest last."""
+    """The tenant's wrapped keys, the newest last."""
     found = []
     for status in storage.list_from(KEYS_FOLDER):
         try:
@@ -156,5 +156,5 @@ def _parse(name: str, content: bytes) -> _Record:
 
 
 def _identity(storage: Storage) -> str:
-    # A store never renames a tenant's folder; a directory of its own may be moved by its owner.
+    # A store never renames a tenant's folder; the owner of a standalone directory may move it.
     return tenant_of(storage.root) or uuid.uuid4().hex

@@ -27,7 +27,7 @@ _FILE_BYTES_MAX = 4096
 
 @dataclass(frozen=True, slots=True)
 class MasterKey:
-    """32 secret bytes, which no message shows; ``fingerprint`` tells keys apart without giving them away."""
+    """32 secret bytes, never part of a message; ``fingerprint`` identifies a key without revealing it."""
 
     secret: bytes = field(repr=False)
 
@@ -39,12 +39,12 @@ class MasterKey:
 
     @property
     def fingerprint(self) -> str:
-        """16 hex digits that only this key has."""
+        """16 hex digits that identify the key."""
         return hashlib.sha256(b"freezeframe master key\0" + self.secret).hexdigest()[:16]
 
 
 def master_key(settings: Settings) -> MasterKey:
-    """The master key that the settings name.
+    """The master key configured in the settings.
 
     Raises:
         SealingUnavailable: none is set, or it cannot be read, or others could read it too.
@@ -71,7 +71,7 @@ def read_master_key(path: Path) -> MasterKey:
     except OSError as error:
         raise _unavailable("The master key cannot be read.", str(error)) from error
     try:
-        # The open file is asked, so that it is the very one that is read.
+        # The check uses the open file, so that it applies to the bytes read.
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
             raise _unavailable("The master key cannot be read.", f"{path} is no plain file.")
@@ -93,7 +93,7 @@ def _answer(command: str) -> bytes:
             shlex.split(command), capture_output=True, check=True, timeout=_COMMAND_SECONDS_MAX
         )
     except (OSError, ValueError, subprocess.SubprocessError) as error:
-        # What the command printed may hold the key, so only its fate is told.
+        # The command's output may hold the key, so the message has only its exit status.
         raise _unavailable("The master key's command failed.", type(error).__name__) from None
     return done.stdout
 

@@ -1,1 +1,1 @@
-"""Where the keys of a batch are in a stream's files."""
+"""Key search: locations of a batch's keys in a stream's files."""

@@ -15,7 +15,7 @@ _Numbers = npt.NDArray[np.int64]
 
 
 class KeyNumbers:
-    """The keys of a batch, each once: the number of a key is its row.
+    """The distinct keys of a batch; the number of a key is its row.
 
     Equal is what is equal to Spark as well: NaN to NaN, 0.0 to -0.0, and null to null.
     """
@@ -34,10 +34,10 @@ class KeyNumbers:
             pairs = _pairs(numbers, numbers_of_column, values)
             self._pairs.append(pc.unique(pairs))
             _, numbers = _intersect(pairs, self._pairs[-1])
-        # What is unique stays in the order in which it comes, so the keys' own numbers are 0, 1, 2 and so on.
+        # Unique values keep their order of appearance, so the keys' own numbers are 0, 1, 2 and so on.
 
     def found_in(self, rows: pa.Table) -> tuple[_Numbers, _Numbers]:
-        """(places of the rows that have one of the keys, ascending; for each of them the key's number).
+        """(ascending indexes of the rows with one of the keys, the number of each row's key).
 
         ``rows`` have the key's columns, in the order of the keys.
 
@@ -53,13 +53,13 @@ class KeyNumbers:
 
 
 def _pairs(numbers: _Numbers, own: _Numbers, values: pa.Array) -> pa.Array:
-    """One number for each pair: both are less than the number of keys, so that 64 bits are enough."""
+    """One number per pair: both parts are less than the number of keys, so 64 bits suffice."""
     return pa.array(numbers * len(values) + own)
 
 
 def _intersect(column: Any, values: pa.Array) -> tuple[_Numbers, _Numbers]:
-    """(places of the values that are among ``values``; their places there)."""
-    # All chunks by one call: each call of it makes a hash table of the values.
+    """(indexes of the column's values found in ``values``, their indexes in ``values``)."""
+    # One call for all chunks, since each call builds a hash table of the values.
     found = pc.index_in(comparable_key(column.cast(values.type)), value_set=values)
     at = pc.indices_nonzero(pc.is_valid(found)).to_numpy().astype(np.int64)
     return at, found.drop_null().to_numpy().astype(np.int64)

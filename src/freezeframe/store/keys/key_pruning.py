@@ -20,7 +20,7 @@ def may_hold(
     stored: pa.Schema,
     names: Mapping[str, str],
 ) -> list[bool]:
-    """For each file, by its statistics' JSON text, whether a row of it can have one of the keys.
+    """For each file, by its statistics' JSON text, whether it may hold one of the keys.
 
     ``stored`` has the types in which the files hold the key's columns, ``names`` their names there.
     A file without usable statistics may hold anything.
@@ -33,7 +33,7 @@ def may_hold(
     held = np.ones(len(texts), np.bool_)
     for name in keys.column_names:
         column = keys[name]
-        # No bound speaks of nulls or of NaN, and another type may order its values differently.
+        # Bounds exclude nulls and NaN, and another type may sort its values differently.
         if column.null_count or kinds.is_floating(column.type) or column.type != stored.field(name).type:
             continue
         bounds = column_bounds(texts, stored.field(name), names[name])
@@ -44,10 +44,10 @@ def may_hold(
 
 
 def _meet(values: pa.Array, bounds: ColumnBounds) -> Bools:
-    """For each file whether one of the sorted ``values`` is within its bounds."""
+    """Mask of the files with one of the sorted ``values`` within their bounds."""
     if not len(values):
         return np.zeros(len(bounds.low), np.bool_)
-    # Most files are before or after all keys, which takes one look and not one for each halving.
+    # Most files are before or after all keys, which one comparison decides without a binary search.
     near = ~_true(pc.greater(bounds.low, values[-1])) & ~_true(pc.less(bounds.high, values[0]))
     places = pa.array(np.flatnonzero(near))
     first = _places(values, bounds.low.take(places), pc.less, unknown=0)
@@ -68,7 +68,7 @@ def _places(
     *,
     unknown: int,
 ) -> npt.NDArray[np.int64]:
-    """How many of the sorted ``values`` are before each bound: all of them halved at once."""
+    """The number of sorted ``values`` before each bound, by a vectorised binary search."""
     low = np.zeros(len(bounds), np.int64)
     high = np.full(len(bounds), len(values), np.int64)
     for _ in range(len(values).bit_length()):

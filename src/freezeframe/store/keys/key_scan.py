@@ -40,14 +40,14 @@ FOUND = pa.schema([("file", pa.int32()), ("row", pa.int64()), ("place", pa.int64
 
 
 def files_with(snapshot: ReadableSnapshot, keys: pa.Table) -> pa.Table:
-    """The rows of ``snapshot.files`` whose statistics allow one of the keys."""
+    """The rows of ``snapshot.files`` whose files may hold one of the keys by their statistics."""
     files, schema = snapshot.files, snapshot.schema
     held = may_hold(files["stats"], keys, arrow_columns(schema), physical_names(schema))
     return files.filter(pa.array(held, pa.bool_()))
 
 
 def scan(snapshot: ReadableSnapshot, files: pa.Table, keys: pa.Table) -> pa.Table:
-    """Where ``files`` (rows of ``snapshot.files``) hold the keys, each of which is there once.
+    """Locate distinct ``keys`` in ``files`` (rows of ``snapshot.files``).
 
     The columns are those of ``TableEngine.find``: the file's number, the row's position in the file, deleted
     rows included, and the key's row. Memory is that of the keys and of a piece of stored ones a thread.
@@ -80,7 +80,7 @@ def scan_tasks(
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A run of row groups of a file, to be read by whichever process."""
+    """A run of row groups of a file, as a unit of work for any process."""
 
     file: int
     rows: int
@@ -120,7 +120,7 @@ def _scan_part(part: _Part, numbers: KeyNumbers) -> pa.Table:
 
 
 def _pieces(batches: Iterable[pa.RecordBatch], rows_min: int) -> Iterator[pa.Table]:
-    """The batches, as many together as are looked up at once."""
+    """The batches, combined to tables of the size of one look-up."""
     held: list[pa.RecordBatch] = []
     for batch in batches:
         held.append(batch)

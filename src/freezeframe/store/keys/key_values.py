@@ -14,7 +14,7 @@ from freezeframe.store.schema.type_compatibility import cast_to
 
 
 def keys_as(keys: pa.Table, columns: pa.Schema) -> pa.Table:
-    """The keys in the types of ``columns``, without those that are no values of these types."""
+    """The keys cast to the types of ``columns``, without keys that these types cannot hold."""
     kinds = [columns.field(name).type for name in keys.column_names]
     keeps = np.ones(len(keys), np.bool_)
     for column, kind in zip(keys.columns, kinds, strict=True):

@@ -1,1 +1,1 @@
-"""Care of a tenant: retention, garbage collection, erasure, verification, repair."""
+"""Maintenance of a tenant: retention, garbage collection, erasure, verification, repair."""

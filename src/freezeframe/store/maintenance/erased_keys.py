@@ -57,13 +57,13 @@ class ErasedKeys:
         )
 
     def in_bytes(self, content: bytes) -> bool:
-        """Whether a text, or any other bytes, hold a key."""
+        """Whether text or other bytes contain a key."""
         if self.long_pattern is not None and self.long_pattern.search(content):
             return True
         return self.pattern is not None and self.pattern.search(_MACHINE_MADE.sub(b" ", content)) is not None
 
     def in_value(self, value: Any) -> bool:
-        """Whether a cell of another stream is a key, or is a text that holds one."""
+        """Whether a cell of another stream equals a key, or is a text that contains one."""
         if isinstance(value, Mapping):
             return any(self.in_value(one) for one in (*value.keys(), *value.values()))
         if isinstance(value, list | tuple):
@@ -76,7 +76,7 @@ class ErasedKeys:
         )
 
     def in_texts(self, value: Any) -> bool:
-        """Whether a text within the value holds a key; other values are not looked at."""
+        """Whether a text within the value contains a key; other values are ignored."""
         if isinstance(value, Mapping):
             return any(self.in_texts(one) for one in (*value.keys(), *value.values()))
         if isinstance(value, list | tuple):
@@ -109,7 +109,7 @@ class ErasedKeys:
 
 
 def _records(content: str | bytes) -> list[Any] | None:
-    """The JSON objects in the lines of a text; None if it is anything else."""
+    """The JSON objects in the lines of a text; None for other content."""
     brace, newline = ("{", "\n") if isinstance(content, str) else (b"{", b"\n")
     if not content.lstrip().startswith(brace):  # type: ignore[arg-type]
         return None
@@ -128,7 +128,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _forms(value: Any) -> tuple[Any, ...]:
-    """How a value is written in a text."""
+    """The textual forms of a value."""
     if isinstance(value, bytes):
         return (value.decode(errors="surrogateescape"),)
     if isinstance(value, date | datetime):

@@ -106,7 +106,7 @@ def erase(
 
 @dataclass(frozen=True, slots=True)
 class _Erasing:
-    """The step that writes all rows anew but those of some keys."""
+    """The step that rewrites all rows except those with erased keys."""
 
     keys: pa.Table
 
@@ -138,7 +138,7 @@ class _Erasing:
 
 def _removals(snapshot: Snapshot, identity: CommitIdentity) -> Iterator[Action]:
     for add in to_adds(snapshot.files):
-        # Without its statistics: they hold smallest and largest values.
+        # Without statistics, because they contain minimum and maximum values.
         yield Remove(
             path=add.path,
             deletion_timestamp=identity.timestamp_ms,
@@ -175,7 +175,7 @@ def _key_table(base: Snapshot, keys: list[Any]) -> pa.Table:
 
 
 def _to_stored(value: Any, field: pa.Field) -> Any:
-    """The value as the stream has it: a key that held whole numbers before has them as text."""
+    """The value in the stream's type: a key that changed from integers to text holds them as text."""
     is_whole = isinstance(value, int) and not isinstance(value, bool)
     return str(value) if is_whole and PRINTED in (field.metadata or {}) else value
 

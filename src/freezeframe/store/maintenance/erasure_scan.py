@@ -45,7 +45,7 @@ class Proof:
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing of the rows is left where it was."""
+        """Whether no trace of the rows was found."""
         return not self.remaining
 
     def to_json(self) -> dict[str, Any]:
@@ -97,7 +97,7 @@ def _read(storage: Storage, name: str) -> bytes:
 
 
 def _holds(name: str, content: bytes, wanted: ErasedKeys, keys: pa.Table, ours: str) -> bool:
-    """Whether a file of the stream or of the log holds a key."""
+    """Whether a file of the stream or of the log contains a key."""
     if name.endswith((".json", ".crc", ".commit", "/_last_checkpoint")):
         return wanted.in_json(content, ours=ours)
     if name.endswith(".csv"):
@@ -111,7 +111,7 @@ def _holds(name: str, content: bytes, wanted: ErasedKeys, keys: pa.Table, ours: 
 
 
 def _mentions(name: str, content: bytes, wanted: ErasedKeys) -> bool:
-    """Whether a file of anything else mentions a key."""
+    """Whether any other file contains a key."""
     if name.endswith(".parquet") and content:
         return any(map(wanted.in_value, _cells(_table(name, content))))
     return wanted.in_json(content) if name.endswith((".json", ".crc")) else wanted.in_bytes(content)
@@ -130,7 +130,7 @@ def _table(name: str, content: bytes) -> pa.Table:
 
 
 def _has_row(table: pa.Table, keys: pa.Table) -> bool:
-    """Whether a row has one of the keys, also in the type that the key had when the file was written."""
+    """Whether a row has one of the keys, including in the key's type at the time of the file."""
     names = keys.column_names
     if not set(names) <= set(table.column_names):
         return False
@@ -144,7 +144,7 @@ def _has_row(table: pa.Table, keys: pa.Table) -> bool:
 
 
 def _has_csv_row(content: bytes, keys: pa.Table) -> bool:
-    """Whether a CSV file with the key's columns has a row with one of the keys, as they are written."""
+    """Whether a CSV file with the key's columns has a row with one of the keys, compared as text."""
     rows = csv.reader(io.StringIO(content.decode("utf-8-sig", errors="replace"), newline=""))
     header = next(rows, [])
     if not set(keys.column_names) <= set(header):

@@ -48,7 +48,7 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Garbage:
-    """What ``gc`` deleted, or with ``dry_run`` what it would delete once all grace periods are over.
+    """The files that ``gc`` deleted, or with ``dry_run`` would delete after all grace periods.
 
     ``floor``: the oldest version that is kept for its own sake. ``revoked``: transactions that were
     declared dead by this call. ``names`` are the files, relative to the tenant's directory.
@@ -75,7 +75,7 @@ class Garbage:
 
 
 def collect_garbage(place: TenantPlace, *, dry_run: bool = False) -> Garbage:
-    """Condemn what the policy and dead jobs leave behind, and delete what was condemned before."""
+    """Condemn expired versions and dead transactions, and delete the files of those condemned earlier."""
     state = place.log.current_state()
     if state.version < 0:
         return Garbage(dry_run, 0, 0, 0, 0, (), ())
@@ -96,7 +96,7 @@ def collect_garbage(place: TenantPlace, *, dry_run: bool = False) -> Garbage:
 
 
 def collect_after_commit(place: TenantPlace, version: int) -> None:
-    """Carry the retention policy out after each ``_COMMITS``th version, at most once a grace period.
+    """Apply the retention policy after each ``_COMMITS``th version, at most once a grace period.
 
     The work is bounded: a tenant of more than ``_FILES_MAX`` files is left to ``gc``. No job is declared
     dead. The version is committed, so what fails here is told in the log, and the next one tries again.
@@ -116,7 +116,7 @@ def collect_after_commit(place: TenantPlace, version: int) -> None:
 
 
 def _may_raise_floor(place: TenantPlace, state: TenantState, moment_ms: int) -> bool:
-    """A floor that moved with each call would never be old enough for what is below it to be deleted."""
+    """Whether the floor may move: at every call, its grace period would never end."""
     return state.floor_ms <= moment_ms - _grace_ms(place)
 
 
@@ -125,7 +125,7 @@ def _has_few_files(storage: Storage) -> bool:
 
 
 def _dead(place: TenantPlace, state: TenantState, moment_ms: int) -> tuple[str, ...]:
-    """Transactions whose heartbeat stopped and that may still try to commit."""
+    """Transactions without a heartbeat that may still try to commit."""
     oldest = moment_ms - int(place.settings.lease_dead_seconds * 1000)
     leases = live_leases(place.storage)
     return tuple(
@@ -141,7 +141,7 @@ def _condemn(place: TenantPlace, floor: int | None, dead: tuple[str, ...]) -> No
 
 
 def _sweep_condemned(place: TenantPlace) -> list[FileStatus]:
-    """Delete what has been condemned for longer than the grace period."""
+    """Delete the files condemned for longer than the grace period."""
     state = place.log.current_state()
     oldest = now_ms() - _grace_ms(place)
     floor = state.floor if state.floor_ms <= oldest else state.erased
@@ -154,7 +154,7 @@ def _grace_ms(place: TenantPlace) -> int:
 
 
 def sweep(place: TenantPlace, floor: int, revoked: set[str]) -> list[FileStatus]:
-    """Delete at once what no version from ``floor`` on and no transaction but the revoked ones needs."""
+    """Delete at once the files needed by no version from ``floor`` on and no unrevoked transaction."""
     found = _garbage(place, floor, revoked)
     progress.begin("deleting", "files", len(found))
     for file in found:
@@ -169,7 +169,7 @@ def sweep(place: TenantPlace, floor: int, revoked: set[str]) -> list[FileStatus]
 
 
 def _garbage(place: TenantPlace, floor: int, revoked: set[str]) -> list[FileStatus]:
-    """Files that no version from ``floor`` on, no tag and no transaction but the revoked ones needs.
+    """Files needed by no version from ``floor`` on, no tag and no unrevoked transaction.
 
     The order matters. A file is listed before the leases are: whoever wrote it had a lease then, and has
     it still or has committed. The state is read last, so what was committed meanwhile is known.
@@ -185,7 +185,7 @@ def _garbage(place: TenantPlace, floor: int, revoked: set[str]) -> list[FileStat
 
 
 def _old_checkpoints(everything: Iterable[FileStatus], place: TenantPlace, floor: int) -> list[FileStatus]:
-    """Checkpoints of tables that no version from ``floor`` on is read from.
+    """Table checkpoints not used to read any version from ``floor`` on.
 
     Each names the files that went in the days before, so those of a stream that is updated all day would soon
     be larger than its rows. The commits stay; so does the first checkpoint, which may stand for commits that
@@ -208,7 +208,7 @@ def _old_checkpoints(everything: Iterable[FileStatus], place: TenantPlace, floor
 
 
 def _candidates(everything: Iterable[FileStatus], state: TenantState) -> list[FileStatus]:
-    """Files that could be garbage at all: data of tables that are ours, blobs, staged commits."""
+    """Candidates for garbage: data of tables in custody, blobs, staged commits."""
     logged = {file.name.partition("/")[0] for file in everything if f"/{_LOG}" in file.name}
     ours = {*state.streams, *state.dropped}
     return [file for file in everything if _is_candidate(file.name, ours, logged)]
@@ -218,7 +218,7 @@ def _is_candidate(name: str, ours: Iterable[str], logged: Iterable[str]) -> bool
     folder, _, rest = name.partition("/")
     stream = table_name(folder)
     if stream is not None and rest:
-        # A table that is not ours was released; a folder without a log is what a first update left.
+        # A table outside of custody was released; a folder without a log is left by a failed first update.
         return not rest.startswith(_LOG) and (stream in ours or folder not in logged)
     return name.startswith(f"{BLOBS_FOLDER}/") or (
         name.startswith(f"{STAGING_FOLDER}/") and name.endswith(".commit")
@@ -226,7 +226,7 @@ def _is_candidate(name: str, ours: Iterable[str], logged: Iterable[str]) -> bool
 
 
 def _is_staged_by(name: str, alive: set[str]) -> bool:
-    """Whether a transaction that is under way wrote the file."""
+    """Whether an open transaction wrote the file."""
     if name.startswith(f"{STAGING_FOLDER}/"):
         return bool(alive)  # a staged commit has its content's name, so any of them may be its writer
     owner = name.removeprefix(f"{BLOBS_FOLDER}/").partition("/")[0]

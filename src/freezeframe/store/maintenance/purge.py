@@ -29,7 +29,7 @@ class Purged:
 
 
 def purge(place: TenantPlace) -> Purged:
-    """Delete everything from before the newest erasure at once, job roots included; nothing without one.
+    """Delete everything from before the newest erasure, job roots included; does nothing without one.
 
     Raises:
         StorageUnavailable: something could not be deleted; the next ``gc`` goes on with it.
@@ -63,7 +63,7 @@ def _purge_table(storage: Storage, folder: str, version: int) -> Purged:
 
 
 def _below(storage: Storage, folder: str, version: int) -> list[tuple[str, int]]:
-    """The files of a log that speak of versions below one, with their sizes."""
+    """The files of a log for versions below ``version``, with their sizes."""
     found = [(status, parse_name(status.name)) for status in storage.list_from(folder)]
     return [(one.name, one.size) for one, meaning in found if meaning and meaning.version < version]
 

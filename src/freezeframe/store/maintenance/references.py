@@ -18,7 +18,7 @@ from freezeframe.store.tenant_log.state import NO_VERSION, TenantState
 
 
 def referenced_files(storage: Storage, log: TenantLog, state: TenantState, floor: int) -> set[str]:
-    """Every data file, vector and blob that a version from ``floor`` on, or a tagged one, names.
+    """Every data file, vector and blob referenced by a version from ``floor`` on or a tagged one.
 
     Raises:
         CorruptLog: an entry or a table is damaged; nothing must be deleted then.
@@ -36,7 +36,7 @@ def referenced_files(storage: Storage, log: TenantLog, state: TenantState, floor
 
 
 def _of_range(storage: Storage, log: TenantLog, state: TenantState, floor: int) -> set[str]:
-    """What any version from ``floor`` to the newest names."""
+    """The files referenced by any version from ``floor`` to the newest."""
     first = log.state_at(floor)
     named = set(_blobs_of(first))
     for name, version in (*first.streams.items(), *first.dropped.items()):
@@ -46,14 +46,14 @@ def _of_range(storage: Storage, log: TenantLog, state: TenantState, floor: int) 
         for change in entry.streams:
             folder = table_folder(change.stream)
             if change.is_external:
-                # Its own commit says nothing of what others committed before it.
+                # Its own commit does not cover earlier foreign commits.
                 named |= _of_version(storage, change.stream, change.table_version)
             named |= {f"{folder}/{path}" for path in _added_files(_content(storage, change))}
     return named
 
 
 def _content(storage: Storage, change: StreamChange) -> Iterable[str]:
-    # Not `splitlines`, which also splits at line separators that a column's name may hold.
+    # Not `splitlines`, which also splits at separators inside of column names.
     return filter(None, change_content(storage, change).split("\n")) if change.lands else ()
 
 
@@ -71,7 +71,7 @@ def _of_version(storage: Storage, stream: StreamName, version: int) -> set[str]:
     log = DeltaLog.for_table(storage, folder)
     snapshot = log.update()
     if snapshot.version < version:
-        # Committed and not landed yet: the entry's own commit names the new files.
+        # Committed but not rolled forward: the entry's own commit names the new files.
         return {f"{folder}/{path}" for path in _live(snapshot)}
     if snapshot.version > version:
         snapshot = log.snapshot_at(version=version)

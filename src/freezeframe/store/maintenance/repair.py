@@ -82,7 +82,7 @@ class Repair:
 
 
 def release(place: TenantPlace, name: StreamName, who: str = "") -> int:
-    """Let a stream go; see ``Stream.release``."""
+    """Release a stream's table; see ``Stream.release``."""
     if str(name) not in place.log.current_state().streams:
         raise _absent(name)
     with commit_at_end(UnitOfWork(place, Author(who, f"release {name}"))) as work:
@@ -92,7 +92,7 @@ def release(place: TenantPlace, name: StreamName, who: str = "") -> int:
 
 
 def adopt(place: TenantPlace, name: StreamName, key: tuple[str, ...] | None, who: str = "") -> int:
-    """Take a table into custody; see ``Tenant.adopt``."""
+    """Adopt a table; see ``Tenant.adopt``."""
     state = place.log.current_state()
     if state.base_version(name) != NO_VERSION:
         raise InvalidOption(f"The stream {str(name)!r} is the tenant's already.", remedy="Just use it.")
@@ -112,7 +112,7 @@ def adopt(place: TenantPlace, name: StreamName, key: tuple[str, ...] | None, who
 
 
 def repair(place: TenantPlace, name: StreamName, *, undo: bool = False, who: str = "") -> Repair:
-    """Bring a table and the log together again; see ``Stream.repair``."""
+    """Reconcile a table with the tenant log; see ``Stream.repair``."""
     state = place.log.current_state()
     expected = state.table_version(name)
     if expected == NO_VERSION:
@@ -146,7 +146,7 @@ def _without_guard(snapshot: Snapshot, _: StagingFolder, identity: CommitIdentit
 
 
 def _adoption_commit(table: Snapshot, key: tuple[str, ...], identity: CommitIdentity) -> str:
-    """The commit that puts our writer feature, the key and times in commits on a table."""
+    """The commit that adds the writer feature, the key and in-commit timestamps to a table."""
     needed = guarded_protocol(table.schema)
     protocol = join_protocols(_with_named_features(table), needed)
     times: dict[str, str | None] = {}
@@ -167,7 +167,7 @@ def _text(operation: str, actions: tuple[Action, ...], identity: CommitIdentity)
     return sign_content(CommitInfo(commit_info(operation, {}, identity)), actions).decode()
 
 
-# What a protocol of an older writer version implies, by the version that brought it (Delta's protocol).
+# Features implied by older writer versions, by the version that introduced them (Delta's protocol).
 _IMPLIED = (
     (2, "appendOnly"),
     (2, "invariants"),
@@ -181,7 +181,7 @@ _NAMED_FEATURES = 7
 
 
 def _with_named_features(table: Snapshot) -> Any:
-    """The table's protocol with its features named, as a table that lists any must."""
+    """The table's protocol with an explicit feature list, which listing any feature requires."""
     protocol = table.protocol
     if protocol.min_writer_version >= _NAMED_FEATURES:
         return protocol
@@ -198,7 +198,7 @@ def _head_lost_its_place(place: TenantPlace, state: TenantState, name: StreamNam
 
 
 def _obstacle(table: Snapshot) -> str:
-    """Why others' commits cannot be taken over; empty if they can."""
+    """The reason against taking over foreign commits; empty if there is none."""
     try:
         _require_ours_to_write(table)
         _require_key(table, stored_key(table.metadata) or ())
@@ -241,7 +241,7 @@ def _require_key(table: Snapshot, key: tuple[str, ...]) -> None:
 
 
 def _require_text(table: Snapshot) -> None:
-    """Check that the texts of a table that others have written are UTF-8; BadInput if not."""
+    """Check that the texts of a foreign table are UTF-8; BadInput if not."""
     names = [field.name for field in arrow_columns(table.schema) if may_hold_text(field.type)]
     if not names:
         return

@@ -47,27 +47,27 @@ class Policy:
         return {"keepVersions": self.keep_versions, "keepDays": self.keep_days}
 
     def floor(self, log: TenantLog, state: TenantState, now_ms: int) -> int:
-        """The oldest version that is kept for its own sake at a moment; it never falls."""
+        """The oldest version that the policy retains at a moment; it never decreases."""
         limits = []
         if self.keep_versions is not None:
             limits.append(_nth_newest(log, state, int(self.keep_versions)))
         if self.keep_days is not None:
             limits.append(_version_at(log, now_ms - int(self.keep_days * _DAY_MS)))
         wanted = min(limits, default=0)
-        # What gc itself and changes of the policy add holds nothing new: it must not push out what does.
+        # Entries of gc and of the policy hold no data, so they must not displace versions that do.
         while wanted > state.floor and not _has_content(log.entry(wanted)):
             wanted -= 1
         return max(state.floor, wanted)
 
 
 def policy_of(state: TenantState) -> Policy:
-    """The tenant's policy; without one everything is kept."""
+    """The tenant's policy; the default retains everything."""
     kept: Mapping[str, Any] = state.policy
     return Policy(kept.get("keepVersions"), kept.get("keepDays"))
 
 
 def set_policy(place: TenantPlace, policy: Policy, *, who: str = "") -> int:
-    """Make a policy the tenant's; see ``Tenant.set_retention``."""
+    """Set the tenant's policy; see ``Tenant.set_retention``."""
     with commit_at_end(UnitOfWork(place, Author(who, "set retention"), is_single=True)) as work:
         work.change_tenant(TenantChange(policy=MappingProxyType(policy.to_json())), "policy")
     return work.done.tenant_version

@@ -56,7 +56,7 @@ _NAMES = (
 
 @dataclass(frozen=True, slots=True)
 class Retyping:
-    """What changing a column's type did, or would do; types by Delta's names.
+    """Result of changing a column's type, or its preview; types by Delta's names.
 
     ``tenant_version`` is the tenant's version after the call; ``committed`` is false for a preview, and
     where the column had the type already.
@@ -85,7 +85,7 @@ def retype(
     message: str = "",
     who: str = "",
 ) -> Retyping:
-    """Give a column another type; see ``Stream.retype``."""
+    """Change the type of a column; see ``Stream.retype``."""
     step = _Retype(name, column, _parse_type(kind))
     state = place.log.current_state()
     if str(name) not in state.streams:
@@ -107,7 +107,7 @@ def retype(
 
 @dataclass(frozen=True, slots=True)
 class _Retype:
-    """The step that writes all rows anew with the column in the other type."""
+    """The step that rewrites all rows with the column in the new type."""
 
     stream: StreamName
     column: str
@@ -142,7 +142,7 @@ class _Retype:
         return StepResult(content, Counts(), rewrite.new_paths)
 
     def field(self, snapshot: Snapshot) -> pa.Field:
-        """The column as it is stored.
+        """The stored column's field.
 
         Raises:
             MissingColumn: there is none.
@@ -176,7 +176,7 @@ class _Retype:
         return field
 
     def rows(self, snapshot: Snapshot, field: pa.Field) -> Iterator[pa.Table]:
-        """All rows of the stream, the column in the other type.
+        """All rows of the stream with the column in the new type.
 
         Raises:
             SchemaDriftError: a value does not survive it.
@@ -216,7 +216,7 @@ class _Retype:
 
 
 def retype_column(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
-    """The column in another type; None if a value would not come back from it as it is, to its last bit.
+    """Cast the column to another type; None if the round trip of a value is not exact to the last bit.
 
     A time has many texts, so it is never turned into one, nor one into it.
     """
@@ -227,7 +227,7 @@ def retype_column(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray
 
 
 def _misfits(column: pa.ChunkedArray, kind: pa.DataType) -> list[int]:
-    """The first rows whose value does not survive, found by halving."""
+    """The first rows with a value that the cast would change, by bisection."""
     found: list[int] = []
     pending = [(0, len(column))]
     while pending and len(found) < _SHOWN_MAX:
@@ -243,7 +243,7 @@ def _misfits(column: pa.ChunkedArray, kind: pa.DataType) -> list[int]:
 
 
 def _parse_type(name: str) -> pa.DataType:
-    """The type that a name means.
+    """Parse the name of a type.
 
     Raises:
         InvalidOption: none, or one that a column cannot be given.

@@ -50,7 +50,7 @@ class Verification:
 
     @property
     def is_sound(self) -> bool:
-        """Whether nothing is damaged."""
+        """Whether there are no findings."""
         return not self.findings
 
     def to_json(self) -> dict[str, Any]:
@@ -69,7 +69,7 @@ class Verification:
 
 
 def verify_tenant(storage: Storage, settings: Settings) -> Verification:
-    """Read all that the tenant's listed versions need, and name what is damaged.
+    """Read everything that the tenant's listed versions need, and report damage.
 
     Where an entry is damaged, nothing after the log is looked at: only the log says what is to be there.
 
@@ -110,7 +110,7 @@ def verify_tenant(storage: Storage, settings: Settings) -> Verification:
 
 
 def _entries(storage: Storage) -> tuple[dict[int, Entry], list[Finding]]:
-    """The entries that are there, by version, and what is wrong with them, their chain and checkpoints."""
+    """The entries by version, and findings on them, their hash chain and checkpoints."""
     listing = sort_listing(list_log(storage, TENANT_LOG_FOLDER))
     findings: list[Finding] = []
     entries: dict[int, Entry] = {}
@@ -141,7 +141,7 @@ def _entries(storage: Storage) -> tuple[dict[int, Entry], list[Finding]]:
 
 
 def _beginning(state: TenantState, first: int) -> list[Finding]:
-    """Only an erasure removes entries."""
+    """A finding for missing first entries, which only an erasure may remove."""
     names = (f"{TENANT_LOG_FOLDER}/{commit_name(version)}" for version in range(state.erased, first))
     return [Finding(name, "FILE_NOT_FOUND", "An entry is gone.") for name in names]
 
@@ -160,7 +160,7 @@ def _check_checkpoint(storage: Storage, name: str, entry: Entry | None) -> None:
 def _table(
     storage: Storage, log: TenantLog, state: TenantState, name: StreamName, entries: dict[int, Entry]
 ) -> Iterator[Finding]:
-    """What is wrong with a stream's table: its log, whether it is the tenant log's, its newest rows."""
+    """Findings on a stream's table: its log, its agreement with the tenant log, its newest rows."""
     folder = table_folder(name)
     found = list(findings_of(folder, partial(stream_base, storage, log, state, name)))
     with suppress(InputNotFound):  # whether it may be missing, the look before has told
@@ -177,7 +177,7 @@ def _table(
 
 
 def _own_commits(name: StreamName, entries: dict[int, Entry]) -> Iterable[StreamChange]:
-    """The commits that the log brought to a table, since others' were last taken over; without the newest."""
+    """The tenant log's commits to a table since the last take-over of foreign ones, except the newest."""
     changes = [
         change
         for version in sorted(entries)
@@ -195,7 +195,7 @@ def _require_rolled_forward(storage: Storage, change: StreamChange, commit: str)
 
 
 class _Expected:
-    """The files that listed versions need: of tables those that the newest ones do not, and all blobs."""
+    """The files that listed versions need: table files beyond those of the newest version, all blobs."""
 
     def __init__(self, storage: Storage, log: TenantLog, state: TenantState) -> None:
         self._storage, self._log, self._state = storage, log, state
@@ -204,7 +204,7 @@ class _Expected:
         self.live = 0
 
     def collect(self) -> None:
-        """Fold the listed versions, from the oldest one and from those that tags keep."""
+        """Fold the listed versions, starting at the oldest one and at tagged ones."""
         state = self._state
         for version in sorted({state.floor, *(one for one in state.tags.values() if one < state.floor)}):
             self._add_state(self._log.state_at(version))

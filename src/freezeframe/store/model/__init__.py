@@ -1,1 +1,1 @@
-"""Values that callers give and get: the options of an update, receipts, counts of rows, a request."""
+"""Values of the public interface: update options, receipts, row counts, request context."""

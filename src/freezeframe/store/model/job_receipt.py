@@ -53,7 +53,7 @@ class JobReceipt:
 
 
 def parse_job_receipt(record: Mapping[str, Any]) -> JobReceipt:
-    """The receipt in what ``to_json`` gave, marked as repeated.
+    """Parse the form of ``to_json`` as a receipt marked as repeated.
 
     Raises:
         KeyError, TypeError: it is none.
@@ -72,7 +72,7 @@ def parse_job_receipt(record: Mapping[str, Any]) -> JobReceipt:
 
 
 def join_receipts(receipts: tuple[Receipt, ...]) -> Receipt:
-    """Several updates of one stream as one: bytes and columns together, counts and versions of the last."""
+    """Combine several updates of one stream: total bytes and columns, counts and versions of the last."""
     last = receipts[-1]
     return replace(
         last,
@@ -93,7 +93,7 @@ def _distinct(names: Any) -> tuple[str, ...]:
 
 def _stream_receipt(record: Mapping[str, Any]) -> Receipt:
     known = {one.name for one in fields(Receipt) if one.init}
-    # Receipts from before streams' own versions had a name of their own have them as ``version``.
+    # Older receipts have the stream version under the name ``version``.
     own = record["stream_version"] if "stream_version" in record else record["version"]
     numbers = {"version": record["tenant_version"], "stream_version": own}
     values: dict[str, Any] = {

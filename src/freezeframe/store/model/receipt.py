@@ -52,7 +52,7 @@ class Receipt:
         return Counts(self.inserted, self.updated, self.unchanged, self.deleted)
 
     def changed_rows(self, as_: Literal["pandas", "arrow"] = "pandas") -> Any:
-        """The rows that this very update changed, as ``Stream.changes`` gives them.
+        """The rows changed by this update, in the form of ``Stream.changes``.
 
         ``_change_type`` is ``insert``, ``update`` (with the old row in ``_before``) or ``delete``; what
         others committed before or after is not among them. Nothing changed: no rows. A job makes one
@@ -76,7 +76,7 @@ class Receipt:
         return f"since={self.version - 1}, " if self.version > 0 else ""
 
     def to_json(self) -> dict[str, Any]:
-        """What it says, by name, as JSON values."""
+        """All fields by name as JSON values."""
         said = {one.name: getattr(self, one.name) for one in fields(self) if one.compare}
         said["tenant_version"] = self.version
         return {name: list(value) if isinstance(value, tuple) else value for name, value in said.items()}
@@ -87,5 +87,5 @@ class Receipt:
         return html_table(f"{self.stream}, {state}", *table_of({self.stream: self.counts}))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # The source holds storage and engine, which do not leave the process.
+        # The source holds storage and engine, which cannot be pickled.
         return type(self), tuple(getattr(self, one.name) for one in fields(self) if one.compare)

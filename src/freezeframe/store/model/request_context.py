@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class AuditHead:
-    """The newest entry of the tenant's audit that was made for a request; None before there is one."""
+    """The newest entry of the tenant's audit for a request; None before the first one."""
 
     number: int | None = None
     hash: str = ""
@@ -15,7 +15,7 @@ class AuditHead:
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """The request that a tenant is changed for.
+    """The service request that causes a change.
 
     ``request_id`` goes into the entries of the log, where whoever has another trace of the request can find
     them by it. With ``job_id`` a change that names no job of its own is that job: made once, however often

@@ -30,7 +30,7 @@ class Counts:
 
     @property
     def changed(self) -> int:
-        """Rows that are not as they were."""
+        """Number of changed rows: inserted, updated and deleted."""
         return self.inserted + self.updated + self.deleted
 
     def to_json(self) -> dict[str, int]:

@@ -23,7 +23,7 @@ DELETE_RATIO_MAX = 0.5
 
 
 class FurtherOptions(TypedDict, total=False):
-    """What every update takes by name; this is the one list of it. None means that it is not given.
+    """The keyword options of every update, in their only list. None means not given.
 
     Meaning: ``docs/reference/semantics.md``, "Options".
     """
@@ -54,7 +54,7 @@ class FurtherOptions(TypedDict, total=False):
 
 
 class UpdateOptions(FurtherOptions, total=False):
-    """All options of an update; the three that ``update_snapshot`` also takes by position are here."""
+    """All options of an update, with the three that ``update_snapshot`` also accepts by position."""
 
     override: bool
     """The rows replace the whole content, columns, types and key included."""
@@ -100,7 +100,7 @@ class Update:
 
     @property
     def kept_null_keys(self) -> Literal["error", "match"]:
-        """What a null in a key means to the engine: rows that were to be dropped for it are gone by then."""
+        """The engine's treatment of nulls in keys: rows to drop are removed before."""
         return "match" if self.null_keys == "match" else "error"
 
     def __post_init__(self) -> None:
@@ -172,7 +172,7 @@ KeyedUpdate = Callable[[tuple[str, ...] | None], Update]
 
 
 def update_from(key: Names | None = None, **options: Unpack[UpdateOptions]) -> Update:
-    """The ``Update`` that a caller's arguments mean; names may be one text or several.
+    """Parse a caller's arguments as an ``Update``; names may be one text or several.
 
     Raises:
         InvalidOption: an option that there is not, arguments that cannot be true together, or
@@ -204,7 +204,7 @@ def update_from(key: Names | None = None, **options: Unpack[UpdateOptions]) -> U
 
 
 def parse_update(key: Names | None, options: UpdateOptions) -> Update | KeyedUpdate:
-    """The update that a call means; one by key that names none leaves it to the stream.
+    """Parse a call's options; an update by key without a key uses the stream's own.
 
     Raises:
         InvalidOption: as ``update_from``; where the key is left to the stream, once that is known.
@@ -215,7 +215,7 @@ def parse_update(key: Names | None, options: UpdateOptions) -> Update | KeyedUpd
 
 
 def replaces_rows(options: UpdateOptions) -> bool:
-    """Whether the options ask for content or a window to be replaced, which needs no key."""
+    """Whether the options replace the content or a window, which needs no key."""
     return bool(options.get("override")) or options.get("replace_where") is not None
 
 

@@ -1,1 +1,1 @@
-"""What can be read of a tenant: its streams, files and versions."""
+"""Read interfaces of a tenant: its streams, files and versions."""

@@ -37,7 +37,7 @@ class FileReader:
         as_of: datetime | str | None = None,
         tenant_version: int | None = None,
     ) -> bytes:
-        """The file's bytes, proved to be the ones that were written.
+        """The file's bytes, verified by their SHA-256.
 
         Raises:
             FileNotFound: there is no such file (then).
@@ -58,7 +58,7 @@ class FileReader:
         as_of: datetime | str | None = None,
         tenant_version: int | None = None,
     ) -> Iterator[bytes]:
-        """The file's bytes piece by piece, for large ones; errors as of ``read``, the first ones at once."""
+        """The file's bytes in chunks, for large files; errors as for ``read``, the first ones at the call."""
         known = FilePath(path)
         held = self._held_file(known, self._state(version, as_of, tenant_version))
         self._scope.note_read(known)
@@ -73,7 +73,7 @@ class FileReader:
         as_of: datetime | str | None = None,
         tenant_version: int | None = None,
     ) -> Iterator[bytes]:
-        """The file's bytes from ``first`` to ``last``, both included, piece by piece; errors as of ``read``.
+        """The file's bytes from ``first`` to ``last``, both included, in chunks; errors as for ``read``.
 
         Of a large file that is not sealed no more is read than that, once all of it was proved.
         """
@@ -110,7 +110,7 @@ class FileReader:
         return from_json_bytes(self.read(path, version, **moment), path)
 
     def exists(self, path: str) -> bool:
-        """Whether there is such a file now."""
+        """Whether the file exists now."""
         return str(FilePath(path)) in self._scope.state().files
 
     def entry(
@@ -148,7 +148,7 @@ class FileReader:
     def page(
         self, folder: str = "", after: str = "", *, recursive: bool = False, tenant_version: int | None = None
     ) -> Iterator[FileEntry]:
-        """What ``list`` gives, from the path ``after`` on, one by one; who needs few of many pays for few."""
+        """Lazy ``list`` after the path ``after``; the cost is proportional to the entries taken."""
         files = self._state(None, None, tenant_version).files
         found = paths_in(files, _within(folder), after, recursive=recursive)
         return (file_entry(path, files[path]) for path in found)

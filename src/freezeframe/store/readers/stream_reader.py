@@ -108,7 +108,7 @@ class StreamReader:
     def read_batches(
         self, *, version: Point | None = None, stream_version: int | None = None
     ) -> pa.RecordBatchReader:
-        """The rows that ``read`` gives, piece by piece and in no order, for streams larger than memory.
+        """The rows of ``read`` as batches in no order, for streams larger than memory.
 
         Raises:
             StreamNotFound, VersionNotFound: there is no such stream or version.
@@ -132,7 +132,7 @@ class StreamReader:
     def changes(
         self, since: Point | None = None, until: Point | None = None, *, as_: FrameKind = "pandas"
     ) -> Any:
-        """What became of the rows between two versions of the tenant (``since`` None: from the beginning).
+        """The row changes between two versions of the tenant (``since`` None: from the beginning).
 
         One row a change: ``_change_type`` (``insert``, ``update``, ``delete``), the columns as they
         are at ``until`` (default: now; for a deletion the deleted values) and ``_before``, a struct
@@ -163,7 +163,7 @@ class StreamReader:
         return row_history(scope, self._place.name, keys, state, limit)
 
     def before(self, since: Point) -> Snapshot | None:
-        """The stream's table at a version of the tenant; None where the tenant had no such stream then.
+        """The stream's table at a version of the tenant; None where the stream did not exist.
 
         Raises:
             VersionNotFound: there is no such version.
@@ -184,7 +184,7 @@ class StreamReader:
         return read_system_columns(snapshot.metadata).removed_from(arrow_columns(snapshot.schema))
 
     def has_history(self) -> bool:
-        """Whether the stream keeps its rows' past (``history="scd2"``); false before its first update."""
+        """Whether the stream has a row history (``history="scd2"``); false before its first update."""
         return self.stream_version() >= 0 and read_system_columns(self._snapshot().metadata).has_history
 
     def key(self) -> tuple[str, ...]:
@@ -200,7 +200,7 @@ class StreamReader:
         return self._place.scope.version_of(self._place.name)
 
     def version_of(self, snapshot: Snapshot) -> int:
-        """The version of the tenant that made the stream what ``snapshot`` shows."""
+        """The version of the tenant that created the stream's state in ``snapshot``."""
         return self._place.scope.version_that_made(snapshot)
 
     def stream_version(self) -> int:

@@ -25,7 +25,7 @@ class TenantReader:
 
     @property
     def place(self) -> TenantPlace:
-        """What it takes to read and change the tenant, for what is built on this package."""
+        """The tenant's storage, engine and settings, for packages built on this one."""
         return self._place
 
     @property
@@ -66,15 +66,15 @@ class TenantReader:
         return tenant_diff(self._place.storage, self._scope.state(before), self._scope.state(after))
 
     def tags(self) -> dict[str, int]:
-        """The tags and the versions that they keep."""
+        """The tags and their versions."""
         return dict(self._scope.state().tags)
 
     def retention(self) -> Policy:
-        """How long versions are kept; without a policy, for ever."""
+        """The retention policy; the default retains every version."""
         return policy_of(self._scope.state())
 
     def verify(self) -> Verification:
-        """Read all that the tenant's listed versions need, and name what is damaged.
+        """Read everything that the tenant's listed versions need, and report damage.
 
         Entries with their chain, tables, data files with the sizes and hashes that were recorded, and blobs.
 

@@ -1,1 +1,1 @@
-"""Columns of a stream: types, how they widen, how two are compared, and what Delta's schema says (pure)."""
+"""Columns of a stream: types, widening, comparison, and their Delta schema (pure)."""

@@ -19,7 +19,7 @@ from freezeframe.engine.frames.python_values import python_values
 
 
 def cells_differ(old: pa.ChunkedArray, new: pa.ChunkedArray) -> pa.ChunkedArray:
-    """For each pair of cells whether they differ; both columns have the same length."""
+    """Mask of the differing cells of two columns of the same length."""
     if old.type != new.type or kinds.is_nested(old.type) or kinds.is_null(old.type):
         return _values_differ(old, new)
     same = pc.equal(old, new)
@@ -33,13 +33,13 @@ def cells_differ(old: pa.ChunkedArray, new: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _signs(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Whether each number, zeros included, is negative; NaN has no sign that counts."""
+    """Mask of the negative numbers, -0.0 included; the sign of NaN is ignored."""
     bits = {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[column.type.bit_width]
     return pc.less(pa.chunked_array([chunk.view(bits) for chunk in column.chunks], bits), 0)
 
 
 def _values_differ(old: pa.ChunkedArray, new: pa.ChunkedArray) -> pa.ChunkedArray:
-    # Of two types there is no value that both have.
+    # Values of two different types are never equal.
     pairs = zip(plain_values(old), plain_values(new), strict=True)
     has_one_type = old.type == new.type
     differ = [(before != after) if has_one_type else not (before is after is None) for before, after in pairs]
@@ -47,7 +47,7 @@ def _values_differ(old: pa.ChunkedArray, new: pa.ChunkedArray) -> pa.ChunkedArra
 
 
 def plain_values(column: pa.ChunkedArray) -> list[Any]:
-    """The values in a form that is equal exactly where the value is the same; all are of one type."""
+    """The values in a form with exact equality; all have one type."""
     return [_plain(value, column.type) for value in python_values(column)]
 
 
@@ -55,7 +55,7 @@ def _plain(value: Any, kind: pa.DataType) -> Any:
     if value is None:
         return None
     if kinds.is_temporal(kind):
-        # The same object whether or not another value of the column is beyond what ``datetime`` holds.
+        # The form must not depend on other values of the column beyond the range of ``datetime``.
         held = value.item() if isinstance(value, np.datetime64) else value
         return held.replace(tzinfo=None) if isinstance(held, datetime) else held
     if kinds.is_map(kind):
@@ -65,7 +65,7 @@ def _plain(value: Any, kind: pa.DataType) -> Any:
         return [(field.name, _plain(value.get(field.name), field.type)) for field in kind]
     if kinds.is_list(kind) or kinds.is_large_list(kind) or kinds.is_fixed_size_list(kind):
         return [_plain(item, kind.value_type) for item in value]
-    # The text tells -0.0 from 0.0, and is that of no other number.
+    # The text distinguishes -0.0 from 0.0 and is unique to the number.
     return repr(value) if isinstance(value, float) else value
 
 

@@ -29,13 +29,13 @@ _NEEDS_MAPPING = frozenset(" ,;{}()\n\t=")
 
 
 def type_names(schema: DeltaSchema) -> dict[str, str]:
-    """The types of the columns by name, of a nested one what it is: ``struct``, ``array`` or ``map``."""
+    """The types of the columns by name; ``struct``, ``array`` or ``map`` for nested ones."""
     kinds = {field["name"]: field["type"] for field in schema["fields"]}
     return {name: kind if isinstance(kind, str) else str(kind["type"]) for name, kind in kinds.items()}
 
 
 def arrow_columns(schema: DeltaSchema) -> pa.Schema:
-    """The logical columns as Arrow, with the marks that ``evolve`` goes by."""
+    """The logical columns as Arrow, with the field metadata that ``evolve`` uses."""
     fields = []
     for field, described in zip(delta_to_arrow(schema), schema["fields"], strict=True):
         known = described.get("metadata") or {}
@@ -72,7 +72,7 @@ def column_id_max(schema: DeltaSchema | None) -> int:
 
 
 def physical_names(schema: DeltaSchema) -> dict[str, str]:
-    """For each column the name that it has inside the data files."""
+    """The physical name of each column."""
     return {
         field["name"]: (field.get("metadata") or {}).get(_PHYSICAL_KEY, field["name"])
         for field in schema["fields"]
@@ -80,7 +80,7 @@ def physical_names(schema: DeltaSchema) -> dict[str, str]:
 
 
 def written_columns(schema: DeltaSchema, names: set[str] | None = None) -> dict[str, Any]:
-    """The schema of what is physically in the files: without undecided columns, of ``names`` if given."""
+    """The schema of the data files: without undecided columns, restricted to ``names`` if given."""
     return {
         "type": "struct",
         "fields": [
@@ -104,7 +104,7 @@ def _map_by_name(schema: dict[str, Any], stored: DeltaSchema | None) -> None:
             continue
         next_id += 1
         odd = bool(_NEEDS_MAPPING & set(field["name"])) or not field["name"]
-        # A name that is used again must not find an old column's values, hence names of their own.
+        # A reused name must not resolve to a dropped column's values, hence unique physical names.
         # Inside a column it cannot: a file is written with the parts that its column has then.
         keeps_name = len(path) > 1 or (not odd and (path in known or not was_mapped))
         physical = field["name"] if keeps_name else f"col-{uuid.uuid4()}"

@@ -28,7 +28,7 @@ _LEAST = -(2**63)
 
 @dataclass(frozen=True, slots=True)
 class ComparedColumns:
-    """The columns of two schemas as an engine is to read and compare them.
+    """The columns of two schemas for an engine to read and compare.
 
     ``stored`` are the old columns; one that has no type in common with the new column of its name has
     another name here, so that the two are never the same. ``target`` has the names and types to compare in.
@@ -39,7 +39,7 @@ class ComparedColumns:
 
 
 def comparison_type(old: pa.DataType, new: pa.DataType) -> pa.DataType | None:
-    """The type in which values of both are exact; None where there is none."""
+    """The type that holds values of both types exactly; None where there is none."""
     if meet_as_text(old, new):
         return pa.string()
     kind = common_nested(old, new)
@@ -57,7 +57,7 @@ def in_common(column: Any, kind: pa.DataType) -> pa.ChunkedArray:
 
 
 def exact_cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
-    """The column in another type if every value is the same there, else None."""
+    """Cast the column if every value stays the same, else None."""
     try:
         cast = cast_to(column, kind)
         back = cast_to(cast, column.type)
@@ -69,7 +69,7 @@ def exact_cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | 
 
 
 def compare_columns(stored: Schema, new: Schema) -> ComparedColumns:
-    """How rows with the columns ``stored`` are compared with rows that have ``new``.
+    """Plan the comparison of rows with the columns ``stored`` and rows with ``new``.
 
     What only the stored rows have is not compared.
     """
@@ -88,7 +88,7 @@ def compare_columns(stored: Schema, new: Schema) -> ComparedColumns:
 
 
 def _free(name: str, taken: set[str]) -> str:
-    """A name that no column has."""
+    """An unused column name."""
     while name.casefold() in taken:
         name = f"{name}_before"
     taken.add(name.casefold())
@@ -96,7 +96,7 @@ def _free(name: str, taken: set[str]) -> str:
 
 
 def _rename(field: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """The field under another name, found in the files under the name that it has there."""
+    """The field under another logical name, with its physical name unchanged."""
     metadata = field.get("metadata") or {}
     physical = metadata.get(PHYSICAL_NAME_KEY, field["name"])
     return {**field, "name": name, "metadata": {**metadata, PHYSICAL_NAME_KEY: physical}}

@@ -21,9 +21,10 @@ _SHOWN_MAX = 3
 
 @dataclass(frozen=True, slots=True)
 class IntegerTexts:
-    """Of a column of text: whether a value is no stored number, and the first that may be one.
+    """Classification of a text column by integers.
 
-    ``doubtful`` are texts that read as a whole number and are not as that number is printed, by row.
+    ``has_text``: a value is not a printed integer. ``doubtful``: the first rows with texts that parse
+    as an integer but differ from its printed form.
     """
 
     has_text: bool
@@ -31,12 +32,12 @@ class IntegerTexts:
 
     @property
     def needs_text(self) -> bool:
-        """Whether the column must be text, and no value may be meant as a number."""
+        """Whether the column must be text and no value is doubtful."""
         return self.has_text and not self.doubtful
 
 
 def integer_texts(pieces: Iterable[pa.ChunkedArray]) -> IntegerTexts:
-    """What the values of a text column are, which may come piece by piece."""
+    """Classify the values of a text column, given in pieces."""
     has_text, row = False, 0
     doubtful: list[dict[str, Any]] = []
     for piece in pieces:
@@ -52,7 +53,7 @@ def integer_texts(pieces: Iterable[pa.ChunkedArray]) -> IntegerTexts:
 
 
 def _is_too_long(texts: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Whether a whole number as it is printed is beyond 64 bits."""
+    """Mask of the printed integers beyond 64 bits."""
     digits = pc.utf8_ltrim(texts, "-")
     length = pc.utf8_length(digits)
     as_long = pc.and_(pc.equal(length, len(_LARGEST)), pc.greater_equal(digits, _LARGEST))

@@ -35,7 +35,7 @@ UNDECIDED = b"freezeframe.undecided"
 PRINTED = b"freezeframe.printedIntegers"
 """Marks a text column that held whole numbers once, as which they still come: it takes them as they print."""
 
-# The range of a column's stored values, where their statistics tell it.
+# The range of a column's stored values, where statistics have it.
 Ranges = Mapping[str, Range]
 
 
@@ -98,7 +98,7 @@ class Evolution:
 
 
 def is_undecided(field: pa.Field) -> bool:
-    """Whether a column has had no value so far, so that its type is still open."""
+    """Whether a column has had no value so far, so that its type is undecided."""
     return UNDECIDED in (field.metadata or {})
 
 
@@ -112,7 +112,7 @@ def evolve(
     values: BatchValues = IN_BATCH,
     rules: SchemaRules = EVOLVE,
 ) -> Evolution:
-    """What an update of a stream with the columns ``stored`` (None: a new one) does to them.
+    """Compute the columns after an update of a stream with the columns ``stored`` (None: a new one).
 
     Args:
         stored: the stream's columns, undecided ones marked.
@@ -171,7 +171,7 @@ def evolve(
 
 
 def retype_field(field: pa.Field, kind: pa.DataType) -> pa.Field:
-    """The column in another type; text that was whole numbers is marked so."""
+    """The column in another type; text that held integers is marked in its metadata."""
     is_printed = pa.types.is_integer(field.type) and pa.types.is_string(kind) and not is_undecided(field)
     return pa.field(field.name, kind, metadata={PRINTED: b"true"} if is_printed else None)
 
@@ -222,7 +222,7 @@ def _may_be_text(meeting: ColumnMeeting) -> bool:
 
 
 def _key_type(meeting: ColumnMeeting) -> pa.DataType | None:
-    """The type in which equal keys stay equal and different ones different; None where it is not known."""
+    """The type that preserves equality and difference of keys; None where it is unknown."""
     stored, incoming = meeting.stored, meeting.incoming
     if stored == incoming or pa.types.is_null(incoming):
         return stored

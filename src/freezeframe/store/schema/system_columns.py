@@ -38,32 +38,32 @@ class SystemColumns:
 
     @property
     def fields(self) -> tuple[pa.Field, ...]:
-        """The columns themselves."""
+        """The Arrow fields of the columns."""
         return (*(_PERIOD if self.has_history else ()), *(_FLAG if self.flags_deleted else ()))
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Their names."""
+        """The names of the columns."""
         return tuple(field.name for field in self.fields)
 
     @property
     def properties(self) -> Mapping[str, str | None]:
-        """How a table says that it has them; None: the property is not there."""
+        """The table properties that declare them; None: the property is absent."""
         return {
             HISTORY_PROPERTY: "scd2" if self.has_history else None,
             DELETES_PROPERTY: "flag" if self.flags_deleted else None,
         }
 
     def removed_from(self, columns: pa.Schema) -> pa.Schema:
-        """The stream's other columns."""
+        """The schema without the system columns."""
         return pa.schema([field for field in columns if field.name not in self.names])
 
     def added_to(self, columns: pa.Schema) -> pa.Schema:
-        """All columns: these stand last."""
+        """The schema with the system columns at its end."""
         return pa.schema([*columns, *self.fields])
 
     def filled(self, rows: pa.Table, moment_us: int) -> pa.Table:
-        """New rows with what these columns say of them: valid from the moment on, not deleted."""
+        """New rows with their system columns: valid from the moment on, not deleted."""
         values = {VALID_FROM: pa.scalar(moment_us, _MOMENT), DELETED: pa.scalar(value=False)}
         for field in self.fields:
             value = values.get(field.name, pa.scalar(None, field.type))
@@ -72,7 +72,7 @@ class SystemColumns:
 
 
 def read_system_columns(metadata: Metadata | None) -> SystemColumns:
-    """The ones that a table has; a stream that was dropped has none, as it has no key."""
+    """The system columns of a table; none for a dropped stream, which has no key."""
     properties = metadata.configuration if metadata else {}
     if KEY_PROPERTY not in properties:
         return SystemColumns()
@@ -85,7 +85,7 @@ def read_system_columns(metadata: Metadata | None) -> SystemColumns:
 def agree_system_columns(
     update: Update, stored: SystemColumns, key: Sequence[str], columns: Sequence[str], batch: Sequence[str]
 ) -> SystemColumns:
-    """The ones that a stream has after an update of rows with the columns ``batch``.
+    """The system columns of a stream after an update of rows with the columns ``batch``.
 
     ``columns`` are the names that are stored, ``stored`` included.
 
@@ -125,7 +125,7 @@ def agree_system_columns(
 
 
 def _require_free(agreed: SystemColumns, stored: SystemColumns, columns: Sequence[str]) -> None:
-    """Refuse to begin with a column whose name the stream has already for one of its own."""
+    """Refuse a new system column under the name of an existing column."""
     folded = {name.casefold(): name for name in columns}
     for name in agreed.names:
         if name not in stored.names and name in folded:

@@ -102,13 +102,13 @@ def table_metadata(
 
 
 def stored_key(metadata: Metadata | None) -> tuple[str, ...] | None:
-    """The key that the stream was made with: None where it has never had one."""
+    """The key of the stream since its creation; None where it has never had one."""
     text = (metadata.configuration if metadata else {}).get(KEY_PROPERTY)
     return tuple(json.loads(text)) if text else None
 
 
 def stored_notes(metadata: Metadata | None) -> dict[str, str]:
-    """What was noted with the stream, by name."""
+    """The stream's notes, by name."""
     configuration = metadata.configuration if metadata else {}
     return {
         name.removeprefix(_NOTE_PREFIX): text

@@ -38,11 +38,11 @@ def widens(stored: pa.DataType, incoming: pa.DataType, stored_range: Range | Non
 
 
 def may_take(stored: pa.DataType, incoming: pa.DataType) -> bool:
-    """Whether values of one type may ever be written as the other; the values decide the rest."""
+    """Whether a conversion between the types is allowed in principle; the values decide the rest."""
     if pa.types.is_integer(stored) and pa.types.is_integer(incoming):
         return True
     if is_number(stored) and is_number(incoming):
-        # 0.1 as a double is not the decimal 0.1: which one was meant cannot be known.
+        # The double 0.1 differs from the decimal 0.1; the intended value is unknown.
         kinds = {pa.types.is_floating(stored), pa.types.is_floating(incoming)}
         decimal = pa.types.is_decimal(stored) or pa.types.is_decimal(incoming)
         return not (len(kinds) > 1 and decimal)
@@ -50,7 +50,7 @@ def may_take(stored: pa.DataType, incoming: pa.DataType) -> bool:
 
 
 def shared_decimal(stored: pa.DataType, incoming: pa.DataType) -> pa.DataType | None:
-    """A decimal for a whole-number or decimal column that meets another decimal, if 38 digits do."""
+    """The common decimal type of an integer or decimal column and a decimal, within 38 digits."""
     scales, wholes = [], []
     for kind in (stored, incoming):
         if pa.types.is_decimal(kind):
@@ -86,7 +86,7 @@ def common_nested(stored: pa.DataType, incoming: pa.DataType) -> pa.DataType | N
 
 
 def settle_type(kind: pa.DataType) -> pa.DataType:
-    """A nested type in which parts that never had a value are text, so that it can be written."""
+    """A nested type with text for undecided parts, so that files can store it."""
     if pa.types.is_null(kind):
         return pa.string()
     if pa.types.is_struct(kind):
@@ -99,7 +99,7 @@ def settle_type(kind: pa.DataType) -> pa.DataType:
 
 
 def has_exact_text(kind: pa.DataType) -> bool:
-    """Whether each value has one text that says it exactly, the same in Arrow and in Spark."""
+    """Whether each value has one exact text, the same in Arrow and in Spark."""
     return bool(
         pa.types.is_integer(kind)
         or pa.types.is_decimal(kind)
@@ -116,7 +116,7 @@ def meet_as_text(one: pa.DataType, other: pa.DataType) -> bool:
 
 
 def cast_to(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
-    """The values in another type; where that is text, as Spark prints them.
+    """Cast the values; to text in Spark's format.
 
     Raises:
         pa.ArrowException: a value cannot be cast.

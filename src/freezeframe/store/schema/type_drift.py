@@ -38,7 +38,7 @@ class ColumnMeeting:
 
     @property
     def stored(self) -> pa.DataType:
-        """The type in which the values are stored."""
+        """The stored type."""
         return self.field.type
 
     @property
@@ -51,7 +51,7 @@ class ColumnMeeting:
         return exact_cast(self.column, kind) is not None if self.in_memory else widens(self.incoming, kind)
 
     def texts(self) -> IntegerTexts | None:
-        """What the batch's texts are beside whole numbers; None where nobody knows them."""
+        """The classification of the batch's texts as integers; None where the values are unknown."""
         pieces = self._pieces()
         return None if pieces is None else integer_texts(pieces)
 
@@ -137,7 +137,7 @@ class ColumnMeeting:
 
 
 def frozen_error(added: Sequence[str], widened: Sequence[str]) -> SchemaDriftError:
-    """The error for columns that come or widen where the caller wants them as they are."""
+    """The error for added or widened columns under a frozen schema."""
     named = [*(f"{name!r} is new" for name in added), *(f"{name!r} needs another type" for name in widened)]
     return SchemaDriftError(
         "The columns of the batch are not those of the stream.",

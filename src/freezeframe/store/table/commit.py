@@ -55,25 +55,25 @@ class TableChange:
 
     @property
     def new_paths(self) -> tuple[str, ...]:
-        """All files that the commit is the first to name, relative to the table's folder."""
+        """The files new in this commit, relative to the table's folder."""
         vectors = (self.vector_file.name,) if self.vector_file else ()
         return (*(file.path for file in self.added), *vectors)
 
     @property
     def new_bytes(self) -> int:
-        """Bytes of these files together."""
+        """Total bytes of the new files."""
         vectors = len(self.vector_file.content) if self.vector_file else 0
         return sum(file.size for file in self.added) + vectors
 
     @property
     def with_vectors(self) -> bool:
-        """Whether a reader must know deletion vectors after the commit."""
+        """Whether readers need deletion vector support after the commit."""
         return bool(self.marks)
 
 
 @dataclass(frozen=True, slots=True)
 class CommitIdentity:
-    """Identity of a commit: the attempt's unique id, the job if there is one, and the time."""
+    """Identity of a commit: the attempt's unique id, the job id, if any, and the time."""
 
     write_id: str
     timestamp_ms: int
@@ -82,7 +82,7 @@ class CommitIdentity:
 
 def commit_text(base: Snapshot, rewrite: TableChange, identity: CommitIdentity) -> str:
     """The text of ``_delta_log/N.json`` for version ``base.version + 1``, one action a line."""
-    # In-commit timestamps ask for commitInfo as the first action (protocol, "In-Commit Timestamps").
+    # In-commit timestamps require commitInfo as the first action (protocol, "In-Commit Timestamps").
     parameters = {"key": ",".join(rewrite.key), "plan": rewrite.plan}
     metrics = {**row_metrics(rewrite.counts), "numTargetFilesAdded": str(len(rewrite.added))}
     info = CommitInfo(commit_info(rewrite.operation, parameters, identity, metrics))
@@ -109,7 +109,7 @@ def _actions(base: Snapshot, rewrite: TableChange, identity: CommitIdentity) -> 
 
 
 def file_action(file: DataFile) -> Add:
-    """The action that makes a data file part of a table."""
+    """The add action of a data file."""
     return Add(
         path=quote(file.path),
         size=file.size,

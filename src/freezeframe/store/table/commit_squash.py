@@ -30,7 +30,7 @@ _COLUMN_MAPPING = "delta.columnMapping.mode"
 
 
 def net_commit(base: Snapshot, final: Snapshot, info: Mapping[str, Any], identity: CommitIdentity) -> str:
-    """The text of the commit that makes a table at ``base`` what ``final`` is.
+    """The text of the commit that changes a table from ``base`` to ``final``.
 
     ``info`` are the fields of its ``commitInfo``. The protocol is never lowered, a table keeps its
     identity, and numbers of mapped columns are never given twice.
@@ -40,7 +40,7 @@ def net_commit(base: Snapshot, final: Snapshot, info: Mapping[str, Any], identit
 
 
 def drop_commit(base: Snapshot, info: Mapping[str, Any], identity: CommitIdentity) -> str:
-    """The text of the commit after which the table holds no rows and nothing of what we note with it."""
+    """The text of the commit that removes all rows, the key and the notes of a table."""
     stored = base.metadata
     kept = {name: text for name, text in stored.configuration.items() if not name.startswith(_OURS)}
     removals = (removal(add, identity.timestamp_ms) for add in to_adds(base.files))
@@ -48,7 +48,7 @@ def drop_commit(base: Snapshot, info: Mapping[str, Any], identity: CommitIdentit
 
 
 def is_same_table(base: Snapshot, final: Snapshot) -> bool:
-    """Whether the two snapshots are the same to a reader."""
+    """Whether the two snapshots are equal for readers."""
     if base.version < 0 or _metadata(base, final) != base.metadata:
         return False
     mine, theirs = file_keys(base.files), file_keys(final.files)
@@ -63,7 +63,7 @@ def commit_fields(content: str) -> dict[str, Any]:
 
 
 def restamp(content: str, timestamp_ms: int, metrics: Mapping[str, str] | None = None) -> str:
-    """The same commit at another moment; its actions, and so their digest, stay as they are.
+    """The commit with another timestamp; its actions and their digest are unchanged.
 
     ``metrics`` are its operation's, where they were not known before.
     """
@@ -89,14 +89,14 @@ def _heads(base: Snapshot, final: Snapshot, identity: CommitIdentity) -> Iterato
 
 
 def _metadata(base: Snapshot, final: Snapshot) -> Metadata:
-    """The metadata of ``final`` as it may be said of the table at ``base``."""
+    """The metadata of ``final``, adapted to the table at ``base``."""
     wanted = final.metadata
     if base.version < 0:
         return wanted
     configuration = dict(wanted.configuration)
     stored = base.metadata.configuration
     if _COLUMN_MAPPING in stored:
-        # Column mapping is never taken off again, and a number that was used is never used again.
+        # Column mapping cannot be disabled again, and column ids are never reused.
         configuration.setdefault(_COLUMN_MAPPING, stored[_COLUMN_MAPPING])
         largest = max(int(one.get(_MAX_COLUMN_ID, 0)) for one in (stored, configuration))
         schema = _map_columns(final.schema, largest)
@@ -145,7 +145,7 @@ def _files(base: Snapshot, final: Snapshot, identity: CommitIdentity) -> Iterato
 
 
 def _lacking(files: pa.Table, other: pa.Table) -> pa.Table:
-    """The rows of ``files`` that ``other`` has not: a file counts with its deletion vector."""
+    """The rows of ``files`` without a row of the same file and deletion vector in ``other``."""
     known = file_keys(other)
     if isinstance(known, pa.ChunkedArray):
         known = known.combine_chunks()

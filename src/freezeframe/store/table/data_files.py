@@ -64,7 +64,7 @@ def deleted_positions(snapshot: ReadableSnapshot, files: pa.Table) -> dict[str, 
 
 
 def has_vectors(snapshot: Snapshot) -> bool:
-    """Whether the table allows deletion vectors already."""
+    """Whether the table enables deletion vectors."""
     is_on = snapshot.metadata.configuration.get(VECTORS_KEY, "").lower() == "true"
     return is_on and has_reader_feature(snapshot.protocol, VECTORS_FEATURE)
 

@@ -22,7 +22,7 @@ from freezeframe.store.table.reader import as_spark, read_rows
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A snapshot of which only some files are read."""
+    """A snapshot restricted to some of its files."""
 
     whole: Snapshot
     files: pa.Table

@@ -27,7 +27,7 @@ from freezeframe.store.table.data_files import deleted_positions
 
 
 def as_kind(table: pa.Table, kind: str) -> Any:
-    """The rows as the caller wants them: ``"pandas"``, ``"polars"`` or ``"arrow"``.
+    """Convert the rows to the frame kind ``"pandas"``, ``"polars"`` or ``"arrow"``.
 
     Raises:
         InvalidOption: an unknown kind.
@@ -45,7 +45,7 @@ def read_rows(
     *,
     history: bool = False,
 ) -> pa.Table:
-    """The rows that hold at the snapshot; with ``history`` those of the past as well, and their periods.
+    """The current rows of the snapshot; ``history`` adds the past rows and the validity periods.
 
     Raises:
         MissingColumn: there is no such column.
@@ -75,7 +75,7 @@ def row_columns(snapshot: ReadableSnapshot) -> pa.Schema:
 
 
 def read_row_batches(snapshot: ReadableSnapshot) -> pa.RecordBatchReader:
-    """The rows that ``read_rows`` gives, a batch at a time, in the order of the log's files.
+    """The rows of ``read_rows`` as batches, in the order of the log's files.
 
     Raises:
         CorruptData: a file is missing or damaged, when the reading comes to it.
@@ -90,7 +90,7 @@ def read_row_batches(snapshot: ReadableSnapshot) -> pa.RecordBatchReader:
 def read_rows_at(
     snapshot: ReadableSnapshot, positions: Mapping[str, npt.NDArray[np.int64]], columns: Sequence[str]
 ) -> pa.Table:
-    """Of the rows that ``read_rows`` gives those at ascending positions of files, by path.
+    """The rows of ``read_rows`` at ascending positions of files, by path.
 
     Raises:
         CorruptData: a file is missing or damaged.
@@ -102,14 +102,14 @@ def read_rows_at(
 
 
 def row_count(snapshot: Snapshot) -> int:
-    """How many rows ``read_rows`` gives, from statistics alone where the stream has no history."""
+    """The number of rows of ``read_rows``, from statistics alone for a stream without history."""
     if read_system_columns(snapshot.metadata).has_history:
         return int(rows.read(snapshot, [VALID_TO], pc.field(VALID_TO).is_null()).num_rows)
     return rows.count(snapshot)
 
 
 def live_row_count(snapshot: Snapshot) -> int:
-    """How many of these are not flagged as deleted; 0 before the first version."""
+    """The number of these rows without a deletion flag; 0 before the first version."""
     if snapshot.version < 0:
         return 0
     if read_system_columns(snapshot.metadata).flags_deleted:
@@ -157,7 +157,7 @@ def sort_frame(frame: Any, names: Sequence[str], snapshot: ReadableSnapshot | No
 
 
 def require_kind(kind: str) -> None:
-    """Refuse an ``as_`` that is none of ours."""
+    """Refuse an unknown ``as_``."""
     kinds = get_args(FrameKind)
     if kind not in kinds:
         raise InvalidOption(

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 
 def sort_rows(table: pa.Table, names: Sequence[str]) -> pa.Table:
-    """The rows sorted by columns, nulls last; what is not there or cannot be sorted is skipped."""
+    """The rows sorted by columns, nulls last; missing and unsortable columns are skipped."""
     sortable = [
         (name, "ascending")
         for name in names

@@ -44,11 +44,11 @@ _PIECES = "pieces.parquet"
 _GROUP_BYTES = 16 * 1024 * 1024
 _FRESH_BYTES_MAX = 8 * 1024 * 1024
 _CHUNK_BYTES = 8 * 1024 * 1024
-# In memory; a file of them has a fourth to a tenth of that.
+# In memory; a file of these rows is four to ten times smaller.
 _PART_BYTES = 256 * 1024 * 1024
 _MERGED = "merged"
 _LANDED = "landed"
-# Spark passes over names that begin so.
+# Spark ignores file names with this prefix.
 _BEGUN = "_begun"
 
 
@@ -70,7 +70,7 @@ class StagingFolder:
         self._storage = storage
         self._base = base
         self._name = name
-        # Of files in a bucket that this process wrote: what is in them, while that is little, and all names.
+        # Files in a bucket written by this process: their content up to a limit, and all names.
         self._fresh: dict[str, bytes] = {}
         self._own: set[str] = set()
         self._is_shared = False
@@ -81,7 +81,7 @@ class StagingFolder:
         return self._name
 
     def begin_merge(self) -> str:
-        """The folder that the engine writes the merged rows to.
+        """The folder for the engine's merged rows.
 
         Raises:
             StorageUnavailable: it could not be begun.
@@ -94,12 +94,12 @@ class StagingFolder:
         return self._storage.uri(self._base)
 
     def begin_batch(self) -> str:
-        """The folder that the engine lands a Spark frame in; errors as of ``begin_merge``."""
+        """The folder for the engine's copy of a Spark frame; errors as for ``begin_merge``."""
         self._begin(f"{_LANDED}/{UNIQUE}")
         return self._begin(_LANDED)
 
     def _begin(self, part: str) -> str:
-        """The folder's address. In a bucket it gets a first object: of an empty one Hadoop leaves a trace."""
+        """The folder's URI. In a bucket it gets a first object, else Hadoop leaves a folder marker."""
         self._is_shared = True
         if self._storage.local_path(self._below()) is None:
             self._storage.replace(self._below(part, _BEGUN), b"1")
@@ -118,7 +118,7 @@ class StagingFolder:
         return tuple(f"{self._name}/{_LANDED}/{name}" for name in names)
 
     def prepare(self) -> None:
-        """Make the attempt's folder, so that both Python and Spark may write into it."""
+        """Create the attempt's folder, writable for both Python and Spark."""
         folder = self._storage.local_path(self._below())
         if folder is not None:
             try:
@@ -182,13 +182,13 @@ class StagingFolder:
         return path
 
     def write_keys(self, keys: pa.Table) -> str:
-        """Write the batch's keys, in its order, as a Parquet file; its path."""
+        """Write the batch's keys, in order, as a Parquet file, and return its path."""
         path = f"{self._name}/{_KEYS}"
         self._put(f"{self._base}/{path}", functools.partial(pq.write_table, keys, compression="none"))
         return path
 
     def read_batch(self, paths: Sequence[str], bytes_max: int) -> pa.Table | None:
-        """The rows that the engine landed, in memory; None if they take more than ``bytes_max`` there.
+        """The rows of a landed batch in memory; None if they take more than ``bytes_max`` there.
 
         Files say little of that: what repeats itself takes hardly any bytes in them.
         """
@@ -200,7 +200,7 @@ class StagingFolder:
         return bounded_rows((self._open(name) for name in names), bytes_max)
 
     def read_batch_column(self, paths: Sequence[str], column: str) -> Iterator[pa.ChunkedArray]:
-        """The values of one column of rows that the engine landed, holding one piece of them."""
+        """The values of one column of a landed batch, one piece in memory at a time."""
         for path in paths:
             with self._open(f"{self._base}/{path}") as file:
                 if column in file.schema_arrow.names:  # a column without a type is in no file
@@ -229,7 +229,7 @@ class StagingFolder:
         self._storage.put_if_absent(f"{self._base}/{name}", content)
 
     def seal(self, paths: Iterable[str], schema: Mapping[str, Any]) -> tuple[DataFile, ...]:
-        """Make files durable and read from their footers what a commit says of them.
+        """Make files durable and read their statistics from their footers for the commit.
 
         Spark does not fsync what it writes, so without this a power loss could leave a commit that
         names files which are not there.
@@ -286,7 +286,7 @@ class StagingFolder:
         name = f"{self._base}/{path}"
         local = self._storage.local_path(name)
         if local is None:
-            # A byte that was changed on its way would be found by the store: each request has a checksum.
+            # The store verifies the upload: each request has a checksum.
             content = self._fresh.pop(name, None) or self._storage.read(name)
             statistics = statistics_text(file_statistics(content, schema))
             return DataFile(path, len(content), 0, hashlib.sha256(content).hexdigest(), statistics)
@@ -342,7 +342,7 @@ def _physical(rows: pa.Table, schema: Mapping[str, Any]) -> pa.Table:
 
 
 def _parts(pieces: Iterable[pa.Table], bytes_min: int) -> Iterator[list[pa.Table]]:
-    """The pieces, gathered to parts of about as many bytes in memory."""
+    """The pieces, grouped into parts of at least ``bytes_min`` in memory."""
     part: list[pa.Table] = []
     held = 0
     for piece in pieces:

@@ -30,7 +30,7 @@ class StagedTable(OverlayStorage):
         return (self._own(status) for status in listed if self._is_visible(status.name))
 
     def read(self, name: str, offset: int = 0, length: int | None = None) -> bytes:
-        """See ``OverlayStorage.read``; what is laid over comes first."""
+        """See ``OverlayStorage.read``; overlaid files take precedence."""
         content = self._files.get(name)
         if content is None:
             return super().read(name, offset, length)
@@ -49,6 +49,6 @@ class StagedTable(OverlayStorage):
 def staged_view(
     storage: Storage, table: str, base: int, contents: tuple[str, ...], timestamp_ms: int
 ) -> Snapshot:
-    """The table at version ``base`` with some commits after it that nobody else sees."""
+    """The table at version ``base`` plus uncommitted commits, visible to this process only."""
     commits = dict(enumerate(contents, start=base + 1))
     return DeltaLog(StagedTable(storage, table, base, commits, timestamp_ms), table).current_snapshot

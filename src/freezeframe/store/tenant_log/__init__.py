@@ -1,1 +1,1 @@
-"""The tenant log: entries by put-if-absent, the state they come to, and their roll-forward into tables."""
+"""The tenant log: entries by put-if-absent, their folded state, and their roll-forward into tables."""

@@ -37,7 +37,7 @@ class LogState(Protocol):
 
     @property
     def chain(self) -> Chain:
-        """How far the log is read."""
+        """The hash chain up to the newest entry read."""
 
     def after(self, version: int, *entries: Any) -> Self:
         """The state once ``entries`` are ``version`` and those that follow it."""
@@ -59,7 +59,7 @@ class StateSnapshot(Generic[S]):
         return self.state.version
 
     def uncache(self) -> None:
-        """Nothing is kept that could be read again."""
+        """Does nothing: the state is always in memory."""
 
 
 class CheckpointedLog(SnapshotManagement[StateSnapshot[S]], Generic[S]):
@@ -77,7 +77,7 @@ class CheckpointedLog(SnapshotManagement[StateSnapshot[S]], Generic[S]):
 
     @abstractmethod
     def parse_checkpoint(self, content: bytes, name: str) -> S:
-        """The state in a checkpoint's bytes; ``CorruptLog`` if they are not a whole one."""
+        """Parse a checkpoint's bytes; ``CorruptLog`` if they are damaged."""
 
     @abstractmethod
     def checkpoint_content(self, state: S) -> bytes:
@@ -85,7 +85,7 @@ class CheckpointedLog(SnapshotManagement[StateSnapshot[S]], Generic[S]):
 
     @abstractmethod
     def entry(self, version: int) -> Any:
-        """The entry that made a version; ``CorruptLog`` if it is damaged."""
+        """The entry of a version; ``CorruptLog`` if it is damaged."""
 
     def listed_entry(self, file: LogFile) -> Any:
         """The entry in a listed file."""
@@ -97,7 +97,7 @@ class CheckpointedLog(SnapshotManagement[StateSnapshot[S]], Generic[S]):
         previous: StateSnapshot[S] | None = None,
         new_commits: Sequence[LogFile] | None = None,
     ) -> StateSnapshot[S]:
-        """The state that the segment's files make.
+        """Fold the state from the segment's files.
 
         Raises:
             CorruptLog: an entry or the checkpoint is damaged.
@@ -112,7 +112,7 @@ class CheckpointedLog(SnapshotManagement[StateSnapshot[S]], Generic[S]):
         return StateSnapshot(segment, state.after(state.version + 1, *entries))
 
     def current_state(self) -> S:
-        """The log's state now, as the storage has it."""
+        """The log's current state, after an update from the storage."""
         return self.update().state
 
     def update_internal(self, *, is_async: bool = False) -> StateSnapshot[S]:
@@ -125,7 +125,7 @@ class CheckpointedLog(SnapshotManagement[StateSnapshot[S]], Generic[S]):
         return snapshot
 
     def checkpoint_if_due(self, version: int) -> None:
-        """Keep the whole state every few versions, so that opening the log stays quick.
+        """Write a checkpoint every few versions, which bounds the time to open the log.
 
         Of a tenant log to be called once what the entry says has landed in its tables. A failure costs
         speed only.
@@ -138,7 +138,7 @@ class CheckpointedLog(SnapshotManagement[StateSnapshot[S]], Generic[S]):
             _logger.warning("Checkpoint %s of %s was not written", version, self.title, exc_info=True)
 
     def write_checkpoint(self, state: S) -> None:
-        """Keep a whole state.
+        """Write a checkpoint of a state.
 
         Raises:
             StorageUnavailable: it could not be written.
@@ -151,7 +151,7 @@ class CheckpointedLog(SnapshotManagement[StateSnapshot[S]], Generic[S]):
         self._tail.forget()  # the next look lists, and begins at the checkpoint
 
     def _head_of(self, state: S) -> str:
-        """The hash that the next entry names; read where the state is a checkpoint's from before chains."""
+        """The predecessor hash for the next entry; read from the entry for a checkpoint without a chain."""
         return self.entry(state.version).sha256 if state.chain.head is None else state.chain.head
 
     def _read_checkpoint(self, segment: LogSegment) -> S:
@@ -162,7 +162,7 @@ class CheckpointedLog(SnapshotManagement[StateSnapshot[S]], Generic[S]):
             state = self.parse_checkpoint(self.storage.read(segment.path(file)), file.name)
             require_version(state.version, file.version, self.title)
         except (CorruptLog, FileNotFoundError) as error:
-            # With this code the next older checkpoint, or the entries alone, are tried.
+            # This code makes the update fall back to an older checkpoint, or to the entries alone.
             raise CorruptLog(
                 f"The checkpoint {file.name!r} of {self.title} cannot be used.",
                 cause=str(error),

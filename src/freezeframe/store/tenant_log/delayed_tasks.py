@@ -26,7 +26,7 @@ class DelayedTaskScheduler:
         self._thread: threading.Thread | None = None
 
     def begin(self, seconds: float, work: Callable[[], None]) -> object:
-        """Have ``work`` run in a thread of its own in ``seconds``; what ``end`` takes to prevent it."""
+        """Schedule ``work`` for its own thread in ``seconds``; returns the token for ``end``."""
         token = object()
         due = time.monotonic() + seconds
         with self._changed:
@@ -41,7 +41,7 @@ class DelayedTaskScheduler:
         return token
 
     def end(self, token: object) -> None:
-        """Nothing is to be started for it; what was started already goes on."""
+        """Cancel a task that has not started; a running one continues."""
         with self._changed:
             self._due.pop(token, None)
 
@@ -54,7 +54,7 @@ class DelayedTaskScheduler:
             for work in works:
                 threading.Thread(target=work, name="freezeframe-lease", daemon=True).start()
             with self._changed:
-                # Looking again now and then is cheaper than being woken by everything that begins.
+                # Polling is cheaper than a wake-up for every new task.
                 idle = time.monotonic() + self._shortest_seconds
                 self._looks_again = min((due for due, _ in self._due.values()), default=idle)
                 self._changed.wait(max(0.0, self._looks_again - time.monotonic()))
@@ -64,7 +64,7 @@ _of_process: dict[int, DelayedTaskScheduler] = {}
 
 
 def late_threads() -> DelayedTaskScheduler:
-    """This process's; one that was forked has none of its parent's threads, and gets its own."""
+    """The process's scheduler; a forked process has none of its parent's threads and gets its own."""
     process = os.getpid()
     found = _of_process.get(process)
     return _of_process.setdefault(process, DelayedTaskScheduler()) if found is None else found

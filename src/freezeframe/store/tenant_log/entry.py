@@ -87,7 +87,7 @@ class Entry:
 
     @property
     def tenant(self) -> TenantChange:
-        """What changes about the tenant itself; an empty change where nothing does."""
+        """The change of the tenant itself; an empty one where nothing changes."""
         found = [change for change in self.changes if isinstance(change, TenantChange)]
         return found[0] if found else TenantChange()
 

@@ -45,7 +45,7 @@ class StreamChange:
 
     @property
     def lands(self) -> bool:
-        """Whether the entry makes a commit of the table."""
+        """Whether the entry contains a commit of the table."""
         return bool(self.content or self.sha256)
 
     def to_json(self) -> dict[str, Any]:
@@ -65,7 +65,7 @@ class StreamChange:
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """The file ``path`` of the tenant now has the bytes of ``blob``; ``blob`` None: it is gone.
+    """The file ``path`` of the tenant has the content of ``blob``; ``blob`` None: deleted.
 
     ``blob`` is a name below ``_freezeframe/blobs/``: ``<writeId>/<name>``, written before the entry and
     belonging to that one transaction. ``sha256`` and ``size`` (bytes) are of what is stored, which for
@@ -102,7 +102,7 @@ class FileChange:
 
 @dataclass(frozen=True, slots=True)
 class TenantChange:
-    """What changes about the tenant itself; every part may be left out.
+    """Change of the tenant itself; every part is optional.
 
     ``tags``: name to tenant version, None removes the tag. ``policy``: the whole new retention policy
     as JSON. ``released`` streams leave the log and are anybody's; ``dropped`` ones are gone for
@@ -124,7 +124,7 @@ class TenantChange:
             StreamName(name)
 
     def to_json(self) -> dict[str, Any]:
-        """The change as a JSON object, without the parts that are left out."""
+        """The change as a JSON object, without omitted parts."""
         record = {
             "tags": dict(self.tags),
             "policy": None if self.policy is None else dict(self.policy),

@@ -19,7 +19,7 @@ _VERSION, _PREVIOUS = "version", "previous"
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """What an entry binds: its version and the SHA-256 of its predecessor (empty for version 0)."""
+    """Link of an entry: its version and the SHA-256 of its predecessor (empty for version 0)."""
 
     version: int
     previous: str
@@ -42,7 +42,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """How far a log is read: the newest entry's SHA-256, and whether that entry is chained.
+    """Head of a log as read: the newest entry's SHA-256, and whether that entry is chained.
 
     ``head`` is empty for a log without entries, and None where it is not known: a state that was read
     from a checkpoint of before.

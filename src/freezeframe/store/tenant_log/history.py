@@ -69,7 +69,7 @@ def history(
     stream: str | None = None,
     path: str | None = None,
 ) -> Iterator[HistoryEntry]:
-    """The versions that are kept, the newest (or ``until``) first, at most ``limit`` of them.
+    """The retained versions, newest (or ``until``) first, at most ``limit`` of them.
 
     ``job_id``, ``stream`` and ``path`` leave only the versions that were made by that job, or changed
     that stream or file.
@@ -106,7 +106,7 @@ def _entries(
 
 
 def history_entry(version: int, entry: Entry, tags: tuple[str, ...] = ()) -> HistoryEntry:
-    """An entry as the history shows it."""
+    """The history entry of a log entry."""
     return HistoryEntry(
         version=version,
         timestamp=moment(entry.timestamp_ms),

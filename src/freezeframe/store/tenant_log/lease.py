@@ -36,7 +36,7 @@ class LiveLease:
 
 
 class Lease:
-    """One transaction's own lease; nothing is written before ``hold``."""
+    """Lease of one transaction; nothing is written before ``hold``."""
 
     def __init__(self, storage: Storage, write_id: str, job_id: str | None, heartbeat_seconds: float) -> None:
         self._storage = storage
@@ -53,7 +53,7 @@ class Lease:
         self._heartbeat: object | None = None
 
     def hold(self) -> None:
-        """Announce the transaction, unless it is announced already.
+        """Write the lease and start its heartbeat, unless already done.
 
         Raises:
             StorageUnavailable: it could not be written; nothing may be staged then.
@@ -64,7 +64,7 @@ class Lease:
         self._heartbeat = late_threads().begin(self._seconds, self._beat)
 
     def release(self) -> None:
-        """End the heartbeat and remove the lease; never raises, for gc would remove it as well."""
+        """End the heartbeat and delete the lease; never raises, since gc would delete it too."""
         self.stop()
         if self._heartbeat is None:
             return
@@ -74,7 +74,7 @@ class Lease:
             _logger.warning("The lease %s was not removed; gc will do it", self._name, exc_info=True)
 
     def stop(self) -> None:
-        """End the heartbeat and leave the lease: gc decides about what it protects."""
+        """End the heartbeat and retain the lease: gc decides about the protected files."""
         self._stop.set()
         if self._heartbeat is not None:
             late_threads().end(self._heartbeat)
@@ -83,7 +83,7 @@ class Lease:
         try:
             self._renew()
         except OutcomeUnknown:
-            # Nothing rests on who wrote it last, so it is written again.
+            # The last writer does not matter, so an uncertain write is repeated.
             self._renew()
 
     def _beat(self) -> None:
@@ -95,7 +95,7 @@ class Lease:
             self._stop.wait(self._seconds)
 
     def _renew(self) -> None:
-        # It protects from gc what a living process stages. A power loss ends that process too.
+        # The lease protects the files of a live process from gc. A power loss ends that process too.
         self._storage.replace(self._name, self._content(), durable=False)
 
     def _content(self) -> bytes:
@@ -104,7 +104,7 @@ class Lease:
 
 
 def live_leases(storage: Storage) -> tuple[LiveLease, ...]:
-    """Every lease there is; one that cannot be read counts by the time of its file."""
+    """All leases; an unreadable one counts by the modification time of its file."""
     return tuple(
         _live_lease(storage, status.name, status.modified_ms)
         for status in storage.list_from(STAGING_FOLDER)

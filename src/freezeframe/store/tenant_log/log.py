@@ -53,12 +53,12 @@ class TenantLog(CheckpointedLog[TenantState]):
             return self.current_state()
         kept = self._past
         if kept is None or kept.version != version:
-            # It never changes, and who pages through a list asks for the same one again and again.
+            # Past states are immutable, and paging through a list requests the same one repeatedly.
             kept = self._past = self.snapshot_at(version=version).state
         return kept
 
     def entry(self, version: int) -> Entry:
-        """The entry that made a version.
+        """The entry of a version.
 
         Raises:
             VersionNotFound: there is no such version.
@@ -76,7 +76,7 @@ class TenantLog(CheckpointedLog[TenantState]):
         return entry
 
     def entries_down(self, newest: TenantState, versions: Iterable[int]) -> Iterator[tuple[int, Entry]]:
-        """The entries of descending versions, each proved to be the one that its successor continues.
+        """The entries of descending versions, each verified by the hash in its successor.
 
         Raises:
             CorruptLog: an entry is damaged, or not the one that was there.
@@ -96,7 +96,7 @@ class TenantLog(CheckpointedLog[TenantState]):
             successor, above = entry, version
 
     def version_at(self, timestamp: datetime) -> int:
-        """The newest version at a moment; the times of entries always rise, so halving finds it.
+        """The newest version at a moment, by binary search: the times of entries always ascend.
 
         Raises:
             VersionNotFound: the moment is before the first commit.
@@ -121,7 +121,7 @@ class TenantLog(CheckpointedLog[TenantState]):
         return high
 
     def add(self, after: TenantState, entry: Entry) -> Outcome:
-        """Make ``entry`` the version that follows ``after``: the commit point of all that it changes.
+        """Append ``entry`` as the version after ``after``: the commit point of all its changes.
 
         Raises:
             StorageUnavailable: the storage refused; nothing is visible.
@@ -138,7 +138,7 @@ class TenantLog(CheckpointedLog[TenantState]):
         return outcome
 
     def _take_in(self, version: int) -> None:
-        """Make an entry of this process the current state without a listing, where nothing lies between."""
+        """Apply an entry of this process to the current state without a listing, if they are adjacent."""
         with self._update_lock:
             previous = self.current_snapshot
             if previous.version != version - 1:
@@ -154,11 +154,11 @@ class TenantLog(CheckpointedLog[TenantState]):
             self.replace_snapshot(self.create_snapshot(segment, previous, (file,)), started)
 
     def is_rolled_forward(self, entry: Entry) -> bool:
-        """Whether this process has seen all that the entry says in its tables; what landed stays there."""
+        """Whether this process has seen all commits of the entry in their tables, where they are final."""
         return entry.write_id == self._rolled_forward
 
     def note_rolled_forward(self, entry: Entry) -> None:
-        """All that the entry says is in its tables."""
+        """Record that all commits of the entry are in their tables."""
         self._rolled_forward = entry.write_id
 
     def parse_checkpoint(self, content: bytes, name: str) -> TenantState:
@@ -174,13 +174,13 @@ class TenantLog(CheckpointedLog[TenantState]):
         return self._with_receipts(state).to_checkpoint(oldest_job_ms=oldest_job_ms)
 
     def forget(self) -> None:
-        """Read the state anew at the next call: files that it was made of are gone."""
+        """Discard the cached state, because some of its source files were deleted."""
         self._past = None
         with self._update_lock:
             self._captured = self.snapshot_at_init()
 
     def listed_entry(self, file: LogFile) -> Entry:
-        """The entry in a listed file; one that this process has just written is not read again."""
+        """The entry in a listed file; an own, just written one is not read back."""
         own = self._own_entry.taken(file)
         return self.entry(file.version) if own is None else parse_entry(own, file.name)
 

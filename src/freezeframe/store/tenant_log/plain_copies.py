@@ -22,7 +22,7 @@ _logger = logging.getLogger(__name__)
 
 
 def derive_copies(storage: Storage, log: TenantLog, paths: Iterable[str]) -> None:
-    """Bring the copies of these files up to the newest version; a failure costs the copy only."""
+    """Update the copies of these files to the newest version; a failure affects only the copy."""
     if tenant_of(storage.root):
         return
     for path in paths:
@@ -46,7 +46,7 @@ def _derive(storage: Storage, log: TenantLog, path: str) -> None:
                 storage.prune(folder)
         else:
             storage.replace(path, blob_chunks(storage, Blob(held.blob, held.sha256, held.size)))
-        # Whoever is slow looks again after writing, so that an old copy never stays over a newer one.
+        # Check again after writing, so that a slow writer does not leave an old copy over a newer one.
         now = log.current_state().files.get(path)
         if now == held:
             return

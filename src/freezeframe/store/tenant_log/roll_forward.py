@@ -31,7 +31,7 @@ _logger = logging.getLogger(__name__)
 
 
 def shorten_entry(entry: Entry) -> tuple[Entry, dict[str, bytes]]:
-    """The entry with its long commits named by their SHA-256, and these commits by that name."""
+    """The entry with its long commits replaced by their SHA-256, and these commits by file name."""
     long_commits: dict[str, bytes] = {}
     changes: list[Change] = []
     for change in entry.changes:
@@ -46,7 +46,7 @@ def shorten_entry(entry: Entry) -> tuple[Entry, dict[str, bytes]]:
 
 
 def keep_long_commits(storage: Storage, long_commits: Mapping[str, bytes]) -> None:
-    """Write what an entry will name, before the entry."""
+    """Write the long commits referenced by an entry, before the entry."""
     for digest, content in long_commits.items():
         try:
             storage.put_if_absent(long_commit_file(digest), content)
@@ -55,7 +55,7 @@ def keep_long_commits(storage: Storage, long_commits: Mapping[str, bytes]) -> No
 
 
 def forget_long_commits(storage: Storage, long_commits: Mapping[str, bytes]) -> None:
-    """Delete what no entry names; never raises, for gc would do it as well."""
+    """Delete unreferenced long commits; never raises, since gc would delete them too."""
     for digest in long_commits:
         try:
             storage.delete(long_commit_file(digest))
@@ -64,7 +64,7 @@ def forget_long_commits(storage: Storage, long_commits: Mapping[str, bytes]) -> 
 
 
 def change_content(storage: Storage, change: StreamChange) -> str:
-    """The commit that a change makes.
+    """The table commit of a change.
 
     Raises:
         CorruptLog: the staged file that holds it is gone or damaged.
@@ -73,7 +73,7 @@ def change_content(storage: Storage, change: StreamChange) -> str:
         return change.content
     name = long_commit_file(change.sha256)
     content = b""
-    # Once the table has the commit, the staged file is deleted, perhaps right now.
+    # A concurrent roll-forward deletes the staged file once the table has the commit.
     for place in (name, commit_name(table_folder(change.stream), change.table_version)):
         try:
             content = storage.read(place)
@@ -91,7 +91,7 @@ def change_content(storage: Storage, change: StreamChange) -> str:
 
 
 def is_rolled_forward(storage: Storage, change: StreamChange) -> bool:
-    """Whether the table's commit under the change's version is the change's."""
+    """Whether the table has the change's own commit at its version."""
     try:
         landed = storage.read(commit_name(table_folder(change.stream), change.table_version))
     except FileNotFoundError:
@@ -102,7 +102,7 @@ def is_rolled_forward(storage: Storage, change: StreamChange) -> bool:
 
 
 def finish(storage: Storage, entry: Entry, diverged: Collection[str] = (), *, is_new: bool = False) -> None:
-    """Land in each table what a committed entry says; any writer may, any number of times.
+    """Write the commits of a committed entry to their tables; idempotent, for any writer.
 
     Streams of ``diverged`` are left out: somebody is about to repair them. An entry that ``is_new`` was
     committed just now, so that hardly anybody has landed it.
@@ -123,17 +123,17 @@ def finish(storage: Storage, entry: Entry, diverged: Collection[str] = (), *, is
 def roll_forward(
     storage: Storage, log: TenantLog, entry: Entry, version: int, checkpoint_interval: int
 ) -> bool:
-    """Land an entry that was just committed, and do what is due after it; whether all is landed."""
+    """Roll a new entry forward and run its post-commit work; returns whether all tables have it."""
     try:
         finish(storage, entry, is_new=True)
     except StorageUnavailable:
-        # The commit point is passed: readers lay the entry over, and the next writer lands it.
+        # The entry is committed: readers overlay it, and the next writer rolls it forward.
         _logger.warning(
             "Tenant version %s is committed, but not landed in its tables yet", version, exc_info=True
         )
         return False
     log.note_rolled_forward(entry)
-    # What goes makes room first: a folder may become a file.
+    # Deletions come first, because a folder may become a file.
     files = sorted(entry.files, key=lambda change: change.blob is not None)
     derive_copies(storage, log, [change.path for change in files])
     # The table's own checksum is left out: the tenant log knows what it would tell. Tables that need no
@@ -151,7 +151,7 @@ def roll_forward(
 
 
 def foreign_commit(stream: StreamName, version: int, cause: str) -> ForeignCommit:
-    """The error for a table that was changed around the tenant log."""
+    """The error for a table that was changed outside of the tenant log."""
     return ForeignCommit(
         f"The table of stream {str(stream)!r} has a commit {version} that did not come through freezeframe.",
         cause=f"{cause} A writer that ignores Delta's table features made it.",

@@ -1,6 +1,6 @@
 """A line of JSON with its own SHA-256 (pure).
 
-JSON has no checksum of its own: a flipped bit in a count or a name would be another record.
+JSON has no checksum: a flipped bit in a count or a name would silently change the record.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class HeldFile:
     modified_ms: int
 
     def to_change(self, path: str) -> FileChange:
-        """The change that would bring the file back under ``path``."""
+        """The change that restores the file under ``path``."""
         return FileChange(path, self.blob, self.sha256, self.size, self.sealed)
 
 
@@ -112,7 +112,7 @@ class TenantState:
         return self.streams.get(str(stream), NO_VERSION)
 
     def base_version(self, stream: StreamName) -> int:
-        """The version that the table has, whether the stream is there or was dropped; -1: no table."""
+        """The table's version, also for a dropped stream; -1: no table."""
         name = str(stream)
         return self.streams.get(name, self.dropped.get(name, NO_VERSION))
 
@@ -121,7 +121,7 @@ class TenantState:
         return max(now_ms, self.timestamp_ms + 1)
 
     def is_listed(self, version: int) -> bool:
-        """Whether a version can be seen and restored: it is not below the floor, or a tag holds it."""
+        """Whether a version can be read and restored: at or above the floor, or tagged."""
         return self.floor <= version <= self.version or version in self.tags.values()
 
     def to_checkpoint(self, oldest_job_ms: int = 0) -> bytes:
@@ -149,7 +149,7 @@ class TenantState:
 
 
 class _Fold:
-    """The parts of a state that one entry changes, while it is folded in."""
+    """Mutable copy of the parts of a state that entries change, for folding."""
 
     def __init__(self, state: TenantState, version: int, timestamp_ms: int) -> None:
         self._state = replace(state, version=version, timestamp_ms=timestamp_ms)
@@ -224,7 +224,7 @@ def parse_checkpoint(content: bytes, name: str) -> TenantState:
         CorruptLog: the bytes are no whole checkpoint.
     """
     try:
-        # Checkpoints from before they were signed are read all the same.
+        # Older checkpoints without a hash are accepted.
         record, _ = from_signed_line(content, requires_hash=False)
         floor, floor_ms = record.get("floor", (0, 0))
         return TenantState(

@@ -61,7 +61,7 @@ def table_snapshot(
 def base_snapshot(
     storage: Storage, state: TenantState, stream: StreamName, since: int | None = None
 ) -> Snapshot:
-    """What a writer builds on: the table at its head, which must be what the tenant log says.
+    """The base of a write: the table at its head, which must agree with the tenant log.
 
     A look at the table that began at or after ``since`` (in ms) is good enough, if it saw that far.
 
@@ -83,7 +83,7 @@ def base_snapshot(
 def stream_base(
     storage: Storage, log: TenantLog, state: TenantState, stream: StreamName, since: int | None = None
 ) -> Snapshot:
-    """The table as ``state`` has it, for changes to build on; a table that was dropped counts.
+    """The table at its version in ``state``, as the base of changes; includes a dropped stream's table.
 
     A look at the table that began at or after ``since`` (in ms) is good enough.
 
@@ -114,7 +114,7 @@ def present_tables(
     diverged: Collection[str] = (),
     beside: Callable[[], None] | None = None,
 ) -> tuple[TenantState, list[Snapshot]]:
-    """The newest state, all of it landed (but for ``diverged`` streams), and some tables at their heads.
+    """The newest state, rolled forward (except ``diverged`` streams), and some tables at their heads.
 
     ``beside`` is another look, which is taken at the same time; its errors are raised.
 
@@ -173,7 +173,7 @@ def _load(storage: Storage, state: TenantState, stream: StreamName, wanted: int)
 
 
 def _is_commit_of(snapshot: Snapshot, wanted: int, state: TenantState) -> bool:
-    """Whether the table's newest commit says of itself that it is the newest entry's: then it has landed."""
+    """Whether the table's newest commit has the write id of the newest entry, and so is rolled forward."""
     info = snapshot.commit_info
     if snapshot.version != wanted or info is None or state.head is None:
         return False
@@ -181,7 +181,7 @@ def _is_commit_of(snapshot: Snapshot, wanted: int, state: TenantState) -> bool:
 
 
 def _pending(state: TenantState, stream: StreamName, wanted: int) -> StreamChange | None:
-    """The change of the newest entry that makes ``wanted``: the table may not have it yet."""
+    """The newest entry's change to version ``wanted``, which the table may lack."""
     for change in state.head.streams if state.head else ():
         if change.stream == stream and change.table_version == wanted and change.lands:
             return change

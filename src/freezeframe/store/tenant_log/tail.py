@@ -13,7 +13,7 @@ from freezeframe.storage.file_identity import FileIdentity, file_identity
 
 
 class LogTail:
-    """The newest entry of one log, as far as somebody has seen it.
+    """The newest known entry of one log.
 
     Safe from several threads: what was seen is replaced as a whole, and read once in each method. A thread
     that writes a checkpoint forgets it while another one looks.
@@ -25,7 +25,7 @@ class LogTail:
         self._seen: tuple[int, FileIdentity] | None = None
 
     def is_at(self, version: int) -> bool:
-        """Whether ``version`` is the newest for sure; where it is not known, the log has to be listed.
+        """Whether ``version`` is certain to be the newest; if unknown, the log must be listed.
 
         Raises:
             StorageUnavailable: the storage could not be asked.
@@ -38,7 +38,7 @@ class LogTail:
         return self._identity(version + 1) is None and self._identity(version) == seen[1]
 
     def note(self, version: int) -> None:
-        """A listing has found ``version`` to be the newest.
+        """Record ``version`` as the newest of a listing.
 
         Raises:
             StorageUnavailable: the storage could not be asked.
@@ -47,11 +47,11 @@ class LogTail:
         self._seen = None if found is None else (version, found)
 
     def forget(self) -> None:
-        """Something else than an entry has come: the log is to be listed once more."""
+        """Discard the record, so that the next update lists the log."""
         self._seen = None
 
     def note_added(self, version: int) -> FileStatus | None:
-        """This process has just made ``version``, the first one after the newest that was noted.
+        """Record an entry of this process at ``version``, directly after the recorded newest one.
 
         The file as a listing would tell it. None: it cannot be told, or the log is not what it was, so it
         has to be listed.

@@ -93,7 +93,7 @@ def write_archive(storage: Storage, target: Path, settings: Settings) -> Archive
 def read_archive(
     source: Path, target: Storage, settings: Settings, limits: ArchiveLimits | None = None
 ) -> ArchiveIndex:
-    """Make ``target``, which must be empty, the tenant that the archive holds; else leave nothing there.
+    """Restore the archived tenant into the empty ``target``; a failure leaves nothing there.
 
     Raises:
         UnreadableInput: it is damaged, forged or no archive.
@@ -196,7 +196,7 @@ def _add(tar: tarfile.TarFile, name: str, size: int, content: Iterable[bytes]) -
 
 @contextmanager
 def _new_file(target: Path) -> Iterator[BinaryIO]:
-    """A file that gets its name once it is whole and durable."""
+    """A new file, renamed to its name once it is complete and durable."""
     temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}.part")
     try:
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -270,18 +270,18 @@ def _plant(
 
 
 class _Joined(io.RawIOBase):
-    """Chunks as a file that is read from front to back."""
+    """Chunks as a file for sequential reading."""
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
         self._chunks = iter(chunks)
         self._held = b""
 
     def readable(self) -> bool:
-        """It is."""
+        """True."""
         return True
 
     def read(self, size: int = -1) -> bytes:
-        """The next bytes, ``size`` of them unless it ends before."""
+        """The next ``size`` bytes; fewer at the end."""
         parts, count = [self._held], len(self._held)
         while size < 0 or count < size:
             chunk = next(self._chunks, None)

@@ -60,7 +60,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class ArchiveIndex:
-    """The members in the order in which they follow, and the wrapped key of the sealed ones."""
+    """The members in order, and the wrapped key of the sealed ones."""
 
     archive_id: str
     source_version: int
@@ -68,7 +68,7 @@ class ArchiveIndex:
     members: tuple[Member, ...]
 
     def to_bytes(self) -> bytes:
-        """The index as it is kept."""
+        """The serialised index."""
         record = {
             "archiveFormat": ARCHIVE_FORMAT,
             "archiveId": self.archive_id,
@@ -113,7 +113,7 @@ def _require_known(record: dict[str, Any]) -> None:
 
 
 def require_sound_commit(text: str, tables: Iterable[str]) -> None:
-    """Refuse a stream's commit that is no new table of ours over exactly the files ``tables``.
+    """Refuse a stream's commit unless it creates a table of exactly the files ``tables``.
 
     Raises:
         UnreadableInput: it names other files, lacks what a new table needs, or does anything else.
@@ -138,7 +138,7 @@ def require_sound_commit(text: str, tables: Iterable[str]) -> None:
 
 
 def refused_archive_error(cause: str) -> UnreadableInput:
-    """The error for an archive that is not taken."""
+    """The error for an invalid archive."""
     return UnreadableInput(
         "The archive cannot be imported.",
         cause=cause,

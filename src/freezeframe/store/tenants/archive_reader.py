@@ -26,7 +26,7 @@ _BROKEN = (tarfile.TarError, EOFError, gzip.BadGzipFile, zlib.error)
 
 @dataclass(frozen=True, slots=True)
 class ArchiveLimits:
-    """What an archive may unpack to: bytes in all, and times its own size."""
+    """Limits of the unpacked size of an archive: total bytes, and ratio to its own size."""
 
     bytes_max: int = ARCHIVE_BYTES_MAX
     ratio_max: float = ARCHIVE_RATIO_MAX
@@ -39,7 +39,7 @@ class ArchiveLimits:
 
 
 class ArchiveReader:
-    """An archive's index, and then its members one after the other."""
+    """Sequential reader of an archive's index and members."""
 
     def __init__(self, file: BinaryIO, limits: ArchiveLimits) -> None:
         self._source = _Guarded(file, limits)
@@ -53,7 +53,7 @@ class ArchiveReader:
             raise refused_archive_error(f"It would unpack to {total} bytes; {limits.bytes_max} are allowed.")
 
     def members(self) -> Iterator[tuple[Member, Iterator[bytes]]]:
-        """Each member and its bytes, which must be taken before the next one is asked for.
+        """Each member and its bytes, which must be read before the next member.
 
         Raises:
             UnreadableInput: the archive is damaged, is not what its index says, or holds more.
@@ -80,7 +80,7 @@ class ArchiveReader:
         return b"".join(self._chunks(found))
 
     def _next(self, name: str) -> tarfile.TarInfo:
-        # A header can claim any length for names and attributes; so much may be read for one and no more.
+        # A header can claim any length for names and attributes; this limits the bytes per header.
         self._source.allow(_HEADER_BYTES_MAX)
         try:
             found = self._tar.next()
@@ -129,11 +129,11 @@ class _Guarded(io.RawIOBase):
         self._total = 0
 
     def allow(self, count: int) -> None:
-        """Let so many bytes pass from now on."""
+        """Allow this number of bytes from now on."""
         self._allowed = count
 
     def readable(self) -> bool:
-        """It is."""
+        """True."""
         return True
 
     def read(self, size: int = -1) -> bytes:

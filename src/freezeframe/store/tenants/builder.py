@@ -1,6 +1,6 @@
 """Builds a tenant in an empty folder: table files, blobs, then one entry that names them.
 
-A clone and the import of an archive both end here. Nothing is to be seen before ``commit``.
+Used by clones and archive imports. Nothing is visible before ``commit``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from freezeframe.store.tenant_log.table_lookup import require_no_case_twin
 
 
 class TenantBuilder:
-    """A new tenant on its way into an empty storage."""
+    """Builder of a new tenant in an empty storage."""
 
     def __init__(self, storage: Storage, settings: Settings) -> None:
         self.identity = CommitIdentity(uuid.uuid4().hex, now_ms())
@@ -44,7 +44,7 @@ class TenantBuilder:
         self._names = FileNames()
 
     def add_table_file(self, stream: StreamName, file: PortableFile, content: Iterable[bytes]) -> None:
-        """Copy a file of a table, proved against what is known of it.
+        """Copy a file of a table, verified against its recorded size and SHA-256.
 
         Raises:
             CorruptData: its size or SHA-256 is another one.
@@ -62,7 +62,7 @@ class TenantBuilder:
             )
 
     def add_stream(self, name: StreamName, content: str) -> None:
-        """A stream whose table has this one commit.
+        """Add a stream with this single table commit.
 
         Raises:
             InvalidName: it differs from another stream's name only by case.
@@ -71,7 +71,7 @@ class TenantBuilder:
         self._streams[str(name)] = StreamChange(name, 0, content, Counts())
 
     def add_file(self, path: FilePath, content: Iterable[bytes], *, sealed: bool) -> None:
-        """A file with this content (as its readers see it), sealed under the new tenant's own key.
+        """Add a file with this plain content; ``sealed`` encrypts it with the new tenant's own key.
 
         Raises:
             InvalidName: it cannot lie beside the others.
@@ -86,7 +86,7 @@ class TenantBuilder:
         self._files[str(path)] = FileChange(str(path), blob.name, blob.sha256, blob.size, sealed)
 
     def commit(self, message: str, request_context: RequestContext = NO_REQUEST) -> None:
-        """Make all of it the tenant's version 0, as the job of the request that it is made for.
+        """Commit everything as the tenant's version 0, attributed to the request.
 
         Raises:
             ConflictError: the folder was not empty.

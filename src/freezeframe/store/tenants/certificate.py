@@ -1,4 +1,4 @@
-"""Certificate of a tenant's deletion: what was removed, and proof that nothing is left."""
+"""Certificate of a tenant's deletion: the removed files, and proof that none are left."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class DeletionCertificate:
         return found
 
     def to_bytes(self) -> bytes:
-        """The certificate as it is kept."""
+        """The serialised certificate."""
         return json.dumps(self.to_json(), ensure_ascii=False, indent=2).encode() + b"\n"
 
 

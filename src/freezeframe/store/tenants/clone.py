@@ -31,7 +31,7 @@ from freezeframe.store.tenants.deletion import remove_tree
 def clone_into(
     source: Storage, target: Storage, settings: Settings, request_context: RequestContext = NO_REQUEST
 ) -> None:
-    """Make ``target``, which must be empty, a tenant with the streams and files that ``source`` has now.
+    """Clone the current streams and files of ``source`` into the empty ``target``.
 
     Raises:
         CorruptData: a file of ``source`` is damaged or gone; nothing is left in ``target``.

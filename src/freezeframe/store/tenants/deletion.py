@@ -34,7 +34,7 @@ class _Held:
 def remove_tenant(
     storage: Storage, environment: str, tenant: str, folder: str, settings: Settings
 ) -> DeletionCertificate:
-    """Remove a tenant's folder from the store's storage, and keep and give the certificate.
+    """Delete a tenant's folder from the store's storage; write and return the certificate.
 
     Raises:
         ConflictError: somebody kept writing into the folder; the same call goes on from there.
@@ -68,7 +68,7 @@ def remove_tenant(
 
 
 def remove_tree(place: Storage) -> dict[str, int]:
-    """Remove every file of a storage; their names and sizes.
+    """Delete every file of a storage; returns their names and sizes.
 
     The tenant log goes last: whoever looks in between finds a tenant with missing data, not an empty one.
 
@@ -101,7 +101,7 @@ def _count_held(place: Storage, settings: Settings) -> _Held:
     try:
         state: TenantState = TenantLog(place, settings).current_state()
     except FreezeframeError:
-        # What cannot be read is removed all the same.
+        # Unreadable files are deleted too.
         return _Held(NO_VERSION, NO_VERSION, NO_VERSION)
     return _Held(state.version + 1, len(state.streams), len(state.files))
 
@@ -118,6 +118,6 @@ def _save(storage: Storage, certificate: DeletionCertificate) -> DeletionCertifi
     try:
         storage.put_if_absent(name, certificate.to_bytes())
     except FileExistsError:
-        # A first call removed it all and died before the registry heard of it.
+        # An earlier call deleted everything and crashed before its registry entry.
         return parse_certificate(storage.read(name), name)
     return certificate

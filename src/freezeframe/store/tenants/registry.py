@@ -34,7 +34,7 @@ _CHECKPOINTS_LISTED = 5
 
 
 class Registry(CheckpointedLog[RegistryState]):
-    """Which tenants a store has, and where each of them is."""
+    """The tenants of a store and their folders."""
 
     title = "the store's registry"
 
@@ -44,7 +44,7 @@ class Registry(CheckpointedLog[RegistryState]):
         super().__init__(storage, REGISTRY_FOLDER, settings, RegistryState(), _CHECKPOINT_INTERVAL)
 
     def entry(self, version: int) -> RegistryEntry:
-        """The entry that made a version.
+        """The entry of a version.
 
         Raises:
             CorruptLog: it is damaged.
@@ -61,7 +61,7 @@ class Registry(CheckpointedLog[RegistryState]):
         return state.to_checkpoint()
 
     def knows(self, folder: str) -> bool:
-        """Whether the folder is a tenant's now; quick for any number of tenants."""
+        """Whether the folder belongs to a current tenant; constant time."""
         state = self.current_state()
         known, folders = self._folders
         if known is not state:
@@ -81,13 +81,13 @@ class Registry(CheckpointedLog[RegistryState]):
         return self.current_state().folder(environment, tenant) or folder
 
     def delete(self, environment: str, tenant: str, folder: str) -> None:
-        """From now on the tenant is not to be found, and its folder is to be removed."""
+        """Commit the deletion of a tenant: it is no longer found, and its folder is pending removal."""
         self._commit(
             "delete", environment, tenant, folder, lambda state: state.folder(environment, tenant) == folder
         )
 
     def removed(self, environment: str, tenant: str, folder: str) -> None:
-        """Nothing is left of the folder."""
+        """Commit the completed removal of a tenant's folder."""
         self._commit("removed", environment, tenant, folder, lambda state: folder in state.leaving)
 
     def _commit(
@@ -98,7 +98,7 @@ class Registry(CheckpointedLog[RegistryState]):
         folder: str,
         is_due: Callable[[RegistryState], bool],
     ) -> None:
-        """Land an entry while ``is_due`` says that it still changes something."""
+        """Commit an entry, retrying after conflicts while ``is_due`` holds."""
         write_id = uuid.uuid4().hex
         for _ in range(self._tries_max):
             state = self.current_state()

@@ -51,7 +51,7 @@ class RegistryEntry:
 
 @dataclass(frozen=True, slots=True)
 class RegistryState:
-    """Each environment's tenants and their folders; ``leaving``: folders that are to be removed."""
+    """Each environment's tenants and their folders; ``leaving``: folders pending removal."""
 
     version: int = NO_VERSION
     timestamp_ms: int = 0
@@ -60,7 +60,7 @@ class RegistryState:
     chain: Chain = field(default_factory=Chain)
 
     def folder(self, environment: str, tenant: str) -> str | None:
-        """The tenant's folder, if there is such a tenant."""
+        """The tenant's folder; None for an unknown tenant."""
         return self.tenants.get(environment, {}).get(tenant)
 
     @property
@@ -76,7 +76,7 @@ class RegistryState:
         """
         if not entries:
             return self
-        # Copied once for all entries: a store has many tenants, and each of them is in the copy.
+        # One copy for all entries, because it contains every tenant of the store.
         tenants = {name: dict(known) for name, known in self.tenants.items()}
         leaving = dict(self.leaving)
         chain = self.chain

@@ -11,7 +11,7 @@ from freezeframe.store.tenants.registry import Registry
 
 
 class RegistryGuard:
-    """Of a tenant in a store: it is there as long as the registry names its folder."""
+    """Guard of a store's tenant, which exists while the registry has its folder."""
 
     def __init__(self, registry: Registry, folder: str, place: Storage) -> None:
         self._registry = registry
@@ -36,7 +36,7 @@ class RegistryGuard:
             )
 
     def remove_orphans(self) -> None:
-        """See ``TenantGuard.remove_orphans``; what fails here is left to ``Store.sweep``."""
+        """See ``TenantGuard.remove_orphans``; ``Store.sweep`` retries failures."""
         with suppress(FreezeframeError):
             try:
                 self.require_open()

@@ -16,7 +16,7 @@ from freezeframe.store.tenant_log.state import HeldFile, TenantState
 
 
 class StagedFiles:
-    """What was asked of files so far, and what the transaction sees of them; for one thread."""
+    """Staged file changes of a transaction and the resulting files; not thread-safe."""
 
     def __init__(self, base: TenantState, timestamp_ms: int, spare: SpareNames) -> None:
         self.changes: dict[str, FileChange] = {}
@@ -29,12 +29,12 @@ class StagedFiles:
         self._placed: set[str] = set()
 
     def seen(self) -> Mapping[str, HeldFile]:
-        """The files by path; what is staged later does not show in it."""
+        """The files by path, without later changes."""
         self._is_shown = True
         return MappingProxyType(self._seen)
 
     def add(self, change: FileChange) -> None:
-        """Make a change part of the transaction; a later one of the same path takes its place."""
+        """Stage a change; a later one of the same path replaces it."""
         if self._is_shown:
             self._seen, self._is_shown = dict(self._seen), False
         self.changes[change.path] = change
@@ -49,7 +49,7 @@ class StagedFiles:
                 self._names.add(change.path)
 
     def require_place(self, path: FilePath, moved: str | None = None) -> None:
-        """Refuse a path that cannot lie beside the files that are seen, but for the one that is moved.
+        """Refuse a path that conflicts with the current files, except the one being moved.
 
         Raises:
             InvalidName: as ``FileNames.require``.
@@ -67,13 +67,13 @@ class StagedFiles:
         self._placed.add(str(path))
 
     def close(self) -> None:
-        """The transaction has ended: what it knows of names is for the next one."""
+        """End the transaction and return its path index to the pool."""
         if self._names is not None:
             self._spare.give_back(self._names)
             self._names = None
 
     def require_places(self, newest: TenantState) -> None:
-        """Ask again for all paths that were placed: another job may have taken names beside them since.
+        """Repeat the conflict check of all new paths against ``newest``, which other jobs may have changed.
 
         Raises:
             InvalidName: as ``FileNames.require``.

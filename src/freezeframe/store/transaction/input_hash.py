@@ -41,11 +41,11 @@ class InputHash:
 
     @property
     def digest(self) -> str:
-        """The hash of everything so far."""
+        """The hash of the input so far."""
         return self._prefix + self._hash.hexdigest()
 
     def add_update(self, name: StreamName, update: Update, incoming: Incoming) -> None:
-        """An update of a stream: its options and its rows."""
+        """Add an update of a stream: its options and its rows."""
         folder = table_folder(name)
         if not self._prefix:
             self._add("update", str(name), input_hash_v1.options_of(update))
@@ -62,11 +62,11 @@ class InputHash:
         self._add("rows", _column_kinds(schema), sums.rows, sums.lower, sums.upper)
 
     def add_file(self, path: str, content_sha256: str | None, *, sealed: bool) -> None:
-        """A file written with a content (None: deleted)."""
+        """Add a file write by its content's SHA-256 (None: deletion)."""
         self._add("file", path, content_sha256, sealed)
 
     def add_call(self, name: str, *arguments: Any) -> None:
-        """Any other change, by the name of the call and what it was given."""
+        """Add any other change, by the name of the call and its arguments."""
         self._add("call", name, *arguments)
 
     def _add(self, *parts: Any) -> None:
@@ -85,7 +85,7 @@ def _column_kinds(schema: pa.Schema) -> list[tuple[str, str]]:
 
 
 def _kind(kind: pa.DataType) -> str:
-    """The type by what a value is: integers and floats of any width hold the same numbers."""
+    """The kind of a type: integers and floats of any width hold the same numbers."""
     if pa.types.is_integer(kind):
         return "integer"
     if pa.types.is_floating(kind):

@@ -41,12 +41,12 @@ _ROW_KEYS = ("freezeframe/rows", "rows/freezeframe")
 
 
 def options_of(update: Update) -> dict[str, object]:
-    """The options that an update had then."""
+    """The options of an update in this version."""
     return {option: getattr(update, option) for option in _OPTIONS}
 
 
 def digest_parts(storage: Storage, folder: str, incoming: Incoming) -> list[bytes]:
-    """What the rows add to the hash; ``folder`` is the stream's table."""
+    """The contribution of the rows to the hash; ``folder`` is the stream's table."""
     schema = str(incoming.table.schema.remove_metadata()).encode()
     if incoming.in_memory:
         return [schema, *(_column_digest(column) for column in incoming.table.columns)]

@@ -31,7 +31,7 @@ def find_committed_job(place: TenantPlace, job_id: str) -> JobReceipt | None:
 def revoke_job(
     place: TenantPlace, job_id: str, reason: str = "", who: str = "", *, tokens: Iterable[str] = ()
 ) -> tuple[str, ...]:
-    """Keep every run of that job that is under way from committing; what was revoked.
+    """Revoke every open run of that job, so that it cannot commit; returns the revoked tokens.
 
     Runs that have announced themselves are found by their leases, and revoked as transactions. One that
     was started and is not heard of yet is revoked by its token, if that is among ``tokens``. A run that

@@ -22,7 +22,7 @@ _Done = TypeVar("_Done")
 def run_together(
     engine: TableEngine, works: Sequence[Callable[[TableEngine], _Done]]
 ) -> list[_Done | Exception]:
-    """What each of the works gave or raised, in their order; each gets the engine that it is to use.
+    """The result or error of each work, in order; each work receives the engine to use.
 
     They are done in threads, so no two of them may touch the same stream.
     """

@@ -28,7 +28,7 @@ class Prefetched:
     """Before the looks."""
 
     def looked_at(self, name: StreamName) -> int | None:
-        """When the stream's table was read; None: it was not."""
+        """The time of the table's read; None if it was not read."""
         return self.moment_ms if name == self.stream else None
 
 

@@ -45,7 +45,7 @@ class TenantScope:
 
     @property
     def engine(self) -> TableEngine:
-        """What moves rows."""
+        """The engine."""
         return self.place.engine
 
     @property
@@ -73,13 +73,13 @@ class TenantScope:
         return listed_state(self.log, newest, version_at_point(self.log, newest, point))
 
     def present(self) -> TenantState:
-        """What a call that names no version sees."""
+        """The state for calls without a version."""
         return self.log.current_state()
 
     def snapshot(
         self, name: StreamName, past: TenantState | None = None, stream_version: int | None = None
     ) -> Snapshot:
-        """The stream's table as the scope sees it, at a state of the past, or at an older version of its own.
+        """The stream's table in the scope, at a past state, or at an older stream version.
 
         Raises:
             StreamNotFound, VersionNotFound: there is no such stream or version.
@@ -88,13 +88,13 @@ class TenantScope:
         return table_snapshot(self.storage, state, name, stream_version)
 
     def version_of(self, name: StreamName) -> int:
-        """The version of the tenant that made the stream what the scope sees; -1 where there is none."""
+        """The tenant version of the stream's last change in the scope; -1 where there is no stream."""
         if self.present().table_version(name) < 0:
             return NO_VERSION
         return self.version_that_made(self.snapshot(name))
 
     def version_that_made(self, table: Snapshot) -> int:
-        """The version of the tenant whose commit a stream's table ends with."""
+        """The tenant version of the last commit in a stream's table."""
         made = datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=table.timestamp)
         state = self.present()
         with suppress(VersionNotFound):  # a clone's table is older than the tenant
@@ -102,15 +102,15 @@ class TenantScope:
         return state.erased
 
     def base(self, name: StreamName) -> Snapshot:
-        """What a change of the stream would build on; version -1 where there is none yet."""
+        """The base of a change of the stream; version -1 where there is no stream yet."""
         return stream_base(self.storage, self.log, self.log.current_state(), name)
 
     def note_read(self, read: StreamName | FilePath) -> None:
-        """Outside of a job nothing is read before it is written."""
+        """Does nothing: outside of a job, reads do not precede a write."""
 
     @contextmanager
     def changing(self, stream: StreamName | None = None) -> Iterator[UnitOfWork]:
-        """A job of one change, of ``stream`` if it is of one: leaving the block commits it."""
+        """A job of one change (of ``stream``, if given), committed at the end of the block."""
         with commit_at_end(UnitOfWork(self.place, is_single=True, stream=stream)) as work:
             yield work
 
@@ -123,19 +123,19 @@ class JobScope(TenantScope):
         self._work = work
 
     def present(self) -> TenantState:
-        """What the job sees."""
+        """The state within the job."""
         return self._work.state()
 
     def snapshot(
         self, name: StreamName, past: TenantState | None = None, stream_version: int | None = None
     ) -> Snapshot:
-        """See ``TenantScope.snapshot``; without a past state, as the job sees the stream."""
+        """See ``TenantScope.snapshot``; without a past state, the stream within the job."""
         if past is not None:
             return super().snapshot(name, past, stream_version)
         return self._work.snapshot(name, stream_version)
 
     def version_of(self, name: StreamName) -> int:
-        """See ``TenantScope.version_of``; what the job itself changed has the version that it is to make."""
+        """See ``TenantScope.version_of``; streams changed by the job have its future version."""
         made = self._work.version_to_make(name)
         return super().version_of(name) if made is None else made
 
@@ -147,7 +147,7 @@ class JobScope(TenantScope):
         return stream_base(self.storage, self.log, state, name)
 
     def note_read(self, read: StreamName | FilePath) -> None:
-        """What is written to the stream or file after this may rest on what was read."""
+        """Record a read, which later writes of the job to this stream or file may depend on."""
         self._work.note_read(read)
 
     @contextmanager
@@ -193,7 +193,7 @@ class MomentScope(TenantScope):
 
 @contextmanager
 def commit_at_end(work: UnitOfWork) -> Iterator[UnitOfWork]:
-    """Commit ``work`` when the block ends well, and undo it when it does not."""
+    """Commit ``work`` when the block ends without an error; else undo it."""
     try:
         yield work
         work.commit()
@@ -203,7 +203,7 @@ def commit_at_end(work: UnitOfWork) -> Iterator[UnitOfWork]:
 
 
 def listed_state(log: TenantLog, newest: TenantState, version: int | None) -> TenantState:
-    """The state of a version that is kept.
+    """The state of a listed version.
 
     Raises:
         VersionNotFound: there is none, or it is not kept any more.

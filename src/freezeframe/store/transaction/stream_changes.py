@@ -28,7 +28,7 @@ from freezeframe.store.updates.step import Step, StepResult
 
 @dataclass(slots=True)
 class StagedStream:
-    """A stream's table at the version it was found at, and the steps of this transaction on it.
+    """A stream's table at its base version, and the steps of this transaction on it.
 
     After any number of steps there is one commit, for version ``base.version + 1``.
     """
@@ -54,12 +54,12 @@ class StagedStream:
 
     @property
     def version(self) -> int:
-        """The version that the stream has inside the transaction."""
+        """The stream's version inside the transaction."""
         return self.base.version + (1 if self.content else 0)
 
     @property
     def counts(self) -> Counts:
-        """What the one commit does to the rows, whatever its steps did on the way; see ``net_counts``."""
+        """Net row counts of the single commit over all steps; see ``net_counts``."""
         if self._net is None:
             steps = sum((result.counts for result in self.results), Counts())
             is_known = not self.content or (len(self.results) == 1 and self.results[0].is_net)
@@ -67,7 +67,7 @@ class StagedStream:
         return self._net
 
     def view(self) -> Snapshot:
-        """The table with the steps so far, as only this transaction sees it."""
+        """The table with the steps so far, visible to this transaction only."""
         if not self.content:
             return self.base
         if self._view is None:
@@ -75,12 +75,12 @@ class StagedStream:
         return self._view
 
     def content_at(self, timestamp_ms: int) -> str:
-        """The commit at the moment it is made, with the metrics of all its steps together."""
+        """The commit with its final timestamp and the metrics of all steps."""
         metrics = row_metrics(self.counts) if len(self.results) > 1 else None
         return restamp(self.content, timestamp_ms, metrics)
 
     def add(self, step: Step) -> StepResult:
-        """Carry out one more step; where it fails, the stream is as before it.
+        """Execute one more step; a failure leaves the stream as before it.
 
         Raises:
             ConflictError: the step was made for another version of the stream.
@@ -91,7 +91,7 @@ class StagedStream:
         return result
 
     def replay(self, base: Snapshot) -> None:
-        """Carry out all steps again on a newer state of the table.
+        """Execute all steps again on a newer state of the table.
 
         Raises:
             ConflictError: a step does not allow it.
@@ -103,16 +103,16 @@ class StagedStream:
             self._carry_out(step)
 
     def referenced(self) -> tuple[str, ...]:
-        """The new files that the commit names, relative to the table."""
+        """The new files of the commit, relative to the table."""
         paths = tuple(path for result in self.results for path in result.paths)
         if len(self.results) <= 1:
             return paths
-        # What an earlier step wrote and a later one replaced is named by nobody.
+        # Files of an earlier step that a later one replaced are unreferenced.
         gone = {path for path in paths if path.endswith(".parquet") and quote(path) not in self.content}
         return tuple(path for path in paths if path not in gone)
 
     def discard(self, keep: Iterable[str] = (), *, keep_intakes: bool = False) -> None:
-        """Delete the files of all attempts but those to keep; never raises."""
+        """Delete the files of all attempts except ``keep``; never raises."""
         kept = tuple(keep)
         for staging in self.attempts:
             staging.discard(keep=kept)
@@ -140,7 +140,7 @@ class StagedStream:
         return result
 
     def _join(self, result: StepResult) -> str:
-        """The one commit that the commit so far and the new one come to."""
+        """The previous commit and the new one, squashed into one."""
         if not self.content:
             return result.content
         final = self._overlaid(self.content, result.content)

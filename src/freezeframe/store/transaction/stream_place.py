@@ -11,12 +11,12 @@ from freezeframe.store.updates.update_place import UpdatePlace
 
 @dataclass(frozen=True, slots=True)
 class StreamPlace:
-    """A stream's name and the scope that it is read and changed in."""
+    """A stream's name, and the scope of its reads and changes."""
 
     name: StreamName
     scope: TenantScope
 
     @property
     def update_place(self) -> UpdatePlace:
-        """The stream as an update outside of a job sees it."""
+        """The stream for an update outside of a job."""
         return UpdatePlace(self.name, self.scope.storage, self.scope.engine, self.scope.settings)

@@ -6,16 +6,16 @@ from typing import Protocol
 
 
 class TenantGuard(Protocol):
-    """Called by every job at its beginning, around its commit point, and when it is abandoned."""
+    """Hooks of every job: at its beginning, around its commit point, and after its abandonment."""
 
     def require_writable(self) -> None:
-        """Refuse a tenant that may only be read from here; raises ``InvalidOption``."""
+        """Refuse a read-only tenant; raises ``InvalidOption``."""
 
     def require_open(self) -> None:
-        """Refuse a tenant that is there no more; raises ``TenantNotFound``."""
+        """Refuse a deleted tenant; raises ``TenantNotFound``."""
 
     def remove_orphans(self) -> None:
-        """Remove what was written into a tenant that is there no more; never raises."""
+        """Delete files written into a deleted tenant; never raises."""
 
 
 class NoGuard:

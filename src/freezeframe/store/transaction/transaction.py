@@ -68,7 +68,7 @@ _PAUSE_SECONDS_MAX = 0.2
 
 @dataclass(frozen=True, slots=True)
 class TenantPlace:
-    """One tenant, and what it takes to change it."""
+    """One tenant with the storage, engine and settings for its changes."""
 
     storage: Storage
     log: TenantLog
@@ -99,7 +99,7 @@ Check = Callable[[TenantState], None]
 
 
 class Transaction:
-    """The changes so far, and the commit that makes them visible. For one thread."""
+    """Staged changes, and the commit that makes them visible. Not thread-safe."""
 
     def __init__(
         self,
@@ -131,18 +131,18 @@ class Transaction:
 
     @property
     def is_empty(self) -> bool:
-        """Whether a commit would change nothing."""
+        """Whether there are no changes to commit."""
         staged = any(stream.content for stream in self.streams.values())
         return not (staged or self.files.changes or self.tenant or self.taken_over)
 
     def state(self) -> TenantState:
-        """The tenant as this transaction sees it."""
+        """The tenant's state within this transaction."""
         fresh = {name: one.version for name, one in self.streams.items() if one.content}
         streams = {**self.base.streams, **fresh} if fresh else self.base.streams
         return replace(self.base, streams=MappingProxyType(streams), files=self.files.seen())
 
     def snapshot(self, name: StreamName, version: int | None = None) -> Snapshot:
-        """The stream's table as this transaction sees it, or at one of its older versions.
+        """The stream's table within this transaction, or at one of its older versions.
 
         Raises:
             StreamNotFound, VersionNotFound: there is no such stream or version.
@@ -154,12 +154,12 @@ class Transaction:
         return table_snapshot(self.place.storage, self.base, name, version)
 
     def note_stream_read(self, name: StreamName) -> None:
-        """Rows of the stream were read: what is written to it after that may be made from them."""
+        """Record a read of the stream, which later writes to it may depend on."""
         if str(name) in self.streams or str(name) in self.base.streams:
             self.staged(name).was_read = True
 
     def note_file_read(self, path: str) -> None:
-        """The file was read: what is written to it after that may be made from it."""
+        """Record a read of the file, which a later write to it may depend on."""
         self._files_read.add(path)
 
     def staged(self, name: StreamName) -> StagedStream:
@@ -179,17 +179,17 @@ class Transaction:
         return found
 
     def add_step(self, name: StreamName, step: Step) -> StepResult:
-        """Carry out a change of a stream, for this transaction's eyes only."""
+        """Execute a change of a stream, visible to this transaction only."""
         staged = self.staged(name)
         self.announce()
         return staged.add(step)
 
     def add_file(self, change: FileChange) -> None:
-        """Make a change of a file part of the transaction."""
+        """Stage a change of a file."""
         self.files.add(change)
 
     def announce(self) -> None:
-        """Say that files are going to be staged: from now on gc leaves them alone.
+        """Write the lease, which protects files staged from now on from gc.
 
         Raises:
             JobRevoked: this run of the job had been given up before it began.
@@ -261,7 +261,7 @@ class Transaction:
         )
 
     def abandon(self) -> None:
-        """Undo what was staged, unless it may be committed: then nothing is deleted but the heartbeat."""
+        """Delete staged files; if the commit's outcome is unknown, only end the heartbeat."""
         self._lease.stop()
         self.files.close()
         if self._is_announced:
@@ -347,7 +347,7 @@ class Transaction:
         )
 
     def _finish(self, entry: Entry, version: int) -> None:
-        """After the commit point: land what can be landed, and delete what nobody names.
+        """After the commit point: roll the entry forward, and delete unreferenced files.
 
         Raises:
             TenantNotFound: the tenant was deleted meanwhile.
@@ -355,8 +355,8 @@ class Transaction:
         place = self.place
         self.files.close()
         landed = roll_forward(place.storage, place.log, entry, version, place.settings.checkpoint_interval)
-        # A deletion that began after the last look may not have seen what was written since.
-        # What the lease still covers is garbage, or named by the entry.
+        # A deletion of the tenant that began after the last check may have missed files written since.
+        # Files under the lease are now garbage, or referenced by the entry.
         tidy = [self._lease.release if landed else self._lease.stop, *self._discards()]
         run_concurrently(place.storage, *tidy, place.guard.require_open)
 

@@ -1,1 +1,1 @@
-"""One update of one stream: its rows, its plan, the route it takes, the files that it writes."""
+"""One update of one stream: its source rows, its plan, its route, its written files."""

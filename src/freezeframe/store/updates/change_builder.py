@@ -52,7 +52,7 @@ def build_table_change(
 
 
 def build_patch_change(context: UpdateContext, patch: Patch, route: Route) -> UpdateResult:
-    """The update as a commit that adds the patch's files, and removes or marks old ones."""
+    """The update as a commit that adds the patch's files, and removes old files or marks their rows."""
     deletion = None
     if patch.marked:
         deletion = mark_rows(context.snapshot, patch.marked, prefix=context.staging.name)

@@ -23,13 +23,13 @@ Flags = npt.NDArray[np.bool_]
 OldValues = Callable[[Sequence[str], Flags], pa.Table]
 """Stored values of columns, for the rows that are flagged, in the order of the rows."""
 
-# Columns of these kinds tell most often that a row has changed, the first ones most of all.
+# Columns of these types differ most often in changed rows; in order of preference.
 _TELLING = (kinds.is_timestamp, kinds.is_floating, kinds.is_decimal, kinds.is_integer, kinds.is_string)
 
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """Changed rows, whole, and for each row of the batch whether it changed."""
+    """The complete changed rows, and a mask of the changed rows of the batch."""
 
     rows: pa.Table
     changed: Flags
@@ -63,7 +63,7 @@ def coalesce(
 
 
 class _Filling:
-    """One call of ``coalesce``: what it was given, and the old values that were read so far."""
+    """State of one call of ``coalesce``: its arguments, and the old values read so far."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class _Filling:
         return [name for name in self._target.names if name in self._given & self._stored - self._key]
 
     def unstored(self) -> list[str]:
-        """Columns that the batch brings along: there is nothing to be read of them."""
+        """New columns of the batch, without stored values."""
         return [name for name in self._target.names if name in self._given - self._stored]
 
     def open_columns(self) -> list[str]:
@@ -97,7 +97,7 @@ class _Filling:
         return [name for name in names if self._is_open(name)]
 
     def telling(self) -> list[str]:
-        """The column to compare first where the result needs no old value."""
+        """The columns to compare first where the result needs no old value."""
         names = self.compared()
         ranks = {name: self._rank(self._target.field(name).type) for name in names}
         return sorted(names, key=ranks.__getitem__)[:1]
@@ -111,7 +111,7 @@ class _Filling:
             self._old[name] = column if column.type == kind else column.cast(kind)
 
     def differing(self, names: Sequence[str], rows: Flags) -> Flags:
-        """For each flagged row whether one of its cells gets another value."""
+        """Mask of the flagged rows with a changed cell."""
         found = np.zeros(int(rows.sum()), np.bool_)
         for name in names:
             if name not in self._given:
@@ -125,7 +125,7 @@ class _Filling:
         return found
 
     def result(self, changed: Flags) -> pa.Table:
-        """The changed rows as they are to be stored."""
+        """The changed rows to store."""
         if not changed.any():
             return self._target.empty_table()  # no old value was read, nor is one needed
         columns = [self._cells(field, changed) for field in self._target]

@@ -49,14 +49,14 @@ class FileChoice:
 
 
 def rule_of(settings: Settings) -> FileRule:
-    """What the settings say about a stream's files."""
+    """The file rules from the settings."""
     is_plain = settings.compatibility == "plain"
     searched_rows_max = settings.searched_rows_max if settings.engine == "auto" else 0
     return FileRule(settings.vectors_from_bytes, is_plain, searched_rows_max)
 
 
 def choose(files: Sequence[LiveFile], touched: Mapping[str, int], rule: FileRule) -> tuple[FileChoice, ...]:
-    """What is done with each file, in their order; ``touched`` counts rows that change, by path."""
+    """The action on each file, in order; ``touched`` is the number of changed rows by path."""
     total = sum(file.size for file in files)
     if total < rule.vectors_from_bytes:
         reason = f"the whole stream is smaller than {rule.vectors_from_bytes:,} bytes"
@@ -72,7 +72,7 @@ def choose(files: Sequence[LiveFile], touched: Mapping[str, int], rule: FileRule
 
 
 def size_class(size: int) -> int:
-    """Which files are of about one size: 0 for the smallest."""
+    """The class of files of similar size; 0 for the smallest."""
     found, bytes_max = 0, SMALLEST_BYTES
     while size > bytes_max:  # a logarithm would be off by one at some of the bounds
         found, bytes_max = found + 1, bytes_max * FILES_PER_SIZE_MAX
@@ -91,7 +91,7 @@ def _alone(file: LiveFile, touched: int, rule: FileRule) -> FileChoice:
 
 
 def _crowded_files(files: Sequence[LiveFile]) -> set[str]:
-    """Files to be joined: of each size that has become crowded, and of all smaller sizes with it."""
+    """Files to compact: all files of each crowded size class and of the smaller classes."""
     sizes: dict[int, list[LiveFile]] = {}
     for file in files:
         if file.size < SETTLED_BYTES:

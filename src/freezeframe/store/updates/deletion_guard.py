@@ -33,5 +33,5 @@ def require_few_deletions(update: Update, *, lost: int, live: int) -> None:
 
 
 def _ratio_that_allows(lost: int, live: int) -> float:
-    """The smallest share in whole percent that lets as many go."""
+    """The smallest ratio in whole percent that permits this number of deletions."""
     return -(-100 * lost // live) / 100

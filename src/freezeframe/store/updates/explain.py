@@ -1,4 +1,4 @@
-"""Explains an update: its plan without carrying it out."""
+"""Explains an update: its plan without execution."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Explanation:
     bytes_written: int
 
     def files(self) -> list[dict[str, Any]]:
-        """A line for each file: path, bytes, rows, deleted rows, size class, fate and reason."""
+        """One record per file: path, bytes, rows, deleted rows, size class, fate and reason."""
         return [_line(choice) for choice in self.route.choices]
 
     def to_json(self) -> dict[str, Any]:
-        """All of it as JSON values."""
+        """All fields as JSON values."""
         return {
             "stream": self.stream,
             "stream_version": self.stream_version,
@@ -49,7 +49,7 @@ class Explanation:
 
 
 def explain_state(name: str, snapshot: Snapshot, settings: Settings) -> Explanation:
-    """What an update that brings only new rows would do with the files as they are."""
+    """Explain an update with only new rows, by the current files."""
     rule = rule_of(settings)
     if snapshot.version < 0 or not snapshot.files.num_rows:
         route = Route("load", "there are no stored rows: the batch is the whole content")
@@ -61,7 +61,7 @@ def explain_state(name: str, snapshot: Snapshot, settings: Settings) -> Explanat
 
 
 def explain_update(name: str, version: int, staged: UpdateResult, settings: Settings) -> Explanation:
-    """What an update that was staged would have done."""
+    """Explain a staged update."""
     written = staged.rewrite.new_bytes if staged.rewrite else 0
     return Explanation(name, version, staged.route, staged.counts, rule_of(settings), written)
 

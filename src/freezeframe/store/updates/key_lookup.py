@@ -1,4 +1,4 @@
-"""Chooses the search for a batch's keys (Spark or this process) and carries it out."""
+"""Chooses the engine of a key search (Spark or this process) and runs it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from freezeframe.store.updates.result import EngineName, UpdateContext
 
 
 def search(context: UpdateContext, files: pa.Table, keys: pa.Table) -> tuple[pa.Table, EngineName]:
-    """Where ``files`` (rows of ``snapshot.files``) hold the keys, as of ``TableEngine.find``; who searched.
+    """Locate the keys in ``files`` (rows of ``snapshot.files``) as ``TableEngine.find``; and the engine used.
 
     Raises:
         CorruptData: a stored file is missing or damaged.
@@ -42,7 +42,7 @@ def search(context: UpdateContext, files: pa.Table, keys: pa.Table) -> tuple[pa.
 def find_task(
     context: UpdateContext, paths: Sequence[str], keys: pa.Table | Sequence[str], rows: int
 ) -> FindTask:
-    """The search in the stream's files ``paths``, as the log names them, for ``rows`` keys."""
+    """The search for ``rows`` keys in the stream's files ``paths`` (paths of the log)."""
     plan = context.plan
     return FindTask(
         stored=context.uris(paths),
@@ -55,13 +55,13 @@ def find_task(
 
 
 def _key_columns(schema: Mapping[str, Any], key: Sequence[str]) -> dict[str, Any]:
-    """Of a Delta schema the key's columns, in the order of the key."""
+    """The key's columns of a Delta schema, in key order."""
     fields = {field["name"]: field for field in schema["fields"]}
     return {"type": "struct", "fields": [fields[name] for name in key]}
 
 
 def _to_logical_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The columns under their own names, at any depth: files of keys and of landed rows have no others."""
+    """The columns under logical names at any depth, as in files of keys and of landed rows."""
     own: dict[str, Any] = copy.deepcopy(dict(schema))
     for field in every_field(own):
         field["metadata"] = {}

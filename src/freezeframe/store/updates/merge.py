@@ -34,7 +34,7 @@ from freezeframe.store.updates.source import Incoming
 
 
 def load(context: UpdateContext) -> UpdateResult:
-    """Stage rows that are the whole new content: a first write, or an override."""
+    """Stage rows as the whole new content: a first write, or an override."""
     plan, incoming, staging = context.plan, context.incoming, context.staging
     is_data_file = _is_data_file(plan, incoming)
     asks = bool(context.live) or not is_data_file
@@ -52,7 +52,7 @@ def load(context: UpdateContext) -> UpdateResult:
 
 
 def merge(context: UpdateContext, reason: str) -> UpdateResult:
-    """Stage an update that goes through all files of the stream.
+    """Stage an update by a merge of all files of the stream.
 
     Raises:
         TooManyDeletions: a full extract lacks more rows than it may.
@@ -78,7 +78,7 @@ def merge_touched(context: UpdateContext, reason: str) -> UpdateResult:
 
 
 def can_look_for_keys(context: UpdateContext) -> bool:
-    """Whether the landed batch's own files can be searched for, in the types of the plan."""
+    """Whether a search can use the landed batch's own files, with the types of the plan."""
     landed, target = context.incoming.table.schema, context.plan.evolution.target
     return all(landed.field(name).type == target.field(name).type for name in context.plan.key)
 
@@ -87,13 +87,13 @@ def _choices(context: UpdateContext) -> tuple[FileChoice, ...]:
     counted = context.place.engine.count_found(
         find_task(context, context.live, context.incoming.paths, context.incoming.rows)
     )
-    # Spark writes files anew and marks nothing in them.
+    # Spark rewrites files and does not write deletion vectors.
     touched = {path: rows for path, rows in zip(context.live, counted, strict=True) if rows}
     return choose(live_files(context.snapshot.files), touched, replace(context.place.rule, is_plain=True))
 
 
 def _write_content(context: UpdateContext) -> str:
-    """The batch as a data file, with what the stream keeps beside its columns."""
+    """Write the batch as a data file with the system columns."""
     plan = context.plan
     content = plan.own.filled(plan.evolution.batch, context.moment_us)
     columns = written_columns(plan.schema, set(content.column_names))
@@ -144,7 +144,7 @@ def _validity(context: UpdateContext) -> Validity:
 
 
 def _overwrite_counts(context: UpdateContext, batch: tuple[str, ...]) -> Counts:
-    """How the whole new content differs from the stored one, by key or as a multiset of rows."""
+    """Row counts of the difference between new and stored content, by key or as multisets."""
     plan, other_key = context.plan, _has_other_key(context)
     if not _comparable(plan) or (plan.stored_own.has_history and other_key):
         return Counts(inserted=context.incoming.rows, deleted=live_row_count(context.snapshot))
@@ -166,7 +166,7 @@ def _overwrite_counts(context: UpdateContext, batch: tuple[str, ...]) -> Counts:
 
 
 def _compared_columns(plan: Plan) -> ComparedColumns:
-    """The new columns, and the stored ones that say which rows are of the past."""
+    """The new columns, and the stored system columns that mark past rows."""
     stored = written_columns(plan.stored_schema or NO_COLUMNS)
     compared = compare_columns(stored, written_columns(plan.schema, set(plan.evolution.target.names)))
     if not plan.stored_own.has_history:
@@ -192,7 +192,7 @@ def _counts(result: MergeResult) -> Counts:
 
 
 def _is_data_file(plan: Plan, incoming: Incoming) -> bool:
-    """Whether the landed batch already is what the table would hold."""
+    """Whether the landed batch's files can become data files unchanged."""
     if incoming.in_memory:
         return True
     same_names = all(path[-1] == physical_name(field) for path, field in fields_by_path(plan.schema))
@@ -200,7 +200,7 @@ def _is_data_file(plan: Plan, incoming: Incoming) -> bool:
 
 
 def _deleted_positions(context: UpdateContext, paths: Sequence[str]) -> dict[str, Any]:
-    """For the engine: by file the positions of rows that are deleted."""
+    """The positions of deleted rows by file, for the engine."""
     if not paths:
         return {}
     files = context.snapshot.files

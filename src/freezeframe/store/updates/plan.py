@@ -34,7 +34,7 @@ NO_COLUMNS: dict[str, Any] = {"type": "struct", "fields": []}
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What an update means for a stream's columns and key, before any row is read (pure)."""
+    """Effect of an update on a stream's columns and key, before any row is read (pure)."""
 
     update: Update
     key: tuple[str, ...]
@@ -47,12 +47,12 @@ class Plan:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the stream keeps nothing beside its columns, before and after."""
+        """Whether the stream has no system columns, before and after."""
         return self.own == self.stored_own == SystemColumns()
 
     @property
     def filled_key(self) -> tuple[str, ...]:
-        """The key's columns without those that never had a value."""
+        """The key's columns except those that never had a value."""
         known = set(decided_columns(self.evolution.target).names)
         return tuple(name for name in self.key if name in known)
 
@@ -63,12 +63,12 @@ class Plan:
 
     @property
     def batch_schema(self) -> dict[str, Any]:
-        """The columns that the batch has."""
+        """The columns of the batch."""
         return written_columns(self.schema, set(self.evolution.batch.column_names))
 
 
 def plan_update(snapshot: Snapshot, incoming: Incoming, update: Update) -> Plan:
-    """How the update changes the stream's key and columns.
+    """Plan the update's changes of the stream's key and columns.
 
     Raises:
         SchemaDriftError, BadInput: the columns do not fit what is stored.
@@ -143,7 +143,7 @@ def _agree_key(update: Update, stored: tuple[str, ...] | None) -> tuple[str, ...
 
 
 def _ranges(snapshot: Snapshot) -> Ranges:
-    """Smallest and largest stored value of each whole-number column, from the files' statistics."""
+    """Minimum and maximum stored value of each integer column, from the files' statistics."""
     if snapshot.version < 0:
         return {}
     physical = physical_names(snapshot.schema)

@@ -1,4 +1,4 @@
-"""Context, route and result of an update that is being staged."""
+"""Context, route and result of staging an update."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class UpdateResult:
 
 @dataclass(frozen=True, slots=True)
 class UpdateContext:
-    """One update that is being staged."""
+    """Context of staging one update."""
 
     place: UpdatePlace
     snapshot: Snapshot
@@ -64,10 +64,10 @@ class UpdateContext:
     """The moment of the update, after the stream's last commit whatever the clock says."""
 
     def uris(self, paths: Iterable[str]) -> tuple[str, ...]:
-        """The stream's files, by the paths that the log has, as the engine opens them."""
+        """The engine's URIs of the stream's files, given by their paths in the log."""
         return tuple(self.place.storage.uri(f"{self.place.folder}/{unquote(path)}") for path in paths)
 
     @property
     def live(self) -> tuple[str, ...]:
-        """The stream's files, as the log names them."""
+        """The paths of the stream's live files in the log."""
         return () if self.snapshot.version < 0 else tuple(self.snapshot.files["path"].to_pylist())

@@ -41,7 +41,7 @@ class Incoming:
 
     @property
     def in_memory(self) -> bool:
-        """Whether the rows are here."""
+        """Whether the rows are in this process."""
         return not self.paths
 
     def landed_rows(self) -> pa.Table | None:
@@ -51,7 +51,7 @@ class Incoming:
         return self.staging.read_batch(self.paths, LANDED_BYTES_MAX)
 
     def values(self, name: str) -> Iterator[pa.ChunkedArray]:
-        """The values of a column, piece by piece; of landed rows they are read from the files."""
+        """The values of a column in pieces, read from the files for landed rows."""
         if self.staging is None:
             yield self.table[name]
         else:

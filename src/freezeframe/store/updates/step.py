@@ -27,7 +27,7 @@ class StepResult:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One change of a stream that can be carried out on any state of it.
+    """One change of a stream, applicable to any state of it.
 
     ``carry_out`` gets the table, a folder for new files and who makes the commit. ``intake`` holds rows
     that were taken in before once; it lives as long as the step.

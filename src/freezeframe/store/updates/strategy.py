@@ -34,7 +34,7 @@ from freezeframe.store.updates.upsert import batch_rows, breadth, obstacle, patc
 def stage(
     place: UpdatePlace, snapshot: Snapshot, incoming: Incoming, update: Update, staging: StagingFolder
 ) -> UpdateResult:
-    """Write the stream's new content into ``staging`` and count what became of the rows.
+    """Write the stream's new content into ``staging`` and count the row changes.
 
     Nothing becomes visible.
 
@@ -68,7 +68,7 @@ def stage(
 
 
 def _says_nothing(snapshot: Snapshot, incoming: Incoming, update: Update) -> bool:
-    """Whether an update without rows leaves everything as it is."""
+    """Whether an update without rows changes nothing."""
     if incoming.rows or update.notes or update.mode not in ("upsert", "full"):
         return False
     if snapshot.version < 0:

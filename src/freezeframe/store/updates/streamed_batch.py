@@ -54,7 +54,7 @@ def take_in(
     path = intake.write_pieces(pieces, schema)
     frame = engine.read((intake.uri(path),), arrow_to_delta(schema))
     if void:
-        # Parquet has no column without a type; it takes its place again.
+        # Parquet cannot store an untyped column; it is restored in its place.
         quoted = {name: f"`{name.replace('`', '``')}`" for name in (*reader.schema.names, *schema.names)}
         frame = frame.selectExpr(*(f"null as {one}" if name in void else one for name, one in quoted.items()))
     return frame, _add_order(update) if is_ordered else update

@@ -14,7 +14,7 @@ from freezeframe.store.updates.compaction_policy import FileRule, rule_of
 
 @dataclass(frozen=True, slots=True)
 class UpdatePlace:
-    """A stream in its tenant's storage, the engine and the settings for it."""
+    """A stream in its tenant's storage, with engine and settings."""
 
     name: StreamName
     storage: Storage
@@ -28,5 +28,5 @@ class UpdatePlace:
 
     @property
     def rule(self) -> FileRule:
-        """What the settings say about the stream's files."""
+        """The file rules from the settings."""
         return rule_of(self.settings)

@@ -41,11 +41,11 @@ class TakenUpdate:
     started: float
 
     def to_step(self) -> Step:
-        """The update as a step that any state of the stream can be given to."""
+        """The update as a step, applicable to any state of the stream."""
         return Step(self._carry_out, self.update.expected_version, self.intake)
 
     def stage_on(self, snapshot: Snapshot, staging: StagingFolder) -> UpdateResult:
-        """The update on that state of the stream, its files in ``staging``; errors as of ``stage``."""
+        """Stage the update on that state of the stream in ``staging``; errors as for ``stage``."""
         update = self._on_nothing() if was_dropped(snapshot) else self.update
         with _naming(self.place.name):
             return stage(self.place, snapshot, self.incoming, update, staging)
@@ -60,7 +60,7 @@ class TakenUpdate:
         return StepResult(content, staged.counts, staged.rewrite.new_paths, receipt, is_net=is_net)
 
     def _on_nothing(self) -> Update:
-        """The update of a stream that was dropped: its rows are the whole content, its key the key."""
+        """The update for a dropped stream: its rows become the whole content, its key the stream's key."""
         return replace(
             self.update,
             mode="overwrite",
@@ -97,7 +97,7 @@ class TakenUpdate:
 def take_update(
     place: UpdatePlace, write_id: str, snapshot: Snapshot, frame: Any, update: Update
 ) -> Iterator[TakenUpdate]:
-    """The caller's rows, under the stream's own key where the caller gave none.
+    """Read the caller's rows, with the stream's own key as the default.
 
     Where the block fails, what was taken in is deleted; else it belongs to the step.
 
@@ -122,7 +122,7 @@ def take_update(
 
 @contextmanager
 def _naming(name: StreamName) -> Iterator[None]:
-    """Have errors about rows say whose rows they are: a script updates many streams."""
+    """Add the stream's name to errors about rows, because a script updates many streams."""
     try:
         yield
     except BadInput as error:
@@ -134,7 +134,7 @@ def _naming(name: StreamName) -> Iterator[None]:
 
 
 def _counts_every_change(plan: Plan | None) -> bool:
-    """Whether the update changes no row but those that it counts, and counts them as a comparison does."""
+    """Whether the update counts every changed row, with the counts of a comparison."""
     if plan is None or not plan.is_plain or plan.update.mode not in ("upsert", "full"):
         return False
     return not plan.evolution.dropped

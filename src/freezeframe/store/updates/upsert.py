@@ -53,7 +53,7 @@ class Patch:
 
 @dataclass(frozen=True, slots=True)
 class _MatchedKeys:
-    """Stored rows with a key of the batch: by file, ascending by position.
+    """Stored rows with a key of the batch, sorted by file and position.
 
     ``files`` are paths, ``file`` an index into them, ``row`` a position, ``place`` a row of the batch.
     """
@@ -66,23 +66,23 @@ class _MatchedKeys:
 
     @property
     def searched(self) -> str:
-        """How the keys were searched, in words that follow "an upsert of so many rows, "."""
+        """The kind of key search, in words that follow "an upsert of so many rows, "."""
         if not self.engine:
             return "whose keys no file can hold"
         who = {"spark": "Spark", "process": "this process"}[self.engine]
         return f"whose keys {who} looked for in {len(self.files):,} files"
 
     def positions(self, which: Flags) -> dict[str, _Numbers]:
-        """By path the positions of the flagged rows."""
+        """The positions of the flagged rows by path."""
         file, row = self.file[which], self.row[which]
-        # They are sorted by file, so a file's rows lie together.
+        # Sorted by file, so the rows of a file are adjacent.
         begins = np.searchsorted(file, np.arange(len(self.files) + 1))
         parts = (row[begins[index] : begins[index + 1]] for index in range(len(self.files)))
         return {path: part for path, part in zip(self.files, parts, strict=True) if len(part)}
 
 
 def obstacle(plan: Plan, snapshot: Snapshot) -> str:
-    """Why the update cannot leave stored rows where they are; empty if it can."""
+    """The reason why the update must rewrite stored rows; empty if it need not."""
     update, files = plan.update, snapshot.files
     if update.mode != "upsert":
         return f"{update.mode} goes through all rows"
@@ -99,7 +99,7 @@ def obstacle(plan: Plan, snapshot: Snapshot) -> str:
 
 
 def breadth(context: UpdateContext, batch: pa.Table) -> str:
-    """Why so much of the stream may hold a key of ``batch`` that Spark alone is to merge it; empty if not."""
+    """The reason for a Spark merge: too much of the stream may hold keys of ``batch``; else empty."""
     if context.snapshot.size <= PATCHED_BYTES_MAX:
         return ""
     files = files_with(context.snapshot, batch.select(list(context.plan.filled_key)))
@@ -108,7 +108,7 @@ def breadth(context: UpdateContext, batch: pa.Table) -> str:
 
 
 def batch_rows(plan: Plan, incoming: Incoming) -> pa.Table | None:
-    """The batch in memory, in the types of the plan; None if Spark landed it and is to move it as well."""
+    """The batch in memory, in the types of the plan; None if Spark landed it and should merge it too."""
     batch = plan.evolution.batch
     if incoming.in_memory:
         return batch
@@ -122,7 +122,7 @@ def batch_rows(plan: Plan, incoming: Incoming) -> pa.Table | None:
 
 
 def patch(context: UpdateContext, batch: pa.Table) -> Patch:
-    """Bring ``batch`` (each key once, in the types of the plan) into the stream's files.
+    """Upsert ``batch`` (distinct keys, in the types of the plan) into the stream's files.
 
     Raises:
         CorruptData: a stored file is missing or damaged, or holds a key twice.
@@ -152,7 +152,7 @@ def patch(context: UpdateContext, batch: pa.Table) -> Patch:
 
 
 def _match_keys(context: UpdateContext, batch: pa.Table) -> _MatchedKeys:
-    """The stored rows, not deleted ones, whose key is in the batch."""
+    """The live stored rows with a key of the batch."""
     plan = context.plan
     keys = batch.select(list(plan.filled_key))
     candidates = files_with(context.snapshot, keys)
@@ -213,7 +213,7 @@ def _content(
     changing: Mapping[str, _Numbers],
     last: Sequence[pa.Table],
 ) -> Iterator[pa.Table]:
-    """What is written: the rows that stay of files that go, then the changed and the new ones."""
+    """The rows to write: remaining rows of removed files, then changed and new rows."""
     schema = last[0].schema
     for kept in rows.read_without(
         context.snapshot, {file.path: changing.get(file.path, np.empty(0, np.int64)) for file in rewritten}

@@ -1,1 +1,1 @@
-"""Earlier versions: what differs, restoring, tags."""
+"""Earlier versions: differences, restoring, tags."""

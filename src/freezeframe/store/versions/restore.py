@@ -44,7 +44,7 @@ VersionCheck = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True)
 class StreamRestoration:
-    """What restoring does to one stream: rows now and then, and how many data files come and go."""
+    """Effect of a restoration on one stream: rows before and after, data files added and removed."""
 
     fate: Fate
     rows_before: int
@@ -73,7 +73,7 @@ class Restoration:
 
     @property
     def is_empty(self) -> bool:
-        """Whether everything already is as it was then."""
+        """Whether the restoration changes nothing."""
         return not (self.streams or self.files_written or self.files_deleted)
 
     def to_json(self) -> dict[str, Any]:
@@ -90,7 +90,7 @@ class Restoration:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """The way from one state to another."""
+    """The changes from one state to another."""
 
     now: TenantState
     then: TenantState
@@ -132,7 +132,7 @@ def restore(
 
 
 def plan_and_commit(place: TenantPlace, attempt: Callable[[], _Outcome]) -> _Outcome:
-    """Plan and commit by ``attempt``; again where the tenant is not ``at_version`` any more.
+    """Plan and commit by ``attempt``, with a retry where the tenant is no longer ``at_version``.
 
     Raises:
         ConflictError: others kept committing meanwhile.
@@ -175,13 +175,13 @@ def drop_stream(
 
 
 def _find_committed(place: TenantPlace) -> JobRecord | None:
-    """The commit of the very request that is answered here, where it came before and its answer was lost."""
+    """The earlier commit of the same request, if its response was lost."""
     job_id = place.request_context.job_id
     return None if job_id is None else place.log.current_state().jobs.get(job_id)
 
 
 def _repeat_restoration(place: TenantPlace, version: int, record: JobRecord) -> Restoration:
-    """What a restoration was that is committed, from the versions before and after it."""
+    """The result of a committed restoration, from the versions before and after it."""
     now = place.log.state_at(record.version - 1) if record.version else TenantState()
     then = place.log.state_at(record.version)
     entry = place.log.entry(record.version)
@@ -203,7 +203,7 @@ def _repeat_restoration(place: TenantPlace, version: int, record: JobRecord) -> 
 
 
 class _Moved(Exception):
-    """The tenant's version is no longer the one that the plan was made for."""
+    """The tenant's version differs from that of the plan."""
 
 
 def _plan(
@@ -248,7 +248,7 @@ def _commit_plan(place: TenantPlace, plan: _Plan, author: Author) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Returning:
-    """The step that makes a table what it was."""
+    """The step that restores a table's earlier state."""
 
     target: Snapshot
 
@@ -265,7 +265,7 @@ def _dropping(snapshot: Snapshot, _: StagingFolder, identity: CommitIdentity) ->
 
 def _all_streams(now: TenantState, then: TenantState) -> list[str]:
     names = sorted(now.streams.keys() | then.streams.keys())
-    # A stream that was released since is somebody else's: everything else can still be restored.
+    # A stream released since is out of custody: the other streams can still be restored.
     return [name for name in names if name in now.streams or name in now.dropped]
 
 
@@ -324,7 +324,7 @@ def _effect(before: Snapshot | None, target: Snapshot | None) -> StreamRestorati
 
 
 def _rows_only_in(one: Snapshot, other: Snapshot) -> int:
-    """Rows of the files that only ``one`` names, by their statistics."""
+    """Number of rows in files that only ``one`` references, by their statistics."""
     if one.version < 0:
         return 0
     known = set(other.files["path"].to_pylist()) if other.version >= 0 else set()
@@ -355,7 +355,7 @@ def _require_there(storage: Storage, name: str) -> None:
 
 
 def require_listed(version: int, state: TenantState) -> None:
-    """Refuse a version that is not kept, by the state that something is committed on.
+    """Refuse a version that is not listed in the state of the commit.
 
     Raises:
         VersionNotFound: it is not.

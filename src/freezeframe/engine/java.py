@@ -1,4 +1,4 @@
-"""Discovery and version check of the Java that starts Spark."""
+"""Discovery and version check of the Java runtime for Spark."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _places(environment: Mapping[str, str], installed: tuple[tuple[Path, str], .
 
 
 def _version(command: Path) -> int:
-    """The major version, 0 if the command does not say one."""
+    """The major version; 0 if unknown."""
     try:
         told = subprocess.run(  # noqa: S603 - the command is the Java that the machine offers
             [command, "-version"], capture_output=True, text=True, timeout=30, check=False

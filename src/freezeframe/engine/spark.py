@@ -1,4 +1,4 @@
-"""The Spark engine: where streams are merged, landed and read, in sessions that are opened when needed."""
+"""The Spark engine: merges, landed batches and reads, in lazily opened sessions."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class SparkEngine:
         return process_session(self._settings, self._tell)
 
     def merge(self, task: MergeTask) -> MergeResult:
-        """Carry out one update; see `TableEngine.merge`."""
+        """Merge one update; see `TableEngine.merge`."""
         link = self._own if are_large(task.deleted) else self._work
         return link.answered(lambda session: merge(session, task))
 
@@ -97,21 +97,21 @@ class SparkEngine:
         return self._work.answered(lambda session: row_sums(session, files, struct_type(schema)))
 
     def find(self, task: FindTask) -> pa.Table:
-        """Where the files hold a batch's keys; see `TableEngine.find`."""
+        """Locate a batch's keys; see `TableEngine.find`."""
         return self._work.answered(lambda session: find(session, task))
 
     def find_all(self, tasks: Sequence[FindTask]) -> tuple[pa.Table, ...]:
-        """Where the files hold the keys of several batches; see `TableEngine.find_all`."""
+        """Locate the keys of several batches; see `TableEngine.find_all`."""
         return self._work.answered(lambda session: find_all(session, tasks))
 
     def run(self, calls: Sequence[Callable[[], Any]]) -> list[Any] | None:
-        """The calls' answers, each computed by a Python worker; see `TableEngine.run`."""
+        """The calls' results, each computed by a Python worker; see `TableEngine.run`."""
         if not self._work.connected().sees_our_files():
             return None
         return self._work.answered(lambda session: answers(session, calls))
 
     def count_found(self, task: FindTask) -> tuple[int, ...]:
-        """How many rows of each file have a key of a batch; see `TableEngine.count_found`."""
+        """The number of rows with a key of a batch per file; see `TableEngine.count_found`."""
         return self._work.answered(lambda session: count_found(session, task))
 
     def read(
@@ -149,7 +149,7 @@ class SparkEngine:
         self._shared.add(path)
 
     def _memory(self) -> Path:
-        """Where it is remembered which folders are shared with whom."""
+        """The folder that caches the results of shared-file checks."""
         return private_folder(private_folder(self._settings.state_dir) / "shared")
 
     def close(self) -> None:

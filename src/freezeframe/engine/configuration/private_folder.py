@@ -1,4 +1,4 @@
-"""A folder that only this user may read, for tokens and sockets."""
+"""An owner-only folder for tokens and sockets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def private_folder(path: Path) -> Path:
-    """The folder, made if absent, after checking that nobody else can write into it.
+    """Create the folder if absent, and check that no other user can write into it.
 
     Raises:
         SetupError: it is somebody else's.

@@ -13,7 +13,7 @@ OWN_REMOTE = "FREEZEFRAME_OWN_REMOTE"
 
 
 def foreign_remote(environment: Mapping[str, str]) -> str:
-    """The server that the user named in ``SPARK_REMOTE``; empty where there is none."""
+    """The user's server in ``SPARK_REMOTE``; empty without one."""
     remote = environment.get(REMOTE, "")
     return "" if remote == environment.get(OWN_REMOTE) else remote
 

@@ -15,7 +15,7 @@ from freezeframe.settings import Settings
 from freezeframe.storage.s3_access import S3Access
 
 _S3A = {
-    # On disk it would need Hadoop's own local file system, which writes a .crc beside each file.
+    # On disk this would need Hadoop's local file system, which writes a .crc file per data file.
     "fs.s3a.fast.upload.buffer": "bytebuffer",
     "fs.s3a.fast.upload.active.blocks": "2",
     "fs.s3a.multipart.size": "16M",
@@ -30,7 +30,7 @@ _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 def jars_folder(settings: Settings) -> Path:
-    """Where the jars are, or would be fetched to."""
+    """The folder of the jars, fetched or not."""
     return settings.spark_jars_dir or settings.state_dir / "jars"
 
 
@@ -40,7 +40,7 @@ def is_bucket(settings: Settings) -> bool:
 
 
 def server_options(settings: Settings) -> dict[str, str]:
-    """What a server of ours is started with; nothing where the jars were not fetched. No secret is among it.
+    """Start options of an own server, without secrets; empty where the jars were not fetched.
 
     ``spark.freezeframe.s3`` changes with the keys: a server holds on to those that it met first.
     """

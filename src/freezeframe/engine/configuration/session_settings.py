@@ -1,4 +1,4 @@
-"""Sets several options of a Spark Connect session by one request."""
+"""Sets several options of a Spark Connect session in one request."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from pyspark.sql.connect.client import SparkConnectClient
 
 
 def set_configs(client: SparkConnectClient, options: Mapping[str, str]) -> None:
-    """Set all of them for the client's session; raises what Spark raises."""
+    """Set all options for the client's session; Spark's errors pass through."""
     pairs = [proto.KeyValue(key=name, value=value) for name, value in options.items()]
     client.config(proto.ConfigRequest.Operation(set=proto.ConfigRequest.Set(pairs=pairs)))

@@ -167,24 +167,24 @@ _THIS_MACHINE_ONLY = {
 
 
 def cores() -> int:
-    """How many tasks this machine runs at once for us."""
+    """The number of tasks that this machine runs concurrently."""
     return max(1, min(os.cpu_count() or 1, PARTITIONS_MAX))
 
 
 def local_master() -> str:
-    """The master of a Spark on this machine, with a task for each core of ours."""
+    """The master URL of a local Spark, with one task per core."""
     return f"local[{cores()}]"
 
 
 def warm_master(spark: str) -> str | None:
-    """The master of the warm server that the setting ``spark`` means; None where it means none."""
+    """The warm server's master URL by the setting ``spark``; None for no warm server."""
     if spark == "auto":
         return local_master()
     return spark if spark.startswith("spark://") else None
 
 
 def server_configuration(settings: Settings, master: str) -> dict[str, str]:
-    """What a warm server is started with; the token is not among it, it travels in the environment."""
+    """Start options of a warm server, without the token, which is passed in the environment."""
     return {
         "spark.master": master,
         "spark.app.name": "freezeframe",

@@ -1,1 +1,1 @@
-"""Spark's errors as ours."""
+"""Conversion of Spark's errors."""

@@ -13,12 +13,12 @@ _FRAMES = re.compile(r"\n(?:\s+at \S+\(.*\)|\s+\.\.\. \d+ more|Driver stacktrace
 
 
 def without_jvm_stack(text: str) -> str:
-    """The text of an error, or of a traceback, without the frames of the JVM."""
+    """The text of an error or traceback without JVM stack frames."""
     return _FRAMES.sub("", _STACK.sub("", text))
 
 
 def jvm_stack(error: BaseException | None) -> str:
-    """The stack that the error or one of its causes came with, at most 64 KiB; empty if none did."""
+    """The JVM stack of the error or one of its causes, at most 64 KiB; empty if there is none."""
     while error is not None:
         stack = str(error).partition(_HEADING)[2]
         if stack:

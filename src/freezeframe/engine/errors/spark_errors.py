@@ -21,7 +21,7 @@ from freezeframe.errors import (
 )
 
 _CAUSE_MAX = 1_000
-# A session or server that is no more: the next one can be asked the same.
+# An ended session or server: the same request can be repeated on the next one.
 _GONE = (
     "StatusCode.UNAVAILABLE",
     "Connection refused",
@@ -132,7 +132,7 @@ _SIGNS: tuple[tuple[type[FreezeframeError], str, str, tuple[str, ...]], ...] = (
 
 @contextlib.contextmanager
 def spark_errors() -> Iterator[None]:
-    """Raise what Spark raises inside as one of our errors, its message as the cause."""
+    """Convert Spark's errors in the block to typed errors, with Spark's message as the cause."""
     try:
         yield
     except (PySparkException, grpc.RpcError) as error:
@@ -145,7 +145,7 @@ def spark_errors() -> Iterator[None]:
 
 
 def translate_error(error: Exception) -> FreezeframeError:
-    """The error of ours for one of Spark's."""
+    """The typed error for one of Spark's errors."""
     return _translate_known(error) or EngineUnavailable(
         "Spark could not carry out a step of the update.",
         cause=cause_of(error),
@@ -154,7 +154,7 @@ def translate_error(error: Exception) -> FreezeframeError:
 
 
 def machine_error(error: BaseException) -> FreezeframeError | None:
-    """The error of ours where the machine or its set-up failed, and not what Spark was asked for."""
+    """The typed error for a failure of the machine or its set-up; None for errors of the request."""
     found = _translate_known(error)
     return found if isinstance(found, SetupError | EngineUnavailable | StorageFull) else None
 
@@ -170,5 +170,5 @@ def _translate_known(error: BaseException) -> FreezeframeError | None:
 
 
 def cause_of(error: BaseException) -> str:
-    """What Spark said, without the stack of its server."""
+    """Spark's message without the server's stack."""
     return without_jvm_stack(str(error)).strip()[:_CAUSE_MAX]

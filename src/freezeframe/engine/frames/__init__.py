@@ -1,1 +1,1 @@
-"""Rows at the edge: pandas, Arrow and Python values, checked batches, and a hash of rows."""
+"""Frames and rows: conversion of pandas, Arrow and Python values, validated batches, row hashes."""

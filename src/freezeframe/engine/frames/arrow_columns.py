@@ -36,7 +36,7 @@ _STORED_AS: dict[pa.DataType, pa.DataType] = {
     pa.date64(): pa.date32(),
 }
 _VIEWS = (pa.string_view(), pa.binary_view())
-# Extension types that are only another way to write a plain one.
+# Extension types with a plain equivalent.
 _PLAIN = {"arrow.json": pa.string(), "arrow.bool8": pa.bool_()}
 _SPARKS_MARKS = (b"variant", b"geometry", b"geography")
 _KEPT: frozenset[pa.DataType] = frozenset(
@@ -145,7 +145,7 @@ def _stored_nested(name: str, kind: pa.DataType) -> pa.DataType | None:
 
 
 def _is_encoded(kind: pa.StructType) -> bool:
-    """Whether this is a VARIANT or a geometry of Spark's: its fields mean nothing by themselves."""
+    """Whether this is Spark's VARIANT or geometry, whose fields have no meaning of their own."""
     marks = (field.metadata or {} for field in kind)
     return any(mark in metadata for metadata in marks for mark in _SPARKS_MARKS)
 

@@ -1,6 +1,6 @@
-"""A batch of rows that is fit to be merged: its key columns are there, filled and unique.
+"""A validated batch: its key columns are present, non-null and unique.
 
-Everything is decided in Arrow, column-wise; no Python loop runs over the rows.
+Validation is column-wise in Arrow, without Python loops over rows.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SIMILAR_ENOUGH = 0.6
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Rows with unique keys, and the numbers of rows left out for that.
+    """Rows with unique keys, and the numbers of dropped rows.
 
     Guarantees:
         1. ``rows`` has every column of ``key``, and no two columns whose names differ in case only.
@@ -116,7 +116,7 @@ def _check_case(columns: Sequence[str]) -> None:
 
 
 def require_key_columns(columns: Sequence[str], names: Sequence[str]) -> None:
-    """Refuse rows whose columns, by name, lack one of the key.
+    """Refuse column names that lack a key column.
 
     Raises:
         MissingColumn: the one that is missing, and the name that may be meant.
@@ -148,7 +148,7 @@ def _check_key_types(table: pa.Table, names: Sequence[str]) -> None:
 
 
 def require_order_columns(columns: Sequence[str], order_by: Sequence[str]) -> None:
-    """Refuse rows whose columns, by name, lack one that they are to be ordered by.
+    """Refuse column names that lack an ``order_by`` column.
 
     Raises:
         MissingColumn: the one that is missing.
@@ -205,7 +205,7 @@ def _null_key(table: pa.Table, names: Sequence[str]) -> NullKeyError:
 def _last_of_each_key(
     table: pa.Table, names: Sequence[str], order_by: Sequence[str], *, drop_duplicates: bool
 ) -> pa.Table:
-    # The key columns get names of our own: "row" may well be one of theirs.
+    # Generated names for the key columns, because "row" may be one of them.
     places = [f"k{place}" for place in range(len(names))]
     keys = pa.table([comparable_key(table.column(name)) for name in names], names=places)
     arrival = _arrival(table, order_by) if order_by else None
@@ -224,7 +224,7 @@ def _last_of_each_key(
 
 
 def _arrival(table: pa.Table, order_by: Sequence[str]) -> npt.NDArray[np.int64]:
-    """The row numbers in the order that the columns say; ties as they stand."""
+    """The row numbers sorted by the columns; ties keep their order."""
     columns: dict[str, pa.ChunkedArray] = {}
     for place, name in enumerate(order_by):
         column = table.column(name)
@@ -240,7 +240,7 @@ def _arrival(table: pa.Table, order_by: Sequence[str]) -> npt.NDArray[np.int64]:
 
 
 def comparable_key(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column in a form in which equal keys have equal bits, as grouping and joining in Arrow need it.
+    """The column in a form with equal bits for equal keys, for grouping and joining in Arrow.
 
     Spark joins 0.0 with -0.0, and NaN with NaN whatever its bits.
     """

@@ -1,4 +1,4 @@
-"""The rows of Parquet files in memory, as long as they take few bytes there."""
+"""Reads Parquet files into memory up to a limit of bytes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 
 def bounded_rows(files: Iterable[AbstractContextManager[pq.ParquetFile]], bytes_max: int) -> pa.Table | None:
-    """All rows of the files, which are opened one after the other; None if they take more than ``bytes_max``.
+    """All rows of the files, opened one after the other; None if they take more than ``bytes_max``.
 
     A column that only some of the files have is null in the rows of the others.
     """

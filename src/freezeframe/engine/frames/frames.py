@@ -37,10 +37,10 @@ _MASKED = {
 
 
 def kind_of(frame: Any) -> FrameKind:
-    """Which library's frame this is; whatever hands on rows by ``__arrow_c_stream__`` is ``"arrow"``.
+    """The library of a frame; any object with ``__arrow_c_stream__`` is ``"arrow"``.
 
     Raises:
-        BadInput: it is none of them.
+        BadInput: an unknown kind of object.
     """
     if isinstance(frame, (pa.Table, pa.RecordBatch)):
         return "arrow"
@@ -71,7 +71,7 @@ def _is_frame_of(package: str, frame: Any) -> bool:
 
 
 def to_arrow(frame: Any) -> pa.Table:
-    """The rows as an Arrow table of types that a stream can keep, every value as it was.
+    """Convert a frame to an Arrow table of types that a stream can store, without changing a value.
 
     From pandas, NaN, None, NaT and ``pd.NA`` become NULL, a column without any value has the
     type ``null``, and the index is left out: it is a position, not data. From Arrow, NaN stays
@@ -152,7 +152,7 @@ def _is_utf8(text: str) -> bool:
 
 
 def to_pandas(table: pa.Table) -> pd.DataFrame:
-    """The rows as pandas, in types that keep every value beside missing ones.
+    """Convert to pandas, in nullable types that preserve every value.
 
     Integers are ``Int8`` to ``Int64``, booleans ``boolean``, text ``string``, timestamps
     ``datetime64[us, UTC]`` or, without a zone, ``datetime64[us]``. Floats are numpy floats
@@ -164,7 +164,7 @@ def to_pandas(table: pa.Table) -> pd.DataFrame:
     Raises:
         CorruptData: a stored text is not UTF-8.
     """
-    import pandas as pd  # noqa: PLC0415 - half a second that only those pay who want such a frame
+    import pandas as pd  # noqa: PLC0415 - lazy: half a second
 
     columns = {
         name: _pandas_column(name, column)
@@ -174,13 +174,13 @@ def to_pandas(table: pa.Table) -> pd.DataFrame:
 
 
 def to_polars(table: pa.Table) -> pl.DataFrame:
-    """The rows as Polars, in the types that it has for Arrow's.
+    """Convert to Polars by its own types for Arrow's.
 
     Raises:
         SetupError: Polars is not installed.
     """
     try:
-        import polars as pl  # noqa: PLC0415 - a package that only those need who want such a frame
+        import polars as pl  # noqa: PLC0415 - lazy: an optional package
     except ModuleNotFoundError as error:
         raise SetupError(
             "Rows cannot be given as Polars.",
@@ -223,7 +223,7 @@ def _series(column: pa.ChunkedArray) -> pd.Series[Any]:
 
 
 def _convert_distinct_text(column: pa.ChunkedArray) -> Any:
-    """The same column by way of its different values: Python text is made once for each of them."""
+    """Convert a column by its distinct values, with one Python text for each."""
     import pandas as pd  # noqa: PLC0415 - as above
 
     values, places = distinct_values(column)

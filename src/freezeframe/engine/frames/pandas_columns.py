@@ -25,7 +25,7 @@ from freezeframe.errors import SchemaDriftError
 if TYPE_CHECKING:
     import pandas as pd
 
-# PyArrow gives these types only to objects of that one kind, so no second look is needed.
+# PyArrow infers these types only from objects of one kind, so no further check is needed.
 _UNMISTAKABLE = frozenset({pa.null(), pa.bool_(), pa.int64(), pa.string()})
 _MISSING = frozenset({"NAType", "NaTType"})
 _DAYS = frozenset({"date", "datetime64[D]"})
@@ -57,7 +57,7 @@ def arrow_column(name: str, series: pd.Series[Any]) -> pa.ChunkedArray:
 
 
 def _is_named(kind: Any, name: str) -> bool:
-    # Pandas is recognised and not imported: those who have no frame of it need not wait for it.
+    # Recognised by name, without an import of pandas.
     return any(one.__name__ == name and one.__module__.startswith("pandas.") for one in type(kind).__mro__)
 
 
@@ -89,7 +89,7 @@ def _of_objects(name: str, series: pd.Series[Any]) -> pa.ChunkedArray:
 
 
 def _of_difficult_objects(name: str, values: np.ndarray[Any, Any], error: Exception) -> pa.ChunkedArray:
-    """What PyArrow does not take as it is: long integers and UUIDs are ours to convert."""
+    """Convert objects that PyArrow does not support: long integers and UUIDs."""
     kinds = _check_kinds(name, values)
     present = [None if is_missing(value) else value for value in values]
     try:
@@ -98,7 +98,7 @@ def _of_difficult_objects(name: str, values: np.ndarray[Any, Any], error: Except
         if kinds == {"uuid"}:
             return _to_chunked(pa.array([value and str(value) for value in present], pa.string()))
         if kinds <= _DAYS:
-            # Beyond the year 9999 only numpy has days; PyArrow takes them as an array alone.
+            # Beyond the year 9999 only numpy has dates; PyArrow accepts them only as an array.
             return _to_chunked(pa.array(np.array(present, "datetime64[D]")))
     except _CANNOT_BE_KEPT as refused:
         error = refused
@@ -121,7 +121,7 @@ def _without_nan(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether pandas counts this single value as missing: None, NaN (Decimal too), NaT, ``pd.NA``."""
+    """Whether pandas treats this value as missing: None, NaN (Decimal too), NaT, ``pd.NA``."""
     if value is None or type(value).__name__ in _MISSING:
         return True
     if isinstance(value, (float, np.floating, Decimal)):
@@ -130,7 +130,7 @@ def is_missing(value: Any) -> bool:
 
 
 def _check_kinds(name: str, values: Iterable[Any]) -> frozenset[str]:
-    """The kinds of values in the column, refused where they are several or cannot be kept."""
+    """The kinds of values in the column; refuses mixed and unsupported kinds."""
     first_rows: dict[str, list[int]] = {}
     for row, kind in _kinds(values):
         rows = first_rows.setdefault(kind, [])

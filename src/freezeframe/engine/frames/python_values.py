@@ -25,7 +25,7 @@ Far = Callable[[np.datetime64], Any]
 
 
 def as_it_is(value: np.datetime64) -> Any:
-    """The moment itself."""
+    """The value unchanged."""
     return value
 
 
@@ -35,7 +35,7 @@ def moment_text(value: np.datetime64) -> str:
     ``+10000-01-01``, ``-0221-09-04``, ``+10000-01-01T00:00:00.000001``.
     """
     found = _MOMENT.fullmatch(str(value))
-    assert found is not None  # noqa: S101 - no other text comes of a moment that is there
+    assert found is not None  # noqa: S101 - the format of every non-null value
     year = int(found[2])
     sign = found[1] or ("+" if year > 9999 else "")  # noqa: PLR2004 - four digits
     return f"{sign}{year:04}{found[3]}"
@@ -66,7 +66,7 @@ def shown_rows(table: pa.Table) -> list[dict[str, Any]]:
 
 
 def date_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Dates as text, each as ``moment_text`` gives it."""
+    """Dates as text in the format of ``moment_text``."""
     ends = pc.min_max(column.cast(pa.int32())).as_py()
     low, high = _DAYS_OF_PYTHON
     if ends["min"] is None or (low <= ends["min"] and ends["max"] <= high):

@@ -27,7 +27,7 @@ ROTATIONS = 64
 LONG_DECIMAL_DIGITS = 18
 """Decimals of more digits are hashed by the bytes of their unscaled value, others as 64-bit integers."""
 
-# So many rows at a time stay in the processor's cache.
+# Rows per pass, to fit the processor's cache.
 _BLOCK_ROWS = 1 << 16
 _LOWER_HALF = np.uint64(0xFFFFFFFF)
 
@@ -42,17 +42,17 @@ class RowSums:
 
 
 def rotation(place: int) -> int:
-    """By how many bits the cells of the column at ``place`` are rotated."""
+    """The rotation in bits for the cells of the column at ``place``."""
     return place * 11 % ROTATIONS
 
 
 def hashed_columns(schema: pa.Schema) -> list[str]:
-    """The columns that take part, in the order of their combination; one without a type has no values."""
+    """The hashed columns in order; an untyped column has no values and is left out."""
     return sorted(field.name for field in schema if not pa.types.is_null(field.type))
 
 
 def row_sums(table: pa.Table) -> RowSums:
-    """The sums over the rows of a table whose columns have types that a stream keeps."""
+    """The sums over the rows of a table with column types that a stream can store."""
     columns = {name: _Column(table.column(name)) for name in hashed_columns(table.schema)}
     encoded = pa.table({name: column.encoded for name, column in columns.items()}) if columns else table
     lower = upper = 0
@@ -69,7 +69,7 @@ def row_sums(table: pa.Table) -> RowSums:
 
 
 class _Column:
-    """A column on its way to hashes; where few values repeat, each of them is hashed once."""
+    """A column to hash; repeated values are hashed once."""
 
     def __init__(self, column: pa.ChunkedArray) -> None:
         self.encoded = column
@@ -178,7 +178,7 @@ def _fields(fields: list[pa.Array], count: int) -> Hashes:
 
 
 def _lists(offsets: pa.Array, cells: Hashes) -> Hashes:
-    """The hash of each list: of its length, then of the ``cells`` of its values one after the other."""
+    """The hash of each list: its length, then the ``cells`` of its values in order."""
     ends = offsets.to_numpy().astype(np.int64)
     ends -= ends[0]
     starts, lengths = ends[:-1], np.diff(ends)

@@ -1,6 +1,6 @@
 """UTF-8 validation of text: Arrow, Parquet and Spark accept any bytes.
 
-Such bytes could be written, and then no reader could read the stream.
+A stream with such bytes would be unreadable for every reader.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _ROWS_NAMED_MAX = 3
 
 
 def require_valid(name: str, column: pa.ChunkedArray) -> None:
-    """Check that the column's buffers hold what its type says: text, decimals, offsets.
+    """Check that the column's buffers are valid for its type: text, decimals, offsets.
 
     Raises:
         BadInput: they do not; the first rows are named.
@@ -31,7 +31,7 @@ def require_valid(name: str, column: pa.ChunkedArray) -> None:
                 remedy="Have the rows written again.",
                 column=name,
             ) from error
-        # Bytes outside of a slice, or below a null, are checked as well, and are no values.
+        # The check also covers bytes outside of a slice and under nulls, which are not values.
         rows = [row for row, _ in zip(_undecodable(column), range(_ROWS_NAMED_MAX), strict=False)]
         if rows:
             raise not_utf8(name, rows) from error

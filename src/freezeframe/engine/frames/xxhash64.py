@@ -61,7 +61,7 @@ class _Words:
         self._aligned.view(np.uint8)[: end - first] = data[first:end]
 
     def at(self, starts: Integers) -> Iterator[Hashes]:
-        """The first word of each value, the second of each, and so on; past an end it is anything."""
+        """The first word of each value, the second of each, and so on; undefined past the end of a value."""
         places = starts - self._first
         shifts = ((places & 7) << 3).astype(np.uint64)
         places >>= 3
@@ -69,7 +69,7 @@ class _Words:
         while True:
             places += 1
             upper = self._aligned[np.minimum(places, len(self._aligned) - 1)]
-            # A shift by all 64 bits leaves nothing.
+            # A shift by 64 bits would lose the word.
             yield (lower >> shifts) | (upper << (np.uint64(64) - shifts))
             lower = upper
 
@@ -105,7 +105,7 @@ def _add_rest(hashes: Hashes, rest: Hashes, length: int) -> None:
 
 
 def _stripes(words: Iterator[Hashes], count: int) -> Hashes:
-    """What four lanes make of the leading stripes of 32 bytes."""
+    """The hash state of the four lanes after the leading 32-byte stripes."""
     lanes: list[Hashes] = []
     for place, word in enumerate(itertools.islice(words, 4 * count)):
         if place < len(_LANE_SEEDS):

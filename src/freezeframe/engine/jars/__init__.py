@@ -1,4 +1,4 @@
-"""Jars beside Spark's own, that stores in a bucket need: which they are, and how they come here."""
+"""Additional jars for stores in a bucket: their list and their download."""
 
 from freezeframe.engine.jars.fetching import Fetched, fetch
 from freezeframe.engine.jars.jar import Jar, JarSet, locked_jars, parse_lock, pom, present

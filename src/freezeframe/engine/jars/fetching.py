@@ -30,7 +30,7 @@ class Fetched:
 
 
 def fetch(jars: Sequence[Jar], folder: Path, mirror: str = "") -> Fetched:
-    """Bring the jars into the folder, from Maven Central or from the repository at ``mirror``.
+    """Download missing jars into the folder, from Maven Central or the repository at ``mirror``.
 
     A run that was cut off is taken up where it was. One run at a time works in a folder.
 
@@ -78,7 +78,7 @@ def _is_right(file: Path, jar: Jar) -> bool:
 
 
 def _take_over(jar: Jar, folder: Path) -> bool:
-    """Whether a run that was cut off has left the jar."""
+    """Move a jar of an interrupted run into place; whether there was one."""
     for file in (folder / _DOWNLOADS).rglob(jar.file_name):
         if _is_right(file, jar):
             _place(jar, file, folder)

@@ -44,7 +44,7 @@ _DEPENDENCY = """\
 
 @dataclass(frozen=True, slots=True)
 class Jar:
-    """One pinned jar: Maven's three names, the SHA-256 of its bytes as hex, and how many they are."""
+    """One pinned jar: Maven coordinates, SHA-256 as hex, and size in bytes."""
 
     group: str
     artifact: str
@@ -63,22 +63,22 @@ class Jar:
 
     @property
     def coordinate(self) -> str:
-        """As Maven writes it."""
+        """The coordinate in Maven's format."""
         return f"{self.group}:{self.artifact}:{self.version}"
 
     @property
     def file_name(self) -> str:
-        """The file's name in a repository and here."""
+        """The file name, in a repository and locally."""
         return f"{self.artifact}-{self.version}.jar"
 
     @property
     def repository_path(self) -> str:
-        """Where it is in a repository of Maven's layout."""
+        """The path in a repository of Maven's layout."""
         return f"{self.group.replace('.', '/')}/{self.artifact}/{self.version}/{self.file_name}"
 
 
 def locked_jars(jar_set: JarSet) -> tuple[Jar, ...]:
-    """The jars of a set, as this version of freezeframe was tested with them."""
+    """The jars of a set, in the versions tested with this release."""
     return parse_lock(_LOCK.read_text(), jar_set)
 
 
@@ -98,7 +98,7 @@ def parse_lock(text: str, jar_set: str = "") -> tuple[Jar, ...]:
 
 
 def pom(jars: Iterable[Jar]) -> str:
-    """A Maven project whose dependencies are these jars and nothing else."""
+    """A Maven project with exactly these jars as dependencies."""
     parts = (
         _DEPENDENCY.format(
             group=escape(jar.group), artifact=escape(jar.artifact), version=escape(jar.version)
@@ -109,7 +109,7 @@ def pom(jars: Iterable[Jar]) -> str:
 
 
 def present(folder: Path) -> tuple[Path, ...]:
-    """The files of one whole set in the folder, in order; none where no set is whole.
+    """The files of a complete set in the folder, in order; empty without a complete set.
 
     They are told by name and size: checksums were compared when they came.
     """

@@ -115,7 +115,7 @@ def _ivy() -> Path:
 
 
 def proxy_options(environment: Mapping[str, str]) -> list[str]:
-    """Java options for the proxies that variables such as ``HTTPS_PROXY`` name."""
+    """Java options for the proxies in variables such as ``HTTPS_PROXY``."""
     options = []
     for scheme in ("http", "https"):
         url = environment.get(f"{scheme}_proxy") or environment.get(f"{scheme.upper()}_PROXY")

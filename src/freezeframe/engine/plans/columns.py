@@ -1,4 +1,4 @@
-"""Spark columns for stored values: read under physical names, fitted to a type, made comparable.
+"""Spark columns for stored values: physical names, casts, comparable forms.
 
 Column names are arbitrary text. A name reaches Spark quoted, or not at all: inside a plan columns
 have generated names, and the stored ones are put back at its end.
@@ -32,7 +32,7 @@ PHYSICAL_NAME = "delta.columnMapping.physicalName"
 
 
 def quote(name: str) -> str:
-    """A column name as an expression that means exactly that column."""
+    """A quoted column name for Spark expressions."""
     return f"`{name.replace('`', '``')}`"
 
 
@@ -52,8 +52,8 @@ def all_of(conditions: Sequence[Column]) -> Column:
 
 
 def _join(conditions: Sequence[Column], join: Callable[[Column, Column], Column]) -> Column:
-    # As a balanced tree: a chain would nest as deep as a table has columns, and messages to the
-    # server may nest a hundred deep.
+    # A balanced tree, because a chain nests as deep as the number of columns, and messages to the
+    # server are limited to a nesting depth of one hundred.
     if len(conditions) == 1:
         return conditions[0]
     half = len(conditions) // 2
@@ -66,18 +66,18 @@ def struct_type(schema: Mapping[str, Any]) -> StructType:
 
 
 def written_fields(schema: StructType) -> list[StructField]:
-    """The columns that a Parquet file can hold: all but those whose type is still undecided."""
+    """The columns of Parquet files: all except undecided ones."""
     return [field for field in schema.fields if not isinstance(field.dataType, NullType)]
 
 
 def physical_field(field: StructField) -> StructField:
-    """The field as files hold it: physical names all the way down, every value nullable."""
+    """The field in files: physical names at every depth, every value nullable."""
     name = str((field.metadata or {}).get(PHYSICAL_NAME, field.name))
     return StructField(name, physical_type(field.dataType))
 
 
 def physical_type(kind: DataType) -> DataType:
-    """The type as files hold it."""
+    """The type in files."""
     if isinstance(kind, StructType):
         return StructType([physical_field(field) for field in kind.fields])
     if isinstance(kind, ArrayType):
@@ -119,18 +119,18 @@ def fit_column(column: Column, source: DataType, target: DataType, *, tries: boo
         return F.map_from_arrays(keys, values)
     if not tries:
         return column.cast(target)
-    # A day that no timestamp reaches is the least one, and so no other value's equal.
+    # A day beyond the range of timestamps becomes the least one, which equals no other value.
     least = F.lit(_LEAST_MOMENT).cast(target) if isinstance(source, DateType) else F.lit(None)
     return F.when(column.isNotNull(), F.coalesce(column.try_cast(target), least))
 
 
 def rename_fields(column: Column, source: DataType, target: DataType) -> Column:
-    """The same values where only the names inside structs differ; a cast matches fields by position."""
+    """Rename fields inside structs; values are unchanged, because a cast matches fields by position."""
     return column if _plain(source) == _plain(target) else column.cast(target)
 
 
 def comparable(column: Column, kind: DataType) -> Column:
-    """A value that is equal exactly when the column's is.
+    """A value with the exact equality of the column's values.
 
     Maps, which have no order, become sorted arrays. To Spark -0.0 equals 0.0, so numbers get a sign beside
     them, which is looked for where they are zero.
@@ -154,7 +154,7 @@ def comparable(column: Column, kind: DataType) -> Column:
     if isinstance(kind, ArrayType):
         element_type = kind.elementType
         return F.transform(column, lambda element: comparable(element, element_type))
-    assert isinstance(kind, StructType)  # noqa: S101 - the only other type that needs a form
+    assert isinstance(kind, StructType)  # noqa: S101 - the only other type with a comparable form
     fields = [
         comparable(column.getField(field.name), field.dataType).alias(f"f{index}")
         for index, field in enumerate(kind.fields)
@@ -194,7 +194,7 @@ def _any_of(conditions: Sequence[Column | None]) -> Column | None:
 
 
 def _plain(kind: DataType) -> DataType:
-    """The type without metadata and nullability, to compare it with another."""
+    """The type without metadata and nullability, for comparison."""
     if isinstance(kind, StructType):
         return StructType([StructField(field.name, _plain(field.dataType)) for field in kind.fields])
     if isinstance(kind, ArrayType):

@@ -1,4 +1,4 @@
-"""Stored files as Spark reads them for a stream: without the rows that deletion vectors take away.
+"""Spark reads of stored files with deletion vectors applied.
 
 The positions travel as bitmaps of 65,536 rows each, so that Spark joins a handful of rows and
 looks at one bit for each row of a file, whatever number of them is deleted.
@@ -22,12 +22,12 @@ from freezeframe.errors import UnsupportedTable
 _CHUNK_BITS = 16
 _WORD_BITS = 6
 _CHUNK, _WORDS, _OF = "chunk", "words", "of"
-# A session keeps what it is sent of a megabyte or more until it ends.
+# A session caches local data of a megabyte or more until it ends.
 _KEPT_BYTES_MIN = 1_000_000
 
 
 def are_large(deleted: Mapping[str, Positions]) -> bool:
-    """Whether the bitmaps are so large that a session keeps them, so that it should be one that ends."""
+    """Whether a session would cache the bitmaps, so that a short-lived one should be used."""
     chunks = sum(len(np.unique(positions >> _CHUNK_BITS)) for positions in deleted.values())
     return chunks * ((1 << _CHUNK_BITS) // 8) >= _KEPT_BYTES_MIN
 
@@ -64,7 +64,7 @@ def live_rows(
 def _filter_deleted(rows: DataFrame, schema: StructType, bitmaps: DataFrame) -> DataFrame:
     functions = functions_of(rows)
     col, lit = functions.col, functions.lit
-    # Generated names, so that no column of the stream's can meet one of ours.
+    # Generated names, which cannot clash with the stream's columns.
     coded = [f"c{index}" for index in range(len(schema.fields))]
     placed = rows.toDF(*coded, FILE, ROW)
     is_same = (col(FILE) == col(_OF)) & (functions.shiftright(ROW, _CHUNK_BITS) == col(_CHUNK))
@@ -76,7 +76,7 @@ def _filter_deleted(rows: DataFrame, schema: StructType, bitmaps: DataFrame) -> 
 
 
 def _bitmaps(deleted: Mapping[str, Positions]) -> pa.Table:
-    """For each 65,536 rows of a file with a deleted one among them: 1,024 words of 64 bits."""
+    """1,024 words of 64 bits for each block of 65,536 rows with a deleted one."""
     files, chunks, words = [], [], []
     for name, positions in deleted.items():
         numbers = np.asarray(positions, np.int64)

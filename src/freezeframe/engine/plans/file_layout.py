@@ -25,23 +25,23 @@ class Layout:
     is_batch_hashed: bool
 
     def repartition_by_key(self, frame: DataFrame, key: list[Column]) -> DataFrame:
-        """The rows so split that equal keys are together; one partition needs no shuffle."""
+        """Partition the rows by key; one partition needs no shuffle."""
         return frame.coalesce(1) if self.partitions == 1 else frame.repartition(self.partitions, *key)
 
     def add_join_hint(self, batch: DataFrame) -> DataFrame:
-        """The batch with the join it is good for."""
+        """The batch with the join hint for its size."""
         return batch.hint("shuffle_hash") if self.is_batch_hashed else batch
 
 
 def layout_of(task: MergeTask) -> Layout:
-    """One task for a small merge; else about one file's worth each, and enough to use the cores."""
+    """One task for a small merge; else one per output file, and at least one per core."""
     batch = size_of(task.batch)
     stored = size_of(task.stored)
     size = task.size_bytes
     if size is None and batch is not None and stored is not None:
         size = batch + stored
     if size is None:
-        # Nobody knows: split for the cores, and join in a way that needs no memory.
+        # Unknown size: two partitions per core, and a join that can spill.
         return Layout(cores() * 2, is_batch_hashed=False)
     if size <= SMALL_BYTES:
         return Layout(1, is_batch_hashed=False)

@@ -1,4 +1,4 @@
-"""Where a batch's keys are in a stream's files: one scan of the key's columns, joined with the keys.
+"""Key search by Spark: one scan of the key's columns in a stream's files, joined with the batch's keys.
 
 Nothing but the key is read, and what comes back is a file, a position and a number for each row
 that both have. Which rows are deleted, and what becomes of the others, is the caller's business.
@@ -36,7 +36,7 @@ _PLACE, _TASK = "place", "task"
 
 
 def find(session: SparkSession, task: FindTask) -> pa.Table:
-    """Carry out the task; `TableEngine.find` says what is promised."""
+    """Run the search; see `TableEngine.find`."""
     names = [ROW, _PLACE] if len(task.stored) == 1 else [ROW, _PLACE, FILE]
     found = collect(_matches(session, task, in_one_task=_is_small(task)).select(*names))
     numbers = (
@@ -50,7 +50,7 @@ def _answer(found: pa.Table, numbers: pa.Array) -> pa.Table:
 
 
 def _is_small(task: FindTask) -> bool:
-    """Whether one task of Spark's is enough for all of the files."""
+    """Whether one Spark task suffices for all files."""
     if task.rows > INLINE_KEYS_MAX:
         return False
     keys = () if isinstance(task.keys, pa.Table) else task.keys
@@ -59,7 +59,7 @@ def _is_small(task: FindTask) -> bool:
 
 
 def find_all(session: SparkSession, tasks: Sequence[FindTask]) -> tuple[pa.Table, ...]:
-    """Carry out the tasks together; `TableEngine.find_all` says what is promised."""
+    """Run the searches in one query; see `TableEngine.find_all`."""
     parts = [
         _matches(session, task, in_one_task=_is_small(task)).select(
             F.lit(number).alias(_TASK), ROW, _PLACE, FILE
@@ -75,7 +75,7 @@ def find_all(session: SparkSession, tasks: Sequence[FindTask]) -> tuple[pa.Table
 
 
 def count_found(session: SparkSession, task: FindTask) -> tuple[int, ...]:
-    """Carry out the task; `TableEngine.count_found` says what is promised."""
+    """Count the matches; see `TableEngine.count_found`."""
     counted = _matches(session, task).groupBy(FILE).agg(F.count(F.lit(1)).alias("rows")).collect()
     numbers = _file_indexes(pa.chunked_array([[row[0] for row in counted]], pa.string()), task).to_pylist()
     rows = dict(zip(numbers, (row[1] for row in counted), strict=True))
@@ -83,7 +83,7 @@ def count_found(session: SparkSession, task: FindTask) -> tuple[int, ...]:
 
 
 def _matches(session: SparkSession, task: FindTask, *, in_one_task: bool = False) -> DataFrame:
-    """A row for each stored row, deleted or not, whose key is in the batch.
+    """One row per stored row, deleted or not, with a key of the batch.
 
     ``in_one_task``: nothing goes to other tasks, so it takes no job of Spark's to get the keys there.
     """
@@ -110,11 +110,11 @@ def _matches(session: SparkSession, task: FindTask, *, in_one_task: bool = False
 
 
 def _batch(session: SparkSession, task: FindTask, names: Sequence[str]) -> DataFrame:
-    """The keys under these names, and the place of each."""
+    """The keys under these names, and the index of each."""
     if isinstance(task.keys, pa.Table):
         places = pa.array(np.arange(len(task.keys)), pa.int64())
         table = task.keys.rename_columns(list(names)).append_column(_PLACE, places)
-        # ``createDataFrame`` asks the server for nine settings first.
+        # ``createDataFrame`` first requests nine settings from the server.
         return ConnectFrame(LocalRelation(table), session)
     target = struct_type(task.target_schema)
     keys = read_files(session, task.keys, target, with_places=True)

@@ -35,7 +35,7 @@ from freezeframe.errors import CorruptData, DuplicateKeyError, NullKeyError
 
 _FATES = ("kept", "inserted", "updated", "unchanged", "deleted", "clashing", "closed")
 _KEPT, _INSERTED, _UPDATED, _UNCHANGED, _DELETED, _CLASHING, _CLOSED = range(len(_FATES))
-# What is known of each key beside its rows.
+# Columns per key besides its rows.
 _DECIDED = ("fate", "nth", "has_null_key", "is_live")
 
 
@@ -53,19 +53,19 @@ class _Sides:
 
     @property
     def our_columns(self) -> frozenset[int]:
-        """Places of the columns that no batch has: what is in them follows from a row's fate."""
+        """Positions of the system columns, whose values follow from a row's fate."""
         validity = self.task.validity
         ours = {self.task.flag} | ({validity.valid_from, validity.valid_to} if validity else set())
         return frozenset(place for place, name in enumerate(self.target.names) if name in ours)
 
     @property
     def leaves_deleted(self) -> bool:
-        """Whether a deleted row stays, closed or flagged."""
+        """Whether a deleted row is retained, closed or flagged."""
         return self.task.validity is not None or self.task.flags_absent
 
 
 def merge(session: SparkSession, task: MergeTask) -> MergeResult:
-    """Carry out the task in the session; `TableEngine.merge` says what is promised."""
+    """Run the merge in the session; see `TableEngine.merge`."""
     target = struct_type(task.target_schema)
     batch_schema = struct_type(task.batch_schema)
     # What is only compared may be of a type that does not hold every value of the rows' own.
@@ -105,7 +105,7 @@ def _fit_frame(
 
 
 def _encode(sides: _Sides, frame: DataFrame, letter: str, **further: Column) -> DataFrame:
-    """The frame under generated names, so that no name of a stream's can meet one of ours."""
+    """The frame under generated names, which cannot clash with the stream's names."""
     return frame.select(
         *(F.col(quote(name)).alias(f"{letter}{index}") for index, name in enumerate(sides.target.names)),
         *(column.alias(name) for name, column in further.items()),
@@ -220,7 +220,7 @@ def _is_flagged(sides: _Sides) -> Column:
 
 
 def _updates_cells(sides: _Sides) -> bool:
-    """Whether rows of the batch change stored ones; else they take their place."""
+    """Whether rows of the batch update cells of stored rows; else they replace the rows."""
     return sides.task.mode in ("upsert", "full")
 
 
@@ -262,7 +262,7 @@ def _results(sides: _Sides, key: list[int]) -> list[Column]:
 
 
 def _require_sound(sides: _Sides, counts: Mapping[str, int]) -> None:
-    """Check what the counts say of the input; nothing of this merge may be used if they say it is wrong."""
+    """Validate the input by its counts; an error forbids the use of the merge's files."""
     task, key = sides.task, ", ".join(sides.task.key)
     if task.null_keys == "error" and counts["null_keys"]:
         raise NullKeyError(
@@ -282,7 +282,7 @@ def _require_sound(sides: _Sides, counts: Mapping[str, int]) -> None:
 
 
 def _require_all_met(session: SparkSession, sides: _Sides, counts: Mapping[str, int]) -> None:
-    """Check that every row of both sides came out of the join exactly once, by the files' own counts."""
+    """Check by the files' own counts that the join returned every row of both sides exactly once."""
     task = sides.task
     met = counts["updated"] + counts["unchanged"]
     stored = counts["kept"] + counts["deleted"] + counts["closed"] + met
@@ -297,7 +297,7 @@ def _require_all_met(session: SparkSession, sides: _Sides, counts: Mapping[str, 
 
 
 def _merge_by_content(session: SparkSession, sides: _Sides) -> MergeResult:
-    """Replace rows that have no key; what stays the same is told by the rows as a multiset."""
+    """Replace rows without a key; unchanged rows are counted as a multiset intersection."""
     task = sides.task
     replaced, content = sides.stored, sides.batch
     if task.where is not None:
@@ -314,7 +314,7 @@ def _merge_by_content(session: SparkSession, sides: _Sides) -> MergeResult:
 
 
 def _multiset_difference(sides: _Sides, old: DataFrame, new: DataFrame) -> tuple[int, int, int]:
-    """How many rows are only in ``new``, only in ``old`` and in both, repetitions counted."""
+    """Number of rows only in ``new``, only in ``old`` and in both, as multisets."""
     values = [
         comparable(F.col(quote(field.name)), field.dataType).alias(f"v{index}")
         for index, field in enumerate(sides.target.fields)

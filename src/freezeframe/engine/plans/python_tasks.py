@@ -26,7 +26,7 @@ _ANSWERS = StructType([StructField("place", LongType()), StructField("answer", B
 
 
 def answers(session: Any, calls: Calls) -> list[Any]:
-    """What the calls return, in their order.
+    """The results of the calls, in order.
 
     Raises:
         FreezeframeError: the error of the first call that raised one.

@@ -37,7 +37,7 @@ class Counting:
         return cls(frame, rows=functions.count(functions.lit(1)))
 
     def frame(self) -> DataFrame:
-        """The frame to write, once; what it leads to is counted."""
+        """The frame to write, once, with the counts observed."""
         return self._rows.observe(self._observation, *self._columns)
 
     def observed(self) -> Mapping[str, int] | None:
@@ -52,6 +52,6 @@ class Counting:
         return self.observed() or self.asked()
 
     def asked(self) -> Mapping[str, int]:
-        """The counts by a query of their own, for a frame that is not written."""
+        """The counts by a separate query, for a frame that is not written."""
         row = self._rows.agg(*self._columns).collect()[0]
         return {name: int(row[name]) for name in self._names}

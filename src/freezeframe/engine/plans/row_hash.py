@@ -65,7 +65,7 @@ def _combine(count: int) -> Column:
 
 
 def _exclusive_or(columns: Sequence[Column]) -> Column:
-    # As a balanced tree: messages to the server may nest a hundred deep.
+    # A balanced tree, because messages to the server are limited to a nesting depth of one hundred.
     if len(columns) == 1:
         return columns[0]
     half = len(columns) // 2

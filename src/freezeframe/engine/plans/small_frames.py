@@ -35,13 +35,13 @@ _INTERPRETED = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 _UNITS = {unit: 1024**power for power, unit in enumerate(["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"])}
-# What may give more bytes than it gets, so that the estimate says little.
+# Operators that may return more bytes than they read, so that the estimate is unreliable.
 _GROWS = re.compile(r"\b(Generate|MapIn\w+|FlatMap\w+|Expand|\w*Python\w*|\w*UDF\w*)\b")
 
 
 @dataclass(frozen=True, slots=True)
 class SmallFrame:
-    """The rows of a frame in this process, as Spark sent them."""
+    """The rows of a frame in this process, as received from Spark."""
 
     schema: StructType
     rows: pa.Table
@@ -64,7 +64,7 @@ def collect_small(frame: Any) -> SmallFrame | None:
 
 
 def rows_to_write(small: SmallFrame, task: WriteTask, schema: StructType) -> pa.Table | None:
-    """The rows in the types of ``schema``; None if they are not plain."""
+    """The rows cast to ``schema``; None if they are not plain."""
     target = to_arrow_schema(schema)
     try:
         table = small.rows.rename_columns(target.names).cast(target)
@@ -139,7 +139,7 @@ def _interpreting(session: SparkSession) -> _Interpretation:
 
 
 def _collected(frame: Any) -> SmallFrame | None:
-    """All rows; None as soon as they are too many."""
+    """All rows; None once they exceed the limit."""
     client = frame.sparkSession.client
     answers: Any = client.to_table_as_iterator(frame._plan.to_proto(client), {})  # noqa: SLF001
     schema, parts, rows = StructType(), [], 0

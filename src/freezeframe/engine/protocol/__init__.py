@@ -1,1 +1,1 @@
-"""What a row engine does for a stream, and engines that pass questions on."""
+"""The interface of row engines, and engines that delegate."""

@@ -26,7 +26,7 @@ class ForwardingEngine(ABC):
 
     @abstractmethod
     def _behind(self) -> TableEngine:
-        """The engine that does the work."""
+        """The delegate engine."""
 
     @property
     def session(self) -> Any:

@@ -60,7 +60,7 @@ class QueryBatcher(ForwardingEngine):
             self._waiting.append(search)
             self._changed.notify_all()
             self._changed.wait_for(lambda: search.is_over or self._is_complete())
-            # Whoever wakes first asks for all.
+            # The first thread to wake sends the query for all.
             together = [] if search.is_over else self._waiting
             if together:
                 self._waiting = []
@@ -83,12 +83,12 @@ class QueryBatcher(ForwardingEngine):
                 self._parties += 1
 
     def require_shared(self, folder: str) -> None:
-        """See ``TableEngine.require_shared``; of several that ask at once the first asks Spark."""
+        """See ``TableEngine.require_shared``; of concurrent calls only the first one queries Spark."""
         with self._sharing:
             super().require_shared(folder)
 
     def close(self) -> None:
-        """Nothing: the engine is its owner's."""
+        """Does nothing: the engine belongs to its owner."""
 
     def _behind(self) -> TableEngine:
         return self._engine

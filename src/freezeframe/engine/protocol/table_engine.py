@@ -234,7 +234,7 @@ class TableEngine(Protocol):
         ...
 
     def find(self, task: FindTask) -> pa.Table:
-        """Where the files hold the batch's keys, deleted rows included, in no order.
+        """Locate the batch's keys in the files, deleted rows included, in no order.
 
         Columns: ``file`` (int32, index into ``stored``), ``row`` (int64, position in the file) and
         ``place`` (int64, position of the key in the table or in the batch's only file).
@@ -249,7 +249,7 @@ class TableEngine(Protocol):
         ...
 
     def run(self, calls: Sequence[Callable[[], Any]]) -> list[Any] | None:
-        """What the calls return, each computed as a task of Spark's Python workers.
+        """The results of the calls, each computed as a task of Spark's Python workers.
 
         A call is a function of an importable module with its arguments (``functools.partial``). None: it is
         not known whether the workers have this package and see this machine's files; nothing was run.
@@ -260,11 +260,11 @@ class TableEngine(Protocol):
         ...
 
     def count_found(self, task: FindTask) -> tuple[int, ...]:
-        """For each file of ``stored`` how many of its rows have a key of the batch; errors as of ``find``."""
+        """The number of rows with a key of the batch in each file of ``stored``; errors as for ``find``."""
         ...
 
     def sum_rows(self, files: Sequence[str], schema: Mapping[str, Any]) -> RowSums:
-        """What `row_hash.row_sums` says of the rows of Parquet files, computed where they are read.
+        """`row_hash.row_sums` over the rows of Parquet files, computed by Spark.
 
         Raises:
             CorruptData: a file is missing or damaged.

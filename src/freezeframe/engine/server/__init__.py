@@ -1,1 +1,1 @@
-"""The warm Spark server: its start, its status, its end, and what jobs leave on it."""
+"""The warm Spark server: start, status, stop, and cleanup after jobs."""

@@ -32,7 +32,7 @@ DEFAULT_CLOSED = "default.closed"
 # Spark's error names this path: it says what to do. No folder can be made below a device.
 _NO_FOLDER = "/dev/null/shared_by_all_jobs__use_freezeframe.spark()"
 
-# What reaches the tables and views of other jobs by its nature.
+# Plans that can access the tables and views of other jobs.
 _SHARED_BY_ALL = re.compile(
     r"\bcreate\s+(or\s+replace\s+)?global\s+temp|\bglobal_temp\s*\.|"
     r"\bcreate\s+(database|schema|namespace)\b(?!\s+if not exists job_)",
@@ -74,17 +74,17 @@ class JobDatabase:
         return cls(file, lock, is_maker)
 
     def leave(self, session: SparkSession) -> None:
-        """Leave the database; raises what Spark raises, and then the watcher drops it."""
+        """Leave the database; after an error of Spark, which passes through, the watcher drops it."""
         with self._lock:
             if self._is_maker:
-                # Reattaching needs a thread, and a process that ends begins none.
+                # Reattaching needs a thread, and an ending process cannot start one.
                 session.client.disable_reattachable_execute()
                 session.sql(f"drop database if exists {self.file.name} cascade")
                 self.file.unlink(missing_ok=True)
 
 
 def require_own(request: object) -> None:
-    """Refuse a plan that would make something in the catalog that every job of the server sees.
+    """Refuse a plan that would create catalog objects visible to all jobs of the server.
 
     Raises:
         InvalidOption: a global temporary view, or a database.
@@ -104,7 +104,7 @@ def require_own(request: object) -> None:
 
 
 def _close_default(session: SparkSession, folder: Path) -> None:
-    """Have no table saved in the database that every session begins in: all jobs of the server see it.
+    """Prevent tables in the default database, which all jobs of the server share.
 
     A session that a process of the job makes without the library stays in it.
     """
@@ -119,7 +119,7 @@ def _new_file(folder: Path) -> Path:
 
 
 def _held(file: Path) -> IO[str]:
-    """The file, open at its end and locked; a server that was started again has removed it."""
+    """The file, open at its end and locked; a restart of the server deletes it."""
     file.parent.mkdir(mode=0o700, exist_ok=True)
     lock = file.open("a")
     fcntl.flock(lock, fcntl.LOCK_SH)

@@ -38,7 +38,7 @@ def clear(folder: Path) -> None:
 
 def _end(url: str) -> None:
     other = SparkSession(connection=url)
-    # It may have ended by itself.
+    # The session may have ended already.
     with closing(other.client), suppress(PySparkException, grpc.RpcError):
         other.client.release_session()
 

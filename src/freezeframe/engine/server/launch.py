@@ -40,7 +40,7 @@ _CLASSES = "classes.lst"
 _CLASS_OF_A_JOB = "org/apache/parquet/hadoop/ParquetFileReader"
 # The quick compiler is enough for a process of a minute.
 _ARCHIVE_OPTIONS = ("-Xmx1g", "-XX:TieredStopAtLevel=1", "-Xshare:dump")
-# Variables that would make Spark or Java something else than what the settings say.
+# Variables that would override the settings of Spark or Java.
 _FOREIGN_VARIABLES = (
     *("SPARK_REMOTE", "SPARK_HOME", "SPARK_SUBMIT_OPTS", "PYSPARK_SUBMIT_ARGS", "CLASSPATH"),
     # The server outlives the job that starts it, and serves other tenants' jobs.
@@ -119,7 +119,7 @@ def _command(settings: Settings, master: str, java: Java, work: Path, archive: P
 
 
 def _first_jar(work: Path) -> Path:
-    """A jar without classes, which Spark gets from itself at its start, over an encrypted connection.
+    """An empty jar, which Spark fetches from itself at its start, over an encrypted connection.
 
     What encrypts is set up by the class loader of the thread that first needs it. A task holds its class
     loader while it asks the driver for a class: both would wait for each other for two minutes, and the
@@ -151,7 +151,7 @@ def _class_sharing(settings: Settings, archive: Path, work: Path) -> list[str]:
 
 
 def is_archive_awaited(settings: Settings) -> bool:
-    """Whether a server of these settings has its classes archived, and that is still to be done."""
+    """Whether a server of these settings still has to archive its classes."""
     return _is_lasting(settings) and not class_archive(settings.state_dir, find_java()).exists()
 
 
@@ -201,7 +201,7 @@ def _jars() -> Path:
 
 def _environment(token: str, settings: Settings, master: str) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if name not in _FOREIGN_VARIABLES}
-    # Spark asks for this machine's own name at start, which not every machine can resolve.
+    # Spark looks up the machine's host name at start, which not every machine can resolve.
     local = {"SPARK_LOCAL_IP": "127.0.0.1"} if master.startswith("local") else {}
     python = worker_python(settings, master)
     workers = {"PYSPARK_PYTHON": python, "PYSPARK_DRIVER_PYTHON": python} if python else {}

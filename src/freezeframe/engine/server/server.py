@@ -1,4 +1,4 @@
-"""The warm Spark server of this user: discovered or started once, and held while it is used.
+"""The user's warm Spark server: discovered or started once, and held while in use.
 
 A server has a folder in `Settings.state_dir`, named for everything it is started with, so other
 settings mean another server. In it: `clients.lock` (every user of the server holds it, shared),
@@ -57,7 +57,7 @@ class Address:
 
     @property
     def url(self) -> str:
-        """Where Spark's client finds it, token included."""
+        """The URL for Spark's client, token included."""
         # Spark sends a token without TLS to a server called localhost only.
         return f"sc://localhost:{self.port}/;token={self.token}"
 
@@ -149,7 +149,7 @@ def living_address(folder: Path) -> Address | None:
             fcntl.flock(life, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             address = _address(folder)
-            # Java may be dead and its watcher not know yet.
+            # Java may have died without its watcher's notice.
             return address if address and _listens(address) else None
     return None
 
@@ -172,7 +172,7 @@ def _address(folder: Path) -> Address | None:
 def _start_once(folder: Path, settings: Settings, master: str, progress: Progress) -> Address:
     deadline = time.monotonic() + settings.spark_start_seconds
     with (folder / "start.lock").open("a") as start, _lock(start, deadline, folder):
-        # Whoever held the lock before may have started it.
+        # The previous holder of the lock may have started it.
         if address := living_address(folder):
             return address
         java = find_java()
@@ -249,7 +249,7 @@ def _wait_for_address(folder: Path, process: subprocess.Popen[bytes], deadline: 
 
 
 def _retire_others(folder: Path) -> None:
-    """Ask servers with other settings to stop as soon as nobody uses them: memory is for one."""
+    """Request an idle stop of servers with other settings: the memory suffices for one."""
     for other in folder.parent.glob("spark-*/server.lock"):
         if other.parent != folder:
             (other.parent / "retire").touch()

@@ -130,7 +130,7 @@ def _standing(folder: Path) -> ServerStatus | None:
 
 
 def _memory_bytes(process: int) -> int | None:
-    """What the process takes of the machine's memory, pages it shares with others divided among them."""
+    """The proportional set size (PSS) of the process."""
     try:
         lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
     except (FileNotFoundError, ProcessLookupError):
@@ -147,7 +147,7 @@ def _is_alive(process: int) -> bool:
 
 
 def _clients(folder: Path) -> int | None:
-    """How many hold the clients' lock: the system lists each lock with the file's number."""
+    """The number of holders of the clients' lock, from the system's list of locks by inode."""
     if not _LOCKS.exists():
         return None
     number = f":{(folder / 'clients.lock').stat().st_ino}"

@@ -93,7 +93,7 @@ class _ClassSharing:
             self._begin(self._order)
 
     def give_up(self) -> None:
-        """End what is under way; nothing of it stays."""
+        """Cancel the running step and delete its files."""
         self._order = None
         if self._process:
             self._process.kill()
@@ -120,7 +120,7 @@ class _ClassSharing:
             self._process, self._guard = _start_guarded(order["command"], log, preexec_fn=_stand_back)
 
     def _finish(self) -> None:
-        """If Java is done: its archive under its name, or nothing; it is not tried again."""
+        """Once Java has ended, publish its archive, or give up without a retry."""
         if self._process is None or self._guard is None or self._process.poll() is None:
             return
         _dismiss(self._guard)

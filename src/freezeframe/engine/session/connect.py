@@ -52,7 +52,7 @@ _ERROR_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 
 
 class _DistantPolicy(DefaultPolicy):
-    """What to ask again of a server elsewhere: all that Spark says, for seconds and not for ten minutes."""
+    """Retry policy for a remote server: Spark's retriable errors, for seconds in place of ten minutes."""
 
     def __init__(self) -> None:
         super().__init__(max_retries=_RETRIES_MAX, max_backoff=_BACKOFF_MAX_MS)
@@ -69,7 +69,7 @@ class _QuietState(RetryPolicyState):
 
 
 class _LoopbackPolicy(_DistantPolicy):
-    """What to ask again of a server on this machine: all that Spark says, but not whether it is there."""
+    """Retry policy for a local server: Spark's retriable errors except an unreachable server."""
 
     def can_retry(self, e: BaseException) -> bool:
         is_gone = isinstance(e, grpc.RpcError) and e.code() == grpc.StatusCode.UNAVAILABLE
@@ -84,7 +84,7 @@ class _Session(SparkSession):
 
 
 class _OwnCatalog(SparkSession.Hook):
-    """Keeps a session from what all jobs of a server of ours would see."""
+    """Prevents a session from creating catalog objects visible to all jobs of a server."""
 
     def __init__(self, _session: SparkSession) -> None:
         pass
@@ -130,7 +130,7 @@ class Connection:
         return is_ours and session.client.token == self.attachment.address.token  # type: ignore[union-attr]
 
     def log_tail(self) -> str:
-        """The end of the server's log, where there is one to read."""
+        """The end of the server's log, if readable."""
         return self.attachment.log_tail() if self.attachment else ""
 
     def abandon(self) -> None:
@@ -150,7 +150,7 @@ class Connection:
         if self.shared_name:
             self._leave()
             return
-        # A server that is gone needs no good-bye.
+        # An ended server needs no release request.
         with contextlib.suppress(PySparkException, grpc.RpcError, ValueError):
             if self.database:
                 if self.session.is_stopped:  # by a script
@@ -206,7 +206,7 @@ def can_share(settings: Settings) -> bool:
 
 
 def _where(settings: Settings) -> str:
-    """The setting, or Spark's own variable where the setting leaves it open."""
+    """The setting, or Spark's own variable where the setting is open."""
     remote = foreign_remote(os.environ)
     return remote if remote and settings.spark == "auto" else settings.spark
 

@@ -70,7 +70,7 @@ def answered(settings: Settings, progress: Callable[[str], None], ask: Callable[
 
 
 def _found() -> Any:
-    """The session that Spark's builder would return without making one."""
+    """The existing session that Spark's builder would return."""
     for kind in (AnySession, SparkSession):
         with suppress(PySparkRuntimeError):
             return kind.active()

@@ -1,4 +1,4 @@
-"""A Spark connection that is opened when first needed, and once more after a lost server."""
+"""Lazily opened Spark connection, reopened once after a lost server."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class SparkLink:
 
     def _abandon(self, connection: Connection) -> None:
         with self._lock:
-            # Another thread may have noticed first and have opened the next one.
+            # Another thread may already have opened the next one.
             if self._connection is connection:
                 self._connection = None
         connection.abandon()

@@ -60,7 +60,7 @@ def require_shared(session: Any, folder: Path, memory: Path) -> None:
     remembered = memory / f"{identity}.shared"
     if start and remembered.exists():
         return
-    # Hidden names: no reader of the folder takes a probe for data.
+    # Hidden names, so that readers of the folder ignore probes.
     probe = folder / f"{_PREFIX}{uuid.uuid4().hex}"
     probe.mkdir(mode=0o777)
     try:

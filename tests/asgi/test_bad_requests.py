@@ -123,9 +123,9 @@ FORM = {"content-type": "application/x-www-form-urlencoded"}
 PARQUET = {"content-type": "application/vnd.apache.parquet"}
 # Method, path below a tenant with a file and a stream, what is sent, status, and what the answer says.
 WRONG_USES = [
-    ("GET", "/streams/S/rows?wher=Id = 1", {}, 422, "where"),
-    ("GET", "/files/a?verson=0", {}, 422, "version"),
-    ("GET", "/history?limit=1&limt=1", {}, 422, "limt"),
+    ("GET", "/streams/S/rows?wher=Id = 1", {}, 422, "where"),  # codespell:ignore wher
+    ("GET", "/files/a?verson=0", {}, 422, "version"),  # codespell:ignore verson
+    ("GET", "/history?limit=1&limt=1", {}, 422, "limt"),  # codespell:ignore limt
     ("GET", "/streams/S/rows?" + "&".join(["where=Id = 1"] * 1001), {}, 422, "too many parameters"),
     ("GET", "/streams/S/rows?where=Nope = 1", {}, 422, "The columns are Id"),
     ("GET", "/streams/S/rows?tenant_version=99", {}, 404, "no version 99"),

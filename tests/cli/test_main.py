@@ -54,8 +54,11 @@ def test_errors_are_json_when_asked_for(capsys, tmp_path):
     ("arguments", "told"),
     [
         (["nonsense"], ["'nonsense'", "See freezeframe --help."]),
-        (["stram"], ["Did you mean 'stream'?", "See freezeframe --help."]),
-        (["stream", "shwo"], ["Did you mean 'show'?", "See freezeframe stream --help."]),
+        (["stram"], ["Did you mean 'stream'?", "See freezeframe --help."]),  # codespell:ignore stram
+        (
+            ["stream", "shwo"],  # codespell:ignore shwo
+            ["Did you mean 'show'?", "See freezeframe stream --help."],
+        ),
         (["stream", "list", "--nope"], ["--nope", "See freezeframe stream list --help."]),
         (["stream", "show"], ["NAME", "See freezeframe stream show --help."]),
     ],

@@ -11,7 +11,7 @@ from freezeframe.storage import MemoryStorage
 from freezeframe.store.snapshot_store import Store
 
 DANGEROUS = ["", ".", "..", "a/b", "a\\b", "a\0b", "a\nb", "CON", "nul.txt", "a.", " a", "x" * 256, "\u2028"]
-ODD = ["50 %", "#1", "{x}", "[y]", "caf\u00e9", "\U0001f600", "a@b", "a=b,c;d"]
+ODD = ["50 %", "#1", "{x}", "[y]", "caf\u00e9", "\U0001f600", "a@b", "a=b,c;d"]  # codespell:ignore caf
 
 
 @pytest.mark.parametrize("name", DANGEROUS)

@@ -48,9 +48,9 @@ def changes_of(writer, number):
         return [("append", f"own/{writer}-{number}.txt")]
     chosen = random.Random(f"{writer}/{number}")
     streams = chosen.sample(STREAMS, chosen.choice((1, 1, 1, 2, 3)))
-    whats = ["override"] if chosen.random() < 0.2 else ["insert", "insert", "share"]
+    verbs = ["override"] if chosen.random() < 0.2 else ["insert", "insert", "share"]
     files = chosen.sample(FILES, chosen.choice((0, 0, 0, 0, 0, 0, 1, 2)))
-    return [(chosen.choice(whats), name) for name in streams] + [("append", path) for path in files]
+    return [(chosen.choice(verbs), name) for name in streams] + [("append", path) for path in files]
 
 
 def row_of(what, writer, number):

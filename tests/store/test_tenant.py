@@ -81,7 +81,7 @@ def test_an_unknown_stream_is_named_with_the_known_ones(open_on, memory):
     tenant.stream("Account").update(ROWS, key="Id")
 
     with pytest.raises(StreamNotFound, match="Account"):
-        tenant.stream("Acount").read()
+        tenant.stream("Acount").read()  # codespell:ignore acount
     with pytest.raises(VersionNotFound):
         tenant.stream("Account").read(version=1)
     with pytest.raises(InvalidName):

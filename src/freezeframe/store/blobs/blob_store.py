@@ -1,7 +1,7 @@
 """Blobs: the stored bytes of a file's version, written once and verified at each read.
 
 A blob belongs to the one transaction that wrote it and is never shared with another, so that gc
-cannot race a new reference. What a blob holds is told by its SHA-256 in the tenant log.
+cannot race a new reference. The tenant log has the blob's SHA-256.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Path conflicts: paths that some file systems treat as the same (pure).
 
-``a`` and ``A`` are one file on some disks, and nothing is both a file and a folder. What a job
-writes must be able to lie in its working copy on any disk. Failure mode 31.
+``a`` and ``A`` are one file on some disks, and no path is both a file and a folder. A job's files
+must fit into its working copy on any disk. Failure mode 31.
 """
 
 from __future__ import annotations

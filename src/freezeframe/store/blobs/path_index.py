@@ -1,6 +1,6 @@
 """A sorted index of file paths, for listing folders page by page.
 
-A state never changes, so its paths are sorted once; the order of the last few states is kept.
+A state is immutable, so its paths are sorted once; the orders of the last few states are cached.
 """
 
 from __future__ import annotations

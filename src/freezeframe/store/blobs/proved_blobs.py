@@ -1,7 +1,7 @@
 """Cache of verified blobs, which allows partial reads of them.
 
-A proof holds for some minutes, for the very file that was read: one that was written anew or touched is
-proved again. Places without files of this machine have nothing to know a file by, and prove each time.
+A verification is valid for some minutes and for the identical file: a replaced or changed file is verified
+again. Remote storages have no file identity, so every read verifies.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Row counts of a version, equal to a comparison with the version before.
 
-Steps of a job count what became of the rows they were given. Two steps may touch the same row, and an
-override, a dropped column or a restoration changes rows that nobody sent: only a comparison knows then.
+Each step of a job counts the changes of its own rows. Two steps may change the same row, and an override,
+a dropped column or a restoration changes rows outside of its input: then only a comparison gives the counts.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""One commit that leads from one state of a table to another (pure).
+"""Squashes the difference of two table states into one commit (pure).
 
-Several updates of a stream in one job become one commit of its table, and restoring is the same in
-the other direction. Nothing of the data files is read or written: files are named again or not.
+Several updates of a stream in one job become one commit of its table; restoring is the reverse
+direction. Data files are neither read nor written: the commit adds or removes references.
 """
 
 from __future__ import annotations

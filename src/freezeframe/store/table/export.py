@@ -1,7 +1,7 @@
 """Exports a stream's newest state as a table with a single commit.
 
-That is what a clone and an archive hold: no past, every file relative to the table's folder, and a
-table that any Delta reader takes for a new one.
+Clones and archives hold this form: no history, every file relative to the table's folder, a new table
+for any Delta reader.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A Spark frame of an update's result before it is committed.
 
-The files that a preview writes are gone when it is over, so their rows are taken into the frame. Stored
-files stay, and are read when the frame is.
+A preview deletes its files at its end, so their rows are copied into the frame. Stored files are read
+lazily with the frame.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Sorting rows by key, for files and returned frames (pure).
 
-Sorted files are smaller, their row groups tell which keys they can hold, and a whole stream is put
-in order in a tenth of the time, since it is a few sorted runs.
+Sorted files are smaller, their row groups have narrow key bounds, and sorting a whole stream takes a
+tenth of the time, since it consists of a few sorted runs.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Staging folder: the files of one attempt at an update, before a commit references them.
 
 Each attempt has a folder of its own inside the stream's table, because two Spark writers in one
-folder delete each other's temporary files. What is going to be referenced is made durable first;
-what is not is deleted as soon as the outcome is known, and left alone where it is not.
+folder delete each other's temporary files. Files are made durable before a commit
+references them; unreferenced files are deleted once the outcome is known, and retained while it is
+unknown.
 """
 
 from __future__ import annotations

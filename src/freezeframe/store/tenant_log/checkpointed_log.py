@@ -1,7 +1,7 @@
 """An append-only log with JSON checkpoints and a hint, whose state fits in memory.
 
-Both logs of a store have this shape: the tenant log and the registry of tenants. What an entry means is
-decided by the class of the log; segments, fallbacks and staleness are ``SnapshotManagement``'s.
+Base class of both logs of a store: the tenant log and the registry of tenants. Subclasses define the
+entries; ``SnapshotManagement`` handles segments, fallbacks and staleness.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Runs a callback in its own thread unless cancelled before its deadline.
 
-Most transactions are over within milliseconds, and to start a thread for each would take longer than
-much of what they do. One thread of the process waits for all of them. It does nothing else: what takes
-long, or hangs, has a thread of its own and holds up nobody.
+Most transactions end within milliseconds, and starting a thread for each would cost more than much of
+their work. One thread of the process waits for all deadlines and does nothing else: each due callback
+runs in its own thread, so a slow one delays no other.
 """
 
 from __future__ import annotations

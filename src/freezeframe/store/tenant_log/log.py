@@ -1,8 +1,8 @@
 """The tenant log: an append-only log whose entries commit all changes of a job atomically.
 
-It is a log of the same shape as Delta's (``N.json`` by put-if-absent, checkpoints, a hint), so
-segment choice, fallback, staleness and the updating of a cached state are ``SnapshotManagement``'s.
-Only what an entry means is decided here. Protocol: ``docs/reference/tenant-log.md``.
+The log has the shape of Delta's (``N.json`` by put-if-absent, checkpoints, a hint), so
+``SnapshotManagement`` handles segment selection, fallback, staleness and updates of the cached state.
+This module defines the entries. Protocol: ``docs/reference/tenant-log.md``.
 """
 
 from __future__ import annotations

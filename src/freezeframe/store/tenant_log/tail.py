@@ -1,8 +1,8 @@
 """Detects new log entries by two file lookups in place of a full listing.
 
-Entries follow each other without a gap, so a log whose next entry is not there has not grown, as long as
-its newest one is still the same file: after an erasure, or a restore from a backup, it is not.
-In a bucket a listing is one request and two looks are two, so there a log is always listed.
+Entries have no gaps, so a log without the next entry has not grown, provided that its newest entry is
+still the same file: after an erasure, or a restore from a backup, it is not. In a bucket a listing is
+one request and two look-ups are two, so there a log is always listed.
 """
 
 from __future__ import annotations

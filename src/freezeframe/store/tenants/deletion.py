@@ -1,7 +1,7 @@
 """Deletes a tenant: keys first, then every file, then a proof by listing.
 
-The registry has said before that the tenant is gone, so nobody opens it any more. A process that
-still works for it may write while its files go; they are listed and removed until none is left.
+The registry already has the tenant's deletion, so no process can open it. A process with an open
+tenant may still write during the deletion; listing and deletion repeat until no file is left.
 """
 
 from __future__ import annotations

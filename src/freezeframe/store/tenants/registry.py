@@ -1,8 +1,8 @@
 """The registry of a store: a log that maps tenant ids to folders.
 
-It is a log of the same shape as the tenant log and stands on the same ``SnapshotManagement``: so a
-creator that loses a race reads the winner's folder, and ten thousand tenants are one checkpoint and
-the few entries after it.
+The log has the shape of the tenant log and the same base, ``SnapshotManagement``: a creator that loses
+a race reads the winner's folder, and opening ten thousand tenants reads one checkpoint and the few
+entries after it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Entries of the registry, and the state folded from them (pure).
 
-A tenant id of an environment leads to a folder whose name says nothing. A tenant that is deleted
-and made again has a new folder, so nothing of the old one can show through.
+A tenant id of an environment maps to a folder with an opaque name. A deleted and recreated tenant has a
+new folder, so no data of the old one can reappear.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Status of a job from outside, and revoking it before it commits.
 
-For whoever runs jobs in processes of their own: a process may die after its commit and before it says
-so, or live on after it was given up. The tenant's log knows, and decides.
+For supervisors of job processes: a process may die between its commit and its report, or continue after
+it was given up. The tenant's log has the outcome and decides.
 """
 
 from __future__ import annotations

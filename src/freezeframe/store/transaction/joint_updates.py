@@ -1,7 +1,7 @@
 """Runs several updates of one call concurrently and batches their Spark queries.
 
-Of an update of a few thousand rows nearly all is a question to Spark. A job that brings rows into ten
-streams by one call asks once in place of ten times: see `engine.meeting`.
+An update of a few thousand rows spends nearly all its time on a Spark query. A job that updates ten streams
+in one call sends one query in place of ten: see `engine.protocol.query_batcher`.
 """
 
 from __future__ import annotations

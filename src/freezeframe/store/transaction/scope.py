@@ -1,8 +1,8 @@
 """Scopes of reading and changing: a tenant, an open job, or a past version.
 
-A face (``Stream``, ``Files``) does not know which of the three it has. It reads what the scope sees, and
-changes through ``changing()``: on a tenant that is a job of one change, in a job it is the job itself,
-and on a moment of the past it is refused.
+``Stream`` and ``Files`` work with any of the three. They read the scope's state and change it through
+``changing()``: on a tenant this is a job of one change, in a job the job itself, and a past version
+refuses it.
 """
 
 from __future__ import annotations

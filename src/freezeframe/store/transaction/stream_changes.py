@@ -1,8 +1,8 @@
 """Changes of one stream in a transaction, and the commit that results.
 
-The steps are kept, not only their result. Where somebody else commits to the stream first, the
-positions of rows may have moved, so the steps are carried out again on the new state, from rows
-that have been taken in once.
+The transaction retains the steps, not only their result. After another writer's commit to the stream
+the positions of rows may differ, so the steps run again on the new state, with the rows that they
+read once.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Chooses for each file of a stream: keep, mark rows as deleted, or rewrite (pure).
 
-Small streams are written anew as a whole, so that any Delta reader can read them. In large ones
-a changed row is marked as deleted where it is and written again elsewhere; a file that is mostly
-marked, or one of many small ones, is written anew without the marked rows. So a read never meets
-more than a few files of each size, and never twice as many rows as there are.
+Small streams are rewritten as a whole, so that any Delta reader can read them. In large streams a
+changed row is marked as deleted in its file and written to a new one; a file with mostly marked rows,
+or one of many small files, is rewritten without the marked rows. A read therefore opens only a few
+files of each size class, and reads less than twice the live rows.
 """
 
 from __future__ import annotations

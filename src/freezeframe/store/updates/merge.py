@@ -1,7 +1,7 @@
 """Updates by a Spark merge, of all files of a stream or of those that hold a key of the batch.
 
-Some are enough where an upsert touches some: first the keys are looked for, then the files that
-hold one are merged with the batch, and the others stay as they are.
+An upsert first searches the keys, then merges only the files that hold one with the batch; the other
+files stay unchanged.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Chooses the route of an update and stages its files; nothing becomes visible.
 
-Here the route is chosen. A batch that meets no stored rows, or replaces all of them, is itself the
-new content. An upsert is a patch: the rows are found, only what changes is written. All else is a merge
-by Spark. Source: ``docs/decisions/0015``, ``docs/decisions/0024``.
+A batch without stored rows, or one that replaces all of them, is the new content. An upsert is a
+patch: its rows are located, and only changes are written. Every other update is a merge by Spark.
+Source: ``docs/decisions/0015``, ``docs/decisions/0024``.
 """
 
 from __future__ import annotations

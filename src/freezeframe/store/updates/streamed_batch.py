@@ -1,7 +1,7 @@
 """Streamed batches: kept in memory while small, else written once for Spark.
 
-Whatever their number, this process holds one piece of them. Of rows that share a key the last to
-arrive stays, as with a frame in memory: the order of arrival goes with them as a column of its own.
+This process holds one piece of the rows at a time. Of rows with the same key the last one wins, as with
+a frame in memory: a separate column carries the order of arrival.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Upsert of rows in memory: match keys, coalesce, write changed rows, mark old ones as deleted.
 
-Where the batch's keys are is found by a scan of the key's columns in the files that can have them,
-in this process or by Spark (`key_search`). Old values are read only where a row is to be compared
-or completed, and only the columns that it takes. Rows that do not change are not written, but where
-a file is written anew.
+A scan of the key's columns in the candidate files locates the batch's keys, in this process or by
+Spark (`key_search`). Old values are read only for rows to compare or complete, and only in the needed
+columns. Unchanged rows are written only where their file is rewritten.
 """
 
 from __future__ import annotations

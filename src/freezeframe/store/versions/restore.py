@@ -1,9 +1,9 @@
 """Restores an earlier version as a new one by log writes; no row is written.
 
-Data files and blobs of old versions are still there, so restoring names them again. That is safe
-beside ``gc``: it deletes only what lies below a floor that an entry of the log has set before, and a
-restoration looks at the floor of the very state that it is committed on. Rows that differ are read to be
-counted.
+Data files and blobs of retained versions still exist, so a restoration references them again. It is
+safe beside ``gc``, which deletes only files below a floor set by an earlier entry of the log: a
+restoration checks the floor of the state that it is committed on. Differing rows are read for their
+counts.
 """
 
 from __future__ import annotations

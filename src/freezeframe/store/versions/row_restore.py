@@ -1,8 +1,8 @@
 """Restores selected rows of a stream to an earlier version.
 
-Rows that were there then are written as they were, rows that were not there then go. Both are one new
-version, and nothing else of the stream is touched: an upsert of those rows and marks on the others.
-Columns that came since keep their values; columns that went since stay away.
+Rows of the earlier version are written with their old values; rows that did not exist then are deleted.
+Both are one new version, an upsert and deletion marks, and change no other row. Columns added since
+keep their values; columns dropped since stay dropped.
 """
 
 from __future__ import annotations

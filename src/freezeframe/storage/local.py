@@ -52,7 +52,7 @@ class LocalStorage:
         if sys.platform == "win32":
             raise PlatformUnsupported(
                 "freezeframe does not run on Windows.",
-                cause="Its commits rest on POSIX link(2) and on fsync of folders.",
+                cause="Its commits require POSIX link(2) and fsync of folders.",
                 remedy="Use Linux (WSL is fine) or macOS.",
             )
         self._root = Path(os.path.abspath(root))  # noqa: PTH100 - symlinks stay as the user wrote them
@@ -290,8 +290,8 @@ def failure(verb: str, name: str, error: OSError) -> FreezeframeError:
     if error.errno == errno.ELOOP:
         return UnsafePath(
             f"The storage did not {verb} {name!r}.",
-            cause="It is, or lies behind, a symbolic link; freezeframe makes none and follows none.",
-            remedy="Find out who made the link, and remove it.",
+            cause="Its path contains a symbolic link; freezeframe neither creates nor follows links.",
+            remedy="Find the origin of the link, and remove it.",
             name=name,
         )
     return StorageUnavailable(
@@ -320,9 +320,9 @@ def _plain(handle: int, name: str) -> int:
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
     raise UnsafePath(
-        f"{name!r} is no plain file.",
-        cause="A pipe, socket or device lies where a file should.",
-        remedy="Find out who made it, and remove it.",
+        f"{name!r} is not a regular file.",
+        cause="The name belongs to a pipe, socket or device.",
+        remedy="Find its origin, and remove it.",
         name=name,
     )
 

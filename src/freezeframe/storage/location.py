@@ -32,9 +32,9 @@ def storage_at(location: str | os.PathLike[str], options: Mapping[str, str] | No
     unknown = sorted(set(named) - VARIABLES)
     if unknown:
         raise InvalidOption(
-            f"{unknown[0]!r} is no option of a storage.",
+            f"{unknown[0]!r} is not an option of a storage.",
             cause=f"The options are {', '.join(sorted(VARIABLES))}.",
-            remedy="Correct its name, or leave it out.",
+            remedy="Correct its name, or omit it.",
         )
     if text.startswith("file:"):
         text = unquote(urlsplit(text).path)

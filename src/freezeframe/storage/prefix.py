@@ -21,7 +21,9 @@ class PrefixStorage:
         self._inner = inner
         self._folder = folder.strip("/")
         if not self._folder:
-            raise InvalidName("A folder must be named.", remedy="Use the inner storage itself.", name=folder)
+            raise InvalidName(
+                "The name of a folder is required.", remedy="Use the inner storage itself.", name=folder
+            )
 
     @property
     def root(self) -> str:

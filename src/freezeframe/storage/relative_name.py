@@ -13,8 +13,8 @@ def check_name(name: str, root: str) -> str:
     """
     if name.startswith("/") or ".." in name.split("/") or "\0" in name:
         raise InvalidName(
-            f"{name!r} is no name below {root}.",
-            cause="It is absolute, holds a NUL, or climbs to a parent folder.",
+            f"{name!r} is not a name below {root}.",
+            cause="It is absolute, holds a NUL, or refers to a parent folder.",
             remedy="Use a relative name without '..'.",
             name=name,
         )

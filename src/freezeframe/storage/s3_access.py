@@ -57,7 +57,7 @@ class S3Access:
         if bool(self.key_id) != bool(self.secret):
             raise InvalidOption(
                 "A key of the object store is half given.",
-                cause="Of the access key's id and its secret one is set and the other is not.",
+                cause="Only one of the access key's id and its secret is set.",
                 remedy="Set both s3_access_key_id and s3_secret_access_key, or neither.",
             )
 

@@ -1,7 +1,7 @@
 """Spark's options for a store in a bucket: jars, endpoint, committer.
 
-Files are written straight under their names and become visible when the write as a whole does (Hadoop's
-"magic" committer): a bucket cannot rename, and a task that is lost leaves nothing that can be seen.
+Hadoop's "magic" committer writes files directly under their final names and publishes them when the whole
+write commits: a bucket cannot rename, and a lost task leaves no visible files.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Every Spark option that the engine relies on, and every size at which it changes its plan.
 
-Three groups: what a server is started with, what each session of ours sets, and what each write
-says for itself, because it may run in a session that belongs to somebody else.
+Three groups: start options of a server, options of each own session, and options of each write,
+which may run in a caller's session.
 """
 
 from __future__ import annotations

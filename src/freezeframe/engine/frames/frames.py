@@ -1,8 +1,8 @@
 """Conversion between pandas, Polars, Arrow and Spark frames; the product works with Arrow.
 
-What goes in comes out: a frame that was kept is returned with the same values, each column in
-the pandas type that has room for a missing value. A pandas or Spark frame is recognised by its
-class's name, so that nothing here loads pyspark, nor pandas before a frame of it is wanted.
+Round trips preserve values: a stored frame is returned with the same values, each column in the
+nullable pandas type. A pandas or Spark frame is recognised by its class's name, so that this module
+never imports pyspark, and imports pandas only to create a pandas frame.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def to_arrow(frame: Any) -> pa.Table:
     given = kind_of(frame)
     if given == "spark":
         raise BadInput(
-            "A Spark DataFrame is not turned into an Arrow table on the way in.",
+            "A Spark DataFrame is not converted to an Arrow table.",
             cause="Its rows stay in Spark, whatever their number.",
             remedy="Call toArrow() on it if its rows fit this process.",
         )
@@ -128,7 +128,7 @@ def _check_names(names: Sequence[Any]) -> list[str]:
     if halves:
         raise BadInput(
             f"The column names {', '.join(map(repr, halves[:10]))} cannot be written as UTF-8.",
-            cause="They hold one half of a pair of UTF-16.",
+            cause="They contain a lone UTF-16 surrogate.",
             remedy="Rename the columns.",
             columns=[repr(name) for name in halves],
         )
@@ -136,7 +136,7 @@ def _check_names(names: Sequence[Any]) -> list[str]:
     if twice:
         raise BadInput(
             f"Several columns are named {', '.join(map(repr, twice[:10]))}.",
-            cause="A stream's columns are told apart by their names.",
+            cause="The names of a stream's columns must differ.",
             remedy="Rename or drop the duplicates.",
             columns=twice,
         )

@@ -1,7 +1,7 @@
 """An order-independent hash of rows, equal for every kind of frame.
 
 Each cell has a 64-bit hash; the cells of a row are combined by the rank of their column's name; the hashes
-of all rows are added up. `spark_row_hash` asks Spark for the same sums over files.
+of all rows are summed. `plans.row_hash` computes the same sums over files by Spark.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ def require_valid(name: str, column: pa.ChunkedArray) -> None:
             raise BadInput(
                 f"Column {name!r} ({column.type}) is damaged.",
                 cause=str(error).splitlines()[0],
-                remedy="Have the rows written again.",
+                remedy="Create the rows again from their source.",
                 column=name,
             ) from error
         # The check also covers bytes outside of a slice and under nulls, which are not values.

@@ -92,7 +92,7 @@ def _place(jar: Jar, file: Path, folder: Path) -> None:
         raise SetupError(
             f"{jar.file_name} is not the file that was pinned; it was not kept.",
             cause=f"Its bytes have another SHA-256 than {jar.sha256}: the repository holds something else.",
-            remedy="Fetch from another repository, and tell whoever keeps this one.",
+            remedy="Fetch from another repository, and inform the operator of this one.",
             file=jar.file_name,
         )
     target = folder / jar.file_name

@@ -56,8 +56,8 @@ class Jar:
         names = (self.group, self.artifact, self.version)
         if not all(map(_PART.fullmatch, names)) or not _SHA256.fullmatch(self.sha256) or self.size < 1:
             raise InvalidOption(
-                f"{self.coordinate} is no pinned jar.",
-                cause="It takes group:artifact:version, a SHA-256 as 64 hex digits, and a size in bytes.",
+                f"{self.coordinate} is not a valid pinned jar.",
+                cause="An entry has group:artifact:version, a SHA-256 as 64 hex digits, and a size in bytes.",
                 remedy="Correct the lock file.",
             )
 

@@ -1,7 +1,7 @@
 """Spark columns for stored values: physical names, casts, comparable forms.
 
-Column names are arbitrary text. A name reaches Spark quoted, or not at all: inside a plan columns
-have generated names, and the stored ones are put back at its end.
+Column names are arbitrary text. Spark receives a name only in quotes: inside a plan columns have
+generated names, and the last step restores the stored ones.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Spark reads of stored files with deletion vectors applied.
 
-The positions travel as bitmaps of 65,536 rows each, so that Spark joins a handful of rows and
-looks at one bit for each row of a file, whatever number of them is deleted.
+Spark receives the positions as bitmaps of 65,536 rows each, so that it joins a handful of rows and
+tests one bit for each row of a file, whatever the number of deleted rows.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def live_rows(
     if len(set(names)) < len(names):
         raise UnsupportedTable(
             "Two files of the stream have the same name, and rows of them are deleted.",
-            cause="Spark tells a row's file by its name.",
+            cause="Spark identifies a row's file by its name.",
             remedy="Replace the stream's content with override=True.",
         )
     bitmaps = _bitmaps({name: deleted[file] for name, file in zip(names, marked, strict=True)})

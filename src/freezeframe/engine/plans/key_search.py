@@ -1,7 +1,7 @@
 """Key search by Spark: one scan of the key's columns in a stream's files, joined with the batch's keys.
 
-Nothing but the key is read, and what comes back is a file, a position and a number for each row
-that both have. Which rows are deleted, and what becomes of the others, is the caller's business.
+Only the key's columns are read. The result has a file, a position and a key number for each match.
+The caller filters deleted rows and decides on the others.
 """
 
 from __future__ import annotations

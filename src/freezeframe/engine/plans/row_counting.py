@@ -1,9 +1,9 @@
 """Row counts observed while files are written, without a second pass.
 
-Spark tells such counts through a listener of its own, and its Connect server waits 100 ms for it:
-a busy server answers without them (SPARK-54279), and so does a plan whose counted part turned out
-to be empty (SPARK-54620). Then the same rows are counted by a query: the input is files that do
-not change, so the answer is the same.
+Spark reports such counts through a listener, and its Connect server waits 100 ms for it. A busy
+server responds without them (SPARK-54279), and so does a plan with an empty counted part
+(SPARK-54620). A query then counts the same rows: its input is immutable files, so the result is the
+same.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Arrow types as Spark's DDL, without PySpark.
 
-Left to itself, ``createDataFrame`` makes a timestamp without a zone one with the session's
-zone; a schema that is spelled out keeps the two apart.
+Without a schema ``createDataFrame`` converts a timestamp without a zone to the session's zone; an
+explicit schema preserves the difference.
 """
 
 from __future__ import annotations

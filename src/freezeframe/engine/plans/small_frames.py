@@ -1,7 +1,7 @@
 """Spark frames whose rows this process may hold: read by one request, or from the files that Spark wrote.
 
-Spark's own estimate of the result's bytes says which frames are tried; the rows are counted as they come. A
-frame whose keys repeat or are missing goes the other way, which knows what to do with them.
+Spark's estimate of the result's bytes selects the frames to try; rows are counted on arrival. A frame with
+repeated or missing keys takes the route over files, which handles them.
 """
 
 from __future__ import annotations

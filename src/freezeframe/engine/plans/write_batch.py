@@ -1,8 +1,8 @@
 """A caller's Spark frame as Parquet files: computed once, in the session it belongs to.
 
-The frame is written as it is, and only that happens in the caller's session, classic or Connect:
-Spark counts the rows on their way, and no setting is changed. Whether all rows are here, whether keys
-repeat or are null, is then asked of the files. A frame that needs it (repeated keys, a session that
+Only the unchanged frame is written in the caller's session, classic or Connect: Spark counts the rows
+during the write, and no setting changes. Queries over the files then check for completeness and for
+repeated or null keys. A frame that needs it (repeated keys, a session that
 writes timestamps as INT96) is written a second time, in the engine's session, below the first.
 """
 
@@ -131,7 +131,7 @@ def _require_all(frame: Written, files: Sequence[str], rows: int) -> None:
     """
     if files and rows != frame.rows and not frame.is_counted:
         raise EngineUnavailable(
-            f"Spark did not tell how many rows it wrote; {rows} are here.",
+            f"Spark did not report how many rows it wrote; {rows} are here.",
             cause=f"The frame has {frame.rows} rows when it is computed again, so it may be one that gives"
             " other rows each time.",
             remedy="Run the call again; nothing was changed. If it fails again, checkpoint the frame first.",

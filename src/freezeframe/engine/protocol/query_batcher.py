@@ -1,8 +1,8 @@
-"""Several updates under way at once whose searches for keys become one question to Spark.
+"""Batches the key searches of concurrent updates into one Spark query.
 
-Of a small update nearly all is a question: planning it and carrying it there and back, not rows. So
-updates of one call, each in a thread of its own, wait until all of them know what they look for, and ask
-together. Whoever needs no search, or has failed, leaves and is not waited for.
+A small update spends nearly all its time on query planning and round trips, not on rows. The updates of
+one call, each in its own thread, therefore wait until all have their search, and send one query. A
+thread without a search, or with an error, leaves the batch.
 """
 
 from __future__ import annotations

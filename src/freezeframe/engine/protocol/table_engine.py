@@ -1,8 +1,8 @@
-"""What a row engine does for a stream: merge a batch into stored rows, land a frame, read files.
+"""Interface of a row engine: merge a batch into stored rows, write a frame as files, read files.
 
-An engine moves rows and knows nothing of tenants, versions or the Delta log: it is told which Parquet
-files are live and where to write, and it answers with counts and file names. `store` plans with these
-values; `engine.spark` carries them out. This module imports no Spark.
+An engine processes rows and has no notion of tenants, versions or the Delta log: it receives the live
+Parquet files and an output folder, and returns counts and file names. `store` plans with these values;
+`engine.spark` executes them. This module imports no Spark.
 
 Paths are strings as Hadoop takes them: `scheme://authority/path` or an absolute local path, with nothing
 percent-encoded. Schemas are Delta schema JSON (a ``struct`` type as a dictionary). A field whose metadata

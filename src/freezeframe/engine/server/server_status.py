@@ -1,6 +1,6 @@
 """Status of this user's warm servers (running, users, idle since), and stopping them.
 
-Nothing is started here and no Spark is loaded: all that is told stands in the servers' folders.
+This module neither starts servers nor loads Spark: the status comes from files in the servers' folders.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Supervisor process of a warm Spark server: starts it, and stops it when it is idle.
 
-It runs detached from whoever asked for the server, holds `server.lock` for its whole life (so a
-dead one is told from a living one without trusting process ids), and asks every moment whether a
-client still holds `clients.lock`. Neither can outlive the other: a guard ends Java when the
-watcher is gone, and the watcher leaves when Java is gone.
+It runs detached from the process that started it, holds `server.lock` for its whole life (which
+proves that it is alive without process ids), and polls whether a client holds `clients.lock`.
+Neither outlives the other: a guard ends Java after the watcher's death, and the watcher exits after
+Java's.
 
 Run as a script by `engine.server` with the server's folder as its only argument. It uses the
 standard library alone, so it starts fast and stays small.

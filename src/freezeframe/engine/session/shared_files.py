@@ -1,9 +1,9 @@
 """Checks by a written file whether Spark and this process share a file system.
 
-A container, another host or another user gives the same path another meaning. Each side writes a
-small file into the folder that the other reads and this process deletes. The answer is remembered
-for as long as the server runs, also for later processes. Of a server on this machine that we started
-the system tells as much without a question: whether it has our view of the files.
+In a container, on another host or for another user the same path may be another folder. Each side
+writes a small file into the folder, which the other reads and this process deletes. The result is
+cached for the life of the server, also for later processes. For an own server on this machine no probe
+is needed: the system shows whether it has the same mounts and root.
 """
 
 from __future__ import annotations

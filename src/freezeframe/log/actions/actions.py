@@ -310,7 +310,7 @@ def from_json(key: str, body: Mapping[str, Any]) -> Action:
 def malformed_line_error(cause: str) -> CorruptLog:
     """The error for a line that does not hold an action."""
     return CorruptLog(
-        "A line of the log is no action.",
+        "A line of the log is not an action.",
         cause=cause,
         remedy="Restore the file from a copy; until then read a version before it.",
         code="DELTA_LOG_MALFORMED_JSON",

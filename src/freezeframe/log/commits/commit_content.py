@@ -191,7 +191,7 @@ def _parse(name: str, number: int, line: bytes) -> Action | None:
         return parse_line(line)
     except CorruptLog as error:
         raise CorruptLog(
-            f"Line {number} of {name} is no action.",
+            f"Line {number} of {name} is not an action.",
             cause=error.cause,
             remedy=error.remedy,
             code=error.error_code,
@@ -362,7 +362,7 @@ def _to_map(found: pa.StructArray, names: Sequence[str], *, keep_nulls: bool) ->
 def _require_paths(rows: pa.Table, action: str) -> None:
     if rows["path"].null_count:
         raise CorruptLog(
-            f"A line of the log is no {action} action.",
+            f"A line of the log is not a valid {action} action.",
             cause="It has no path.",
             remedy="Restore the file from a copy.",
             code="DELTA_LOG_MALFORMED_JSON",

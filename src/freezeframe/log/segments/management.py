@@ -125,7 +125,7 @@ class SnapshotManagement(ABC, Generic[S]):
         """The version that was current at ``timestamp``; raises unless a subclass supports it."""
         raise InvalidOption(
             f"The log {self.folder!r} cannot be read as of {timestamp}.",
-            cause="It keeps no times.",
+            cause="The log has no timestamps.",
             remedy="Name a version.",
         )
 

@@ -260,7 +260,7 @@ def _is_last(file: LogFile | None, version: int) -> bool:
 def _require(holds: bool, guarantee: str, segment: LogSegment) -> None:  # noqa: FBT001 - read as a claim
     if not holds:
         raise CorruptLog(
-            f"The files of version {segment.version} of the log {segment.folder!r} are no segment.",
+            f"The files of version {segment.version} of the log {segment.folder!r} do not form a segment.",
             cause=f"Guarantee not met: {guarantee}.",
             remedy="Restore the log from a copy.",
         )

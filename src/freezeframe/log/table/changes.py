@@ -37,7 +37,9 @@ def read_changes(log: TableLog, start: int, end: int | None = None) -> pa.Record
     newest = log.update()
     last = newest.version if end is None else end
     if not 0 <= start <= last:
-        raise InvalidOption(f"Versions {start} to {last} are no range.", remedy="Name the earlier one first.")
+        raise InvalidOption(
+            f"Versions {start} to {last} are no range.", remedy="Pass the earlier version first."
+        )
     if last > newest.version:
         raise version_missing(log.folder, last, newest.version)
     times = {entry.version: entry.timestamp for entry in log.commit_times(start, last)}

@@ -48,7 +48,7 @@ def as_table(rows: Any) -> pa.Table:
         return rows if isinstance(rows, pa.Table) else pa.table(rows)
     except (TypeError, ValueError, pa.ArrowException) as error:
         raise BadInput(
-            f"{type(rows).__name__} is nothing that holds rows.",
+            f"{type(rows).__name__} is not a source of rows.",
             cause=str(error),
-            remedy="Pass an Arrow table, or a frame that gives Arrow data.",
+            remedy="Pass an Arrow table, or a frame with Arrow export.",
         ) from error

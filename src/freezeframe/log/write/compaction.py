@@ -40,7 +40,7 @@ def compact_log(storage: Storage, folder: str, start: int, end: int) -> str | No
     if not 0 <= start < end:
         raise InvalidOption(
             f"Versions {start} to {end} cannot be compacted.",
-            cause="A compacted file stands for two commits or more.",
+            cause="A compacted file replaces two or more commits.",
             remedy="Give a first version and a later last one.",
         )
     names = [_path(folder, commit_name(version)) for version in range(start, end + 1)]

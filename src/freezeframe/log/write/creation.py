@@ -44,4 +44,6 @@ def first_actions(
 
 
 def _refused(cause: str) -> InvalidOption:
-    return InvalidOption("This cannot be a table.", cause=cause, remedy="Correct its definition.")
+    return InvalidOption(
+        "The definition of the table is invalid.", cause=cause, remedy="Correct its definition."
+    )

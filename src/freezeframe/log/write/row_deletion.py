@@ -67,7 +67,7 @@ def mark_rows(
     for path, rows in positions.items():
         if path not in live:
             raise InvalidOption(
-                f"{path!r} is no file of version {snapshot.version}.", remedy="Take paths from its files."
+                f"{path!r} is not a file of version {snapshot.version}.", remedy="Take paths from its files."
             )
         add = live[path]
         before = _present(snapshot, add)

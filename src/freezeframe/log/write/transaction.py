@@ -193,7 +193,7 @@ class Transaction:
             InvalidOption: no commit was sent yet.
         """
         if self._sent is None:
-            raise InvalidOption("This transaction has sent nothing yet.", remedy="Call commit first.")
+            raise InvalidOption("This transaction has not sent a commit yet.", remedy="Call commit first.")
         return self._land(*self._sent)
 
     def _land(self, version: int, stamped: _Stamped) -> Outcome:
@@ -303,9 +303,9 @@ def require_committed(outcome: Outcome | AlreadyDone) -> int:
             return version
         case Conflict(version, _, code, reason):
             raise ConflictError(
-                f"Somebody else committed version {version} first.",
+                f"Another writer committed version {version} first.",
                 cause=reason,
-                remedy="Look at the table as it is now, and decide again.",
+                remedy="Read the table's current version, and decide again.",
                 code=code,
                 version=version,
             )

@@ -49,7 +49,7 @@ def download(jars: Sequence[Jar], folder: Path, mirror: str = "") -> Iterator[tu
 
 def _from_mirror(jar: Jar, folder: Path, mirror: str) -> Path:
     if urlsplit(mirror).scheme not in {"https", "http", "file"}:
-        raise SetupError(f"{mirror!r} is not a URL of a Maven repository.", remedy="Use https:// or file://.")
+        raise SetupError(f"{mirror!r} is no URL of a Maven repository.", remedy="Use https:// or file://.")
     url = f"{mirror.rstrip('/')}/{jar.repository_path}"
     file = folder / f"{jar.file_name}.part"
     for attempt in range(_TRIES_MAX):

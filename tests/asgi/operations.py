@@ -74,6 +74,9 @@ TENANT_ROWS = {
     ("post", f"{T}/folder-moves"): Row("snapshots:write", json={"path": "deep", "target": "deeper"}),
     ("post", f"{T}/file-moves"): Row("snapshots:write", json={"path": "a.txt", "target": "b.txt"}),
     ("post", f"{T}/file-returns"): Row("snapshots:write", json={"path": "a.txt", "version": 0}),
+    ("post", f"{T}/file-batches"): Row(
+        "snapshots:write", json={"files": [{"upload": "{batched_id}", "path": "batched.txt"}]}
+    ),
     ("options", f"{T}/uploads"): Row("snapshots:write"),
     ("post", f"{T}/uploads"): Row("snapshots:write", headers={**TUS, **UPLOAD_METADATA}),
     ("head", f"{T}/uploads/{{upload_id}}"): Row("snapshots:write", headers=TUS),

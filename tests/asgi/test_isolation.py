@@ -133,6 +133,8 @@ class World:
             api.post(f"{place}/schedules", json=timed).raise_for_status()
             metadata = {"upload-length": "4", "upload-metadata": "path YmlnLmJpbg=="}
             upload = api.post(f"{place}/uploads", headers=metadata).json()["id"]
+            waiting = {"upload-length": "0", "upload-metadata": "path Yi50eHQ=,purpose YmF0Y2g="}
+            batched = api.post(f"{place}/uploads", headers=waiting).json()["id"]
             api.put(f"{place}/files/deep/b.txt", content=content.encode()).raise_for_status()
         return {
             "stream": "Account",
@@ -142,6 +144,7 @@ class World:
             "job_id": job,
             "schedule": "nightly",
             "upload_id": upload,
+            "batched_id": batched,
         }
 
     def end(self, job_id, content):

@@ -9,6 +9,8 @@ from typing import cast
 
 from freezeframe.client.connection import TENANT, Connection, Content, path_of
 from freezeframe.client.types import (
+    FileBatch,
+    FilesWritten,
     UploadState,
 )
 
@@ -17,6 +19,19 @@ class UploadsOperations:
     """Operations on uploads; see ``Client``."""
 
     _connection: Connection
+
+    def write_batch(
+        self, environment: str, tenant: str, body: FileBatch, *, idempotency_key: str | None = None
+    ) -> FilesWritten:
+        """Make finished uploads of the purpose `batch` files.
+
+        In one version of the tenant, all of them or none.
+
+        Where conditions do not hold `paths` of the problem names the files. The uploads are then gone.
+        """
+        place = path_of(TENANT + "/file-batches", environment, tenant)
+        headers = {"idempotency-key": idempotency_key}
+        return cast("FilesWritten", self._connection.json("POST", place, headers=headers, body=body))
 
     def tus_options(self, environment: str, tenant: str) -> dict[str, str]:
         """What of tus the service speaks, and the largest upload."""
@@ -35,7 +50,8 @@ class UploadsOperations:
     ) -> UploadState:
         """Begin an upload; `Location` takes its bytes.
 
-        It becomes a file with its last byte. One for an import waits for the import that names it.
+        It becomes a file with its last byte. One for a batch or an import waits for the request that
+        names it.
         """
         place = path_of(TENANT + "/uploads", environment, tenant)
         headers = {
@@ -66,7 +82,7 @@ class UploadsOperations:
     ) -> dict[str, str]:
         """Add bytes to an upload; with the last of them the file appears, and `ETag` is its own.
 
-        One for an import is then complete, and waits.
+        One for a batch or an import is then complete, and waits.
         """
         place = path_of(TENANT + "/uploads/{upload_id}", environment, tenant, upload_id)
         headers = {"upload-offset": upload_offset, "tus-resumable": tus_resumable}

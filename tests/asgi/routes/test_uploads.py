@@ -167,3 +167,71 @@ def test_what_waits_for_a_tenant_goes_with_it(served, api, acme):
 
     assert [] == [one for one in folder.rglob("*") if one.is_file() and b"secret-of-acme" in one.read_bytes()]
     assert 200 == api.head(kept).status_code
+
+
+def _waiting(api, acme, path, content):
+    """The id of a finished upload that waits for its batch."""
+    headers = {"upload-length": str(len(content)), "upload-metadata": _metadata(path=path, purpose="batch")}
+    begun = api.post(f"{acme}/uploads", headers=headers)
+    if content:
+        sent = api.patch(begun.headers["location"], content=content, headers={**PART, "upload-offset": "0"})
+        sent.raise_for_status()
+    return begun.json()["id"]
+
+
+def test_a_batch_of_uploads_is_one_version(served, api, acme):
+    """Nothing is to be seen before; then all files are there, in one version, and the uploads are gone."""
+    contents = {f"maps/{number}.txt": b"x" * number for number in range(5)}
+    named = [
+        {"upload": _waiting(api, acme, path, content), "path": path, "if_none_match": "*"}
+        for path, content in contents.items()
+    ]
+    before = api.get(f"{acme}/files?recursive=true").json()["files"]
+    written = api.post(f"{acme}/file-batches", json={"files": named, "message": "maps"}).json()
+    files = api.get(f"{acme}/files?recursive=true").json()["files"]
+    (version,) = api.get(f"{acme}/history").json()["versions"]
+    audited = api.get(f"{acme}/audit").json()["entries"]
+
+    assert ([], "maps", written["tenant_version"]) == (before, version["message"], version["version"])
+    assert files == written["files"]
+    assert contents == {path: api.get(f"{acme}/files/{path}").content for path in contents}
+    assert set(contents) == {one["subject"] for one in audited if one["action"] == "file.write"}
+    assert [] == list((served.uploads).glob(f"*/{named[0]['upload']}"))
+
+
+def test_a_batch_is_written_whole_or_not_at_all(api, acme):
+    """Files whose conditions do not hold are named; the uploads are still there for another try."""
+    for path in ("a", "b"):
+        api.put(f"{acme}/files/{path}", content=b"first").raise_for_status()
+    named = [
+        {"upload": _waiting(api, acme, path, b"second"), "path": path, "if_none_match": "*"} for path in "abc"
+    ]
+    refused = api.post(f"{acme}/file-batches", json={"files": named})
+    etag = api.get(f"{acme}/files/a").headers["etag"]
+    settled = [
+        {**named[0], "if_none_match": None, "if_match": etag},
+        {**named[1], "path": "b (2)"},
+        named[2],
+    ]
+    twice = api.post(f"{acme}/file-batches", json={"files": [*settled, {**settled[0]}]})
+    done = api.post(f"{acme}/file-batches", json={"files": settled})
+
+    assert (412, ["a", "b"]) == (refused.status_code, refused.json()["paths"])
+    assert (422, 200) == (twice.status_code, done.status_code)
+    assert [b"second", b"first", b"second"] == [
+        api.get(f"{acme}/files/{path}").content for path in ("a", "b", "b (2)")
+    ]
+    assert 3 == len(api.get(f"{acme}/history").json()["versions"])
+
+
+def test_only_a_finished_upload_of_that_purpose_is_of_a_batch(api, acme):
+    """One that lacks bytes, one that becomes a file by itself, one that nobody knows: nothing is written."""
+    half = _begin(api, acme, purpose="batch").json()["id"]
+    other = _begin(api, acme).json()["id"]
+    found = [
+        api.post(f"{acme}/file-batches", json={"files": [{"upload": one, "path": "a"}]})
+        for one in (half, other, "0" * 32)
+    ]
+
+    assert [409, 409, 404] == [one.status_code for one in found]
+    assert [] == api.get(f"{acme}/files").json()["files"]

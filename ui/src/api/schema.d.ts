@@ -340,6 +340,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/environments/{environment}/tenants/{tenant}/file-batches": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Write Batch
+         * @description Make finished uploads of the purpose `batch` files, in one version of the tenant, all of them or none.
+         *
+         *     Where conditions do not hold `paths` of the problem names the files. The uploads are then gone.
+         */
+        post: operations["write_batch"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/environments/{environment}/tenants/{tenant}/file-deletions": {
         parameters: {
             query?: never;
@@ -1172,7 +1194,7 @@ export interface paths {
          * Begin Upload
          * @description Begin an upload; `Location` takes its bytes.
          *
-         *     It becomes a file with its last byte. One for an import waits for the import that names it.
+         *     It becomes a file with its last byte. One for a batch or an import waits for the request that names it.
          */
         post: operations["begin_upload"];
         delete?: never;
@@ -1210,7 +1232,7 @@ export interface paths {
          * Continue Upload
          * @description Add bytes to an upload; with the last of them the file appears, and `ETag` is its own.
          *
-         *     One for an import is then complete, and waits.
+         *     One for a batch or an import is then complete, and waits.
          */
         patch: operations["continue_upload"];
         trace?: never;
@@ -1848,6 +1870,34 @@ export interface components {
             low: unknown;
         };
         /**
+         * BatchedFile
+         * @description A finished upload of the purpose `batch`, and the file that it becomes.
+         */
+        BatchedFile: {
+            /**
+             * If Match
+             * @description As the header `If-Match`.
+             */
+            if_match?: string | null;
+            /**
+             * If None Match
+             * @description As the header `If-None-Match`.
+             */
+            if_none_match?: string | null;
+            /** Path */
+            path: string;
+            /**
+             * Sealed
+             * @description Encrypted at rest; as the upload says without it.
+             */
+            sealed?: boolean | null;
+            /**
+             * Upload
+             * @description The upload's id.
+             */
+            upload: string;
+        };
+        /**
          * Certificate
          * @description What was removed with a tenant, and that nothing is left of it.
          */
@@ -2145,6 +2195,28 @@ export interface components {
             version: number;
         };
         /**
+         * FileBatch
+         * @description Finished uploads that become files together, in one version of the tenant.
+         * @example {
+         *       "files": [
+         *         {
+         *           "if_none_match": "*",
+         *           "path": "mappings/a.csv",
+         *           "upload": "00000000000000000000000000000000"
+         *         }
+         *       ]
+         *     }
+         */
+        FileBatch: {
+            /** Files */
+            files: components["schemas"]["BatchedFile"][];
+            /**
+             * Message
+             * @default
+             */
+            message: string;
+        };
+        /**
          * FileDeletion
          * @description Files, and folders with all below them, that are to go in one version of the tenant.
          * @example {
@@ -2297,6 +2369,16 @@ export interface components {
         FilesDeleted: {
             /** Paths */
             paths: string[];
+            /** Tenant Version */
+            tenant_version: number;
+        };
+        /**
+         * FilesWritten
+         * @description The version that has the files, and each of them in the order of the request.
+         */
+        FilesWritten: {
+            /** Files */
+            files: components["schemas"]["File"][];
             /** Tenant Version */
             tenant_version: number;
         };
@@ -3931,7 +4013,7 @@ export interface components {
              * Purpose
              * @enum {string}
              */
-            purpose: "file" | "import";
+            purpose: "file" | "batch" | "import";
         };
         /**
          * Who
@@ -6171,6 +6253,155 @@ export interface operations {
             };
             /** @description Unprocessable Entity */
             422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Header Fields Too Large */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    write_batch: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The request is carried out once; sent again within a day it gets the same answer. */
+                "idempotency-key"?: string;
+            };
+            path: {
+                /** @description The environment's name. */
+                environment: string;
+                /** @description The tenant's id. */
+                tenant: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["FileBatch"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FilesWritten"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Precondition Failed */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -12364,7 +12595,7 @@ export interface operations {
                 "tus-resumable"?: string;
                 /** @description All bytes together. */
                 "upload-length": number;
-                /** @description `path`, and if wanted `sha256` (hexadecimal) and `sealed`; or `purpose` with the value `import` instead of a path. */
+                /** @description `path`, and if wanted `sha256` (hexadecimal), `sealed` and `purpose`: `file`, `batch`, or `import`, which has no path. */
                 "upload-metadata": string;
             };
             path: {

@@ -103,7 +103,7 @@ class UploadState(ResponseModel):
     """A resumable upload: what it becomes, and how far it has come."""
 
     id: str
-    purpose: Literal["file", "import"]
+    purpose: Literal["file", "batch", "import"]
     path: str = Field(description="The file that it becomes; empty for an import.")
     length: int
     offset: int
@@ -111,6 +111,41 @@ class UploadState(ResponseModel):
 
 
 _Path = Annotated[str, Field(min_length=1, max_length=800)]
+
+
+class BatchedFile(RequestModel):
+    """A finished upload of the purpose `batch`, and the file that it becomes."""
+
+    upload: str = Field(min_length=1, max_length=64, description="The upload's id.")
+    path: _Path
+    sealed: bool | None = Field(default=None, description="Encrypted at rest; as the upload says without it.")
+    if_match: str | None = Field(default=None, max_length=1000, description="As the header `If-Match`.")
+    if_none_match: str | None = Field(
+        default=None, max_length=1000, description="As the header `If-None-Match`."
+    )
+
+
+_BATCH_MAX = 1000
+
+
+class FileBatch(RequestModel):
+    """Finished uploads that become files together, in one version of the tenant."""
+
+    model_config = ConfigDict(
+        json_schema_extra=example(
+            files=[{"upload": "0" * 32, "path": "mappings/a.csv", "if_none_match": "*"}]
+        )
+    )
+
+    files: list[BatchedFile] = Field(min_length=1, max_length=_BATCH_MAX)
+    message: str = Field(default="", max_length=1000)
+
+
+class FilesWritten(ResponseModel):
+    """The version that has the files, and each of them in the order of the request."""
+
+    tenant_version: int
+    files: list[File]
 
 
 class FolderMove(RequestModel):

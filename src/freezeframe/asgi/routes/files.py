@@ -102,7 +102,7 @@ def write_file(
     strict = caller.service.settings.service_requires_conditions
     author = Author(caller.who, message)
     _require_conditions(caller, tenant, path, conditions)
-    tenant = caller.service.stored_bytes.limit_tenant(tenant, body.size, replaces=path)
+    tenant = caller.service.stored_bytes.limit_tenant(tenant, body.size, path)
     with caller.noting("file.write", path, size=body.size):
         entry, is_new = files.write_file(
             tenant,

@@ -139,7 +139,7 @@ def hotglue_write(caller: HotglueCalling, body: Named) -> FileDone:
     tenant = _create_tenant(caller)
     bytes_max = caller.service.settings.service_override_bytes_max
     author = Author(caller.who, f"upload {body.name}")
-    tenant = caller.service.stored_bytes.limit_tenant(tenant, body.size, replaces=body.name)
+    tenant = caller.service.stored_bytes.limit_tenant(tenant, body.size, body.name)
     with caller.noting("file.write", body.name):
         hotglue.write(tenant, body.name, body.content, author, bytes_max)
     return FileDone(file=body.name)

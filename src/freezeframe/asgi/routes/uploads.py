@@ -9,8 +9,10 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping
+from contextlib import suppress
 from email.utils import format_datetime
-from typing import Annotated, Any
+from functools import partial
+from typing import Annotated, Any, cast, get_args
 from urllib.parse import quote
 
 from fastapi import Depends, Header, Path, Request, Response
@@ -19,16 +21,25 @@ from starlette.requests import ClientDisconnect
 
 from freezeframe.asgi.dependencies.caller import TenantCaller, TenantCalling
 from freezeframe.asgi.media_type import media_type
-from freezeframe.asgi.models.files import UploadState
+from freezeframe.asgi.models.files import File, FileBatch, FilesWritten, UploadState
 from freezeframe.asgi.problems import declared
 from freezeframe.asgi.routes.routing import tenant_router
 from freezeframe.clock import moment
-from freezeframe.errors import PreconditionFailed, TooLarge, UnreadableRequest
+from freezeframe.errors import InvalidOption, NotFound, PreconditionFailed, TooLarge, UnreadableRequest
 from freezeframe.identifiers import FilePath
+from freezeframe.service.base.conditions import Conditions
 from freezeframe.service.base.idempotency import JOB_PREFIX
-from freezeframe.service.files.files import etag_of, write_file
+from freezeframe.service.files.files import (
+    FileWrite,
+    etag_of,
+    require_all_conditions,
+    write_file,
+    write_files,
+)
 from freezeframe.service.jobs.uploads import AnnouncedUpload, Purpose, Upload
+from freezeframe.store import Tenant
 from freezeframe.store.model.author import Author
+from freezeframe.store.transaction.job_status import find_committed_job
 
 router = tenant_router("uploads")
 TUS_VERSION = "1.0.0"
@@ -87,22 +98,22 @@ def begin_upload(
         str,
         Header(
             max_length=4000,
-            description="`path`, and if wanted `sha256` (hexadecimal) and `sealed`; or `purpose` with the "
-            "value `import` instead of a path.",
+            description="`path`, and if wanted `sha256` (hexadecimal), `sealed` and `purpose`: `file`, "
+            "`batch`, or `import`, which has no path.",
         ),
     ],
 ) -> UploadState:
     """Begin an upload; `Location` takes its bytes.
 
-    It becomes a file with its last byte. One for an import waits for the import that names it.
+    It becomes a file with its last byte. One for a batch or an import waits for the request that names it.
     """
     tenant = caller.tenant("snapshots:write")
     told = _metadata(upload_metadata)
     purpose = _purpose(told)
-    path = str(FilePath(told["path"])) if purpose == "file" else ""
+    path = "" if purpose == "import" else str(FilePath(told["path"]))
     sha256 = _sha256(told.get("sha256", ""))
     stored_bytes = caller.service.stored_bytes
-    stored_bytes.limit_tenant(tenant, upload_length, replaces=path)
+    stored_bytes.limit_tenant(tenant, upload_length, path)
     with caller.noting("upload.begin", path, size=upload_length):
         sealed = {"": None, "true": True, "false": False}.get(told.get("sealed", ""))
         upload = caller.service.uploads.create(
@@ -112,7 +123,7 @@ def begin_upload(
             upload_id=caller.new_id().removeprefix(JOB_PREFIX),
         )
         try:
-            stored_bytes.require_room_for_waiting(tenant, caller.folder(), replaces=path)
+            stored_bytes.require_room_for_waiting(tenant, caller.folder(), path)
         except TooLarge:
             caller.service.uploads.remove(upload)
             raise
@@ -144,7 +155,7 @@ async def continue_upload(
 ) -> Response:
     """Add bytes to an upload; with the last of them the file appears, and `ETag` is its own.
 
-    One for an import is then complete, and waits.
+    One for a batch or an import is then complete, and waits.
     """
     kind = media_type(request)
     if kind != _CONTENT_TYPE:
@@ -185,9 +196,47 @@ def give_up_upload(caller: TenantCalling, upload_id: UploadId) -> Response:
     return Response(status_code=204, headers=_TUS)
 
 
+@router.post("/file-batches", responses=declared(409, 412, 428))
+def write_batch(caller: TenantCalling, order: FileBatch) -> FilesWritten:
+    """Make finished uploads of the purpose `batch` files, in one version of the tenant, all of them or none.
+
+    Where conditions do not hold `paths` of the problem names the files. The uploads are then gone.
+    """
+    tenant = caller.tenant("snapshots:write")
+    done = None if caller.identity is None else find_committed_job(tenant.place, caller.identity.job_id)
+    version = _write_batch(caller, tenant, order) if done is None else done.tenant_version
+    for one in order.files:
+        with suppress(NotFound):
+            caller.service.uploads.remove(caller.service.uploads.get(caller.folder(), one.upload))
+    written = tenant.at(version).files
+    return FilesWritten(
+        tenant_version=version, files=[File.of(written.entry(FilePath(one.path))) for one in order.files]
+    )
+
+
+def _write_batch(caller: TenantCaller, tenant: Tenant, order: FileBatch) -> int:
+    """The version; everything that can be refused is refused before the audit has an entry."""
+    uploads, folder = caller.service.uploads, caller.folder()
+    writes, size = [], 0
+    for one in order.files:
+        upload = uploads.complete(folder, one.upload, "batch")
+        sealed = upload.sealed if one.sealed is None else one.sealed
+        conditions = Conditions(one.if_match, one.if_none_match)
+        writes.append(FileWrite(FilePath(one.path), partial(uploads.content, upload), conditions, sealed))
+        size += upload.length
+    paths = [str(one.path) for one in writes]
+    if len(set(paths)) < len(paths):
+        raise InvalidOption("A path is named twice.", remedy="Name each file of the batch once.")
+    tenant = caller.service.stored_bytes.limit_tenant(tenant, size, *paths)
+    strict = caller.service.settings.service_requires_conditions
+    require_all_conditions(tenant.files, writes, strict=strict)
+    with caller.noting("file.write", *paths, batch=len(paths)):
+        return write_files(tenant, writes, Author(caller.who, order.message), strict=strict)
+
+
 def _publish(caller: TenantCaller, upload: Upload) -> str:
     tenant = caller.tenant("snapshots:write")
-    tenant = caller.service.stored_bytes.limit_tenant(tenant, upload.length, replaces=upload.path)
+    tenant = caller.service.stored_bytes.limit_tenant(tenant, upload.length, upload.path)
     uploads = caller.service.uploads
     with caller.noting("file.write", upload.path, size=upload.length):
         entry, _ = write_file(
@@ -219,19 +268,17 @@ def _metadata(header: str) -> dict[str, str]:
 
 def _purpose(told: Mapping[str, str]) -> Purpose:
     found = told.get("purpose", "file")
-    if found == "import":
-        return "import"
-    if found != "file":
+    if found not in get_args(Purpose):
         raise UnreadableRequest(
-            f"An upload has no purpose {found!r}.", remedy="Send file or import, or leave it out."
+            f"An upload has no purpose {found!r}.", remedy="Send file, batch or import, or leave it out."
         )
-    if "path" not in told:
+    if found != "import" and "path" not in told:
         raise UnreadableRequest(
             "Upload-Metadata has no path.",
             cause="An upload becomes a file, unless its purpose is import.",
             remedy="Send path and its value in base64.",
         )
-    return "file"
+    return cast("Purpose", found)
 
 
 def _sha256(text: str) -> str:

@@ -6,7 +6,6 @@ Written by tools/write_client.py; change the service's routes and models.
 from freezeframe.client.types.audit import AuditEntry, AuditPage, AuditProof, Problem
 from freezeframe.client.types.files import (
     Dropped,
-    File,
     FileDeletion,
     FileHistory,
     FileMove,
@@ -84,7 +83,7 @@ from freezeframe.client.types.tenants import (
     UnreadableTenant,
     UnusualChange,
 )
-from freezeframe.client.types.uploads import UploadState
+from freezeframe.client.types.uploads import BatchedFile, File, FileBatch, FilesWritten, UploadState
 from freezeframe.client.types.versions import (
     ChangedRow,
     Counts,
@@ -110,6 +109,7 @@ __all__ = [
     "AuditPage",
     "AuditProof",
     "Bar",
+    "BatchedFile",
     "Certificate",
     "ChangedRow",
     "Column",
@@ -123,6 +123,7 @@ __all__ = [
     "EnvironmentOverview",
     "FailedJob",
     "File",
+    "FileBatch",
     "FileDeletion",
     "FileDifference",
     "FileDone",
@@ -132,6 +133,7 @@ __all__ = [
     "FileReturn",
     "FileRevision",
     "FilesDeleted",
+    "FilesWritten",
     "Folder",
     "FolderMove",
     "FolderMoved",

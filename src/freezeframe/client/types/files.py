@@ -5,24 +5,16 @@ Written by tools/write_client.py; change the service's routes and models.
 
 from __future__ import annotations
 
-from typing import Literal, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Literal, NotRequired, TypedDict
+
+if TYPE_CHECKING:
+    from freezeframe.client.types.uploads import File
 
 
 class Dropped(TypedDict):
     """A stream or file that was removed; its past can be read and restored."""
 
     tenant_version: int
-
-
-class File(TypedDict):
-    """A file; size and SHA-256 are of what is stored, which for a sealed file is its ciphertext."""
-
-    path: str
-    size: int
-    modified: str
-    sha256: str
-    sealed: bool
-    version: int
 
 
 class FileDeletion(TypedDict):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO, TypeVar
 
-from freezeframe.errors import AlreadyExists, ConflictError, FileNotFound
+from freezeframe.errors import AlreadyExists, ConflictError, FileNotFound, PreconditionFailed
 from freezeframe.identifiers import FilePath
 from freezeframe.service.base.conditions import Conditions
 from freezeframe.store import Tenant
@@ -30,6 +30,16 @@ class FolderPage:
     folders: tuple[str, ...]
     files: tuple[FileEntry, ...]
     has_more: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FileWrite:
+    """A file of a batch; ``content`` gives its bytes from their beginning, as often as it is asked."""
+
+    path: FilePath
+    content: Callable[[], Content]
+    conditions: Conditions
+    sealed: bool | None
 
 
 def etag_of(entry: FileEntry) -> str:
@@ -84,6 +94,40 @@ def write_file(
 
     is_new, version = _change(tenant, author, change)
     return _entry_of(tenant, known, version), is_new
+
+
+def write_files(tenant: Tenant, writes: Sequence[FileWrite], author: Author, *, strict: bool = False) -> int:
+    """Keep the contents of several files as one version of the tenant, all of them or none; the version.
+
+    Raises:
+        PreconditionFailed: conditions do not hold; its ``paths`` are of which files.
+        PreconditionRequired, InvalidName, SealingUnavailable, ConflictError: as of ``write_file``.
+    """
+
+    def change(job: Job) -> None:
+        require_all_conditions(job.files, writes, strict=strict)
+        for one in writes:
+            job.files.write(str(one.path), one.content(), sealed=one.sealed)
+
+    return _change(tenant, author, change)[1]
+
+
+def require_all_conditions(files: Files, writes: Sequence[FileWrite], *, strict: bool) -> None:
+    """Refuse a batch whose conditions do not hold now; errors as of ``write_files``."""
+    refused = []
+    for one in writes:
+        try:
+            one.conditions.require(_etag(files, str(one.path)), strict=strict)
+        except PreconditionFailed as error:
+            refused.append((str(one.path), error))
+    if refused:
+        first = refused[0][1]
+        raise PreconditionFailed(
+            f"{len(refused):,} of {len(writes):,} files are not what their conditions say; none was written.",
+            cause=f"{refused[0][0]}: {first.problem} {first.cause}",
+            remedy="Read those named in paths, or leave them out.",
+            paths=[path for path, _ in refused],
+        ) from first
 
 
 def delete_file(

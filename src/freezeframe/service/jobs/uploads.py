@@ -40,7 +40,7 @@ _ID = re.compile(r"[0-9a-f]{32}")
 _RECORD, _CONTENT, _INPUT = "upload.json", "content", "input"
 _READ_BYTES = 1024 * 1024
 _SWEPT_EVERY_SECONDS = 60.0
-Purpose = Literal["file", "import"]
+Purpose = Literal["file", "batch", "import"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Upload:
     expires_ms: int
     offset: int = 0
     purpose: Purpose = "file"
-    """``import``: no file appears; the bytes wait for an import that names the upload."""
+    """``batch``, ``import``: no file appears; the bytes wait for the request that names the upload."""
 
     @property
     def is_complete(self) -> bool:
@@ -246,24 +246,34 @@ class Uploads:
             self._digest(upload)
         return _chunks(self._file(upload))
 
+    def complete(self, tenant: str, upload_id: str, purpose: Purpose) -> Upload:
+        """The upload of that purpose, all of whose bytes are there.
+
+        Raises:
+            NotFound: the tenant has none of that id.
+            ConflictError: it is not complete, or has another purpose.
+        """
+        upload = self.get(tenant, upload_id)
+        if upload.purpose != purpose or not upload.is_complete:
+            raise ConflictError(
+                f"The upload {upload_id!r} cannot be used for this.",
+                cause=f"Its purpose is {upload.purpose}, not {purpose}."
+                if upload.purpose != purpose
+                else f"It has {upload.offset:,} of its {upload.length:,} bytes.",
+                remedy=f"Begin one whose Upload-Metadata has the purpose {purpose}, and send all of it.",
+            )
+        return upload
+
     @contextmanager
     def importing(self, tenant: str, upload_id: str) -> Iterator[ImportContent]:
         """The bytes of a complete upload for an import; left without an error, the upload is removed.
 
         Raises:
             NotFound: the tenant has none of that id.
-            ConflictError: it is not complete, or it is to become a file.
+            ConflictError: it is not complete, or has another purpose.
             UnreadableRequest: its bytes are not the announced ones; it is to be begun anew.
         """
-        upload = self.get(tenant, upload_id)
-        if upload.purpose != "import" or not upload.is_complete:
-            raise ConflictError(
-                f"The upload {upload_id!r} cannot be imported.",
-                cause=f"It is to become the file {upload.path!r}."
-                if upload.purpose != "import"
-                else f"It has {upload.offset:,} of its {upload.length:,} bytes.",
-                remedy="Begin one whose Upload-Metadata has the purpose import, and send all of it.",
-            )
+        upload = self.complete(tenant, upload_id, "import")
         digest = self._digest(upload)
         with self._file(upload).open("rb") as content:
             yield ImportContent(content, digest, self._file(upload))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from freezeframe.errors import TooLarge
 from freezeframe.service.jobs.uploads import Uploads
 from freezeframe.service.overview.overview import Overviews
@@ -16,8 +18,8 @@ class StoredBytes:
         self._uploads = uploads
         self._bytes_max = bytes_max
 
-    def limit_tenant(self, tenant: Tenant, size: int, replaces: str = "") -> Tenant:
-        """The tenant for a change that brings so many bytes; those of the file that they replace go.
+    def limit_tenant(self, tenant: Tenant, size: int, *replaced: str) -> Tenant:
+        """The tenant for a change that brings so many bytes; those of the files that they replace go.
 
         What others commit meanwhile is counted as well: the tenant's commit looks again, at the state that
         it follows.
@@ -27,10 +29,10 @@ class StoredBytes:
         """
         if not self._bytes_max:
             return tenant
-        self._require_room(tenant, size, replaces)
-        return tenant.checked(lambda _: self._require_room(tenant, size, replaces))
+        self._require_room(tenant, size, replaced)
+        return tenant.checked(lambda _: self._require_room(tenant, size, replaced))
 
-    def require_room_for_waiting(self, tenant: Tenant, folder: str, replaces: str = "") -> None:
+    def require_room_for_waiting(self, tenant: Tenant, folder: str, *replaced: str) -> None:
         """Refuse what waits already for the tenant: uploads by their announced length, inputs of imports.
 
         To be asked when the new one waits too: two that come at once see each other.
@@ -39,13 +41,12 @@ class StoredBytes:
             TooLarge: the tenant would have more than it may.
         """
         if self._bytes_max:
-            self._require_room(tenant, self._uploads.waiting_bytes(folder), replaces)
+            self._require_room(tenant, self._uploads.waiting_bytes(folder), replaced)
 
-    def _require_room(self, tenant: Tenant, size: int, replaces: str) -> None:
+    def _require_room(self, tenant: Tenant, size: int, replaced: Iterable[str]) -> None:
         seen = self._overviews.of(tenant)
         held = seen.file_bytes + sum(stream.size_bytes for stream in seen.streams)
-        if replaces and tenant.files.exists(replaces):
-            held -= tenant.files.entry(replaces).size
+        held -= sum(tenant.files.entry(path).size for path in replaced if path and tenant.files.exists(path))
         if held + size > self._bytes_max:
             raise TooLarge(
                 f"The tenant would hold {held + size:,} bytes.",

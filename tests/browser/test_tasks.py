@@ -64,6 +64,8 @@ def test_a_folder_of_fifty_files_is_uploaded_in_one_action(page, act, tmp_path):
     grid.focus()
     page.keyboard.press("End")  # only rows that can be seen are on the page
     expect(page.get_by_role("gridcell", name="File part-49.txt")).to_be_visible()
+    history = page.request.get("/api/v1/environments/default/tenants/customer-0002/history?limit=2").json()
+    assert 50 == len(history["versions"][0]["files_written"])
     assert act.actions <= 1
 
 

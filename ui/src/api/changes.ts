@@ -28,6 +28,21 @@ export function createFolder(place: Place, path: string): Promise<unknown> {
   return call("POST", `${tenantAddress(place)}/folders`, { body: { path } });
 }
 
+export interface BatchedFile {
+  upload: string;
+  path: string;
+  if_none_match: "*" | null;
+}
+
+/** Finished uploads become files in one version; the same order under one key is carried out once. */
+export function writeBatch(place: Place, files: readonly BatchedFile[], key: string): Promise<unknown> {
+  return call("POST", `${tenantAddress(place)}/file-batches`, {
+    body: { files },
+    headers: { "Idempotency-Key": key },
+    isUnkeyed: true,
+  });
+}
+
 /** Files, and folders with all below them, go in one version: all of them or none. */
 export function deleteFiles(
   place: Place,

@@ -13,6 +13,8 @@ export class Problem extends Error {
     override readonly cause: string = "",
     readonly remedy: string = "",
     readonly requestId: string = "",
+    /** The files that it is about, where there are several. */
+    readonly paths: readonly string[] = [],
   ) {
     super(title);
     this.name = "Problem";
@@ -26,6 +28,7 @@ interface ProblemBody {
   cause?: string;
   remedy?: string;
   request_id?: string;
+  paths?: string[];
 }
 
 /** The problem that an answer tells; the body may be anything, also that of a proxy. */
@@ -44,6 +47,7 @@ export function problemFrom(status: number, text: string, requestId: string): Pr
     body.cause ?? "",
     body.remedy ?? "",
     body.request_id ?? requestId,
+    body.paths ?? [],
   );
 }
 

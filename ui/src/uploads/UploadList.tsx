@@ -122,6 +122,7 @@ function Actions({ upload }: { upload: Upload }) {
         Try again
       </Button>
     );
+  if (upload.state === "saving") return null;
   return (
     <Button size="compact-xs" variant="subtle" onClick={() => cancelUpload(upload.id)}>
       Cancel
@@ -131,6 +132,8 @@ function Actions({ upload }: { upload: Upload }) {
 
 function told(upload: Upload): string {
   if (upload.state === "waiting") return "waiting";
+  if (upload.state === "sent") return "sent, waits for the others";
+  if (upload.state === "saving") return "being saved";
   if (upload.state === "exists") return "There is such a file";
   if (upload.state === "failed") return upload.problem;
   return `${bytesText(upload.sent)} of ${bytesText(upload.file.size)} · ${bytesText(Math.round(upload.bytesPerSecond))}/s`;

@@ -61,6 +61,26 @@ export function sendResumable(upload: Sendable, onProgress: (sent: number) => vo
   );
 }
 
+/** The bytes of a file of a batch: they wait at the service until the batch is written. */
+export interface SentUpload {
+  id: string;
+  forget: () => Promise<void>;
+}
+
+/** `isKept`: remembered in the browser, so that it goes on after the page was closed. */
+export function sendWaiting(
+  upload: Sendable,
+  onProgress: (sent: number) => void,
+  isKept: boolean,
+): Running<SentUpload> {
+  const metadata = { purpose: "batch", path: upload.path, filename: upload.path };
+  const pieces = inPieces(upload, metadata, { onProgress, storeFingerprintForResuming: isKept });
+  return {
+    done: pieces.done.then((sent) => ({ id: idOf(sent), forget: () => forget(sent, metadata) })),
+    stop: pieces.stop,
+  };
+}
+
 /**
  * Rows in pieces, then the import that names them; `done` is its job.
  *
@@ -75,13 +95,20 @@ export function sendRows(
   const pieces = inPieces(upload, metadata, { onProgress });
   async function start(): Promise<Job> {
     const sent = await pieces.done;
-    const id = new URL(sent.url ?? "", location.href).pathname.split("/").at(-1) ?? "";
-    const job = await importUpload(upload.place, rows.stream, id, rows);
-    for (const one of await sent.findPreviousUploads())
-      if (isSame(one.metadata, metadata)) await defaultOptions.urlStorage?.removeUpload(one.urlStorageKey);
+    const job = await importUpload(upload.place, rows.stream, idOf(sent), rows);
+    await forget(sent, metadata);
     return job;
   }
   return { done: start(), stop: pieces.stop };
+}
+
+function idOf(sent: TusUpload): string {
+  return new URL(sent.url ?? "", location.href).pathname.split("/").at(-1) ?? "";
+}
+
+async function forget(sent: TusUpload, metadata: Metadata): Promise<void> {
+  for (const one of await sent.findPreviousUploads())
+    if (isSame(one.metadata, metadata)) await defaultOptions.urlStorage?.removeUpload(one.urlStorageKey);
 }
 
 type Metadata = Record<string, string>;
@@ -99,6 +126,7 @@ function inPieces(upload: Sendable, metadata: Metadata, options: UploadOptions):
       onError: (error) => reject(tusProblem(error)),
     });
     sending = begun;
+    if (options.storeFingerprintForResuming === false) return begun.start();
     void begun.findPreviousUploads().then((previous) => {
       const mine = previous.find((one) => isSame(one.metadata, metadata));
       if (mine) begun.resumeFromPreviousUpload(mine);

@@ -40,7 +40,8 @@ WITHOUT_EFFECT = {
     ("post", f"{T}/file-returns"),
 }
 # What an answer may tell otherwise the second time.
-MOVING = {"modified", "timestamp", "created", "expires", "run_at"}
+MOVING = {"modified", "timestamp", "created", "expires", "run_at", "invitation"}
+"""Fields that hold a time; an invitation holds the second at which it ends."""
 
 
 class Refusing:

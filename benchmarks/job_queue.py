@@ -22,6 +22,7 @@ from measured import keep
 
 from freezeframe.control.database import ControlDatabase
 from freezeframe.control.queue import JobQueue
+from freezeframe.control.submission import Submission
 from freezeframe.runs.request import RunRequest
 from freezeframe.runs.tenants import request_store
 from freezeframe.settings import Settings
@@ -62,7 +63,7 @@ def queue_alone(url: str) -> dict[str, float]:
     queue = JobQueue(database)
     started = time.perf_counter()
     for number in range(ALONE):
-        queue.submit("{}", environment="dev", tenant=f"t{number % TENANTS}", job_id=f"{number}")
+        queue.submit(Submission("{}", "dev", f"t{number % TENANTS}", f"{number}"))
     submitted = time.perf_counter()
     while (job := queue.claim("worker")) is not None:
         queue.finish(job, "succeeded")
@@ -121,7 +122,7 @@ def through_workers(folder: Path, spark_every: int) -> dict[str, object]:
 def submit(queue: JobQueue, root: Path, tenant: str, job_id: str, script: Path, *, updates: bool) -> None:
     parameters = {"update": True} if updates else {}
     request = RunRequest(str(root), ENVIRONMENT, tenant, script, job_id, parameters=parameters)
-    queue.submit(json.dumps(request.to_json()), environment=ENVIRONMENT, tenant=tenant, job_id=job_id)
+    queue.submit(Submission(json.dumps(request.to_json()), ENVIRONMENT, tenant, job_id))
 
 
 def ledger(root: Path, tenant: str) -> list[str]:

@@ -14,7 +14,7 @@ from freezeframe.control.place import database_url
 from freezeframe.script.transfer import export_stream
 from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.service.jobs.jobs import ImportRequest, TenantJob
-from freezeframe.service.jobs.uploads import ImportContent
+from freezeframe.service.jobs.uploads import AnnouncedUpload, ImportContent
 from freezeframe.service.service import open_service
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
@@ -81,7 +81,7 @@ def test_what_the_service_keeps(tmp_path):
     service = open_service(root, settings, database)
     service.stores.environment("dev").tenant("acme", create=True)
     folder = service.stores.environment("dev").folder("acme")
-    service.uploads.create(folder, "key:1", "a", 10)
+    service.uploads.create(folder, "key:1", AnnouncedUpload("a", 10))
     content = ImportContent(io.BytesIO(b"Id\n1\n"), "0" * 64)
     order = ImportRequest("Account", "csv", ("Id",))
     service.jobs.submit_import(TenantJob("dev", "acme", "one", folder), order, content, "me")

@@ -16,6 +16,12 @@ PARAMETERS_MAX = 7
 METHODS_MAX = 15
 DOCUMENTED_VERBS = {"get_snapshot", "update_snapshot", "snapshot_records", "read"}
 """Their parameters are options that a script writes by name."""
+CONSOLE = SOURCE.parent.parent / "ui" / "src"
+CONSOLE_LAYERS = (
+    "shell tenants overview schedules keys audit snapshots streams history files jobs uploads events"
+    " navigation session parts api"
+).split()
+"""The folders of the console, the highest first."""
 OPTIONS_OF = ("asgi/routes/", "cli/", "client/")
 """Where a function is a route, a command or a request, and its parameters are that one's options."""
 BANNED_NAMES = {"utils", "util", "common", "helpers", "misc"}
@@ -139,3 +145,19 @@ def test_the_map_of_the_code_names_what_is_there():
     }
 
     assert ([], set()) == (missing, folders)
+
+
+def test_the_consoles_folders_import_downwards_only():
+    """What a folder imports is in one that comes after it, and each folder has its place."""
+    layers = {name: place for place, name in enumerate(CONSOLE_LAYERS)}
+    imports = [
+        (path.relative_to(CONSOLE).as_posix(), other)
+        for path in sorted(CONSOLE.glob("*/*.ts*"))
+        for other in re.findall(
+            r"""(?:from |import |import\()"(?:@|\.\.)/([a-z]+)""", path.read_text(encoding="utf-8")
+        )
+    ]
+    upward = [(path, other) for path, other in imports if layers[path.split("/")[0]] > layers[other]]
+
+    assert (layers.keys(), []) == ({path.name for path in CONSOLE.iterdir() if path.is_dir()}, upward)
+    assert len(imports) > 300

@@ -1,6 +1,7 @@
 import "@mantine/core/styles.css";
 import "@mantine/notifications/styles.css";
 import "./console.css";
+import "./parts/parts.css";
 import { MantineProvider } from "@mantine/core";
 import { Notifications } from "@mantine/notifications";
 import {
@@ -13,12 +14,12 @@ import {
 import { RouterProvider } from "@tanstack/react-router";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
+import { styleNonce } from "@/parts/nonce";
 import { tenantKey } from "./api/place";
 import { asProblem, Problem, SIGNED_OUT } from "./api/problem";
 import { whoQuery } from "./api/queries";
 import { noteAnswer, noteUnreachable } from "./events/connection";
 import { refreshTenant } from "./events/refresh";
-import { styleNonce } from "./nonce";
 import { makeRouter } from "./router";
 import { setEnded } from "./session/ended";
 import { cssVariables, theme } from "./theme";

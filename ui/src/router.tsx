@@ -8,12 +8,12 @@ import {
   Outlet,
   redirect,
 } from "@tanstack/react-router";
+import { auditSearch, jobsSearch, overviewSearch, panelSearch, tenantsSearch } from "@/navigation/search";
+import { SignedIn } from "@/shell/SignedIn";
 import { asProblem, SIGNED_OUT } from "./api/problem";
 import { whoQuery } from "./api/queries";
 import { LateSkeleton } from "./parts/LateSkeleton";
 import { PartProblem } from "./parts/PartProblem";
-import { auditSearch, jobsSearch, overviewSearch, panelSearch, tenantsSearch } from "./search";
-import { SignedIn } from "./session/SignedIn";
 import { SignInPage } from "./session/SignInPage";
 import { MissingPage } from "./shell/MissingPage";
 import { TenantsPage } from "./tenants/TenantsPage";

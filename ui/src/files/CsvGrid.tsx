@@ -2,11 +2,11 @@
 import { Group, Text, TextInput } from "@mantine/core";
 import { IconSearch } from "@tabler/icons-react";
 import { useMemo } from "react";
+import { usePanel } from "@/navigation/panel";
+import { Cell } from "@/parts/Cell";
 import { EmptyNote } from "@/parts/EmptyNote";
 import { countText } from "@/parts/formats";
 import { type Column, VirtualGrid } from "@/parts/VirtualGrid";
-import { Cell } from "@/streams/Cell";
-import { usePanel } from "@/tenants/panel";
 import type { CsvTable } from "./csv-table";
 
 type Row = { number: number; values: string[] };

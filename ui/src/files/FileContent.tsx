@@ -1,7 +1,7 @@
 // A text file as what it is: rows of a CSV file as a table, all else as text. Both can be searched.
 import { SegmentedControl } from "@mantine/core";
 import { useMemo } from "react";
-import { usePanel } from "@/tenants/panel";
+import { usePanel } from "@/navigation/panel";
 import { CsvGrid } from "./CsvGrid";
 import { csvTable } from "./csv-table";
 import { FileEditor } from "./FileEditor";

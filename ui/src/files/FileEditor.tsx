@@ -7,13 +7,13 @@ import { lazy, Suspense, useEffect, useState } from "react";
 import { readFile, writeFile } from "@/api/changes";
 import { tenantKey } from "@/api/place";
 import { asProblem, PRECONDITION_FAILED, SIGNED_OUT } from "@/api/problem";
+import { LeaveDialog } from "@/navigation/LeaveDialog";
+import { usePanel } from "@/navigation/panel";
+import type { PanelSearch } from "@/navigation/search";
 import { LateSkeleton } from "@/parts/LateSkeleton";
-import { LeaveDialog } from "@/parts/LeaveDialog";
 import { Moment } from "@/parts/Moment";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { tell } from "@/parts/toasts";
-import type { PanelSearch } from "@/search";
-import { usePanel } from "@/tenants/panel";
 import { jsonProblem } from "./json-problem";
 import { useDraft } from "./useDraft";
 

@@ -3,6 +3,7 @@ import { MergeView } from "@codemirror/merge";
 import { EditorView } from "@codemirror/view";
 import { useEffect, useRef } from "react";
 import { editing } from "./codemirror";
+import "./files.css";
 
 interface SideBySideProps {
   path: string;

@@ -2,7 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useMemo, useRef, useState } from "react";
 import { whoQuery } from "@/api/queries";
-import { usePanel } from "@/tenants/panel";
+import { usePanel } from "@/navigation/panel";
 import { type Draft, draftOf, forgetDraft, keepDraft } from "./drafts";
 
 /** Each key stores the whole of both texts: above this it would be felt. */

@@ -1,7 +1,8 @@
 // The History tab: the tenant's versions as a timeline, or the difference of two of them.
-import { usePanel } from "@/tenants/panel";
+import { usePanel } from "@/navigation/panel";
 import { DifferenceView } from "./DifferenceView";
 import { Timeline } from "./Timeline";
+import "./history.css";
 
 export default function HistoryTab() {
   const { search } = usePanel();

@@ -8,10 +8,10 @@ import {
 } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { tenantKey } from "@/api/place";
+import { NOTHING_OPEN, usePanel } from "@/navigation/panel";
 import { LateSkeleton } from "@/parts/LateSkeleton";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { tell } from "@/parts/toasts";
-import { NOTHING_OPEN, usePanel } from "@/tenants/panel";
 
 interface Done {
   tenant_version: number;

@@ -4,15 +4,15 @@ import { useInfiniteQuery } from "@tanstack/react-query";
 import { useEffect, useMemo, useState } from "react";
 import { rowDifferenceQuery } from "@/api/queries";
 import type { ChangedRow, RowDifference } from "@/api/types";
+import { usePanel } from "@/navigation/panel";
+import { valueText } from "@/parts/Cell";
 import { Changes } from "@/parts/Changes";
+import { DiffCell, FATES } from "@/parts/DiffCell";
 import { EmptyNote } from "@/parts/EmptyNote";
 import { countText } from "@/parts/formats";
 import { LateSkeleton } from "@/parts/LateSkeleton";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { type Column, VirtualGrid } from "@/parts/VirtualGrid";
-import { valueText } from "@/streams/Cell";
-import { DiffCell, FATES } from "@/streams/DiffCell";
-import { usePanel } from "@/tenants/panel";
 import { RestoreRowsDialog } from "./RestoreRowsDialog";
 import { keyOfRow, type RowKey } from "./row-keys";
 

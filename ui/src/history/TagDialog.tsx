@@ -2,8 +2,8 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { setTag } from "@/api/changes";
 import { tenantKey } from "@/api/place";
+import { usePanel } from "@/navigation/panel";
 import { NameDialog } from "@/parts/NameDialog";
-import { usePanel } from "@/tenants/panel";
 
 export function TagDialog({ version, onClose }: { version: number; onClose: () => void }) {
   const { place } = usePanel();

@@ -2,11 +2,11 @@
 import { ActionIcon, Badge, Button, Checkbox, Group, Menu, Text, Tooltip } from "@mantine/core";
 import { IconDots, IconRestore } from "@tabler/icons-react";
 import type { TenantVersion } from "@/api/types";
+import { NOTHING_OPEN, usePanel } from "@/navigation/panel";
 import { Changes } from "@/parts/Changes";
 import { countText } from "@/parts/formats";
 import { Moment } from "@/parts/Moment";
 import { useMay } from "@/session/session";
-import { NOTHING_OPEN, usePanel } from "@/tenants/panel";
 import { barParts } from "./growth";
 import { jobOf, makerText } from "./maker";
 import type { RestoreOrder } from "./Timeline";

@@ -5,17 +5,18 @@ import { lazy, Suspense, useEffect, useRef } from "react";
 import { notebookAddress } from "@/api/place";
 import { asProblem } from "@/api/problem";
 import { historyQuery, jobQuery } from "@/api/queries";
+import { NOTHING_OPEN, usePanel } from "@/navigation/panel";
 import { CopyText } from "@/parts/CopyText";
 import { EmptyNote } from "@/parts/EmptyNote";
 import { LateSkeleton } from "@/parts/LateSkeleton";
 import { Moment } from "@/parts/Moment";
 import { ProblemNote } from "@/parts/ProblemNote";
+import { save } from "@/parts/save";
 import { useMay } from "@/session/session";
-import { save } from "@/snapshots/download";
-import { NOTHING_OPEN, usePanel } from "@/tenants/panel";
 import { JobStatus } from "./jobColumns";
 import { isOpen, useJobActions } from "./useJobActions";
 import { useJobLog } from "./useJobLog";
+import "./jobs.css";
 
 const NotebookView = lazy(() => import("./NotebookView"));
 

@@ -6,6 +6,7 @@ import { runJob } from "@/api/changes";
 import { tenantKey } from "@/api/place";
 import { jobsQuery } from "@/api/queries";
 import { useLookAgain } from "@/events/live";
+import { usePanel } from "@/navigation/panel";
 import { EmptyNote } from "@/parts/EmptyNote";
 import { FormFooter } from "@/parts/FormFooter";
 import { LateSkeleton } from "@/parts/LateSkeleton";
@@ -13,7 +14,6 @@ import { ProblemNote } from "@/parts/ProblemNote";
 import { useFocusBack } from "@/parts/useFocusBack";
 import { VirtualGrid } from "@/parts/VirtualGrid";
 import { useMay } from "@/session/session";
-import { usePanel } from "@/tenants/panel";
 import { JobDetail } from "./JobDetail";
 import { JOB_COLUMNS } from "./jobColumns";
 

@@ -7,6 +7,7 @@ import { EmptyNote } from "@/parts/EmptyNote";
 import { LateSkeleton } from "@/parts/LateSkeleton";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { type NotebookOutput, notebookCells } from "./notebook";
+import "./jobs.css";
 
 export default function NotebookView({ place, jobId }: { place: Place; jobId: string }) {
   const notebook = useQuery(notebookQuery(place, jobId));

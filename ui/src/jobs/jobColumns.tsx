@@ -4,6 +4,7 @@ import type { Job, JobStatus as Status } from "@/api/types";
 import { durationText } from "@/parts/formats";
 import { Moment } from "@/parts/Moment";
 import type { Column } from "@/parts/VirtualGrid";
+import "./jobs.css";
 
 const COLOURS: Record<Job["status"], string> = {
   queued: "gray",

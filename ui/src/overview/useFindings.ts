@@ -3,7 +3,7 @@ import { infiniteQueryOptions, useInfiniteQuery } from "@tanstack/react-query";
 import { useEffect, useMemo } from "react";
 import { address, get } from "@/api/client";
 import type { EnvironmentOverview, TenantWithFindings } from "@/api/types";
-import type { TenantChip } from "@/search";
+import type { TenantChip } from "@/navigation/search";
 
 const PAGE = 200;
 /** So many tenants are looked at without being asked to. */

@@ -27,14 +27,15 @@ import { signOut } from "@/api/changes";
 import { environmentsQuery, whoQuery } from "@/api/queries";
 import { useEvents } from "@/events/useEvents";
 import { forgetAllDrafts } from "@/files/drafts";
+import { useShortcuts } from "@/parts/shortcuts";
 import { undoLast } from "@/parts/toasts";
 import { rememberEnvironment, useEnvironment, useMay } from "@/session/session";
 import { UploadTray } from "@/uploads/UploadTray";
 import { ConnectionBar } from "./ConnectionBar";
 import { ShortcutList } from "./ShortcutList";
-import { useShortcuts } from "./shortcuts";
 import { useDropGuard } from "./useDropGuard";
 import { useTitle } from "./useTitle";
+import "./shell.css";
 
 const Palette = lazy(() => import("./Palette").then((module) => ({ default: module.Palette })));
 

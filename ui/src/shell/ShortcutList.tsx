@@ -1,6 +1,6 @@
 // The list of keys, shown by `?`.
 import { Kbd, Modal, Table } from "@mantine/core";
-import { SHORTCUTS } from "./shortcuts";
+import { SHORTCUTS } from "@/parts/shortcuts";
 
 export function ShortcutList({ isOpen, onClose }: { isOpen: boolean; onClose: () => void }) {
   return (

@@ -10,7 +10,7 @@ import { type Place, streamAddress, tenantAddress, tenantKey } from "@/api/place
 import { allJobsQuery, overviewQuery, tenantsQuery } from "@/api/queries";
 import type { FilePage, Rows, StreamOverview } from "@/api/types";
 import { keyText } from "@/history/row-keys";
-import type { PanelSearch } from "@/search";
+import type { PanelSearch } from "@/navigation/search";
 import { useMay } from "@/session/session";
 import { conditionText } from "@/streams/conditions";
 

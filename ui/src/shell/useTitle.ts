@@ -1,7 +1,7 @@
 // The title of the browser's tab: what is open, the tenant, the page.
 import { useLocation, useParams, useSearch } from "@tanstack/react-router";
 import { useEffect } from "react";
-import type { PanelSearch } from "@/search";
+import type { PanelSearch } from "@/navigation/search";
 
 export function useTitle(): void {
   const { pathname } = useLocation();

@@ -1,6 +1,6 @@
 // The way from the tenant's own folder to what is open; each part leads back to it.
 import { IconChevronRight } from "@tabler/icons-react";
-import { NOTHING_OPEN, usePanel } from "@/tenants/panel";
+import { NOTHING_OPEN, usePanel } from "@/navigation/panel";
 import { crumbsOf, lastPart } from "./items";
 
 export function Breadcrumb() {

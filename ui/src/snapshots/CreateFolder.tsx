@@ -2,8 +2,8 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { createFolder } from "@/api/changes";
 import { tenantKey } from "@/api/place";
+import { usePanel } from "@/navigation/panel";
 import { NameDialog } from "@/parts/NameDialog";
-import { usePanel } from "@/tenants/panel";
 
 export function CreateFolder({ folder, onClose }: { folder: string; onClose: () => void }) {
   const { place } = usePanel();

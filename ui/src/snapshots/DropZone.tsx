@@ -1,7 +1,7 @@
 // Files and folders that are dropped anywhere on the list become uploads into the folder that is shown.
 import { type DragEvent, type ReactNode, useRef, useState } from "react";
+import { usePanel } from "@/navigation/panel";
 import { tellProblem } from "@/parts/toasts";
-import { usePanel } from "@/tenants/panel";
 import { droppedFiles, type PickedFile } from "@/uploads/dropped";
 import { addUploads } from "@/uploads/queue";
 

@@ -2,7 +2,7 @@
 import { ActionIcon, Button, Menu } from "@mantine/core";
 import { IconChevronDown, IconDownload, IconFolderPlus, IconTrash, IconUpload } from "@tabler/icons-react";
 import { type RefObject, useRef } from "react";
-import { usePanel } from "@/tenants/panel";
+import { usePanel } from "@/navigation/panel";
 import { chosenFiles } from "@/uploads/dropped";
 import { addUploads } from "@/uploads/queue";
 import { within } from "./DropZone";

@@ -4,14 +4,14 @@ import { IconSearch } from "@tabler/icons-react";
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from "react";
 import { folderQuery, overviewQuery } from "@/api/queries";
+import { usePanel } from "@/navigation/panel";
 import { EmptyNote } from "@/parts/EmptyNote";
 import { LateSkeleton } from "@/parts/LateSkeleton";
 import { ProblemNote } from "@/parts/ProblemNote";
+import { useShortcuts } from "@/parts/shortcuts";
 import { sortedBy, sortFrom, sortText } from "@/parts/sorting";
 import { VirtualGrid } from "@/parts/VirtualGrid";
 import { useMay } from "@/session/session";
-import { useShortcuts } from "@/shell/shortcuts";
-import { usePanel } from "@/tenants/panel";
 import { UploadList } from "@/uploads/UploadList";
 import { Breadcrumb } from "./Breadcrumb";
 import { CreateFolder } from "./CreateFolder";
@@ -24,6 +24,7 @@ import { type Item, itemsOf, shownItems } from "./items";
 import { type Movable, MoveItem } from "./MoveItem";
 import { SelectionBar } from "./SelectionBar";
 import { useDeletion } from "./useDeletion";
+import "./snapshots.css";
 
 export function FolderList() {
   const { place, search, version, go } = usePanel();

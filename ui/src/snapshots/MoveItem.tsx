@@ -2,9 +2,9 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { moveFile, moveFolder } from "@/api/changes";
 import { tenantKey } from "@/api/place";
+import { usePanel } from "@/navigation/panel";
 import { NameDialog } from "@/parts/NameDialog";
 import { offerUndo } from "@/parts/toasts";
-import { usePanel } from "@/tenants/panel";
 
 export interface Movable {
   kind: "file" | "folder";

@@ -1,6 +1,7 @@
 // Downloads: one file as it is, one stream as CSV, several of anything as a zip.
 import { bundleAddress, exportAddress, fileAddress } from "@/api/place";
-import { usePanel } from "@/tenants/panel";
+import { usePanel } from "@/navigation/panel";
+import { save } from "@/parts/save";
 import type { Item } from "./items";
 
 export function useDownload(): (items: readonly Item[]) => void {
@@ -19,14 +20,4 @@ export function useDownload(): (items: readonly Item[]) => void {
     };
     save(bundleAddress(place, chosen, version));
   };
-}
-
-/** Has the browser save what is at an address, under the name that the service gives it. */
-export function save(address: string): void {
-  const link = document.createElement("a");
-  link.href = address;
-  link.download = "";
-  document.body.append(link);
-  link.click();
-  link.remove();
 }

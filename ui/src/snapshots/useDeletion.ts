@@ -3,9 +3,9 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { deleteFiles, dropStream, restore } from "@/api/changes";
 import { type Place, tenantKey } from "@/api/place";
+import { usePanel } from "@/navigation/panel";
 import { countText } from "@/parts/formats";
 import { offerUndo, tellProblem } from "@/parts/toasts";
-import { usePanel } from "@/tenants/panel";
 import type { Item } from "./items";
 
 const UNASKED_MAX = 20;

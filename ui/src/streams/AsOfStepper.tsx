@@ -5,9 +5,9 @@ import { useInfiniteQuery } from "@tanstack/react-query";
 import { useEffect, useMemo } from "react";
 import { historyQuery } from "@/api/queries";
 import { makerText } from "@/history/maker";
+import { usePanel } from "@/navigation/panel";
 import { agoText } from "@/parts/formats";
 import { useNow } from "@/parts/now";
-import { usePanel } from "@/tenants/panel";
 import { steps } from "./steps";
 
 export function AsOfStepper({ stream }: { stream: string }) {

@@ -1,8 +1,8 @@
 // The shape of a column in some pixels: ranges in order, or its most frequent values.
 import { Tooltip } from "@mantine/core";
 import type { ColumnStatistics, StatisticsBar } from "@/api/types";
+import { valueText } from "@/parts/Cell";
 import { countText } from "@/parts/formats";
-import { valueText } from "./Cell";
 
 const WIDTH = 108;
 const HEIGHT = 22;

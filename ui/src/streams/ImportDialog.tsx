@@ -4,10 +4,10 @@ import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tansta
 import { useState } from "react";
 import { type ImportOrder, importRows } from "@/api/changes";
 import { tenantKey } from "@/api/place";
+import { NOTHING_OPEN, usePanel } from "@/navigation/panel";
 import { LateSkeleton } from "@/parts/LateSkeleton";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { tell } from "@/parts/toasts";
-import { NOTHING_OPEN, usePanel } from "@/tenants/panel";
 import { addImport, goesInPieces } from "@/uploads/queue";
 import { ImportEffect } from "./ImportEffect";
 import { previewImport } from "./stream-queries";

@@ -2,8 +2,8 @@
 import { Alert, Text } from "@mantine/core";
 import { IconAlertTriangle } from "@tabler/icons-react";
 import type { ImportPreview } from "@/api/types";
+import { ChangedRowsTable } from "@/history/ChangedRowsTable";
 import { countText } from "@/parts/formats";
-import { ChangedRowsTable } from "./ChangedRowsTable";
 
 const FATE_TEXTS = {
   known: "",

@@ -7,13 +7,13 @@ import type { RowHistory, RowVersion } from "@/api/types";
 import { jobOf, makerText } from "@/history/maker";
 import { RestoreRowsDialog } from "@/history/RestoreRowsDialog";
 import type { RowKey } from "@/history/row-keys";
+import { NOTHING_OPEN, usePanel } from "@/navigation/panel";
+import { Cell } from "@/parts/Cell";
+import { DiffCell } from "@/parts/DiffCell";
 import { LateSkeleton } from "@/parts/LateSkeleton";
 import { Moment } from "@/parts/Moment";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { useMay } from "@/session/session";
-import { NOTHING_OPEN, usePanel } from "@/tenants/panel";
-import { Cell } from "./Cell";
-import { DiffCell } from "./DiffCell";
 import { rowHistoryQuery } from "./stream-queries";
 
 const FATES = { insert: "Inserted", update: "Changed", delete: "Deleted" } as const;

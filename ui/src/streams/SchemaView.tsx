@@ -3,11 +3,11 @@ import { Badge, Button, Group, Table, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { streamQuery } from "@/api/queries";
 import type { ColumnStatistics, StreamStatistics } from "@/api/types";
+import { usePanel } from "@/navigation/panel";
+import { Cell, isNumeric } from "@/parts/Cell";
 import { countText } from "@/parts/formats";
 import { LateSkeleton } from "@/parts/LateSkeleton";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { usePanel } from "@/tenants/panel";
-import { Cell, isNumeric } from "./Cell";
 import { Histogram } from "./Histogram";
 import { statisticsQuery } from "./stream-queries";
 

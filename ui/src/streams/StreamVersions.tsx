@@ -8,13 +8,13 @@ import { exportAddress } from "@/api/place";
 import { historyQuery } from "@/api/queries";
 import type { TenantVersion } from "@/api/types";
 import { makerText } from "@/history/maker";
+import { NOTHING_OPEN, usePanel } from "@/navigation/panel";
 import { Changes } from "@/parts/Changes";
 import { LateSkeleton } from "@/parts/LateSkeleton";
 import { Moment } from "@/parts/Moment";
 import { ProblemNote } from "@/parts/ProblemNote";
+import { save } from "@/parts/save";
 import { type Column, NARROW, VirtualGrid } from "@/parts/VirtualGrid";
-import { save } from "@/snapshots/download";
-import { NOTHING_OPEN, usePanel } from "@/tenants/panel";
 
 export function StreamVersions({ stream }: { stream: string }) {
   const { place, go } = usePanel();

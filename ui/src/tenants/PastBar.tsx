@@ -3,8 +3,8 @@ import { Button } from "@mantine/core";
 import { IconClock } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import { overviewQuery } from "@/api/queries";
+import { usePanel } from "@/navigation/panel";
 import { exactText } from "@/parts/formats";
-import { usePanel } from "./panel";
 
 export function PastBar() {
   const { place, version, go } = usePanel();

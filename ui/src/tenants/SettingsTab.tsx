@@ -5,10 +5,10 @@ import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { removeTag, setPolicy } from "@/api/changes";
 import { policyQuery, tagsQuery } from "@/api/queries";
+import { usePanel } from "@/navigation/panel";
 import { LateSkeleton } from "@/parts/LateSkeleton";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { useMay } from "@/session/session";
-import { usePanel } from "./panel";
 
 export default function SettingsTab() {
   const may = useMay();

@@ -1,6 +1,6 @@
 // Chips that leave some tenants in the list: those whose last job failed, that are stale, or changed today.
 import { Button, Group } from "@mantine/core";
-import { TENANT_CHIPS, type TenantChip } from "@/search";
+import { TENANT_CHIPS, type TenantChip } from "@/navigation/search";
 
 export const CHIP_LABELS: Record<TenantChip, string> = {
   failed: "Failed",

@@ -14,6 +14,7 @@ import { useChosenTenants } from "../overview/useFindings";
 import { CreateTenant } from "./CreateTenant";
 import { CHIP_LABELS, TenantChips } from "./TenantChips";
 import { TenantTable } from "./TenantTable";
+import "./tenants.css";
 
 export function TenantsPage() {
   const environment = useEnvironment();

@@ -13,6 +13,7 @@ import {
   useUploads,
 } from "./queue";
 import { toldAll } from "./told";
+import "./uploads.css";
 
 const SHOWN_MAX = 200;
 

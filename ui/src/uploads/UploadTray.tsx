@@ -3,12 +3,13 @@ import { Button, Group, Progress } from "@mantine/core";
 import { Link, useParams, useSearch } from "@tanstack/react-router";
 import { useEffect } from "react";
 import { type Place, tenantKey } from "@/api/place";
+import type { PanelSearch } from "@/navigation/search";
 import { countText } from "@/parts/formats";
-import type { PanelSearch } from "@/search";
 import { useEnvironment } from "@/session/session";
 import { forgetInterrupted, noteInterrupted, useInterrupted } from "./interrupted";
 import { forgetFinished, isUnderWay, type Upload, unsentUploads, useAllUploads } from "./queue";
 import { toldAll } from "./told";
+import "./uploads.css";
 
 const NAMES_MAX = 3;
 

@@ -2,8 +2,8 @@
 import { Button, Group, Modal, Text } from "@mantine/core";
 import { useBlocker } from "@tanstack/react-router";
 import type { ReactNode } from "react";
-import type { PanelSearch } from "@/search";
-import { useFocusBack } from "./useFocusBack";
+import { useFocusBack } from "@/parts/useFocusBack";
+import type { PanelSearch } from "./search";
 
 interface LeaveDialogProps {
   title: string;

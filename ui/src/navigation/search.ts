@@ -1,6 +1,6 @@
 // All that an address says besides its path. Whatever is not in here is not kept when a page is left.
 
-import type { JobStatus } from "./api/types";
+import type { JobStatus } from "@/api/types";
 
 const JOB_STATUSES: readonly JobStatus[] = [
   "queued",

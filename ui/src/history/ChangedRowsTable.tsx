@@ -1,8 +1,8 @@
 // Some rows that differ, as a table: the key first, then the columns in which something changed.
 import { Table } from "@mantine/core";
 import type { ChangedRow } from "@/api/types";
-import { DiffCell, FATES } from "./DiffCell";
-import "./streams.css";
+import { DiffCell, FATES } from "@/parts/DiffCell";
+import "./history.css";
 
 interface ChangedRowsTableProps {
   label: string;

@@ -2,8 +2,8 @@
 import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { useMemo } from "react";
 import type { Place } from "@/api/place";
-import type { PanelSearch } from "@/search";
 import { useEnvironment } from "@/session/session";
+import type { PanelSearch } from "./search";
 
 export interface Panel {
   place: Place;

@@ -3,11 +3,11 @@ import { useQuery } from "@tanstack/react-query";
 import { Outlet } from "@tanstack/react-router";
 import { lazy, Suspense, useEffect } from "react";
 import { whoQuery } from "@/api/queries";
-import { Shell } from "@/shell/Shell";
+import { useEnded } from "@/session/ended";
 import { setWholeBytesMax } from "@/uploads/queue";
-import { useEnded } from "./ended";
+import { Shell } from "./Shell";
 
-const SignInAgain = lazy(() => import("./SignInAgain"));
+const SignInAgain = lazy(() => import("@/session/SignInAgain"));
 
 export function SignedIn() {
   const isEnded = useEnded();

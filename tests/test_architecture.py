@@ -17,10 +17,11 @@ METHODS_MAX = 15
 DOCUMENTED_VERBS = {"get_snapshot", "update_snapshot", "snapshot_records", "read"}
 """Their parameters are options that a script writes by name."""
 CONSOLE = SOURCE.parent.parent / "ui" / "src"
-CONSOLE_LAYERS = (
-    "shell tenants overview schedules keys audit snapshots streams history files jobs uploads events"
-    " navigation session parts api"
-).split()
+CONSOLE_LAYERS = [
+    *("shell", "tenants", "overview", "schedules", "keys", "audit"),
+    *("snapshots", "streams", "history", "files", "jobs", "uploads", "events"),
+    *("navigation", "session", "parts", "api"),
+]
 """The folders of the console, the highest first."""
 OPTIONS_OF = ("asgi/routes/", "cli/", "client/")
 """Where a function is a route, a command or a request, and its parameters are that one's options."""

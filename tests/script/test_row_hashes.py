@@ -62,7 +62,7 @@ def _kind(cell):
         [{"a": 1}, {"a": 1.0, "b": None}],
         [{1, 2}, {2, 1}],
         [b"x", bytearray(b"x")],
-        [None, float("nan"), pd.NA, pd.NaT, Decimal("NaN"), np.datetime64("NaT")],
+        [None, float("nan"), pd.NA, pd.NaT, Decimal("NaN"), np.datetime64("NaT", "ns")],
     ],
 )
 def test_one_value_in_many_types_is_one(same):

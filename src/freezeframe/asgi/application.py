@@ -7,6 +7,7 @@ from typing import Any
 
 from fastapi import FastAPI
 
+from freezeframe.asgi.api_page import add_api_page
 from freezeframe.asgi.console import add_console
 from freezeframe.asgi.description import complete_document
 from freezeframe.asgi.event_hub import EventHub
@@ -83,7 +84,7 @@ def create_application(settings: Settings, root: str, database: ControlDatabase)
     application = FastAPI(
         title="freezeframe",
         version=VERSION,
-        description="What an integration keeps for each of its tenants: versioned streams and files.",
+        description="Versioned streams and files of many tenants: read, change, restore, run jobs.",
         docs_url=None,
         redoc_url=None,
         max_body_size=bytes_max,
@@ -100,6 +101,7 @@ def create_application(settings: Settings, root: str, database: ControlDatabase)
     application.state.open_streams = OpenStreams()
     for module in _ROUTERS:
         application.include_router(module.router)
+    add_api_page(application)
     add_problem_handlers(application, root)
     quotas = application.state.service.byte_quotas
     if quotas.are_there:

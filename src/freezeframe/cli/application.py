@@ -92,7 +92,7 @@ def _options(
         bool, typer.Option("--quiet", "-q", help="Do not show how far a long command is.")
     ] = False,
 ) -> None:
-    """What an integration keeps for each of its tenants between two sync jobs."""
+    """Versioned snapshot storage for multi-tenant ETL, as Delta tables."""
 
 
 def carry_out(given: Sequence[str], commands: typer.Typer = app, name: str = "freezeframe") -> int:

@@ -248,7 +248,7 @@ RESULTS = {
     "file history": "[FileRevision]",
     "import": "[Receipt]",
     "migrate": "Migration",
-    "export": "Archive",
+    "export": "[ExportedStream]|Archive",
     "gc": "Garbage|[TenantGarbage]",
     "delta show": "Table",
     "delta history": "[TableVersion]",

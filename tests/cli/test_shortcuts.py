@@ -68,11 +68,50 @@ def test_what_was_exported_comes_back_with_its_types(place, sync, capsys, tmp_pa
     assert 2 == copy.row_count()
 
 
-def test_a_tenant_is_exported_and_cleaned(place, capsys, tmp_path):
-    """The short names do what the long ones do."""
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_what_export_writes_import_takes_in(place, sync, capsys, tmp_path, kind):
+    """All streams of a version go to a folder, and the folder comes back whole; never over a file."""
+    out = ["export", str(tmp_path / "out"), "--kind", kind, "--version", "0", *place]
+    assert 0 == main(["import", str(sync), "--key", "Id", *place])
+    assert 0 == main(["tenant", "create", "copy", "--root", place[1]])
+    capsys.readouterr()
+
+    assert 0 == main([*out, "--json"])
+    told = json.loads(capsys.readouterr().out)
+    names = ["Account", "Lead"]
+    assert [(name, str(tmp_path / f"out/{name}.snapshot.{kind}")) for name in names] == [
+        (one["stream"], one["file"]) for one in told
+    ]
+    assert 2 == main(out)
+    assert 4 == main(["export", str(tmp_path / "other"), "--stream", "Account", "--stream", "No", *place])
+    assert not (tmp_path / "other").exists()
+
+    assert 0 == main(["import", str(tmp_path / "out"), "--key", "Id", *place[:3], "copy"])
+    store = freezeframe.open(tmp_path / "store")
+    copies, before = store.tenant("copy"), store.tenant("acme")
+    assert [before.stream(one).read(as_="arrow") for one in names] == [
+        copies.stream(one).read(as_="arrow") for one in names
+    ]
+
+
+def test_a_name_with_a_dash_comes_back(place, sync, tmp_path):
+    """A file that export wrote is of the stream of its whole name; a folder without rows is told."""
+    file = str(sync / "Lead-20261001T060000.csv")
+    assert 0 == main(["import", file, "--stream", "new-lead", "--key", "Id", *place])
+    assert 0 == main(["export", str(tmp_path / "out"), *place])
+    assert 0 == main(["import", str(tmp_path / "out"), *place])
+    assert ("new-lead",) == freezeframe.open(tmp_path / "store").tenant("acme").streams()
+    (tmp_path / "empty").mkdir()
+    assert 4 == main(["import", str(tmp_path / "empty"), *place])
+
+
+def test_the_archive_of_a_tenant_is_written_under_its_former_name(place, capsys, tmp_path):
+    """With a word of warning; ``gc`` does what ``tenant gc`` does."""
     archive = tmp_path / "acme.tar.gz"
     assert 0 == main(["export", str(archive), *place, "--json"])
-    assert str(archive) == json.loads(capsys.readouterr().out)["archive"]
+    printed = capsys.readouterr()
+    assert str(archive) == json.loads(printed.out)["archive"]
+    assert "freezeframe tenant export" in json.loads(printed.err)["warning"]["problem"]
     assert 0 == main(["gc", "--yes", "--json", *place])
     assert 0 == json.loads(capsys.readouterr().out)["files"]
 

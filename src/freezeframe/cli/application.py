@@ -45,7 +45,7 @@ class _Commands(LazyGroup):
         "file": Part("file:app", "A tenant's files: list, read, write, history.", _DATA),
         "import": Part("shortcuts:import_command", "Bring files of rows into a tenant's streams.", _DATA),
         "migrate": Part("migrate:migrate", "Turn a directory of snapshot files into a tenant.", _DATA),
-        "export": Part("shortcuts:export_command", "Write a tenant to an archive.", _DATA),
+        "export": Part("shortcuts:export_command", "Write a tenant's streams to files of rows.", _DATA),
         "gc": Part("shortcuts:gc_command", "Delete expired versions and unreferenced files.", _DATA),
         "delta": Part("delta:app", "A Delta table's log: show, history, verify.", _DATA),
         "serve": Part("service.serve:serve", "The REST service of a store.", _SERVICE),

@@ -61,7 +61,7 @@ file delete old.json --tenant acme
 file history config.json --tenant acme
 import Account.csv --key Id --tenant acme
 migrate hotglue/acme/snapshots --tenant acme --dry-run
-export acme.tar.gz --tenant acme
+export exported --tenant acme
 gc --tenant acme --dry-run
 delta show snapshots/Lead
 delta history snapshots/Lead

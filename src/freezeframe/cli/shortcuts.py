@@ -1,6 +1,6 @@
-"""``freezeframe import|export|gc``: short names of the most frequent commands of a tenant.
+"""``freezeframe import|export|gc``: files of rows into a tenant's streams and out of them, and cleaning.
 
-They share their code with ``stream import``, ``tenant export`` and ``tenant gc``.
+They share their code with ``stream import``, ``stream export`` and ``tenant gc``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from freezeframe.cli.places.completion import stream_names
-from freezeframe.cli.places.options import DryRun, Json, Message, Who, Yes
+from freezeframe.cli.places.options import DryRun, Json, Message, SeenVersion, Who, Yes
 from freezeframe.cli.places.place import (
     Directory,
     Environment,
@@ -21,7 +21,7 @@ from freezeframe.cli.places.place import (
     at_place,
     place_of,
 )
-from freezeframe.cli.stream.transfer import FileImport, Mode, import_as_version
+from freezeframe.cli.stream.transfer import FileImport, Kind, Mode, export_streams, import_as_version
 from freezeframe.cli.tenant import lifecycle, maintenance
 from freezeframe.cli.terminal.confirmation import require_yes
 from freezeframe.cli.terminal.output import Output
@@ -33,7 +33,8 @@ from freezeframe.errors import InputNotFound, InvalidOption
 def import_files(
     place: Place,
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="Files of rows: .csv, .parquet or .jsonl.")
+        list[Path],
+        typer.Argument(metavar="FILE...", help="Files of rows (.csv, .parquet, .jsonl), or folders of them."),
     ],
     stream: Annotated[
         str | None,
@@ -58,21 +59,41 @@ def import_files(
     All of them are one version of the tenant, or none is. Account-20261001T060000.csv and
     Account.snapshot.csv belong to the stream Account; a schema file beside the latter is used.
     """
-    if stream is not None and len(files) > 1:
+    found = [file for path in files for file in _row_files(path)]
+    if stream is not None and len(found) > 1:
         raise InvalidOption(
             "--stream names the stream of one file.", remedy="Leave it out, or give one file."
         )
-    given = [_import(file, stream, tuple(key or ()), mode) for file in files]
+    given = [_import(file, stream, tuple(key or ()), mode) for file in found]
     tenant = place.tenant()
     if mode is Mode.FULL and not (dry_run or yes):
         require_yes(f"Delete the rows of {', '.join(one.name for one in given)} that the files lack?")
-    names = ", ".join(file.name for file in files)
+    names = ", ".join(file.name for file in found)
     with progress(f"Importing {names}", as_json=as_json):
         told = import_as_version(tenant, given, message or f"import {names}", who, dry_run=dry_run)
     Output(as_json=as_json).table(str(place), [receipt_fields(one.to_json()) for one in told], _COLUMNS)
 
 
 _COLUMNS = ("stream", "tenant_version", "inserted", "updated", "unchanged", "deleted", "committed")
+_ARCHIVES = (".tar.gz", ".tgz")
+
+
+def _row_files(path: Path) -> list[Path]:
+    """The path itself, or the files of rows in a folder."""
+    from freezeframe.script.input_folder import stream_files
+    from freezeframe.script.transfer import IMPORTED
+
+    if not path.is_dir():
+        return [path]
+    found = [file for files in stream_files(path, IMPORTED).values() for file in files]
+    if not found:
+        raise InputNotFound(
+            f"There is no file of rows in {path}.",
+            cause=f"Such files end with {', '.join(sorted(IMPORTED))}.",
+            remedy="Check the path.",
+            path=str(path),
+        )
+    return found
 
 
 def _import(file: Path, stream: str | None, key: tuple[str, ...], mode: Mode) -> FileImport:
@@ -80,7 +101,7 @@ def _import(file: Path, stream: str | None, key: tuple[str, ...], mode: Mode) ->
 
     if not file.is_file():
         raise InputNotFound(f"There is no file {file}.", remedy="Check the path.", path=str(file))
-    if file.name.endswith((".tar.gz", ".tgz")):
+    if file.name.endswith(_ARCHIVES):
         raise InvalidOption(
             f"{file} is an archive of a tenant.", remedy="Use freezeframe tenant import ARCHIVE TENANT."
         )
@@ -92,8 +113,40 @@ def _import(file: Path, stream: str | None, key: tuple[str, ...], mode: Mode) ->
 def _stream_of(file: Path) -> str:
     from freezeframe.script.input_folder import stream_files
 
-    name = next(iter(stream_files(file, ())))
-    return name.removesuffix(".snapshot")
+    exported, middle, _ = file.name.rpartition(".snapshot.")
+    return exported if middle else next(iter(stream_files(file, ())))
+
+
+def export_files(
+    place: Place,
+    folder: Annotated[Path, typer.Argument(help="The folder for the files, which is made.")],
+    streams: Annotated[
+        list[str] | None,
+        typer.Option("--stream", help="A stream; all without it.", autocompletion=stream_names),
+    ] = None,
+    kind: Annotated[Kind, typer.Option(help="csv, parquet or jsonl.")] = Kind.CSV,
+    version: SeenVersion = None,
+    as_json: Json = False,
+) -> None:
+    """Write streams to files of rows, all as of one version; the opposite of import.
+
+    Each is NAME.snapshot.csv, .parquet or .jsonl, with a schema file beside text.
+    """
+    output = Output(as_json=as_json)
+    if folder.name.endswith(_ARCHIVES):
+        output.warning(
+            "freezeframe export writes files of rows; the archive of a tenant is now that of "
+            "freezeframe tenant export.",
+            "Use freezeframe tenant export.",
+        )
+        lifecycle.export(place, folder, as_json)
+        return
+    tenant = place.tenant()
+    at = tenant.version if version is None else version
+    names = tenant.streams(None if at < 0 else at)
+    with progress(f"Exporting {place}", as_json=as_json):
+        files = export_streams(tenant, tuple(streams or names), folder, kind, at)
+    output.table(str(place), files)
 
 
 def gc_command(
@@ -122,4 +175,4 @@ def gc_command(
 
 
 import_command = at_place(import_files)
-export_command = at_place(lifecycle.export)
+export_command = at_place(export_files)

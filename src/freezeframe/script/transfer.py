@@ -72,14 +72,7 @@ def export_stream(
         StreamNotFound, VersionNotFound: there is no such stream or version.
         StorageUnavailable: the file could not be written.
     """
-    if kind not in get_args(FileKind):
-        raise InvalidOption(
-            f"kind cannot be {kind!r}.", remedy=f"Use one of {', '.join(get_args(FileKind))}."
-        )
-    place = Path(folder)
-    target = place / f"{stream.name}{_MIDDLE}{kind}"
-    if target.exists() or target.is_symlink():
-        raise InvalidOption(f"{target} is there already.", remedy="Remove it, or name another folder.")
+    target = new_file(stream.name, folder, kind)
     rows = _rows_out(stream, version, stream_version)
     if kind == "parquet":
         _publish(target, lambda path: _write_parquet(path, rows))
@@ -94,6 +87,22 @@ def export_stream(
         else (lines for table in tables for lines in json_lines(table, _BATCH_ROWS))
     )
     _publish(target, lambda path: write_durably(path, chunks))
+    return target
+
+
+def new_file(name: str, folder: str | os.PathLike[str], kind: FileKind) -> Path:
+    """The path of the file that an export of the stream of this name makes.
+
+    Raises:
+        InvalidOption: an unknown kind, or the file is there already.
+    """
+    if kind not in get_args(FileKind):
+        raise InvalidOption(
+            f"kind cannot be {kind!r}.", remedy=f"Use one of {', '.join(get_args(FileKind))}."
+        )
+    target = Path(folder) / f"{name}{_MIDDLE}{kind}"
+    if target.exists() or target.is_symlink():
+        raise InvalidOption(f"{target} is there already.", remedy="Remove it, or name another folder.")
     return target
 
 
@@ -286,6 +295,8 @@ _STREAMED: dict[str, _Streamed] = {
     ".parquet": lambda path, _, __, limits: streamed_parquet(path, limits),
     ".arrow": lambda path, _, __, limits: streamed_arrow(path, limits),
 }
+IMPORTED = frozenset(_STREAMED)
+"""What the names of files end with that can be imported."""
 
 
 def _publish(target: Path, write: Callable[[Path], None]) -> None:

@@ -104,10 +104,10 @@ def test_it_is_silent_where_nobody_wants_it(monkeypatch, soon, tmp_path, capsys)
     freezeframe.open(tmp_path).tenant("acme", create=True)
     monkeypatch.setattr("sys.stderr", err := io.StringIO())
     place = ["--root", str(tmp_path), "--tenant", "acme"]
-    assert 0 == main(["export", str(tmp_path / "a.tar.gz"), *place, "--json"])
-    assert 0 == main(["--quiet", "export", str(tmp_path / "b.tar.gz"), *place])
+    assert 0 == main(["tenant", "export", str(tmp_path / "a.tar.gz"), *place, "--json"])
+    assert 0 == main(["--quiet", "tenant", "export", str(tmp_path / "b.tar.gz"), *place])
     assert "" == err.getvalue()
-    assert 0 == main(["export", str(tmp_path / "c.tar.gz"), *place])
+    assert 0 == main(["tenant", "export", str(tmp_path / "c.tar.gz"), *place])
     assert f"Exporting acme in {tmp_path}" in err.getvalue()
 
 

@@ -65,13 +65,43 @@ def export(
 
     NAME.snapshot.csv, .parquet or .jsonl, with a schema file beside text.
     """
-    from freezeframe.script.transfer import export_stream, schema_file
+    from freezeframe.script.transfer import export_stream
 
     stream = place.tenant().stream(name)
     with progress(f"Exporting {name}", as_json=as_json):
         file = export_stream(stream, folder, kind.value, version=version, stream_version=stream_version)
-    schema = None if kind is Kind.PARQUET else str(schema_file(file))
-    Output(as_json=as_json).record({"stream": name, "file": str(file), "schema": schema})
+    Output(as_json=as_json).record(_exported(name, file, kind))
+
+
+def export_streams(
+    tenant: Tenant, names: tuple[str, ...], folder: Path, kind: Kind, version: int
+) -> list[dict[str, object]]:
+    """Write the streams as they are in a version of the tenant; what ``--json`` prints of each.
+
+    Raises:
+        InvalidOption: one of the files is there already; nothing is written then.
+        StreamNotFound, VersionNotFound: there is no such stream or version; nothing is written then.
+    """
+    from freezeframe.script.transfer import export_stream, new_file
+
+    streams = [tenant.stream(name) for name in names]
+    for stream in streams:
+        new_file(stream.name, folder, kind.value)
+        stream.row_count(version)
+    return [
+        _exported(stream.name, export_stream(stream, folder, kind.value, version=version), kind)
+        for stream in streams
+    ]
+
+
+def _exported(name: str, file: Path, kind: Kind) -> dict[str, object]:
+    from freezeframe.script.transfer import schema_file
+
+    return {
+        "stream": name,
+        "file": str(file),
+        "schema": None if kind is Kind.PARQUET else str(schema_file(file)),
+    }
 
 
 def import_rows(

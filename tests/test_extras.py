@@ -99,6 +99,18 @@ def test_the_core_works_without_any_extra(tmp_path):
     assert (0, True) == (done.returncode, "Bob" in done.stdout), done.stderr
 
 
+@pytest.mark.parametrize("command", ["doctor", "run etl.py --tenant acme", "tenant show --tenant acme"])
+def test_the_first_commands_need_no_extra(tmp_path, command):
+    """What the README begins with."""
+    (tmp_path / "etl.py").write_text("print('carried out')\n")
+    done = without_extras(
+        f"import os; os.chdir({str(tmp_path)!r})\n"
+        "import freezeframe; freezeframe.open('freezeframe-data').tenant('acme', create=True)\n"
+        f"from freezeframe.cli.main import main; sys.exit(main({command.split()!r}))"
+    )
+    assert (0, False) == (done.returncode, "needs the extra" in done.stderr + done.stdout), done.stderr
+
+
 def test_the_version_is_that_of_the_package():
     """`freezeframe.__version__` is what pip shows."""
     assert version("freezeframe") == freezeframe.__version__

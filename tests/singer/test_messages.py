@@ -7,7 +7,12 @@ import freezeframe
 from freezeframe.errors import FreezeframeError, MissingColumn, NullKeyError, UnreadableInput
 from freezeframe.singer.messages import StateMessage, read_messages
 
-DEEP = '{"type": "RECORD", "stream": "Account", "record": {"Id": "1", "Deep": ' + "[" * 900 + "]" * 900 + "}}"
+DEEP = (
+    '{"type": "RECORD", "stream": "Account", "record": {"Id": "1", "Deep": '
+    + "[" * 20_000
+    + "]" * 20_000
+    + "}}"
+)
 
 
 @pytest.mark.parametrize(

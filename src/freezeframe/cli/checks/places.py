@@ -82,9 +82,13 @@ def _way_out(root: str) -> str:
 
 def database(settings: Settings, root: str) -> Finding:
     """Whether the control database can be reached and is at this version; it is not made or changed."""
-    from sqlalchemy import create_engine
-    from sqlalchemy.engine import make_url
-    from sqlalchemy.exc import SQLAlchemyError
+    try:
+        from sqlalchemy import create_engine
+        from sqlalchemy.engine import make_url
+        from sqlalchemy.exc import SQLAlchemyError
+    except ModuleNotFoundError:
+        told = "none: the queue of jobs is not installed"
+        return Finding("Database", "ok", told, "pip install 'freezeframe[jobs]'")
 
     from freezeframe.configuration.masking import mask_secrets
     from freezeframe.control.place import database_url

@@ -14,12 +14,12 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from freezeframe.engine.jars.jar import Jar
 from freezeframe.engine.java import find_java
+from freezeframe.engine.spark_package import spark_jars
 from freezeframe.errors import SetupError
 
 _TRIES_MAX = 4
@@ -108,10 +108,7 @@ def _order(jars: Sequence[Jar]) -> str:
 
 
 def _ivy() -> Path:
-    pyspark = find_spec("pyspark")
-    if pyspark is None or pyspark.origin is None:
-        raise SetupError("PySpark is not installed.", remedy="Install it: pip install 'pyspark[connect]'.")
-    return next((Path(pyspark.origin).parent / "jars").glob("ivy-*.jar"))
+    return next(spark_jars().glob("ivy-*.jar"))
 
 
 def proxy_options(environment: Mapping[str, str]) -> list[str]:

@@ -7,6 +7,7 @@ repeated or missing keys takes the route over files, which handles them.
 from __future__ import annotations
 
 import contextlib
+import inspect
 import re
 import threading
 from dataclasses import dataclass
@@ -35,6 +36,10 @@ _INTERPRETED = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 _UNITS = {unit: 1024**power for power, unit in enumerate(["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"])}
+# PySpark 4.2 asks for the time zone that 4.1 takes by itself.
+_IN_UTC: dict[str, Any] = (
+    {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_schema).parameters else {}
+)
 # Operators that may return more bytes than they read, so that the estimate is unreliable.
 _GROWS = re.compile(r"\b(Generate|MapIn\w+|FlatMap\w+|Expand|\w*Python\w*|\w*UDF\w*)\b")
 
@@ -65,7 +70,7 @@ def collect_small(frame: Any) -> SmallFrame | None:
 
 def rows_to_write(small: SmallFrame, task: WriteTask, schema: StructType) -> pa.Table | None:
     """The rows cast to ``schema``; None if they are not plain."""
-    target = to_arrow_schema(schema)
+    target = to_arrow_schema(schema, **_IN_UTC)
     try:
         table = small.rows.rename_columns(target.names).cast(target)
     except pa.ArrowException:

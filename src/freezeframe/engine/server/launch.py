@@ -12,8 +12,6 @@ import secrets
 import sys
 import time
 import zipfile
-from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 
 from freezeframe.engine.configuration.s3_configuration import bucket_variables
@@ -26,7 +24,7 @@ from freezeframe.engine.configuration.spark_configuration import (
     server_configuration,
 )
 from freezeframe.engine.java import Java, find_java
-from freezeframe.errors import SetupError
+from freezeframe.engine.spark_package import spark_jars, spark_version
 from freezeframe.settings import Settings
 
 TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105 - a name
@@ -107,7 +105,7 @@ def _command(settings: Settings, master: str, java: Java, work: Path, archive: P
         f"-Dlog4j2.configurationFile={log_configuration.as_uri()}",
         f"-Djava.io.tmpdir={work}",
         "-cp",
-        f"{_jars()}/*",
+        f"{spark_jars()}/*",
         "org.apache.spark.deploy.SparkSubmit",
         "--load-spark-defaults",
         "--properties-file",
@@ -176,7 +174,7 @@ def _archive_order(settings: Settings, java: Java, work: Path, archive: Path) ->
         "command": [
             *(str(java.command), *_ARCHIVE_OPTIONS, *options),
             *(f"-XX:SharedClassListFile={whole}", f"-XX:SharedArchiveFile={draft}"),
-            *("-cp", f"{_jars()}/*"),
+            *("-cp", f"{spark_jars()}/*"),
         ],
     }
 
@@ -188,15 +186,8 @@ def class_archive(state: Path, java: Java) -> Path:
         SetupError: PySpark is not installed.
     """
     options = " ".join(JAVA_OPTIONS)
-    identity = f"{java.command.resolve()} {java.version} {_jars()} {version('pyspark')} {options}"
+    identity = f"{java.command.resolve()} {java.version} {spark_jars()} {spark_version()} {options}"
     return state / f"classes-{hashlib.sha256(identity.encode()).hexdigest()[:16]}.jsa"
-
-
-def _jars() -> Path:
-    found = find_spec("pyspark")
-    if found is None or found.origin is None:
-        raise SetupError("PySpark is not installed.", remedy="Install it: pip install 'pyspark[connect]'.")
-    return Path(found.origin).parent / "jars"
 
 
 def _environment(token: str, settings: Settings, master: str) -> dict[str, str]:

@@ -21,7 +21,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from pathlib import Path
 from typing import IO
 
@@ -31,6 +30,7 @@ from freezeframe.engine.java import Java, find_java
 from freezeframe.engine.server import watcher
 from freezeframe.engine.server.job_database import DEFAULT_CLOSED
 from freezeframe.engine.server.launch import class_archive, worker_python, write_launch
+from freezeframe.engine.spark_package import spark_jars, spark_version
 from freezeframe.errors import EngineUnavailable
 from freezeframe.settings import Settings
 
@@ -124,7 +124,7 @@ def server_folder(settings: Settings, master: str) -> Path:
 def _server_name(settings: Settings, master: str) -> str:
     identity = {
         "configuration": server_configuration(settings, master),
-        "pyspark": version("pyspark"),
+        "pyspark": spark_version(),
         # Of one environment all names of its Python are the same.
         "python": worker_python(settings, master, sys.prefix),
         "environment": {name: os.environ.get(name, "") for name in ("JAVA_HOME", "SPARK_CONF_DIR")},
@@ -175,6 +175,7 @@ def _start_once(folder: Path, settings: Settings, master: str, progress: Progres
         # The previous holder of the lock may have started it.
         if address := living_address(folder):
             return address
+        spark_jars()  # Java is asked for only where there is a Spark to start
         java = find_java()
         progress("Starting Spark (once; later jobs find it running)")
         began = time.monotonic()

@@ -15,7 +15,6 @@ import os
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +40,7 @@ from freezeframe.engine.server.launch import TOKEN_VARIABLE
 from freezeframe.engine.server.server import Attachment, Progress, attach
 from freezeframe.engine.session.shared_files import has_our_files
 from freezeframe.engine.session.stage_progress import tell_stages
+from freezeframe.engine.spark_package import spark_version
 from freezeframe.errors import InvalidOption, SetupError
 from freezeframe.settings import Settings
 
@@ -254,7 +254,7 @@ def _session_elsewhere(url: str, options: Mapping[str, str]) -> SparkSession:
     try:
         with spark_errors():
             theirs = session.version
-        _require_same_release(theirs, version("pyspark"))
+        _require_same_release(theirs, spark_version())
     except BaseException:
         session.client.close()
         raise

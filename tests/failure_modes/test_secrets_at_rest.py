@@ -12,7 +12,7 @@ from freezeframe.store.snapshot_store import Store
 SECRET = b"secret-2f9c1a77"
 
 
-def test_fm_39(tmp_path):
+def test_no_byte_of_a_secret_is_on_the_disk(tmp_path):
     """Neither names nor bytes tell the secret; it opens with the key and in its own tenant only."""
     key = tmp_path / "key"
     key.write_bytes(os.urandom(32))

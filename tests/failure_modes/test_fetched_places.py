@@ -9,7 +9,7 @@ from freezeframe.errors import InvalidOption
 @pytest.mark.parametrize(
     "root", ["http://169.254.169.254/latest", "https://x/y", "file:///etc", "ftp://x", "gs://b"]
 )
-def test_fm_37(root):
+def test_an_address_is_no_place_for_a_store(root):
     """Only a directory or a bucket of the object store is a place for a store."""
     with pytest.raises(InvalidOption):
         freezeframe.open(root)

@@ -8,7 +8,7 @@ from freezeframe.storage import MemoryStorage
 from freezeframe.store.snapshot_store import Store
 
 
-def test_fm_36():
+def test_a_foreign_tenant_is_as_none():
     """A tenant of another environment and one that never was give the same error, but for the id."""
     storage = MemoryStorage()
     Store(storage, None, Settings(), environment="theirs").tenant("acme", create=True).files.write("f", b"x")

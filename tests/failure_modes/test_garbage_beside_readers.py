@@ -5,7 +5,7 @@ from freezeframe.storage import MemoryStorage
 from freezeframe.store import Tenant
 
 
-def test_fm_22():
+def test_what_gc_leaves_listed_can_be_restored():
     """After gc each listed version restores equal, and one that is not listed is gone, not hollow."""
     tenant = Tenant(MemoryStorage(), None, Settings(gc_grace_seconds=0, lease_dead_seconds=0))
     for number in range(6):

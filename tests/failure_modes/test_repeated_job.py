@@ -9,7 +9,7 @@ from freezeframe.store import Tenant
 
 
 @pytest.mark.parametrize("earlier", [0, 1], ids=["the first version", "a later version"])
-def test_fm_21(earlier):
+def test_a_repeated_job_has_the_first_answer(earlier):
     """A job that appends to what it reads is done once; again it reads what it read then."""
     tenant = Tenant(MemoryStorage(), None, Settings())
     for number in range(earlier):

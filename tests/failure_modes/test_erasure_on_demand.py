@@ -11,7 +11,7 @@ from freezeframe.store.snapshot_store import Store
 CANARY = "person-7d1f20b9"
 
 
-def test_fm_42():
+def test_an_erasure_leaves_no_byte():
     """No byte names the person after the erasure, and none of the tenant is there after its deletion."""
     storage = MemoryStorage()
     store = Store(storage, None, Settings(gc_grace_seconds=0, lease_dead_seconds=0))

@@ -15,7 +15,7 @@ ODD = ["50 %", "#1", "{x}", "[y]", "caf\u00e9", "\U0001f600", "a@b", "a=b,c;d"] 
 
 
 @pytest.mark.parametrize("name", DANGEROUS)
-def test_fm_31_dangerous(name):
+def test_dangerous_names_are_refused(name):
     """A typed error before anything is written, for a tenant, a stream and a file."""
     storage = MemoryStorage()
     store = Store(storage, None, Settings())
@@ -35,7 +35,7 @@ def test_fm_31_dangerous(name):
 
 
 @pytest.mark.parametrize("name", ODD)
-def test_fm_31_odd(name):
+def test_odd_names_are_kept(name):
     """Kept under its own name, in whichever Unicode form it comes; a twin by case is refused."""
     tenant = Store(MemoryStorage(), None, Settings()).tenant(name, create=True)
     tenant.stream(unicodedata.normalize("NFD", name)).update(pa.table({"Id": ["1"]}), key="Id")

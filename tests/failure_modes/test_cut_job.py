@@ -12,7 +12,7 @@ ROWS = pa.table({"Id": ["1"], "v": [1]})
 
 
 @pytest.mark.parametrize("way", [Way.CUT_BEFORE, Way.CUT_AFTER])
-def test_fm_20(way):
+def test_a_cut_job_publishes_everything_or_nothing(way):
     """Cut at each storage call of a job of two streams and a file in turn: everything or nothing."""
     outcomes = set()
     for call in range(200):

@@ -9,7 +9,7 @@ from freezeframe.store import Tenant
 
 
 @pytest.mark.parametrize("way", [Way.CUT_BEFORE, Way.CUT_AFTER])
-def test_fm_29(way):
+def test_a_cut_write_leaves_the_old_file_or_the_new(way):
     """Cut at each storage call of a write: old or new; it works again, and gc leaves no orphan."""
     settings = Settings(gc_grace_seconds=0, lease_dead_seconds=0)
     call = 0

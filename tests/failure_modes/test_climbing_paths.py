@@ -11,7 +11,7 @@ CLIMBING = ["../b/f", "/etc/passwd", "a/../../b/f", "a\\..\\b", "./f", "a//f", "
 
 
 @pytest.mark.parametrize("path", CLIMBING)
-def test_fm_32_climbing(tmp_path, path):
+def test_climbing_paths_are_refused(tmp_path, path):
     """Every verb refuses the path before it is opened."""
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "f").write_text("theirs")
@@ -22,7 +22,7 @@ def test_fm_32_climbing(tmp_path, path):
     assert "theirs" == (tmp_path / "b" / "f").read_text()
 
 
-def test_fm_32_planted(tmp_path):
+def test_a_planted_link_leads_nowhere(tmp_path):
     """A folder of ours that was replaced by a link leads nowhere, for reading and for writing."""
     theirs = Tenant(LocalStorage(tmp_path / "b"), None, Settings())
     theirs.files.write("f", b"theirs")

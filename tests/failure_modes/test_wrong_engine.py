@@ -23,7 +23,7 @@ class WrongEngine:
         )
 
 
-def test_fm_30():
+def test_rows_that_do_not_add_up_are_refused():
     """A position that no file has is refused before the commit; the stream is as it was."""
     tenant = Tenant(MemoryStorage(), WrongEngine(), Settings(engine="spark"))
     stream = tenant.stream("Lead")

@@ -11,6 +11,7 @@ import pytest
 from fastapi import Request
 from starlette.formparsers import MultiPartException
 from tests.asgi.growth import DOUBLINGS, RATIO_MAX, growth
+from tests.examples import sampled
 
 from freezeframe.asgi.bodies.received_body import announced_digest
 from freezeframe.asgi.bodies.strict_json import strict_json
@@ -29,7 +30,7 @@ from freezeframe.storage import MemoryStorage
 from freezeframe.store import Tenant
 from freezeframe.store.blobs.json_patch import from_json_bytes, merged
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.sampled]
 
 BODY = 64 * 1024
 TEXT = 8 * 1024
@@ -158,24 +159,24 @@ def grown(work, shape, size):
     return growth(tried, shape(size), shape(size << DOUBLINGS))
 
 
-@pytest.mark.parametrize("shape", JSON_SHAPES.values(), ids=JSON_SHAPES)
-def test_json_bodies(shape):
+@pytest.mark.parametrize("name", sampled(JSON_SHAPES))
+def test_json_bodies(name):
     """JSON, as every route reads it."""
-    assert grown(strict_json, shape, BODY) <= RATIO_MAX
+    assert grown(strict_json, JSON_SHAPES[name], BODY) <= RATIO_MAX
 
 
-@pytest.mark.parametrize("shape", JSON_SHAPES.values(), ids=JSON_SHAPES)
-def test_json_files_and_patches(shape):
+@pytest.mark.parametrize("name", sampled(JSON_SHAPES))
+def test_json_files_and_patches(name):
     """A JSON file that is read to be patched, and the patch."""
 
     def patched(content):
         value = from_json_bytes(content, "a.json")
         merged({"kept": value}, {"kept": value})
 
-    assert grown(patched, shape, BODY) <= RATIO_MAX
+    assert grown(patched, JSON_SHAPES[name], BODY) <= RATIO_MAX
 
 
-@pytest.mark.parametrize(("kind", "name"), FILES)
+@pytest.mark.parametrize(("kind", "name"), sampled(FILES))
 def test_imports(tmp_path, kind, name):
     """Files of rows, as an import and a replaced stream read them."""
     size, shapes = KINDS[kind]
@@ -200,7 +201,7 @@ def tenant():
 ROWS_AND_COLUMNS = [one for one in FILES if one[1] in {"rows", "columns"}]
 
 
-@pytest.mark.parametrize(("kind", "name"), ROWS_AND_COLUMNS)
+@pytest.mark.parametrize(("kind", "name"), sampled(ROWS_AND_COLUMNS))
 def test_previews(tenant, kind, name):
     """Files of rows, as their preview reads them."""
     size, shapes = KINDS[kind]
@@ -211,7 +212,7 @@ def test_previews(tenant, kind, name):
     assert grown(previewed, shapes[name], size) <= RATIO_MAX
 
 
-@pytest.mark.parametrize(("kind", "name"), [one for one in FILES if one[0] in {"csv", "jsonl"}])
+@pytest.mark.parametrize(("kind", "name"), sampled(one for one in FILES if one[0] in {"csv", "jsonl"}))
 def test_previews_of_a_beginning(tenant, kind, name):
     """The beginning of a longer file, whose last line may be cut off."""
     size, shapes = KINDS[kind]
@@ -242,11 +243,11 @@ async def form(content, kind=FORM_TYPE):
 
 
 @pytest.mark.filterwarnings("ignore:Exception ignored in.*(SpooledTemporaryFile|FileIO)")
-@pytest.mark.parametrize("shape", FORM_SHAPES.values(), ids=FORM_SHAPES)
-def test_forms(shape):
+@pytest.mark.parametrize("name", sampled(FORM_SHAPES))
+def test_forms(name):
     """Multipart forms; the parser leaves the file of a form that ends early to the collection of garbage."""
     with asyncio.Runner() as runner:
-        assert grown(lambda content: runner.run(form(content)), shape, 4 * BODY) <= RATIO_MAX
+        assert grown(lambda content: runner.run(form(content)), FORM_SHAPES[name], 4 * BODY) <= RATIO_MAX
     gc.collect()
 
 
@@ -275,9 +276,10 @@ HEADERS = {
 }
 
 
-@pytest.mark.parametrize(("work", "shape"), HEADERS.values(), ids=HEADERS)
-def test_headers_and_queries(work, shape):
+@pytest.mark.parametrize("name", sampled(HEADERS))
+def test_headers_and_queries(name):
     """What is read of headers and of the query."""
+    work, shape = HEADERS[name]
     assert grown(work, shape, HEADER) <= RATIO_MAX
 
 
@@ -293,14 +295,16 @@ WHERE_SHAPES = {
 }
 
 
-@pytest.mark.parametrize("shape", WHERE_SHAPES.values(), ids=WHERE_SHAPES)
-def test_conditions_on_rows(shape):
+@pytest.mark.parametrize("name", sampled(WHERE_SHAPES))
+def test_conditions_on_rows(name):
     """Where-clauses, for columns of each kind that text becomes."""
     for kind in (pa.int64(), pa.decimal128(20, 4), pa.timestamp("us", "UTC")):
         columns = pa.schema({"Id": kind, "City": pa.string()})
-        assert (
-            grown(lambda text, known=columns: predicate([text.decode()], known), shape, HEADER) <= RATIO_MAX
-        )
+
+        def read(text, known=columns):
+            predicate([text.decode()], known)
+
+        assert grown(read, WHERE_SHAPES[name], HEADER) <= RATIO_MAX
 
 
 def test_the_measurement_sees_a_quadratic_parser():

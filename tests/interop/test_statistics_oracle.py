@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from tests.examples import sampled
 
 from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.schema.schema import arrow_type
@@ -208,7 +209,8 @@ def with_our_checkpoint(root, snapshot):
     return copy
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.sampled
+@pytest.mark.parametrize("form", sampled(FORMS))
 def test_no_row_is_lost_to_statistics(session, tmp_path, form):
     """Some predicates over one table of each form; a few of them are asked of Spark, which takes longest."""
     check(session, tmp_path, 1, form, 40, 3)

@@ -58,7 +58,7 @@ def numbers(log):
     return sorted(rows.read(log.update(), ["n"])["n"].to_pylist())
 
 
-@pytest.mark.parametrize("checkpoint_at", [1, 100])
+@pytest.mark.parametrize("checkpoint_at", [1, pytest.param(100, marks=pytest.mark.nightly)])
 def test_spark_reads_and_changes_what_we_wrote(tmp_path, delta_session, checkpoint_at):
     """With and without a V2 checkpoint Spark sees our rows, deletes, updates, and we see what it did."""
     log = write(tmp_path, checkpoint_at)

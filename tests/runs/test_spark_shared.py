@@ -119,7 +119,7 @@ def test_scripts_of_two_tenants_have_tables_and_views_of_the_same_name(runs, spa
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 
 
-@pytest.mark.parametrize("kills", [2, pytest.param(30, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("kills", [1, pytest.param(30, marks=pytest.mark.nightly)])
 def test_a_killed_server_leaves_each_tenant_at_the_old_or_the_new_version(
     runs, run_settings, monkeypatch, kills
 ):

@@ -23,6 +23,7 @@ CONSOLE_LAYERS = [
     *("navigation", "session", "parts", "api"),
 ]
 """The folders of the console, the highest first."""
+DIVIDED = ("store", "log", "engine", "script", "runs", "control", "service", "asgi", "cli")
 OPTIONS_OF = ("asgi/routes/", "cli/", "client/")
 """Where a function is a route, a command or a request, and its parameters are that one's options."""
 BANNED_NAMES = {"utils", "util", "common", "helpers", "misc"}
@@ -140,7 +141,9 @@ def test_the_map_of_the_code_names_what_is_there():
     missing = [path for path in named if there.isdisjoint((SOURCE / path, SOURCE.parent.parent / path))]
     folders = {
         f"{package.name}/{folder.name}"
-        for package in map(SOURCE.joinpath, ("store", "log", "engine", "service", "asgi", "cli"))
+        for package in map(
+            SOURCE.joinpath, ("store", "log", "engine", "script", "runs", "control", "service", "asgi", "cli")
+        )
         for folder in package.iterdir()
         if (folder / "__init__.py").is_file() and f"`{folder.name}`" not in page
     }

@@ -52,7 +52,7 @@ def store(tmp_path):
 
 def test_long_works_say_how_far_they_are(store, tmp_path):
     """Exporting, importing, copying, erasing: each says its parts, and what it had announced is done."""
-    from freezeframe.script.transfer import export_stream
+    from freezeframe.script.inputs.transfer import export_stream
 
     archive = tmp_path / "acme.tar.gz"
     works = {

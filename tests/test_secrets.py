@@ -9,9 +9,9 @@ import pytest
 import freezeframe
 from freezeframe.engine.server.server import Address
 from freezeframe.errors import InvalidOption
-from freezeframe.runs.job_root import JobRoot
-from freezeframe.runs.plan import ScriptPlan
-from freezeframe.runs.request import RunRequest
+from freezeframe.runs.model.job_root import JobRoot
+from freezeframe.runs.model.plan import ScriptPlan
+from freezeframe.runs.model.request import RunRequest
 from freezeframe.runs.warm.forked import Work
 from freezeframe.service.access.stores import Stores
 from freezeframe.settings import Settings, load_settings, resolve_settings

@@ -19,7 +19,7 @@ from typing import Any
 
 from freezeframe.asgi.application import create_application
 from freezeframe.client.connection import TENANT
-from freezeframe.control.database import ControlDatabase
+from freezeframe.control.database.database import ControlDatabase
 from freezeframe.settings import Settings
 
 FOLDER = Path(__file__).parent.parent / "src" / "freezeframe" / "client"

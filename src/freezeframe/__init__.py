@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from freezeframe.script.snapshots import get_snapshot, update_snapshot
-    from freezeframe.script.stores import open  # noqa: A004 - freezeframe.open
-    from freezeframe.script.tenants import open_tenant, spark
+    from freezeframe.script.tenant.stores import open  # noqa: A004 - freezeframe.open
+    from freezeframe.script.tenant.tenants import open_tenant, spark
     from freezeframe.store.model.receipt import Receipt
     from freezeframe.store.snapshot_store import Store
     from freezeframe.store.stream import Stream
@@ -35,10 +35,10 @@ _HOME = {
     "Stream": "freezeframe.store.stream",
     "Tenant": "freezeframe.store.tenant",
     "Store": "freezeframe.store.snapshot_store",
-    "open": "freezeframe.script.stores",
+    "open": "freezeframe.script.tenant.stores",
     "get_snapshot": "freezeframe.script.snapshots",
-    "open_tenant": "freezeframe.script.tenants",
-    "spark": "freezeframe.script.tenants",
+    "open_tenant": "freezeframe.script.tenant.tenants",
+    "spark": "freezeframe.script.tenant.tenants",
     "update_snapshot": "freezeframe.script.snapshots",
 }
 

@@ -14,9 +14,9 @@ from tests.asgi.operations import OPEN_ROWS, OTHER_ROWS, TENANT_ROWS, H, T
 from tests.asgi.test_isolation import World
 
 from freezeframe.asgi.application import create_application
-from freezeframe.control.database import ControlDatabase
-from freezeframe.control.job_filter import JobFilter
-from freezeframe.control.place import database_url
+from freezeframe.control.database.database import ControlDatabase
+from freezeframe.control.database.place import database_url
+from freezeframe.control.jobs.job_filter import JobFilter
 from freezeframe.control.schema import audit, idempotency, metadata
 from freezeframe.errors import StorageUnavailable
 from freezeframe.settings import Settings
@@ -250,8 +250,8 @@ KILLED = """
 import os, sys
 from fastapi.testclient import TestClient
 from freezeframe.asgi.application import create_application
-from freezeframe.control.database import ControlDatabase
-from freezeframe.control.place import database_url
+from freezeframe.control.database.database import ControlDatabase
+from freezeframe.control.database.place import database_url
 from freezeframe.settings import Settings
 
 root, state, key, when = sys.argv[1:]

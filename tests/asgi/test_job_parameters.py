@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from freezeframe.runs.queue.worker import Worker, WorkerOptions
 from freezeframe.runs.running import run
-from freezeframe.runs.worker import Worker, WorkerOptions
 
 SCRIPT = """
 import json, os, subprocess

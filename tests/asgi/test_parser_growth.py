@@ -18,8 +18,8 @@ from freezeframe.asgi.bodies.strict_json import strict_json
 from freezeframe.asgi.dependencies.strict_route import require_known
 from freezeframe.asgi.routes.uploads import _metadata
 from freezeframe.errors import FreezeframeError
-from freezeframe.script.conditions import predicate
-from freezeframe.script.transfer import file_rows
+from freezeframe.script.inputs.transfer import file_rows
+from freezeframe.script.types.conditions import predicate
 from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.service.base.conditions import Conditions
 from freezeframe.service.base.cursors import Cursors

@@ -6,10 +6,10 @@ import threading
 import httpx
 from sqlalchemy import select
 
-from freezeframe.control.schedule import ScheduleRequest
-from freezeframe.control.schedules import Schedules
+from freezeframe.control.jobs.schedule import ScheduleRequest
+from freezeframe.control.jobs.schedules import Schedules
+from freezeframe.control.jobs.timing import Timing
 from freezeframe.control.schema import audit
-from freezeframe.control.timing import Timing
 
 IMPORTED = b"Id\n1\n"
 

@@ -4,8 +4,8 @@ import secrets
 
 import pyarrow as pa
 
-from freezeframe.control.database import ControlDatabase
-from freezeframe.control.place import database_url
+from freezeframe.control.database.database import ControlDatabase
+from freezeframe.control.database.place import database_url
 from freezeframe.service.access.stores import Stores
 from freezeframe.service.identity.people import People
 from freezeframe.settings import load_settings

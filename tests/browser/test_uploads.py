@@ -12,8 +12,8 @@ from playwright.sync_api import expect
 from tests.browser.process import Process
 from tests.browser.seeding import PASSWORD
 
-from freezeframe.control.database import ControlDatabase
-from freezeframe.control.place import database_url
+from freezeframe.control.database.database import ControlDatabase
+from freezeframe.control.database.place import database_url
 from freezeframe.service.access.stores import Stores
 from freezeframe.service.identity.people import People
 from freezeframe.settings import load_settings

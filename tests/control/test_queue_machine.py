@@ -15,11 +15,11 @@ from hypothesis.stateful import (
 from sqlalchemy import delete, select
 from tests.control.manual_clock import ManualClock
 
-from freezeframe.control.backoff import Backoff
-from freezeframe.control.database import ControlDatabase
-from freezeframe.control.queue import JobQueue
+from freezeframe.control.database.backoff import Backoff
+from freezeframe.control.database.database import ControlDatabase
+from freezeframe.control.jobs.queue import JobQueue
+from freezeframe.control.jobs.submission import Submission
 from freezeframe.control.schema import jobs, lanes
-from freezeframe.control.submission import Submission
 from freezeframe.errors import InvalidOption, JobRevoked
 
 LEASE_SECONDS = 30

@@ -9,9 +9,9 @@ import sys
 import pyarrow as pa
 import pytest
 
-from freezeframe.control.database import ControlDatabase
-from freezeframe.control.place import database_url
-from freezeframe.script.transfer import export_stream
+from freezeframe.control.database.database import ControlDatabase
+from freezeframe.control.database.place import database_url
+from freezeframe.script.inputs.transfer import export_stream
 from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.service.jobs.jobs import ImportRequest, TenantJob
 from freezeframe.service.jobs.uploads import AnnouncedUpload, ImportContent

@@ -14,7 +14,7 @@ from freezeframe.engine.server.server import server_folder
 from freezeframe.engine.server.server_status import standings, stop
 from freezeframe.engine.server.watcher import DATABASES
 from freezeframe.runs.running import run
-from freezeframe.script import stores
+from freezeframe.script.tenant import stores
 from freezeframe.settings import load_settings
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("asked_spark")]

@@ -14,12 +14,12 @@ import pytest
 from tests.control.conftest import database_url, postgresql_server  # noqa: F401 - fixtures
 from tests.runs.file_run import file_run, ledger, order
 
-from freezeframe.control.database import ControlDatabase
-from freezeframe.control.job_filter import JobFilter
-from freezeframe.control.queue import JobQueue
-from freezeframe.control.submission import Submission
-from freezeframe.runs.job_attempt import Times
-from freezeframe.runs.worker import Worker, WorkerOptions
+from freezeframe.control.database.database import ControlDatabase
+from freezeframe.control.jobs.job_filter import JobFilter
+from freezeframe.control.jobs.queue import JobQueue
+from freezeframe.control.jobs.submission import Submission
+from freezeframe.runs.queue.job_attempt import Times
+from freezeframe.runs.queue.worker import Worker, WorkerOptions
 from freezeframe.settings import Settings
 
 pytestmark = pytest.mark.long
@@ -28,9 +28,9 @@ pytestmark = pytest.mark.long
 NURSERY = """
 import json, os, signal, sys
 from pathlib import Path
-from freezeframe.control.database import ControlDatabase
-from freezeframe.runs.job_attempt import Times
-from freezeframe.runs.worker import Worker, WorkerOptions
+from freezeframe.control.database.database import ControlDatabase
+from freezeframe.runs.queue.job_attempt import Times
+from freezeframe.runs.queue.worker import Worker, WorkerOptions
 from freezeframe.settings import Settings
 from tests.runs.file_run import file_run
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)

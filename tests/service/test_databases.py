@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from tests.control.conftest import database_url, postgresql_server  # noqa: F401 - fixtures
 
-from freezeframe.control.database import ControlDatabase
+from freezeframe.control.database.database import ControlDatabase
 from freezeframe.errors import IdempotencyConflict, NotAuthenticated, RequestInFlight
 from freezeframe.service.access.audit import Audit
 from freezeframe.service.access.audit_entry import AuditKeys, AuditPlace

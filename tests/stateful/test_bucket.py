@@ -12,7 +12,7 @@ from freezeframe.log.commits.commit import Committed, commit_name
 from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.write.post_commit import Upkeep
 from freezeframe.log.write.transaction import Transaction
-from freezeframe.script.stores import storage_at
+from freezeframe.script.tenant.stores import storage_at
 from freezeframe.settings import Settings
 
 pytestmark = pytest.mark.stateful

@@ -80,8 +80,8 @@ _ARCHIVES = (".tar.gz", ".tgz")
 
 def _row_files(path: Path) -> list[Path]:
     """The path itself, or the files of rows in a folder."""
-    from freezeframe.script.input_folder import stream_files
-    from freezeframe.script.transfer import IMPORTED
+    from freezeframe.script.inputs.input_folder import stream_files
+    from freezeframe.script.inputs.transfer import IMPORTED
 
     if not path.is_dir():
         return [path]
@@ -97,7 +97,7 @@ def _row_files(path: Path) -> list[Path]:
 
 
 def _import(file: Path, stream: str | None, key: tuple[str, ...], mode: Mode) -> FileImport:
-    from freezeframe.script.transfer import schema_file
+    from freezeframe.script.inputs.transfer import schema_file
 
     if not file.is_file():
         raise InputNotFound(f"There is no file {file}.", remedy="Check the path.", path=str(file))
@@ -111,7 +111,7 @@ def _import(file: Path, stream: str | None, key: tuple[str, ...], mode: Mode) ->
 
 
 def _stream_of(file: Path) -> str:
-    from freezeframe.script.input_folder import stream_files
+    from freezeframe.script.inputs.input_folder import stream_files
 
     exported, middle, _ = file.name.rpartition(".snapshot.")
     return exported if middle else next(iter(stream_files(file, ())))

@@ -35,7 +35,7 @@ def sql(
 
     All streams are of one version. A stream whose name is no plain word stands in backquotes.
     """
-    from freezeframe.script.tenants import spark
+    from freezeframe.script.tenant.tenants import spark
     from freezeframe.script.views import tenant_views
 
     tenant = place.tenant()

@@ -10,8 +10,8 @@ from typing import Any
 
 from sqlalchemy import delete, func, select, update
 
-from freezeframe.control.backoff import Backoff
-from freezeframe.control.database import ControlDatabase, insert_if_absent
+from freezeframe.control.database.backoff import Backoff
+from freezeframe.control.database.database import ControlDatabase, insert_if_absent
 from freezeframe.control.schema import notifications as table
 
 ATTEMPTS_MAX = 12

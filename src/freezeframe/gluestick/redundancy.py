@@ -12,11 +12,11 @@ import pandas as pd
 from freezeframe.engine.frames.pandas_columns import is_missing
 from freezeframe.errors import InvalidOption, MissingColumn
 from freezeframe.gluestick.snapshot_streams import with_whole_keys
-from freezeframe.script.exported_file import ADOPTED_NOTE
-from freezeframe.script.legacy import adopt, leave
-from freezeframe.script.row_hashes import frame_hashes, row_hash
+from freezeframe.script.adoption.legacy import adopt, leave
+from freezeframe.script.adoption.row_hashes import frame_hashes, row_hash
 from freezeframe.script.snapshots import Directory, get_snapshot, update_snapshot
-from freezeframe.script.tenants import open_tenant
+from freezeframe.script.tenant.exported_file import ADOPTED_NOTE
+from freezeframe.script.tenant.tenants import open_tenant
 from freezeframe.store.model.update_options import update_from
 
 HASH_COLUMN = "hash"

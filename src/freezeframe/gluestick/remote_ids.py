@@ -10,7 +10,7 @@ import pandas as pd
 from freezeframe.engine.frames.pandas_columns import is_missing
 from freezeframe.errors import InvalidOption, MissingColumn
 from freezeframe.gluestick.snapshot_streams import read_snapshots
-from freezeframe.script.row_hashes import canonical_cell
+from freezeframe.script.adoption.row_hashes import canonical_cell
 from freezeframe.script.snapshots import Directory
 
 _INPUT_ID, _REMOTE_ID, _EXTERNAL_ID = "InputId", "RemoteId", "externalId"

@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 from freezeframe.engine.frames.frames import kind_of, to_arrow
 from freezeframe.errors import BadInput, ConflictError, SchemaDriftError
 from freezeframe.gluestick.read_options import with_read_options
-from freezeframe.script.legacy import adopt, export_adopted, leave
+from freezeframe.script.adoption.legacy import adopt, export_adopted, leave
 from freezeframe.script.snapshots import Directory, get_snapshot, update_snapshot
-from freezeframe.script.tenants import open_tenant
-from freezeframe.script.text_values import exact_values
+from freezeframe.script.tenant.tenants import open_tenant
+from freezeframe.script.types.text_values import exact_values
 from freezeframe.store import Stream
 from freezeframe.store.model.update_options import Update, update_from
 from freezeframe.store.schema.schema_evolution import evolve

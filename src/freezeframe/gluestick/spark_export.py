@@ -26,8 +26,8 @@ from freezeframe.engine.protocol.table_engine import WriteTask
 from freezeframe.errors import InvalidOption, SetupError
 from freezeframe.gluestick import installed
 from freezeframe.log.schema.schema import delta_to_arrow
-from freezeframe.script.csv_text import csv_text
-from freezeframe.script.tenants import shared_engine
+from freezeframe.script.formats.csv_text import csv_text
+from freezeframe.script.tenant.tenants import shared_engine
 from freezeframe.storage.local import failure
 from freezeframe.store.table.row_shape import in_schema
 

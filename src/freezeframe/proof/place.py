@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from freezeframe.script.stores import storage_at
+from freezeframe.script.tenant.stores import storage_at
 from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.settings import Settings, load_settings
 from freezeframe.storage import PrefixStorage, Storage

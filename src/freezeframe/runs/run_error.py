@@ -8,9 +8,9 @@ from contextlib import suppress
 from typing import Any
 
 from freezeframe.errors import FreezeframeError
-from freezeframe.runs.job_root import JobRoot
-from freezeframe.runs.plan import ScriptResult
-from freezeframe.runs.request import RunRequest
+from freezeframe.runs.model.job_root import JobRoot
+from freezeframe.runs.model.plan import ScriptResult
+from freezeframe.runs.model.request import RunRequest
 from freezeframe.runs.watching import Ending
 
 _TEXT_MAX = 8_000

@@ -21,17 +21,17 @@ from typing import Any
 from freezeframe.clock import now_ms
 from freezeframe.configuration.layers import nearest
 from freezeframe.progress import wait_for
-from freezeframe.runs.given_paths import given_file, given_folder
-from freezeframe.runs.job_root import JobRoot, latest_root, make_job_root
-from freezeframe.runs.outcome import RunOutcome, Status
-from freezeframe.runs.plan import ScriptPlan, read_result
-from freezeframe.runs.request import RunRequest
-from freezeframe.runs.requirements import interpreter
+from freezeframe.runs.model.given_paths import given_file, given_folder
+from freezeframe.runs.model.job_root import JobRoot, latest_root, make_job_root
+from freezeframe.runs.model.outcome import RunOutcome, Status
+from freezeframe.runs.model.plan import ScriptPlan, read_result
+from freezeframe.runs.model.request import RunRequest
+from freezeframe.runs.model.requirements import interpreter
+from freezeframe.runs.model.tenants import request_store
+from freezeframe.runs.process.script_spark import script_spark
+from freezeframe.runs.process.variables import require_variables, script_environment
+from freezeframe.runs.process.waiting import WaitingFile
 from freezeframe.runs.run_error import run_error
-from freezeframe.runs.script_spark import script_spark
-from freezeframe.runs.tenants import request_store
-from freezeframe.runs.variables import require_variables, script_environment
-from freezeframe.runs.waiting import WaitingFile
 from freezeframe.runs.warm import spawn
 from freezeframe.runs.watching import Ending, Limits, Reason, watched
 from freezeframe.settings import Settings
@@ -48,7 +48,7 @@ from freezeframe.store.transaction.job_status import find_committed_job
 
 _PIPE_BYTES = 1024 * 1024
 _COMPARED_IDS_MAX = 1000
-_MODULE = "freezeframe.runs.script_process"
+_MODULE = "freezeframe.runs.process.script_process"
 _STATUS: Mapping[Reason, Status] = {
     "ended": "failed",
     "memory": "failed",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from freezeframe.script.reading import read_csv_folder, read_json_folder, read_parquet_folder
     from freezeframe.script.snapshots import get_snapshot, update_snapshot
-    from freezeframe.script.tenants import open_tenant, spark
+    from freezeframe.script.tenant.tenants import open_tenant, spark
     from freezeframe.script.views import snapshot_views
 
 __all__ = [
@@ -27,12 +27,12 @@ __all__ = [
 
 _HOME = {
     "get_snapshot": "snapshots",
-    "open_tenant": "tenants",
+    "open_tenant": "tenant.tenants",
     "read_csv_folder": "reading",
     "read_json_folder": "reading",
     "read_parquet_folder": "reading",
     "snapshot_views": "views",
-    "spark": "tenants",
+    "spark": "tenant.tenants",
     "update_snapshot": "snapshots",
 }
 

@@ -18,15 +18,15 @@ import pyarrow as pa
 
 from freezeframe.engine.frames.frames import FrameKind, to_arrow, to_pandas
 from freezeframe.errors import InvalidOption, MissingColumn
-from freezeframe.script.catalog import catalog_beside
-from freezeframe.script.csv_file import read_csv_texts
-from freezeframe.script.input_folder import stream_files
-from freezeframe.script.json_rows import read_json_files
-from freezeframe.script.parquet_files import read_parquet_files
+from freezeframe.script.formats.csv_file import read_csv_texts
+from freezeframe.script.formats.json_rows import read_json_files
+from freezeframe.script.formats.parquet_files import read_parquet_files
+from freezeframe.script.formats.unpacking import UNLIMITED, UnpackLimits
+from freezeframe.script.inputs.input_folder import stream_files
 from freezeframe.script.snapshots import stored_schemas
-from freezeframe.script.tenants import spark
-from freezeframe.script.typed_columns import KnownTypes
-from freezeframe.script.unpacking import UNLIMITED, UnpackLimits
+from freezeframe.script.tenant.tenants import spark
+from freezeframe.script.types.catalog import catalog_beside
+from freezeframe.script.types.typed_columns import KnownTypes
 from freezeframe.store.table.reader import as_kind, require_kind
 
 Converters = Mapping[str, Callable[[str], Any]]
@@ -77,7 +77,7 @@ def read_csv_folder(
     _check_options(as_, converters, index_cols)
     streams = _typed_streams(path, (".csv",), ignore, schemas)
     if as_ == "spark":
-        from freezeframe.script.spark_reading import CSV, text_frames  # noqa: PLC0415 - others need no PySpark
+        from freezeframe.script.inputs.spark_reading import CSV, text_frames  # noqa: PLC0415 - others need no PySpark
 
         return text_frames(CSV, session or spark(), streams)
     frames = {}
@@ -117,7 +117,7 @@ def read_json_folder(
     require_kind(as_)
     streams = _typed_streams(path, (".jsonl", ".ndjson"), ignore, schemas)
     if as_ == "spark":
-        from freezeframe.script.spark_reading import JSON_LINES, text_frames  # noqa: PLC0415 - as above
+        from freezeframe.script.inputs.spark_reading import JSON_LINES, text_frames  # noqa: PLC0415 - as above
 
         return text_frames(JSON_LINES, session or spark(), streams)
     tables = {stream: read_json_files(files, known) for stream, (files, known) in streams.items()}
@@ -149,7 +149,7 @@ def read_parquet_folder(
     require_kind(as_)
     files = stream_files(path, (".parquet",), ignore)
     if as_ == "spark":
-        from freezeframe.script.spark_reading import parquet_frame  # noqa: PLC0415 - as above
+        from freezeframe.script.inputs.spark_reading import parquet_frame  # noqa: PLC0415 - as above
 
         where = session or spark()
         return {stream: parquet_frame(where, parts) for stream, parts in files.items()}

@@ -18,9 +18,9 @@ import pyarrow as pa
 
 from freezeframe.engine.frames.frames import FrameKind
 from freezeframe.errors import StreamNotFound, VersionNotFound
-from freezeframe.script.current_job import is_working_copy
-from freezeframe.script.legacy import as_frame, merged, pending_adoption
-from freezeframe.script.tenants import open_tenant
+from freezeframe.script.adoption.legacy import as_frame, merged, pending_adoption
+from freezeframe.script.tenant.current_job import is_working_copy
+from freezeframe.script.tenant.tenants import open_tenant
 from freezeframe.store.directory.paths import FORMAT_FILE
 from freezeframe.store.model.update_options import FurtherOptions, Names, update_from
 from freezeframe.store.table.reader import require_kind

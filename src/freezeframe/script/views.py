@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from freezeframe.script.current_job import is_working_copy
-from freezeframe.script.legacy import as_frame, pending_adoption
+from freezeframe.script.adoption.legacy import as_frame, pending_adoption
 from freezeframe.script.snapshots import Directory
-from freezeframe.script.tenants import open_tenant
+from freezeframe.script.tenant.current_job import is_working_copy
+from freezeframe.script.tenant.tenants import open_tenant
 from freezeframe.store.table.reader import moment
 from freezeframe.store.tenant import TenantView
 from freezeframe.store.tenant_log.version_reference import Point, require_one_version

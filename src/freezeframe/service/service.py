@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from freezeframe.control.database import ControlDatabase
-from freezeframe.control.queue import JobQueue
-from freezeframe.control.schedules import Schedules
+from freezeframe.control.database.database import ControlDatabase
+from freezeframe.control.jobs.queue import JobQueue
+from freezeframe.control.jobs.schedules import Schedules
 from freezeframe.service.access.access import TenantAccess
 from freezeframe.service.access.audit import Audit
 from freezeframe.service.access.audit_entry import AuditKeys

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from freezeframe.errors import InvalidOption, TooManyDeletions, UnreadableInput
 from freezeframe.identifiers import FilePath, StreamName, TenantId
-from freezeframe.script import stores
+from freezeframe.script.tenant import stores
 from freezeframe.settings import load_settings
 from freezeframe.singer.config import TargetConfig
 from freezeframe.singer.messages import read_messages

@@ -9,9 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from freezeframe.script.catalog import declared_type, type_alternatives
-from freezeframe.script.inference import ColumnRule
-from freezeframe.script.typed_columns import KnownTypes, declared_rule, exact_reading
+from freezeframe.script.types.catalog import declared_type, type_alternatives
+from freezeframe.script.types.inference import ColumnRule
+from freezeframe.script.types.typed_columns import KnownTypes, declared_rule, exact_reading
 from freezeframe.singer.json_text import JsonNumber, json_text
 
 _DIGITS = 38

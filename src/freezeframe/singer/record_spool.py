@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from freezeframe.errors import NullKeyError, SchemaDriftError
-from freezeframe.script.inference import ColumnRule, Left
+from freezeframe.script.types.inference import ColumnRule, Left
 from freezeframe.singer.messages import RecordMessage, SchemaMessage, unreadable
 from freezeframe.singer.property_types import (
     allowed_types,

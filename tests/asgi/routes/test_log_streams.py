@@ -9,8 +9,8 @@ import pytest
 from tests.asgi.routes.test_events import ENVIRONMENT, EVENTS, Following
 
 from freezeframe.asgi.middleware.open_streams import OpenStreams
-from freezeframe.control.submission import Submission
-from freezeframe.runs.request import RunRequest
+from freezeframe.control.jobs.submission import Submission
+from freezeframe.runs.model.request import RunRequest
 
 pytestmark = pytest.mark.long
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from freezeframe.control.submission import Submission
-from freezeframe.runs.request import RunRequest
+from freezeframe.control.jobs.submission import Submission
+from freezeframe.runs.model.request import RunRequest
 
 NOTEBOOK = b'{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}'
 

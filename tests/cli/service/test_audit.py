@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import delete, update
 
 from freezeframe.cli.main import main
-from freezeframe.control.database import ControlDatabase
+from freezeframe.control.database.database import ControlDatabase
 from freezeframe.control.schema.audit import audit as table
 from freezeframe.service.access.access import audit_place
 from freezeframe.service.service import open_service

@@ -12,7 +12,7 @@ import pytest
 from freezeframe.engine.frames.frames import kind_of, to_arrow, to_polars
 from freezeframe.errors import BadInput, SetupError
 from freezeframe.script import get_snapshot, read_csv_folder, update_snapshot
-from freezeframe.script.tenants import open_tenant
+from freezeframe.script.tenant.tenants import open_tenant
 
 ROWS = pl.DataFrame(
     {

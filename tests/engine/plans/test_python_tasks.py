@@ -9,7 +9,7 @@ import pytest
 
 from freezeframe.engine.plans.python_tasks import answers, frame_of
 from freezeframe.errors import SetupError, StorageNotShared
-from freezeframe.script.input_parts import InputPart
+from freezeframe.script.formats.input_parts import InputPart
 
 pytestmark = pytest.mark.spark
 

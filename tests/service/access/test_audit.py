@@ -9,7 +9,7 @@ import threading
 import pytest
 from sqlalchemy import delete, insert, select, update
 
-from freezeframe.control.database import ControlDatabase
+from freezeframe.control.database.database import ControlDatabase
 from freezeframe.control.schema.audit import audit as table
 from freezeframe.errors import InvalidOption
 from freezeframe.service.access.audit import Audit

@@ -11,11 +11,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pyarrow as pa
 import pytest
 
-from freezeframe.control.backoff import Backoff
-from freezeframe.control.database import ControlDatabase
+from freezeframe.control.database.backoff import Backoff
+from freezeframe.control.database.database import ControlDatabase
+from freezeframe.control.jobs.queue import JobQueue
+from freezeframe.control.jobs.submission import Submission
 from freezeframe.control.notifications import ATTEMPTS_MAX, Notifications
-from freezeframe.control.queue import JobQueue
-from freezeframe.control.submission import Submission
 from freezeframe.errors import InvalidOption, SetupError
 from freezeframe.service.access.stores import Stores
 from freezeframe.service.overview.findings import TenantFindings

@@ -4,7 +4,7 @@ import re
 
 import pandas as pd
 
-from freezeframe.script.tenants import open_tenant
+from freezeframe.script.tenant.tenants import open_tenant
 from freezeframe.store.model.html_table import html_table
 
 

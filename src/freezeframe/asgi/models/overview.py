@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field
 from freezeframe.asgi.models.base import ResponseModel, example
 from freezeframe.asgi.models.streams import Counts
 from freezeframe.asgi.models.versions import TenantVersion
-from freezeframe.control.job import JobStatus
+from freezeframe.control.jobs.job import JobStatus
 
 
 class LastChange(ResponseModel):

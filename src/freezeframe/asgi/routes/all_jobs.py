@@ -10,8 +10,8 @@ from freezeframe.asgi.dependencies.caller import Calling, Environment
 from freezeframe.asgi.models.jobs import Job, JobPage
 from freezeframe.asgi.routes.parameters import CursorText, Limit
 from freezeframe.asgi.routes.routing import api_router
-from freezeframe.control.job import JobStatus
-from freezeframe.control.job_filter import JobFilter
+from freezeframe.control.jobs.job import JobStatus
+from freezeframe.control.jobs.job_filter import JobFilter
 from freezeframe.identifiers import TenantId
 
 router = api_router("jobs")

@@ -20,8 +20,8 @@ from freezeframe.asgi.problems import declared
 from freezeframe.asgi.routes.parameters import CursorText, Limit
 from freezeframe.asgi.routes.routing import tenant_router
 from freezeframe.asgi.routes.streams import attachment, job_location
-from freezeframe.control.job import JobStatus
-from freezeframe.control.job_filter import JobFilter
+from freezeframe.control.jobs.job import JobStatus
+from freezeframe.control.jobs.job_filter import JobFilter
 from freezeframe.errors import FreezeframeError
 from freezeframe.service.jobs.jobs import JobRequest, LogPlace, TenantJob, parse_log_place
 from freezeframe.service.jobs.past_jobs import executed_notebook, repeated_order

@@ -24,8 +24,8 @@ from freezeframe.asgi.problems import declared
 from freezeframe.asgi.routes.parameters import CursorText
 from freezeframe.asgi.routes.parameters import TenantVersion as TenantVersionQuery
 from freezeframe.asgi.routes.routing import TENANT, api_router
-from freezeframe.control.job import QueuedJob
-from freezeframe.control.job_feed import failed_jobs, newest_jobs
+from freezeframe.control.jobs.job import QueuedJob
+from freezeframe.control.jobs.job_feed import failed_jobs, newest_jobs
 from freezeframe.errors import ReportDamage, TenantNotFound
 from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.service.jobs.past_jobs import first_line

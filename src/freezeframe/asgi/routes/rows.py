@@ -23,7 +23,7 @@ from freezeframe.asgi.problems import declared
 from freezeframe.asgi.routes.parameters import VERSION_MAX, Limit, StreamPath, When
 from freezeframe.asgi.routes.routing import tenant_router
 from freezeframe.errors import TooLarge, UnreadableRequest
-from freezeframe.script.json_lines import json_lines
+from freezeframe.script.formats.json_lines import json_lines
 from freezeframe.service.access.audit import UNCHANGED
 from freezeframe.service.jobs.jobs import IMPORT_KINDS
 from freezeframe.service.rows import sorted_rows

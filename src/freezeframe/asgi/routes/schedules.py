@@ -13,7 +13,7 @@ from freezeframe.asgi.routes.jobs import job_request
 from freezeframe.asgi.routes.parameters import CursorText, Limit
 from freezeframe.asgi.routes.routing import TENANT, api_router
 from freezeframe.asgi.routes.streams import job_location
-from freezeframe.control.timing import Timing
+from freezeframe.control.jobs.timing import Timing
 from freezeframe.identifiers import TenantId
 from freezeframe.service.jobs.tenant_schedules import describe_schedule
 

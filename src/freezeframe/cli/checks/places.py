@@ -26,7 +26,7 @@ def settings_files() -> Finding:
 
 def storage(root: str, settings: Settings) -> Finding:
     """Whether the store's storage creates files exclusively and durably."""
-    from freezeframe.script.stores import storage_at
+    from freezeframe.script.tenant.stores import storage_at
     from freezeframe.storage import LocalStorage
     from freezeframe.storage.probe import require_atomic_create
 
@@ -41,7 +41,7 @@ def storage(root: str, settings: Settings) -> Finding:
 
 def kind(root: str, settings: Settings, *, is_store: bool) -> Finding | None:
     """What is wrong with a place that is to be a store (else one tenant's directory); None if nothing is."""
-    from freezeframe.script.stores import storage_at
+    from freezeframe.script.tenant.stores import storage_at
     from freezeframe.store.directory import place_kind
 
     if "://" not in root and not Path(root).is_dir():
@@ -91,8 +91,8 @@ def database(settings: Settings, root: str) -> Finding:
         return Finding("Database", "ok", told, "pip install 'freezeframe[jobs]'")
 
     from freezeframe.configuration.masking import mask_secrets
-    from freezeframe.control.place import database_url
-    from freezeframe.control.upgrade import is_current
+    from freezeframe.control.database.place import database_url
+    from freezeframe.control.database.upgrade import is_current
 
     if "://" in root and not settings.database_url:
         told = "none: the store is in a bucket. A worker and the service need one"

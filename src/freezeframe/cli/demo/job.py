@@ -15,7 +15,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from freezeframe.errors import FreezeframeError
-from freezeframe.script.tenants import open_tenant
+from freezeframe.script.tenant.tenants import open_tenant
 from freezeframe.store import Tenant
 from freezeframe.store.model.row_counts import Counts
 

@@ -40,7 +40,7 @@ from freezeframe.cli.terminal.safe_text import visible_lines
 from freezeframe.errors import InvalidOption, NotFound, TryAgain
 
 if TYPE_CHECKING:
-    from freezeframe.control.job import QueuedJob
+    from freezeframe.control.jobs.job import QueuedJob
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -106,8 +106,8 @@ def submit(
     names = {"connector_id": connector, "job_type": job_type, "sync_type": sync_type}
     asked = Asked(script, flow, input_dir, parameters, timeout, memory, message, who, files, names)
     run_at = None if at is None else _moment(at)
-    from freezeframe.control.submission import Submission
-    from freezeframe.runs.permitted_script import with_permitted_script
+    from freezeframe.control.jobs.submission import Submission
+    from freezeframe.runs.model.permitted_script import with_permitted_script
 
     with control(root, environment, create=True) as found:
         name = job_id or f"job-{secrets.token_hex(8)}"
@@ -150,7 +150,7 @@ def list_jobs(
     as_json: Json = False,
 ) -> None:
     """List jobs, the newest first, a page at a time."""
-    from freezeframe.control.job_filter import JobFilter
+    from freezeframe.control.jobs.job_filter import JobFilter
 
     with control(root, environment) as found:
         wanted = JobFilter(
@@ -196,7 +196,7 @@ def logs(
     The log is on the machine whose worker ran it, or with the store's local directory. With --json a line
     of JSON for each line of the log.
     """
-    from freezeframe.runs.job_log import follow_log, log_path
+    from freezeframe.runs.queue.job_log import follow_log, log_path
 
     with control(root, environment) as found:
         named = found.job(job, tenant)

@@ -45,8 +45,8 @@ from freezeframe.cli.terminal.safe_text import visible_lines
 from freezeframe.errors import FreezeframeError, InputNotFound, InvalidOption, kinds_of
 
 if TYPE_CHECKING:
-    from freezeframe.runs.outcome import RunOutcome
-    from freezeframe.runs.request import RunRequest
+    from freezeframe.runs.model.outcome import RunOutcome
+    from freezeframe.runs.model.request import RunRequest
     from freezeframe.settings import Settings
 
 _logger = logging.getLogger(__name__)
@@ -146,7 +146,7 @@ def _listed(
             found = None
         if found is None:
             return run_it(request, is_cancelled)
-        from freezeframe.runs.listed_run import run_listed
+        from freezeframe.runs.queue.listed_run import run_listed
 
         return run_listed(found.queue, request, settings, run_it, is_cancelled)
 
@@ -186,7 +186,7 @@ def _begin(engine: str | None) -> Settings:
 def _forward(settings: Settings, script: Path, *, as_json: bool) -> int | None:
     """What the warm runner made of this command; None where there can be none."""
     from freezeframe.configuration.variables import unknown_variables
-    from freezeframe.runs.early_spark import start_beside_runner
+    from freezeframe.runs.process.early_spark import start_beside_runner
     from freezeframe.runs.warm.forwarding import forward
 
     for one in unknown_variables(os.environ, type(settings).model_fields):

@@ -9,8 +9,8 @@ from freezeframe.cli.terminal.near_path import near_path
 from freezeframe.cli.terminal.output import Output
 
 if TYPE_CHECKING:
-    from freezeframe.runs.outcome import RunOutcome
-    from freezeframe.runs.request import RunRequest
+    from freezeframe.runs.model.outcome import RunOutcome
+    from freezeframe.runs.model.request import RunRequest
 
 _COUNTS = ("inserted", "updated", "unchanged", "deleted")
 

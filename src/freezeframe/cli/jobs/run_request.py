@@ -13,7 +13,7 @@ import typer
 from freezeframe.errors import InvalidOption
 
 if TYPE_CHECKING:
-    from freezeframe.runs.request import RunRequest, Scalar
+    from freezeframe.runs.model.request import RunRequest, Scalar
 
 Script = Annotated[Path, typer.Argument(metavar="SCRIPT", help="The script: etl.py or etl.ipynb.")]
 Flow = Annotated[str, typer.Option("--flow", help="The flow, for the script's FLOW.")]
@@ -63,8 +63,8 @@ class Asked:
             InputNotFound: a file or folder that is named does not exist.
             InvalidOption: a parameter is no name=value, or anything else that cannot be.
         """
-        from freezeframe.runs.given_paths import given_file, given_folder
-        from freezeframe.runs.request import RunRequest
+        from freezeframe.runs.model.given_paths import given_file, given_folder
+        from freezeframe.runs.model.request import RunRequest
 
         script = given_file(self.script, "script")
         input_dir = None if self.input_dir is None else given_folder(self.input_dir, "sync's output")
@@ -88,7 +88,7 @@ class Asked:
 
 
 def _given(path: Path | None, name: str) -> Path | None:
-    from freezeframe.runs.given_paths import given_file
+    from freezeframe.runs.model.given_paths import given_file
 
     return None if path is None else given_file(path, f"{name} file")
 

@@ -30,7 +30,7 @@ from freezeframe.cli.places.place import Environment, NeededTenant, StoreRoot
 from freezeframe.cli.terminal.output import Output
 
 if TYPE_CHECKING:
-    from freezeframe.control.schedule import Schedule
+    from freezeframe.control.jobs.schedule import Schedule
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -72,10 +72,10 @@ def create(
 
     Each due time makes one job, however many workers there are.
     """
-    from freezeframe.control.schedule import ScheduleRequest
-    from freezeframe.control.timing import Timing
-    from freezeframe.runs.permitted_script import with_permitted_script
-    from freezeframe.runs.tenants import request_folder
+    from freezeframe.control.jobs.schedule import ScheduleRequest
+    from freezeframe.control.jobs.timing import Timing
+    from freezeframe.runs.model.permitted_script import with_permitted_script
+    from freezeframe.runs.model.tenants import request_folder
 
     files = {"config": config, "state": state, "catalog": catalog}
     names = {"connector_id": connector, "job_type": job_type, "sync_type": sync_type}

@@ -18,8 +18,8 @@ from freezeframe.cli.terminal.output import Output, write_json
 from freezeframe.errors import InvalidOption
 
 if TYPE_CHECKING:
-    from freezeframe.control.job import QueuedJob
-    from freezeframe.runs.worker import Worker
+    from freezeframe.control.jobs.job import QueuedJob
+    from freezeframe.runs.queue.worker import Worker
 
 
 def worker(
@@ -43,10 +43,10 @@ def worker(
     Any number of workers may share a queue. SIGTERM or Ctrl-C: no new jobs; those that run may end within
     the grace, then they are given back for another worker; a second time: they are given back at once.
     """
-    from freezeframe.runs.job_attempt import Times
     from freezeframe.runs.metrics import serve_worker_metrics
+    from freezeframe.runs.queue.job_attempt import Times
+    from freezeframe.runs.queue.worker import Worker, WorkerOptions
     from freezeframe.runs.running import run
-    from freezeframe.runs.worker import Worker, WorkerOptions
     from freezeframe.storage.local import keep_private
 
     keep_private()

@@ -38,7 +38,7 @@ def _plain(names: Iterable[str], incomplete: str) -> list[str]:
 
 
 def _store(given: dict[str, Any]) -> Any:
-    from freezeframe.script import stores
+    from freezeframe.script.tenant import stores
     from freezeframe.settings import load_settings
 
     settings = load_settings(root=given.get("root"), environment=given.get("environment"))
@@ -50,7 +50,7 @@ def _store(given: dict[str, Any]) -> Any:
 def _tenant(given: dict[str, Any]) -> Any:
     if given.get("tenant_id") is not None:
         return _store(given).tenant(given["tenant_id"])
-    from freezeframe.script.tenants import open_tenant
+    from freezeframe.script.tenant.tenants import open_tenant
 
     folder = given.get("directory") or Path("snapshots")
     if not folder.is_dir():

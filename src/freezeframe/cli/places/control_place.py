@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from freezeframe.cli.places.place import require_root
-from freezeframe.control.control_file import control_file
+from freezeframe.control.database.control_file import control_file
 from freezeframe.errors import InvalidOption, NotFound
 
 if TYPE_CHECKING:
-    from freezeframe.control.database import ControlDatabase
-    from freezeframe.control.job import QueuedJob
-    from freezeframe.control.queue import JobQueue
-    from freezeframe.control.schedules import Schedules
+    from freezeframe.control.database.database import ControlDatabase
+    from freezeframe.control.jobs.job import QueuedJob
+    from freezeframe.control.jobs.queue import JobQueue
+    from freezeframe.control.jobs.schedules import Schedules
     from freezeframe.settings import Settings
 
 
@@ -30,14 +30,14 @@ class Control:
     @property
     def queue(self) -> JobQueue:
         """The jobs."""
-        from freezeframe.control.queue import JobQueue
+        from freezeframe.control.jobs.queue import JobQueue
 
         return JobQueue(self.database)
 
     @property
     def schedules(self) -> Schedules:
         """The schedules."""
-        from freezeframe.control.schedules import Schedules
+        from freezeframe.control.jobs.schedules import Schedules
 
         return Schedules(self.database)
 
@@ -49,7 +49,7 @@ class Control:
             InvalidOption: several tenants have one.
         """
         if tenant is None:
-            from freezeframe.control.job_filter import JobFilter
+            from freezeframe.control.jobs.job_filter import JobFilter
 
             wanted = JobFilter(environment=self.environment, job_id=job_id)
             found = self.queue.list(wanted, limit=2).jobs
@@ -103,8 +103,8 @@ def present_control(root: str, environment: str | None = None) -> Iterator[Contr
 
 @contextmanager
 def _opened(root: str, settings: Settings) -> Iterator[Control]:
-    from freezeframe.control.database import ControlDatabase
-    from freezeframe.control.place import database_url
+    from freezeframe.control.database.database import ControlDatabase
+    from freezeframe.control.database.place import database_url
 
     database = ControlDatabase.open(database_url(settings, root))
     try:

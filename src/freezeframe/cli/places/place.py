@@ -136,7 +136,7 @@ class Place:
         if self.root is not None and self.tenant_id is not None:
             return _tenant_of(open_store(self.root, self.environment), self.tenant_id)
         self._require_folder()
-        from freezeframe.script.tenants import open_tenant
+        from freezeframe.script.tenant.tenants import open_tenant
 
         return open_tenant(self._folder)
 
@@ -206,7 +206,7 @@ def open_store(root: str, environment: str | None, *, create: bool = False) -> S
     """
     if not create:
         require_root(root)
-    from freezeframe.script import stores
+    from freezeframe.script.tenant import stores
 
     if environment is None:
         from freezeframe.settings import load_settings

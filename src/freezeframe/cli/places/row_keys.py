@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from freezeframe.errors import BadInput, InputNotFound, InvalidOption, MissingColumn
-from freezeframe.script.csv_file import read_csv_text
-from freezeframe.script.text_values import exact_values
+from freezeframe.script.formats.csv_file import read_csv_text
+from freezeframe.script.types.text_values import exact_values
 
 if TYPE_CHECKING:
     from freezeframe.store import Stream

@@ -62,8 +62,8 @@ def serve(
 def _require_servable(root: str) -> None:
     """Open everything that the service needs, and warn of unsealed configurations."""
     with requires_extra("service"):
-        from freezeframe.control.database import ControlDatabase
-        from freezeframe.control.place import database_url
+        from freezeframe.control.database.database import ControlDatabase
+        from freezeframe.control.database.place import database_url
         from freezeframe.service.access.unsealed import unsealed_configurations
         from freezeframe.service.service import open_service
     from freezeframe.settings import load_settings
@@ -86,8 +86,8 @@ def _require_servable(root: str) -> None:
 def application() -> object:
     """The application that a worker runs, of the store that ``serve`` was started for."""
     from freezeframe.asgi.application import create_application
-    from freezeframe.control.database import ControlDatabase
-    from freezeframe.control.place import database_url
+    from freezeframe.control.database.database import ControlDatabase
+    from freezeframe.control.database.place import database_url
     from freezeframe.observation import configure_logging
     from freezeframe.settings import load_settings
 

@@ -159,8 +159,8 @@ def _rows(file: Path, stream: Stream) -> Any:
         import pyarrow.parquet as pq
 
         return pq.read_table(file, coerce_int96_timestamp_unit="us")
-    from freezeframe.script.csv_file import read_csv_text
-    from freezeframe.script.typed_columns import typed_columns
+    from freezeframe.script.formats.csv_file import read_csv_text
+    from freezeframe.script.types.typed_columns import typed_columns
 
     stored = stream.columns() if stream.stream_version() >= 0 else None
     return typed_columns(read_csv_text(file), stored)
@@ -169,7 +169,7 @@ def _rows(file: Path, stream: Stream) -> Any:
 def _predicate(stream: Stream, where: list[str], moment: dict[str, Any]) -> Any:
     import pyarrow.compute as pc
 
-    from freezeframe.script.conditions import predicate
+    from freezeframe.script.types.conditions import predicate
 
     # A predicate that no row meets reads the columns of that moment alone.
     return predicate(where, stream.read(**moment, where=pc.scalar(False), as_="arrow").schema)

@@ -65,7 +65,7 @@ def export(
 
     NAME.snapshot.csv, .parquet or .jsonl, with a schema file beside text.
     """
-    from freezeframe.script.transfer import export_stream
+    from freezeframe.script.inputs.transfer import export_stream
 
     stream = place.tenant().stream(name)
     with progress(f"Exporting {name}", as_json=as_json):
@@ -82,7 +82,7 @@ def export_streams(
         InvalidOption: one of the files is there already; nothing is written then.
         StreamNotFound, VersionNotFound: there is no such stream or version; nothing is written then.
     """
-    from freezeframe.script.transfer import export_stream, new_file
+    from freezeframe.script.inputs.transfer import export_stream, new_file
 
     streams = [tenant.stream(name) for name in names]
     for stream in streams:
@@ -95,7 +95,7 @@ def export_streams(
 
 
 def _exported(name: str, file: Path, kind: Kind) -> dict[str, object]:
-    from freezeframe.script.transfer import schema_file
+    from freezeframe.script.inputs.transfer import schema_file
 
     return {
         "stream": name,
@@ -148,7 +148,7 @@ class FileImport:
 
     def carried_out(self, job: Job) -> Receipt:
         """Import, as a part of a job."""
-        from freezeframe.script.transfer import import_stream
+        from freezeframe.script.inputs.transfer import import_stream
 
         stream = job.stream(self.name)
         return import_stream(

@@ -36,9 +36,9 @@ _FOR_JOBS = (
     "pyarrow.dataset",
     "pyarrow.parquet",
     "freezeframe.script.snapshots",
-    "freezeframe.script.stores",
+    "freezeframe.script.tenant.stores",
     "freezeframe.engine.spark",
-    "freezeframe.runs.script_process",
+    "freezeframe.runs.process.script_process",
     "freezeframe.runs.running",
     "freezeframe.cli.jobs.run",
     "freezeframe.cli.application",
@@ -47,7 +47,7 @@ _FOR_JOBS = (
 )
 # Loaded when nobody waits: notebooks and commands that read need them.
 _FOR_LATER = (
-    "freezeframe.runs.notebook",
+    "freezeframe.runs.process.notebook",
     "freezeframe.cli.stream.commands",
     "freezeframe.cli.tenant.commands",
 )

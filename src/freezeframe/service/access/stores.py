@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 import threading
 
-from freezeframe.control.job import QueuedJob
+from freezeframe.control.jobs.job import QueuedJob
 from freezeframe.identifiers import EnvironmentName
-from freezeframe.script.stores import storage_at
+from freezeframe.script.tenant.stores import storage_at
 from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.settings import Settings
 from freezeframe.store.snapshot_store import Store

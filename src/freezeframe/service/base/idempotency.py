@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, Connection, delete, select, update
 
-from freezeframe.control.database import ControlDatabase, insert_if_absent
+from freezeframe.control.database.database import ControlDatabase, insert_if_absent
 from freezeframe.control.schema.idempotency import idempotency
 from freezeframe.errors import IdempotencyConflict, RequestInFlight
 

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from freezeframe.log.scan import rows
-from freezeframe.script.csv_text import csv_text
-from freezeframe.script.json_lines import json_lines
-from freezeframe.script.transfer import MEMORY_BYTES_MAX
+from freezeframe.script.formats.csv_text import csv_text
+from freezeframe.script.formats.json_lines import json_lines
+from freezeframe.script.inputs.transfer import MEMORY_BYTES_MAX
 from freezeframe.service.base.streaming_buffer import StreamingBuffer
 from freezeframe.service.rows.streams import ExportKind, Moment
 from freezeframe.store import Stream

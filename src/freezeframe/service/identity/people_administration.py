@@ -13,7 +13,7 @@ from typing import Any
 
 from sqlalchemy import delete, select, update
 
-from freezeframe.control.database import ControlDatabase
+from freezeframe.control.database.database import ControlDatabase
 from freezeframe.control.schema.people import people, sessions
 from freezeframe.errors import InvalidOption, NotAuthenticated, NotFound
 from freezeframe.identifiers import EnvironmentName, TenantId

@@ -12,19 +12,19 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from freezeframe.control.job import JobPage, JobStatus, QueuedJob
-from freezeframe.control.job_filter import JobFilter
-from freezeframe.control.queue import JobQueue
-from freezeframe.control.schedules import Schedules
-from freezeframe.control.submission import Submission
+from freezeframe.control.jobs.job import JobPage, JobStatus, QueuedJob
+from freezeframe.control.jobs.job_filter import JobFilter
+from freezeframe.control.jobs.queue import JobQueue
+from freezeframe.control.jobs.schedules import Schedules
+from freezeframe.control.jobs.submission import Submission
 from freezeframe.errors import InvalidOption, NotFound, UnreadableRequest
 from freezeframe.identifiers import EnvironmentName, FilePath, StreamName, TenantId
-from freezeframe.runs.job_log import log_path
-from freezeframe.runs.permitted_script import IMPORT_SCRIPT
-from freezeframe.runs.request import RunRequest, Scalar
-from freezeframe.script.arrow_files import require_arrow
-from freezeframe.script.parquet_files import require_parquet
-from freezeframe.script.unpacking import UnpackLimits
+from freezeframe.runs.model.permitted_script import IMPORT_SCRIPT
+from freezeframe.runs.model.request import RunRequest, Scalar
+from freezeframe.runs.queue.job_log import log_path
+from freezeframe.script.formats.arrow_files import require_arrow
+from freezeframe.script.formats.parquet_files import require_parquet
+from freezeframe.script.formats.unpacking import UnpackLimits
 from freezeframe.service.jobs.uploads import ImportContent, InputOwner, Uploads
 from freezeframe.settings import Settings
 

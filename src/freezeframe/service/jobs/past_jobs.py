@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from freezeframe.control.job import QueuedJob
+from freezeframe.control.jobs.job import QueuedJob
 from freezeframe.errors import InvalidOption, NotFound
-from freezeframe.runs.request import parse_run_request
+from freezeframe.runs.model.request import parse_run_request
 from freezeframe.service.jobs.jobs import JobRequest
 from freezeframe.settings import Settings
 

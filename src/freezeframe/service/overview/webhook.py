@@ -19,8 +19,8 @@ from urllib.parse import urlsplit
 import httpx
 
 from freezeframe.clock import rfc3339
-from freezeframe.control.database import ControlDatabase
-from freezeframe.control.job_feed import failed_jobs, newest_jobs
+from freezeframe.control.database.database import ControlDatabase
+from freezeframe.control.jobs.job_feed import failed_jobs, newest_jobs
 from freezeframe.control.notifications import Notification, Notifications
 from freezeframe.errors import InvalidOption, ReportDamage, SetupError, TenantNotFound, TooManyDeletions
 from freezeframe.identifiers import EnvironmentName, TenantId

@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 from freezeframe.engine.frames.python_values import python_values
 from freezeframe.errors import FreezeframeError, InvalidOption, TooManyDeletions
 from freezeframe.identifiers import StreamName
-from freezeframe.script.transfer import UNPACKED_MEMORY_BYTES_MAX, file_rows
-from freezeframe.script.unpacking import UnpackLimits
+from freezeframe.script.formats.unpacking import UnpackLimits
+from freezeframe.script.inputs.transfer import UNPACKED_MEMORY_BYTES_MAX, file_rows
 from freezeframe.service.base.received_file import received_file
 from freezeframe.service.rows.changed_rows import ChangedRow, changed_rows
 from freezeframe.store import Tenant

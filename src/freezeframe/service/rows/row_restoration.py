@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from freezeframe.errors import BadInput, InvalidOption, TooLarge
 from freezeframe.identifiers import StreamName
-from freezeframe.script.text_values import exact_values
+from freezeframe.script.types.text_values import exact_values
 from freezeframe.service.rows.changed_rows import ChangedRow, changed_rows
 from freezeframe.store import Tenant
 from freezeframe.store.model.author import Author

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import IO, Any, Literal, NamedTuple
 
 from freezeframe.errors import InvalidOption, StreamNotFound
-from freezeframe.script.exported_file import file_sha256
-from freezeframe.script.legacy import LegacyFile
-from freezeframe.script.transfer import UNPACKED_MEMORY_BYTES_MAX
-from freezeframe.script.unpacking import UnpackLimits
+from freezeframe.script.adoption.legacy import LegacyFile
+from freezeframe.script.formats.unpacking import UnpackLimits
+from freezeframe.script.inputs.transfer import UNPACKED_MEMORY_BYTES_MAX
+from freezeframe.script.tenant.exported_file import file_sha256
 from freezeframe.service.base.received_file import received_file
 from freezeframe.store import Receipt, Stream, Tenant
 from freezeframe.store.model.author import Author

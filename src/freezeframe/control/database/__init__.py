@@ -1,0 +1,1 @@
+"""The control database: how it is opened, upgraded and waited for."""

@@ -1,0 +1,151 @@
+"""The control database: jobs, schedules, keys and audit, in SQLite or PostgreSQL.
+
+It knows nothing of stores and holds none of the tenants' data. Above it everything speaks values;
+only the modules of this package see rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, Table, create_engine, make_url
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import ArgumentError
+
+from freezeframe.control.database.clock import Clock, database_now_ms
+from freezeframe.control.database.connection_errors import typed_errors
+from freezeframe.control.database.database import sqlite as sqlite_setup
+from freezeframe.control.database.upgrade import is_current, upgrade
+from freezeframe.errors import InvalidOption, SetupError
+
+_CONNECT_SECONDS = 10
+# A worker that stands still must not hold what all others wait for.
+_POSTGRESQL_OPTIONS = "-c lock_timeout=30000 -c idle_in_transaction_session_timeout=60000"
+
+
+class ControlDatabase:
+    """One control database at its newest version; safe to share between threads, not after a fork.
+
+    ``ControlDatabase.open`` makes one. ``clock`` is the database's own.
+    """
+
+    def __init__(self, engine: Engine, clock: Clock = database_now_ms) -> None:
+        self._engine = engine
+        self._writing = engine.execution_options(**{sqlite_setup.WRITES: True})
+        self._clock = clock
+
+    @classmethod
+    def open(cls, url: str, clock: Clock = database_now_ms) -> ControlDatabase:
+        """The database at ``sqlite:///path`` or ``postgresql://user:password@host/name``.
+
+        It is made if it is not there (a PostgreSQL database must be, but may be empty) and upgraded if an
+        older freezeframe made it; any number of processes may do so at once.
+
+        Raises:
+            InvalidOption: the URL is none, or of another kind of database.
+            SetupError: the database refuses us, or its driver is not installed.
+            FormatTooNew: a newer freezeframe upgraded it.
+            TryAgain: it cannot be reached.
+        """
+        parsed = _parse_url(url)
+        with typed_errors(parsed):
+            database = cls(_engine(parsed), clock)
+        try:
+            database._upgrade()
+        except BaseException:
+            database.close()
+            raise
+        return database
+
+    @property
+    def name(self) -> str:
+        """The URL, without a password."""
+        return self._engine.url.render_as_string(hide_password=True)
+
+    @contextmanager
+    def begin(self) -> Iterator[Connection]:
+        """A transaction that may write: committed at the end, rolled back by an exception.
+
+        On SQLite it waits until it is the only one (``BEGIN IMMEDIATE``).
+
+        Raises:
+            TryAgain: the database cannot be reached or stayed busy.
+        """
+        with typed_errors(self._engine.url), self._writing.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """A transaction that only reads, and waits for no writer.
+
+        Raises:
+            TryAgain: the database cannot be reached.
+        """
+        with typed_errors(self._engine.url), self._engine.connect() as connection:
+            yield connection
+
+    def now_ms(self, connection: Connection) -> int:
+        """Milliseconds since 1970 by the database's clock."""
+        return self._clock(connection)
+
+    def close(self) -> None:
+        """Close all connections that are not in use."""
+        self._engine.dispose()
+
+    def _upgrade(self) -> None:
+        with self.read() as connection:
+            if is_current(connection):
+                return
+        with self.begin() as connection:
+            upgrade(connection)
+
+
+def insert_if_absent(connection: Connection, table: Table, values: dict[str, Any]) -> bool:
+    """Insert a row unless its key exists, also under concurrent inserts."""
+    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    done = connection.execute(
+        insert(table).values(values).on_conflict_do_nothing(), execution_options={"preserve_rowcount": True}
+    )
+    return done.rowcount == 1
+
+
+def _parse_url(url: str) -> URL:
+    try:
+        parsed = make_url(url)
+    except ArgumentError as error:
+        raise _no_database(url, str(error)) from error
+    backend = parsed.get_backend_name()
+    if backend in {"postgresql", "postgres"}:
+        return parsed.set(drivername="postgresql+psycopg")
+    if backend != "sqlite" or not parsed.database or parsed.database == ":memory:":
+        raise _no_database(parsed.render_as_string(hide_password=True), "")
+    return parsed.set(drivername="sqlite")
+
+
+def _no_database(url: str, cause: str) -> InvalidOption:
+    return InvalidOption(
+        f"{url!r} is no control database.",
+        cause=cause,
+        remedy="Set database_url to sqlite:///path/of/a/file or postgresql://user:password@host/name.",
+    )
+
+
+def _engine(url: URL) -> Engine:
+    if url.get_backend_name() == "postgresql":
+        arguments = {"connect_timeout": _CONNECT_SECONDS, "options": _POSTGRESQL_OPTIONS}
+        return create_engine(url, pool_pre_ping=True, connect_args={**arguments, **url.query})
+    path = Path(str(url.database))
+    try:
+        sqlite_setup.create_file(path)
+    except OSError as error:
+        raise SetupError(
+            f"The control database cannot be made at {path}.",
+            cause=str(error),
+            remedy="Check who may write there, or set database_url.",
+        ) from error
+    engine = create_engine(url, connect_args={"timeout": sqlite_setup.BUSY_SECONDS})
+    sqlite_setup.set_up(engine)
+    return engine

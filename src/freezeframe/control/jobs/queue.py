@@ -1,0 +1,285 @@
+"""The job queue: submitted once, run by one worker at a time, taken over when a worker falls silent.
+
+A worker has a job for as long as its lease lasts, and renews it by heartbeats; only the database's clock
+decides. The lease's id is the fencing token: what comes under an older one is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from sqlalchemy import Connection, delete, func, select, update
+
+from freezeframe.control.database.backoff import Backoff
+from freezeframe.control.database.database import ControlDatabase
+from freezeframe.control.jobs.claiming import claim_queued, claim_silent, leave_lane
+from freezeframe.control.jobs.cursor import cursor_after, sequence_of
+from freezeframe.control.jobs.job import (
+    ATTEMPTS_MAX,
+    STATUSES,
+    FinalStatus,
+    JobPage,
+    JobStatus,
+    QueuedJob,
+    canonical_request,
+    require_between,
+)
+from freezeframe.control.jobs.job_filter import JobFilter
+from freezeframe.control.jobs.job_rows import find_job, job_at, job_of
+from freezeframe.control.jobs.submission import Submission, begin_job, insert_job
+from freezeframe.control.schema import jobs
+from freezeframe.errors import InvalidOption, JobRevoked, NotFound
+
+LEASE_SECONDS = 30.0
+PAGE_MAX = 1000
+
+LeaseState = Literal["held", "cancel", "lost"]
+
+
+class JobQueue:
+    """The jobs of a control database; threads and processes may share them."""
+
+    def __init__(self, database: ControlDatabase, backoff: Backoff | None = None) -> None:
+        self._database = database
+        self._backoff = backoff or Backoff()
+
+    def submit(self, submission: Submission) -> QueuedJob:
+        """Put a job into the queue, or find the one that is there by the same environment, tenant and id.
+
+        Higher priorities run first, jobs of one priority in the order of submission.
+
+        Raises:
+            IdempotencyConflict: the job is there with another request.
+            TryAgain: the database cannot be reached.
+        """
+        with self._database.begin() as connection:
+            return insert_job(connection, submission, self._database.now_ms(connection))
+
+    def get(self, environment: str, tenant: str, job_id: str, incarnation: str = "") -> QueuedJob:
+        """The job of that name.
+
+        Raises:
+            NotFound: there is none.
+        """
+        with self._database.read() as connection:
+            return find_job(connection, environment, tenant, job_id, incarnation=incarnation)
+
+    def list(
+        self, wanted: JobFilter | None = None, *, limit: int = 100, cursor: str | None = None
+    ) -> JobPage:
+        """The jobs that ``wanted`` names (None: all), newest first, a page at a time.
+
+        Raises:
+            InvalidOption: a page of less than 1 or more than 1,000, or no cursor of a list.
+        """
+        require_between("A page's length", limit, 1, PAGE_MAX)
+        conditions = [] if wanted is None else wanted.conditions()
+        if cursor is not None:
+            conditions.append(jobs.c.sequence < sequence_of(cursor))
+        query = select(jobs).where(*conditions).order_by(jobs.c.sequence.desc()).limit(limit + 1)
+        with self._database.read() as connection:
+            found = [job_of(row) for row in connection.execute(query)]
+        page = tuple(found[:limit])
+        return JobPage(page, cursor_after(page[-1].sequence) if len(found) > limit else None)
+
+    def counts(self) -> Mapping[JobStatus, int]:
+        """How many jobs there are of each status, also where there are none."""
+        query = select(jobs.c.status, func.count()).group_by(jobs.c.status)
+        with self._database.read() as connection:
+            found = {row[0]: row[1] for row in connection.execute(query)}
+        return {status: found.get(status, 0) for status in STATUSES}
+
+    def waiting_seconds(self) -> float:
+        """How long the job that has waited longest could have been running; 0 where none waits."""
+        waits = select(func.min(jobs.c.run_at_ms)).where(jobs.c.status == "queued")
+        with self._database.read() as connection:
+            oldest = connection.execute(waits).scalar_one()
+            return 0.0 if oldest is None else max(0.0, (self._database.now_ms(connection) - oldest) / 1000)
+
+    def has_ended(self, environment: str, tenant: str, job_id: str) -> bool | None:
+        """Whether nothing will happen to the job any more; None: there is none of that name."""
+        try:
+            return self.get(environment, tenant, job_id).is_final
+        except NotFound:
+            return None
+
+    def claim(self, worker: str, lease_seconds: float = LEASE_SECONDS) -> QueuedJob | None:
+        """The next job, running and this worker's for ``lease_seconds``; None where there is none now.
+
+        A job of a worker that fell silent comes first; see ``taken_over_from`` and ``only_close`` of
+        ``QueuedJob`` for what its new worker owes.
+        """
+        lease_ms = round(lease_seconds * 1000)
+        with self._database.begin() as connection:
+            clock = self._database.now_ms
+            return claim_silent(connection, worker, clock, lease_ms) or claim_queued(
+                connection, worker, clock, lease_ms
+            )
+
+    def begin(
+        self, submission: Submission, worker: str, lease_seconds: float = LEASE_SECONDS
+    ) -> QueuedJob | None:
+        """The submitted job, running and this worker's, without waiting for its turn.
+
+        A job of that name that ended without success takes the new request and runs again.
+
+        Returns:
+            None where a job of that name waits, runs or has succeeded: nothing was changed.
+
+        Raises:
+            TryAgain: the database cannot be reached.
+        """
+        with self._database.begin() as connection:
+            return begin_job(
+                connection, submission, worker, self._database.now_ms, round(lease_seconds * 1000)
+            )
+
+    def heartbeat(self, job: QueuedJob, lease_seconds: float = LEASE_SECONDS) -> LeaseState:
+        """Renew the lease of a claimed job.
+
+        Returns:
+            ``held``; ``cancel``: held, and somebody wants the job to end; ``lost``: another worker has it.
+        """
+        with self._database.begin() as connection:
+            until_ms = self._database.now_ms(connection) + round(lease_seconds * 1000)
+            row = connection.execute(
+                update(jobs)
+                .where(jobs.c.sequence == job.sequence, jobs.c.lease_id == job.lease_id)
+                .values(lease_until_ms=until_ms)
+                .returning(jobs.c.cancel_requested)
+            ).one_or_none()
+        if row is None:
+            return "lost"
+        return "cancel" if row.cancel_requested else "held"
+
+    def finish(
+        self,
+        job: QueuedJob,
+        status: FinalStatus,
+        outcome_json: str | None = None,
+        *,
+        may_retry: bool = False,
+    ) -> QueuedJob:
+        """End a claimed job's attempt, and with it the job.
+
+        With ``may_retry`` a job that failed or ran too long is queued again after a wait, unless
+        its attempts are used up or it was cancelled.
+
+        Raises:
+            JobRevoked: the lease is lost; another worker decides about the job, nothing was changed.
+        """
+        outcome = None if outcome_json is None else canonical_request(outcome_json)
+        with self._database.begin() as connection:
+            held = self._lock_held_job(connection, job)
+            now_ms = self._database.now_ms(connection)
+            again = may_retry and not held.cancel_requested and held.attempts < held.attempts_max
+            if again and status in {"failed", "timed_out"}:
+                wait_ms = round(self._backoff.seconds_after(held.attempts) * 1000)
+                values: dict[str, Any] = {"status": "queued", "run_at_ms": now_ms + wait_ms}
+            else:
+                values = {"status": status, "finished_ms": now_ms}
+            return _release(connection, held, {**values, "outcome": outcome})
+
+    def give_back(self, job: QueuedJob) -> QueuedJob:
+        """Put a claimed job back to where it was, for another worker; the attempt does not count.
+
+        Nothing of it may run any more. A job that was cancelled meanwhile is ended.
+
+        Raises:
+            JobRevoked: the lease is lost.
+        """
+        with self._database.begin() as connection:
+            held = self._lock_held_job(connection, job)
+            now_ms = self._database.now_ms(connection)
+            if held.cancel_requested:
+                values: dict[str, Any] = {"status": "cancelled", "finished_ms": now_ms}
+            else:
+                values = {"status": "queued", "run_at_ms": now_ms, "attempts": max(0, held.attempts - 1)}
+            return _release(connection, held, values)
+
+    def cancel(self, environment: str, tenant: str, job_id: str, incarnation: str = "") -> QueuedJob:
+        """Ask for a job's end: a queued one ends at once, a running one at its worker's next heartbeat.
+
+        One that has ended stays as it is.
+
+        Raises:
+            NotFound: there is no such job.
+        """
+        with self._database.begin() as connection:
+            found = find_job(connection, environment, tenant, job_id, incarnation=incarnation, lock=True)
+            if found.is_final:
+                return found
+            values: dict[str, Any] = {"cancel_requested": True}
+            if found.status == "queued":
+                now_ms = self._database.now_ms(connection)
+                values |= {"status": "cancelled", "finished_ms": now_ms}
+            return _change(connection, found.sequence, values)
+
+    def retry(self, environment: str, tenant: str, job_id: str, *, attempts: int = 1) -> QueuedJob:
+        """Queue a job again that failed, ran too long, died or was cancelled, for so many attempts more.
+
+        It keeps its id: whatever it had committed is not done twice.
+
+        Raises:
+            NotFound: there is no such job.
+            InvalidOption: it is queued, runs or has succeeded.
+        """
+        require_between("attempts", attempts, 1, ATTEMPTS_MAX)
+        with self._database.begin() as connection:
+            found = find_job(connection, environment, tenant, job_id, lock=True)
+            if not found.is_final or found.status == "succeeded":
+                raise InvalidOption(
+                    f"Job {job_id} cannot be tried again: it is {found.status}.",
+                    remedy="Submit a new run by an id of its own.",
+                )
+            return _change(
+                connection,
+                found.sequence,
+                {
+                    "status": "queued",
+                    "run_at_ms": self._database.now_ms(connection),
+                    "finished_ms": None,
+                    "attempts_max": found.attempts + attempts,
+                    "cancel_requested": False,
+                },
+            )
+
+    def forget(self, environment: str, tenant: str) -> int:
+        """Remove a tenant's jobs, whatever their status; how many there were.
+
+        A worker that runs one of them has lost it: it learns so at its next heartbeat.
+        """
+        own = (jobs.c.environment == environment, jobs.c.tenant == tenant)
+        with self._database.begin() as connection:
+            for row in connection.execute(select(jobs).where(*own).with_for_update()).all():
+                if row.status == "running":
+                    leave_lane(connection, job_of(row).lane)
+            return connection.execute(
+                delete(jobs).where(*own), execution_options={"preserve_rowcount": True}
+            ).rowcount
+
+    def _lock_held_job(self, connection: Connection, job: QueuedJob) -> QueuedJob:
+        """The job as it is now, locked, if its lease is still the one it was claimed by."""
+        row = connection.execute(
+            select(jobs)
+            .where(jobs.c.sequence == job.sequence, jobs.c.lease_id == job.lease_id)
+            .with_for_update()
+        ).one_or_none()
+        if row is None or job.lease_id is None:
+            raise JobRevoked(
+                f"Job {job.job_id} of tenant {job.tenant} is not this worker's any more.",
+                cause="Its lease ran out and another worker took it over, or it has ended.",
+                remedy="Leave it; what it did not commit is void.",
+            )
+        return job_of(row)
+
+
+def _release(connection: Connection, held: QueuedJob, values: dict[str, Any]) -> QueuedJob:
+    leave_lane(connection, held.lane)
+    return _change(connection, held.sequence, {**values, "lease_id": None, "lease_until_ms": None})
+
+
+def _change(connection: Connection, sequence: int, values: dict[str, Any]) -> QueuedJob:
+    connection.execute(update(jobs).where(jobs.c.sequence == sequence).values(values))
+    return job_at(connection, sequence)

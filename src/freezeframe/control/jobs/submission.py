@@ -1,0 +1,177 @@
+"""A job submission, validated before the database is asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from sqlalchemy import Connection, delete, select, update
+
+from freezeframe.control.database.clock import Clock, milliseconds
+from freezeframe.control.database.database import insert_if_absent
+from freezeframe.control.jobs.claiming import leave_lane, start_job
+from freezeframe.control.jobs.job import (
+    ATTEMPTS_MAX,
+    PRIORITY_MAX,
+    QueuedJob,
+    canonical_request,
+    check_job_id,
+    require_between,
+)
+from freezeframe.control.jobs.job_rows import find_job
+from freezeframe.control.schema import jobs, lanes
+from freezeframe.errors import IdempotencyConflict, InvalidOption
+from freezeframe.identifiers import EnvironmentName, TenantId
+
+LANE_LENGTH_MAX = 500
+RUNNING_MAX = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """A job to be run; the constructor refuses what cannot be one.
+
+    ``request`` is JSON text. The job runs at ``run_at`` (now without one) or later. At most ``running_max``
+    jobs of one ``lane`` run at once; without a lane it is the tenant's own, and the newest number
+    given for a lane holds for all its jobs. ``schedule`` made it, where one did. Jobs of one
+    ``incarnation`` of a tenant are not those of a later one with the same id.
+
+    Raises:
+        InvalidName, InvalidOption: a name, number or the request is outside what it may be.
+    """
+
+    request: str = field(repr=False)
+    environment: str
+    tenant: str
+    job_id: str
+    attempts_max: int = 3
+    run_at: datetime | None = None
+    priority: int = 0
+    lane: str = ""
+    running_max: int = 1
+    schedule: str = ""
+    incarnation: str = ""
+
+    def __post_init__(self) -> None:
+        for name, value in (
+            ("request", canonical_request(self.request)),
+            ("environment", str(EnvironmentName(self.environment))),
+            ("tenant", str(TenantId(self.tenant))),
+            ("job_id", check_job_id(self.job_id)),
+        ):
+            object.__setattr__(self, name, value)
+        # No name holds a slash, so no two tenants share a lane.
+        object.__setattr__(self, "lane", self.lane or f"{self.environment}/{self.tenant}")
+        require_between("attempts_max", self.attempts_max, 1, ATTEMPTS_MAX)
+        require_between("priority", self.priority, -PRIORITY_MAX, PRIORITY_MAX)
+        require_between("The number of jobs at once", self.running_max, 1, RUNNING_MAX)
+        if len(self.lane) > LANE_LENGTH_MAX or "\0" in self.lane:
+            raise InvalidOption(
+                f"A concurrency key has at most {LANE_LENGTH_MAX} characters.", remedy="Pass a shorter one."
+            )
+        if self.run_at is not None and self.run_at.tzinfo is None:
+            raise InvalidOption(
+                f"{self.run_at} has no time zone.", remedy="Pass a moment with a zone, UTC for example."
+            )
+
+
+def insert_job(connection: Connection, submission: Submission, now_ms: int) -> QueuedJob:
+    """The submitted job, or the one that was submitted by that name before.
+
+    Raises:
+        IdempotencyConflict: a job of that name has another request.
+    """
+    _insert(connection, submission, now_ms)
+    found = find_job(connection, submission.environment, submission.tenant, submission.job_id)
+    if found.request != submission.request:
+        raise IdempotencyConflict(
+            f"Job {submission.job_id} of tenant {submission.tenant} was submitted with another request.",
+            cause="A job id names one run; the one that is there keeps its request.",
+            remedy="Submit other work by an id of its own.",
+        )
+    return found
+
+
+def begin_job(
+    connection: Connection, submission: Submission, worker: str, clock: Clock, lease_ms: int
+) -> QueuedJob | None:
+    """The submitted job, running at once and this worker's, whatever else runs in its lane.
+
+    A job of that name that ended without success takes the new request and runs again.
+
+    Returns:
+        None where a job of that name waits, runs or has succeeded: nothing was changed.
+    """
+    is_new = _insert(connection, submission, clock(connection))
+    found = find_job(connection, submission.environment, submission.tenant, submission.job_id, lock=True)
+    if not is_new:
+        if not found.is_final or found.status == "succeeded":
+            return None
+        connection.execute(
+            update(jobs)
+            .where(jobs.c.sequence == found.sequence)
+            .values(
+                request=submission.request,
+                lane=submission.lane,
+                attempts_max=found.attempts + 1,
+                cancel_requested=False,
+                finished_ms=None,
+                outcome=None,
+            )
+        )
+    return start_job(connection, found.sequence, worker, clock, lease_ms)
+
+
+def _insert(connection: Connection, submission: Submission, now_ms: int) -> bool:
+    """Whether the job was not there before."""
+    _make_lane(connection, submission)
+    _forget_former(connection, submission)
+    run_at_ms = now_ms if submission.run_at is None else milliseconds(submission.run_at)
+    return insert_if_absent(
+        connection,
+        jobs,
+        {
+            "environment": submission.environment,
+            "tenant": submission.tenant,
+            "job_id": submission.job_id,
+            "request": submission.request,
+            "status": "queued",
+            "priority": submission.priority,
+            "lane": submission.lane,
+            "schedule": submission.schedule,
+            "run_at_ms": run_at_ms,
+            "created_ms": now_ms,
+            "attempts": 0,
+            "attempts_max": submission.attempts_max,
+            "incarnation": submission.incarnation,
+        },
+    )
+
+
+def _forget_former(connection: Connection, submission: Submission) -> None:
+    """Take away the job of that name of a tenant that had the id before; its worker has lost it."""
+    if not submission.incarnation:
+        return
+    former = (
+        jobs.c.environment == submission.environment,
+        jobs.c.tenant == submission.tenant,
+        jobs.c.job_id == submission.job_id,
+        jobs.c.incarnation.not_in(("", submission.incarnation)),
+    )
+    row = connection.execute(select(jobs).where(*former).with_for_update()).one_or_none()
+    if row is not None:
+        if row.status == "running":
+            leave_lane(connection, row.lane)
+        connection.execute(delete(jobs).where(jobs.c.sequence == row.sequence))
+
+
+def _make_lane(connection: Connection, submission: Submission) -> None:
+    made = insert_if_absent(
+        connection, lanes, {"name": submission.lane, "running": 0, "running_max": submission.running_max}
+    )
+    if not made:
+        connection.execute(
+            update(lanes)
+            .where(lanes.c.name == submission.lane, lanes.c.running_max != submission.running_max)
+            .values(running_max=submission.running_max)
+        )

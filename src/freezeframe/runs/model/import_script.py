@@ -1,0 +1,36 @@
+"""The script that a job of the service runs to import a file into a stream.
+
+What to import is in the parameter ``IMPORT_OPTIONS``, as JSON: ``stream``, ``file`` (a name in the input
+folder), ``key`` and ``mode``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from freezeframe.script.formats.unpacking import UnpackLimits
+from freezeframe.script.inputs.transfer import import_stream
+from freezeframe.script.tenant.tenants import open_tenant
+from freezeframe.settings import load_settings
+
+
+def main(variables: dict[str, str]) -> dict[str, Any]:
+    """Import as the variables say; the receipt's fields.
+
+    Raises:
+        BadInput, InvalidOption: as ``import_stream``.
+    """
+    root = Path(variables["ROOT_DIR"])
+    options = json.loads(variables["PARAM_IMPORT_OPTIONS"])
+    stream = open_tenant(root / "snapshots").stream(options["stream"])
+    file = root / "sync-output" / options["file"]
+    limits = UnpackLimits.of(load_settings())
+    receipt = import_stream(stream, file, options["key"] or None, mode=options["mode"], limits=limits)
+    return receipt.to_json()
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(dict(os.environ))))  # noqa: T201 - the job's log tells what was done

@@ -1,0 +1,233 @@
+"""A job's root folder (``ROOT_DIR``), in hotglue's layout.
+
+    sync-output/       what the sync left, a copy of the run's input
+    snapshots/         the tenant's files, a private working copy
+    etl-output/        what the script writes for others
+    config.json  state.json  catalog.json  parameters.json
+    errors.txt         the last error of a run that failed
+    script.log         all that the script printed
+    etl.ipynb          the executed notebook, under the script's own name
+    _freezeframe/      what run and script process tell each other
+
+Its name begins with the moment of its making, so that its age is known (``store.job_roots``).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import secrets
+import shutil
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from freezeframe.errors import InvalidOption
+from freezeframe.runs.model.request import RunRequest
+from freezeframe.storage.local import failure, make_private, write_durably
+from freezeframe.store.directory.job_folders import job_roots, root_stamp
+from freezeframe.store.directory.paths import OURS
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9_.]+")
+_SLUG_LENGTH = 40
+# What a sync leaves beside its output, and the run's own name for each.
+_BESIDE = ("config", "state", "catalog")
+
+
+@dataclass(frozen=True, slots=True)
+class JobRoot:
+    """The folder of one run; the properties are paths in it, existing or not."""
+
+    path: Path
+
+    @property
+    def input(self) -> Path:
+        """What the sync left."""
+        return self.path / "sync-output"
+
+    @property
+    def snapshots(self) -> Path:
+        """The working copy."""
+        return self.path / "snapshots"
+
+    @property
+    def output(self) -> Path:
+        """What the script writes for others."""
+        return self.path / "etl-output"
+
+    @property
+    def temporary(self) -> Path:
+        """A folder that is gone after the run."""
+        return self.path / "tmp"
+
+    @property
+    def state(self) -> Path:
+        """The sync's bookmarks; there only if there was an earlier sync."""
+        return self.path / "state.json"
+
+    @property
+    def config(self) -> Path:
+        """The connector's settings, with its secrets: gone after the run."""
+        return self.path / "config.json"
+
+    @property
+    def errors(self) -> Path:
+        """The error of a run that failed, as people read it."""
+        return self.path / "errors.txt"
+
+    @property
+    def log(self) -> Path:
+        """All that the script printed."""
+        return self.path / "script.log"
+
+    @property
+    def own(self) -> Path:
+        """The folder of messages between run and script process."""
+        return self.path / OURS
+
+    def executed(self, script: Path) -> Path | None:
+        """Where the executed form of a notebook goes; None for any other script."""
+        return self.path / script.name if script.suffix == ".ipynb" else None
+
+    def note_sealed(self, paths: Iterable[str]) -> None:
+        """Write down which files of the working copy will be there in the clear, before they are."""
+        (self.own / "sealed.json").write_text(json.dumps(list(paths)), encoding="utf-8")
+
+    def remove_secrets(self) -> None:
+        """Remove what was in the clear for the run alone: sealed files, the connector's settings, tokens.
+
+        Raises:
+            StorageUnavailable: a file could not be removed.
+        """
+        noted = self.own / "sealed.json"
+        sealed = json.loads(noted.read_text(encoding="utf-8")) if noted.is_file() else []
+        own = (self.own / "plan.json", self.snapshots / OURS / "job.json", self.config)
+        try:
+            for path in (*(self.snapshots / one for one in sealed), *own):
+                path.unlink(missing_ok=True)
+            shutil.rmtree(self.temporary, ignore_errors=True)
+            noted.unlink(missing_ok=True)
+        except NotADirectoryError:
+            return  # the script made something else of the folder, and nothing sealed is in it any more
+        except OSError as error:
+            raise failure("remove", str(self.path), error) from error
+
+    def remove_copies(self) -> None:
+        """Remove what is a copy of something kept elsewhere: the input, and the committed working copy."""
+        for folder in (self.input, self.snapshots):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def make_job_root(folder: Path, request: RunRequest) -> JobRoot:
+    """A new root in the tenant's folder of roots, or where the request says, with all that it brings.
+
+    Raises:
+        InvalidOption: the folder that the request names is not empty, or no folder.
+        StorageFull, StorageUnavailable: it could not be written; nothing of it is left.
+    """
+    path = request.job_root or folder / _name(request.job_id)
+    if path.exists() and not path.is_dir():
+        raise InvalidOption(f"{path} is no folder.", cause="A file is there.", remedy="Name a new folder.")
+    is_new = not path.exists()
+    try:
+        make_private(path)
+        if any(path.iterdir()):
+            raise InvalidOption(
+                f"{path} is not empty.",
+                cause="A job's root shows what one run was given and what it left.",
+                remedy="Name a new folder.",
+            )
+    except OSError as error:
+        raise failure("make", str(path), error) from error
+    root = JobRoot(path.resolve())
+    try:
+        for place in (root.own, root.output, root.temporary):
+            place.mkdir(mode=0o700)
+        _bring_input(root, request)
+    except BaseException as error:
+        _clear(root.path, is_new=is_new)
+        if isinstance(error, OSError):
+            raise failure("make", str(path), error) from error
+        raise
+    return root
+
+
+def _clear(path: Path, *, is_new: bool) -> None:
+    """Remove a root's content, and the root itself unless it existed before; never raises."""
+    if is_new:
+        shutil.rmtree(path, ignore_errors=True)
+        return
+    for one in path.iterdir():
+        if one.is_dir() and not one.is_symlink():
+            shutil.rmtree(one, ignore_errors=True)
+        else:
+            one.unlink(missing_ok=True)
+
+
+def latest_root(folder: Path, job_id: str) -> JobRoot | None:
+    """The newest root of that job in the tenant's folder, if one is kept still."""
+    mark = _mark(job_id)
+    return next((JobRoot(one) for one in reversed(job_roots(folder)) if f"-{mark}-" in one.name), None)
+
+
+def _name(job_id: str) -> str:
+    # Whatever the id, the name leads nowhere else: the id itself is only hinted at.
+    return f"{root_stamp(datetime.now(UTC))}-{_mark(job_id)}-{secrets.token_hex(4)}"
+
+
+def _mark(job_id: str) -> str:
+    slug = _UNSAFE.sub("_", job_id)[:_SLUG_LENGTH].strip("._")
+    return f"{slug}-{hashlib.sha256(job_id.encode(errors='surrogatepass')).hexdigest()[:12]}"
+
+
+def _bring_input(root: JobRoot, request: RunRequest) -> None:
+    if request.input_dir is None:
+        root.input.mkdir(mode=0o700)
+    else:
+        _copy_folder(request.input_dir, root.input)
+    for name in _BESIDE:
+        source = getattr(request, name) or _beside(request.input_dir, f"{name}.json")
+        if source is not None:
+            _copy(source, root.path / f"{name}.json")
+    parameters = json.dumps(dict(request.parameters), ensure_ascii=False, indent=2)
+    write_durably(root.path / "parameters.json", f"{parameters}\n".encode(), synced=False)
+
+
+def _beside(input_dir: Path | None, name: str) -> Path | None:
+    """The file that a job's root of hotglue has beside its ``sync-output``."""
+    if input_dir is None or input_dir.resolve().name != "sync-output":
+        return None
+    file = input_dir.resolve().parent / name
+    return file if file.is_file() else None
+
+
+def _copy_folder(source: Path, target: Path) -> None:
+    """Copy a folder with private permissions: files 0600, folders 0700."""
+    try:
+        shutil.copytree(source, target, copy_function=_copy_like)
+    except shutil.Error as error:
+        # It gathers what went wrong with folders, as a list of (source, target, reason).
+        _, _, reason = error.args[0][0]
+        raise OSError(str(reason)) from error
+    for folder, _, _ in os.walk(target):
+        Path(folder).chmod(0o700)
+
+
+def _copy_like(source: str, target: str) -> None:
+    """Copy one file of a folder; the first that fails ends the copying."""
+    if stat.S_ISFIFO(Path(source).stat().st_mode):
+        raise failure("copy", source, OSError("It is a named pipe."))
+    try:
+        _copy(Path(source), Path(target))
+    except OSError as error:
+        raise failure("copy", source, error) from error
+
+
+def _copy(source: Path, target: Path) -> None:
+    handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(handle, "wb") as file, source.open("rb") as content:
+        shutil.copyfileobj(content, file)

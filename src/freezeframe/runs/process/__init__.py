@@ -1,0 +1,1 @@
+"""The script's own process: its variables, its notebook, its failure."""

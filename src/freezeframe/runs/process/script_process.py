@@ -1,0 +1,204 @@
+"""The process of one script: it opens the tenant's job, runs the script in it, and commits.
+
+``python -m freezeframe.runs.process.script_process FOLDER``: the folder is a job's root that ``running``
+has made. ``main`` reads from it what to do, so the process may as well have been forked from one that was
+started long ago. The outcome of the job is written there as well. Who waits for the process believes that
+outcome and the tenant's log, and nothing that the script prints.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures.thread
+import os
+import signal
+import sys
+import threading
+import time
+from contextlib import suppress
+from multiprocessing import active_children
+from pathlib import Path
+from types import FrameType
+
+from freezeframe.engine.errors.jvm_stack import jvm_stack
+from freezeframe.errors import FreezeframeError
+from freezeframe.extras import requires_extra
+from freezeframe.progress import watched_by
+from freezeframe.runs.model.job_root import JobRoot
+from freezeframe.runs.model.plan import ScriptPlan, ScriptResult, take_plan
+from freezeframe.runs.model.tenants import request_store
+from freezeframe.runs.process.python_script import run_python
+from freezeframe.runs.process.script_failure import ScriptFailure, Stopped, failure_of
+from freezeframe.runs.process.script_spark import begin_session
+from freezeframe.runs.process.waiting import WaitingFile
+from freezeframe.runs.process.working_copy import apply_changes, capture, check_out
+from freezeframe.script.adoption.run_copies import refresh_copies
+from freezeframe.script.tenant.current_job import current_job
+from freezeframe.script.tenant.exported_file import own_exports
+from freezeframe.storage.local import keep_private
+from freezeframe.store.model.job_receipt import JobReceipt
+from freezeframe.store.run_tenant import JobTenant, open_job_tenant
+
+_SUPERVISION_SECONDS = 1.0
+
+
+def main(job_folder: str) -> int:
+    """Carry out the plan in a job's root and leave the result there; the process's exit code.
+
+    Raises:
+        SetupError: there is no plan in the folder.
+    """
+    keep_private()
+    root = JobRoot(Path(job_folder))
+    plan = take_plan(root)
+    process = os.getpid()
+    _stop_by_sigterm(process)
+    _end_with(plan.supervisor)
+    _use_utf8()
+    try:
+        result = _result(root, plan)
+    except BaseException as error:  # noqa: BLE001 - the last one to see it
+        if os.getpid() != process:
+            os._exit(1)
+        result = ScriptResult(None, _to_dict(error), 1, jvm_stack(error))
+    result.write(root)
+    return result.exit_code
+
+
+def _result(root: JobRoot, plan: ScriptPlan) -> ScriptResult:
+    process = os.getpid()
+    try:
+        receipt = _commit(root, plan, process)
+    except ScriptFailure as failure:
+        return ScriptResult(None, failure.error.to_json(), failure.exit_code, jvm_stack(failure))
+    return ScriptResult(receipt.to_json(), None, 0)
+
+
+def _commit(root: JobRoot, plan: ScriptPlan, process: int) -> JobReceipt:
+    request = plan.request
+    place = request_store(request, plan.settings).tenant(request.tenant).place
+    meaning = {"message": request.message, "who": request.who}
+    with open_job_tenant(place, request.job_id, token=request.token, **meaning) as tenant:
+        root.note_sealed(entry.path for entry in tenant.files.list(recursive=True) if entry.sealed)
+        before = check_out(tenant.files, root.snapshots)
+        names = {"root": request.root, "environment": request.environment}
+        names |= {"tenant": request.tenant, "job": request.job_id}
+        with current_job(root.snapshots, tenant, names), watched_by(WaitingFile(root.own)):
+            refresh_copies(root.snapshots, tenant, before)
+            begin_session(request.script)
+            _run_script(plan, root, process)
+            changes = capture(root.snapshots, before, own_exports(root.snapshots))
+            apply_changes(tenant.files, root.snapshots, changes)
+    return _receipt(tenant)
+
+
+def _receipt(tenant: JobTenant) -> JobReceipt:
+    receipt = tenant.receipt
+    assert receipt is not None  # noqa: S101 - leaving the block commits
+    return receipt
+
+
+def _run_script(plan: ScriptPlan, root: JobRoot, process: int) -> None:
+    """Run the script and wait for what it has under way; a fork of it never comes back from here."""
+    request, script = plan.request, plan.request.script
+    # As `python etl.py` has it; its lib/ last, for scripts that import from there by bare name.
+    sys.path[:1] = [str(script.parent)]
+    sys.path.append(str(script.parent / "lib"))
+    try:
+        executed = root.executed(script)
+        if executed is None:
+            run_python(script, is_trace_whole=plan.settings.log_level == "debug")
+        else:
+            # Only a notebook needs papermill and IPython, which take long to load.
+            with requires_extra("notebooks"):
+                from freezeframe.runs.process.notebook import run_notebook  # noqa: PLC0415
+
+            run_notebook(script, executed, request.parameters, root.temporary)
+        _wait_for_others()
+    except BaseException as error:
+        if os.getpid() != process:
+            _end_fork(error)
+        raise
+    if os.getpid() != process:
+        _end_fork(None)
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+
+
+def _end_fork(error: BaseException | None) -> None:
+    """End a process that the script forked and that came to the script's end: the job is its parent's."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(error.exit_code if isinstance(error, ScriptFailure) else int(error is not None))
+
+
+def _wait_for_others() -> None:
+    """Wait for the threads and processes that Python itself would wait for before it ends."""
+    # Idle workers of a pool wait for ever; what a pool was given is waited for where it is shut down.
+    pools = getattr(concurrent.futures.thread, "_threads_queues", {})
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon and thread not in pools:
+            thread.join()
+    for child in active_children():
+        if not child.daemon:
+            child.join()
+
+
+def _stop_by_sigterm(process: int) -> None:
+    """Let SIGTERM stop the script in ``process``, and end its forks as if there were no handler."""
+
+    def stop(number: int, _: FrameType | None) -> None:
+        if os.getpid() == process:
+            raise Stopped
+        reset()
+        os.kill(os.getpid(), number)
+
+    def reset() -> None:
+        if signal.getsignal(signal.SIGTERM) is stop:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+    signal.signal(signal.SIGTERM, stop)
+    # A pool ends its workers by SIGTERM. Python runs a handler once it is back from C: a worker that the
+    # signal met just before it began to wait for its lock would wait for ever, and the script for it.
+    os.register_at_fork(after_in_child=reset)
+
+
+def _to_dict(error: BaseException) -> dict[str, object]:
+    if isinstance(error, Stopped):
+        return FreezeframeError("The script was stopped.", code="STOPPED").to_json()
+    if isinstance(error, FreezeframeError):
+        return error.to_json()
+    return failure_of(error).error.to_json()
+
+
+def _end_with(supervisor: int) -> None:
+    """End this process and all that it started as soon as nobody watches over it any more."""
+
+    def watch() -> None:
+        while True:
+            time.sleep(_SUPERVISION_SECONDS)
+            try:
+                os.kill(supervisor, 0)
+            except ProcessLookupError:
+                os.killpg(0, signal.SIGKILL)
+            except PermissionError:
+                continue
+
+    threading.Thread(target=watch, name="freezeframe-supervision", daemon=True).start()
+
+
+def _use_utf8() -> None:
+    """Print UTF-8, a line at a time, whatever this process was started or forked with."""
+    for name, number in (("stdout", 1), ("stderr", 2)):
+        getattr(sys, name).flush()
+        # Not `reconfigure`: in a forked process it would ask the pipe where in the runner's file it is.
+        stream = os.fdopen(
+            number, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False
+        )
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

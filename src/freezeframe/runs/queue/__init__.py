@@ -1,0 +1,1 @@
+"""Jobs of the queue: claimed, kept alive, ended, taken over."""

@@ -1,0 +1,230 @@
+"""One attempt of a claimed job: takeover, run, report to the queue.
+
+If another worker had the job before and fell silent, whatever it may still commit is made void first, by
+an entry in the tenant's log. Only then is the job run, under the same id: had the other one committed
+after all, the run is answered with that commit and does nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from freezeframe.control.jobs.job import FinalStatus, QueuedJob
+from freezeframe.control.jobs.queue import JobQueue
+from freezeframe.errors import (
+    FixTheRequest,
+    FreezeframeError,
+    InvalidOption,
+    ReportDamage,
+    TenantNotFound,
+    TryAgain,
+    kinds_of,
+)
+from freezeframe.runs.model.outcome import RunOutcome
+from freezeframe.runs.model.permitted_script import with_permitted_script
+from freezeframe.runs.model.request import RunRequest, parse_run_request
+from freezeframe.runs.model.tenants import request_folder, request_tenant
+from freezeframe.runs.queue.attempt_token import attempt_token
+from freezeframe.runs.queue.heartbeat import Heartbeat
+from freezeframe.runs.queue.takeover import revoke
+from freezeframe.settings import Settings
+from freezeframe.store.transaction.job_status import find_committed_job
+
+_logger = logging.getLogger(__name__)
+_WAITS_SECONDS = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0)
+FINAL_STATUS: dict[str, FinalStatus] = {
+    "succeeded": "succeeded",
+    "repeated": "succeeded",
+    "failed": "failed",
+    "timed_out": "timed_out",
+    "cancelled": "cancelled",
+}
+
+
+class RunFunction(Protocol):
+    """Runs a request to its end; ``freezeframe.runs.running.run`` is the one."""
+
+    def __call__(
+        self,
+        request: RunRequest,
+        *,
+        settings: Settings,
+        on_line: Callable[[str], None] = ...,
+        is_cancelled: Callable[[], bool] = ...,
+    ) -> RunOutcome:
+        """How it ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Duration of a lease and its renewal interval, in seconds.
+
+    Raises:
+        InvalidOption: a lease would run out between two beats.
+    """
+
+    lease_seconds: float = 30.0
+    beat_seconds: float = 10.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.beat_seconds * 2 <= self.lease_seconds:
+            raise InvalidOption(
+                f"A lease of {self.lease_seconds} s cannot be renewed every {self.beat_seconds} s.",
+                remedy="Let the lease last at least two beats.",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class JobAttempt:
+    """A claimed job with all that its attempt needs.
+
+    ``must_stop`` is asked again and again: once it says yes the run is ended and the job given back.
+    """
+
+    queue: JobQueue
+    job: QueuedJob
+    run: RunFunction
+    settings: Settings
+    times: Times
+    must_stop: Callable[[], bool]
+
+    def perform(self) -> QueuedJob | None:
+        """Run the job and report it; the job as it is then.
+
+        Returns:
+            None if it is another worker's by now, or could not be reported: then another one finds out.
+        """
+        job = self.job
+        with Heartbeat(self.queue, job, self.times.lease_seconds, self.times.beat_seconds) as heartbeat:
+            try:
+                report = self._report(heartbeat)
+            except FreezeframeError as error:
+                _logger.warning("Job %s of %s cannot be run: %s", job.job_id, job.tenant, error)
+                report = _Report("failed", {"error": error.to_json()}, isinstance(error, TryAgain))
+            except Exception as error:
+                # A mistake of ours must not stop the worker, nor be taken for one of the script.
+                _logger.exception("Job %s of %s met something unexpected", job.job_id, job.tenant)
+                report = _Report("failed", {"error": unexpected_error(error).to_json()}, may_retry=True)
+            return self._send_report(heartbeat, report)
+
+    def _report(self, heartbeat: Heartbeat) -> _Report | None:
+        """How the attempt ended; None where the job is to be given back."""
+        request = self._request()
+        self._require_same_tenant(request)
+        if self.job.taken_over_from and not self._make_void(request, heartbeat):
+            return _LEFT
+        if self.job.only_close:
+            return self._close(request)
+        outcome = self.run(
+            replace(request, token=attempt_token(self.job, self.job.attempts)),
+            settings=self.settings,
+            is_cancelled=lambda: heartbeat.state != "held" or self.must_stop(),
+        )
+        if outcome.status == "cancelled" and heartbeat.state == "held":
+            return None
+        return _Report(FINAL_STATUS[outcome.status], outcome.to_json(), _may_help(outcome.error))
+
+    def _request(self) -> RunRequest:
+        request = parse_run_request(self.job.request)
+        named = (request.environment, request.tenant, request.job_id)
+        if named != (self.job.environment, self.job.tenant, self.job.job_id):
+            raise InvalidOption(
+                f"Job {self.job.job_id} of {self.job.tenant} asks for job {named[2]} of {named[1]}.",
+                cause="A job may only be what the queue knows it as.",
+                remedy="Submit it under the names that its request has.",
+            )
+        return with_permitted_script(request, self.settings)
+
+    def _require_same_tenant(self, request: RunRequest) -> None:
+        if self.job.incarnation and self.job.incarnation != request_folder(request, self.settings):
+            raise TenantNotFound(
+                f"The tenant {request.tenant!r} that the job was for was deleted.",
+                cause="If there is one of that id, it was made after the job was submitted.",
+                remedy="Submit the job again if it is meant for the tenant that is there now.",
+                tenant=request.tenant,
+            )
+
+    def _make_void(self, request: RunRequest, heartbeat: Heartbeat) -> bool:
+        """Keep the former worker from committing, however long it takes; False if we are to leave it."""
+        reason = f"The worker {self.job.taken_over_from} fell silent; the job was taken over."
+        # All earlier ones: who took the job over before us may have fallen silent before it could do this.
+        begun = self.job.attempts + (1 if self.job.only_close else 0)
+        tokens = [attempt_token(self.job, number) for number in range(1, begun)]
+        tries = 0
+        while heartbeat.state != "lost" and not self.must_stop():
+            try:
+                revoke(request, reason, tokens=tokens, settings=self.settings)
+            except TryAgain as error:
+                _logger.warning("Job %s cannot be taken over yet: %s", self.job.job_id, error)
+                heartbeat.wait(_WAITS_SECONDS[min(tries, len(_WAITS_SECONDS) - 1)])
+                tries += 1
+            else:
+                return True
+        return False
+
+    def _close(self, request: RunRequest) -> _Report:
+        """The end of a job that may not be run again: it may have been committed all the same."""
+        tenant = request_tenant(request, self.settings)
+        receipt = None if tenant is None else find_committed_job(tenant.place, request.job_id)
+        if receipt is not None:
+            return _Report("succeeded", {"status": "repeated", "receipt": receipt.to_json()})
+        if self.job.cancel_requested:
+            return _Report("cancelled", None)
+        error = TryAgain(
+            f"The job's worker {self.job.taken_over_from} fell silent, and {self.job.attempts} attempts "
+            "are all it has.",
+            cause="A worker was killed or lost its machine each time, or the job brings it down.",
+            remedy="See the job's log, then freezeframe job retry.",
+            code="WORKER_LOST",
+        )
+        return _Report("dead", {"error": error.to_json()})
+
+    def _send_report(self, heartbeat: Heartbeat, report: _Report | None) -> QueuedJob | None:
+        if report is _LEFT:
+            return None
+        for wait_seconds in (*_WAITS_SECONDS, 0.0):
+            if heartbeat.state == "lost":
+                break
+            try:
+                return self._tell(report)
+            except TryAgain as error:
+                # JobRevoked among them: then the next beat says so, too.
+                _logger.warning("The end of job %s was not taken: %s", self.job.job_id, error)
+                heartbeat.wait(wait_seconds)
+        return None
+
+    def _tell(self, report: _Report | None) -> QueuedJob:
+        if report is None:
+            return self.queue.give_back(self.job)
+        outcome = None if report.outcome is None else json.dumps(report.outcome, default=str)
+        return self.queue.finish(self.job, report.status, outcome, may_retry=report.may_retry)
+
+
+def unexpected_error(error: BaseException) -> FreezeframeError:
+    """What a job ended with that no script and no rule of ours accounts for."""
+    return FreezeframeError(
+        "The run met something that it did not expect.",
+        cause=f"{type(error).__name__}: {error}",
+        remedy="See the log of what ran it, and report it.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Report:
+    status: FinalStatus
+    outcome: Mapping[str, Any] | None
+    may_retry: bool = False
+
+
+# Nothing is said of the job: its lease runs out, and whoever takes it over goes on.
+_LEFT = _Report("failed", None)
+
+
+def _may_help(error: Mapping[str, Any] | None) -> bool:
+    """Whether another attempt could end otherwise: not where the request or the data must change."""
+    code = None if error is None else error.get("code")
+    return not any(code == kind.code for root in (FixTheRequest, ReportDamage) for kind in kinds_of(root))

@@ -1,0 +1,203 @@
+"""The worker: claims jobs, runs some of them at once, and lets due schedules make new ones.
+
+Any number of workers share a queue. One that is asked to stop finishes what it has or gives it back; one
+that is killed leaves its jobs to whoever sees first that their leases ran out, which each worker looks for.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import socket
+import time
+import uuid
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from freezeframe.control.database.database import ControlDatabase
+from freezeframe.control.jobs.job import QueuedJob
+from freezeframe.control.jobs.queue import JobQueue
+from freezeframe.control.jobs.schedules import Schedules
+from freezeframe.errors import InvalidOption, TenantNotFound, TryAgain
+from freezeframe.observation import Operation, log_context, observed
+from freezeframe.runs.queue.job_attempt import JobAttempt, RunFunction, Times
+from freezeframe.settings import Settings
+
+_logger = logging.getLogger(__name__)
+_LOOK_SECONDS = 0.25  # how soon a wish to stop is seen
+
+Until = Literal["stopped", "empty", "one"]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerOptions:
+    """Options of a worker: concurrency, poll interval in seconds, leases, grace period.
+
+    ``grace_seconds`` is how long jobs may go on after the first wish to stop.
+
+    Raises:
+        InvalidOption: a number is outside what it may be.
+    """
+
+    concurrency: int = 1
+    poll_seconds: float = 1.0
+    grace_seconds: float = 20.0
+    times: Times = field(default_factory=Times)
+
+    def __post_init__(self) -> None:
+        if self.concurrency < 1 or self.poll_seconds <= 0 or self.grace_seconds < 0:
+            raise InvalidOption(
+                "A worker runs at least one job at once, and looks for jobs in times greater than 0.",
+                remedy="Check concurrency, poll and grace.",
+            )
+
+
+class Worker:
+    """A worker of a queue; ``work`` is its main loop.
+
+    ``on_change`` hears of each job that begins or ends here. ``stop`` and ``give_up`` may be called from a
+    signal handler: they only leave a note.
+    """
+
+    def __init__(
+        self,
+        database: ControlDatabase,
+        run: RunFunction,
+        settings: Settings,
+        options: WorkerOptions | None = None,
+        on_change: Callable[[QueuedJob], None] = lambda _: None,
+    ) -> None:
+        self.name = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+        self._queue = JobQueue(database)
+        self._schedules = Schedules(database)
+        self._run = run
+        self._settings = settings
+        self._options = options or WorkerOptions()
+        self._on_change = on_change
+        self._stops_at: float | None = None
+
+    def stop(self) -> None:
+        """Claim nothing more; what runs may finish within the grace, then it is given back."""
+        if self._stops_at is None:
+            self._stops_at = time.monotonic() + self._options.grace_seconds
+
+    def give_up(self) -> None:
+        """Claim nothing more, and give back what runs."""
+        self._stops_at = time.monotonic()
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether a stop was requested."""
+        return self._stops_at is not None
+
+    def work(self, until: Until = "stopped") -> int:
+        """Work until ``stop``; with ``empty`` until no job can be had; with ``one`` for at most one.
+
+        Returns:
+            How many attempts were made here.
+        """
+        with ThreadPoolExecutor(self._options.concurrency, "freezeframe-job") as pool:
+            try:
+                return self._work(pool, until)
+            except BaseException:
+                # The pool waits for its jobs; they would go on to their end with nobody to ask them.
+                self.give_up()
+                raise
+
+    def _work(self, pool: ThreadPoolExecutor, until: Until) -> int:
+        claimed = 0
+        running: set[Future[None]] = set()
+        while not self.is_stopping:
+            self._submit_due()
+            found = self._claim(1 if until == "one" else self._options.concurrency - len(running))
+            running |= {pool.submit(self._attempt, job) for job in found}
+            claimed += len(found)
+            if until == "one" or (until == "empty" and not running):
+                break
+            running = self._wait(running)
+        while running:
+            running = _wait_for_one(running, _LOOK_SECONDS)
+        return claimed
+
+    def _submit_due(self) -> None:
+        try:
+            self._schedules.submit_due()
+        except TryAgain as error:
+            _logger.warning("Due schedules were not looked for: %s", error)
+
+    def _claim(self, count: int) -> list[QueuedJob]:
+        """At most so many jobs; none where the queue cannot be reached, which is tried again."""
+        found: list[QueuedJob] = []
+        try:
+            while len(found) < count and not self.is_stopping:
+                job = self._queue.claim(self.name, self._options.times.lease_seconds)
+                if job is None:
+                    break
+                found.append(job)
+        except TryAgain as error:
+            _logger.warning("No job was claimed: %s", error)
+        return found
+
+    def _wait(self, running: set[Future[None]]) -> set[Future[None]]:
+        """Wait for a job's end, the next poll, or a stop."""
+        # Workers that started together should not ask together for ever.
+        end = time.monotonic() + self._options.poll_seconds * random.uniform(0.75, 1.25)  # noqa: S311 - no secret
+        while not self.is_stopping and (left := end - time.monotonic()) > 0:
+            if not running:
+                time.sleep(min(left, _LOOK_SECONDS))
+                continue
+            before, running = running, _wait_for_one(running, min(left, _LOOK_SECONDS))
+            if len(running) < len(before):
+                break
+        return running
+
+    def _attempt(self, job: QueuedJob) -> None:
+        with log_context(
+            environment=job.environment, tenant=job.tenant, job=job.job_id, attempt=job.attempts
+        ):
+            self._perform(job)
+
+    def _perform(self, job: QueuedJob) -> None:
+        self._on_change(job)
+        attempt = JobAttempt(
+            self._queue, job, self._run, self._settings, self._options.times, self._must_stop
+        )
+        with observed("job") as operation:
+            ended = attempt.perform()
+            operation.outcome = "lost" if ended is None else ended.status
+        _logger.info("The attempt ended: %s", operation.outcome, extra=_told(operation, ended))
+        if ended is not None:
+            self._on_change(ended)
+            self._end_schedule_of_gone_tenant(ended)
+
+    def _end_schedule_of_gone_tenant(self, ended: QueuedJob) -> None:
+        """A tenant may be deleted by a program that knows no queue; its schedule's next job finds out."""
+        error = (ended.outcome or {}).get("error") or {}
+        if not (ended.schedule and ended.incarnation and error.get("code") == TenantNotFound.code):
+            return
+        try:
+            if self._schedules.end_with_tenant(ended):
+                _logger.warning("Schedule %s of %s ended with its tenant", ended.schedule, ended.tenant)
+        except TryAgain as failed:
+            _logger.warning("Schedule %s was not removed, its next job will: %s", ended.schedule, failed)
+
+    def _must_stop(self) -> bool:
+        return self._stops_at is not None and time.monotonic() >= self._stops_at
+
+
+def _told(operation: Operation, ended: QueuedJob | None) -> dict[str, Any]:
+    """Fields of an attempt's line: its time, and the tenant's version that it made."""
+    told: dict[str, Any] = {"seconds": round(operation.seconds, 3)}
+    version = None if ended is None or ended.outcome is None else ended.outcome.get("tenant_version")
+    return told if version is None else {**told, "version": version}
+
+
+def _wait_for_one(running: set[Future[None]], seconds: float) -> set[Future[None]]:
+    """Those that run on when one has ended, or the time is over; what went wrong in one is raised."""
+    done, others = wait(running, timeout=seconds, return_when=FIRST_COMPLETED)
+    for one in done:
+        one.result()
+    return others

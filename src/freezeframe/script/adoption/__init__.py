@@ -1,0 +1,1 @@
+"""Snapshot files of before: taken over, migrated, kept equal."""

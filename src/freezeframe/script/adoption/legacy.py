@@ -1,0 +1,358 @@
+"""Adoption of ``{stream}.snapshot.csv`` and ``.parquet`` files of hotglue and gluestick as streams.
+
+A directory that scripts have used so far holds one file a stream. Such a file is adopted where it
+lies: reading reads it, and the first update makes the stream of it, in a commit of its own, which
+records the file's SHA-256. The file stays, and is written again after updates (``exported_file``). A
+file that somebody else has changed since (a target writes its id map anew at every job) is adopted
+again. Rules: ``docs/reference/gluestick.md``, "Existing files".
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from freezeframe.engine.frames.batch import check_batch
+from freezeframe.engine.frames.frames import FrameKind, kind_of, to_arrow
+from freezeframe.engine.plans.schema_ddl import spark_ddl
+from freezeframe.errors import BadInput, ConflictError, MissingColumn, UnreadableInput
+from freezeframe.log.schema.schema import delta_to_arrow
+from freezeframe.log.statistics.data_skipping import as_expression, columns_of
+from freezeframe.script.adoption.row_hashes import table_hashes
+from freezeframe.script.formats.csv_file import read_csv_text
+from freezeframe.script.formats.parquet_files import read_parquet_files
+from freezeframe.script.formats.unpacking import UNLIMITED, UnpackLimits
+from freezeframe.script.tenant.current_job import is_working_copy, job_at
+from freezeframe.script.tenant.exported_file import ADOPTED_NOTE, export, file_sha256, known_file
+from freezeframe.script.tenant.left_file import CSV, PARQUET, is_left, leave_file, left_version, refresh_left
+from freezeframe.script.tenant.tenants import shared_engine
+from freezeframe.script.types.typed_columns import typed_columns
+from freezeframe.settings import load_settings
+from freezeframe.storage import LocalStorage
+from freezeframe.store import Stream, Tenant
+from freezeframe.store.model.update_options import Mode, NullKeys, Update
+from freezeframe.store.table.reader import as_kind
+
+# Where both are there, gluestick reads the Parquet file.
+_SUFFIXES = (PARQUET, CSV)
+GLUESTICK_LOCK = ".hg.partial_written.lock"
+_TRIES_MAX = 5
+
+
+@dataclass(frozen=True, slots=True)
+class LegacyFile:
+    """A snapshot file, and the SHA-256 that its content had when it was found."""
+
+    path: Path
+    sha256: str
+
+    def read(self, known: pa.Schema | None, limits: UnpackLimits = UNLIMITED) -> pa.Table:
+        """The rows; ``known`` types win over a CSV file's text, where every value is exact in them.
+
+        Raises:
+            TooLarge: it unpacks to more than a limit.
+            UnreadableInput: the file is damaged.
+            SchemaDriftError: it holds what a stream cannot keep.
+            ConflictError: it was written again meanwhile.
+        """
+        if self.path.suffix == ".csv":
+            table = typed_columns(read_csv_text(self.path), known)
+        else:
+            table = _whole_numbers(read_parquet_files([self.path], limits), known)
+        if file_sha256(self.path) != self.sha256:
+            raise ConflictError(
+                f"{str(self.path)!r} was written while it was read.",
+                cause="Another program uses the same directory.",
+                remedy="Run the call again when it is done.",
+                file=str(self.path),
+            )
+        return table
+
+
+@dataclass(frozen=True, slots=True)
+class Adoption:
+    """A file whose content its stream does not have yet, and how it is taken over.
+
+    The file is the stream's whole content if there is no stream yet, if nobody else has changed the
+    stream since the file was adopted last, or if the stream has no key. Otherwise both sides
+    changed: only the rows that are new or different in the file are brought in, by key.
+    """
+
+    stream: Stream
+    file: LegacyFile
+    version: int
+    key: tuple[str, ...]
+    adopted_version: int | None
+    is_in_run: bool = False
+
+    @property
+    def replaces(self) -> bool:
+        """Whether the file is the stream's whole content."""
+        return self.version < 0 or not self.key or self.adopted_version == self.version
+
+    def take_over(self, key: tuple[str, ...], null_keys: NullKeys, known: pa.Schema | None) -> None:
+        """Commit the file's rows to the stream; a new stream gets ``key``, and the last of equal keys wins.
+
+        Raises:
+            BadInput: the rows cannot be taken; the file is named, nothing was written.
+            ConflictError: stream or file changed meanwhile.
+        """
+        with _naming(self.file):
+            frame, update = self._change(self._rows(known), key, null_keys)
+            self.stream.apply(frame, update)
+
+    def view(self, known: pa.Schema | None = None) -> pa.Table:
+        """The stream's rows as they would be after the adoption; nothing is written."""
+        with _naming(self.file):
+            table = self._rows(known)
+            if not self.replaces:
+                joined: pa.Table = self.stream.merged(*self._change(table, (), "match"), persist=False)
+                return joined
+            unique = check_batch(table, self.key, null_keys="match").rows if self.key else table
+        return _decide_types(unique)
+
+    def _rows(self, known: pa.Schema | None) -> pa.Table:
+        return self.file.read(self.stream.columns() if self.version >= 0 else known)
+
+    def _change(self, table: pa.Table, key: tuple[str, ...], null_keys: NullKeys) -> tuple[pa.Table, Update]:
+        # In a run the updates after it are part of the same version, so none is the file's own.
+        version = self.version if self.is_in_run else self.version + 1
+        record = {"file": self.file.path.name, "sha256": self.file.sha256, "version": version}
+        # With a history, what the file lacks is closed and not forgotten.
+        whole: Mode = "full" if self.version >= 0 and self.stream.has_history() else "overwrite"
+        update = Update(
+            key=self.key if self.version >= 0 else key,
+            mode=whole if self.replaces else "upsert",
+            max_delete_ratio=1.0,
+            nulls="overwrite",
+            null_keys=null_keys,
+            expected_version=self.version,
+            notes=((ADOPTED_NOTE, json.dumps(record)),),
+        )
+        return (table if self.replaces else self._changed_rows(table)), update
+
+    def _changed_rows(self, table: pa.Table) -> pa.Table:
+        unique = check_batch(table, self.key, null_keys="match").rows
+        if self.adopted_version is None or self.adopted_version < 0:
+            return unique
+        before = set(table_hashes(self.stream.read(stream_version=self.adopted_version, as_="arrow")))
+        return unique.filter(pa.array([one not in before for one in table_hashes(unique)], pa.bool_()))
+
+
+def pending_adoption(directory: str | os.PathLike[str], stream: Stream) -> Adoption | None:
+    """The file of that stream that is still to be adopted, or None.
+
+    Raises:
+        UnreadableInput: gluestick was cut off while it wrote the file, and there is no stream yet.
+    """
+    file = _find(Path(directory), stream.name)
+    version = stream.stream_version()
+    if file is None:
+        if version < 0:
+            _refuse_cut_off(Path(directory), stream.name)
+        return None
+    known = known_file(Path(directory), stream)
+    if known is not None and known.holds(file.sha256):
+        return None
+    key = stream.key() if version >= 0 else ()
+    adopted_version = known.held.version if known else left_version(Path(directory), file.path.name)
+    return Adoption(stream, file, version, key, adopted_version, is_working_copy(directory))
+
+
+def adopt(directory: str | os.PathLike[str], stream: Stream, update: Update, frame: Any) -> None:
+    """Make the stream hold what its file says, before ``update`` with ``frame`` is carried out.
+
+    Raises:
+        BadInput: the file cannot be taken; it is named, nothing was written.
+        ConflictError: stream or file kept changing.
+    """
+    for tries_left in reversed(range(_TRIES_MAX)):
+        adoption = pending_adoption(directory, stream)
+        if adoption is None:
+            return
+        try:
+            known = column_types(frame) if adoption.version < 0 else None
+            adoption.take_over(_adoption_key(update), update.null_keys, known)
+            _keep_in_run(Path(directory), adoption.file)
+        except ConflictError:
+            if not tries_left:
+                raise
+        else:
+            return
+
+
+def snapshot_file_stream(path: str) -> str | None:
+    """The stream that a file of that path would be a snapshot file of; None for any other file."""
+    suffix = next((one for one in _SUFFIXES if path.endswith(one)), None)
+    return None if suffix is None or "/" in path else path.removesuffix(suffix)
+
+
+def merged(
+    directory: str | os.PathLike[str],
+    stream: Stream,
+    frame: Any,
+    update: Update,
+    *,
+    persist: bool,
+    sort_columns: Sequence[str],
+) -> Any:
+    """The whole content after ``update``, on top of what the stream's file says; errors as of both.
+
+    A file that the stream adopted then has the new content as well.
+    """
+    if not persist:
+        adoption = pending_adoption(directory, stream)
+        if adoption is not None:
+            return _preview(adoption, frame, update, sort_columns)
+        return stream.merged(frame, update, persist=False, sort_columns=sort_columns)
+    adopt(directory, stream, update, frame)
+    content = stream.merged(frame, update, sort_columns=sort_columns)
+    export_adopted(directory, stream)
+    return content
+
+
+def export_adopted(directory: str | os.PathLike[str], stream: Stream) -> None:
+    """Write the file that the stream adopted again, unless ``export_adopted_files`` is off."""
+    if load_settings().export_adopted_files:
+        export(directory, stream)
+        refresh_left(directory, stream)
+
+
+def leave(directory: str | os.PathLike[str], stream: Stream, *, as_csv: bool) -> None:
+    """Leave the stream's rows as the file that gluestick would, unless ``export_adopted_files`` is off."""
+    if load_settings().export_adopted_files:
+        leave_file(directory, stream, CSV if as_csv else PARQUET)
+
+
+def _keep_in_run(directory: Path, file: LegacyFile) -> None:
+    """Make what was adopted the tenant's file in a run: the next run must not take older content for new."""
+    job = job_at(directory.resolve())
+    if job is None:
+        return
+    held = next((one for one in job.files.list() if one.path == file.path.name), None)
+    if held is None or held.sealed or held.sha256 != file.sha256:
+        with file.path.open("rb") as content:
+            job.files.write(file.path.name, content)
+
+
+def _preview(adoption: Adoption, frame: Any, update: Update, sort_columns: Sequence[str]) -> Any:
+    """What adoption and update would make of the stream, in the kind of ``frame``; nothing is kept."""
+    with tempfile.TemporaryDirectory(prefix="freezeframe-") as folder:
+        # The merge needs stored rows to start from, and the tenant's own directory must stay as it is.
+        scratch = Tenant(LocalStorage(Path(folder)), shared_engine(), load_settings())
+        stream = scratch.stream(adoption.stream.name)
+        known = column_types(frame) if adoption.version < 0 else None
+        key = adoption.key if adoption.version >= 0 else _adoption_key(update)
+        with _naming(adoption.file):
+            stream.apply(adoption.view(known), Update(key=key, mode="overwrite", null_keys=update.null_keys))
+        return stream.merged(frame, update, persist=False, sort_columns=sort_columns)
+
+
+def as_frame(table: pa.Table, columns: Sequence[str] | None, where: Any, as_: FrameKind) -> Any:
+    """The rows of a view as a reader of the stream would get them.
+
+    Raises:
+        MissingColumn, InvalidOption: as reading a stream does.
+    """
+    if where is not None:
+        expression = as_expression(where)
+        columns_of(expression, table.schema)
+        table = table.filter(expression)
+    if columns is not None:
+        absent = [name for name in columns if name not in table.column_names]
+        if absent:
+            raise MissingColumn(
+                f"There is no column {absent[0]!r}.",
+                cause=f"The columns are {', '.join(map(repr, table.column_names))}.",
+                remedy="Name one of them.",
+                column=absent[0],
+            )
+        table = table.select(list(columns))
+    if as_ == "spark":
+        return shared_engine().session.createDataFrame(table, schema=spark_ddl(table.schema))
+    return as_kind(table, as_)
+
+
+def column_types(frame: Any) -> pa.Schema:
+    """The columns of a pandas, Arrow or Spark frame, in the types that a stream would keep."""
+    if kind_of(frame) == "spark":
+        return delta_to_arrow(json.loads(frame.schema.json()))
+    return to_arrow(frame).schema
+
+
+def _adoption_key(update: Update) -> tuple[str, ...]:
+    # Rows that are about to be replaced need not fit the key of those that come.
+    return () if update.mode == "overwrite" else update.key
+
+
+def _find(directory: Path, stream: str) -> LegacyFile | None:
+    for suffix in _SUFFIXES:
+        path = directory / f"{stream}{suffix}"
+        try:
+            sha256 = file_sha256(path)
+            if not is_left(directory, path.name, sha256):
+                return LegacyFile(path, sha256)
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            continue
+    return None
+
+
+def _refuse_cut_off(directory: Path, stream: str) -> None:
+    for suffix in _SUFFIXES:
+        path = directory / f"{stream}{suffix}{GLUESTICK_LOCK}"
+        if path.is_file():
+            raise UnreadableInput(
+                f"The snapshot of {stream!r} is there only as {path.name!r}.",
+                cause="gluestick renames the good file so while it writes; it was cut off, or is at it.",
+                remedy="Restore the file from a backup, or remove this one to begin anew.",
+                file=str(path),
+            )
+
+
+def _whole_numbers(table: pa.Table, known: pa.Schema | None) -> pa.Table:
+    """Floats back to integers where the stream knows them so: pandas made them beside missing values."""
+    for place, field in enumerate(table.schema):
+        wanted = known.field(field.name).type if known is not None and field.name in known.names else None
+        if wanted is None or not pa.types.is_integer(wanted) or not pa.types.is_floating(field.type):
+            continue
+        column = table.column(place)
+        try:
+            whole = column.cast(wanted)
+        except pa.ArrowInvalid:
+            continue
+        if pc.all(pc.equal(whole.cast(field.type), column), min_count=0).as_py():
+            table = table.set_column(place, pa.field(field.name, wanted), whole)
+    return table
+
+
+def _decide_types(table: pa.Table) -> pa.Table:
+    fields = [
+        pa.field(field.name, pa.string() if pa.types.is_null(field.type) else field.type)
+        for field in table.schema
+    ]
+    return table.cast(pa.schema(fields))
+
+
+@contextmanager
+def _naming(file: LegacyFile) -> Iterator[None]:
+    """Say in an error about the rows which file they are from."""
+    try:
+        yield
+    except UnreadableInput:
+        raise
+    except BadInput as error:
+        raise type(error)(
+            f"{str(file.path)!r} cannot be taken over: {error.problem}",
+            cause=error.cause,
+            remedy="Correct the file, or move it out of the directory to begin without it.",
+            **{**error.details, "file": str(file.path)},
+        ) from error

@@ -1,0 +1,1 @@
+"""Files of rows in each format, as they are read and written."""

@@ -1,0 +1,142 @@
+"""Arrow IPC streams and files, validated before their rows are used.
+
+Bytes from outside may claim anything of their buffers, so every batch is validated in full. A stream has
+to end with its end mark: without one nobody could tell it from a stream that was cut off between batches.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import pyarrow as pa
+
+from freezeframe.engine.frames.frames import to_arrow
+from freezeframe.errors import UnreadableInput
+from freezeframe.script.formats.ipc_sizes import message_sizes
+from freezeframe.script.formats.unpacking import UNLIMITED, Unpacking, UnpackLimits
+from freezeframe.storage.passing_failures import reads_of
+
+_FILE_MAGIC = b"ARROW1"
+_FILE_START = 8  # behind the magic bytes a file is a stream, and then its footer
+_STREAM_END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
+
+
+def streamed_arrow(file: Path, limits: UnpackLimits = UNLIMITED) -> pa.RecordBatchReader:
+    """The rows of a file piece by piece, in types that a stream keeps; encodings are undone.
+
+    Raises:
+        TooLarge: it unpacks to more than a limit; at the start, or when the reading comes to it.
+        UnreadableInput: it is damaged, cut off or no Arrow; at the start, or when the reading comes to it.
+        SchemaDriftError: it holds what a stream cannot keep: a union or a duration, for example.
+    """
+    with reads_of(str(file)), file.open("rb") as content:
+        schema = _schema(_open(content, str(file)), str(file))
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        with reads_of(str(file)), file.open("rb") as content:
+            for batch in arrow_batches(content, str(file), limits):
+                yield from _supported_rows(pa.Table.from_batches([batch])).cast(schema).to_batches()
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def read_arrow(file: Path, limits: UnpackLimits = UNLIMITED) -> pa.Table:
+    """All rows of a file; errors as of ``streamed_arrow``."""
+    return streamed_arrow(file, limits).read_all()
+
+
+def require_arrow(content: IO[bytes], name: str, limits: UnpackLimits = UNLIMITED) -> None:
+    """Validate all rows; the content is rewound afterwards.
+
+    Raises:
+        TooLarge, UnreadableInput, SchemaDriftError: as of ``streamed_arrow``.
+    """
+    _schema(_open(content, name), name)
+    for _ in arrow_batches(content, name, limits):
+        pass
+    content.seek(0)
+
+
+def arrow_batches(
+    content: IO[bytes], name: str, limits: UnpackLimits = UNLIMITED
+) -> Iterator[pa.RecordBatch]:
+    """The batches of a stream or file, each validated in full; ``name`` is for messages.
+
+    Raises:
+        TooLarge: it unpacks to more than a limit.
+        UnreadableInput: it is damaged, cut off or no Arrow.
+    """
+    unpacking = Unpacking(Path(name).name, content.seek(0, os.SEEK_END), limits)
+    if limits is not UNLIMITED:
+        _require_within(content, name, unpacking)
+    reader = _open(content, name)
+    if limits is not UNLIMITED and isinstance(reader, pa.ipc.RecordBatchFileReader):
+        # What was looked at is the stream in the file; its footer may name other places.
+        content.seek(_FILE_START)
+        with _reading(name):
+            reader = pa.ipc.open_stream(pa.PythonFile(content, mode="r"))
+    is_file = isinstance(reader, pa.ipc.RecordBatchFileReader)
+    with _reading(name):
+        found = map(reader.get_batch, range(reader.num_record_batches)) if is_file else iter(reader)
+        for batch in found:
+            batch.validate(full=True)
+            yield from (batch,) if limits is UNLIMITED else unpacking.decoded(batch)
+
+
+def _require_within(content: IO[bytes], name: str, unpacking: Unpacking) -> None:
+    """Check the sizes of all messages before one is unpacked."""
+    content.seek(0)
+    is_file = content.read(len(_FILE_MAGIC)) == _FILE_MAGIC
+    rows = size = 0
+    with _reading(name):
+        for some, more in message_sizes(content, _FILE_START if is_file else 0):
+            rows, size = rows + some, size + more
+            unpacking.expect(rows, size)
+
+
+def _open(content: IO[bytes], name: str) -> Any:
+    with reads_of(name):
+        size = content.seek(0, os.SEEK_END)
+        content.seek(max(0, size - len(_STREAM_END)))
+        end = content.read()
+        content.seek(0)
+        is_file = content.read(len(_FILE_MAGIC)) == _FILE_MAGIC
+        content.seek(0)
+    if not is_file and end != _STREAM_END:
+        raise _unreadable(name, "It has no end mark: it was cut off, or is no Arrow stream.")
+    with _reading(name):
+        source = pa.PythonFile(content, mode="r")
+        return pa.ipc.open_file(source) if is_file else pa.ipc.open_stream(source)
+
+
+def _schema(reader: Any, name: str) -> pa.Schema:
+    with _reading(name):
+        _ = reader.schema.names  # a damaged name is no UTF-8, which shows when it is asked for
+        return _supported_rows(pa.Table.from_batches([], reader.schema)).schema
+
+
+def _supported_rows(table: pa.Table) -> pa.Table:
+    return to_arrow(table.replace_schema_metadata())
+
+
+@contextmanager
+def _reading(name: str) -> Iterator[None]:
+    try:
+        with reads_of(name):
+            yield
+    except (pa.ArrowException, OSError, ValueError, MemoryError, struct.error) as error:
+        raise _unreadable(name, str(error).split("\n", 1)[0][:300] or type(error).__name__) from error
+
+
+def _unreadable(name: str, cause: str) -> UnreadableInput:
+    return UnreadableInput(
+        f"{name!r} cannot be read as Arrow.",
+        cause=cause,
+        remedy="Write it again, and close the writer.",
+        file=name,
+    )

@@ -1,0 +1,1 @@
+"""Rows of files and frames on their way into a stream."""

@@ -1,0 +1,137 @@
+"""Sync folders as lazy Spark frames: this package's readers, run by Spark's workers part by part.
+
+Types are settled first, by one job over the parts of all streams; a frame then reads its parts when it is
+computed, as often as it is. What a few files of a stream hold comes from this process, in one piece.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from freezeframe.engine.plans.python_tasks import answers, frame_of
+from freezeframe.engine.plans.schema_ddl import spark_ddl
+from freezeframe.script.formats.csv_file import read_csv_texts
+from freezeframe.script.formats.input_parts import PART_BYTES, InputPart, csv_parts, line_parts
+from freezeframe.script.formats.json_rows import (
+    joined_json,
+    json_schema,
+    json_tables,
+    read_json_files,
+    survey_json,
+)
+from freezeframe.script.formats.parquet_files import (
+    parquet_parts,
+    parquet_schema,
+    parquet_tables,
+    read_parquet_files,
+)
+from freezeframe.script.inputs.streamed_rows import csv_schema, csv_tables, joined_left, survey_csv
+from freezeframe.script.types.typed_columns import KnownTypes
+
+IN_PROCESS_BYTES_MAX = 4 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class TextFormat:
+    """A text format: its files read whole, or divided, surveyed and read by parts.
+
+    A survey is what the values of a part say of the columns; ``joined`` is what all parts of a stream say.
+    """
+
+    whole: Callable[[Sequence[Path], KnownTypes], pa.Table]
+    parts: Callable[[Path, int], Sequence[InputPart]]
+    survey: Callable[[InputPart, KnownTypes], Any]
+    joined: Callable[[Sequence[InputPart], Sequence[Any], KnownTypes], Any]
+    schema: Callable[[KnownTypes, Any], pa.Schema]
+    tables: Callable[[InputPart, Any, KnownTypes, Any], Iterator[pa.Table]]
+
+
+CSV = TextFormat(
+    whole=lambda files, known: known.table(read_csv_texts(files)),
+    parts=csv_parts,
+    survey=survey_csv,
+    joined=lambda _, surveys, __: joined_left(surveys),
+    schema=csv_schema,
+    tables=csv_tables,
+)
+JSON_LINES = TextFormat(
+    whole=read_json_files,
+    parts=line_parts,
+    survey=survey_json,
+    joined=joined_json,
+    schema=json_schema,
+    tables=json_tables,
+)
+
+
+def text_frames(
+    text: TextFormat,
+    session: Any,
+    streams: Mapping[str, tuple[Sequence[Path], KnownTypes]],
+    in_process_bytes_max: int = IN_PROCESS_BYTES_MAX,
+    part_bytes: int = PART_BYTES,
+) -> dict[str, Any]:
+    """By stream the rows of its files, typed by what is known of its columns.
+
+    Raises:
+        UnreadableInput: as of the reading in this process.
+        StorageNotShared: a worker does not see a file.
+        SetupError: the workers cannot run freezeframe.
+    """
+    frames, parts = {}, {}
+    for stream, (files, known) in streams.items():
+        if _bytes(files) <= in_process_bytes_max:
+            frames[stream] = _local(session, text.whole(files, known))
+        else:
+            parts[stream] = [part for file in files for part in text.parts(file, part_bytes)]
+    calls = [
+        functools.partial(text.survey, part, streams[stream][1])
+        for stream, some in parts.items()
+        for part in some
+    ]
+    surveys = iter(answers(session, calls))
+    for stream, some in parts.items():
+        known, found = streams[stream][1], list(itertools.islice(surveys, len(some)))
+        joined = text.joined(some, found, known)
+        tables = [
+            functools.partial(text.tables, part, survey, known, joined)
+            for part, survey in zip(some, found, strict=True)
+        ]
+        frames[stream] = frame_of(session, tables, text.schema(known, joined))
+    return {stream: frames[stream] for stream in streams}
+
+
+def parquet_frame(
+    session: Any,
+    files: Sequence[Path],
+    in_process_bytes_max: int = IN_PROCESS_BYTES_MAX,
+    part_bytes: int = PART_BYTES,
+) -> Any:
+    """The rows of a stream's Parquet files.
+
+    Raises:
+        UnreadableInput, SchemaDriftError: as of ``read_parquet_files``.
+        StorageNotShared, SetupError: as of ``text_frames``.
+    """
+    if _bytes(files) <= in_process_bytes_max:
+        return _local(session, read_parquet_files(files))
+    parts = [part for file in files for part in parquet_parts(file, part_bytes)]
+    schema = parquet_schema(files)
+    answers(session, [parts[0].require_unchanged])  # a worker that cannot read says so now
+    return frame_of(session, [functools.partial(parquet_tables, part, schema) for part in parts], schema)
+
+
+def _local(session: Any, rows: pa.Table) -> Any:
+    """Rows of this process as a frame."""
+    return session.createDataFrame(rows, schema=spark_ddl(rows.schema))
+
+
+def _bytes(files: Sequence[Path]) -> int:
+    return sum(file.stat().st_size for file in files)

@@ -1,0 +1,312 @@
+"""Import and export of a stream: ``{stream}.snapshot.csv``, ``.parquet`` or ``.jsonl``.
+
+CSV and JSON Lines say nothing of types, so a schema file goes with them,
+``{stream}.snapshot.schema.json``: the key, and the columns as Delta writes them. Given to the
+import, every value must be exact in its column's type; without it nothing is guessed that could
+lose a letter (``inference``). This sits above the store because readers of input files do.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, Unpack, get_args
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from freezeframe import progress
+from freezeframe.errors import InputNotFound, InvalidOption, SchemaDriftError, TooLarge, UnreadableInput
+from freezeframe.script.formats.arrow_files import read_arrow, streamed_arrow
+from freezeframe.script.formats.csv_file import read_csv_text
+from freezeframe.script.formats.csv_text import csv_text
+from freezeframe.script.formats.json_lines import json_lines
+from freezeframe.script.formats.json_rows import read_json_files
+from freezeframe.script.formats.parquet_files import read_parquet_files
+from freezeframe.script.formats.unpacking import BYTES_LIMIT, UNLIMITED, UnpackLimits
+from freezeframe.script.inputs.streamed_rows import streamed_csv, streamed_json_lines, streamed_parquet
+from freezeframe.script.types.typed_columns import KnownTypes
+from freezeframe.storage.local import failure, write_durably
+from freezeframe.store.model.receipt import Receipt
+from freezeframe.store.model.update_options import UpdateOptions
+from freezeframe.store.schema.column_mapping import arrow_columns, delta_columns
+from freezeframe.store.stream import Stream
+from freezeframe.store.tenant_log.version_reference import Point
+
+FileKind = Literal["csv", "parquet", "jsonl"]
+_BATCH_ROWS = 50_000
+MEMORY_BYTES_MAX = 32 * 1024 * 1024
+UNPACKED_MEMORY_BYTES_MAX = 256 * 1024 * 1024
+_MIDDLE = ".snapshot."
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSchema:
+    """What a schema file says: the columns and their types, and the key."""
+
+    columns: pa.Schema
+    key: tuple[str, ...]
+
+
+def export_stream(
+    stream: Stream,
+    folder: str | os.PathLike[str],
+    kind: FileKind = "csv",
+    *,
+    version: Point | None = None,
+    stream_version: int | None = None,
+) -> Path:
+    """Write the stream's rows to a new ``{stream}.snapshot.{kind}`` in ``folder``.
+
+    They are those of now, of a version of the tenant (``version``), or of one of the stream's own.
+    Beside a CSV or JSON Lines file its schema file is written, first. Both appear whole or not at all.
+    Rows are in the order of the key, but those of a stream of many bytes in that of its files: such a
+    stream is never held in memory.
+
+    Raises:
+        InvalidOption: an unknown kind, or the file is there already.
+        StreamNotFound, VersionNotFound: there is no such stream or version.
+        StorageUnavailable: the file could not be written.
+    """
+    target = new_file(stream.name, folder, kind)
+    rows = _rows_out(stream, version, stream_version)
+    if kind == "parquet":
+        _publish(target, lambda path: _write_parquet(path, rows))
+        return target
+    record = {"key": list(stream.key()), "schema": delta_columns(rows.schema, None)}
+    text = json.dumps(record, ensure_ascii=False, indent=2).encode() + b"\n"
+    _publish(schema_file(target), lambda path: write_durably(path, text))
+    tables = (pa.Table.from_batches([batch]) for batch in rows)
+    chunks = (
+        _csv_chunks(rows.schema, tables)
+        if kind == "csv"
+        else (lines for table in tables for lines in json_lines(table, _BATCH_ROWS))
+    )
+    _publish(target, lambda path: write_durably(path, chunks))
+    return target
+
+
+def new_file(name: str, folder: str | os.PathLike[str], kind: FileKind) -> Path:
+    """The path of the file that an export of the stream of this name makes.
+
+    Raises:
+        InvalidOption: an unknown kind, or the file is there already.
+    """
+    if kind not in get_args(FileKind):
+        raise InvalidOption(
+            f"kind cannot be {kind!r}.", remedy=f"Use one of {', '.join(get_args(FileKind))}."
+        )
+    target = Path(folder) / f"{name}{_MIDDLE}{kind}"
+    if target.exists() or target.is_symlink():
+        raise InvalidOption(f"{target} is there already.", remedy="Remove it, or name another folder.")
+    return target
+
+
+def import_stream(
+    stream: Stream,
+    file: str | os.PathLike[str],
+    key: str | tuple[str, ...] | list[str] | None = None,
+    *,
+    schema_from: str | os.PathLike[str] | None = None,
+    memory_bytes_max: int = MEMORY_BYTES_MAX,
+    limits: UnpackLimits = UNLIMITED,
+    **options: Unpack[UpdateOptions],
+) -> Receipt:
+    """Bring the rows of a CSV, Parquet, JSON Lines or Arrow file into the stream, typed by a schema file.
+
+    Without ``key`` the schema file's counts, then the stream's own. ``options`` are those of
+    ``Stream.update``. A file of more than ``memory_bytes_max`` bytes is streamed: it is never held in
+    memory. With ``limits`` neither is one that unpacks to more than ``UNPACKED_MEMORY_BYTES_MAX``.
+
+    Raises:
+        InputNotFound: there is no such file.
+        TooLarge: it unpacks to more than a limit.
+        InvalidOption: its name ends with none of the five suffixes.
+        UnreadableInput: it is damaged; the place is named.
+        SchemaDriftError: a value or column does not fit the schema file, or the stream.
+    """
+    path = Path(file)
+    known = None if schema_from is None else read_schema(Path(schema_from))
+    stored = stream.columns() if stream.stream_version() >= 0 else None
+    columns = None if known is None else known.columns
+    held = None
+    if _existing(path).stat().st_size <= memory_bytes_max or path.suffix not in _STREAMED:
+        held = _read_held(path, columns, stored, limits)
+    if held is None:
+        progress.begin("reading", "rows")
+        types = KnownTypes(stored if columns is None else columns)
+        rows = _count_rows(_STREAMED[path.suffix](path, types, columns, limits))
+        rows = rows if columns is None else _fit_reader(path, rows, columns)
+    else:
+        rows = held if columns is None else _fit(path, held, columns)
+    used = key if key is not None else (known.key or None) if known is not None else None
+    return stream.update(rows, used, **options)
+
+
+def _read_held(
+    path: Path, columns: pa.Schema | None, stored: pa.Schema | None, limits: UnpackLimits
+) -> pa.Table | None:
+    """The rows in memory; None where they are allowed, but unpack to too much for that."""
+    if limits.bytes_max <= UNPACKED_MEMORY_BYTES_MAX or limits is UNLIMITED:
+        return file_rows(path, columns, stored, limits)
+    try:
+        return file_rows(path, columns, stored, replace(limits, bytes_max=UNPACKED_MEMORY_BYTES_MAX))
+    except TooLarge as error:
+        if error.details["limit"] != BYTES_LIMIT:
+            raise
+        return None
+
+
+def file_rows(
+    path: Path,
+    columns: pa.Schema | None = None,
+    stored: pa.Schema | None = None,
+    limits: UnpackLimits = UNLIMITED,
+) -> pa.Table:
+    """The rows that an import of the file brings in; ``columns`` are the types of a schema file.
+
+    Without one, a column of text or JSON is of its ``stored`` type wherever every value is exact in it.
+
+    Raises:
+        InputNotFound, TooLarge, InvalidOption, UnreadableInput: as ``import_stream``.
+    """
+    kind, known = _existing(path).suffix, KnownTypes(stored if columns is None else columns)
+    if kind == ".csv":
+        return known.table(read_csv_text(path))
+    if kind == ".parquet":
+        return read_parquet_files([path], limits)
+    if kind in {".jsonl", ".ndjson"}:
+        return read_json_files([path], known, columns, limits)
+    if kind == ".arrow":
+        return read_arrow(path, limits)
+    raise InvalidOption(
+        f"{path.name!r} is of no kind that can be imported.",
+        remedy="Name a .csv, .parquet, .jsonl, .ndjson or .arrow file.",
+    )
+
+
+def schema_file(file: Path) -> Path:
+    """The path of an exported file's schema."""
+    return file.with_name(f"{file.name.rpartition(_MIDDLE)[0]}{_MIDDLE}schema.json")
+
+
+def read_schema(file: Path) -> StreamSchema:
+    """The schema in a schema file.
+
+    Raises:
+        InputNotFound: there is no such file.
+        UnreadableInput: it is none.
+    """
+    try:
+        record = json.loads(_existing(file).read_bytes())
+        return StreamSchema(arrow_columns(record["schema"]), tuple(map(str, record["key"])))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UnreadableInput(
+            f"{file} is no schema file.",
+            cause=f"It cannot be parsed ({error}).",
+            remedy="Use the file that export_stream wrote, or leave schema_from out.",
+            file=str(file),
+        ) from error
+
+
+def _fit(path: Path, rows: pa.Table, columns: pa.Schema) -> pa.Table:
+    """The rows with exactly these columns and types."""
+    odd = sorted(set(rows.column_names) ^ set(columns.names))
+    if odd:
+        raise _misfit(path, f"Only one of the two has the columns {odd}.", odd)
+    fitted = rows.select(columns.names)
+    wrong = [field.name for field in columns if not _fits(fitted.schema.field(field.name).type, field.type)]
+    if wrong:
+        raise _misfit(path, f"Values of the columns {wrong} are not exact in their types.", wrong)
+    return fitted.cast(pa.schema([pa.field(field.name, field.type) for field in columns]))
+
+
+def _fit_reader(path: Path, rows: pa.RecordBatchReader, columns: pa.Schema) -> pa.RecordBatchReader:
+    """The rows with exactly these columns and types; whether they fit is known before the first."""
+    fitted = _fit(path, rows.schema.empty_table(), columns)
+    tables = (pa.Table.from_batches([batch]).select(columns.names).cast(fitted.schema) for batch in rows)
+    batches = (batch for table in tables for batch in table.to_batches())
+    return pa.RecordBatchReader.from_batches(fitted.schema, batches)
+
+
+def _fits(found: pa.DataType, wanted: pa.DataType) -> bool:
+    return bool(pa.types.is_null(found) or found.equals(wanted))
+
+
+def _misfit(path: Path, cause: str, columns: list[str]) -> SchemaDriftError:
+    return SchemaDriftError(
+        f"{path.name!r} does not fit its schema file.",
+        cause=cause,
+        remedy="Correct the file or the schema file; nothing was written.",
+        columns=columns,
+    )
+
+
+def _rows_out(stream: Stream, version: Point | None, stream_version: int | None) -> pa.RecordBatchReader:
+    if stream.byte_count(version, stream_version=stream_version) > MEMORY_BYTES_MAX:
+        progress.begin("writing", "rows")
+        return _count_rows(stream.read_batches(version=version, stream_version=stream_version))
+    rows: pa.Table = stream.read(version=version, stream_version=stream_version, as_="arrow")
+    progress.begin("writing", "rows", len(rows))
+    return _count_rows(pa.RecordBatchReader.from_batches(rows.schema, rows.to_batches(_BATCH_ROWS)))
+
+
+def _count_rows(rows: pa.RecordBatchReader) -> pa.RecordBatchReader:
+    """The same rows, with progress reported as they are consumed."""
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in rows:
+            progress.advance(len(batch))
+            yield batch
+
+    return pa.RecordBatchReader.from_batches(rows.schema, batches())
+
+
+def _write_parquet(path: Path, rows: pa.RecordBatchReader) -> None:
+    path.touch(mode=0o600)
+    with pq.ParquetWriter(path, rows.schema) as writer:
+        for batch in rows:
+            writer.write_batch(batch)
+
+
+def _csv_chunks(schema: pa.Schema, tables: Iterable[pa.Table]) -> Iterator[bytes]:
+    header = csv_text(schema.empty_table())
+    yield header.encode()
+    for table in tables:
+        for start in range(0, len(table), _BATCH_ROWS):
+            yield csv_text(table.slice(start, _BATCH_ROWS)).removeprefix(header).encode()
+
+
+def _existing(path: Path) -> Path:
+    if not path.is_file():
+        raise InputNotFound(f"There is no file {path}.", remedy="Check the path.", file=str(path))
+    return path
+
+
+_Streamed = Callable[[Path, KnownTypes, pa.Schema | None, UnpackLimits], pa.RecordBatchReader]
+_STREAMED: dict[str, _Streamed] = {
+    ".csv": lambda path, known, *_: streamed_csv(path, known),
+    ".jsonl": streamed_json_lines,
+    ".ndjson": streamed_json_lines,
+    ".parquet": lambda path, _, __, limits: streamed_parquet(path, limits),
+    ".arrow": lambda path, _, __, limits: streamed_arrow(path, limits),
+}
+IMPORTED = frozenset(_STREAMED)
+"""What the names of files end with that can be imported."""
+
+
+def _publish(target: Path, write: Callable[[Path], None]) -> None:
+    """Write a file under another name first, and give it its own once it is whole."""
+    temporary = target.with_name(f".{uuid.uuid4().hex}.part")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write(temporary)
+        temporary.replace(target)
+    except OSError as error:
+        raise failure("write", str(target), error) from error
+    finally:
+        temporary.unlink(missing_ok=True)

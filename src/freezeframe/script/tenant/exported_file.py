@@ -1,0 +1,219 @@
+"""Writes an adopted snapshot file again after each update, for scripts that still open it.
+
+The stream is the truth and the file a copy of its rows, replaced whole, in the format and the order of
+columns that it had. What was written is recorded beside the tenant's log, so that our own copy is not
+taken for somebody else's change; a file that somebody did change is left alone, for it is adopted next.
+Rules: ``docs/reference/gluestick.md``, "Existing files".
+"""
+
+from __future__ import annotations
+
+import csv
+import fcntl
+import hashlib
+import io
+import json
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from freezeframe.errors import StorageUnavailable
+from freezeframe.script.formats.csv_text import csv_text
+from freezeframe.script.tenant.current_job import is_working_copy
+from freezeframe.storage import LocalStorage
+from freezeframe.storage.local import make_private
+from freezeframe.storage.passing_failures import reads_of
+from freezeframe.store import Stream
+from freezeframe.store.directory.paths import OURS
+from freezeframe.store.table.row_order import sort_rows
+
+ADOPTED_NOTE = "adoptedFile"
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """The SHA-256 of a file's content, and the version of its stream that the content is of."""
+
+    sha256: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFile:
+    """What is known of an adopted file: what it held last, and what is being written in its place.
+
+    A crash can come between the record and the file, so either of the two may be there.
+    """
+
+    name: str
+    held: FileState
+    pending: FileState | None = None
+
+    def holds(self, sha256: str) -> bool:
+        """Whether the content is one that the stream has given or taken."""
+        return sha256 in {self.held.sha256, self.pending.sha256 if self.pending else None}
+
+
+def known_file(directory: Path, stream: Stream) -> KnownFile | None:
+    """The stream's adopted file as it is known to be; None for a stream that adopted none."""
+    note = stream.notes().get(ADOPTED_NOTE)
+    if note is None:
+        return None
+    adopted = json.loads(note)
+    taken = FileState(adopted["sha256"], adopted["version"])
+    record = _record(directory, stream)
+    if record.get("file") != adopted["file"] or record["held"]["version"] < taken.version:
+        return _recognise(directory, stream, KnownFile(adopted["file"], taken))
+    pending = record.get("pending")
+    return KnownFile(adopted["file"], FileState(**record["held"]), FileState(**pending) if pending else None)
+
+
+def _recognise(directory: Path, stream: Stream, taken: KnownFile) -> KnownFile:
+    """What is known without a record: a working copy begins without one, though the file is our own export.
+
+    A file with exactly the bytes that an export would write holds exactly the stream's rows.
+    """
+    path, version = directory / taken.name, stream.stream_version()
+    if not path.is_file():
+        return taken
+    found = file_sha256(path)
+    if taken.holds(found) or hashlib.sha256(rows_as_file(path, stream, version)).hexdigest() != found:
+        return taken
+    return KnownFile(taken.name, FileState(found, version))
+
+
+def export(directory: str | os.PathLike[str], stream: Stream) -> None:
+    """Write the stream's newest rows to the file that it adopted; nothing where it adopted none.
+
+    The update that came before is committed, so a file that cannot be written is a warning in the log.
+    """
+    folder = Path(directory)
+    if stream.stream_version() < 0 or ADOPTED_NOTE not in stream.notes():
+        return
+    try:
+        with alone(folder, stream):
+            _write(folder, stream)
+    except (StorageUnavailable, OSError):
+        _logger.warning("Committed, but the file of %s could not be written.", stream.name, exc_info=True)
+
+
+def own_exports(directory: Path) -> frozenset[str]:
+    """The files there that ``export`` wrote and nobody has changed since, as far as that is recorded."""
+    found = set()
+    for path in (directory / OURS / "exported").rglob("*.json"):
+        with reads_of(str(path)):
+            record = json.loads(path.read_text(encoding="utf-8"))
+        file = directory / record["file"]
+        states = (record["held"], record["pending"])
+        if file.is_file() and file_sha256(file) in {state["sha256"] for state in states if state}:
+            found.add(record["file"])
+    return frozenset(found)
+
+
+def file_sha256(path: Path) -> str:
+    """The digest of a file's bytes, in hexadecimal."""
+    with reads_of(str(path)), path.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
+
+
+def _write(directory: Path, stream: Stream) -> None:
+    """Replace the file by the newest version's rows, unless it has them or was changed by others."""
+    known, version = known_file(directory, stream), stream.stream_version()
+    # In a job, an adoption and the updates after it are one version.
+    if known is None or (known.held.version == version and not is_working_copy(directory)):
+        return
+    path = directory / known.name
+    if not path.is_file():
+        return  # somebody has no use for it any more
+    found = file_sha256(path)
+    if not known.holds(found):
+        return
+    content = rows_as_file(path, stream, version)
+    new = FileState(hashlib.sha256(content).hexdigest(), version)
+    if known.held == new:
+        return
+    held = known.pending if known.pending and known.pending.sha256 == found else known.held
+    storage = LocalStorage(directory)
+    # First the intention, then the file, then the fact: a crash in between is understood by its hash.
+    storage.replace(_record_name(stream), record_text(known.name, held, new))
+    storage.replace(known.name, content)
+    storage.replace(_record_name(stream), record_text(known.name, new, None))
+
+
+def rows_as_file(path: Path, stream: Stream, version: int) -> bytes:
+    """The stream's rows as a file of the path's kind; where one is there, in its order of columns."""
+    return _content(path, sort_rows(stream.read(stream_version=version, as_="arrow"), stream.key()))
+
+
+def _content(path: Path, rows: pa.Table) -> bytes:
+    """The rows as the file's format has them; columns that it knows stay in their order."""
+    is_csv = path.suffix == ".csv"
+    with reads_of(str(path)):
+        first, compression = _form(path, is_csv=is_csv)
+    names = [name for name in first if name in rows.column_names]
+    rows = rows.select([*names, *(name for name in rows.column_names if name not in names)])
+    if is_csv:
+        return csv_text(rows).encode()
+    buffer = io.BytesIO()
+    pq.write_table(rows, buffer, compression=compression, store_schema=False)
+    return buffer.getvalue()
+
+
+def _form(path: Path, *, is_csv: bool) -> tuple[list[str], str]:
+    """The columns and the compression of the file that is there; without one there are none, and ZSTD."""
+    if not path.is_file():
+        return [], "zstd"
+    return (_header(path), "") if is_csv else (pq.read_schema(path).names, _compression(path))
+
+
+def _header(path: Path) -> list[str]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        return next(csv.reader(file), [])
+
+
+def _compression(path: Path) -> str:
+    file = pq.read_metadata(path)
+    codec = file.row_group(0).column(0).compression if file.num_row_groups and file.num_columns else "ZSTD"
+    return "none" if codec == "UNCOMPRESSED" else str(codec).lower()
+
+
+def _record(directory: Path, stream: Stream) -> dict[str, Any]:
+    try:
+        record: dict[str, Any] = json.loads(LocalStorage(directory).read(_record_name(stream)))
+    except (FileNotFoundError, ValueError):
+        return {}
+    return record
+
+
+def _record_name(stream: Stream) -> str:
+    return f"{OURS}/exported/{stream.name}.json"
+
+
+def record_text(name: str, held: FileState, pending: FileState | None) -> bytes:
+    """What is recorded of a file that is ours."""
+    states = {"held": held, "pending": pending}
+    record = {
+        which: {"sha256": state.sha256, "version": state.version} if state else None
+        for which, state in states.items()
+    }
+    return json.dumps({"file": name, **record}, ensure_ascii=False).encode()
+
+
+@contextmanager
+def alone(directory: Path, stream: Stream) -> Iterator[None]:
+    """One writer of the file at a time: each writes the newest rows, so the last one's are the newest."""
+    path = directory / OURS / "exported" / f"{stream.name}.lock"
+    make_private(path.parent)
+    path.touch(mode=0o600)
+    with path.open("ab") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

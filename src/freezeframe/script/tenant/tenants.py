@@ -1,0 +1,102 @@
+"""Composition root of the library: a directory becomes a ``Tenant`` with storage and engine.
+
+One engine serves the whole process and is opened by the first call that needs Spark; reading
+needs none. Tenants are kept, so that a script's later calls find their state warm.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import os
+import threading
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from freezeframe.engine.protocol.deferred import DeferredEngine
+from freezeframe.engine.protocol.table_engine import TableEngine
+from freezeframe.errors import InvalidOption
+from freezeframe.progress import wait_for
+from freezeframe.script.tenant.current_job import job_at, job_folder_beside
+from freezeframe.script.tenant.exported_file import export
+from freezeframe.script.tenant.left_file import refresh_left
+from freezeframe.script.tenant.outside_job import OutsideJob
+from freezeframe.settings import load_settings
+from freezeframe.storage import LocalStorage
+from freezeframe.store import Stream, Tenant
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_lock = threading.Lock()
+_tenants: dict[str, Tenant] = {}
+
+
+def open_tenant(snapshot_dir: str | os.PathLike[str]) -> Tenant:
+    """The tenant whose snapshot directory this is; the directory need not exist yet.
+
+    In the script of a run, the run's snapshot directory means its open job: see ``current_job``. Any other
+    directory can only be read there.
+
+    Raises:
+        InvalidOption: it is a file, no path at all, or the directory of another process's job.
+        FormatTooNew: a newer freezeframe wrote it.
+    """
+    if not os.fspath(snapshot_dir):
+        raise InvalidOption(
+            f"{snapshot_dir!r} is no directory for snapshots.",
+            remedy="Pass the path of the tenant's directory.",
+        )
+    path = Path(snapshot_dir).resolve()
+    if path.exists() and not path.is_dir():
+        raise InvalidOption(
+            f"{path} is a file, not a directory.", remedy="Pass the path of the tenant's directory."
+        )
+    job = job_at(path)
+    if job is not None:
+        return job
+    folder = job_folder_beside(path)
+    if folder is not None:
+        return Tenant(LocalStorage(path), shared_engine(), load_settings(), OutsideJob(path, folder))
+    with _lock:
+        if str(path) not in _tenants:
+            _tenants[str(path)] = Tenant(
+                LocalStorage(path),
+                shared_engine(),
+                load_settings(),
+                refresh_copies=functools.partial(_refresh_files, path),
+            )
+        return _tenants[str(path)]
+
+
+def _refresh_files(path: Path, stream: Stream) -> None:
+    export(path, stream)
+    refresh_left(path, stream)
+
+
+@cache
+def shared_engine() -> TableEngine:
+    """This process's engine; it reaches for Spark only when it is first used."""
+    engine = DeferredEngine(_spark_engine)
+    atexit.register(engine.close)
+    return engine
+
+
+def spark() -> SparkSession:
+    """The one Spark session of this process, classic or Connect.
+
+    ``SparkSession.builder.getOrCreate()`` returns it as well, and frames of the library belong to it. Where
+    there is none, it is made where the setting ``spark`` says that Spark is, and becomes the default one.
+
+    Raises:
+        SetupError, EngineUnavailable: Spark cannot be started or reached.
+    """
+    session: SparkSession = shared_engine().session
+    return session
+
+
+def _spark_engine() -> TableEngine:
+    from freezeframe.engine.spark import SparkEngine  # noqa: PLC0415 - reading must not load PySpark
+
+    return SparkEngine(load_settings(), wait_for)

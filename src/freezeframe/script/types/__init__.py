@@ -1,0 +1,1 @@
+"""From text to values and types."""

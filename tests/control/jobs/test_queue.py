@@ -1,0 +1,320 @@
+"""The job queue on both databases: who gets which job when, and what becomes of it."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from tests.control.manual_clock import ManualClock
+
+from freezeframe.control.database.backoff import Backoff
+from freezeframe.control.database.database import ControlDatabase
+from freezeframe.control.jobs.cursor import cursor_after
+from freezeframe.control.jobs.job_filter import JobFilter
+from freezeframe.control.jobs.queue import JobQueue
+from freezeframe.control.jobs.submission import Submission
+from freezeframe.errors import IdempotencyConflict, InvalidName, InvalidOption, JobRevoked, NotFound
+
+REQUEST = '{"script": "etl.py"}'
+
+
+@pytest.fixture
+def clock():
+    """The database's clock, in our hands."""
+    return ManualClock()
+
+
+@pytest.fixture
+def queue(database_url, clock):
+    """An empty queue; the first wait after a failure is 10 s."""
+    database = ControlDatabase.open(database_url, clock)
+    yield JobQueue(database, Backoff(10, 15))
+    database.close()
+
+
+def submit(queue, job_id, tenant="acme", **options):
+    return queue.submit(Submission(REQUEST, environment="dev", tenant=tenant, job_id=job_id, **options))
+
+
+def status(queue, job_id, tenant="acme"):
+    return queue.get("dev", tenant, job_id).status
+
+
+def test_a_run_begins_without_waiting_for_its_turn(queue, clock):
+    """Beside its tenant's jobs; what waits, runs or has succeeded under that name stays as it is."""
+
+    def begin(job_id, request=REQUEST):
+        given = Submission(request, "dev", "acme", job_id, attempts_max=1, lane="runs", running_max=9)
+        return queue.begin(given, "w", lease_seconds=30)
+
+    submit(queue, "queued")
+    assert [None, 1, None] == [began and began.attempts for began in map(begin, ["queued", "r", "r"])]
+    run = queue.get("dev", "acme", "r")
+    assert ("running", timedelta(seconds=30)) == (run.status, run.lease_until - run.started)
+    queue.finish(run, "failed", '{"exit_code": 1}')
+
+    again = begin("r", '{"script": "other.py"}')
+    assert ("running", 2, 2, None) == (again.status, again.attempts, again.attempts_max, again.outcome)
+    assert '{"script":"other.py"}' == again.request
+    queue.finish(again, "succeeded")
+    assert begin("r") is None
+    assert "queued" == queue.claim("w2").job_id
+
+
+def test_a_job_goes_from_the_queue_to_its_end(queue, clock):
+    """Queued, running under a lease, ended with its outcome; each moment is the database's."""
+    submitted = submit(queue, "j")
+    clock.forward(5)
+    claimed = queue.claim("w1", lease_seconds=30)
+    assert ("running", "w1", 1) == (claimed.status, claimed.worker, claimed.attempts)
+    assert timedelta(seconds=30) == claimed.lease_until - claimed.started
+    assert ("", False) == (claimed.taken_over_from, claimed.only_close)
+    assert "held" == queue.heartbeat(claimed)
+    clock.forward(7)
+
+    ended = queue.finish(claimed, "succeeded", '{"tenant_version": 3}')
+
+    assert ("succeeded", {"tenant_version": 3}, None) == (ended.status, ended.outcome, ended.lease_id)
+    assert [5, 7] == [
+        (ended.started - submitted.created).seconds,
+        (ended.finished - ended.started).seconds,
+    ]
+    assert queue.claim("w1") is None
+    assert "lost" == queue.heartbeat(claimed)
+    assert "2026-11-21T08:00:12.000Z" == ended.to_json()["finished"]
+
+
+def test_the_same_submission_is_the_same_job(queue):
+    """Whatever the order of the request's fields; another request under the name is a conflict."""
+    first = queue.submit(Submission('{"a": 1, "b": 2}', environment="dev", tenant="acme", job_id="j"))
+    again = queue.submit(
+        Submission('{"b": 2, "a": 1}', environment="dev", tenant="acme", job_id="j", priority=5)
+    )
+
+    assert first == again
+    with pytest.raises(IdempotencyConflict, match="another request"):
+        queue.submit(Submission('{"a": 2}', environment="dev", tenant="acme", job_id="j"))
+    others = [
+        queue.submit(Submission("{}", environment=environment, tenant=tenant, job_id="j"))
+        for environment, tenant in (("dev", "other"), ("prod", "acme"))
+    ]
+    assert 3 == len({first.sequence, *(other.sequence for other in others)})
+
+
+def test_a_tenants_jobs_run_one_at_a_time_in_order(queue):
+    """Another tenant's do not wait for them."""
+    for job_id in ("a1", "a2"):
+        submit(queue, job_id)
+    submit(queue, "b1", tenant="beta")
+    first, other = queue.claim("w"), queue.claim("w")
+
+    assert ["a1", "b1"] == [first.job_id, other.job_id]
+    assert queue.claim("w") is None
+    queue.finish(first, "succeeded")
+    assert "a2" == queue.claim("w").job_id
+
+
+def test_more_at_once_by_a_key(queue):
+    """A key of several tenants counts them together; the newest number holds."""
+    for number, tenant in enumerate(("a", "b", "c")):
+        submit(queue, f"j{number}", tenant=tenant, lane="api", running_max=2)
+
+    assert ["j0", "j1", None] == [job and job.job_id for job in (queue.claim("w") for _ in range(3))]
+    submit(queue, "j3", tenant="d", lane="api", running_max=3)
+    assert "j2" == queue.claim("w").job_id
+
+
+def test_priority_comes_before_order_and_time_before_both(queue, clock):
+    """A job is not claimed before its moment."""
+    later = datetime.fromtimestamp(clock.now_ms / 1000, UTC) + timedelta(seconds=20)
+    submit(queue, "plain", tenant="a")
+    submit(queue, "urgent", tenant="b", priority=10)
+    submit(queue, "later", tenant="c", priority=20, run_at=later)
+
+    assert ["urgent", "plain", None] == [job and job.job_id for job in (queue.claim("w") for _ in range(3))]
+    clock.forward(20)
+    assert "later" == queue.claim("w").job_id
+
+
+def test_a_silent_worker_is_taken_over(queue, clock):
+    """Its lease is void: it hears so, and cannot end the job; the new one is told whom it follows."""
+    submit(queue, "j")
+    former = queue.claim("w1", lease_seconds=30)
+    clock.forward(29)
+    assert queue.claim("w2") is None
+    clock.forward(1)
+    present = queue.claim("w2")
+
+    assert ("j", "w1", 2, False) == (
+        present.job_id,
+        present.taken_over_from,
+        present.attempts,
+        present.only_close,
+    )
+    assert present.lease_id != former.lease_id
+    assert "lost" == queue.heartbeat(former)
+    for ending in (lambda: queue.finish(former, "succeeded"), lambda: queue.give_back(former)):
+        with pytest.raises(JobRevoked):
+            ending()
+    assert "running" == status(queue, "j")
+    assert "succeeded" == queue.finish(present, "succeeded").status
+
+
+def test_a_late_heartbeat_is_in_time_if_nobody_came(queue, clock):
+    """A lease that ran out is still the worker's own until somebody else takes it."""
+    submit(queue, "j")
+    claimed = queue.claim("w1", lease_seconds=30)
+    clock.forward(45)
+
+    assert "held" == queue.heartbeat(claimed, lease_seconds=30)
+    assert queue.claim("w2") is None
+
+
+def test_when_attempts_are_used_up_a_silent_job_is_only_to_be_closed(queue, clock):
+    """It is not run again, but its worker must still make void what the former may do."""
+    submit(queue, "j", attempts_max=1)
+    queue.claim("w1", lease_seconds=30)
+    clock.forward(30)
+    closing = queue.claim("w2")
+
+    assert (True, 1, "w1") == (closing.only_close, closing.attempts, closing.taken_over_from)
+    assert "dead" == queue.finish(closing, "dead", None, may_retry=True).status
+
+
+def test_a_failed_job_waits_and_keeps_its_place(queue, clock):
+    """Twice as long each time up to a limit; a later job of the tenant does not overtake it."""
+    submit(queue, "first", attempts_max=3)
+    submit(queue, "second")
+    for wait in (10, 15):
+        failed = queue.finish(queue.claim("w"), "failed", '{"error": "x"}', may_retry=True)
+        assert ("queued", {"error": "x"}) == (failed.status, failed.outcome)
+        clock.forward(wait - 1)
+        assert queue.claim("w") is None
+        clock.forward(1)
+    last = queue.claim("w")
+    assert ("first", 3) == (last.job_id, last.attempts)
+    assert "timed_out" == queue.finish(last, "timed_out", may_retry=True).status
+    assert "second" == queue.claim("w").job_id
+
+
+def test_what_need_not_be_retried_is_not(queue):
+    """Without leave, with success, or when it was cancelled."""
+    for job_id, ending, may_retry in (("a", "failed", False), ("b", "succeeded", True)):
+        submit(queue, job_id)
+        assert ending == queue.finish(queue.claim("w"), ending, may_retry=may_retry).status
+    submit(queue, "c")
+    claimed = queue.claim("w")
+    queue.cancel("dev", "acme", "c")
+    assert "failed" == queue.finish(claimed, "failed", may_retry=True).status
+
+
+def test_a_given_back_job_is_as_before(queue):
+    """The attempt does not count, and it is the next one again."""
+    submit(queue, "j", attempts_max=1)
+    submit(queue, "k")
+    back = queue.give_back(queue.claim("w1"))
+    assert ("queued", 0) == (back.status, back.attempts)
+    again = queue.claim("w2")
+    assert ("j", 1, "") == (again.job_id, again.attempts, again.taken_over_from)
+    queue.cancel("dev", "acme", "j")
+    assert "cancelled" == queue.give_back(again).status
+
+
+def test_cancel_ends_a_queued_job_and_asks_a_running_one(queue, clock):
+    """The worker hears of it by its heartbeat, whoever takes over is told; what has ended stays."""
+    submit(queue, "waiting", tenant="b")
+    assert "cancelled" == queue.cancel("dev", "b", "waiting").status
+    submit(queue, "j")
+    claimed = queue.claim("w1", lease_seconds=30)
+    assert ("running", True) == (
+        (asked := queue.cancel("dev", "acme", "j")).status,
+        asked.cancel_requested,
+    )
+    assert "cancel" == queue.heartbeat(claimed, lease_seconds=30)
+    clock.forward(30)
+    closing = queue.claim("w2")
+    assert (True, True) == (closing.only_close, closing.cancel_requested)
+    assert "cancelled" == queue.finish(closing, "cancelled").status
+    assert "cancelled" == queue.cancel("dev", "acme", "j").status
+    assert queue.claim("w") is None
+
+
+def test_retry_gives_an_ended_job_more_attempts(queue):
+    """Under its own name; one that succeeded or is under way is refused."""
+    submit(queue, "j", attempts_max=1)
+    with pytest.raises(InvalidOption, match="it is queued"):
+        queue.retry("dev", "acme", "j")
+    queue.finish(queue.claim("w"), "failed")
+    again = queue.retry("dev", "acme", "j", attempts=2)
+    assert ("queued", 1, 3, None) == (again.status, again.attempts, again.attempts_max, again.finished)
+    queue.finish(queue.claim("w"), "succeeded")
+    with pytest.raises(InvalidOption, match="it is succeeded"):
+        queue.retry("dev", "acme", "j")
+
+
+def test_lists_go_by_pages(queue):
+    """Newest first, each job once, by what was asked; a cursor that no list gave is refused."""
+    for number in range(7):
+        submit(queue, f"j{number}", tenant="acme" if number % 2 else "beta")
+    found, cursor, pages = [], None, 0
+    while pages == 0 or cursor is not None:
+        page = queue.list(JobFilter(environment="dev"), limit=3, cursor=cursor)
+        found += [job.job_id for job in page.jobs]
+        cursor, pages = page.next_cursor, pages + 1
+
+    assert [f"j{number}" for number in range(6, -1, -1)] == found
+    assert 3 == pages
+    assert ["j5", "j3", "j1"] == [job.job_id for job in queue.list(JobFilter(tenant="acme")).jobs]
+    queue.claim("w")
+    assert ["j0"] == [job.job_id for job in queue.list(JobFilter(status="running")).jobs]
+    assert (1, 6, 0) == tuple(queue.counts()[one] for one in ("running", "queued", "dead"))
+    for wrong in ("", "x", "ajE6LTE", "ajE6", f"{cursor_after(3)}="):
+        with pytest.raises(InvalidOption, match="is no cursor"):
+            queue.list(cursor=wrong)
+    for limit in (0, 1001):
+        with pytest.raises(InvalidOption):
+            queue.list(limit=limit)
+    with pytest.raises(InvalidOption, match="no status"):
+        JobFilter(status="lost")
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"tenant": "../x"}, InvalidName),
+        ({"environment": ""}, InvalidName),
+        ({"job_id": " "}, InvalidOption),
+        ({"job_id": "a\nb"}, InvalidOption),
+        ({"job_id": "x" * 501}, InvalidOption),
+        ({"request": "[]"}, InvalidOption),
+        ({"request": "{"}, InvalidOption),
+        ({"request": json.dumps({"a": "x" * 1_100_000})}, InvalidOption),
+        ({"attempts_max": 0}, InvalidOption),
+        ({"priority": 1001}, InvalidOption),
+        ({"running_max": 0}, InvalidOption),
+        ({"lane": "k" * 501}, InvalidOption),
+        ({"run_at": datetime(2026, 1, 1)}, InvalidOption),  # noqa: DTZ001 - the point of it
+    ],
+)
+def test_what_cannot_be_a_job_is_refused(tmp_path, options, error):
+    """Before anything is written."""
+    database = ControlDatabase.open(f"sqlite:///{tmp_path / 'control.db'}")
+    queue = JobQueue(database)
+    good = {"request": REQUEST, "environment": "dev", "tenant": "acme", "job_id": "j"}
+
+    with pytest.raises(error):
+        queue.submit(Submission(**{**good, **options}))
+    assert () == queue.list().jobs
+    with pytest.raises(NotFound):
+        queue.get("dev", "acme", "j")
+    database.close()
+
+
+def test_odd_names_come_back_as_they_went_in(queue):
+    """Quotes, letters of all alphabets and half a surrogate in a request are kept, and no SQL."""
+    job_id = "j'; DROP TABLE jobs; -- ü 日本 😀"
+    request = json.dumps({"parameters": {"p": "\ud800 \x00 '"}})
+    queue.submit(Submission(request, environment="dév", tenant="O'Brien & Söhne", job_id=job_id))
+    found = queue.claim("w")
+
+    assert ("dév", "O'Brien & Söhne", job_id) == (found.environment, found.tenant, found.job_id)
+    assert json.loads(request) == json.loads(found.request)

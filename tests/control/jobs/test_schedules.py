@@ -1,0 +1,143 @@
+"""Schedules: each due time makes one job, whoever looks."""
+
+import json
+import threading
+
+import pytest
+from tests.control.manual_clock import ManualClock
+
+from freezeframe.control.database.database import ControlDatabase
+from freezeframe.control.jobs.job_filter import JobFilter
+from freezeframe.control.jobs.queue import JobQueue
+from freezeframe.control.jobs.schedule import ScheduleRequest
+from freezeframe.control.jobs.schedules import Schedules
+from freezeframe.control.jobs.timing import Timing
+from freezeframe.errors import ConflictError, InvalidName, InvalidOption, NotFound
+
+HOUR = 3600
+
+
+@pytest.fixture
+def clock():
+    """The database's clock, in our hands: 08:00 UTC at first."""
+    return ManualClock()
+
+
+@pytest.fixture
+def database(database_url, clock):
+    """An empty control database."""
+    opened = ControlDatabase.open(database_url, clock)
+    yield opened
+    opened.close()
+
+
+def hourly(name="sync", **options):
+    return ScheduleRequest(name, "dev", "acme", Timing("@hourly"), '{"script": "etl.py"}', **options)
+
+
+def test_a_due_time_makes_one_job(database, clock):
+    """With an id of its own, in the request as well; the next due time follows."""
+    schedules, queue = Schedules(database), JobQueue(database)
+    made = schedules.create(hourly(priority=3, attempts_max=2))
+    assert "2026-11-21T09:00:00.000Z" == made.to_json()["next_due"]
+    clock.forward(HOUR - 1)
+    assert () == schedules.submit_due()
+    clock.forward(1)
+
+    (job,) = schedules.submit_due()
+
+    assert () == schedules.submit_due()
+    assert f"sync-{made.sequence}-20261121T090000Z" == job.job_id
+    assert {"script": "etl.py", "job_id": job.job_id} == json.loads(job.request)
+    assert ("sync", 3, 2, "queued") == (job.schedule, job.priority, job.attempts_max, job.status)
+    assert (job,) == queue.list(JobFilter(schedule="sync")).jobs
+    found = schedules.get("dev", "acme", "sync").to_json()
+    assert ["2026-11-21T09:00:00.000Z", "2026-11-21T10:00:00.000Z"] == [found["last_due"], found["next_due"]]
+
+
+def test_of_missed_times_the_latest_counts(database, clock):
+    """Unless all are wanted."""
+    schedules = Schedules(database)
+    schedules.create(hourly())
+    schedules.create(hourly("every", missed="all"))
+    clock.forward(3 * HOUR + 60)
+    jobs = schedules.submit_due()
+
+    assert ["every"] * 3 + ["sync"] == sorted(job.schedule for job in jobs)
+    assert ["20261121T110000Z"] == [job.job_id[-16:] for job in jobs if job.schedule == "sync"]
+
+
+def test_many_who_look_at_once_make_one_job(database, clock):
+    """Four threads ask at the same moment for the due times of five schedules."""
+    schedules = Schedules(database)
+    for number in range(5):
+        schedules.create(hourly(f"s{number}"))
+    clock.forward(HOUR)
+    start, made = threading.Barrier(4), []
+
+    def look():
+        start.wait()
+        made.extend(schedules.submit_due())
+
+    threads = [threading.Thread(target=look) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    # Who passes over what another one has locked may end before that one has.
+    made.extend(schedules.submit_due())
+
+    assert [f"s{number}" for number in range(5)] == sorted(job.schedule for job in made)
+    assert 5 == len(JobQueue(database).list().jobs)
+
+
+def test_a_disabled_schedule_rests(database, clock):
+    """What it missed then is not made up for; enabled twice is enabled."""
+    schedules = Schedules(database)
+    schedules.create(hourly())
+    assert schedules.disable("dev", "acme", "sync").next_due is None
+    clock.forward(5 * HOUR + 60)
+    assert () == schedules.submit_due()
+    again = schedules.enable("dev", "acme", "sync")
+    assert again == schedules.enable("dev", "acme", "sync")
+    assert () == schedules.submit_due()
+    assert "2026-11-21T14:00:00.000Z" == again.to_json()["next_due"]
+
+
+def test_names_are_a_tenants_own(database):
+    """Another tenant may have the same; once deleted it is free, and its jobs' ids are new."""
+    schedules = Schedules(database)
+    first = schedules.create(hourly())
+    with pytest.raises(ConflictError, match="already"):
+        schedules.create(hourly())
+    schedules.create(ScheduleRequest("sync", "dev", "beta", Timing("@daily"), "{}"))
+    assert ["acme", "beta"] == [one.asked.tenant for one in schedules.list(environment="dev")]
+    schedules.delete("dev", "acme", "sync")
+    assert ["beta"] == [one.asked.tenant for one in schedules.list()]
+    assert first.sequence != schedules.create(hourly()).sequence
+    for call in (schedules.get, schedules.enable, schedules.disable, schedules.delete):
+        with pytest.raises(NotFound):
+            call("dev", "acme", "nope")
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"name": "a/b"}, InvalidName),
+        ({"tenant": ""}, InvalidName),
+        ({"request": "7"}, InvalidOption),
+        ({"missed": "some"}, InvalidOption),
+        ({"attempts_max": 0}, InvalidOption),
+    ],
+)
+def test_what_cannot_be_a_schedule_is_refused(options, error):
+    """By its constructor."""
+    good = {
+        "name": "s",
+        "environment": "dev",
+        "tenant": "acme",
+        "timing": Timing("@daily"),
+        "request": "{}",
+    }
+    with pytest.raises(error):
+        ScheduleRequest(**{**good, **options})

@@ -1,0 +1,262 @@
+"""Snapshot files of hotglue and gluestick are read, taken over, and taken over again when they change."""
+
+import hashlib
+import json
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from freezeframe.errors import (
+    ConflictError,
+    InvalidOption,
+    MissingColumn,
+    NullKeyError,
+    SchemaDriftError,
+    UnreadableInput,
+)
+from freezeframe.script import get_snapshot, open_tenant, update_snapshot
+from freezeframe.script.adoption.legacy import pending_adoption
+from freezeframe.script.tenant.exported_file import ADOPTED_NOTE
+
+CSV = "Id,Name,n\n007,Ann,1.0\n8,NA,\n"
+
+
+@pytest.fixture
+def write(tmp_path):
+    """A function that writes a CSV file's text under a stream's name and returns the directory."""
+
+    def put(stream, text=CSV):
+        (tmp_path / f"{stream}.snapshot.csv").write_text(text)
+        return tmp_path
+
+    return put
+
+
+def _rows(frame):
+    return frame.astype(object).where(frame.notna(), None).to_numpy().tolist()
+
+
+def _names(directory):
+    return sorted(path.name for path in directory.rglob("*"))
+
+
+def test_reading_reads_the_file_and_writes_nothing(write):
+    """Text keeps its zeros, and the directory stays as it is."""
+    snapshots = write("Account")
+
+    assert [["007", "Ann", 1.0], ["8", "NA", None]] == _rows(get_snapshot(snapshots, "Account"))
+    assert ["Account.snapshot.csv"] == _names(snapshots)
+
+
+def test_a_changed_file_is_read_as_it_is(write):
+    """An id map that a target writes at every job is never stale."""
+    snapshots = write("contacts_F1", "InputId,RemoteId\n1,a\n")
+    get_snapshot(snapshots, "contacts_F1")
+    write("contacts_F1", "InputId,RemoteId\n1,a\n2,b\n")
+
+    assert [[1, "a"], [2, "b"]] == _rows(get_snapshot(snapshots, "contacts_F1"))
+    (snapshots / "contacts_F1.snapshot.csv").unlink()
+    assert get_snapshot(snapshots, "contacts_F1") is None
+
+
+def test_parquet_is_preferred(write):
+    """Where both files are there, as in gluestick; pandas' index is no column."""
+    snapshots = write("Account")
+    frame = pd.DataFrame({"Id": ["1"], "n": [2**53 + 1]}, index=[5])
+    frame.to_parquet(snapshots / "Account.snapshot.parquet")
+
+    assert [["1", 2**53 + 1]] == _rows(get_snapshot(snapshots, "Account"))
+
+
+def test_a_view_takes_columns_and_a_predicate(write):
+    """As any stream does, as pandas or Arrow."""
+    snapshots = write("Account", "Id,n,empty\na,1,\nb,2,\n")
+
+    table = get_snapshot(snapshots, "Account", columns=["n"], where=[("Id", "=", "b")], as_="arrow")
+    assert {"n": [2]} == table.to_pydict()
+    assert pa.string() == get_snapshot(snapshots, "Account", as_="arrow").schema.field("empty").type
+    with pytest.raises(MissingColumn, match="'x'"):
+        get_snapshot(snapshots, "Account", columns=["x"])
+    with pytest.raises(MissingColumn):
+        get_snapshot(snapshots, "Account", where=[("x", "=", 1)])
+    with pytest.raises(InvalidOption):
+        get_snapshot(snapshots, "Account", as_="numpy")
+    assert get_snapshot(snapshots, "Account", version=0) is None
+
+
+@pytest.mark.spark
+def test_the_first_update_takes_the_file_over(write, spark_engine):
+    """In a commit of its own, under the update's key and in its types; the file stays, up to date."""
+    snapshots = write("Account")
+    before = (snapshots / "Account.snapshot.csv").read_bytes()
+
+    after = update_snapshot(snapshots, "Account", "Id", pd.DataFrame({"Id": ["8", "9"], "n": [8, 9]}))
+
+    assert [["007", "Ann", 1], ["8", "NA", 8], ["9", None, 9]] == _rows(after)
+    assert "Int64" == str(after["n"].dtype)
+    stream = open_tenant(snapshots).stream("Account")
+    assert (1, ("Id",)) == (stream.stream_version(), stream.key())
+    assert [["007", "Ann", 1], ["8", "NA", None]] == _rows(get_snapshot(snapshots, "Account", version=0))
+    note = json.loads(stream.notes()[ADOPTED_NOTE])
+    assert {
+        "file": "Account.snapshot.csv",
+        "sha256": hashlib.sha256(before).hexdigest(),
+        "version": 0,
+    } == note
+    assert b"Id,Name,n\n007,Ann,1\n8,NA,8\n9,,9\n" == (snapshots / "Account.snapshot.csv").read_bytes()
+
+
+@pytest.mark.spark
+def test_a_file_is_taken_over_once(write, spark_engine):
+    """Later calls see from its hash that nothing has changed; what was deleted since stays deleted."""
+    snapshots = write("Account")
+    update_snapshot(snapshots, "Account", "Id", pd.DataFrame({"Id": ["9"]}))
+    update_snapshot(snapshots, "Account", "Id", pd.DataFrame({"Id": ["1"]}), override=True)
+
+    assert ["1"] == list(get_snapshot(snapshots, "Account")["Id"])
+    assert pending_adoption(snapshots, open_tenant(snapshots).stream("Account")) is None
+
+
+@pytest.mark.spark
+def test_a_file_that_alone_changed_replaces_the_stream(write, spark_engine):
+    """Nobody else has changed the stream since: what the file lost is gone, too."""
+    snapshots = write("Account", "Id,n\n1,1\n2,2\n")
+    update_snapshot(snapshots, "Account", "Id", pd.DataFrame({"Id": [1], "n": [1]}))
+    write("Account", "Id,n\n2,20\n3,3\n3,4\n")
+
+    assert [[2, 20], [3, 4]] == _rows(get_snapshot(snapshots, "Account"))
+    after = update_snapshot(snapshots, "Account", "Id", pd.DataFrame({"Id": [5], "n": [5]}))
+
+    assert [[2, 20], [3, 4], [5, 5]] == _rows(after)
+
+
+@pytest.mark.spark
+def test_where_both_changed_only_the_files_changes_come_in(write, spark_engine):
+    """Rows that the file has had before do not undo an update; reading shows the same, unwritten."""
+    snapshots = write("Account", "Id,n\n1,0\n2,2\n")
+    update_snapshot(snapshots, "Account", "Id", pd.DataFrame({"Id": [1], "n": [1]}))
+    open_tenant(snapshots).stream("Account").update(pd.DataFrame({"Id": [1], "n": [100]}))
+    write("Account", "Id,n\n1,1\n2,20\n3,\n")
+    before = open_tenant(snapshots).version
+
+    assert [[1, 100], [2, 20], [3, None]] == _rows(get_snapshot(snapshots, "Account"))
+    assert before == open_tenant(snapshots).version
+    after = update_snapshot(snapshots, "Account", "Id", pd.DataFrame({"Id": [4], "n": [4]}))
+
+    assert [[1, 100], [2, 20], [3, None], [4, 4]] == _rows(after)
+
+
+@pytest.mark.spark
+def test_a_stream_without_a_key_takes_the_files_content(write, spark_engine):
+    """A report: the file is what was written last."""
+    snapshots = write("Report", "Date,n\n2026-10-01,1\n2026-10-01,1\n")
+    report = pd.DataFrame({"Date": ["2026-10-02"], "n": [2]})
+    update_snapshot(snapshots, "Report", None, report, override=True)
+    assert 2 == len(get_snapshot(snapshots, "Report", version=0))
+    assert 1 == len(get_snapshot(snapshots, "Report"))
+    write("Report", "Date,n\n2026-10-03,3\n2026-10-03,3\n")
+
+    assert 2 == len(get_snapshot(snapshots, "Report"))
+
+
+@pytest.mark.spark
+def test_persist_false_merges_with_the_file_and_writes_nothing(write, spark_engine):
+    """Neither a stream nor any other trace is left."""
+    snapshots = write("Account")
+
+    merged = update_snapshot(
+        snapshots, "Account", "Id", pd.DataFrame({"Id": ["8"], "Name": ["Bo"]}), persist=False
+    )
+
+    assert [["007", "Ann", 1.0], ["8", "Bo", None]] == _rows(merged)
+    assert ["Account.snapshot.csv"] == _names(snapshots)
+
+
+@pytest.mark.spark
+def test_spark_frames_meet_a_file(write, spark_engine, spark_session):
+    """A file is read as a Spark frame, and a Spark frame's types decide how it is taken over."""
+    snapshots = write("Account", "Id,n\n7,1\n")
+    assert [("7", 1)] == [
+        (str(row["Id"]), row["n"]) for row in get_snapshot(snapshots, "Account", as_="spark").collect()
+    ]
+
+    frame = spark_session.createDataFrame(pa.table({"Id": ["8"], "n": [2]}))
+    after = update_snapshot(snapshots, "Account", "Id", frame)
+
+    assert [("7", 1), ("8", 2)] == [(row["Id"], row["n"]) for row in after.collect()]
+
+
+def test_floats_of_pandas_are_integers_again(tmp_path):
+    """A Parquet file in which a missing value made floats of integers, under an integer key."""
+    frame = pd.DataFrame({"Id": [1.0, 2.0], "n": [3.0, None], "x": [0.5, 1.0]})
+    frame.to_parquet(tmp_path / "A.snapshot.parquet", index=False)
+    batch = pd.DataFrame({"Id": [9], "n": [1], "x": [1]})
+
+    stream = open_tenant(tmp_path).stream("A")
+    adoption = pending_adoption(tmp_path, stream)
+    table = adoption.view(pa.schema([(name, pa.int64()) for name in batch.columns]))
+
+    assert [pa.int64(), pa.int64(), pa.float64()] == table.schema.types
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "says"),
+    [
+        ("Id,n\n1\n", UnreadableInput, "line 2"),
+        ("Key,n\n1,2\n", MissingColumn, "'Id'"),
+        ("Id,n\nx,2\n,3\n", NullKeyError, "null"),
+    ],
+)
+def test_a_file_that_cannot_be_taken_is_named(write, text, error, says):
+    """Nothing is written then, and nothing is guessed."""
+    snapshots = write("Account", text)
+
+    with pytest.raises(error, match=says) as caught:
+        update_snapshot(snapshots, "Account", "Id", pd.DataFrame({"Id": ["1"], "n": [1]}))
+
+    assert "Account.snapshot.csv" in str(caught.value)
+    assert () == open_tenant(snapshots).streams()
+
+
+@pytest.mark.spark
+def test_a_key_of_another_type_is_refused(tmp_path, spark_engine):
+    """A file with numbers for keys and rows with text: which 7 was "007", nobody knows."""
+    pd.DataFrame({"Id": [7]}).to_parquet(tmp_path / "A.snapshot.parquet", index=False)
+
+    with pytest.raises(SchemaDriftError, match="'Id'"):
+        update_snapshot(tmp_path, "A", "Id", pd.DataFrame({"Id": ["007"]}))
+
+    assert [[7]] == _rows(get_snapshot(tmp_path, "A"))
+
+
+def test_a_write_that_was_cut_off_is_not_taken_for_nothing(tmp_path):
+    """gluestick's renamed file alone: going on would begin from nothing without a word."""
+    (tmp_path / "A.snapshot.parquet.hg.partial_written.lock").write_bytes(b"PAR1")
+
+    with pytest.raises(UnreadableInput, match="lock"):
+        get_snapshot(tmp_path, "A")
+
+
+def test_a_file_written_meanwhile_is_not_adopted(write):
+    """What is recorded is the hash of what was read, or nothing."""
+    snapshots = write("Account")
+    stream = open_tenant(snapshots).stream("Account")
+    adoption = pending_adoption(snapshots, stream)
+    write("Account", CSV + "9,Cy,9\n")
+
+    with pytest.raises(ConflictError):
+        adoption.take_over(("Id",), "error", None)
+    assert -1 == stream.stream_version()
+
+
+def test_a_stream_made_meanwhile_is_not_replaced(write):
+    """The adoption holds for the version that it was compared with."""
+    snapshots = write("Account")
+    stream = open_tenant(snapshots).stream("Account")
+    adoption = pending_adoption(snapshots, stream)
+    stream.update(pd.DataFrame({"Id": ["1"]}), key="Id")
+
+    with pytest.raises(ConflictError, match="version 0"):
+        adoption.take_over(("Id",), "error", None)
+    assert ["1"] == list(stream.read()["Id"])

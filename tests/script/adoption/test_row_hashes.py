@@ -1,0 +1,104 @@
+"""A row's hash: one for each value, whatever the types it came in."""
+
+import datetime as dt
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from freezeframe.engine.frames.frames import to_arrow, to_pandas
+from freezeframe.script.adoption.row_hashes import canonical_cell, frame_hashes, row_hash, table_hashes
+
+NAIVE = dt.datetime.fromisoformat("2020-01-01")
+CELLS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(allow_nan=False),
+    st.text(max_size=4),
+    st.binary(max_size=4),
+    st.dates(),
+    st.datetimes(),
+)
+
+
+@given(st.lists(CELLS, max_size=3), st.lists(CELLS, max_size=3))
+def test_different_rows_have_different_hashes(first, second):
+    """Neither separators nor missing cells run together; numbers of one value are one."""
+
+    def facts(row):
+        return {f"c{place}": (_kind(cell), cell) for place, cell in enumerate(row) if cell is not None}
+
+    def named(row):
+        return {f"c{place}": cell for place, cell in enumerate(row)}
+
+    assert (facts(first) == facts(second)) == (row_hash(named(first)) == row_hash(named(second)))
+
+
+def _kind(cell):
+    number = isinstance(cell, int | float) and not isinstance(cell, bool)
+    return "number" if number else type(cell).__name__
+
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        [7, 7.0, np.int8(7), np.float32(7), Decimal(7), Decimal("7.00")],
+        [0.1, np.float64(0.1), Decimal("0.1"), Decimal("0.10")],
+        [0, 0.0, Decimal("-0.0")],
+        [-0.0, np.float32(-0.0)],
+        [1e-7, Decimal("0.0000001")],
+        [1e22, 10**22, Decimal("1E+22")],
+        [float("inf"), np.inf],
+        [True, np.True_],
+        [NAIVE, pd.Timestamp("2020-01-01"), np.datetime64("2020-01-01", "us")],
+        [pd.Timestamp("2020-01-01", tz="UTC"), pd.Timestamp("2020-01-01 01:00", tz="Europe/Zurich")],
+        [[1, "a"], (1, "a"), [1.0, "a"]],
+        [np.array([1, 2]), [1, 2]],
+        [{"a": 1}, {"a": 1.0, "b": None}],
+        [{1, 2}, {2, 1}],
+        [b"x", bytearray(b"x")],
+        [None, float("nan"), pd.NA, pd.NaT, Decimal("NaN"), np.datetime64("NaT", "ns")],
+    ],
+)
+def test_one_value_in_many_types_is_one(same):
+    """What pandas, Arrow and Python make of a value does not change it."""
+    assert 1 == len({canonical_cell(value) for value in same})
+
+
+def test_values_of_different_kinds_differ():
+    """Text that looks like a number, a date or a truth is text."""
+    values = [1, "1", True, "True", b"1", dt.date(2020, 1, 1), "2020-01-01", NAIVE, [1], {}]
+    values += ["", None, [], [None], [[]], "\ud800", -0.0, 0.0, dt.time(1), dt.timedelta(1), 2**53, 2**53 + 1]
+
+    assert len(values) == len({canonical_cell(value) for value in values})
+
+
+def test_the_order_of_columns_does_not_count():
+    """A hash is of names and values."""
+    frame = pd.DataFrame({"b": [1], "a": ["x"]})
+
+    assert frame_hashes(frame) == frame_hashes(frame[["a", "b"]])
+    assert frame_hashes(frame) == [row_hash({"a": "x", "b": 1})]
+    assert 32 == len(frame_hashes(frame)[0])
+
+
+def test_pandas_and_arrow_agree():
+    """A frame, its Arrow table and the frame that comes back have the same hashes."""
+    frame = pd.DataFrame(
+        {"i": [1, None], "t": ["a", None], "b": [True, False], "d": [dt.date(2020, 1, 1), None]}
+    )
+    frame["z"] = pd.to_datetime(["2020-01-01T00:00:00.000001Z", None])
+    table = to_arrow(frame)
+
+    assert frame_hashes(frame) == table_hashes(table) == frame_hashes(to_pandas(table))
+
+
+def test_a_frame_without_columns_has_rows():
+    """Each row is the empty one."""
+    assert 2 == len(frame_hashes(pd.DataFrame(index=[0, 1])))
+    assert [] == table_hashes(pa.table({"a": pa.array([], pa.int64())}))

@@ -1,0 +1,155 @@
+"""CSV as text: every value as it stands in the file, every fault with its line."""
+
+import csv
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.examples import examples
+
+from freezeframe.errors import UnreadableInput
+from freezeframe.script.formats.csv_file import read_csv_text
+
+
+@pytest.fixture
+def csv_file(tmp_path):
+    def write(content):
+        file = tmp_path / "Account-20200811T121507.csv"
+        file.write_bytes(content)
+        return file
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("content", "columns"),
+    [
+        (b'a,b\n1,""\n2,\n"x\r\ny","q""q"\n', {"a": ["1", "2", "x\r\ny"], "b": ["", None, 'q"q']}),
+        (b"\xef\xbb\xbfa,b\r\n007,NA\r\n", {"a": ["007"], "b": ["NA"]}),
+        (b"a,b\n1,2\n\n3,null", {"a": ["1", "3"], "b": ["2", "null"]}),
+        (b"a,b\n", {"a": [], "b": []}),
+        (b"a,b", {"a": [], "b": []}),
+        (b',a\n0,""', {"Unnamed: 0": ["0"], "a": [""]}),
+        (b'a,b\n1,""""', {"a": ["1"], "b": ['"']}),
+        (b"a,b\n1,", {"a": ["1"], "b": [None]}),
+        (b'a,b\n"1",', {"a": ["1"], "b": [None]}),
+        (b'a,b\n1,"\n"\n', {"a": ["1"], "b": ["\n"]}),
+        (b"a,b\n 1,\x00\n", {"a": [" 1"], "b": ["\x00"]}),
+    ],
+)
+def test_values_are_what_the_file_says(csv_file, content, columns):
+    """Only an empty unquoted field is NULL; nothing else is interpreted."""
+    assert columns == read_csv_text(csv_file(content)).to_pydict()
+
+
+@pytest.mark.parametrize("delimiter", [b";", b"\t", b"|"])
+@pytest.mark.parametrize(
+    ("content", "columns"),
+    [
+        (b'a;"b,c"\n1,5;2\n', {"a": ["1,5"], "b,c": ["2"]}),
+        (b'\xef\xbb\xbf"a;b";c\r\n"1;2\n3";', {"a;b": ["1;2\n3"], "c": [None]}),
+        (b"a;b\n1;2", {"a": ["1"], "b": ["2"]}),
+    ],
+)
+def test_a_header_without_commas_tells_the_delimiter(csv_file, content, columns, delimiter):
+    """Semicolons, tabs and bars separate fields as commas do, quoted ones do not."""
+    other = delimiter.decode()
+    expected = {
+        name.replace(";", other): [value and value.replace(";", other) for value in values]
+        for name, values in columns.items()
+    }
+    assert expected == read_csv_text(csv_file(content.replace(b";", delimiter))).to_pydict()
+
+
+@pytest.mark.parametrize("content", [b"a;b,c\n1;2,3\n", b'"a;b\nc",d\n1,2\n', b'"a;b"\n1;2\n'])
+def test_a_comma_or_a_quote_in_the_header_keeps_the_comma(csv_file, content):
+    """What is certain stays as it was."""
+    assert 2 - (b"," not in content) == read_csv_text(csv_file(content)).num_columns
+
+
+@pytest.mark.parametrize(
+    ("content", "message", "line"),
+    [
+        (b"", "is empty", None),
+        (b"\xef\xbb\xbf\n", "is empty", None),
+        (b"a,b\n1,2,3\n", "3 fields in line 2, and 2 in its header", 2),
+        (b'a,b\n"x\r\n\r\ny",1\r\n1\n', "1 fields in line 5", 5),
+        (b'"a\nb",c\n\n1,2\n\n1,2,', "3 fields in line 6", 6),
+        (b'a,b\n1,2\n"x,2\n3,4', "1 fields in line 3", 3),
+        (b"a,b\n1,2\n\xff,2\n", "not UTF-8: line 3", 3),
+        (b"a\xff,b\n1,2\n", "not UTF-8: line 1", 1),
+        ("a,b\n1,2\n".encode("utf-16"), "not UTF-8: line 1", 1),
+        (b'a,b\n1,"x\n', "ends inside a quoted field", 2),
+        (b'a;b\n1;"x\n', "ends inside a quoted field", 2),
+        (b"a;b\n1;2;3\n", "3 fields in line 2, and 2 in its header", 2),
+        (b'a,b\n"1\n1",2\n1,"', "at line 4", 4),
+        (b"a,b,a\n1,2,3\n", "several columns named 'a'", None),
+        (b'"a,b\n1,2\n', "cannot be read as CSV", None),
+    ],
+)
+def test_a_fault_names_the_file_and_its_line(csv_file, content, message, line):
+    """Nothing is repaired or skipped: the sync's file is wrong and the message says where."""
+    file = csv_file(content)
+
+    with pytest.raises(UnreadableInput, match=message) as caught:
+        read_csv_text(file)
+
+    assert (str(file), line) == (caught.value.details["file"], caught.value.details.get("line"))
+
+
+def test_a_value_may_be_longer_than_the_readers_blocks(csv_file):
+    """A note of nine megabytes is a value like any other."""
+    content = b'a,b\n1,2\n"' + b"z" * (9 << 20) + b'",4\n'
+
+    assert [1, 9 << 20] == [len(value) for value in read_csv_text(csv_file(content))["a"].to_pylist()]
+
+
+@settings(max_examples=examples(150))
+@given(st.data())
+def test_what_the_csv_module_writes_is_read_back(data):
+    """Any table of texts survives: quotes, commas, newlines, blanks, any script."""
+    letters = st.characters(exclude_categories=["Cs"])
+    texts = st.one_of(st.sampled_from(["", '"', ",", "\n", "\r\n", "NA", " "]), st.text(letters, max_size=5))
+    width = data.draw(st.integers(1, 4))
+    row = st.lists(texts, min_size=width, max_size=width)
+    rows = data.draw(st.lists(row, max_size=5))
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "Account-1.csv"
+        with file.open("w", newline="", encoding="utf-8") as opened:
+            writer = csv.writer(opened, quoting=csv.QUOTE_ALL)
+            writer.writerow([f"c{number}" for number in range(width)])
+            writer.writerows(rows)
+        table = read_csv_text(file)
+
+    assert rows == [list(found.values()) for found in table.to_pylist()]
+
+
+@settings(max_examples=examples(300))
+@given(st.data())
+def test_a_file_cut_anywhere_is_a_prefix_or_an_error(data):
+    """A truncated file is refused, but where what is left is a whole file by itself.
+
+    That is so in two places of the last field only: before it, and amid a doubled quote.
+    """
+    rows = data.draw(
+        st.lists(st.tuples(st.text('a",\n', max_size=3), st.text('b"\n', max_size=3)), min_size=1, max_size=4)
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "Account-1.csv"
+        with file.open("w", newline="", encoding="utf-8") as opened:
+            writer = csv.writer(opened, quoting=csv.QUOTE_ALL)
+            writer.writerows([("x", "y"), *rows])
+        content = file.read_bytes()
+        file.write_bytes(content[: data.draw(st.integers(len(b'"x","y"\r\n'), len(content)))])
+        try:
+            found = [tuple(row.values()) for row in read_csv_text(file).to_pylist()]
+        except UnreadableInput:
+            return
+
+    whole = found[:-1]
+    assert rows[: len(whole)] == whole
+    for (first, last), (found_first, found_last) in zip(rows[len(whole) :], found[-1:], strict=False):
+        assert first == found_first
+        assert found_last is None or found_last == last or last.startswith(found_last + '"')

@@ -1,0 +1,141 @@
+"""JSON Lines become columns without a value lost or changed."""
+
+import json
+
+import pyarrow as pa
+import pytest
+from tests.script.json_values import KNOWN, MIXED, OWN, UTC
+
+from freezeframe.errors import TooLarge, UnreadableInput
+from freezeframe.script.formats import json_rows
+from freezeframe.script.formats.input_parts import divide
+from freezeframe.script.formats.json_rows import read_json_files
+from freezeframe.script.formats.unpacking import UnpackLimits
+from freezeframe.script.reading import read_json_folder
+from freezeframe.script.types.typed_columns import KnownTypes
+
+
+def lines_of(values):
+    """A line for each value of a column ``a``; one of None lacks the column."""
+    return "".join("{}\n" if value is None else f'{{"a": {value}}}\n' for value in values)
+
+
+def read(tmp_path, content, known=None, **options):
+    """The rows of a file with this content."""
+    file = tmp_path / "A-1.jsonl"
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return read_json_files([file], known or KnownTypes(), **options)
+
+
+NO_FIELDS = (["{}", "null"], pa.struct([]), [{}, None])
+
+
+@pytest.mark.parametrize(("values", "kind", "expected"), [*OWN, NO_FIELDS])
+@pytest.mark.parametrize("piece_bytes", [1, 2**20])
+def test_a_column_is_of_its_values_own_type(values, kind, expected, piece_bytes, tmp_path, monkeypatch):
+    """Whatever the pieces in which the lines are read, once or twice."""
+    monkeypatch.setattr(json_rows, "_PIECE_BYTES", piece_bytes)
+    monkeypatch.setattr(json_rows, "_PARSED_ONCE_BYTES_MAX", piece_bytes)
+
+    table = read(tmp_path, lines_of(values) + '{"b": 1}\n')
+
+    assert kind == table["a"].type
+    assert repr([*expected, None]) == repr(table["a"].to_pylist())
+
+
+@pytest.mark.parametrize(("values", "known", "kind", "expected"), KNOWN)
+def test_a_known_type_is_taken_where_every_value_is_exact(values, known, kind, expected, tmp_path):
+    """Else the column is of its values' own type."""
+    column = read(tmp_path, lines_of(values), KnownTypes(pa.schema([("a", known)])))["a"]
+
+    assert kind == column.type
+    assert expected == column.to_pylist()
+
+
+def test_a_declared_type_has_wider_ones(tmp_path):
+    """Times without a zone are UTC's, integers of many digits decimals; the catalog says which is meant."""
+    types = KnownTypes(declared={"t": UTC, "i": pa.int64()})
+
+    table = read(tmp_path, '{"t": "2020-01-01T00:00:00", "i": 18446744073709551616}\n', types)
+
+    assert [UTC, pa.decimal128(38, 0)] == table.schema.types
+
+
+@pytest.mark.parametrize(("before", "odd"), MIXED)
+def test_several_kinds_of_values_are_refused_by_line(before, odd, tmp_path):
+    """In one file and across two; an integer is never rounded, nor a boolean a number."""
+    files = [tmp_path / "A-1.jsonl", tmp_path / "A-2.jsonl"]
+    files[0].write_text(f"{before}\n\n{{}}\n{odd}\n")
+    with pytest.raises(UnreadableInput, match="JSON Lines") as one:
+        read_json_files(files[:1], KnownTypes())
+    files[0].write_text(before)
+    files[1].write_text(f"\n{odd}\n")
+    with pytest.raises(UnreadableInput, match="JSON Lines") as two:
+        read_json_files(files, KnownTypes())
+
+    assert [(str(files[0]), 4, "a"), (str(files[1]), 2, "a")] == [
+        (error.value.details["file"], error.value.details["line"], error.value.details["column"])
+        for error in (one, two)
+    ]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"{",
+        b"[1]",
+        b"1",
+        b'{"a": NaN}',
+        b'{"a": 1e999}',
+        b'{"a": "\xff"}',
+        b'{"a": "\\ud800"}',
+        b'{"\\udc00": 1}',
+    ],
+)
+def test_a_line_that_is_no_object_is_named(line, tmp_path):
+    """Also one that is in a part whose first line is not the file's, and halves of a pair of UTF-16."""
+    with pytest.raises(UnreadableInput) as caught:
+        read(tmp_path, b'\xef\xbb\xbf{"a": null}\r\n\n' + line + b"\n")
+    assert 3 == caught.value.details["line"]
+    part = divide(tmp_path / "A-1.jsonl", [0, 17])[1]
+    with pytest.raises(UnreadableInput) as caught:
+        json_rows.survey_json(part, KnownTypes())
+    assert 3 == caught.value.details["line"]
+
+
+@pytest.mark.parametrize("content", [b"", b"\xef\xbb\xbf", b"\n\r\n", b"{}\n"])
+def test_a_file_without_values_has_no_columns(content, tmp_path):
+    """But those that the caller wants in any case."""
+    assert [] == read(tmp_path, content).column_names
+    columns = pa.schema([("a", pa.int64())])
+    assert columns == read(tmp_path, content, KnownTypes(columns), columns=columns).schema
+
+
+def test_cells_are_counted_before_they_are_made(tmp_path, monkeypatch):
+    """A column that only one line has takes room in all lines."""
+    monkeypatch.setattr("freezeframe.script.formats.unpacking.RATIO_FREE_BYTES", 0)
+    lines = "".join(f'{{"c{number}": 1}}\n' for number in range(100))
+    with pytest.raises(TooLarge):
+        read(tmp_path, lines, limits=UnpackLimits(bytes_max=50_000))
+
+
+def test_a_folder_is_read_with_stored_and_declared_types(tmp_path):
+    """Both endings, in the order of their stamps; schemas win over the catalog, pandas has room for NULL."""
+    folder = tmp_path / "sync-output"
+    folder.mkdir()
+    (folder / "A-2.ndjson").write_text('{"Id": 2, "on": "2020-01-02", "n": 2}')
+    (folder / "A-1.jsonl").write_text(
+        '{"Id": 1, "on": "2020-01-01", "n": null, "at": "2020-01-01T00:00:00"}\n'
+    )
+    (folder / "B-1.jsonl").write_text("{")
+    properties = {"at": {"type": "string", "format": "date-time"}, "on": {"type": "string"}}
+    catalog = {"streams": [{"stream": "A", "schema": {"properties": properties}}]}
+    (tmp_path / "catalog.json").write_text(json.dumps(catalog))
+    schemas = {"A": pa.schema([("on", pa.date32())])}
+
+    table = read_json_folder(folder, ["B"], "arrow", schemas=schemas)["A"]
+    frame = read_json_folder(folder, ["B"], schemas=schemas)["A"]
+
+    assert [pa.int64(), pa.date32(), pa.int64(), UTC] == table.schema.types
+    assert [1, 2] == table["Id"].to_pylist()
+    assert ["Int64", "object", "Int64", "datetime64[us, UTC]"] == [str(kind) for kind in frame.dtypes]

@@ -1,0 +1,204 @@
+"""Folders as Spark frames: the rows and types of the other kinds, read by Spark's workers in parts."""
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests.script.json_values import KNOWN, OWN
+from tests.script.text_columns import EXACT, INEXACT, KEPT, TYPED
+
+from freezeframe.engine.frames.frames import to_arrow
+from freezeframe.errors import UnreadableInput
+from freezeframe.script.formats.csv_file import read_csv_text, read_csv_texts
+from freezeframe.script.formats.json_rows import read_json_files
+from freezeframe.script.formats.parquet_files import read_parquet_files
+from freezeframe.script.inputs.spark_reading import CSV, JSON_LINES, parquet_frame, text_frames
+from freezeframe.script.reading import read_csv_folder, read_parquet_folder
+from freezeframe.script.types.typed_columns import KnownTypes
+
+pytestmark = pytest.mark.spark
+
+NOTHING = KnownTypes()
+
+
+def quoted(text):
+    return "" if text is None else '"' + text.replace('"', '""') + '"'
+
+
+def csv_of(columns):
+    """A CSV file with these columns of text, missing values at their ends, and a column ``row``."""
+    height = max(map(len, columns.values()))
+    padded = [[*texts, *[None] * (height - len(texts))] for texts in columns.values()]
+    lines = [",".join(["row", *columns])]
+    lines += [
+        ",".join([str(row), *map(quoted, cells)]) for row, cells in enumerate(zip(*padded, strict=True))
+    ]
+    return "\n".join([*lines, ""])
+
+
+def workers_rows(session, files, known=NOTHING, part_bytes=64, text=CSV):
+    """The rows as Spark's workers read them, many parts to a file; sorted by ``row``."""
+    streams = {"A": (files, known)}
+    frame = text_frames(text, session, streams, in_process_bytes_max=0, part_bytes=part_bytes)["A"]
+    return to_arrow(frame.toArrow()).sort_by("row")
+
+
+def test_every_text_becomes_what_it_becomes_elsewhere(tmp_path, spark_session):
+    """All columns of the tests of inference and of known types, in one file of many parts."""
+    texts = {f"i{number}": list(case[0]) for number, case in enumerate(TYPED)}
+    texts |= {f"k{number}": list(case) for number, case in enumerate(KEPT)}
+    known = {f"s{number}": case for number, case in enumerate((*EXACT, *INEXACT))}
+    texts |= {name: list(case[0]) for name, case in known.items()}
+    stored = {name: case[1] for name, case in known.items()}
+    declared = {f"d{name}": kind for name, kind in stored.items()}
+    texts |= {f"d{name}": texts[name] for name in known} | {"dnaive": ["2020-01-01 00:00:00", None]}
+    types = KnownTypes(pa.schema(list(stored.items())), {**declared, "dnaive": pa.timestamp("us", "UTC")})
+    file = tmp_path / "A-1.csv"
+    file.write_text(csv_of(texts), newline="")
+
+    expected = types.table(read_csv_text(file))
+    found = workers_rows(spark_session, [file], types)
+
+    assert expected.schema == found.schema
+    assert expected.to_pylist() == found.to_pylist()
+
+
+def test_values_of_several_lines_and_files_that_differ_are_one_frame(tmp_path, spark_session):
+    """Quotes, newlines, a byte order mark, blank lines, a column that one lacks, a type by all files."""
+    first, second = tmp_path / "A-1.csv", tmp_path / "A-2.csv"
+    long = "".join(f'{row},"{row}\n""{row}"",\r\n",,"",{row}\r\n\r\n' for row in range(200))
+    header = b'\xef\xbb\xbfrow,"te\nxt",none,empty,n\r\n'  # codespell:ignore te
+    first.write_bytes(header + long.encode())
+    second.write_text("row,n,new\n200,x,7\n201,,\n")
+
+    expected = KnownTypes().table(read_csv_texts([first, second]))
+    found = workers_rows(spark_session, [first, second], part_bytes=500)
+
+    assert expected.schema == found.schema
+    assert expected.to_pylist() == found.to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("content", "message", "line"),
+    [
+        (b"a,b\n" + b'"1\n1",2\n' * 100 + b"1,2,3\n", "3 fields in line 202", 202),
+        (b"a,b\n" + b"1,2\n" * 100 + b"\xff,2\n", "not UTF-8: line 102", 102),
+        (b"a,b\n" + b"1,2\n" * 100 + b'1,"x\n', "inside a quoted field", 102),
+    ],
+)
+def test_a_fault_names_the_file_and_its_line(content, message, line, tmp_path, spark_session):
+    """The error that a worker met is the one that this process raises, when the folder is read."""
+    file = tmp_path / "A-1.csv"
+    file.write_bytes(content)
+
+    with pytest.raises(UnreadableInput, match=message) as caught:
+        workers_rows(spark_session, [file])
+
+    assert (str(file), line) == (caught.value.details["file"], caught.value.details["line"])
+
+
+def json_lines_of(columns):
+    """Lines with these columns of JSON values, None where a line lacks the column, and a column ``row``."""
+    height = max(map(len, columns.values()))
+    for row in range(height):
+        cells = {name: values[row] for name, values in columns.items() if row < len(values)}
+        found = {"row": row} | {name: value for name, value in cells.items() if value is not None}
+        yield "{" + ", ".join(f'"{name}": {value}' for name, value in found.items()) + "}\n"
+
+
+def test_every_json_value_becomes_what_it_becomes_elsewhere(tmp_path, spark_session):
+    """All columns of the tests of JSON Lines, in two files of many parts, with blank lines and a mark."""
+    values = {f"own{number}": case[0] for number, case in enumerate(OWN)}
+    values |= {f"stored{number}": case[0] for number, case in enumerate(KNOWN)}
+    values |= {f"declared{number}": case[0] for number, case in enumerate(KNOWN)}
+    kinds = {number: case[1] for number, case in enumerate(KNOWN)}
+    stored = pa.schema([(f"stored{number}", kind) for number, kind in kinds.items()])
+    known = KnownTypes(stored, {f"declared{number}": kind for number, kind in kinds.items()})
+    lines = list(json_lines_of(values))
+    files = [tmp_path / f"A-{number}.jsonl" for number in range(4)]
+    files[0].write_text("\ufeff" + "\n".join(lines[:2]) + "\r\n\r\n")
+    files[1].write_text("")
+    files[2].write_text("".join(lines[2:]).rstrip())
+    files[3].write_text("\ufeff")
+
+    expected = read_json_files(files, known)
+    found = workers_rows(spark_session, files, known, text=JSON_LINES)
+
+    assert len(lines) == len(expected)
+    assert expected.schema == found.schema
+    assert repr(expected.to_pylist()) == repr(found.to_pylist())
+    small = text_frames(JSON_LINES, spark_session, {"A": (files, known)})["A"]
+    assert found.equals(to_arrow(small.toArrow()).sort_by("row"))
+
+
+@pytest.mark.parametrize("odd", ['{"row": 1, "a": "x"}', "{", '{"row": 1, "a": 9007199254740993}'])
+def test_a_fault_in_json_lines_names_the_file_and_its_line(odd, tmp_path, spark_session):
+    """In a part that is not the first of its file, as this process names it."""
+    file = tmp_path / "A-1.jsonl"
+    file.write_text('{"row": 1, "a": 0.5}\n\n' * 50 + odd + "\n")
+
+    with pytest.raises(UnreadableInput) as here:
+        read_json_files([file], NOTHING)
+    with pytest.raises(UnreadableInput) as caught:
+        workers_rows(spark_session, [file], text=JSON_LINES)
+
+    assert here.value.to_json() == caught.value.to_json()
+    assert 101 == caught.value.details["line"]
+
+
+def test_a_stream_without_lines_is_a_frame_without_columns(tmp_path, spark_session):
+    """An empty file, in this process or by the workers."""
+    file = tmp_path / "A-1.jsonl"
+    file.write_text("\n" * 100)
+
+    frames = [
+        text_frames(JSON_LINES, spark_session, {"A": ([file], NOTHING)}, in_process_bytes_max=most)["A"]
+        for most in (0, 1000)
+    ]
+
+    assert [([], 0)] * 2 == [(frame.columns, frame.count()) for frame in frames]
+
+
+def test_a_few_rows_are_the_same_frame(tmp_path, spark_session):
+    """What is read in this process becomes the very same rows, in the session that was passed."""
+    file = tmp_path / "A-1.csv"
+    file.write_text('row,t,n,void\n1,2020-01-01 00:00:00,2020-01-01T00:00:00Z,\n2,,"",\n')
+
+    frame = read_csv_folder(tmp_path, as_="spark", session=spark_session)["A"]
+
+    assert frame.sparkSession is spark_session
+    assert to_arrow(frame.toArrow()).equals(workers_rows(spark_session, [file], part_bytes=16))
+
+
+def test_a_sessions_time_zone_changes_no_moment(tmp_path, spark_session):
+    """Times with and without a zone are the same in a session that is not in UTC."""
+    file = tmp_path / "A-1.csv"
+    file.write_text("row,t,n\n1,2020-07-01 00:00:00,2020-07-01T00:00:00Z\n")
+    expected = KnownTypes().table(read_csv_text(file)).to_pylist()
+    spark_session.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        found = workers_rows(spark_session, [file]).to_pylist()
+    finally:
+        spark_session.conf.set("spark.sql.session.timeZone", "UTC")
+
+    assert expected == found
+
+
+def test_parquet_files_whose_types_differ_are_one_frame(tmp_path, spark_session):
+    """Types are joined as elsewhere, by values where types alone do not decide; row groups are parts."""
+    files = [tmp_path / "A-1.parquet", tmp_path / "A-2.parquet"]
+    tables = (
+        pa.table({"row": [1, 2], "n": pa.array([1, None], pa.int32()), "u": pa.array([1, 2], pa.uint64())}),
+        pa.table({"row": [3], "n": [0.5], "x": pa.array(["a"]).dictionary_encode(), "l": [[{"k": 1}]]}),
+    )
+    for file, table in zip(files, tables, strict=True):
+        pq.write_table(table, file, row_group_size=1)
+
+    expected = read_parquet_files(files)
+    found = to_arrow(
+        parquet_frame(spark_session, files, in_process_bytes_max=0, part_bytes=1).toArrow()
+    ).sort_by("row")
+
+    assert expected.schema == found.schema
+    assert expected.to_pylist() == found.to_pylist()
+    small = read_parquet_folder(tmp_path, as_="spark", session=spark_session)["A"]
+    assert expected.to_pylist() == to_arrow(small.toArrow()).sort_by("row").to_pylist()

@@ -1,0 +1,198 @@
+"""A stream goes out to a file and comes back the same, in each of the three kinds."""
+
+import json
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from freezeframe.errors import InputNotFound, InvalidOption, SchemaDriftError, UnreadableInput
+from freezeframe.script.formats import csv_file, json_rows
+from freezeframe.script.inputs import streamed_rows
+from freezeframe.script.inputs.transfer import export_stream, import_stream, schema_file
+from freezeframe.service.access.arrow_engine import ArrowEngine
+from freezeframe.settings import Settings
+from freezeframe.storage import MemoryStorage
+from freezeframe.store import Tenant
+
+ROWS = pa.table(
+    {
+        "Id": ["007", "8", 'q"u,o\nte'],
+        "N": pa.array([2**53 + 1, None, -1], pa.int64()),
+        "Price": pa.array([Decimal("1.10"), Decimal("-0.01"), None], pa.decimal128(10, 2)),
+        "At": pa.array(
+            [datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC), None, None], pa.timestamp("us", "UTC")
+        ),
+        "Day": pa.array([date(2026, 1, 2), None, date(1969, 12, 31)], pa.date32()),
+        "Text": ["", None, "é\u2028x"],
+        "Flag": [True, None, False],
+        "F": pa.array([0.1, None, 1e300], pa.float64()),
+    }
+)
+
+
+def stream():
+    return Tenant(MemoryStorage(), None, Settings()).stream("Account")
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "jsonl"])
+def test_it_comes_back_the_same(kind, tmp_path):
+    """Every value, null and type, and the key, with the schema file that goes with CSV and JSON Lines."""
+    source, goal = stream(), stream()
+    source.update(ROWS, key="Id")
+    file = export_stream(source, tmp_path, kind)
+    assert f"Account.snapshot.{kind}" == file.name
+    schema = None if kind == "parquet" else schema_file(file)
+    import_stream(goal, file, None if schema else "Id", schema_from=schema)
+    assert ROWS.to_pydict() == goal.read(as_="arrow").select(ROWS.column_names).to_pydict()
+    assert [str(source.columns().field(name).type) for name in ROWS.column_names] == [
+        str(goal.columns().field(name).type) for name in ROWS.column_names
+    ]
+    assert ("Id",) == goal.key()
+    with pytest.raises(InvalidOption):
+        export_stream(source, tmp_path, kind)
+
+
+def test_what_does_not_fit_the_schema_is_refused(tmp_path):
+    """A value that is not exact in its type, and a column too many, are told; nothing is written."""
+    source = stream()
+    source.update(pa.table({"Id": ["1"], "N": [1]}), key="Id")
+    file = export_stream(source, tmp_path)
+    for text in ("Id,N\n1,x\n", "Id,N\n1,1.5\n", "Id,N,More\n1,1,1\n", "Id\n1\n"):
+        file.write_text(text)
+        goal = stream()
+        with pytest.raises(SchemaDriftError):
+            import_stream(goal, file, schema_from=schema_file(file))
+        assert -1 == goal.version()
+
+
+def test_json_lines_without_a_schema_keep_their_values(tmp_path):
+    """Texts stay texts, numbers numbers; a column that a line lacks is null there."""
+    file = tmp_path / "a.jsonl"
+    file.write_text('{"Id": "007", "at": "2026-01-01"}\n\n{"Id": "8", "n": 9007199254740993}\n')
+    goal = stream()
+    import_stream(goal, file, "Id")
+    assert {"Id": ["007", "8"], "at": ["2026-01-01", None], "n": [None, 2**53 + 1]} == goal.read(
+        as_="arrow"
+    ).to_pydict()
+
+
+@pytest.mark.parametrize("line", ['{"a": NaN}', "[1]", "{", '{"a": 1}\n{"a": "x"}', "\udcff"])
+def test_bad_lines_are_named(line, tmp_path):
+    """No JSON, no object and mixed values are refused with their place."""
+    file = tmp_path / "a.jsonl"
+    file.write_text(line, encoding="utf-8", errors="surrogateescape")
+    with pytest.raises(UnreadableInput):
+        import_stream(stream(), file, "a")
+
+
+@pytest.mark.parametrize("memory_bytes_max", [0, 2**20], ids=["streamed", "in memory"])
+def test_json_lines_are_of_the_stored_types(memory_bytes_max, tmp_path):
+    """Exact texts are dates and decimals; columns that no line has keep what is stored, whatever the size."""
+    goal = stream()
+    columns = {"Id": pa.int64(), "on": pa.date32(), "d": pa.decimal128(20, 2), "kept": pa.string()}
+    row = {"Id": 1, "on": date(2026, 1, 1), "d": Decimal("0.50"), "kept": "x"}
+    goal.update(pa.Table.from_pylist([row], pa.schema(columns)), "Id")
+    file = tmp_path / "a.jsonl"
+    file.write_text('{"Id": 1, "on": "2026-02-03", "d": 9007199254740993}\n')
+
+    import_stream(goal, file, memory_bytes_max=memory_bytes_max)
+
+    expected = {**row, "on": date(2026, 2, 3), "d": Decimal("9007199254740993.00")}
+    assert [expected] == goal.read(as_="arrow").to_pylist()
+
+
+def test_what_cannot_be_imported_is_told(tmp_path):
+    """A missing file, an unknown kind, a schema file that is none."""
+    with pytest.raises(InputNotFound):
+        import_stream(stream(), tmp_path / "a.csv", "Id")
+    (tmp_path / "a.xlsx").write_bytes(b"")
+    with pytest.raises(InvalidOption):
+        import_stream(stream(), tmp_path / "a.xlsx", "Id")
+    (tmp_path / "a.csv").write_text("Id\n1\n")
+    (tmp_path / "s.json").write_text(json.dumps({"key": ["Id"]}))
+    with pytest.raises(UnreadableInput):
+        import_stream(stream(), tmp_path / "a.csv", schema_from=tmp_path / "s.json")
+    with pytest.raises(InvalidOption):
+        export_stream(stream(), tmp_path, "xml")
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "jsonl"])
+@pytest.mark.parametrize("has_schema", [True, False])
+def test_a_streamed_file_gives_the_same_rows(kind, has_schema, tmp_path, monkeypatch):
+    """Piece by piece, whatever the pieces: rows, types and the receipt are those of one piece."""
+    monkeypatch.setattr(streamed_rows, "_ROWS", 2)
+    monkeypatch.setattr(json_rows, "_PIECE_BYTES", 200)
+    tenant = Tenant(MemoryStorage(), None, Settings())
+    texts = ["007", "8", None, "x", '"a,b"\n']
+    table = pa.table(
+        {
+            "Id": ["a", "b", "c", "d", "e"],
+            "text": texts,
+            "n": pa.array([1, None, 3, 4, 2**53 + 1], pa.int64()),
+            "f": [None, 2.5, 1.0, None, -3.25],
+            "at": pa.array([datetime(2026, 1, 1, tzinfo=UTC)] * 5, pa.timestamp("us", "UTC")),
+            "none": pa.array([None] * 5, pa.string()),
+        }
+    )
+    tenant.stream("Account").update(table, key="Id")
+    file = export_stream(tenant.stream("Account"), tmp_path, kind)
+    schema = schema_file(file) if has_schema and kind != "parquet" else None
+
+    whole = import_stream(tenant.stream("Whole"), file, "Id", schema_from=schema)
+    streamed = import_stream(tenant.stream("Pieces"), file, "Id", schema_from=schema, memory_bytes_max=0)
+
+    rows, pieces = (tenant.stream(name).read(as_="arrow") for name in ("Whole", "Pieces"))
+    assert rows.schema == pieces.schema
+    assert rows.to_pylist() == pieces.to_pylist()
+    assert (whole.inserted, whole.stream_version) == (streamed.inserted, streamed.stream_version)
+
+
+def test_a_convention_holds_for_all_pieces(tmp_path, monkeypatch):
+    """A number that is written otherwise in a later piece leaves the column as text, as in one piece."""
+    monkeypatch.setattr(csv_file, "_PIECE_BYTES", 16)
+    tenant = Tenant(MemoryStorage(), None, Settings())
+    file = tmp_path / "numbers.csv"
+    file.write_text(
+        "Id,a,b,c\n" + "".join(f"{n},{n}.5,{n},2026-01-0{n}\n" for n in range(1, 8)) + "8,3.0,07,\n"
+    )
+
+    for name, bytes_max in (("Whole", 10**6), ("Pieces", 0)):
+        import_stream(tenant.stream(name), file, "Id", memory_bytes_max=bytes_max)
+
+    whole, pieces = (tenant.stream(name).read(as_="arrow") for name in ("Whole", "Pieces"))
+    assert whole == pieces
+    assert ["int64", "double", "string", "date32[day]"] == [str(kind) for kind in pieces.schema.types]
+
+
+@pytest.mark.parametrize("content", ["Id,v\n1,2\n3\n", 'Id,v\n1,"2\n', "", "Id,Id\n1,2\n", "Id,v\n1,\xff\n"])
+def test_a_damaged_file_is_told_the_same_way(content, tmp_path):
+    """A ragged row, an open quote, no header, a name twice, no UTF-8: one error, however it is read."""
+    tenant = Tenant(MemoryStorage(), None, Settings())
+    file = tmp_path / "x.csv"
+    file.write_bytes(content.encode("latin-1"))
+    told = []
+
+    for bytes_max in (10**6, -1):
+        with pytest.raises(UnreadableInput) as error:
+            import_stream(tenant.stream("X"), file, "Id", memory_bytes_max=bytes_max)
+        told.append(str(error.value))
+
+    assert told[0] == told[1]
+    assert () == tenant.streams()
+
+
+def test_text_is_taken_in_the_types_of_the_stream(tmp_path):
+    """A CSV file of ids that look like numbers fits a stream whose ids are text, whatever its length."""
+    file = tmp_path / "a.csv"
+    for memory_bytes_max in (0, 1000):
+        storage = MemoryStorage()
+        goal = Tenant(storage, ArrowEngine(storage), Settings()).stream("Account")
+        goal.update(pa.table({"Id": ["1", "007"], "N": [1, 2]}), key="Id")
+        file.write_text("Id,N\n1,5\n2,6\n")
+        done = import_stream(goal, file, memory_bytes_max=memory_bytes_max)
+        assert (1, 1) == (done.inserted, done.updated)
+        assert {"1": 5, "2": 6, "007": 2} == {
+            row["Id"]: row["N"] for row in goal.read(as_="arrow").to_pylist()
+        }

@@ -15,9 +15,9 @@ from sqlalchemy import URL, Connection, Engine, Table, create_engine, make_url
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import ArgumentError
 
+from freezeframe.control.database import sqlite as sqlite_setup
 from freezeframe.control.database.clock import Clock, database_now_ms
 from freezeframe.control.database.connection_errors import typed_errors
-from freezeframe.control.database.database import sqlite as sqlite_setup
 from freezeframe.control.database.upgrade import is_current, upgrade
 from freezeframe.errors import InvalidOption, SetupError
 

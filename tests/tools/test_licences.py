@@ -7,6 +7,7 @@ from packaging.requirements import Requirement
 
 FITTING = {
     *("MIT", "MIT-0", "MIT License", "ISC", "ISC License (ISCL)", "0BSD", "Zlib", "CC0-1.0", "PSF-2.0"),
+    "Python Software Foundation License",
     *("Apache-2.0", "Apache 2.0", "Apache Software License"),
     *("BSD-2-Clause", "BSD-3-Clause", "BSD License", "3-Clause BSD License"),
 }

@@ -21,9 +21,9 @@ from freezeframe.errors import RateLimited
 from freezeframe.storage.local import make_private
 
 _ADD = """
-    INSERT INTO counters VALUES (?1, ?2, ?3) ON CONFLICT (key) DO UPDATE SET
-        value = CASE WHEN expires <= ?4 THEN ?2 ELSE value + ?2 END,
-        expires = CASE WHEN expires <= ?4 THEN ?3 ELSE expires END
+    INSERT INTO counters VALUES (:key, :amount, :expires) ON CONFLICT (key) DO UPDATE SET
+        value = CASE WHEN expires <= :now THEN :amount ELSE value + :amount END,
+        expires = CASE WHEN expires <= :now THEN :expires ELSE expires END
     RETURNING value, expires
 """
 _BUSY_SECONDS = 5.0
@@ -60,7 +60,8 @@ class SharedCounters:
         if time.monotonic() - self._swept > _WINDOW_SECONDS:
             self._swept = time.monotonic()
             self._connection().execute("DELETE FROM counters WHERE expires <= ?", (now,))
-        row = self._connection().execute(_ADD, (key, amount, now + _WINDOW_SECONDS, now)).fetchone()
+        given = {"key": key, "amount": amount, "expires": now + _WINDOW_SECONDS, "now": now}
+        row = self._connection().execute(_ADD, given).fetchone()
         return int(row[0]), float(row[1])
 
     def _connection(self) -> sqlite3.Connection:

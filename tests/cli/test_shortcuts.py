@@ -105,6 +105,16 @@ def test_a_name_with_a_dash_comes_back(place, sync, tmp_path):
     assert 4 == main(["import", str(tmp_path / "empty"), *place])
 
 
+def test_the_first_mistakes_are_told_in_words_of_the_command_line(place, sync, tmp_path, capsys, monkeypatch):
+    """No tenant at all, and a new stream without a key."""
+    monkeypatch.chdir(tmp_path)
+    file = str(sync / "Lead-20261001T060000.csv")
+    assert 4 == main(["import", file, "--key", "Id"])
+    assert "--tenant (freezeframe tenant create" in capsys.readouterr().err
+    assert 2 == main(["import", file, *place])
+    assert "--key Id" in capsys.readouterr().err
+
+
 def test_the_archive_of_a_tenant_is_written_under_its_former_name(place, capsys, tmp_path):
     """With a word of warning; ``gc`` does what ``tenant gc`` does."""
     archive = tmp_path / "acme.tar.gz"

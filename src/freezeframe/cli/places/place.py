@@ -176,10 +176,12 @@ class Place:
 
     def _require_folder(self) -> None:
         if not self._folder.is_dir():
+            no_tenant = "No tenant is named, so one in this directory was looked for."
             raise InputNotFound(
                 f"There is no directory {self._folder}.",
-                remedy="Make it first, or name the tenant's snapshot directory by --dir, or a store by --root"
-                " and --tenant.",
+                cause=no_tenant if self.directory is None else "",
+                remedy="Name a store's tenant by --tenant (freezeframe tenant create NAME makes one), or the"
+                " directory of a tenant by --dir.",
                 path=str(self._folder),
             )
 

@@ -50,6 +50,7 @@ _FOR_LATER = (
     "freezeframe.runs.process.notebook",
     "freezeframe.cli.stream.commands",
     "freezeframe.cli.tenant.commands",
+    "pyarrow.acero",
 )
 _REQUEST_SECONDS = 5.0
 _WAKE_SECONDS = 30.0

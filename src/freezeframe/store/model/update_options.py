@@ -110,7 +110,8 @@ class Update:
             raise InvalidOption(
                 "An update needs a key.",
                 cause="Without one it cannot be known which rows are new and which are changed.",
-                remedy="Pass key=['Id'], or replace the content: override=True or replace_where='…'.",
+                remedy="Name the columns of the key: key=['Id'], on the command line --key Id. In Python"
+                " override=True or replace_where='…' replaces the content instead.",
             )
         _require_distinct("key", self.key)
         _require_distinct("order_by", self.order_by)

@@ -17,6 +17,9 @@ import pyarrow.types as kinds
 
 from freezeframe.engine.frames.python_values import python_values
 
+# Types whose Python values compare exactly as they are.
+_PLAIN = (kinds.is_string, kinds.is_large_string, kinds.is_integer, kinds.is_boolean, kinds.is_decimal)
+
 
 def cells_differ(old: pa.ChunkedArray, new: pa.ChunkedArray) -> pa.ChunkedArray:
     """Mask of the differing cells of two columns of the same length."""
@@ -48,7 +51,10 @@ def _values_differ(old: pa.ChunkedArray, new: pa.ChunkedArray) -> pa.ChunkedArra
 
 def plain_values(column: pa.ChunkedArray) -> list[Any]:
     """The values in a form with exact equality; all have one type."""
-    return [_plain(value, column.type) for value in python_values(column)]
+    values = python_values(column)
+    if any(is_plain(column.type) for is_plain in _PLAIN):
+        return values
+    return [_plain(value, column.type) for value in values]
 
 
 def _plain(value: Any, kind: pa.DataType) -> Any:

@@ -71,7 +71,7 @@ def test_a_name_never_holds_a_path_step(text):
     ],
 )  # fmt: skip
 def test_paths_that_could_leave_the_tenant_are_refused(path):
-    """Absolute, climbing, hidden and reserved paths, and what is no text, cannot be a file's path."""
+    """Absolute, climbing, hidden and reserved paths, and what is not text, cannot be a file's path."""
     with pytest.raises(InvalidName):
         FilePath(path)
 

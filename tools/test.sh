@@ -24,6 +24,7 @@ begin() { # begin NAME MARKS [pytest options]: its output goes to a file, which 
     name=$1 marks=$2
     rm -rf ".cache/pytest/$1"
     shift 2
+    : >".cache/$name-tests.log" # `follow` may look at it before the process has begun
     pytest -o tmp_path_retention_policy=failed -o cache_dir=".cache/pytest/$name" -m "$marks and not nightly" "$@" \
         >".cache/$name-tests.log" 2>&1 &
     started="$name:$! $started"

@@ -142,7 +142,7 @@ class StorageFull(StorageUnavailable):
 
 
 class JobRevoked(TryAgain):
-    """The job was declared dead (its heartbeat stopped) and can not be committed any more."""
+    """The job was declared dead (its heartbeat stopped) and can no longer be committed."""
 
     code = "JOB_REVOKED"
 
@@ -208,7 +208,7 @@ class FileNotFound(NotFound):
 
 
 class VersionNotFound(NotFound):
-    """A version or moment that does not exist or cannot be read any more."""
+    """A version or moment that does not exist or can no longer be read."""
 
     code = "VERSION_NOT_FOUND"
 

@@ -252,13 +252,13 @@ class Settings(BaseSettings):
         default=6000,
         ge=0,
         description="How many requests a minute the service takes from one key or person, all workers "
-        "together; 0 is no limit.",
+        "together; 0 means no limit.",
     )
     service_tenant_requests_per_minute: int = Field(
         default=6000,
         ge=0,
         description="How many requests a minute the service takes for one tenant, all workers together; "
-        "0 is no limit.",
+        "0 means no limit.",
     )
     service_tenant_upload_bytes_per_minute: int = Field(
         default=0,
@@ -370,7 +370,7 @@ def load_settings(**flags: Any) -> Settings:
     """The settings as flags, environment and files say, in this order; a flag that is None was not given.
 
     Raises:
-        InvalidOption: a name is no setting, or a value is none of its setting; file and line are named.
+        InvalidOption: a name is not a setting, or a value does not fit its setting; file and line are named.
         SetupError: a settings file cannot be read, or somebody else could have written it.
         InputNotFound: ``FREEZEFRAME_CONFIG`` names a file that is not there.
     """

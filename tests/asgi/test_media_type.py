@@ -16,6 +16,6 @@ from freezeframe.asgi.media_type import media_type
     ],
 )
 def test_the_media_type_is_told_without_what_is_beside_it(header, told):
-    """Parameters, spaces and capitals do not count; no header is no media type."""
+    """Parameters, spaces and capitals do not count; no header is not a media type."""
     headers = [] if header is None else [(b"content-type", header)]
     assert told == media_type(Request({"type": "http", "headers": headers}))

@@ -123,7 +123,7 @@ def test_delete_and_move_keep_the_past(told, snapshots):
 
 
 def test_patch_changes_members(capsys, told, snapshots, monkeypatch):
-    """Merged, removed by null, from an argument or from standard input; what is no JSON is refused."""
+    """Merged, removed by null, from an argument or from standard input; what is not JSON is refused."""
     told("patch", "config.json", '{"b": {"c": 2}, "a": null}', "--message", "why")
     monkeypatch.setattr("sys.stdin", io.StringIO('{"b": {"d": 3}}'))
     entry = told("patch", "config.json")
@@ -135,4 +135,4 @@ def test_patch_changes_members(capsys, told, snapshots, monkeypatch):
     capsys.readouterr()
     assert 2 == main(["file", "patch", "config.json", "{", "--dir", snapshots])
     assert 2 == main(["file", "patch", "maps/a.bin", "{}", "--dir", snapshots])
-    assert "is no JSON" in capsys.readouterr().err
+    assert "is not JSON" in capsys.readouterr().err

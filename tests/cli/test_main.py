@@ -120,7 +120,7 @@ def test_a_mistyped_variable_is_told_by_every_command(capsys, monkeypatch, tmp_p
     assert 0 == main(["stream", "list", "--dir", str(tmp_path / "t"), "--json"])
     printed = capsys.readouterr()
 
-    problem = "Warning: The variable {} is no setting and has no effect. {}"
+    problem = "Warning: The variable {} is not a setting and has no effect. {}"
     assert [
         problem.format("FREEZEFRAME_ROOTT", "Did you mean FREEZEFRAME_ROOT?"),
         problem.format("FREEZEFRAME_XYZZY", "freezeframe config show lists all settings."),

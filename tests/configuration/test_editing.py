@@ -24,7 +24,7 @@ from freezeframe.errors import InvalidOption, SetupError
     ],
 )
 def test_one_line_changes(text, expected):
-    """The setting's own line alone, before the first table; None where its value is no plain line."""
+    """The setting's own line alone, before the first table; None where its value is not a plain line."""
     assert expected == with_setting(text, "spark", "local")
 
 

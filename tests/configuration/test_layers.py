@@ -102,11 +102,11 @@ def test_paths_of_a_file_are_meant_from_its_folder(project, monkeypatch):
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ('\nsprak = "local"\n', ["freezeframe.toml:2", "'sprak' is no setting", "Did you mean spark"]),
+        ('\nsprak = "local"\n', ["freezeframe.toml:2", "'sprak' is not a setting", "Did you mean spark"]),
         ("\n\nspark_idle_seconds = 'soon'\n", ["freezeframe.toml:3", "spark_idle_seconds", "'soon'"]),
         ("spark_idle_seconds = 0\n", ["freezeframe.toml:1", "greater than or equal to 1"]),
         ('compatibility = "none"\n', ["freezeframe.toml:1", "'auto' or 'plain'"]),
-        ("spark = local\n", ["freezeframe.toml is no TOML", "line 1"]),
+        ("spark = local\n", ["freezeframe.toml is not TOML", "line 1"]),
         ('[spark]\nmemory = "4g"\n', ["the setting 'spark' cannot be"]),
     ],
 )
@@ -128,8 +128,8 @@ def test_a_wrong_variable_is_named(project, monkeypatch):
 
 
 def test_an_unknown_flag_is_refused(project):
-    """A name that is no setting is never dropped in silence."""
-    with pytest.raises(InvalidOption, match="'sparkk' is no setting"):
+    """A name that is not a setting is never dropped in silence."""
+    with pytest.raises(InvalidOption, match="'sparkk' is not a setting"):
         load_settings(sparkk="local")
 
 
@@ -145,7 +145,7 @@ def test_a_file_that_others_may_write_is_not_used_unless_it_is_named(project, mo
 
 
 def test_a_file_that_is_no_text_is_refused(project):
-    """Bytes that are no UTF-8 are told as such, with the file's name."""
+    """Bytes that are not UTF-8 are told as such, with the file's name."""
     (project / "freezeframe.toml").write_bytes(b"spark = '\xff'\n")
     with pytest.raises(SetupError, match="cannot be read"):
         load_settings()

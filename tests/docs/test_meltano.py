@@ -68,7 +68,7 @@ def test_a_run_stores_rows_and_state(tmp_path, meltano):
     told = carried_out("run", "tap-shop", "target-freezeframe").stderr
     state = carried_out("state", "get", "dev:tap-shop-to-target-freezeframe").stdout
 
-    assert "is no setting" not in told
+    assert "is not a setting" not in told
     assert "2026-10-01T08:00:00+02:00" in state
     rows = freezeframe.open(tmp_path / "data").tenant("acme").stream("Account").read(as_="arrow")
     assert ["007", "008"] == rows["Id"].to_pylist()

@@ -99,7 +99,7 @@ def test_a_read_of_no_files_is_empty(engine):
 
 
 def test_a_damaged_file_is_damage(bench, engine):
-    """Bytes that are no Parquet are told as such, and the file is named."""
+    """Bytes that are not Parquet are told as such, and the file is named."""
     task = bench.task(ROWS, ROWS, key=["Id"])
     path = Path(task.stored[0])
     path.write_bytes(path.read_bytes()[:-5])

@@ -107,7 +107,7 @@ def test_the_staleness_limit_goes_by_our_name_and_by_sparks(options):
 
 
 def test_options_that_cannot_be_are_refused():
-    """A negative limit, a text that is no number, an unknown name; Spark's other names are passed over."""
+    """A negative limit, a text that is not a number, an unknown name; Spark's other names are passed over."""
     for wrong in ({"staleness_limit_ms": -1}, {"staleness_limit_ms": "soon"}, {"unknown": 1}):
         with pytest.raises(InvalidOption):
             LogOptions.from_mapping(wrong)

@@ -1,4 +1,4 @@
-"""A listing is no single moment: a hole left by another writer's haste is closed by looking again."""
+"""A listing is not a single moment: a hole left by another writer's haste is closed by looking again."""
 
 import pytest
 from tests.log.tables import TableBuilder

@@ -71,7 +71,7 @@ def test_garbled_fields_are_damage_of_the_log(line):
 def test_a_garbled_enablement_version_is_damage():
     """Since when commits carry their own time must be a number."""
     keys = {"delta.enableInCommitTimestamps": "true", "delta.inCommitTimestampEnablementVersion": "soon"}
-    with pytest.raises(CorruptLog, match="no whole number"):
+    with pytest.raises(CorruptLog, match="not a whole number"):
         TableBuilder().create(**keys).log().current_snapshot.timestamp  # noqa: B018 - it is what refuses
 
 

@@ -122,7 +122,7 @@ def test_a_running_proof_tells_its_counts(tmp_path, monkeypatch):
 
 
 def test_unknown_proofs_are_refused():
-    """A name that is no proof's is bad input; no name means all."""
+    """A name that is not a proof's is bad input; no name means all."""
     with pytest.raises(InvalidOption, match="nothing"):
         chosen(["kill", "nothing"])
     assert (tuple(PROOFS), ("kill", "gc")) == (chosen([]), chosen(["gc", "kill"]))

@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark_engine")]
 
 @pytest.fixture
 def snapshots(tmp_path):
-    """A tenant with a stream of two versions, and one of a name that is no identifier."""
+    """A tenant with a stream of two versions, and one of a name that is not an identifier."""
     for number in (1, 2):
         update_snapshot(tmp_path, "Account", "Id", pd.DataFrame({"Id": ["1"], "v": [number]}))
     update_snapshot(tmp_path, "Order lines@qbo", "Id", pd.DataFrame({"Id": ["7"], "v": [7]}))

@@ -116,7 +116,7 @@ def test_who_has_a_keys_secret_is_told_how_it_ended(database, end):
 
     assert "The service does not know who asks." == _refusal(keys, wrong).problem
     told = _refusal(keys, made.text)
-    assert ("This key is not valid any more.", True) == (told.problem, f"It {end} at 20" in told.cause)
+    assert ("This key is no longer valid.", True) == (told.problem, f"It {end} at 20" in told.cause)
 
 
 def _refusal(keys, text):

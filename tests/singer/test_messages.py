@@ -1,4 +1,4 @@
-"""Lines that are no message of a tap are refused, each with its number."""
+"""Lines that are not messages of a tap are refused, each with its number."""
 
 import pytest
 from tests.singer.taps import activate, lines, record, run, schema
@@ -18,11 +18,11 @@ DEEP = (
 @pytest.mark.parametrize(
     ("line", "cause"),
     [
-        ("{", "no JSON"),
-        ("[" * 100_000, "no JSON"),
-        ('{"type": "STATE", "value": NaN}', "NaN is no JSON"),
+        ("{", "not JSON"),
+        ("[" * 100_000, "not JSON"),
+        ('{"type": "STATE", "value": NaN}', "NaN is not JSON"),
         ('{"type": "STATE", "value": "\\ud800"}', "surrogates not allowed"),
-        ("7", "no JSON object"),
+        ("7", "not a JSON object"),
         ('{"stream": "a"}', "type is None"),
         ('{"type": ["RECORD"]}', "type is"),
         ('{"type": "BATCH", "stream": "a"}', "type is 'BATCH'"),
@@ -30,13 +30,13 @@ DEEP = (
         ('{"type": "RECORD", "record": {}}', "'stream' of a RECORD message is missing"),
         ('{"type": "RECORD", "stream": "a"}', "'record' of a RECORD message is missing"),
         ('{"type": "RECORD", "stream": "a", "record": []}', "wrong type"),
-        ('{"type": "RECORD", "stream": "a", "record": {}, "version": 1.5}', "no integer"),
+        ('{"type": "RECORD", "stream": "a", "record": {}, "version": 1.5}', "not an integer"),
         ('{"type": "RECORD", "stream": "a", "record": {}, "version": "1"}', "wrong type"),
         ('{"type": "SCHEMA", "stream": "a"}', "'schema' of a SCHEMA message is missing"),
-        ('{"type": "SCHEMA", "stream": "a", "schema": {"properties": []}}', "no objects"),
-        ('{"type": "SCHEMA", "stream": "a", "schema": {}, "key_properties": "Id"}', "no list of names"),
+        ('{"type": "SCHEMA", "stream": "a", "schema": {"properties": []}}', "not objects"),
+        ('{"type": "SCHEMA", "stream": "a", "schema": {}, "key_properties": "Id"}', "not a list of names"),
         ('{"type": "ACTIVATE_VERSION", "stream": "a"}', "'version' of a ACTIVATE_VERSION message is missing"),
-        (f'{{"type": "ACTIVATE_VERSION", "stream": "a", "version": {"9" * 5000}}}', "no integer of 64 bits"),
+        (f'{{"type": "ACTIVATE_VERSION", "stream": "a", "version": {"9" * 5000}}}', "not an integer of 64 bits"),
     ],
 )
 def test_a_malformed_line_is_refused(line, cause):

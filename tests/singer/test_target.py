@@ -50,7 +50,7 @@ def test_a_refused_run_ends_with_its_code_and_no_state(tmp_path, config, monkeyp
     told = capsys.readouterr()
 
     assert (2, "") == (code, told.out)
-    assert told.err.startswith("Line 4 of the tap's output cannot be taken.\nCause: It is no JSON")
+    assert told.err.startswith("Line 4 of the tap's output cannot be taken.\nCause: It is not JSON")
     assert () == freezeframe.open(tmp_path / "data").tenants()
 
 

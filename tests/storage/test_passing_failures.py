@@ -106,7 +106,7 @@ class Stopped(BytesIO):
 
 
 def test_statistics_tell_a_failed_read_from_damage():
-    """EIO may be gone the next time; bytes that are no Parquet stay so."""
+    """EIO may be gone the next time; bytes that are not Parquet stay so."""
     with pytest.raises(StorageUnavailable):
         file_statistics(Stopped(b"PAR1" * 10), {"type": "struct", "fields": []})
     with pytest.raises(CorruptData):

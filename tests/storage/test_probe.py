@@ -101,7 +101,7 @@ def test_a_store_is_asked_once_a_day(tmp_path):
 
 
 def test_storage_that_cannot_be_written_is_unavailable():
-    """A refusal for any other reason is no verdict on the storage."""
+    """A refusal for any other reason is not a verdict on the storage."""
     storage = FaultyStorage(MemoryStorage(), [Fault(0, Way.FAIL_BEFORE, "put_if_absent")])
     with pytest.raises(StorageUnavailable):
         require_atomic_create(storage, "")

@@ -44,7 +44,7 @@ def test_a_key_of_the_settings_is_never_mixed_with_one_of_the_variables():
     assert ("mine", "own", "") == (access.key_id, access.secret, access.token)
     with pytest.raises(InvalidOption, match="half given"):
         S3Access.of(Settings(s3_access_key_id="mine"), KEYS)
-    with pytest.raises(InvalidOption, match="no endpoint"):
+    with pytest.raises(InvalidOption, match="not an endpoint"):
         S3Access.of(Settings(s3_endpoint="minio:9000"), {})
 
 

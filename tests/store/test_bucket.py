@@ -42,7 +42,7 @@ def acme(store):
 
 
 def test_it_is_opened_by_its_address(bucket):
-    """``freezeframe.open`` finds it by the usual variables; what is no bucket's address is refused."""
+    """``freezeframe.open`` finds it by the usual variables; what is not a bucket's address is refused."""
     opened = stores.open(f"s3://{bucket}/by-address")
     opened.tenant("t", create=True).files.write("x", b"1")
 

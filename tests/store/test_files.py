@@ -143,7 +143,7 @@ def test_a_twin_that_came_meanwhile_is_refused(tenant, open_on, memory):
 
 @pytest.mark.parametrize("content", ["text", 7, None, ["a"], [b"a", 3]])
 def test_only_bytes_are_taken(tenant, content):
-    """Text and other things that are no bytes are refused, and nothing is written."""
+    """Text and other things that are not bytes are refused, and nothing is written."""
     with pytest.raises(InvalidOption):
         tenant.files.write("a", content)
     assert -1 == tenant.version

@@ -193,7 +193,7 @@ class Machine(RuleBasedStateMachine):
 
         version = self.version
         middle = changed(self.now, other)
-        # What changes nothing is no commit: it is as if it had come first.
+        # What changes nothing is not a commit: it is as if it had come first.
         self.attempt(None, call, middle if changed(self.now, one) == self.now else changed(middle, one))
         if self.version == version + 2:
             self.past[version + 1] = middle

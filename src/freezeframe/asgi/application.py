@@ -77,7 +77,7 @@ def create_application(settings: Settings, root: str, database: ControlDatabase)
     """The REST service of the store at ``root``; Spark is never loaded by it.
 
     Raises:
-        InvalidOption: ``root`` is no place for a store.
+        InvalidOption: ``root`` is not a place for a store.
         SetupError: the service's secret cannot be made or read.
     """
     bytes_max = int(settings.service_body_bytes_max * _BASE64_SHARE) + _BODY_MARGIN_BYTES

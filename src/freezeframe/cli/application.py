@@ -148,7 +148,7 @@ def _tell_unknown_variables(output: Output) -> None:
     from freezeframe.settings import Settings
 
     for one in unknown_variables(os.environ, Settings.model_fields):
-        output.warning(f"The variable {one.name} is no setting and has no effect.", one.remedy)
+        output.warning(f"The variable {one.name} is not a setting and has no effect.", one.remedy)
 
 
 def _usage(error: TyperException) -> FixTheRequest:

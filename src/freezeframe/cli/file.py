@@ -133,7 +133,7 @@ def patch(
         wanted = json.loads(text)
     except ValueError as error:
         raise InvalidOption(
-            "The patch is no JSON.",
+            "The patch is not JSON.",
             cause="It cannot be parsed.",
             remedy="""Quote it for the shell: '{"region": "eu"}'.""",
         ) from error

@@ -33,7 +33,7 @@ def sql(
 ) -> None:
     """Ask Spark SQL over a tenant's streams.
 
-    All streams are of one version. A stream whose name is no plain word stands in backquotes.
+    All streams are of one version. A stream whose name is not a plain word stands in backquotes.
     """
     from freezeframe.script.tenant.tenants import spark
     from freezeframe.script.views import tenant_views

@@ -1,6 +1,6 @@
 """Requests to a service, and its problems as the errors of this library.
 
-Whatever the service answers that is no success is raised as the class of ``freezeframe.errors`` that the
+Whatever the service answers that is not a success is raised as the class of ``freezeframe.errors`` that the
 problem's ``type`` names, with its sentences and details.
 """
 

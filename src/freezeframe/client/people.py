@@ -26,7 +26,7 @@ class PeopleOperations:
     _connection: Connection
 
     def list_people(self) -> PersonList:
-        """List the people, those that may not sign in any more too."""
+        """List the people, those that may no longer sign in too."""
         place = path_of("/api/v1/people")
         return cast("PersonList", self._connection.json("GET", place))
 

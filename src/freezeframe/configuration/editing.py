@@ -20,7 +20,7 @@ def write_setting(path: Path, name: str, value: Scalar) -> None:
 
     Raises:
         SetupError: the file cannot be read or written, or is not to be trusted.
-        InvalidOption: it is no TOML, or writes the setting in a way that only its author can change.
+        InvalidOption: it is not TOML, or writes the setting in a way that only its author can change.
     """
     text = read_settings_file(path).text if path.exists() else ""
     changed = with_setting(text, name, value)

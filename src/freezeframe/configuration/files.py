@@ -78,7 +78,7 @@ def project_file(start: Path | None = None) -> Path | None:
 def user_file() -> Path:
     """The user's file; it need not be there."""
     configured = os.environ.get("XDG_CONFIG_HOME", "")
-    # The XDG rules say that a relative path is no answer.
+    # The XDG rules say that a relative path is not an answer.
     base = Path(configured) if Path(configured).is_absolute() else Path.home() / ".config"
     return base / "freezeframe" / FILE_NAME
 
@@ -88,7 +88,7 @@ def read_settings_file(path: Path) -> SettingsFile:
 
     Raises:
         SetupError: it cannot be read, or somebody else could have written it.
-        InvalidOption: it is no TOML.
+        InvalidOption: it is not TOML.
     """
     try:
         _require_ours(path)
@@ -104,7 +104,7 @@ def read_settings_file(path: Path) -> SettingsFile:
         return SettingsFile(path, text, tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
         raise InvalidOption(
-            f"The settings file {path} is no TOML.",
+            f"The settings file {path} is not TOML.",
             cause=str(error),
             remedy='Write each setting as NAME = VALUE with text in quotes: spark = "auto".',
             path=str(path),

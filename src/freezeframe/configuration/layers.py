@@ -55,7 +55,7 @@ def resolve(model: type[Model], flags: Mapping[str, Any], place: str = "") -> Re
     ``place`` is where the values of ``flags`` come from, if they are no flags.
 
     Raises:
-        InvalidOption: a name is no setting, or a value is none of its setting; file and line are named.
+        InvalidOption: a name is not a setting, or a value does not fit its setting; file and line are named.
         SetupError, InputNotFound: a file cannot be read, or is not to be trusted.
     """
     project = project_file()
@@ -82,7 +82,7 @@ def require_setting(model: type[BaseSettings], name: str, place: str = "") -> No
         return
     near = nearest(name, list(model.model_fields))
     raise InvalidOption(
-        f"{name!r} is no setting." if not place else f"{place}: {name!r} is no setting.",
+        f"{name!r} is not a setting." if not place else f"{place}: {name!r} is not a setting.",
         remedy=f"Did you mean {' or '.join(near)}?"
         if near
         else "freezeframe config show lists all settings.",

@@ -41,7 +41,7 @@ def _convert(value: Any, default: str | int | Path, folder: Path) -> str | int |
     if isinstance(default, int):
         return int(value)
     if not isinstance(value, str):
-        raise ValueError(f"{value!r} is no text")  # noqa: TRY004 - as int() says it
+        raise ValueError(f"{value!r} is not text")  # noqa: TRY004 - as int() says it
     if isinstance(default, str):
         return value
     return folder / Path(value).expanduser() if value and folder != Path() else Path(value)

@@ -31,7 +31,7 @@ class UnknownVariable:
 
 
 def unknown_variables(environment: Mapping[str, str], settings: Iterable[str]) -> tuple[UnknownVariable, ...]:
-    """The variables of an environment that are meant for us and are no setting, by name."""
+    """The variables of an environment that are meant for us and are not settings, by name."""
     known = [name.upper() for name in settings]
     # In whatever letters, as the settings themselves are read.
     given = {name: name.upper().removeprefix(PREFIX) for name in sorted(environment)}

@@ -57,7 +57,9 @@ def serve_worker_metrics(address: str, settings: Settings) -> MetricsServer:
     """
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit():
-        raise InvalidOption(f"{address!r} is no address.", remedy="Pass HOST:PORT, such as 127.0.0.1:9750.")
+        raise InvalidOption(
+            f"{address!r} is not an address.", remedy="Pass HOST:PORT, such as 127.0.0.1:9750."
+        )
     measurements = WorkerMeasurements(settings)
     try:
         server, thread = start_http_server(int(port), host.strip("[]"), measurements.registry)

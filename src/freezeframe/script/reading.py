@@ -108,7 +108,7 @@ def read_json_folder(
 
     Raises:
         InputNotFound: there is no such folder.
-        UnreadableInput: a line is no JSON object or not UTF-8, or no type holds all values of a column
+        UnreadableInput: a line is not a JSON object or not UTF-8, or no type holds all values of a column
             (several kinds; integers beyond 2**53 beside fractions, or of more than 64 bits); file and line
             are named.
         InvalidOption: an unknown ``as_``.

@@ -40,7 +40,7 @@ def snapshot_views(
 
     Returns:
         By stream, the view's name as SQL and ``spark.table`` take it: in backquotes, such as
-        ```Account@qbo```, where it is no plain identifier.
+        ```Account@qbo```, where it is not a plain identifier.
 
     Raises:
         StreamNotFound: one of ``streams`` is not there.

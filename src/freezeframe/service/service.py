@@ -82,7 +82,7 @@ def open_service(root: str, settings: Settings, database: ControlDatabase) -> Se
     """The service of the store at ``root``, which need not have tenants yet.
 
     Raises:
-        InvalidOption: ``root`` is no place for a store.
+        InvalidOption: ``root`` is not a place for a store.
         SetupError: the service's secret cannot be made or read.
     """
     pepper = load_pepper(settings, root)

@@ -76,7 +76,7 @@ def load_config(places: Sequence[str], variables: Mapping[str, str] = os.environ
 
     Raises:
         InputNotFound: there is no such file.
-        InvalidOption: a file is no JSON object, a name is no setting, or a value is none of its setting.
+        InvalidOption: a file is not a JSON object; a setting is unknown, or its value does not fit.
     """
     given: dict[str, Any] = {}
     for place in places:
@@ -102,7 +102,7 @@ def _read(file: Path) -> dict[str, Any]:
     try:
         found = json.loads(content)
     except ValueError as error:
-        raise _no_object(file, f"It is no JSON: {error}.") from error
+        raise _no_object(file, f"It is not JSON: {error}.") from error
     if not isinstance(found, dict):
         raise _no_object(file, "It holds another JSON value.")
     return found
@@ -118,7 +118,7 @@ def _require_setting(name: str) -> None:
     if name not in TargetConfig.model_fields:
         near = nearest(name, list(TargetConfig.model_fields))
         raise InvalidOption(
-            f"{name!r} is no setting of target-freezeframe.",
+            f"{name!r} is not a setting of target-freezeframe.",
             remedy=f"Did you mean {' or '.join(near)}?" if near else "target-freezeframe --about lists them.",
             setting=name,
         )

@@ -21,7 +21,7 @@ def parse_json(line: bytes) -> Any:
     """The value of a JSON text in UTF-8, its numbers as ``JsonNumber``.
 
     Raises:
-        ValueError, RecursionError: it is no JSON, is nested too deeply, or holds half of a surrogate pair.
+        ValueError, RecursionError: it is not JSON, is nested too deeply, or holds half of a surrogate pair.
     """
     value = _DECODER.decode(line.decode())
     if b"\\u" in line:
@@ -41,7 +41,7 @@ def json_text(value: Any) -> str:
 
 
 def _refuse(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no JSON")
+    raise ValueError(f"{text} is not JSON")
 
 
 _DECODER = json.JSONDecoder(parse_constant=_refuse, parse_float=JsonNumber, parse_int=JsonNumber)

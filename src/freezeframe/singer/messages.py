@@ -56,7 +56,7 @@ def read_messages(lines: Iterable[bytes]) -> Iterator[Message]:
     """The messages in their order; empty lines count, and are passed over.
 
     Raises:
-        UnreadableInput: a line is no message of these four types; its number is named.
+        UnreadableInput: a line is not a message of these four types; its number is named.
         MissingColumn: a SCHEMA has no property for a column of its key.
     """
     for number, line in enumerate(lines, start=1):
@@ -68,9 +68,9 @@ def _message(line: int, text: bytes) -> Message:
     try:
         message = parse_json(text)
     except (ValueError, RecursionError) as error:
-        raise unreadable(line, f"It is no JSON: {error}.") from error
+        raise unreadable(line, f"It is not JSON: {error}.") from error
     if not isinstance(message, dict):
-        raise unreadable(line, "It is no JSON object.")
+        raise unreadable(line, "It is not a JSON object.")
     kind = message.get("type")
     if not isinstance(kind, str) or kind not in _READERS:
         raise unreadable(line, f"Its type is {kind!r}; known types are {', '.join(_READERS)}.")
@@ -93,10 +93,10 @@ def _schema(line: int, message: dict[str, Any]) -> SchemaMessage:
     schema = _member(line, message, "schema", dict)
     properties = schema.get("properties", {})
     if not isinstance(properties, dict) or not all(isinstance(one, dict) for one in properties.values()):
-        raise unreadable(line, "The properties of its schema are no objects.", stream=stream)
+        raise unreadable(line, "The properties of its schema are not objects.", stream=stream)
     key = message.get("key_properties") or []
     if not isinstance(key, list) or not all(type(name) is str for name in key):
-        raise unreadable(line, "Its key_properties are no list of names.", stream=stream)
+        raise unreadable(line, "Its key_properties are not a list of names.", stream=stream)
     lacking = [name for name in key if name not in properties]
     if lacking:
         raise MissingColumn(
@@ -132,7 +132,7 @@ def _stream(line: int, message: dict[str, Any]) -> str:
 def _version(line: int, message: dict[str, Any]) -> int:
     version = _member(line, message, "version", JsonNumber)
     if not version.is_integer or len(version) > _VERSION_DIGITS_MAX:
-        raise unreadable(line, f"Its version {version:.80} is no integer of 64 bits.")
+        raise unreadable(line, f"Its version {version:.80} is not an integer of 64 bits.")
     return int(version)
 
 

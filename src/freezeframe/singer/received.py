@@ -33,7 +33,7 @@ def receive(messages: Iterable[Message], file: BinaryIO, limits: BatchLimits) ->
     """Take in all messages; rows that are more than ``limits`` go to ``file``.
 
     Raises:
-        UnreadableInput, MissingColumn: a line is no message of a tap (``read_messages``).
+        UnreadableInput, MissingColumn: a line is not a message of a tap (``read_messages``).
         UnreadableInput, NullKeyError: a record has no SCHEMA before it, or does not fit it.
     """
     received = Received()

@@ -46,7 +46,7 @@ class Fault:
     def __post_init__(self) -> None:
         if self.call < 0 or self.seconds < 0 or self.verb not in {None, *VERBS}:
             raise InvalidOption(
-                f"{self!r} is no fault.",
+                f"{self!r} is not a fault.",
                 cause=f"Calls count from 0, delays are not negative, verbs are {', '.join(VERBS)}.",
                 remedy="Correct the plan.",
             )

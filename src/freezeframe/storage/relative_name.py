@@ -13,7 +13,7 @@ def check_name(name: str, root: str) -> str:
     """
     if name.startswith("/") or ".." in name.split("/") or "\0" in name:
         raise InvalidName(
-            f"{name!r} is no name below {root}.",
+            f"{name!r} is not a name below {root}.",
             cause="It is absolute, holds a NUL, or refers to a parent folder.",
             remedy="Use a relative name without '..'.",
             name=name,

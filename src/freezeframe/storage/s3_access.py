@@ -51,7 +51,7 @@ class S3Access:
         place = urlsplit(self.endpoint)
         if self.endpoint and (place.scheme not in {"http", "https"} or not place.netloc):
             raise InvalidOption(
-                f"{self.endpoint!r} is no endpoint of an object store.",
+                f"{self.endpoint!r} is not an endpoint of an object store.",
                 remedy="Set s3_endpoint to https://host or http://host:port.",
             )
         if bool(self.key_id) != bool(self.secret):

@@ -40,7 +40,7 @@ class Files(FileReader):
 
         Raises:
             InvalidName: the path cannot be one, or cannot lie beside those that are there.
-            InvalidOption: the content is no bytes.
+            InvalidOption: the content is not bytes.
             SealingUnavailable: it is to be sealed and there is no master key; nothing was written.
             ConflictError: in a job: somebody else changed the file meanwhile.
         """
@@ -71,7 +71,7 @@ class Files(FileReader):
         """Change a JSON file by a merge patch (RFC 7396) and give its new value; no file counts as ``{}``.
 
         Raises:
-            UnreadableInput: the file is there and is no JSON.
+            UnreadableInput: the file is there and is not JSON.
             ConflictError: somebody else changed the file at the same moment; as ``write`` otherwise.
         """
         known = FilePath(path)
@@ -163,7 +163,7 @@ def _chunks(content: Any) -> Iterable[bytes]:
     read = getattr(content, "read", None)
     if read is not None:
         return _check_chunks(iter(lambda: read(_STREAM_BYTES), b""))
-    # Text is iterable too, but its letters are no bytes.
+    # Text is iterable too, but its letters are not bytes.
     if isinstance(content, Iterable) and not isinstance(content, str):
         return _check_chunks(content)
     raise _no_bytes(content)

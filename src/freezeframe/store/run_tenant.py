@@ -66,7 +66,7 @@ class JobTenant(Tenant):
         """A part of the run: its changes appear with the run's others, and its receipt is the run's.
 
         An exception that leaves the block is the run's: what the block changed cannot be taken out
-        again, so the run can not be committed any more, even if the script goes on.
+        again, so the run can no longer be committed, even if the script goes on.
         """
         try:
             yield Job(self._place, self._work)

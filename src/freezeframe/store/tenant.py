@@ -116,7 +116,7 @@ class Tenant(TenantReader):
 
         Raises:
             InvalidOption: it is neither a version, a tag nor a moment.
-            VersionNotFound: there is no such version or moment, or it is not kept any more.
+            VersionNotFound: there is no such version or moment, or it is no longer kept.
         """
         return TenantView(self._place, self._scope.state(version))
 
@@ -138,7 +138,7 @@ class Tenant(TenantReader):
         ``check`` sees the tenant version that is committed on, and may raise.
 
         Raises:
-            VersionNotFound: there is no such version, or it is not kept any more.
+            VersionNotFound: there is no such version, or it is no longer kept.
             StreamNotFound, FileNotFound: a name exists neither now nor then, or was released.
             CorruptData: a file of that version is gone.
             ConflictError: others kept committing meanwhile.
@@ -177,7 +177,7 @@ class Tenant(TenantReader):
         Raises:
             InvalidName: no tag can have that name.
             AlreadyExists: the name is another version's already.
-            VersionNotFound: there is no such version, or it is not kept any more.
+            VersionNotFound: there is no such version, or it is no longer kept.
         """
         return set_tag(self._place, name, version, who=who or "")
 
@@ -211,7 +211,7 @@ class Tenant(TenantReader):
         With both, either is enough to be kept; with none, all are. ``gc`` carries it out.
 
         Raises:
-            InvalidOption: a limit that is no positive number.
+            InvalidOption: a limit that is not a positive number.
         """
         return set_policy(self._place, Policy(keep_versions, keep_days), who=who or "")
 

@@ -105,7 +105,7 @@ def test_all_tenants_are_one_array(api, place):
     ],
 )
 def test_an_upload_that_cannot_be_one(api, place, options, status):
-    """What is no file, has no name or leads elsewhere is refused, and nothing is kept."""
+    """What is not a file, has no name or leads elsewhere is refused, and nothing is kept."""
     _sent(api, place, "raw", "kept", b"x")
     answer = api.put(f"{place}/snapshots", **options)
 

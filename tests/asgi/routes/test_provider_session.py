@@ -125,7 +125,7 @@ NOW = time.time()
 LIES = {
     "an empty subject": {"sub": ""},
     "a subject of spaces": {"sub": "  "},
-    "a subject that is no text": {"sub": 7},
+    "a subject that is not text": {"sub": 7},
     "another nonce": {"nonce": "another"},
     "no nonce": {"nonce": None},
     "another issuer": {"iss": "https://evil.example"},
@@ -200,7 +200,7 @@ def test_a_return_is_for_the_browser_that_left_and_for_once(site, provider, brow
     ],
 )
 def test_nobody_is_sent_elsewhere(browser, page):
-    """An address that is no page of ours is not the end of a sign-in."""
+    """An address that is not a page of ours is not the end of a sign-in."""
     done = come_back(browser, page)
 
     assert (303, "/tenants") == (done.status_code, done.headers["location"])
@@ -247,7 +247,7 @@ def bounded(serve, provider):
     ],
 )
 def test_claims_bind_an_account(bounded, provider, claims, environments, tenants):
-    """At each sign-in to what they say then; without the claim to nothing; what can be no name is none."""
+    """At each sign-in to what they say then; without the claim to nothing; what cannot be a name is none."""
     provider.claims, provider.sign = {"roles": ["staff"], **claims}, provider.signed
     bounded.tenant("acme")
     with bounded.client("") as browser:

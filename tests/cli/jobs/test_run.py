@@ -79,7 +79,7 @@ def test_a_run_without_input_or_changes_says_so(store, capsys):
 
 
 def test_columns_that_came_or_lack_are_told(store, capsys, monkeypatch):
-    """A source that changed its columns is noticed with the run; the first rows of a stream are no change."""
+    """A run tells which columns of a source changed; the first rows of a stream are not a change."""
     monkeypatch.setenv("FREEZEFRAME_ENGINE", "auto")
     script = _script(
         store,

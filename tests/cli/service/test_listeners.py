@@ -91,6 +91,6 @@ def test_who_starts_while_all_are_claimed_listens_on_each(tmp_path):
 
 
 def test_an_address_that_is_taken_is_refused(tmp_path):
-    """Another program's port is no place to listen."""
+    """Another program's port is not a place to listen."""
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(OSError, match="in use"):
         Listeners(taken.getsockname(), socket.AF_INET, 2, str(tmp_path))

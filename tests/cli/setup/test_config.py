@@ -81,7 +81,7 @@ def test_secrets_are_not_printed(project, capsys):
 
 
 def test_wrong_settings_are_refused_before_anything_is_written(project, capsys):
-    """An unknown name gets a suggestion, a wrong value is no value; both end with 2."""
+    """An unknown name gets a suggestion, a wrong value is not a value; both end with 2."""
     assert main(["config", "get", "sparc"]) == 2
     assert "Did you mean spark" in capsys.readouterr().err
     assert main(["config", "set", "spark_idle_seconds", "soon"]) == 2

@@ -41,5 +41,5 @@ def test_bad_input_is_refused(tmp_path, capsys):
     assert 2 == main(["prove", "--storage", str(tmp_path), "--only", "x"])
     assert "no proof named x" in capsys.readouterr().err
     assert 2 == main(["prove", "--storage", "ftp://x", "--only", "listing"])
-    assert "no place for a store" in capsys.readouterr().err
+    assert "not a place for a store" in capsys.readouterr().err
     assert [] == list(tmp_path.iterdir())

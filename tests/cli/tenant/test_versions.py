@@ -125,7 +125,7 @@ def test_diff_and_restore_take_tags_and_moments(capsys, told, snapshots):
     assert 0 == told("stream", "restore", "Lead", "0", "--yes")["restored_version"]
     assert 1 == told("stream", "restore", "Lead", moment, "--yes")["restored_version"]
     assert 2 == main(["tenant", "restore", "yesterday", "--yes", "--dir", snapshots])
-    assert "'yesterday' is no version, tag or moment" in capsys.readouterr().err
+    assert "'yesterday' is not a version, tag or moment" in capsys.readouterr().err
     assert 2 == main(["tenant", "diff", "yesterday", "--dir", snapshots])
     assert ("restore", 1) == (
         told("tenant", "history")[0]["kind"],

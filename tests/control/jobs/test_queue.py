@@ -268,12 +268,12 @@ def test_lists_go_by_pages(queue):
     assert ["j0"] == [job.job_id for job in queue.list(JobFilter(status="running")).jobs]
     assert (1, 6, 0) == tuple(queue.counts()[one] for one in ("running", "queued", "dead"))
     for wrong in ("", "x", "ajE6LTE", "ajE6", f"{cursor_after(3)}="):
-        with pytest.raises(InvalidOption, match="is no cursor"):
+        with pytest.raises(InvalidOption, match="is not a cursor"):
             queue.list(cursor=wrong)
     for limit in (0, 1001):
         with pytest.raises(InvalidOption):
             queue.list(limit=limit)
-    with pytest.raises(InvalidOption, match="no status"):
+    with pytest.raises(InvalidOption, match="not a status"):
         JobFilter(status="lost")
 
 

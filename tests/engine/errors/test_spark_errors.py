@@ -34,7 +34,7 @@ from freezeframe.errors import (
     ],
 )
 def test_words_decide_the_class(said, expected):
-    """Each sign leads to the class whose remedy helps; what is not known is no fault of the data."""
+    """Each sign leads to the class whose remedy helps; what is not known is not a fault of the data."""
     error = translate_error(PySparkException(said))
     assert (expected, said, True) == (type(error), error.cause, bool(error.remedy))
     assert not error.details.get("is_gone")

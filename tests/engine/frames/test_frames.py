@@ -41,7 +41,7 @@ def test_kind_of_names_the_library():
 
 
 def test_kind_of_refuses_other_things_by_their_type():
-    """A list of rows is no frame, and the message says what it is."""
+    """A list of rows is not a frame, and the message says what it is."""
     with pytest.raises(BadInput, match=r"builtins\.list"):
         kind_of([{"a": 1}])
 

@@ -20,7 +20,7 @@ BYTES = [b"a", b"b\xff\xfe", b"z"]
 
 
 def text(kind=None):
-    """Three texts of which the second is no UTF-8, which Arrow does not notice by itself."""
+    """Three texts of which the second is not UTF-8, which Arrow does not notice by itself."""
     kind = kind or pa.string()
     held = {
         pa.string(): pa.binary(),
@@ -57,14 +57,14 @@ def test_an_arrow_column_is_refused_with_its_row(column):
 
 @pytest.mark.parametrize("column", COLUMNS.values(), ids=COLUMNS)
 def test_rows_that_are_not_there_do_not_count(column):
-    """Bytes outside of a slice, or below a null, are no values."""
+    """Bytes outside of a slice, or below a null, are not values."""
     cut = pa.table({"k": [1, 2, 3], "z": column}).slice(2)
 
     assert 1 == to_arrow(cut).num_rows
 
 
 def test_text_below_a_null_does_not_count():
-    """What lies below a missing struct is no value."""
+    """What lies below a missing struct is not a value."""
     column = pa.StructArray.from_arrays([text()], ["t"], mask=pa.array([False, True, False]))
 
     assert [{"t": "a"}, None, {"t": "z"}] == to_arrow(pa.table({"z": column}))["z"].to_pylist()
@@ -110,7 +110,7 @@ def account(tmp_path):
 
 @pytest.fixture
 def parquet(tmp_path):
-    """A Parquet file with text that is no UTF-8, as other writers let it pass."""
+    """A Parquet file with text that is not UTF-8, as other writers let it pass."""
     folder = tmp_path / "sync-output"
     folder.mkdir()
     pq.write_table(pa.table({"k": ["1", "2", "3"], "z": text()}), folder / "Account-20260101.parquet")
@@ -157,7 +157,7 @@ def test_an_adopted_snapshot_file_is_refused(tmp_path, parquet):
 )
 @pytest.mark.parametrize("bytes_max", [1, 2**30], ids=["streamed", "in memory"])
 def test_text_files_are_refused(account, tmp_path, name, content, bytes_max):
-    """Bytes that are no UTF-8, and halves of a pair of UTF-16 which JSON can spell, in values and names."""
+    """Bytes that are not UTF-8, and halves of a pair of UTF-16 which JSON can spell, in values and names."""
     file = tmp_path / name
     file.write_bytes(content)
 

@@ -65,7 +65,7 @@ def test_what_a_run_that_was_cut_off_has_left_is_taken_over(tmp_path):
 
 def test_a_mirror_is_a_url(tmp_path):
     """A path or another protocol is refused before anything is asked."""
-    with pytest.raises(SetupError, match="no URL"):
+    with pytest.raises(SetupError, match="not a URL"):
         fetch(JARS, tmp_path, "ftp://example.com")
 
 

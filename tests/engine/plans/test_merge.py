@@ -202,7 +202,7 @@ def test_rows_outside_the_window_are_refused_before_anything_is_written(bench):
 def test_a_predicate_that_is_none_is_refused(bench, where):
     """Unparsable, of unknown columns, not boolean, an aggregate, another case, a wrong value."""
     batch = pa.table({"day": [1]})
-    with pytest.raises(InvalidOption, match="replace_where is no predicate"):
+    with pytest.raises(InvalidOption, match="replace_where is not a predicate"):
         bench.merge(batch, batch, mode="replace_where", where=where)
 
 

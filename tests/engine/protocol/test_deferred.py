@@ -73,7 +73,7 @@ def test_after_close_the_next_call_makes_another():
 
 
 def test_a_failed_start_is_tried_again():
-    """An engine that could not be made is no engine: the next call makes it."""
+    """An engine that could not be made is not an engine: the next call makes it."""
     asked, failures = [], [EngineUnavailable("not yet")]
 
     def make():

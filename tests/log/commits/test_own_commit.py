@@ -26,7 +26,7 @@ def test_a_noted_commit_is_given_once():
     ids=["before", "after", "other size", "checksum"],
 )
 def test_another_file_is_read(file):
-    """Another version, another size under the version, or what is no commit at all."""
+    """Another version, another size under the version, or what is not a commit at all."""
     own = OwnCommit()
     own.note(3, b"{}\n")
     assert own.taken(file) is None

@@ -42,7 +42,7 @@ def test_b006_the_latest_checksum_at_or_below_the_version_is_remembered():
 
 
 def test_b009_a_multi_part_checkpoint_is_complete_only_with_all_its_parts():
-    """Two of three parts are no checkpoint; parts of another count do not help."""
+    """Two of three parts are not a checkpoint; parts of another count do not help."""
     storage = folder_of(
         checkpoint_part_name(1, 1, 3),
         checkpoint_part_name(1, 2, 3),

@@ -158,7 +158,7 @@ def test_partition_values_are_typed(storage):
 
 
 def test_a_partition_value_of_another_type_is_damage(storage):
-    """A text that is no value of its column is not read as null."""
+    """A text that is not a value of its column is not read as null."""
     schema = arrow_to_delta(pa.schema([("v", pa.int64()), ("p", pa.int32())]))
     table = Table(storage, schema, partition=["p"])
     table.file(pa.table({"v": [1]}), values={"p": "seven"})

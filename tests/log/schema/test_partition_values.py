@@ -70,7 +70,7 @@ def test_other_writers_spellings_are_read(text, kind, value):
     [("x", pa.int64()), ("300", pa.int8()), ("2020-13-01", pa.date32()), ("maybe", pa.bool_())],
 )
 def test_text_of_another_type_is_damage(text, kind):
-    """What is no value of the type is not null."""
+    """What is not a value of the type is not null."""
     with pytest.raises(CorruptLog, match=text):
         partition_scalar(text, kind)
 
@@ -83,6 +83,6 @@ def test_times_with_a_zone_are_written_in_utc():
 
 
 def test_nested_values_cannot_partition():
-    """A list is no partition value; the column is named."""
+    """A list is not a partition value; the column is named."""
     with pytest.raises(BadInput, match="'p'"):
         partition_text([1], "p")

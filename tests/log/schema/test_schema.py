@@ -126,7 +126,7 @@ def test_an_unknown_type_is_refused_by_name(name):
 
 @pytest.mark.parametrize("broken", [{}, {"type": "struct"}, {"type": "struct", "fields": [{}]}, None])
 def test_what_is_no_schema_is_damage(broken):
-    """JSON that is no Delta schema is reported as a damaged log."""
+    """JSON that is not a Delta schema is reported as a damaged log."""
     with pytest.raises(CorruptLog):
         delta_to_arrow(broken)
 

@@ -78,7 +78,7 @@ def test_a_floating_maximum_is_never_claimed():
 
 @pytest.mark.parametrize("values", [[float("nan")], [float("-inf")], []])
 def test_a_floating_minimum_must_be_finite(values):
-    """NaN and infinities are no JSON numbers and never appear."""
+    """NaN and infinities are not JSON numbers and never appear."""
     assert of(values, pa.float32())["minValues"] == {}
 
 

@@ -63,7 +63,7 @@ def test_variables_of_a_former_version_are_parameters():
 
 
 def test_other_json_is_refused():
-    """What is no request says so."""
+    """What is not a request says so."""
     with pytest.raises(InvalidOption):
         parse_run_request("{}")
     with pytest.raises(InvalidOption):

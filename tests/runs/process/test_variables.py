@@ -81,6 +81,6 @@ def test_parameters_are_variables_of_one_prefix():
     [("ROOT_DIR", "/"), ("FREEZEFRAME_ROOT", "x"), ("LD_PRELOAD", "x.so"), ("a-b", "1"), ("A", "\0")],
 )
 def test_a_variable_of_ones_own_that_cannot_be(name, value):
-    """What the run itself would set, and what is no variable, is refused."""
+    """What the run itself would set, and what is not a variable, is refused."""
     with pytest.raises(InvalidOption):
         require_variables({name: value})

@@ -53,7 +53,7 @@ def test_what_a_script_did_becomes_the_jobs(tenant, tmp_path):
     (folder / "new" / "d").mkdir(parents=True)
     (folder / "new" / "d" / "e").write_bytes(b"added")
     (folder / "m" / "c.csv").touch()
-    os.utime(folder / "m" / "c.csv", (1, 1))  # a new time alone is no change
+    os.utime(folder / "m" / "c.csv", (1, 1))  # a new time alone is not a change
     (folder / "Account.snapshot").mkdir()
     (folder / "Account.snapshot" / "part").write_bytes(b"a stream's")
     (folder / "_freezeframe").mkdir()

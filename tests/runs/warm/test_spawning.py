@@ -327,7 +327,7 @@ def test_another_user_who_reaches_the_socket_gets_no_answer(jobs):
 
 
 def test_a_runner_with_other_settings_takes_the_place(jobs, monkeypatch):
-    """One that is not asked for any more retires; it leaves when it is idle for as long as it may be."""
+    """One that is no longer asked for retires; it leaves when it is idle for as long as it may be."""
     first = jobs.about()["process"]
     old = jobs.start("import time; time.sleep(0.5)")
     other = Jobs(jobs.folder, jobs.settings.model_copy(update={"runner_idle_seconds": 1}))

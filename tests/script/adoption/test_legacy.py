@@ -61,7 +61,7 @@ def test_a_changed_file_is_read_as_it_is(write):
 
 
 def test_parquet_is_preferred(write):
-    """Where both files are there, as in gluestick; pandas' index is no column."""
+    """Where both files are there, as in gluestick; pandas' index is not a column."""
     snapshots = write("Account")
     frame = pd.DataFrame({"Id": ["1"], "n": [2**53 + 1]}, index=[5])
     frame.to_parquet(snapshots / "Account.snapshot.parquet")

@@ -34,7 +34,7 @@ def test_parts_have_the_rows_of_the_file(rows, part_bytes, quotes_all):
 
 
 def test_a_file_is_divided_at_its_rows(tmp_path, monkeypatch):
-    """Also where a block of the scan ends within a quoted field; a blank end is no part of its own."""
+    """Also where a block of the scan ends within a quoted field; a blank end is not a part of its own."""
     monkeypatch.setattr(input_parts, "_BLOCK_BYTES", 7)
     file = tmp_path / "A-1.csv"
     file.write_bytes(b'a,b\n1,"\n\n\n\n\n\n\n\n"\n3,4\n5,6\n')

@@ -85,7 +85,7 @@ def test_a_truncated_file_is_damage(written):
 
 
 def test_pandas_unnamed_index_is_left_out(tmp_path):
-    """A position that pandas wrote as a column is no data; a named index is."""
+    """A position that pandas wrote as a column is not data; a named index is."""
     frame = pd.DataFrame({"a": [1, 2]}, index=[5, 7])
     frame.to_parquet(tmp_path / "A-1.parquet")
     frame.rename_axis("Id").to_parquet(tmp_path / "B-1.parquet")

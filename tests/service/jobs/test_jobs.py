@@ -96,7 +96,7 @@ def test_a_log_is_told_line_by_line_and_goes_on(place, queue, jobs):
 
 @pytest.mark.parametrize("text", ["", "1", "1-", "-1-2", "1-2-3", "a-b", "1-99999999999999999"])
 def test_a_place_that_cannot_be_one(text):
-    """What is no event's id is refused."""
+    """What is not an event's id is refused."""
     with pytest.raises(UnreadableRequest):
         parse_log_place(text)
 

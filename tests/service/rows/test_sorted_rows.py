@@ -89,7 +89,7 @@ def test_the_past_is_sorted_as_it_was(tenant):
 
 
 def test_what_cannot_be_sorted_is_refused_in_words(tenant):
-    """A list has no order, a name may be no column, a page may lie too deep."""
+    """A list has no order, a name may not be a column, a page may lie too deep."""
     with pytest.raises(InvalidOption):
         ids(tenant, SortOrder("Tags"))
     with pytest.raises(MissingColumn):

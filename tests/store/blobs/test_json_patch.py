@@ -1,4 +1,4 @@
-"""JSON merge patches do what RFC 7396 says, and what is no JSON is refused both ways."""
+"""JSON merge patches do what RFC 7396 says, and what is not JSON is refused both ways."""
 
 import json
 
@@ -59,6 +59,6 @@ def test_what_is_no_json_is_refused(content):
 
 @pytest.mark.parametrize("value", [float("inf"), {1: 2}, {"a": {None: 1}}, b"x", {"a": object()}, [[{2: 1}]]])
 def test_what_json_cannot_say_is_refused(value):
-    """Keys that are no text would come back as others, so they are refused at any depth."""
+    """Keys that are not text would come back as others, so they are refused at any depth."""
     with pytest.raises(InvalidOption):
         to_json_bytes(value)

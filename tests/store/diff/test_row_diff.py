@@ -67,7 +67,7 @@ def test_a_widened_key_is_the_same_key():
 
 
 def test_a_struct_with_a_further_field_is_the_same_struct():
-    """A field that was added without a value is no change, at any depth."""
+    """A field that was added without a value is not a change, at any depth."""
     before, after = pa.struct([("a", pa.int32())]), pa.struct([("a", pa.int64()), ("b", pa.string())])
     old = pa.table({"Id": ["1", "2"], "v": pa.array([[{"a": 1}], [{"a": 2}]], pa.list_(before))})
     new = pa.table({"Id": ["1", "2"], "v": pa.array([[{"a": 1}], [{"a": 2, "b": "x"}]], pa.list_(after))})
@@ -116,7 +116,7 @@ def test_keys_of_another_kind_are_other_keys():
 
 @pytest.mark.parametrize("back", [False, True])
 def test_a_key_that_became_text_is_the_same_key(back):
-    """As its values print; a cell that became text with the same value is no change."""
+    """As its values print; a cell that became text with the same value is not a change."""
     numbers = pa.table({"Id": [1, 2, 7], "n": [1, None, 3]})
     texts = pa.table({"Id": ["1", "2", "007"], "n": ["1", None, "3"]})
     old, new = (texts, numbers) if back else (numbers, texts)

@@ -134,7 +134,7 @@ def test_of_a_stream_with_a_history_the_rows_that_hold_now():
 
 
 def test_a_place_of_another_version_is_refused():
-    """A file that the version does not have is no place in it."""
+    """A file that the version does not have is not a place in it."""
     table = StoredTable(pa.schema([("n", pa.int64())]), ["n"])
     table.file(pa.table({"n": [1]}))
 

@@ -99,7 +99,7 @@ def test_another_tenants_key_is_refused(keyed):
 
 
 def test_a_damaged_record_is_told(keyed):
-    """A record that is no record is damage, not a missing key."""
+    """A record that is not a record is damage, not a missing key."""
     memory = MemoryStorage()
     memory.put_if_absent("_freezeframe/keys/00000000000000000000.json", b"{}")
     with pytest.raises(CorruptLog):

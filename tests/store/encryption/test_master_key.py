@@ -33,7 +33,7 @@ def test_a_file_that_others_can_read_is_refused(tmp_path, mode):
 
 @pytest.mark.parametrize("content", [b"", b"short", bytes(range(33)), b"g" * 64, b"\xff" * 64])
 def test_what_is_no_key_is_refused(tmp_path, content):
-    """Anything but 32 bytes is no key, and the message does not show it."""
+    """Anything but 32 bytes is not a key, and the message does not show it."""
     with pytest.raises(SealingUnavailable):
         read_master_key(in_file(tmp_path, content))
 

@@ -26,7 +26,7 @@ def test_an_entry_comes_back_as_it_was():
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b'{"kind":"commit"}', b"\xff\xfe"])
 def test_a_damaged_entry_is_named(content):
-    """What is no whole entry is damage, never an empty entry."""
+    """What is not a whole entry is damage, never an empty entry."""
     with pytest.raises(CorruptLog, match=r"00000000000000000007\.json"):
         parse_entry(content, "00000000000000000007.json")
 
@@ -113,7 +113,7 @@ def test_every_kind_of_change_comes_back_as_it_was():
 @pytest.mark.parametrize("path", ["", "/etc/passwd", "a/../b", "a//b", ".", "a\0b"])
 def test_a_file_of_an_entry_lies_below_the_tenant(path):
     """A forged entry cannot name anything else."""
-    with pytest.raises(ValueError, match="no name below"):
+    with pytest.raises(ValueError, match="not a name below"):
         FileChange(path, None)
-    with pytest.raises(ValueError, match="no name below"):
+    with pytest.raises(ValueError, match="not a name below"):
         FileChange("a", path, "0" * 64)

@@ -342,6 +342,6 @@ def test_a_restored_backup_is_continued(local, tmp_path):
 
 @pytest.mark.parametrize(("version", "previous"), [(0, "a"), (1, ""), (-1, "a")])
 def test_a_link_has_a_predecessor_unless_it_is_the_first(version, previous):
-    """Anything else is no link."""
-    with pytest.raises(ValueError, match="no link"):
+    """Anything else is not a link."""
+    with pytest.raises(ValueError, match="not a link"):
         Link(version, previous)

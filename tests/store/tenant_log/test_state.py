@@ -56,6 +56,6 @@ def test_a_checkpoint_holds_the_state():
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"[1]", b'{"version":1,"timestamp":1,"streams":{"../x":1}}'])
 def test_a_damaged_checkpoint_is_named(content):
-    """What is no checkpoint is damage; a stream name in it is checked like any other."""
+    """What is not a checkpoint is damage; a stream name in it is checked like any other."""
     with pytest.raises((CorruptLog, InvalidName)):
         parse_checkpoint(content, "0.checkpoint.json")

@@ -96,8 +96,8 @@ def test_a_version_may_be_a_tag_or_a_moment(tenant):
 
 
 def test_what_is_neither_is_told(tenant):
-    """The error names the tags; a moment before the first version is no version."""
-    with pytest.raises(InvalidOption, match=r"'yesterday' is no version, tag or moment.*go-live"):
+    """The error names the tags; a moment before the first version is not a version."""
+    with pytest.raises(InvalidOption, match=r"'yesterday' is not a version, tag or moment.*go-live"):
         tenant.restore("yesterday")
     first = next(iter(tenant.history(1, until=0))).timestamp
     with pytest.raises(VersionNotFound):

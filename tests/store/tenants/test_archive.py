@@ -171,7 +171,7 @@ def test_too_large_and_too_packed_is_refused(archive, keyed, tmp_path):
 
 
 def test_what_is_missing_or_added_is_refused(archive, keyed, tmp_path):
-    """A member left out, one too many, one changed, no index, and files that are no archive."""
+    """A member left out, one too many, one changed, no index, and files that are not an archive."""
     found = list(members(archive).items())
     changed = [(name, content if name != "00000002" else content + b"x") for name, content in found]
     for parts in (found[:-1], [*found, ("more", b"")], changed, found[1:], []):

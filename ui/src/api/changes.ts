@@ -73,7 +73,7 @@ export interface FileText {
   etag: string;
 }
 
-/** A file's text, or null where its bytes are no UTF-8. */
+/** A file's text, or null where its bytes are not UTF-8. */
 export async function readFile(place: Place, path: string, version?: number): Promise<FileText | null> {
   const answer = await send("GET", fileAddress(place, path, version));
   const bytes = await answer.arrayBuffer();

@@ -1334,7 +1334,7 @@ export interface paths {
         };
         /**
          * List People
-         * @description List the people, those that may not sign in any more too.
+         * @description List the people, those that may no longer sign in too.
          */
         get: operations["list_people"];
         put?: never;

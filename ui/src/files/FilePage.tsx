@@ -109,7 +109,7 @@ export default function FilePage() {
       ) : content.isPending ? (
         <LateSkeleton />
       ) : content.data === null ? (
-        <EmptyNote title="This file is no text.">Download it to see what it is.</EmptyNote>
+        <EmptyNote title="This file is not text.">Download it to see what it is.</EmptyNote>
       ) : (
         <FileContent
           key={`${path} ${content.data.etag}`}

@@ -9,6 +9,6 @@ test("a problem is told with its line", () => {
   expect(jsonProblem('{\n  "a": 1,\n}')).toContain("line 3");
 });
 
-test("a text that ends too early is no JSON", () => {
+test("a text that ends too early is not JSON", () => {
   expect(jsonProblem('{"a":')).toContain("No valid JSON");
 });

@@ -8,7 +8,7 @@ const HEIGHT = 112;
 const PAD = { left: 52, right: 60, top: 8, bottom: 22 };
 const DOTS_MAX = 40;
 const TICK_WIDTH = 110;
-/** A click is no period. */
+/** A click is not a period. */
 const DRAGGED_MIN = 3;
 const TIP_WIDTH = 210;
 

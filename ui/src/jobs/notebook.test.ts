@@ -46,7 +46,7 @@ test("an error is told with its trace", () => {
   ]);
 });
 
-test("what is no notebook has no cells", () => {
+test("what is not a notebook has no cells", () => {
   expect([null, [], {}, { cells: 1 }].map(notebookCells)).toEqual([
     undefined,
     undefined,

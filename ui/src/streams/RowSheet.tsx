@@ -73,7 +73,7 @@ export function RowSheet({ stream, rowKey }: { stream: string; rowKey: string })
             )}
             {first && !first.is_whole && (
               <Text size="xs" c="dimmed" mt="xs">
-                Older versions are not kept any more, or had another key.
+                Older versions are no longer kept, or had another key.
               </Text>
             )}
           </section>

@@ -15,7 +15,7 @@ export interface Sendable {
   path: string;
   file: File;
   replaces: boolean;
-  /** The file is no file of the tenant's but rows for a stream. */
+  /** The file is not a file of the tenant's but rows for a stream. */
   rows?: RowsOrder;
 }
 

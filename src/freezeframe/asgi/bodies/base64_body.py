@@ -67,7 +67,7 @@ async def json_object(request: Request) -> dict[str, Any]:
     """
     value = await run_in_threadpool(strict_json, await request.body())
     if not isinstance(value, dict):
-        raise UnreadableRequest("The body is no JSON object.", remedy="Send an object.")
+        raise UnreadableRequest("The body is not a JSON object.", remedy="Send an object.")
     return value
 
 
@@ -84,7 +84,7 @@ async def _from_json(request: Request, name: str | None) -> NamedBody:
         content = await run_in_threadpool(base64.b64decode, text, validate=True)
     except (binascii.Error, ValueError):
         raise UnreadableRequest(
-            "The member content is no base64.",
+            "The member content is not base64.",
             cause="It has letters, or an end, that base64 does not have.",
             remedy="Encode the file's bytes in base64.",
         ) from None

@@ -90,7 +90,7 @@ def _announced_size(request: Request, bytes_max: int) -> int | None:
     if text is None:
         return None
     if not _LENGTH.fullmatch(text):
-        raise UnreadableRequest("Content-Length is no number.", remedy="Send the length in bytes.")
+        raise UnreadableRequest("Content-Length is not a number.", remedy="Send the length in bytes.")
     if int(text) > bytes_max:
         raise _too_large(bytes_max)
     return int(text)
@@ -126,7 +126,7 @@ def _truncated_error(size: int, announced: int | None) -> UnreadableRequest:
 
 def _odd_digest(text: str) -> UnreadableRequest:
     return UnreadableRequest(
-        f"{text!r} is no digest.",
+        f"{text!r} is not a digest.",
         remedy="Send Content-Digest: sha-256=:<base64>: or x-content-sha256: <64 hexadecimal digits>.",
     )
 

@@ -17,12 +17,12 @@ def strict_json(content: bytes) -> Any:
     """The value in a body.
 
     Raises:
-        UnreadableRequest: it is no JSON, is nested too deeply, or says a member twice.
+        UnreadableRequest: it is not JSON, is nested too deeply, or says a member twice.
     """
     try:
         value = json.loads(content.decode(), object_pairs_hook=_distinct, parse_constant=_refuse_constant)
     except UnicodeDecodeError:
-        raise _unreadable("It is no UTF-8.") from None
+        raise _unreadable("It is not UTF-8.") from None
     except json.JSONDecodeError as error:
         # Where, never what: the body may hold a secret.
         raise _unreadable(f"It cannot be parsed at line {error.lineno}, column {error.colno}.") from None
@@ -64,7 +64,7 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no JSON")
+    raise ValueError(f"{text} is not JSON")
 
 
 def _too_deep() -> UnreadableRequest:

@@ -122,7 +122,7 @@ def _refusal(scope: MutableMapping[str, Any], body_bytes_max: int) -> Freezefram
         )
     lengths = [value for name, value in scope["headers"] if name == b"content-length"]
     if any(not _LENGTH.fullmatch(value) for value in lengths):
-        return UnreadableRequest("Content-Length is no number.", remedy="Send the length in bytes.")
+        return UnreadableRequest("Content-Length is not a number.", remedy="Send the length in bytes.")
     # A part of an upload has a limit of its own. Of all else nothing is done before this is known.
     is_part = scope["method"] == "PATCH" and scope["path"].rpartition("/")[0].endswith("/uploads")
     if not is_part and any(int(value) > body_bytes_max for value in lengths):
@@ -137,8 +137,8 @@ def _refusal(scope: MutableMapping[str, Any], body_bytes_max: int) -> Freezefram
             text = unquote_to_bytes(raw).decode()
         except UnicodeDecodeError:
             return UnreadableRequest(
-                f"The {what} is no UTF-8.",
-                cause="Decoded from percent signs it holds bytes that are no text.",
+                f"The {what} is not UTF-8.",
+                cause="Decoded from percent signs it holds bytes that are not text.",
                 remedy="Encode names in UTF-8, then in percent signs.",
             )
         if "\0" in text:

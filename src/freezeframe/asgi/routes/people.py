@@ -35,7 +35,7 @@ _NOT_KEPT = {"Cache-Control": "no-store"}
 
 @router.get("/people")
 def list_people(caller: Calling) -> PersonList:
-    """List the people, those that may not sign in any more too."""
+    """List the people, those that may no longer sign in too."""
     _administration(caller)
     return PersonList(people=[_person(one) for one in caller.service.people.list()])
 

@@ -160,7 +160,7 @@ async def continue_upload(
     kind = media_type(request)
     if kind != _CONTENT_TYPE:
         raise UnreadableRequest(
-            "This is no part of an upload.",
+            "This is not a part of an upload.",
             cause=f"Its Content-Type is {kind or 'missing'}.",
             remedy=f"Send it as {_CONTENT_TYPE}.",
         )
@@ -260,7 +260,7 @@ def _metadata(header: str) -> dict[str, str]:
         except (binascii.Error, ValueError):
             raise UnreadableRequest(
                 "Upload-Metadata cannot be read.",
-                cause="The value of a name is no base64 of a text.",
+                cause="The value of a name is not the base64 of a text.",
                 remedy="Send names, each with its value in base64.",
             ) from None
     return found
@@ -284,7 +284,7 @@ def _purpose(told: Mapping[str, str]) -> Purpose:
 def _sha256(text: str) -> str:
     is_one = len(text) == _SHA256_LENGTH and all(letter in "0123456789abcdef" for letter in text.lower())
     if text and not is_one:
-        raise UnreadableRequest(f"{text!r} is no SHA-256.", remedy="Send 64 hexadecimal digits.")
+        raise UnreadableRequest(f"{text!r} is not a SHA-256.", remedy="Send 64 hexadecimal digits.")
     return text.lower()
 
 

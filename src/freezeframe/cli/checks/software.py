@@ -88,7 +88,7 @@ def jars(settings: Settings) -> Finding:
     if found := present(folder):
         return Finding("Spark's jars", "ok", f"{len(found)} jars for s3:// in {folder}")
     if not is_bucket(settings):
-        return Finding("Spark's jars", "ok", "none, and none are needed: the store is no bucket")
+        return Finding("Spark's jars", "ok", "none, and none are needed: the store is not a bucket")
     if settings.spark.startswith("sc://"):
         return Finding("Spark's jars", "ok", "none here: the server elsewhere brings its own")
     return Finding(

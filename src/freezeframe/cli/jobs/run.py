@@ -204,7 +204,7 @@ def _variable(text: str) -> tuple[str, str]:
     name, sign, value = text.partition("=")
     if not sign:
         raise InvalidOption(
-            f"{text!r} is no variable.", cause="It has no equals sign.", remedy="Write it as name=value."
+            f"{text!r} is not a variable.", cause="It has no equals sign.", remedy="Write it as name=value."
         )
     return name, value
 

@@ -61,7 +61,7 @@ class Asked:
 
         Raises:
             InputNotFound: a file or folder that is named does not exist.
-            InvalidOption: a parameter is no name=value, or anything else that cannot be.
+            InvalidOption: a parameter is not a name=value, or anything else that cannot be.
         """
         from freezeframe.runs.model.given_paths import given_file, given_folder
         from freezeframe.runs.model.request import RunRequest
@@ -98,7 +98,7 @@ def _parameter(text: str) -> tuple[str, Scalar]:
     name, sign, value = text.partition("=")
     if not sign or not name:
         raise InvalidOption(
-            f"{text!r} is no parameter.",
+            f"{text!r} is not a parameter.",
             cause="It has no name before an equals sign.",
             remedy="Write it as name=value.",
         )

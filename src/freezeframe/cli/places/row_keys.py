@@ -72,7 +72,7 @@ def _parts(text: str, names: tuple[str, ...]) -> list[str | None]:
         parts = None
     if not isinstance(parts, list) or len(parts) != len(names):
         raise BadInput(
-            f"{text!r} is no key of the stream.",
+            f"{text!r} is not a key of the stream.",
             cause=f"Its key has the columns {list(names)}.",
             remedy=f"Write it as a JSON array of {len(names)} values, in that order.",
         )

@@ -236,7 +236,7 @@ def _heads(path: Path) -> dict[AuditPlace, list[Head]]:
             found.setdefault(AuditPlace(told["environment"], told["tenant"]), []).append(head)
         except (ValueError, KeyError, TypeError) as error:
             raise InvalidOption(
-                f"Line {count} of {path} is no entry of a sink.",
+                f"Line {count} of {path} is not an entry of a sink.",
                 cause=str(error),
                 remedy="Pass the lines of JSON that audit_sink was sent, without what syslog puts before.",
             ) from error

@@ -56,7 +56,7 @@ def create(
 
 @app.command("list")
 def list_people(root: StoreRoot, as_json: Json = False) -> None:
-    """List the people, those that may not sign in any more too."""
+    """List the people, those that may no longer sign in too."""
     with _people(root) as (people, _):
         found = people.list()
     Output(as_json=as_json).table(

@@ -65,4 +65,4 @@ def row(
     if found.following is not None:
         output.line(f"Older ones: --until {found.following}")
     elif not found.is_whole:
-        output.line("Older versions are not kept any more, or had another key.")
+        output.line("Older versions are no longer kept, or had another key.")

@@ -29,7 +29,7 @@ def gc(place: Place, dry_run: DryRun = False, yes: Yes = False, as_json: Json = 
     """
     tenant, output = place.tenant(), Output(as_json=as_json)
     if not (dry_run or yes):
-        require_yes(f"Delete what {place} does not need any more?")
+        require_yes(f"Delete what {place} no longer needs?")
     with progress(f"Cleaning {place}", as_json=as_json):
         told = tenant.gc(dry_run=dry_run)
     if as_json:
@@ -53,7 +53,7 @@ def gc_all(root: str | None, environment: str | None, *, dry_run: bool, yes: boo
     place = root or load_settings().root
     store, output = open_store(place, environment), Output(as_json=as_json)
     if not (dry_run or yes):
-        require_yes(f"Delete what the tenants of {place} do not need any more?")
+        require_yes(f"Delete what the tenants of {place} no longer need?")
     rows = []
     with progress(f"Cleaning {place}", as_json=as_json):
         for tenant_id in itertools.chain.from_iterable(store.tenant_pages()):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 # All control characters, line ends that only Unicode knows, what changes the direction of writing, and
-# halves of letters (names of files that are no UTF-8).
+# halves of letters (names of files that are not UTF-8).
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 _UNSAFE_IN_LINES = re.compile(_UNSAFE.pattern.replace("\x00-\x1f", "\x00-\x08\x0b-\x1f"))
 

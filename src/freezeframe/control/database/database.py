@@ -127,7 +127,7 @@ def _parse_url(url: str) -> URL:
 
 def _no_database(url: str, cause: str) -> InvalidOption:
     return InvalidOption(
-        f"{url!r} is no control database.",
+        f"{url!r} is not a control database.",
         cause=cause,
         remedy="Set database_url to sqlite:///path/of/a/file or postgresql://user:password@host/name.",
     )

@@ -13,7 +13,7 @@ def database_url(settings: Settings, root: str) -> str:
     """The URL of the control database of the store at ``root``.
 
     Raises:
-        InvalidOption: the root is no directory, and no ``database_url`` is set.
+        InvalidOption: the root is not a directory, and no ``database_url`` is set.
     """
     if settings.database_url:
         return settings.database_url

@@ -19,7 +19,7 @@ def sequence_of(cursor: str) -> int:
     """The sequence after which the page begins.
 
     Raises:
-        InvalidOption: this is no cursor that a list gave.
+        InvalidOption: this is not a cursor that a list gave.
     """
     try:
         text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode()
@@ -29,5 +29,6 @@ def sequence_of(cursor: str) -> int:
     except (ValueError, binascii.Error):
         pass
     raise InvalidOption(
-        f"{cursor!r} is no cursor.", remedy="Pass next_cursor of the page before, or none for the first page."
+        f"{cursor!r} is not a cursor.",
+        remedy="Pass next_cursor of the page before, or none for the first page.",
     )

@@ -121,7 +121,7 @@ def canonical_request(request_json: str) -> str:
     """The request in the one spelling that is stored and compared.
 
     Raises:
-        InvalidOption: it is no JSON object, or longer than a request may be.
+        InvalidOption: it is not a JSON object, or longer than a request may be.
     """
     if len(request_json) > REQUEST_BYTES_MAX:
         raise InvalidOption(
@@ -132,10 +132,10 @@ def canonical_request(request_json: str) -> str:
         request = json.loads(request_json)
     except ValueError as error:
         raise InvalidOption(
-            "The job's request is no JSON.", cause=str(error), remedy="Pass a JSON object."
+            "The job's request is not JSON.", cause=str(error), remedy="Pass a JSON object."
         ) from error
     if not isinstance(request, dict):
-        raise InvalidOption("The job's request is no JSON object.", remedy="Pass a JSON object.")
+        raise InvalidOption("The job's request is not a JSON object.", remedy="Pass a JSON object.")
     return json.dumps(request, sort_keys=True, separators=(",", ":"))
 
 

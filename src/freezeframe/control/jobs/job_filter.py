@@ -34,7 +34,7 @@ class JobFilter:
     def __post_init__(self) -> None:
         if self.status is not None and self.status not in STATUSES:
             raise InvalidOption(
-                f"{self.status!r} is no status of a job.", remedy=f"Pass one of {', '.join(STATUSES)}."
+                f"{self.status!r} is not a status of a job.", remedy=f"Pass one of {', '.join(STATUSES)}."
             )
 
     def conditions(self) -> list[ColumnElement[bool]]:

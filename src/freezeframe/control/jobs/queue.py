@@ -268,7 +268,7 @@ class JobQueue:
         ).one_or_none()
         if row is None or job.lease_id is None:
             raise JobRevoked(
-                f"Job {job.job_id} of tenant {job.tenant} is not this worker's any more.",
+                f"Job {job.job_id} of tenant {job.tenant} is no longer this worker's.",
                 cause="Its lease ran out and another worker took it over, or it has ended.",
                 remedy="Leave it; what it did not commit is void.",
             )

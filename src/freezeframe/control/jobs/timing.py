@@ -106,7 +106,7 @@ class Timing:
 
     def _refused(self, cause: str) -> InvalidOption:
         return InvalidOption(
-            f"{self.cron!r} is no schedule.",
+            f"{self.cron!r} is not a schedule.",
             cause=cause,
             remedy="Write it as cron does: 0 6 * * 1-5, or @daily.",
         )

@@ -26,7 +26,7 @@ keys = Table(
     Column("last_used_ms", BigInteger),
 )
 
-# ``secret_hash`` is of the secret that the session was begun with: it ends when that is not good any more.
+# ``secret_hash`` is of the secret that the session was begun with: it ends when that is no longer good.
 key_sessions = Table(
     "key_sessions",
     metadata,

@@ -35,7 +35,7 @@ def download(jars: Sequence[Jar], folder: Path, mirror: str = "") -> Iterator[tu
 
     Raises:
         OSError: a jar could not be had.
-        SetupError: there is no Java, or no PySpark, to ask Maven Central with; or the mirror is no URL.
+        SetupError: there is no Java, or no PySpark, to ask Maven Central with; or the mirror is not a URL.
     """
     if not jars:
         return
@@ -49,7 +49,7 @@ def download(jars: Sequence[Jar], folder: Path, mirror: str = "") -> Iterator[tu
 
 def _from_mirror(jar: Jar, folder: Path, mirror: str) -> Path:
     if urlsplit(mirror).scheme not in {"https", "http", "file"}:
-        raise SetupError(f"{mirror!r} is no URL of a Maven repository.", remedy="Use https:// or file://.")
+        raise SetupError(f"{mirror!r} is not a URL of a Maven repository.", remedy="Use https:// or file://.")
     url = f"{mirror.rstrip('/')}/{jar.repository_path}"
     file = folder / f"{jar.file_name}.part"
     for attempt in range(_TRIES_MAX):

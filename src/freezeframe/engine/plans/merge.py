@@ -227,7 +227,7 @@ def _updates_cells(sides: _Sides) -> bool:
 def _has_changes(sides: _Sides, key: list[int]) -> Column:
     """Whether any cell gets another value, null-safe; a cell that the batch does not decide does not."""
     task, updates = sides.task, _updates_cells(sides)
-    # A row that comes back is not deleted any more.
+    # A row that comes back is no longer deleted.
     differences = [_is_flagged(sides)]
     for index, field in enumerate(sides.target.fields):
         undecided = updates and field.name not in sides.given

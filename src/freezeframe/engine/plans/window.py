@@ -25,7 +25,7 @@ def require_inside(batch: DataFrame, where: str) -> None:
     """Check that the predicate is one, and that every row of the batch is inside the window.
 
     Raises:
-        InvalidOption: it is no predicate over the frame's columns, or fails on a value.
+        InvalidOption: it is not a predicate over the frame's columns, or fails on a value.
         OutsideWindow: rows are outside; the first are named.
     """
     try:
@@ -50,7 +50,7 @@ def require_inside(batch: DataFrame, where: str) -> None:
 
 def _invalid(where: str, error: Exception, batch: DataFrame) -> InvalidOption:
     return InvalidOption(
-        f"replace_where is no predicate over the columns: {where}",
+        f"replace_where is not a predicate over the columns: {where}",
         cause=cause_of(error),
         remedy=f"The columns are {', '.join(quote(name) for name in batch.columns)}; case matters.",
     )

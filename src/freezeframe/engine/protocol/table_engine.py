@@ -98,7 +98,7 @@ class MergeTask:
     validity: Validity | None = None
     """How rows keep their past; None for rows that have none."""
     deleted: Mapping[str, Positions] = field(default_factory=dict)
-    """By stored file the positions of rows that are not there any more (deletion vectors)."""
+    """By stored file the positions of rows that are no longer there (deletion vectors)."""
     size_bytes: int | None = None
     """Bytes of all input files together; None: the engine looks (local files) or assumes the worst."""
 
@@ -227,7 +227,7 @@ class TableEngine(Protocol):
             NullKeyError: the batch has a null in a key and ``null_keys`` is ``error``.
             DuplicateKeyError: the batch, or batch and rows outside the window, share a key.
             OutsideWindow: rows of the batch do not satisfy ``where``.
-            InvalidOption: ``where`` is no predicate over the columns.
+            InvalidOption: ``where`` is not a predicate over the columns.
             SchemaDriftError: a value does not fit the type of ``target_schema``.
             CorruptData: a stored file is missing, damaged, or holds a key twice.
         """

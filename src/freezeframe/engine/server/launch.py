@@ -30,7 +30,7 @@ from freezeframe.settings import Settings
 TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105 - a name
 """The variable of Spark's in which the server is told its token."""
 
-# A server that is to stop soon is no server of a machine that runs jobs all day.
+# A server that is to stop soon is not a server of a machine that runs jobs all day.
 _LASTING_SECONDS = 60
 _ARCHIVED_AFTER_IDLE_SECONDS = 10
 _CLASSES = "classes.lst"

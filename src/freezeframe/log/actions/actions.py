@@ -117,7 +117,7 @@ class Metadata(DeltaFields):
         """The schema as Delta's JSON; a table without one has no fields.
 
         Raises:
-            CorruptLog: the schema string is no schema.
+            CorruptLog: the schema string is not a schema.
         """
         if not self.schema_string:
             return {"type": "struct", "fields": []}
@@ -126,7 +126,7 @@ class Metadata(DeltaFields):
             if all(_is_field(field) for field in found["fields"]):
                 return dict(found)
         except (ValueError, TypeError, LookupError, AttributeError) as error:
-            raise malformed_line_error(f"The schema of the table is no schema: {error}.") from error
+            raise malformed_line_error(f"The schema of the table is not a schema: {error}.") from error
         raise malformed_line_error(
             "A field in the schema of the table has no name, no type or garbled metadata."
         )
@@ -280,7 +280,7 @@ def parse_line(line: str | bytes) -> Action | None:
         if key in KINDS and body is not None:
             return from_json(key, body)
         if is_misspelt(key, KINDS):
-            raise malformed_line_error(f"{key!r} is no action's name, but nearly one.")
+            raise malformed_line_error(f"{key!r} is not an action's name, but nearly one.")
     return None
 
 

@@ -120,7 +120,7 @@ def in_commit_timestamps(metadata: Metadata) -> tuple[int, int] | None:
     except (ValueError, TypeError) as error:
         raise CorruptLog(
             "The table does not say since when commits carry their own time.",
-            cause=f"{' or '.join(keys)} is no whole number: {error}.",
+            cause=f"{' or '.join(keys)} is not a whole number: {error}.",
             remedy="Correct the property with the writer that set it.",
         ) from error
     return version, timestamp

@@ -160,7 +160,7 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _object(value: Any) -> Mapping[str, Any] | None:
     if value is None or isinstance(value, Mapping):
         return value
-    raise TypeError(f"{value!r:.80} is no object")
+    raise TypeError(f"{value!r:.80} is not an object")
 
 
 def _is_count(value: Any) -> bool:

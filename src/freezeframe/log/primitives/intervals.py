@@ -36,7 +36,7 @@ def milliseconds(text: str) -> int:
         at = match.end()
     if at == 0 or body[at:].strip():
         raise InvalidOption(
-            f"{text!r} is no duration.",
+            f"{text!r} is not a duration.",
             cause="A duration is a number and a unit from microseconds to years, as in 'interval 7 days'.",
             remedy="Set the table property to such a text.",
         )

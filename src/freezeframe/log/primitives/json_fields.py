@@ -39,7 +39,7 @@ def text(value: Any) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str):
-        raise TypeError(f"{value!r:.80} is no text")
+        raise TypeError(f"{value!r:.80} is not text")
     value.encode()  # refuses a lone surrogate
     return value
 
@@ -64,7 +64,7 @@ def texts(value: Any) -> dict[str, Any] | None:
     if value == []:
         return {}
     if not isinstance(value, Mapping):
-        raise TypeError(f"{value!r:.80} is no object")
+        raise TypeError(f"{value!r:.80} is not an object")
     return {str(text(key)): as_text(one) for key, one in value.items()}
 
 
@@ -75,7 +75,7 @@ def whole(value: Any) -> int | None:
     if isinstance(value, bool) or not (
         isinstance(value, int | str) or (isinstance(value, float) and value.is_integer())
     ):
-        raise TypeError(f"{value!r:.80} is no whole number")
+        raise TypeError(f"{value!r:.80} is not a whole number")
     number = int(value)
     if not -_WHOLE_MAX <= number < _WHOLE_MAX:
         raise ValueError(f"{value!r:.80} has more than 64 bits")
@@ -94,7 +94,7 @@ def names(value: Any) -> tuple[str, ...] | None:
     if value is None:
         return None
     if not isinstance(value, list | tuple):
-        raise TypeError(f"{value!r:.80} is no list")
+        raise TypeError(f"{value!r:.80} is not a list")
     if None in value:
         raise TypeError("a name is null")
     return tuple(str(text(one)) for one in value)

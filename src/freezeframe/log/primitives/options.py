@@ -70,7 +70,7 @@ class LogOptions:
                 if name.startswith("spark."):
                     continue
                 raise InvalidOption(
-                    f"{name!r} is no option of a log.",
+                    f"{name!r} is not an option of a log.",
                     cause=f"The options are {', '.join(cls.__slots__)}.",
                     remedy="Use one of them, or Spark's own name for it.",
                 )

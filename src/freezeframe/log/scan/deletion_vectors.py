@@ -114,7 +114,7 @@ def _rows(bitmap: bytes, vector: DeletionVector, name: str) -> np.ndarray:
     try:
         rows = BitMap64.deserialize(bitmap[_MAGIC_BYTES:])
     except (ValueError, MemoryError) as error:
-        raise damaged_vector_error(name, f"Its bytes are no Roaring bitmap: {error}") from error
+        raise damaged_vector_error(name, f"Its bytes are not a Roaring bitmap: {error}") from error
     if len(rows) != vector.cardinality:
         raise damaged_vector_error(name, f"It names {len(rows)} rows and should name {vector.cardinality}.")
     return np.fromiter(rows, dtype=np.uint64, count=len(rows))

@@ -235,6 +235,6 @@ def _require_distinct(names: list[str], inside: str) -> None:
 def _no_schema(found: Any) -> CorruptLog:
     return CorruptLog(
         "The table's schema cannot be read.",
-        cause=f"This is no part of a Delta schema: {str(found)[:200]}",
+        cause=f"This is not a part of a Delta schema: {str(found)[:200]}",
         remedy="Restore the log file that holds the table's metadata from a copy.",
     )

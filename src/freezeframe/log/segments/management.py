@@ -424,4 +424,4 @@ class SnapshotManagement(ABC, Generic[S]):
 def _version(value: Any) -> int:
     if isinstance(value, Integral) and int(value) >= 0:
         return int(value)
-    raise InvalidOption(f"{value!r:.80} is no version.", remedy="Versions are whole numbers, from 0 on.")
+    raise InvalidOption(f"{value!r:.80} is not a version.", remedy="Versions are whole numbers, from 0 on.")

@@ -66,7 +66,7 @@ def as_expression(where: Predicate) -> pc.Expression:
         return pq.filters_to_expression(where)
     except (ValueError, TypeError, AttributeError) as error:
         raise InvalidOption(
-            f"{where!r:.200} is no predicate.",
+            f"{where!r:.200} is not a predicate.",
             cause=str(error),
             remedy='Pass a pyarrow.compute expression, or tuples such as [("city", "=", "Bern")].',
         ) from error

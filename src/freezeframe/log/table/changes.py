@@ -38,7 +38,7 @@ def read_changes(log: TableLog, start: int, end: int | None = None) -> pa.Record
     last = newest.version if end is None else end
     if not 0 <= start <= last:
         raise InvalidOption(
-            f"Versions {start} to {last} are no range.", remedy="Pass the earlier version first."
+            f"Versions {start} to {last} are not a range.", remedy="Pass the earlier version first."
         )
     if last > newest.version:
         raise version_missing(log.folder, last, newest.version)
@@ -46,7 +46,7 @@ def read_changes(log: TableLog, start: int, end: int | None = None) -> pa.Record
     gone = [version for version in range(start, last + 1) if version not in times]
     if gone:
         raise VersionNotFound(
-            f"The changes of version {gone[0]} cannot be read any more.",
+            f"The changes of version {gone[0]} can no longer be read.",
             cause="Its commit was cleaned up after the log's retention.",
             remedy="Begin with a later version; history() lists them.",
             code="DELTA_VERSION_NOT_FOUND",

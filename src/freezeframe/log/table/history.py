@@ -199,7 +199,7 @@ class History:
             raise version_missing(self._folder, version, snapshot.version)
         if version < earliest:
             raise VersionNotFound(
-                f"Version {version} cannot be read any more: versions {earliest} to {snapshot.version} can.",
+                f"Version {version} can no longer be read: versions {earliest} to {snapshot.version} can.",
                 cause="Its commits were cleaned up after the log's retention.",
                 remedy=f"Read version {earliest} or later.",
                 code="DELTA_VERSION_NOT_FOUND",

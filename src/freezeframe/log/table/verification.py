@@ -115,7 +115,7 @@ def _hint(storage: Storage, folder: str, versions: set[int]) -> list[Finding]:
     hint, garbled = read_hint(storage, folder, sleep=lambda _: None)
     name = f"{folder}/{HINT_NAME}"
     if garbled:
-        return [Finding(name, "HINT_GARBLED", "The hint is no hint or its checksum does not match.")]
+        return [Finding(name, "HINT_GARBLED", "The hint is not a hint or its checksum does not match.")]
     if hint is not None and hint.version not in versions:
         problem = (
             f"The hint names a checkpoint of version {hint.version}, which is not there or not complete."

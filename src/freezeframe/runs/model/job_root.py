@@ -131,7 +131,7 @@ def make_job_root(folder: Path, request: RunRequest) -> JobRoot:
     """
     path = request.job_root or folder / _name(request.job_id)
     if path.exists() and not path.is_dir():
-        raise InvalidOption(f"{path} is no folder.", cause="A file is there.", remedy="Name a new folder.")
+        raise InvalidOption(f"{path} is not a folder.", cause="A file is there.", remedy="Name a new folder.")
     is_new = not path.exists()
     try:
         make_private(path)

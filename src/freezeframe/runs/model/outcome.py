@@ -42,7 +42,7 @@ class RunOutcome:
 
     def __post_init__(self) -> None:
         if self.status not in get_args(Status):
-            raise InvalidOption(f"{self.status!r} is no status of a run.", remedy="See RunOutcome.")
+            raise InvalidOption(f"{self.status!r} is not a status of a run.", remedy="See RunOutcome.")
         if self.is_success != (self.receipt is not None) or self.is_success == (self.error is not None):
             raise InvalidOption(
                 f"A run that is {self.status} cannot have been answered so.",

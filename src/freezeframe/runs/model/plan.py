@@ -58,7 +58,7 @@ class ScriptResult:
 
 
 def take_plan(root: JobRoot) -> ScriptPlan:
-    """The plan, which is not there any more afterwards.
+    """The plan, which is no longer there afterwards.
 
     Raises:
         SetupError: there is none.

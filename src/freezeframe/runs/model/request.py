@@ -98,7 +98,7 @@ def parse_run_request(record: Mapping[str, Any] | str) -> RunRequest:
         return RunRequest(**{**found, "parameters": {**found.get("parameters", {}), **former}})
     except (TypeError, ValueError) as error:
         raise InvalidOption(
-            "This is no request for a run.",
+            "This is not a request for a run.",
             cause=str(error),
             remedy="Pass what RunRequest.to_json() gives.",
         ) from error
@@ -122,7 +122,7 @@ def _require_texts(request: RunRequest) -> None:
 def _require_script(script: Path) -> None:
     if script.suffix not in SCRIPT_SUFFIXES:
         raise InvalidOption(
-            f"{str(script)!r} is no script that can be run.",
+            f"{str(script)!r} is not a script that can be run.",
             cause="Its name does not end with .py or .ipynb.",
             remedy="Name a Python file or a notebook.",
         )

@@ -73,7 +73,7 @@ def run_notebook(script: Path, executed: Path, parameters: Mapping[str, Any], fo
     good end and the cells after it are not run.
 
     Raises:
-        UnreadableInput: it is no notebook.
+        UnreadableInput: it is not a notebook.
         ScriptFailure: a cell ended with an exception, or an exit code that is not 0.
         Stopped: the run asked it to stop.
     """

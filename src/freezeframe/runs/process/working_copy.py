@@ -81,7 +81,7 @@ def capture(folder: Path, before: Mapping[str, CopiedFile], derived: Collection[
     """What was added, changed and deleted in ``folder`` since ``before``.
 
     A file is looked into only where its size, time or identity differ. The content of ``derived`` paths is
-    made of something else that is kept, so it is no change.
+    made of something else that is kept, so it is not a change.
 
     Raises:
         InvalidName: a new file has a name that cannot be a file's path.

@@ -22,7 +22,7 @@ Message = Mapping[str, Any]
 
 
 class ConnectionLost(OSError):
-    """The peer is gone, or is no runner of this user."""
+    """The peer is gone, or is not a runner of this user."""
 
 
 def send(connection: socket.socket, message: Message, descriptors: Sequence[int] = ()) -> None:
@@ -44,7 +44,7 @@ def receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
     """The next message and the files that came with it, which are the caller's to close.
 
     Raises:
-        ConnectionLost: the other end is gone, or what it said is no message.
+        ConnectionLost: the other end is gone, or what it said is not a message.
         TimeoutError: the connection has a timeout and nothing came.
     """
     head, descriptors, _, _ = socket.recv_fds(connection, _LENGTH.size, _DESCRIPTORS_MAX)
@@ -55,7 +55,7 @@ def receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
             raise ConnectionLost(f"a message of {length} bytes")
         message = json.loads(_exactly(connection, length))
         if not isinstance(message, dict):
-            raise ConnectionLost("a message that is no object")
+            raise ConnectionLost("a message that is not an object")
     except (OSError, ValueError) as error:
         for descriptor in descriptors:
             os.close(descriptor)

@@ -2,7 +2,7 @@
 
 What a tenant keeps as a file is what its stream adopted last; the rows since then are the stream's. So
 a run's copy is written anew from the stream before the script begins, for scripts that open it, and what
-freezeframe wrote there itself is no change of the file. What the script wrote is one, and is kept.
+freezeframe wrote there itself is not a change of the file. What the script wrote is one, and is kept.
 Rules: ``docs/reference/gluestick.md``, "Existing files".
 """
 

@@ -108,7 +108,7 @@ def _open(content: IO[bytes], name: str) -> Any:
         is_file = content.read(len(_FILE_MAGIC)) == _FILE_MAGIC
         content.seek(0)
     if not is_file and end != _STREAM_END:
-        raise _unreadable(name, "It has no end mark: it was cut off, or is no Arrow stream.")
+        raise _unreadable(name, "It has no end mark: it was cut off, or is not an Arrow stream.")
     with _reading(name):
         source = pa.PythonFile(content, mode="r")
         return pa.ipc.open_file(source) if is_file else pa.ipc.open_stream(source)
@@ -116,7 +116,7 @@ def _open(content: IO[bytes], name: str) -> Any:
 
 def _schema(reader: Any, name: str) -> pa.Schema:
     with _reading(name):
-        _ = reader.schema.names  # a damaged name is no UTF-8, which shows when it is asked for
+        _ = reader.schema.names  # a damaged name is not UTF-8, which shows when it is asked for
         return _supported_rows(pa.Table.from_batches([], reader.schema)).schema
 
 

@@ -18,7 +18,7 @@ _BUFFER_BYTES = 16
 
 
 def message_sizes(content: IO[bytes], start: int) -> Iterator[tuple[int, int]]:
-    """Rows and bytes of each batch of rows from ``start`` on; those of a dictionary are no rows.
+    """Rows and bytes of each batch of rows from ``start`` on; those of a dictionary are not rows.
 
     Raises:
         pa.ArrowException, OSError, struct.error: it is damaged.

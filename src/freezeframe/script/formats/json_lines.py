@@ -1,7 +1,7 @@
 """Writes rows as JSON Lines without loss of typed values; ``json_rows`` reads them.
 
 What JSON has no value for is text: decimals, dates, times, binary (base64), and the numbers that
-are no numbers (``"NaN"``, ``"Infinity"``). A missing value is ``null``.
+are not numbers (``"NaN"``, ``"Infinity"``). A missing value is ``null``.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ def survey_json(part: InputPart, known: KnownTypes, limits: UnpackLimits = UNLIM
 
     Raises:
         TooLarge: with NULL where lines lack a column, it is more than a limit.
-        UnreadableInput: a line is no JSON object; file and line are named.
+        UnreadableInput: a line is not a JSON object; file and line are named.
     """
     part.require_unchanged()
     return _survey(part, _pieces(part), known, limits)
@@ -157,13 +157,13 @@ def _object(part: InputPart, number: int, line: bytes) -> dict[str, Any]:
     try:
         row = _DECODER.decode(line.decode())
         if b"\\u" in line:
-            json.dumps(row, ensure_ascii=False).encode()  # a half of a pair of UTF-16 is no text
+            json.dumps(row, ensure_ascii=False).encode()  # a half of a pair of UTF-16 is not text
     except (ValueError, RecursionError) as error:
         number += part.lines_before()
-        raise _unreadable(part.file, f"Line {number} is no JSON: {error}.", line=number) from error
+        raise _unreadable(part.file, f"Line {number} is not JSON: {error}.", line=number) from error
     if not isinstance(row, dict):
         number += part.lines_before()
-        raise _unreadable(part.file, f"Line {number} is no object.", line=number)
+        raise _unreadable(part.file, f"Line {number} is not an object.", line=number)
     return row
 
 
@@ -201,7 +201,7 @@ def _finite(text: str) -> float:
 
 
 def _refuse(text: str) -> Any:
-    raise ValueError(f"{text} is no JSON")
+    raise ValueError(f"{text} is not JSON")
 
 
 _DECODER = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite)

@@ -206,7 +206,7 @@ def read_schema(file: Path) -> StreamSchema:
         return StreamSchema(arrow_columns(record["schema"]), tuple(map(str, record["key"])))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UnreadableInput(
-            f"{file} is no schema file.",
+            f"{file} is not a schema file.",
             cause=f"It cannot be parsed ({error}).",
             remedy="Use the file that export_stream wrote, or leave schema_from out.",
             file=str(file),

@@ -51,7 +51,7 @@ def storage_at(root: str, settings: Settings) -> Storage:
     if separator:
         if scheme not in _SCHEMES or not rest.strip("/"):
             raise InvalidOption(
-                f"{root!r} is no place for a store.", remedy="Pass a directory, or s3://bucket/prefix."
+                f"{root!r} is not a place for a store.", remedy="Pass a directory, or s3://bucket/prefix."
             )
         access = S3Access.of(settings, os.environ)
         storage = open_bucket(f"s3://{rest}", **access.obstore_options())
@@ -60,6 +60,6 @@ def storage_at(root: str, settings: Settings) -> Storage:
     path = Path(root).resolve()
     if not root or (path.exists() and not path.is_dir()):
         raise InvalidOption(
-            f"{root!r} is no directory.", remedy="Pass the path of a directory, or s3://bucket/prefix."
+            f"{root!r} is not a directory.", remedy="Pass the path of a directory, or s3://bucket/prefix."
         )
     return LocalStorage(path)

@@ -45,7 +45,7 @@ def open_tenant(snapshot_dir: str | os.PathLike[str]) -> Tenant:
     """
     if not os.fspath(snapshot_dir):
         raise InvalidOption(
-            f"{snapshot_dir!r} is no directory for snapshots.",
+            f"{snapshot_dir!r} is not a directory for snapshots.",
             remedy="Pass the path of the tenant's directory.",
         )
     path = Path(snapshot_dir).resolve()

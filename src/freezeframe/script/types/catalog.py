@@ -44,7 +44,7 @@ def catalog_beside(folder: Path) -> Catalog:
     """The catalog in the folder's parent, where a sync leaves it; an empty one if there is none.
 
     Raises:
-        UnreadableInput: the file is there and is no catalog.
+        UnreadableInput: the file is there and is not a catalog.
     """
     file = folder.resolve().parent / FILE_NAME
     try:

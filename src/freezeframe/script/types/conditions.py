@@ -49,7 +49,7 @@ def _condition(text: str, columns: pa.Schema) -> pc.Expression:
     compared = _COMPARISON.fullmatch(rest)
     if compared is None:
         raise InvalidOption(
-            f"{text!r} is no condition.",
+            f"{text!r} is not a condition.",
             remedy='Write "COLUMN OP VALUE" with one of = != < <= > >=, or "COLUMN is null".',
         )
     return _OPERATORS[compared[1]](pc.field(field.name), _value(compared[2], field))
@@ -77,7 +77,7 @@ def _value(text: str, field: pa.Field) -> pa.Scalar:
     values = exact_values(pa.chunked_array([pa.array([plain], pa.string())]), field.type, naive_is_utc=True)
     if values is None:
         raise InvalidOption(
-            f"{plain!r} is no value of the column {field.name!r}.",
+            f"{plain!r} is not a value of the column {field.name!r}.",
             cause=f"The column is of type {field.type}.",
             remedy="Write it as the stream's rows show it.",
         )

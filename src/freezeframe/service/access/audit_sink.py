@@ -65,7 +65,7 @@ def audit_sink(settings: Settings) -> AuditSink | None:
     """What sends entries to the sink that the settings name; None where they name none.
 
     Raises:
-        InvalidOption: it is no file, syslog or http address.
+        InvalidOption: it is not a file, syslog or http address.
         SetupError: the host of syslog is not known. A local daemon may start later.
     """
     return AuditSink(_handler(settings.audit_sink)) if settings.audit_sink else None

@@ -31,7 +31,7 @@ class Conditions:
         Raises:
             PreconditionFailed: it is something else.
             PreconditionRequired: there is no condition and there must be one.
-            UnreadableRequest: a header is no list of entity tags.
+            UnreadableRequest: a header is not a list of entity tags.
         """
         if strict and etag is not None and self.if_match is None and self.if_none_match is None:
             raise PreconditionRequired(
@@ -67,7 +67,7 @@ def _names(header: str, etag: str | None, *, strong: bool) -> bool:
         match = _TAG.match(header, position)
         if match is None:
             raise UnreadableRequest(
-                f"{header!r} is no list of entity tags.",
+                f"{header!r} is not a list of entity tags.",
                 cause="A tag stands in quotes, as the header ETag gives it.",
                 remedy='Send * or tags in quotes, such as "12".',
             )

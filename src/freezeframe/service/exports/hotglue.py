@@ -96,7 +96,7 @@ def config(tenant: Tenant) -> dict[str, Any]:
     """The tenant's configuration; without a file an empty one.
 
     Raises:
-        UnreadableInput: the file is no JSON.
+        UnreadableInput: the file is not JSON.
     """
     try:
         value = tenant.files.read_json(CONFIG_FILE)

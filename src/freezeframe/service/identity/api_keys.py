@@ -294,7 +294,7 @@ class Keys:
 
 def _ended_key(how: str, moment_ms: int) -> NotAuthenticated:
     return NotAuthenticated(
-        "This key is not valid any more.",
+        "This key is no longer valid.",
         cause=f"It {how} at {rfc3339(moment_ms)}.",
         remedy="Ask an administrator for another one (freezeframe key create).",
     )

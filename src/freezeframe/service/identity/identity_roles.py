@@ -24,7 +24,7 @@ def parse_roles(text: str) -> dict[str, Role]:
         role: Role | None = next((one for one in ROLES if one == named), None)
         if not (separator and value and role):
             raise SetupError(
-                f"{pair.strip()!r} in service_oidc_roles is no role of a claim's value.",
+                f"{pair.strip()!r} in service_oidc_roles is not a role of a claim's value.",
                 remedy=f"Write it as group=role, with a role of {', '.join(ROLES)}.",
             )
         found[value] = role
@@ -52,7 +52,7 @@ def role_of(claims: Mapping[str, Any], claim: str, roles: Mapping[str, Role]) ->
 
 
 def bounds_of(claims: Mapping[str, Any], claim: str, kind: type[str]) -> tuple[str, ...] | None:
-    """The names that the claim binds a person to; None where it says ``*``. What is no name is left out."""
+    """The names that the claim binds a person to; None for ``*``. What is not a name is left out."""
     given = _values(claims, claim)
     return None if "*" in given else tuple(sorted({str(one) for one in _names(given, kind)}))
 

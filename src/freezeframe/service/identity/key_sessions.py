@@ -51,7 +51,7 @@ class KeySessions:
         """Who asks with that session.
 
         Raises:
-            NotAuthenticated: it is unknown or over, or its key is not valid any more.
+            NotAuthenticated: it is unknown or over, or its key is no longer valid.
         """
         query = select(key_sessions).where(key_sessions.c.token_hash == token_hash(token))
         with self.database.read() as connection:

@@ -131,7 +131,7 @@ class People:
             return _person(row)
 
     def list(self) -> tuple[Person, ...]:
-        """All people by name, those that may not sign in any more too."""
+        """All people by name, those that may no longer sign in too."""
         with self._database.read() as connection:
             rows = connection.execute(select(people).order_by(people.c.name)).mappings()
             return tuple(_person(row) for row in rows)
@@ -155,7 +155,7 @@ class People:
         """The person who knows that password.
 
         Raises:
-            NotAuthenticated: name and password do not fit, or the person may not sign in any more.
+            NotAuthenticated: name and password do not fit, or the person may no longer sign in.
         """
         with self._database.read() as connection:
             row = connection.execute(select(people).where(people.c.name == name)).mappings().one_or_none()
@@ -182,7 +182,7 @@ class People:
         person's id goes with it. A password is never theirs.
 
         Raises:
-            NotAuthenticated: the person may not sign in any more.
+            NotAuthenticated: the person may no longer sign in.
         """
         tail = person_id[-8:]
         shown = "".join(letter for letter in name if letter.isprintable())[:_SHOWN_LENGTH].strip() or tail
@@ -208,7 +208,7 @@ class People:
             row = connection.execute(select(people).where(mine)).mappings().one()
         if row["disabled_ms"] is not None:
             raise NotAuthenticated(
-                "This person may not sign in here any more.",
+                "This person may no longer sign in here.",
                 cause="An admin has said so.",
                 remedy="Ask an admin.",
             )

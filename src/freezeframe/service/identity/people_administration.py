@@ -131,7 +131,7 @@ class PeopleAdministration:
             )
         known = self.get(person_id)
         if known.disabled_ms is not None:
-            raise NotAuthenticated("This person may not sign in any more.", remedy="Ask an admin.")
+            raise NotAuthenticated("This person may no longer sign in.", remedy="Ask an admin.")
         self._set_password(person_id, password)
         return known
 

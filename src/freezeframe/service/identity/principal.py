@@ -92,7 +92,7 @@ class Principal:
 
 
 def bounds(kind: type[_Name], kept: str | None) -> tuple[_Name, ...] | None:
-    """The names in a JSON list of the control database; None, which is no list, means all."""
+    """The names in a JSON list of the control database; None, which is not a list, means all."""
     return None if kept is None else tuple(map(kind, json.loads(kept)))
 
 
@@ -100,7 +100,7 @@ def scopes_from(names: tuple[str, ...]) -> frozenset[Scope]:
     """The scopes of those names; all but ``admin`` where none is named.
 
     Raises:
-        InvalidOption: a name is no scope.
+        InvalidOption: a name is not a scope.
     """
     odd = [name for name in names if name not in SCOPES]
     if odd:

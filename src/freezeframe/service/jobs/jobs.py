@@ -76,7 +76,7 @@ def parse_log_place(text: str) -> LogPlace:
     found = _LOG_PLACE.fullmatch(text)
     if found is None:
         raise UnreadableRequest(
-            f"{text!r} is no place in a log.",
+            f"{text!r} is not a place in a log.",
             cause="Last-Event-ID is an attempt and a byte, as in 1-4711.",
             remedy="Send the id of the last event.",
         )

@@ -149,7 +149,7 @@ class MinuteQuotas(ABC):
 
 
 class RateLimits(MinuteQuotas):
-    """The quotas of one service: requests a minute, by key or person, and by tenant; 0 is no limit.
+    """The quotas of one service: requests a minute, by key or person, and by tenant; 0 means no limit.
 
     A request is one of a ``principal``, for a ``tenant``, or a ``sign-in``: of one name at one address, and
     of an address whatever the name. What others do elsewhere locks nobody out.

@@ -83,7 +83,7 @@ class Overviews:
         """The overview of a tenant at a version (default: now).
 
         Raises:
-            VersionNotFound: there is no such version, or it is not kept any more.
+            VersionNotFound: there is no such version, or it is no longer kept.
             CorruptLog: a table lacks a version that the tenant log names.
         """
         newest = tenant.place.log.current_state()

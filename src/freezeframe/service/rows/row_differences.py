@@ -110,7 +110,7 @@ def row_difference(
     have to be read all are counted only if the log has the counts, or on request.
 
     Raises:
-        VersionNotFound: one of the versions does not exist or is not kept any more.
+        VersionNotFound: one of the versions does not exist or is no longer kept.
         StreamNotFound: the stream is at neither of them.
         TooLarge: rows without a key are too many to be compared.
     """

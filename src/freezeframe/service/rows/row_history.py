@@ -48,7 +48,7 @@ def row_history(tenant: Tenant, stream: str, key: str, until: int | None, limit:
     Raises:
         StreamNotFound, VersionNotFound: there is no such stream or version.
         InvalidOption: the stream has no key.
-        BadInput: the text is no key of the stream.
+        BadInput: the text is not a key of the stream.
     """
     scope = TenantScope(tenant.place)
     state = scope.state(until)
@@ -88,7 +88,7 @@ def _values(text: str, count: int) -> list[Any]:
         values = None
     if not isinstance(values, list) or (count and len(values) != count):
         raise BadInput(
-            f"{text!r} is no key of the stream.",
+            f"{text!r} is not a key of the stream.",
             cause=f"Its key has {count} columns.",
             remedy="Write the key as a JSON array with a value for each of them.",
         )

@@ -80,7 +80,7 @@ def key_table(columns: pa.Schema, key: Sequence[str], keys: Sequence[Mapping[str
 
     Raises:
         InvalidOption: the stream has no key.
-        BadInput: one is no key of the stream.
+        BadInput: one is not a key of the stream.
     """
     if not key:
         raise InvalidOption(
@@ -91,7 +91,7 @@ def key_table(columns: pa.Schema, key: Sequence[str], keys: Sequence[Mapping[str
     for one in keys:
         if set(one) != set(key):
             raise BadInput(
-                f"{json.dumps(dict(one))} is no key of the stream.",
+                f"{json.dumps(dict(one))} is not a key of the stream.",
                 cause=f"Its key is {', '.join(key)}.",
                 remedy="Send an object with exactly these columns for each row.",
             )

@@ -27,7 +27,7 @@ def shown_columns(snapshot: Snapshot) -> pa.Schema:
 
 
 def require_columns(columns: pa.Schema, names: Sequence[str]) -> None:
-    """Refuse a name that is no column.
+    """Refuse a name that is not a column.
 
     Raises:
         MissingColumn: there is no such column.

@@ -16,7 +16,7 @@ def to_json_bytes(value: Any) -> bytes:
     """The value as indented UTF-8 JSON with a line feed at the end.
 
     Raises:
-        InvalidOption: it cannot be JSON (NaN, a key that is no text, an object of some class).
+        InvalidOption: it cannot be JSON (NaN, a key that is not text, an object of some class).
     """
     _require_text_keys(value)
     try:
@@ -33,7 +33,7 @@ def from_json_bytes(content: bytes, path: str) -> Any:
     """The value in a file's bytes.
 
     Raises:
-        UnreadableInput: they are no JSON, or an object has a member twice.
+        UnreadableInput: they are not JSON, or an object has a member twice.
     """
     try:
         return json.loads(content, object_pairs_hook=_distinct, parse_constant=_refuse_constant)
@@ -41,7 +41,7 @@ def from_json_bytes(content: bytes, path: str) -> Any:
         # The message has the position of a JSON error but no content: the file may be a secret.
         where = f" at line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
         raise UnreadableInput(
-            f"The file {path!r} is no JSON.",
+            f"The file {path!r} is not JSON.",
             cause=f"It cannot be parsed{where}.",
             remedy="Read it as bytes and write it again as JSON.",
             path=path,
@@ -67,7 +67,7 @@ def _require_text_keys(value: Any) -> None:
         odd = [name for name in value if not isinstance(name, str)]
         if odd:
             raise InvalidOption(
-                f"The value cannot be written as JSON: the key {odd[0]!r} is no text.",
+                f"The value cannot be written as JSON: the key {odd[0]!r} is not text.",
                 remedy="Use texts as keys.",
             )
         for one in value.values():
@@ -85,4 +85,4 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse_constant(text: str) -> Any:
-    raise ValueError(f"{text} is no JSON")
+    raise ValueError(f"{text} is not JSON")

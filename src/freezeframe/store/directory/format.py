@@ -28,7 +28,7 @@ def require_known_format(storage: Storage) -> bool:
 
     Raises:
         FormatTooNew: a newer freezeframe wrote it; the message names the version to install.
-        CorruptLog: the file is there but is no format file.
+        CorruptLog: the file is there but is not a format file.
     """
     path, known = _seen.get(storage) or (_path(storage), None)
     now = None if path is None else file_identity(path)

@@ -38,7 +38,7 @@ def job_roots_folder(storage: Storage, settings: Settings) -> Path:
     folder = tenant_of(storage.root)
     if not folder:
         raise InvalidOption(
-            f"{storage.root} is no tenant of a store.",
+            f"{storage.root} is not a tenant of a store.",
             cause="Jobs are run for the tenants of a store.",
             remedy="Name the store by its root, and the tenant by its id.",
         )

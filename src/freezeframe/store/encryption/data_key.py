@@ -106,7 +106,7 @@ def _unwrap(storage: Storage, records: list[_Record], master: MasterKey) -> Data
         raise SealingUnavailable(
             "This tenant has no data key.",
             cause="Nothing was ever sealed for it, or its key was deleted.",
-            remedy="Seal a file first; what was sealed under a deleted key cannot be had any more.",
+            remedy="Seal a file first; what was sealed under a deleted key can no longer be had.",
         )
     secret = unwrap(mine[-1].wrapped, master.secret, mine[-1].tenant) if mine else None
     if secret is None:

@@ -74,7 +74,7 @@ def read_master_key(path: Path) -> MasterKey:
         # The check uses the open file, so that it applies to the bytes read.
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
-            raise _unavailable("The master key cannot be read.", f"{path} is no plain file.")
+            raise _unavailable("The master key cannot be read.", f"{path} is not a plain file.")
         if status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
             raise SealingUnavailable(
                 "The master key is not used, because it may not be secret.",

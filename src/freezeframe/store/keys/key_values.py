@@ -30,7 +30,7 @@ def key_of_row(columns: pa.Schema, key: Sequence[str], given: Any) -> pa.Table:
 
     Raises:
         InvalidOption: the stream has no key.
-        BadInput: the values are no key of the stream.
+        BadInput: the values are not a key of the stream.
     """
     if not key:
         raise InvalidOption(
@@ -49,7 +49,7 @@ def key_of_row(columns: pa.Schema, key: Sequence[str], given: Any) -> pa.Table:
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         pass
     raise BadInput(
-        f"{given!r} is no key of the stream.",
+        f"{given!r} is not a key of the stream.",
         cause=f"Its key has the columns {', '.join(f'{name} ({columns.field(name).type})' for name in key)}.",
         remedy="Pass one value of its type for each of them.",
     )

@@ -98,7 +98,7 @@ class ErasedKeys:
         return self.in_value(value) if records is None else self.in_record(records, ours=ours)
 
     def in_json(self, content: bytes, *, ours: str = "") -> bool:
-        """Whether the lines of a JSON file hold a key; what is no JSON is looked at as bytes."""
+        """Whether the lines of a JSON file hold a key; what is not JSON is looked at as bytes."""
         records = _records(content)
         return self.in_bytes(content) if records is None else self.in_record(records, ours=ours)
 

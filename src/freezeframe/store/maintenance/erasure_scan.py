@@ -1,7 +1,7 @@
 """Erasure proof: scans all bytes of a tenant for the keys of erased rows.
 
 Parquet and JSON are looked at decoded, all else as it lies on the disk. Values are compared as what they
-are (``erased_keys``): the digits of another figure are no key. A key of fewer than four letters is found
+are (``erased_keys``): the digits of another figure are not a key. A key of fewer than four letters is found
 by chance anywhere, so it is looked for in the stream's own columns only, where it is exact.
 """
 

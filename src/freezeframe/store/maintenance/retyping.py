@@ -254,7 +254,7 @@ def _parse_type(name: str) -> pa.DataType:
         kind = pa.null()
     if pa.types.is_null(kind) or pa.types.is_nested(kind):
         raise InvalidOption(
-            f"{name!r} is no type that a column can be given.",
+            f"{name!r} is not a type that a column can be given.",
             cause=f"The types are {_NAMES}.",
             remedy="Name one of them.",
             type=name,

@@ -60,11 +60,11 @@ class Receipt:
 
         Raises:
             InvalidOption: the receipt was sent to another process, which does not know the stream.
-            VersionNotFound: the versions are not kept any more.
+            VersionNotFound: the versions are no longer kept.
         """
         if self.source is None:
             raise InvalidOption(
-                "This receipt does not know its stream any more.",
+                "This receipt no longer knows its stream.",
                 cause="It was copied to another process.",
                 remedy=f"Ask the stream: changes({self._since()}until={self.version})."
                 if self.committed

@@ -95,7 +95,7 @@ class FileReader:
             return self.read(path, version, **moment).decode()
         except UnicodeDecodeError as error:
             raise UnreadableInput(
-                f"The file {path!r} is no text.",
+                f"The file {path!r} is not text.",
                 cause=f"Its byte {error.start} is not UTF-8.",
                 remedy="Read it as bytes.",
                 path=path,
@@ -105,7 +105,7 @@ class FileReader:
         """The value of a JSON file; errors as of ``read``.
 
         Raises:
-            UnreadableInput: it is no JSON.
+            UnreadableInput: it is not JSON.
         """
         return from_json_bytes(self.read(path, version, **moment), path)
 

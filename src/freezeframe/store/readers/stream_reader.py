@@ -153,7 +153,7 @@ class StreamReader:
 
         Raises:
             StreamNotFound, VersionNotFound: there is no such stream or version.
-            BadInput: ``key`` is no key of the stream.
+            BadInput: ``key`` is not a key of the stream.
             InvalidOption: the stream has no key.
         """
         snapshot = self._snapshot(until)

@@ -61,7 +61,7 @@ class TenantReader:
 
         Raises:
             InvalidOption: one of them is neither a version, a tag nor a moment.
-            VersionNotFound: one of them does not exist or is not kept any more.
+            VersionNotFound: one of them does not exist or is no longer kept.
         """
         return tenant_diff(self._place.storage, self._scope.state(before), self._scope.state(after))
 

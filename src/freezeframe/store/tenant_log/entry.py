@@ -1,7 +1,7 @@
 """Entries of the tenant log and their JSON form.
 
 All changes of an entry become visible at once. Kinds: ``commit`` (a job's changes), ``revoke``
-(transactions that may not commit any more), ``external`` (what happened to a table outside of the
+(transactions that may no longer commit), ``external`` (what happened to a table outside of the
 log is taken over, or a stream is let go), ``policy`` (retention and tags) and ``erase``. Protocol:
 ``docs/reference/tenant-log.md``, "An entry".
 """

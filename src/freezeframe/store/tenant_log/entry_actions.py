@@ -180,9 +180,9 @@ def parse_change(record: Mapping[str, Any]) -> Change:
 def _require_relative(name: str) -> None:
     parts = name.split("/")
     if "\0" in name or any(part in ("", ".", "..") for part in parts):
-        raise ValueError(f"{name!r} is no name below the tenant's directory")
+        raise ValueError(f"{name!r} is not a name below the tenant's directory")
 
 
 def _require_digest(text: str) -> None:
     if len(text) != _DIGEST_LENGTH or not set(text) <= set("0123456789abcdef"):
-        raise ValueError(f"{text!r} is no SHA-256")
+        raise ValueError(f"{text!r} is not a SHA-256")

@@ -26,7 +26,7 @@ class Link:
 
     def __post_init__(self) -> None:
         if self.version < 0 or bool(self.version) != bool(self.previous):
-            raise ValueError(f"{self!r} is no link: every version but 0 has a predecessor")
+            raise ValueError(f"{self!r} is not a link: every version but 0 has a predecessor")
 
     @classmethod
     def of_record(cls, record: Mapping[str, Any]) -> Link | None:

@@ -221,7 +221,7 @@ def parse_checkpoint(content: bytes, name: str) -> TenantState:
     """The state in a checkpoint file's bytes; ``name`` is for messages.
 
     Raises:
-        CorruptLog: the bytes are no whole checkpoint.
+        CorruptLog: the bytes are not a whole checkpoint.
     """
     try:
         # Older checkpoints without a hash are accepted.

@@ -34,7 +34,7 @@ def version_at_point(log: TenantLog, newest: TenantState, point: Point) -> int:
     except InvalidOption as error:
         tags = ", ".join(map(repr, sorted(newest.tags)))
         raise InvalidOption(
-            f"{point!r} is no version, tag or moment.",
+            f"{point!r} is not a version, tag or moment.",
             cause=f"The tags are {tags}." if tags else "The tenant has no tags.",
             remedy="Pass a version's number, a tag, or ISO text such as 2026-11-20T14:05:00Z.",
         ) from error

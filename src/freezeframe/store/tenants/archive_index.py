@@ -41,7 +41,7 @@ class Member:
 
     def __post_init__(self) -> None:
         if self.kind not in ("commit", "table", "file") or self.size < 0:
-            raise ValueError(f"{self.kind!r} of {self.size} bytes is no member")
+            raise ValueError(f"{self.kind!r} of {self.size} bytes is not a member")
         if self.kind == "file":
             FilePath(self.path)
         else:
@@ -51,7 +51,7 @@ class Member:
             any(part in ("", ".", "..", "_delta_log") or part.startswith(".") for part in parts)
             or "\0" in self.path
         ):
-            raise ValueError(f"{self.path!r} is no data file of a table")
+            raise ValueError(f"{self.path!r} is not a data file of a table")
 
     def to_json(self) -> dict[str, Any]:
         """All fields by name."""

@@ -39,7 +39,7 @@ class RegistryEntry:
         if self.kind not in _KINDS:
             raise ValueError(f"the kind {self.kind!r} is not known")
         if len(self.folder) != _FOLDER_LENGTH or not set(self.folder) <= set("0123456789abcdef"):
-            raise ValueError(f"{self.folder!r} is no folder of a tenant")
+            raise ValueError(f"{self.folder!r} is not a folder of a tenant")
 
     def to_bytes(self) -> bytes:
         """The entry as one line of JSON, with a checksum."""
@@ -127,7 +127,7 @@ def parse_registry_entry(content: bytes, name: str) -> RegistryEntry:
     """The entry in a file's bytes; ``name`` is for messages.
 
     Raises:
-        CorruptLog: the bytes are no whole entry.
+        CorruptLog: the bytes are not a whole entry.
     """
     try:
         record, sha256 = from_signed_line(content, is_ascii=True)
@@ -141,7 +141,7 @@ def parse_registry_checkpoint(content: bytes, name: str) -> RegistryState:
     """The state in a checkpoint file's bytes; ``name`` is for messages.
 
     Raises:
-        CorruptLog: the bytes are no whole checkpoint.
+        CorruptLog: the bytes are not a whole checkpoint.
     """
     try:
         record, _ = from_signed_line(content, is_ascii=True)

@@ -31,7 +31,7 @@ class RegistryGuard:
         if not self._registry.knows(self._folder):
             raise TenantNotFound(
                 "The tenant was deleted while the job was under way.",
-                cause="The store's registry does not name its folder any more.",
+                cause="The store's registry no longer names its folder.",
                 remedy="Nothing of the job was kept; make the tenant again, then run it once more.",
             )
 

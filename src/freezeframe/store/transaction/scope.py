@@ -57,7 +57,7 @@ class TenantScope:
         """The tenant now, at a version (by number, tag or moment), or at a moment.
 
         Raises:
-            VersionNotFound: there is no such version or moment, or it is not kept any more.
+            VersionNotFound: there is no such version or moment, or it is no longer kept.
             InvalidOption: both are given.
         """
         if version is None and as_of is None:
@@ -206,13 +206,13 @@ def listed_state(log: TenantLog, newest: TenantState, version: int | None) -> Te
     """The state of a listed version.
 
     Raises:
-        VersionNotFound: there is none, or it is not kept any more.
+        VersionNotFound: there is none, or it is no longer kept.
     """
     if version is None or version == newest.version:
         return newest
     if version >= 0 and version <= newest.version and not newest.is_listed(version):
         raise VersionNotFound(
-            f"Version {version} of the tenant is not kept any more.",
+            f"Version {version} of the tenant is no longer kept.",
             cause=f"By its retention policy, or an erasure, versions from {newest.floor} on are.",
             remedy="Read a version that its history lists.",
             version=version,

@@ -295,7 +295,7 @@ class Transaction:
     def _require_alive(self, state: TenantState) -> None:
         if self.write_id in state.revoked or self._token in state.revoked_tokens:
             raise JobRevoked(
-                "This job was declared dead and can not be committed any more.",
+                "This job was declared dead and can no longer be committed.",
                 cause="Its heartbeat stopped for so long that gc, or another run of it, took over.",
                 remedy="Run it again; nothing of it was written.",
                 write_id=self.write_id,

@@ -111,7 +111,7 @@ class RowHistory:
 
     ``row`` has its values at the version that was looked from; None: there is no such row then.
     ``following`` is the version to go on from (``until``) if a limit was reached, else None. ``is_whole``
-    is false where older versions are not kept any more, or knew the stream by another key.
+    is false where older versions are no longer kept, or knew the stream by another key.
     """
 
     stream: str

@@ -60,7 +60,7 @@ def serve(
 
 
 def _require_servable(root: str) -> None:
-    """Open everything that the service needs, and warn of unsealed configurations."""
+    """Open everything that the service needs; warn of open configurations, and if nobody can sign in."""
     with requires_extra("service"):
         from freezeframe.control.database.database import ControlDatabase
         from freezeframe.control.database.place import database_url
@@ -71,10 +71,17 @@ def _require_servable(root: str) -> None:
     settings = load_settings(root=root)
     database = ControlDatabase.open(database_url(settings, root))
     try:
-        stores = open_service(root, settings, database).stores
-        found = next(unsealed_configurations(stores), None)
+        service = open_service(root, settings, database)
+        found = next(unsealed_configurations(service.stores), None)
+        can_anybody_sign_in = service.provider or service.keys.list(limit=1) or service.people.list()
     finally:
         database.close()
+    if not can_anybody_sign_in:
+        typer.echo(
+            "Nobody can sign in yet: freezeframe key create makes a key for programs and the console, "
+            "freezeframe person create NAME --role admin an account.",
+            err=True,
+        )
     if found is not None:
         typer.echo(
             f"Warning: {found} is not sealed: whoever reads the store's files reads it. "

@@ -67,7 +67,7 @@ def test_long_rows_are_cut(session):
 )
 def test_what_is_no_predicate_is_refused(batch, where):
     """The error names the predicate and the columns there are, whatever is wrong with it."""
-    with pytest.raises(InvalidOption, match="no predicate over the columns") as caught:
+    with pytest.raises(InvalidOption, match="not a predicate over the columns") as caught:
         require_inside(batch, where)
     assert "`Id`, `a b`, `day`" in caught.value.remedy
 

@@ -100,7 +100,7 @@ export function SchedulesPage() {
         />
       )}
       <Modal opened={ending !== null} onClose={() => setEnding(null)} title={`Delete ${ending?.name}?`}>
-        <Text size="sm">It is not run for {ending?.tenant} any more; jobs that it made stay.</Text>
+        <Text size="sm">It no longer runs for {ending?.tenant}; jobs that it made stay.</Text>
         <Group justify="flex-end" mt="md">
           <Button variant="default" onClick={() => setEnding(null)}>
             Cancel

@@ -144,7 +144,7 @@ def _content(content: dict[str, Any]) -> str:
 
 
 def _kind(schema: dict[str, Any], otherwise: str = "any") -> str:
-    """What a schema says of a value's type, in words, with links to the schemas that it names."""
+    """The type of a value in words, with links to the schemas that it names."""
     if "$ref" in schema:
         name = escape(schema["$ref"].removeprefix(_REFERENCE))
         return f'<a href="#schema-{name}">{name}</a>'
@@ -161,7 +161,7 @@ def _kind(schema: dict[str, Any], otherwise: str = "any") -> str:
 
 
 def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    """A table; nothing where it has no rows."""
+    """An HTML table; an empty text where it has no rows."""
     lines = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
     if not lines:
         return ""
@@ -174,5 +174,5 @@ def _heads(names: tuple[str, ...]) -> Iterator[str]:
 
 
 def _prose(text: str) -> str:
-    """Text of a docstring as HTML; what is between backticks is code."""
+    """The text of a docstring as HTML; text between backticks becomes code."""
     return re.sub(r"`+([^`]+)`+", r"<code>\1</code>", escape(text.strip(), quote=False))

@@ -118,7 +118,7 @@ def create_application(settings: Settings, root: str, database: ControlDatabase)
 
 
 def _describe(application: FastAPI) -> None:
-    """Have the OpenAPI document completed; see ``description``."""
+    """Make the application complete its OpenAPI document; see ``description``."""
     plain = application.openapi
 
     def openapi_document() -> dict[str, Any]:

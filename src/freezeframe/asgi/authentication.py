@@ -24,7 +24,7 @@ def service_of(request: Request) -> Service:
 
 
 def authenticate(request: Request) -> Principal:
-    """Who asks, by ``Authorization: Bearer``, ``x-api-key`` or the session's cookie; known once, kept.
+    """The principal, by ``Authorization: Bearer``, ``x-api-key`` or the session's cookie; looked up once.
 
     Raises:
         NotAuthenticated: none of them, or not a valid one.
@@ -39,7 +39,7 @@ def authenticate(request: Request) -> Principal:
 
 
 def known_at_once(request: Request) -> Principal | None:
-    """Who asks, where that is known without asking the control database; nothing is waited for."""
+    """The principal of a request, if it is known without a query to the control database."""
     known = getattr(request.state, "principal", None)
     if isinstance(known, Principal):
         return known
@@ -50,13 +50,13 @@ def known_at_once(request: Request) -> Principal | None:
 
 
 def _key_of(request: Request) -> str:
-    """The key that the request came with; empty where it has none."""
+    """The API key in the request; empty if it has none."""
     scheme, _, credentials = request.headers.get("authorization", "").partition(" ")
     return credentials.strip() if scheme.lower() == "bearer" else request.headers.get("x-api-key", "")
 
 
 def identify(request: Request) -> Principal:
-    """Who asks, looked up anew: a key or a session may have ended since; errors as of ``authenticate``."""
+    """The principal, looked up anew, for a key or a session may have ended; errors as of ``authenticate``."""
     service, key = service_of(request), _key_of(request)
     if key:
         return service.keys.authenticate(key)
@@ -70,7 +70,7 @@ def identify(request: Request) -> Principal:
 
 
 def keep_session(request: Request, response: Response, token: str) -> None:
-    """Give the browser a session's token, in a cookie that no script can read."""
+    """Set a session's token as a cookie that no script can read (``HttpOnly``)."""
     response.set_cookie(
         SESSION_COOKIE,
         token,
@@ -88,7 +88,7 @@ def public_address(request: Request) -> str:
 
 
 def is_secure(request: Request) -> bool:
-    """Whether browsers reach the service by https, also where a proxy in front speaks it."""
+    """Whether browsers reach the service by https, which a proxy in front may terminate."""
     return urlsplit(public_address(request)).scheme == "https"
 
 

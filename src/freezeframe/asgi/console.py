@@ -40,7 +40,7 @@ _HEADERS = {
 
 
 def add_console(application: FastAPI, pages: Path | None = None) -> None:
-    """Have the application answer browsers with the console's pages, before any of its routes.
+    """Make the application answer browsers with the console's pages, before any of its routes.
 
     ``pages`` is where the built pages are (default: in the package, or the checkout's ``ui/dist``).
     """
@@ -48,7 +48,7 @@ def add_console(application: FastAPI, pages: Path | None = None) -> None:
 
 
 def built_pages() -> Path:
-    """Where the built pages are; ``index.html`` is missing there if nobody built them."""
+    """The folder of the built pages; ``index.html`` is missing there if they were not built."""
     installed = Path(str(resources.files("freezeframe"))) / "console"
     checkout = Path(__file__).parents[3] / "ui" / "dist"
     return installed if (installed / "index.html").is_file() else checkout
@@ -64,7 +64,7 @@ class Console:
         self._content: dict[Path, bytes] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, or hand on."""
+        """Answer a request for a page or an asset; pass any other one on."""
         if scope["type"] == "http" and scope["method"] in {"GET", "HEAD"}:
             request = Request(scope)
             answer = self._asset(request) or (self._page() if is_page(request) else None)
@@ -76,7 +76,7 @@ class Console:
         await self._application(scope, receive, send)
 
     def _with_missing_page(self, scope: Scope, receive: Receive, send: Send) -> Send:
-        """A browser that asks for an address that there is not gets the console's page, which says so."""
+        """Answer a browser that asks for an unknown address with the console's page, which says so."""
         is_missing = False
 
         async def answer(message: Message) -> None:
@@ -123,7 +123,7 @@ class Console:
 
 
 def is_page(request: Request) -> bool:
-    """Whether a browser asks for one of the console's pages, not a program for the API at that address."""
+    """Whether a browser asks for a page of the console; a program asks for the API at the same address."""
     return _first_name(request) in PAGES and _takes_pages(request)
 
 
@@ -141,7 +141,7 @@ def _takes_pages(request: Request) -> bool:
 
 
 def _takes_gzip(request: Request) -> bool:
-    """Whether gzip is among what may be sent; ``gzip;q=0`` says that it may not."""
+    """Whether the client accepts gzip; ``gzip;q=0`` says that it does not."""
     for one in request.headers.get(_ACCEPTED, "").lower().split(","):
         name, _, quality = one.replace(" ", "").partition(";q=")
         if name == "gzip":
@@ -166,7 +166,7 @@ def content_security_policy(nonce: str) -> str:
 
 
 def _assets(pages: Path) -> dict[str, Path]:
-    """The files that may be asked for, by address; whatever else is asked for is not on this list."""
+    """The files that the service gives out, by address."""
     folder = pages / "assets"
     return {
         _ASSETS + file.relative_to(folder).as_posix(): file

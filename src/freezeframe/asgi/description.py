@@ -25,7 +25,7 @@ _NEVER_USED = ("HTTPValidationError", "ValidationError")
 
 
 def complete_document(document: dict[str, Any]) -> dict[str, Any]:
-    """The document with all that the routes do not say themselves; it is changed in place."""
+    """Add to the document what the routes do not declare themselves; it is changed in place."""
     components = document.setdefault("components", {})
     schemas = components.setdefault("schemas", {})
     schemas["Problem"] = Problem.model_json_schema(ref_template="#/components/schemas/{model}")

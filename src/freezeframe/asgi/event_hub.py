@@ -44,7 +44,7 @@ class Follower:
         self.unseen = set(self.tenants)
 
     def tell(self, event: Event) -> None:
-        """Queue an event that is the follower's business."""
+        """Queue an event, if the follower may see it."""
         if event.environment != self.environment or not event.is_for(self.principal):
             return
         if self.waiting.full():
@@ -55,7 +55,7 @@ class Follower:
             self.waiting.put_nowait(event)
 
     async def next_told(self, ending: asyncio.Future[bool], seconds: float) -> tuple[Event | None, ...]:
-        """The next event; empty where none came in so many seconds, or before ``ending`` was done."""
+        """The next event; empty if none came within ``seconds``, or before ``ending`` was done."""
         taking = asyncio.ensure_future(self.waiting.get())
         try:
             either: set[asyncio.Future[Any]] = {taking, ending}
@@ -65,7 +65,7 @@ class Follower:
             taking.cancel()  # also where the page went away meanwhile: nobody else would end it
 
     def lose(self) -> None:
-        """Have it read everything anew."""
+        """Tell the follower that events were lost, so that it reads everything again."""
         if not self.waiting.full():
             self.waiting.put_nowait(None)
 
@@ -115,7 +115,7 @@ class EventHub:
             await asyncio.sleep(_LOOKED_EVERY_SECONDS)
 
     def _greeting(self, follower: Follower) -> list[Event]:
-        """What its tenants are at: who follows compares it with what was read before.
+        """The newest versions of the follower's tenants, which it compares with what it read before.
 
         It is what a look has found that watches them. Read at another moment, a version that came between
         the two would be told to nobody.

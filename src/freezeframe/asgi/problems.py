@@ -92,7 +92,7 @@ _RESERVED = frozenset(
 
 
 def add_problem_handlers(application: FastAPI, root: str) -> None:
-    """Have every error of the application answered as a problem, without a stack trace."""
+    """Make the application answer every error as a problem document, without a stack trace."""
 
     def known(request: Request, error: Exception) -> Response:
         assert isinstance(error, FreezeframeError)  # noqa: S101 - registered for these

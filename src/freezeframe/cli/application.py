@@ -131,7 +131,7 @@ def carry_out(given: Sequence[str], commands: typer.Typer = app, name: str = "fr
 
 
 def _with_new_names(given: Sequence[str], output: Output) -> list[str]:
-    """The words of a command under the names that commands have now; an old name is warned of."""
+    """The words of a command under the commands' current names; an old name gives a warning."""
     words = list(given)
     place = next((place for place, word in enumerate(words) if not word.startswith("-")), None)
     if place is not None and (new := _RENAMED.get(words[place])):
@@ -158,14 +158,14 @@ def _usage(error: TyperException) -> FixTheRequest:
 
 
 def _as_told(error: Exception) -> FreezeframeError | None:
-    """What an error outside of the library's tree means; None if it is not known."""
+    """The library's error for one of another class; None if it is not known."""
     if isinstance(error, ModuleNotFoundError):
         return missing_extra(error)
     return _refused(error) if isinstance(error, OSError) else None
 
 
 def _refused(error: OSError) -> FreezeframeError:
-    """What the system said of a file that a command reads or writes outside of any store."""
+    """The error for a file outside of any store that a command cannot read or write."""
     return FreezeframeError(
         f"The system refused {error.filename or 'something that the command needs'}.",
         cause=error.strerror or str(error),

@@ -83,7 +83,7 @@ def checkpoint(path: Table, as_json: Json = False) -> None:
 
 
 def describe(snapshot: Snapshot) -> dict[str, Any]:
-    """The snapshot as a JSON object; of a table that holds nothing, the version -1 alone."""
+    """The snapshot as a JSON object; of an empty table only the version -1."""
     if not snapshot.exists:
         return {"version": snapshot.version}
     protocol, schema = snapshot.protocol.to_json(), snapshot.schema

@@ -184,7 +184,7 @@ def history(place: Place, path: FileArgument, as_json: Json = False) -> None:
 
 
 def _change_files(place: Place, change: Callable[[Files], Any], message: str, who: str | None) -> TenantView:
-    """The tenant as it is after a change, which is a version of its own."""
+    """The tenant after a change, which is one version."""
     tenant = place.tenant()
     with tenant.job(message=message, who=who) as job:
         change(job.files)

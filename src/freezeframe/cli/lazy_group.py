@@ -99,7 +99,7 @@ class LazyGroup(TyperGroup):
         return self._loaded.get(cmd_name)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - Typer's signature
-        """A list for each section."""
+        """Write a list of commands for each section."""
         width = max(map(len, self.parts), default=0)
         for section in dict.fromkeys(part.section for part in self.parts.values()):
             rows = [(name, part.help) for name, part in self.parts.items() if part.section == section]

@@ -65,7 +65,7 @@ def run(
     on_line: Callable[[str], None] = lambda _: None,
     is_cancelled: Callable[[], bool] = lambda: False,
 ) -> RunOutcome:
-    """Run the request's script for its tenant, which is made if need be, and say what became of it.
+    """Run the request's script for its tenant, which is created if need be, and return the outcome.
 
     A success is one commit of all that the script changed. Of anything else nothing is visible: an
     exception, an exit code, a signal, a limit, ``is_cancelled`` (asked twice a second). A job id that
@@ -106,7 +106,7 @@ def run(
 
 
 def _resolve(request: RunRequest) -> RunRequest:
-    """The request with absolute paths and a token, after looking whether its files are there."""
+    """The request with absolute paths and a token, after a check that its files exist."""
     places: dict[str, Any] = {"script": given_file(request.script, "script")}
     for name in ("config", "state", "catalog"):
         given = getattr(request, name)
@@ -167,7 +167,7 @@ def _told_waits(root: JobRoot, is_cancelled: Callable[[], bool]) -> Callable[[],
 
 
 def _log_jvm_stack(root: JobRoot) -> None:
-    """Have the log end with the stack of Spark's JVM, where an error came with one."""
+    """Append the stack of Spark's JVM to the log, if the error has one."""
     result = read_result(root)
     if result is not None and result.jvm_stack:
         with suppress(OSError), root.log.open("a", encoding="utf-8") as log:
@@ -175,7 +175,7 @@ def _log_jvm_stack(root: JobRoot) -> None:
 
 
 def _wide_pipe() -> tuple[int, int]:
-    """A pipe that takes a script's output in larger pieces, where the system lets it be widened."""
+    """A pipe for a script's output, with a larger buffer where the system allows it."""
     reading, writing = os.pipe()
     with suppress(AttributeError, OSError):
         fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
@@ -212,7 +212,7 @@ def _outcome(
 
 
 def _repeat_outcome(request: RunRequest, folder: Path, receipt: JobReceipt, seconds: float) -> RunOutcome:
-    """The answer to an id that is committed already; its root is that of the first run, if still there."""
+    """The outcome for an id that is committed already, with the root of the first run if it still exists."""
     root = latest_root(folder, request.job_id) or JobRoot(folder)
     executed = root.executed(request.script)
     return RunOutcome(
@@ -230,7 +230,7 @@ def _repeat_outcome(request: RunRequest, folder: Path, receipt: JobReceipt, seco
 
 
 def _tidy(folder: Path, settings: Settings) -> None:
-    """Remove old roots of the tenant, and what a run that was killed left in the clear."""
+    """Remove old roots of the tenant, and decrypted files that a killed run left."""
     remove_expired_roots(folder, settings, now_ms())
     for path in job_roots(folder):
         if not is_in_use(path):

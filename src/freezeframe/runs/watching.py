@@ -79,7 +79,7 @@ def watched(
 
 
 def _unbuffered_writer(file: IO[bytes]) -> Callable[[bytes], object]:
-    """Bytes are in the file when this returns: others follow the log while the script runs."""
+    """A writer that does not buffer, since others follow the log while the script runs."""
 
     def write(chunk: bytes) -> None:
         file.write(chunk)

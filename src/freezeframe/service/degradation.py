@@ -12,7 +12,7 @@ WAITING_SECONDS_MAX = 900.0
 
 
 def degradations(service: Service) -> Iterator[str]:
-    """Sentences, each with its remedy; none where all is well."""
+    """What is degraded: sentences, each with its remedy; none if all is well."""
     jobs = service.jobs
     if jobs.waiting_seconds() > WAITING_SECONDS_MAX and not jobs.counts()["running"]:
         yield (

@@ -65,7 +65,7 @@ class Service:
     stored_bytes: StoredBytes
 
     def access(self, principal: Principal) -> TenantAccess:
-        """The tenants as the principal may see them."""
+        """The tenants that the principal may see."""
         return TenantAccess(self.stores, principal)
 
     def require_ready(self) -> None:
@@ -79,7 +79,7 @@ class Service:
 
 
 def open_service(root: str, settings: Settings, database: ControlDatabase) -> Service:
-    """The service of the store at ``root``, which need not have tenants yet.
+    """Open the service of the store at ``root``, which need not have tenants yet.
 
     Raises:
         InvalidOption: ``root`` is not a place for a store.
@@ -131,5 +131,5 @@ def open_service(root: str, settings: Settings, database: ControlDatabase) -> Se
 
 
 def own_folder(settings: Settings, root: str) -> Path:
-    """Where the service keeps what is its own: in the store's root, or with a bucket on this machine."""
+    """The service's own folder: in the store's root, or for a bucket on this machine."""
     return settings.state_dir / "service" if "://" in root else Path(root).resolve() / _OURS

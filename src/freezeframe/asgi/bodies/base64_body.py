@@ -39,7 +39,7 @@ async def named_body(
     request: Request,
     file: Annotated[str | None, Query(max_length=800, description="The file's name.")] = None,
 ) -> AsyncIterator[NamedBody]:
-    """The file that an upload holds, in whichever of the three forms it came.
+    """The file in an upload's body, which may have any of three forms.
 
     Raises:
         InvalidOption: no name is given.

@@ -37,7 +37,7 @@ class ReceivedBody:
 
 
 async def received_body(request: Request) -> AsyncIterator[ReceivedBody]:
-    """The request's raw body, received and proved.
+    """The request's raw body, received whole and compared with its digest.
 
     Raises:
         TooLarge: it is larger than ``service_body_bytes_max``.

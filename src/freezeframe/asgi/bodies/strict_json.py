@@ -35,7 +35,7 @@ def strict_json(content: bytes) -> Any:
 
 
 def _require_shallow_text(value: Any) -> None:
-    """Refuse deep nesting and lone surrogates; each part is looked at once, level by level."""
+    """Refuse deep nesting and lone surrogates; each value is visited once, level by level."""
     level = [value]
     for _ in range(DEPTH_MAX + 1):
         if any(_is_broken(one) for one in level if isinstance(one, str)):

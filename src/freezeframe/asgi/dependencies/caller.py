@@ -40,12 +40,12 @@ class Caller:
 
     @property
     def principal(self) -> Principal:
-        """Who asks."""
+        """The principal of the request."""
         return self.access.principal
 
     @property
     def who(self) -> str:
-        """Who asks, as histories show it."""
+        """The principal as histories show it."""
         return self.principal.name
 
     def audit(
@@ -56,7 +56,7 @@ class Caller:
         place: AuditPlace | None = None,
         details: Mapping[str, Any] | None = None,
     ) -> None:
-        """Leave an entry in the audit; it is durable when this returns."""
+        """Write an audit entry; it is durable when this returns."""
         self.service.audit.write(
             place or AuditPlace(), subject=subject, details=details, **self._trace(action)
         )
@@ -68,13 +68,13 @@ class Caller:
         place: AuditPlace | None = None,
         details: Mapping[str, Any] | None = None,
     ) -> AbstractContextManager[AuditedOperation]:
-        """Change something in a ``with`` block that is entered once the audit has it; see ``undertaking``."""
+        """A ``with`` block for a change, entered after its audit entry is durable; see ``undertaking``."""
         return self.service.audit.undertaking(
             place or AuditPlace(), subjects or ("",), details=details, **self._trace(action)
         )
 
     def new_id(self, prefix: str = "") -> str:
-        """An id for what the request makes: the same whenever it comes under its Idempotency-Key."""
+        """An id for what the request creates; the same again under the same Idempotency-Key."""
         return f"{prefix}{uuid.uuid4().hex}" if self.identity is None else self.identity.job_id
 
     def request_context(self) -> RequestContext:
@@ -95,16 +95,16 @@ class TenantCaller(Caller):
     tenant_id: TenantId
 
     def tenant(self, scope: Scope) -> Tenant:
-        """The tenant, for something that needs ``scope``; see ``TenantAccess.tenant``."""
+        """The tenant, if the principal has ``scope``; see ``TenantAccess.tenant``."""
         found = self.access.tenant(self.environment, self.tenant_id, scope)
         return found if scope.endswith(":read") else found.on(self.request_context())
 
     def note(self, action: str, subject: str = "", **details: Any) -> None:
-        """Leave an entry in the tenant's audit."""
+        """Write an entry to the tenant's audit."""
         self.audit(action, subject, place=self.audit_place(), details=details)
 
     def note_unsealing(self, path: str, **details: Any) -> None:
-        """Before a sealed file is opened: who asks may read it, and its reading is in the audit.
+        """Require the right to open a sealed file, and write its opening to the audit.
 
         Raises:
             NotAllowed: the principal lacks ``secrets:read``.
@@ -114,14 +114,14 @@ class TenantCaller(Caller):
 
     @contextmanager
     def noting(self, action: str, *subjects: str, **details: Any) -> Iterator[AuditedOperation]:
-        """Change the tenant in a ``with`` block that is entered once its audit has it."""
+        """A ``with`` block for a change of the tenant; it is entered after the audit entry is durable."""
         with self.auditing(action, *subjects, place=self.audit_place(), details=details) as begun:
             newest = begun.entries[-1]
             self.audit_head.number, self.audit_head.hash = newest.number, newest.hash
             yield begun
 
     def folder(self) -> str:
-        """The tenant's folder in the store; no other tenant has it, earlier ones of the same id included."""
+        """The tenant's folder in the store; no other tenant ever has it, also none of the same id."""
         return self.access.folder(self.environment, self.tenant_id)
 
     def job(self, job_id: str) -> TenantJob:
@@ -129,7 +129,7 @@ class TenantCaller(Caller):
         return TenantJob(self.environment, self.tenant_id, job_id, self.folder())
 
     def audit_place(self) -> AuditPlace:
-        """Whose chain the tenant's audit is."""
+        """The name of the tenant's audit chain."""
         return self.access.audit_place(self.environment, self.tenant_id)
 
     def listing(self, what: str, *parameters: object) -> str:
@@ -138,7 +138,7 @@ class TenantCaller(Caller):
 
 
 async def calling(request: Request) -> Caller:
-    """The caller of a request that concerns no tenant, or all of them."""
+    """The caller of a request that is not about one tenant."""
     service, principal = service_of(request), await counted_principal(request)
     return Caller(service, service.access(principal), request_id_of(request), _identity(request))
 
@@ -152,7 +152,7 @@ async def calling_for_tenant(
         str, Path(description="The tenant's id.", min_length=1, max_length=200, examples=["acme"])
     ],
 ) -> TenantCaller:
-    """The caller of a request that concerns one tenant."""
+    """The caller of a request about one tenant."""
     service, principal = service_of(request), await counted_principal(request)
     place, known = EnvironmentName(environment), TenantId(tenant)
     note(environment=place, tenant=known)
@@ -162,7 +162,7 @@ async def calling_for_tenant(
 
 
 async def count_replay(request: Request) -> None:
-    """Count a request whose answer is given again: it takes as much of every quota as another one.
+    """Count a repeated request, whose stored answer is given again: it uses every quota as well.
 
     Raises:
         RateLimited: a quota is used up.
@@ -183,12 +183,12 @@ async def _count_for_tenant(
 
 
 def _identity(request: Request) -> RequestIdentity | None:
-    """What the request is known by, where it came with an Idempotency-Key."""
+    """The identity of a request that has an Idempotency-Key."""
     return getattr(request.state, "identity", None)
 
 
 async def counted_principal(request: Request) -> Principal:
-    """Who asks; counted once. What the worker knows by itself is not worth a change of threads.
+    """The principal; its request is counted once. A cached one is not worth a change of threads.
 
     Raises:
         NotAuthenticated: nobody that is known.
@@ -216,7 +216,7 @@ async def named_environment(
         str, Path(description="The environment's name.", min_length=1, max_length=200, examples=["default"])
     ],
 ) -> EnvironmentName:
-    """The environment of a request that concerns no one tenant, looked at once it is known who asks."""
+    """The environment of a request that is not about one tenant; checked after authentication."""
     return EnvironmentName(environment)
 
 
@@ -226,7 +226,7 @@ async def conditions(
         str | None, Header(description="`*`: only if there is none; a tag: only if it is another one.")
     ] = None,
 ) -> Conditions:
-    """What the request says of the version that it was made for."""
+    """The request's conditions (``If-Match``, ``If-None-Match``)."""
     return Conditions(if_match, if_none_match)
 
 

@@ -77,7 +77,7 @@ class _JsonRequest(Request):
     _is_parsed = False
 
     async def body_within(self, bytes_max: int) -> bytes:
-        """The body; a longer one is refused before all of it is in memory."""
+        """The body; one that is longer than ``bytes_max`` is refused before all of it is in memory."""
         found = bytearray()
         async for chunk in self.stream():
             found += chunk
@@ -111,7 +111,7 @@ def _in_a_thread(endpoint: Callable[..., Any]) -> Callable[..., Any]:
 
 
 async def _json_body(request: _JsonRequest, *, needs_caller: bool) -> bytes:
-    """The JSON body, proved to be readable; empty where the request has another body or none.
+    """The JSON body, checked to be readable; empty if the request has another body or none.
 
     Who asks is known, and the request counted, before any of it is read.
     """
@@ -171,7 +171,7 @@ async def _once(request: Request, key: str, body: bytes, inner: Handler) -> Resp
 
 
 async def _body_sha256(request: Request) -> str:
-    """The SHA-256 of a body that is nothing but looked at; it is as long as the first one was announced."""
+    """The SHA-256 of a body that is read to be compared only; it is at most as long as the first one."""
     digest = hashlib.sha256()
     try:
         async for chunk in request.stream():
@@ -182,7 +182,7 @@ async def _body_sha256(request: Request) -> str:
 
 
 async def _renew(answers: StoredResponses, identity: RequestIdentity) -> None:
-    """Say again and again that the request is being answered; who dies says it no more."""
+    """Renew the claim on the request while it is being answered; a dead worker no longer renews it."""
     while True:
         await asyncio.sleep(RENEWED_EVERY_SECONDS)
         with suppress(TryAgain):  # the next one may succeed

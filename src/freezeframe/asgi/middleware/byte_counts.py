@@ -38,7 +38,7 @@ class Transfer:
         self.tenant: tuple[EnvironmentName, TenantId] | None = None
 
     async def begin(self, environment: EnvironmentName, tenant: TenantId) -> None:
-        """Say whose request it is.
+        """Set the tenant that the request's bytes count for.
 
         Raises:
             RateLimited: the tenant has used a quota up.
@@ -48,7 +48,7 @@ class Transfer:
         await self.reserve("upload", self._announced_bytes or 0)
 
     async def reserve(self, way: Way, size: int) -> None:
-        """Count bytes that are to be moved; what was moved already is a part of them.
+        """Count announced bytes before they are moved; bytes that were moved already are a part of them.
 
         Raises:
             RateLimited: the tenant has used the quota up.
@@ -61,7 +61,7 @@ class Transfer:
         await self.moved(way, moved)
 
     async def moved(self, way: Way, size: int) -> None:
-        """Note that bytes were moved; now and then those that nothing announced are counted.
+        """Note moved bytes; from time to time those that were not announced are counted.
 
         Raises:
             RateLimited: the length of a body is not announced, and the quota was used up before these bytes.
@@ -76,7 +76,7 @@ class Transfer:
             await self.spend()
 
     async def spend(self) -> None:
-        """Count all that was moved."""
+        """Count all moved bytes that are not counted yet."""
         for way, size in self._waiting.items():
             self._waiting[way] = 0
             await self._count(way, size, reserves=False)
@@ -136,13 +136,13 @@ class ByteCounts:
 
 
 def announced_length(headers: Iterable[tuple[bytes, bytes]]) -> int | None:
-    """What Content-Length says, None without one; who cannot be is refused elsewhere."""
+    """The value of Content-Length; None without one. An invalid one is refused elsewhere."""
     found = next((value for name, value in headers if name.lower() == b"content-length"), None)
     return int(found) if found is not None and _LENGTH.fullmatch(found) else None
 
 
 async def begin_transfer(request: Request, environment: EnvironmentName, tenant: TenantId) -> None:
-    """Have the request's bytes counted for a tenant, where bytes are counted.
+    """Count the request's bytes for a tenant, if there is a quota of bytes.
 
     Raises:
         RateLimited: the tenant has used a quota up.

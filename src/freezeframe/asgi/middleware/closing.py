@@ -22,7 +22,7 @@ class Closing:
         self._asked: asyncio.Event | None = None
 
     async def wait(self, seconds: float) -> bool:
-        """Wait so long, or until the end is announced; whether it is."""
+        """Wait for ``seconds`` or until the end is announced, and return whether it is."""
         asked = self._event()
         with suppress(TimeoutError):
             await asyncio.wait_for(asked.wait(), seconds)

@@ -72,7 +72,7 @@ class Measurements:
         self._seconds.labels(method, route).observe(seconds)
 
     def queue(self, counts: Mapping[JobStatus, int], waiting_seconds: float) -> None:
-        """Say how many jobs have which status, and how long the oldest waits."""
+        """Set the number of jobs by status and the age of the oldest queued one."""
         for status, count in counts.items():
             self._jobs.labels(status).set(count)
         self._waiting.set(waiting_seconds)

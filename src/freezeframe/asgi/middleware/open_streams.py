@@ -31,7 +31,7 @@ class OpenStreams:
         self._open: Counter[tuple[str, str]] = Counter()
 
     def answer(self, principal: Principal, events: AsyncIterator[bytes]) -> StreamingResponse:
-        """An answer that sends the events; it counts from now on until it has ended.
+        """A response that sends the events; it counts as open until it has ended.
 
         Raises:
             RateLimited: the principal has as many open as it may.

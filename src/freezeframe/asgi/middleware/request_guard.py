@@ -82,13 +82,13 @@ class RequestGuard:
 
 
 def _told(scope: Scope, seconds: float) -> dict[str, Any]:
-    """Fields of a request's line; its query is not among them, for conditions in it hold values of rows."""
+    """The fields of a request's log line, without its query, whose conditions hold values of rows."""
     client = scope.get("client") or ("",)
     return {"milliseconds": round(seconds * 1000, 1), "client": client[0]}
 
 
 def request_id(scope: MutableMapping[str, Any]) -> str:
-    """The request's id: the one that it was given before, or a new one.
+    """The request's id: the one that it has already, or a new one.
 
     An id of the client's own, if it can be one, is its beginning. What follows is ours, so that nobody has
     the audit tell of two requests as if they were one.

@@ -14,7 +14,7 @@ class ResponseModel(BaseModel):
 
     @classmethod
     def of(cls, found: object, **others: Any) -> Self:
-        """The answer with the attributes of what was found; ``others`` are those that it lacks."""
+        """A model from the attributes of ``found``; ``others`` are the fields that it lacks."""
         if not others:
             return cls.model_validate(found)
         names = cls.model_fields.keys() - others.keys()

@@ -40,7 +40,7 @@ def wanted_entries(
     since: Annotated[datetime | None, Query(description="Only from this moment on (RFC 3339).")] = None,
     until: Annotated[datetime | None, Query(description="Only before this moment (RFC 3339).")] = None,
 ) -> AuditFilter:
-    """Which entries a request asks for."""
+    """The filter of audit entries that a request asks for."""
     return AuditFilter(action, subject, principal, _milliseconds(since), _milliseconds(until))
 
 

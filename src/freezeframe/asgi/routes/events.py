@@ -86,7 +86,7 @@ async def _events(request: Request, follower: Follower, seconds: int) -> AsyncIt
 
 
 async def _is_known_still(request: Request, follower: Follower) -> bool:
-    """Whether the key or session is still good; what it may see from now on is looked up too."""
+    """Whether the key or session is still valid; its rights are looked up again too."""
     try:
         follower.principal = await run_in_threadpool(identify, request)
     except FreezeframeError:

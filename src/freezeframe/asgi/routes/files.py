@@ -220,7 +220,7 @@ def return_file(caller: TenantCalling, order: FileReturn) -> Restoration:
 
 
 def _version(tenant: Tenant, version: int | None, as_of: str | None) -> int:
-    """The version that is meant: that one, the one at a moment, or the newest."""
+    """The requested version: by number, by moment, or the newest."""
     require_one_version({"version": version, "as_of": as_of})
     newest = tenant.version
     if newest < 0 or version is not None:
@@ -229,7 +229,7 @@ def _version(tenant: Tenant, version: int | None, as_of: str | None) -> int:
 
 
 def _require_conditions(caller: TenantCaller, tenant: Tenant, path: FilePath, conditions: Conditions) -> None:
-    """Refuse a condition that does not hold before anything is noted.
+    """Refuse a condition that does not hold, before an audit entry is written.
 
     It is asked again of the state that is committed on. Of a request that may have been carried out before
     it is asked of that state alone.

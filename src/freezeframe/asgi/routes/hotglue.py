@@ -224,12 +224,12 @@ def hotglue_set_metadata(caller: HotglueCalling, body: JsonObject) -> dict[str, 
 
 
 def _create_tenant(caller: TenantCaller) -> Tenant:
-    """The tenant, made if it is not there: hotglue's clients never make one themselves."""
+    """The tenant, created if it does not exist: hotglue's clients never create one themselves."""
     return made_tenant(caller, caller.environment, caller.tenant_id)[0]
 
 
 def _note_config(caller: TenantCaller) -> None:
-    """Before a sealed configuration is opened, the audit has it."""
+    """Write the reading of a sealed configuration to the audit, before it is opened."""
     tenant = caller.tenant("snapshots:read")
     if tenant.files.exists(hotglue.CONFIG_FILE) and tenant.files.entry(hotglue.CONFIG_FILE).sealed:
         caller.note_unsealing(hotglue.CONFIG_FILE)

@@ -67,7 +67,7 @@ def run_job(caller: TenantCalling, order: NewJob, response: Response) -> Job:
 
 
 def job_request(order: NewJob) -> JobRequest:
-    """What is to be run by an order, or by each run of a schedule."""
+    """The run that a request or a schedule describes."""
     return JobRequest(
         order.script,
         order.flow,
@@ -120,7 +120,7 @@ def follow_logs(
 async def _events(
     request: Request, caller: TenantCaller, job: TenantJob, place: LogPlace
 ) -> AsyncIterator[bytes]:
-    """The log from a place on, until the job has ended and all of it is told, or the key is not good."""
+    """The log from a position on, until the job has ended and all is sent, or the key has ended."""
     closing: Closing = request.app.state.closing
     now = asyncio.get_running_loop().time
     told, looks, checked = "", 0, now()

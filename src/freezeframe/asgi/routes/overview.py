@@ -108,7 +108,7 @@ def _found(
     since: datetime,
     now: datetime,
 ) -> list[TenantWithFindings]:
-    """The tenant's findings; none where it has gone meanwhile."""
+    """The tenant's findings; none if it was deleted meanwhile."""
     try:
         tenant = caller.access.tenant(environment, tenant_id, "snapshots:read")
     except TenantNotFound:
@@ -138,7 +138,7 @@ def _failed(caller: Caller, environment: EnvironmentName, since: datetime) -> li
 def _last_jobs(
     caller: Caller, environment: EnvironmentName, tenants: list[TenantId]
 ) -> Mapping[str, QueuedJob]:
-    """The newest job of each tenant that has the id now; none for who may not see jobs."""
+    """The newest job of each tenant that has the id now; empty for a principal who may not see jobs."""
     if not caller.principal.may("jobs:read"):
         return {}
     found = newest_jobs(caller.service.database, environment, tenants)

@@ -24,7 +24,7 @@ async def named_stream(
         str, Path(min_length=1, max_length=200, description="The stream's name.", examples=["Account"])
     ],
 ) -> StreamName:
-    """The stream that a path names, in the one spelling of its name."""
+    """The stream that a path names, in its normal spelling (Unicode NFC)."""
     return StreamName(stream)
 
 
@@ -33,7 +33,7 @@ async def named_file(
         str, Path(min_length=1, max_length=800, description="The file's path.", examples=["mappings/a.csv"])
     ],
 ) -> FilePath:
-    """The file that a path names, in the one spelling of its name."""
+    """The file that a path names, in its normal spelling (Unicode NFC)."""
     return FilePath(path)
 
 

@@ -128,7 +128,7 @@ def _enter(request: Request, code: str, state: str, error: str, issuer: str | No
 
 
 def _refuse(request: Request, refusal: FreezeframeError) -> Response:
-    """A page for who looks at one, and a problem for who does not."""
+    """A page for a browser, a problem document for a program."""
     if "text/html" not in request.headers.get("accept", ""):
         return problem_response(refusal, request_id_of(request))
     told = {name: html.escape(getattr(refusal, name)) for name in ("problem", "cause", "remedy")}

@@ -13,7 +13,7 @@ _ANY = (400, 401, 403, 409, 413, 422, 429, 431, 500, 503)
 
 
 def api_router(tag: str, route_class: type[CheckedRoute] = StrictRoute) -> APIRouter:
-    """A router of ``/api/v1``; with another ``route_class`` it takes parameters that nobody knows."""
+    """A router of ``/api/v1``; another ``route_class`` may accept unknown parameters."""
     return APIRouter(
         prefix="/api/v1",
         tags=[tag],
@@ -24,7 +24,7 @@ def api_router(tag: str, route_class: type[CheckedRoute] = StrictRoute) -> APIRo
 
 
 def tenant_router(tag: str) -> APIRouter:
-    """A router of what belongs to one tenant; all of it may be not there."""
+    """A router of what belongs to one tenant; each of its routes may answer 404."""
     return APIRouter(
         prefix=f"/api/v1{TENANT}",
         tags=[tag],

@@ -59,7 +59,7 @@ def sign_in(request: Request, response: Response, order: SignIn | KeySignIn) -> 
 
 
 def note_refusal(request: Request, name: str, way: str) -> None:
-    """Leave an entry in the audit of a sign-in that was refused; ``name`` is what was claimed."""
+    """Write an audit entry for a refused sign-in; ``name`` is the claimed name."""
     address = request.client.host if request.client else ""
     service_of(request).audit.write(
         AuditPlace(),
@@ -72,7 +72,7 @@ def note_refusal(request: Request, name: str, way: str) -> None:
 
 
 def begin_session(request: Request, person: Person) -> NewSession:
-    """A session of a person who has proved to be one, once the audit has it."""
+    """Begin the session of an authenticated person, after its audit entry is durable."""
     with _beginning(request, person.principal()):
         return service_of(request).people.begin_session(person)
 

@@ -267,7 +267,7 @@ def attachment(name: str) -> str:
 
 
 def _import_source(request: Request, body: ReceivedBody) -> tuple[str, str]:
-    """The kind of rows, and the upload that holds them; "" where the body itself does."""
+    """The format of the rows, and the upload that holds them; "" if the body itself does."""
     given = media_type(request)
     if given == "application/json":
         try:

@@ -101,7 +101,7 @@ def clone_tenant(caller: TenantCalling, order: NewTenant) -> TenantDetail:
 
 
 def made_tenant(caller: Caller, environment: EnvironmentName, tenant_id: TenantId) -> tuple[Tenant, bool]:
-    """The tenant, made if it was not there, and whether it was made by this call.
+    """The tenant, created if it did not exist, and whether this call created it.
 
     What comes before it is there is in the service's own chain; its own begins with what made it.
     """

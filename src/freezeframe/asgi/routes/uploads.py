@@ -215,7 +215,7 @@ def write_batch(caller: TenantCalling, order: FileBatch) -> FilesWritten:
 
 
 def _write_batch(caller: TenantCaller, tenant: Tenant, order: FileBatch) -> int:
-    """The version; everything that can be refused is refused before the audit has an entry."""
+    """The new version; all refusals come before the audit entry."""
     uploads, folder = caller.service.uploads, caller.folder()
     writes, size = [], 0
     for one in order.files:

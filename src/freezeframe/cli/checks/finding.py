@@ -32,7 +32,7 @@ class Finding:
 
 
 def looked_at(part: str, look: Callable[[], Finding]) -> Finding:
-    """The finding of a look; what goes wrong while looking is a finding too."""
+    """The finding of a check; an error of the check itself is a finding too."""
     try:
         return look()
     except FreezeframeError as error:

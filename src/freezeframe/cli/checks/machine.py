@@ -25,7 +25,7 @@ _CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
 
 def disk(folder: Path) -> Finding:
-    """Room for files, and for their number, where the store is."""
+    """Check free space and free inodes where the store is."""
     usage = shutil.disk_usage(folder)
     files = os.statvfs(folder)
     told = f"{usage.free / _GIGABYTE:.1f} GB of {usage.total / _GIGABYTE:.0f} GB free at {folder}"
@@ -38,7 +38,7 @@ def disk(folder: Path) -> Finding:
 
 
 def memory(settings: Settings) -> Finding:
-    """Whether the warm server's memory fits into the machine's, or into what this container has of it."""
+    """Check that the warm server's memory fits into the machine's or the container's."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if _CGROUP_LIMIT.is_file() and (limit := _CGROUP_LIMIT.read_text().strip()).isdigit():
         total = min(total, int(limit))
@@ -51,7 +51,7 @@ def memory(settings: Settings) -> Finding:
 
 
 def clock(folder: Path) -> Finding:
-    """Whether the disk's clock is this machine's: they differ on network disks, and leases go by both."""
+    """Compare the clocks of disk and machine: they may differ on network disks, and leases need both."""
     with tempfile.NamedTemporaryFile(dir=folder, prefix=".freezeframe-doctor-") as file:
         file.write(b"now")
         file.flush()
@@ -63,7 +63,7 @@ def clock(folder: Path) -> Finding:
 
 
 def limits() -> Finding:
-    """Open files and the size of one, as the shell allows them."""
+    """Check the limits of open files and of a file's size."""
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     size, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
     if size != resource.RLIM_INFINITY:
@@ -75,7 +75,7 @@ def limits() -> Finding:
 
 
 def state_folder(settings: Settings) -> Finding:
-    """The folder with the warm server's token: this user's alone, and writable."""
+    """Check that the folder of the warm server's token is writable and only this user's."""
     folder = settings.state_dir
     if not folder.exists():
         return Finding("State", "ok", f"{folder} is not there yet; it is made with mode 0700")

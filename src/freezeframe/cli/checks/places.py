@@ -12,7 +12,7 @@ from freezeframe.settings import Settings
 
 
 def settings_files() -> Finding:
-    """Which files were read, and which variables were meant to be settings and are none."""
+    """Report the settings files that were read, and variables that look like settings but are unknown."""
     from freezeframe.configuration.files import project_file, user_file
     from freezeframe.configuration.variables import unknown_variables
 
@@ -25,7 +25,7 @@ def settings_files() -> Finding:
 
 
 def storage(root: str, settings: Settings) -> Finding:
-    """Whether the store's storage creates files exclusively and durably."""
+    """Check that the store's storage creates files exclusively and durably."""
     from freezeframe.script.tenant.stores import storage_at
     from freezeframe.storage import LocalStorage
     from freezeframe.storage.probe import require_atomic_create
@@ -40,7 +40,7 @@ def storage(root: str, settings: Settings) -> Finding:
 
 
 def kind(root: str, settings: Settings, *, is_store: bool) -> Finding | None:
-    """What is wrong with a place that is to be a store (else one tenant's directory); None if nothing is."""
+    """The finding for a place that cannot be a store (or a tenant's directory); None if it can."""
     from freezeframe.script.tenant.stores import storage_at
     from freezeframe.store.directory import place_kind
 
@@ -58,7 +58,7 @@ def kind(root: str, settings: Settings, *, is_store: bool) -> Finding | None:
 
 
 def _way_out(root: str) -> str:
-    """How the tenant whose log was begun in a store comes out of it, into a directory of its own."""
+    """How to move a tenant whose log was begun in a store to a directory of its own."""
     from freezeframe.store.directory import paths
 
     parts = [paths.TENANT_LOG_FOLDER, paths.BLOBS_FOLDER, paths.STAGING_FOLDER, paths.KEYS_FOLDER]
@@ -81,7 +81,7 @@ def _way_out(root: str) -> str:
 
 
 def database(settings: Settings, root: str) -> Finding:
-    """Whether the control database can be reached and is at this version; it is not made or changed."""
+    """Check that the control database can be reached and has this version; it is not changed."""
     try:
         from sqlalchemy import create_engine
         from sqlalchemy.engine import make_url
@@ -118,7 +118,7 @@ def database(settings: Settings, root: str) -> Finding:
 
 
 def key(settings: Settings) -> Finding:
-    """Whether the master key is there and only its owner may read it; it is not shown."""
+    """Check that the master key exists and only its owner may read it; it is not shown."""
     from freezeframe.store.encryption.master_key import master_key
 
     if settings.master_key_file is None and not settings.master_key_command:
@@ -127,5 +127,5 @@ def key(settings: Settings) -> Finding:
 
 
 def nearest_folder(path: Path) -> Path:
-    """The folder itself, or the one above it that is there."""
+    """The folder itself, or the nearest existing one above it."""
     return next(one for one in (path.resolve(), *path.resolve().parents) if one.is_dir())

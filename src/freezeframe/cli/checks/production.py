@@ -20,7 +20,7 @@ _QUOTAS = (
 
 
 def production_looks(settings: Settings, root: str) -> dict[str, Callable[[], Finding]]:
-    """The looks of the checklist by their parts; see ``docs/explanation/threat-model.md``."""
+    """The checks of ``doctor --production`` by part; see ``docs/explanation/threat-model.md``."""
     return {
         "Service secret": lambda: _secret(settings, root),
         "Service address": lambda: _address(settings),

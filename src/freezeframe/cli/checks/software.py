@@ -25,7 +25,7 @@ def python() -> Finding:
 
 
 def packages() -> Finding:
-    """Whether each package is there in a version that this freezeframe was tried with."""
+    """Check that each package has a version that this freezeframe was tested with."""
     wrong = []
     for requirement in map(Requirement, requires("freezeframe") or ()):
         if requirement.marker is not None and not requirement.marker.evaluate():
@@ -55,7 +55,7 @@ def _installed(name: str) -> str | None:
 
 
 def java(settings: Settings) -> Finding:
-    """The Java that would start Spark; a server elsewhere needs none here."""
+    """Check the Java that would start Spark; a remote server needs none here."""
     from freezeframe.engine.java import find_java
 
     if settings.spark.startswith("sc://"):
@@ -65,7 +65,7 @@ def java(settings: Settings) -> Finding:
 
 
 def spark(settings: Settings) -> Finding:
-    """Whether Spark is there, or would be started by the first job."""
+    """Check that Spark runs, or that the first job can start it."""
     from freezeframe.engine.server.server_status import standings
 
     if "://" in settings.spark:
@@ -80,7 +80,7 @@ def spark(settings: Settings) -> Finding:
 
 
 def jars(settings: Settings) -> Finding:
-    """Whether Spark can reach the store, if that is in a bucket."""
+    """Check that Spark has the jars to reach a store in a bucket."""
     from freezeframe.engine.configuration.s3_configuration import is_bucket, jars_folder
     from freezeframe.engine.jars import present
 
@@ -97,7 +97,7 @@ def jars(settings: Settings) -> Finding:
 
 
 def started_spark(settings: Settings) -> Finding:
-    """Spark, really asked for a row; starts the warm server where none runs."""
+    """Check that Spark answers a query; starts the warm server if none runs."""
     from freezeframe.engine.session.connect import connect
 
     connection = connect(settings, lambda _: None)

@@ -78,7 +78,7 @@ def _run_jobs(
 
 @contextmanager
 def _step(text: str, *, as_json: bool) -> Iterator[None]:
-    """Say what is done, on standard error, and how long it takes while it goes on."""
+    """Print a step and its duration on standard error while it runs."""
     if not as_json:
         sys.stderr.write(f"• {text}\n")
     with progress("Working", as_json=as_json):
@@ -109,7 +109,7 @@ def _workplace(keep: Path | None, stack: ExitStack) -> Path:
 
 
 def _knock(globex: TenantFolder) -> dict[str, str]:
-    """Let one tenant ask for the other's stream, as the recipe that scripts copy would have allowed."""
+    """Try to read the other tenant's stream, which the recipe that scripts copy would have allowed."""
     from freezeframe.script.snapshots import get_snapshot
 
     asked = "../../acme/snapshots/Lead"

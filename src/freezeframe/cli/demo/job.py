@@ -59,11 +59,11 @@ class TenantFolder:
 
     @property
     def snapshots(self) -> Path:
-        """What is kept between two jobs."""
+        """The folder of what is kept between two jobs."""
         return self.path / "snapshots"
 
     def tenant(self) -> Tenant:
-        """The tenant, opened on what is kept."""
+        """The tenant, opened on its snapshots folder."""
         return open_tenant(self.snapshots)
 
     def run(self, bring_input: Callable[[Path], None]) -> JobReport:

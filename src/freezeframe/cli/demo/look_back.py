@@ -21,7 +21,7 @@ class Cell:
 
     @property
     def is_changed(self) -> bool:
-        """Whether the two differ."""
+        """Whether the old and the new value differ."""
         return bool(self.before != self.after)
 
 

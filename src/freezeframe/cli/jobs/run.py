@@ -137,7 +137,7 @@ def _listed(
     run_it: Callable[[RunRequest, Callable[[], bool]], RunOutcome],
     is_cancelled: Callable[[], bool],
 ) -> RunOutcome:
-    """Run it as one of the store's jobs, where the store has a control database."""
+    """Run the script as one of the store's jobs, if the store has a control database."""
     with ExitStack() as stack:
         try:
             found = stack.enter_context(present_control(request.root, request.environment))
@@ -152,7 +152,7 @@ def _listed(
 
 
 def _end(request: RunRequest, outcome: RunOutcome, output: Output) -> None:
-    """Print how the run ended; raises what the exit code follows from."""
+    """Print the outcome of the run; raise the error that the exit code follows from."""
     if output.as_json:
         output.record(outcome_fields(outcome.to_json()))
     else:
@@ -184,7 +184,7 @@ def _begin(engine: str | None) -> Settings:
 
 
 def _forward(settings: Settings, script: Path, *, as_json: bool) -> int | None:
-    """What the warm runner made of this command; None where there can be none."""
+    """The outcome of the command in the warm runner; None if there is no runner."""
     from freezeframe.configuration.variables import unknown_variables
     from freezeframe.runs.process.early_spark import start_beside_runner
     from freezeframe.runs.warm.forwarding import forward
@@ -196,7 +196,7 @@ def _forward(settings: Settings, script: Path, *, as_json: bool) -> int | None:
 
 
 def _is_command(arguments: Sequence[str]) -> bool:
-    """Whether this process is the command, and not a program that calls it by the same name."""
+    """Whether this process is the command, not a program that calls it as a function."""
     return "run" in arguments[1:] and Path(arguments[0]).name in {"freezeframe", "__main__.py"}
 
 
@@ -210,7 +210,7 @@ def _variable(text: str) -> tuple[str, str]:
 
 
 def _error_of(record: Mapping[str, Any]) -> FreezeframeError:
-    """The error again, of its own class where the code is one's: the exit code follows from it."""
+    """The error, of the class that its code names, if there is one: the exit code follows from it."""
     kinds = {kind.code: kind for kind in kinds_of(FreezeframeError)}
     kind = kinds.get(record.get("code", ""), FreezeframeError)
     return kind(
@@ -223,7 +223,7 @@ def _error_of(record: Mapping[str, Any]) -> FreezeframeError:
 
 
 def _printer(progress_line: ProgressLine) -> Callable[[str], None]:
-    """Prints what the script prints; once nobody reads it any more, the script goes on all the same."""
+    """Prints the script's output; if nobody reads it, the script goes on all the same."""
     is_read = True
 
     def show(line: str) -> None:
@@ -240,12 +240,12 @@ def _printer(progress_line: ProgressLine) -> Callable[[str], None]:
 
 
 def _silent(_: str) -> None:
-    """JSON is for programs: what the script prints is in the log."""
+    """Prints nothing: JSON is for programs, and the script's output is in the log."""
 
 
 @contextmanager
 def _cancel_on_signal() -> Iterator[Callable[[], bool]]:
-    """Whether this process was asked to end: the first time the script is, with time to tidy up."""
+    """Whether this process was asked to end; the first request ends the script with time to clean up."""
     asked: list[int] = []
     before: dict[int, Any] = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 

@@ -29,13 +29,13 @@ def report_run(request: RunRequest, outcome: RunOutcome, output: Output) -> None
 
 
 def _new_tenant_line(tenant: str, similar: Sequence[str]) -> str:
-    """The line for a new tenant with similar ids, since a mistyped id creates a tenant."""
+    """The line for a new tenant, with similar ids, since a mistyped id creates a tenant."""
     near = f" The store has {' and '.join(similar)}: is one of them meant?" if similar else ""
     return f"Made a new tenant: {tenant}.{near}"
 
 
 def _tell_empty_input(request: RunRequest, output: Output) -> None:
-    """A script that finds no input ends well as a rule, so that nobody would notice."""
+    """Warn of empty input: a script that finds none usually succeeds, so nobody would notice."""
     if request.input_dir is None:
         output.line("The script's sync-output was empty: there was no --input.")
     elif not any(request.input_dir.iterdir()):
@@ -63,7 +63,7 @@ def _tell_changes(tenant: str, outcome: RunOutcome, receipt: Mapping[str, Any], 
 
 
 def _tell_columns(stream: str, receipt: Mapping[str, Any], output: Output) -> None:
-    """Which columns came, went or were missing: a source that changed is noticed."""
+    """Print the columns that were added, dropped or missing, so that a changed source is noticed."""
     told = {"added": "columns_added", "dropped": "columns_dropped", "missing": "columns_missing"}
     found = {what: receipt.get(name) for what, name in told.items()}
     if not receipt["stream_version"]:

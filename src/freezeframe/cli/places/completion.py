@@ -18,7 +18,7 @@ _PLAIN = re.compile(r"[\w.@+-]+")
 
 
 def tenant_ids(ctx: typer.Context, incomplete: str) -> list[str]:
-    """The ids of the store's tenants that begin so."""
+    """The ids of the store's tenants that begin with ``incomplete``."""
     try:
         return _plain(_store(ctx.params).tenants(incomplete, None, _NAMES_MAX), incomplete)
     except Exception:  # noqa: BLE001 - no answer is the answer
@@ -26,7 +26,7 @@ def tenant_ids(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def stream_names(ctx: typer.Context, incomplete: str) -> list[str]:
-    """The names of the tenant's streams that begin so."""
+    """The names of the tenant's streams that begin with ``incomplete``."""
     try:
         return _plain(_tenant(ctx.params).streams(), incomplete)
     except Exception:  # noqa: BLE001 - no answer is the answer

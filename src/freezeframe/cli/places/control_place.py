@@ -42,7 +42,7 @@ class Control:
         return Schedules(self.database)
 
     def job(self, job_id: str, tenant: str | None) -> QueuedJob:
-        """The job of that id; the tenant need only be named where two have one of the same.
+        """The job of that id; the tenant is needed only if two tenants have a job of the same id.
 
         Raises:
             NotFound: there is none.

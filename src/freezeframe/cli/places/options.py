@@ -37,5 +37,5 @@ LaterVersion = Annotated[
 
 
 def point(text: str) -> Point:
-    """What an argument of one of these two says: digits are a version's number, even if a tag is so named."""
+    """A version or a moment from an argument: digits are a version's number, even if a tag has that name."""
     return int(text) if text.isdecimal() else text

@@ -189,7 +189,7 @@ class Place:
 def place_of(
     directory: Path | None, root: str | None, tenant_id: str | None, environment: str | None
 ) -> Place:
-    """The place that options say, filled up from the settings; raises as ``Place``."""
+    """The place that the options name, completed from the settings; raises as ``Place``."""
     if directory is None:
         from freezeframe.settings import load_settings
 
@@ -200,7 +200,7 @@ def place_of(
 
 
 def open_store(root: str, environment: str | None, *, create: bool = False) -> Store:
-    """The store at a root; with ``create`` it need not be there yet.
+    """The store at a root; with ``create`` it need not exist yet.
 
     Raises:
         InputNotFound: there is no such directory.
@@ -233,7 +233,7 @@ def require_root(root: str) -> None:
 
 
 def _tenant_of(store: Store, tenant_id: str) -> Tenant:
-    """The store's tenant; the error says which id may have been meant."""
+    """The store's tenant; the error suggests a similar id."""
     try:
         return store.tenant(tenant_id)
     except TenantNotFound as error:
@@ -247,7 +247,7 @@ def _tenant_of(store: Store, tenant_id: str) -> Tenant:
 
 
 def at_place(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with the options of a place in the stead of its parameter ``place``."""
+    """The command with the options of a place in place of its parameter ``place``."""
     options = {
         "directory": Directory,
         "root": Root,

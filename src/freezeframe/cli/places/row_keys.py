@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def named_keys(stream: Stream, given: Sequence[str], file: Path | None) -> list[tuple[Any, ...]]:
-    """The keys that are given as text, and those of a CSV file, as the stream's own values.
+    """The keys that are given as text and those of a CSV file, as values of the stream's types.
 
     Raises:
         StreamNotFound: there is no such stream.
@@ -47,7 +47,7 @@ def named_keys(stream: Stream, given: Sequence[str], file: Path | None) -> list[
 
 
 def stored_rows(stream: Stream, keys: Sequence[tuple[Any, ...]]) -> int:
-    """How many rows of now have one of the keys."""
+    """How many current rows have one of the keys."""
     names = stream.key()
     columns = [stream.columns().field(name) for name in names]
     # Each column alone narrows what is read; which rows have a whole key is then looked up.

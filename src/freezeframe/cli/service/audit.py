@@ -61,7 +61,7 @@ class _Opened:
     environment: str
 
     def place(self, tenant: str | None) -> AuditPlace:
-        """Whose chain is meant."""
+        """The name of the chain that the options mean."""
         from freezeframe.identifiers import EnvironmentName, TenantId
         from freezeframe.service.access.access import audit_place
         from freezeframe.service.access.audit_entry import AuditPlace
@@ -203,7 +203,7 @@ def _versions_heads(found: _Opened, tenant: str) -> list[Head]:
 
 
 def _chains(found: _Opened) -> dict[AuditPlace, list[Head]]:
-    """All chains of the store: those in the database, and those that versions or deletions name."""
+    """All audit chains of the store: those in the database and those that versions or deletions name."""
     from freezeframe.identifiers import TenantId
     from freezeframe.service.access.access import audit_heads, audit_place
     from freezeframe.service.access.audit_entry import AuditFilter, AuditPlace, heads_of_deletions

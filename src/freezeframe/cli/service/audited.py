@@ -31,7 +31,7 @@ class AuditedControl:
     def auditing(
         self, action: str, subject: str = "", **details: Any
     ) -> AbstractContextManager[AuditedOperation]:
-        """Change keys or people in a ``with`` block that is entered once the service's audit has it."""
+        """A ``with`` block for a change of keys or people, entered after its audit entry is durable."""
         from freezeframe.service.access.audit_entry import AuditPlace
 
         who = {"principal": command_principal(), "action": action, "request_id": ""}

@@ -124,7 +124,7 @@ def path(as_json: Json = False) -> None:
 
 
 def _to_stored(name: str, given: str, checked: Any, folder: Path) -> str | int | float | bool:
-    """A value as written to a file; a path is relative to the file's folder."""
+    """A value as it is written to a file; a path is relative to the file's folder."""
     from freezeframe.configuration.layers import is_place
     from freezeframe.settings import Settings
 

@@ -108,7 +108,7 @@ def _examine(
 
 
 def _settings(root: str | None) -> tuple[Finding | None, Settings]:
-    """The settings; where they are invalid a finding, and the defaults for the other checks."""
+    """The settings; if they are invalid, a finding and the defaults for the other checks."""
     from freezeframe.cli.checks.finding import Finding
     from freezeframe.settings import Settings, load_settings
 

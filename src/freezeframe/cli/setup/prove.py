@@ -88,6 +88,6 @@ def _counted(counts: Mapping[str, int]) -> str:
 
 
 def _tell(name: str, counts: Mapping[str, int]) -> None:
-    """Write how far a proof is that runs for long."""
+    """Print the progress of a long proof."""
     sys.stderr.write(f"{name}: so far {_counted(counts) or 'nothing counted'}\n")
     sys.stderr.flush()

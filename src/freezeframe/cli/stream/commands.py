@@ -84,7 +84,7 @@ def history(
 ) -> None:
     """List what became of rows, version by version.
 
-    The tenant's versions, the newest first, and each stream's counts.
+    The tenant's versions, the newest first, with each stream's counts.
     """
     tenant = place.tenant()
     if name is not None:
@@ -147,7 +147,7 @@ def explain(
 
 
 def _rows_at(tenant: Tenant, name: str, version: int) -> int:
-    """How many rows there were; none where that version had dropped the stream."""
+    """The number of rows at a version; None if that version had dropped the stream."""
     seen = tenant.at(version)
     return seen.stream(name).row_count() if name in seen.streams() else 0
 

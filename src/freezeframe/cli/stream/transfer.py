@@ -147,7 +147,7 @@ class FileImport:
     mode: Mode
 
     def carried_out(self, job: Job) -> Receipt:
-        """Import, as a part of a job."""
+        """Import the file as a part of a job."""
         from freezeframe.script.inputs.transfer import import_stream
 
         stream = job.stream(self.name)

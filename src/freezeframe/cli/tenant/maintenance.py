@@ -47,7 +47,7 @@ def gc(place: Place, dry_run: DryRun = False, yes: Yes = False, as_json: Json = 
 
 
 def gc_all(root: str | None, environment: str | None, *, dry_run: bool, yes: bool, as_json: bool) -> None:
-    """What ``gc`` does, for each tenant of a store; one that fails does not stop the others (exit code 1)."""
+    """Run ``gc`` for each tenant of a store; one that fails does not stop the others (exit code 1)."""
     from freezeframe.settings import load_settings
 
     place = root or load_settings().root

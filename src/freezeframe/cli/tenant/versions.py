@@ -154,7 +154,7 @@ def carry_out_restoration(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Show the effect of restoring, and do it once that is confirmed.
+    """Show the effect of a restoration, and carry it out after a confirmation.
 
     ``parts`` names the ``streams`` and ``files`` to restore (none: everything), ``author`` who and why.
     """

@@ -10,7 +10,7 @@ _KIND, _BEFORE = "_change_type", "_before"
 
 
 def cell_changes(rows: Iterable[Mapping[str, Any]], key: Sequence[str]) -> list[dict[str, Any]]:
-    """Of each change its kind, its key, and its cells: those that an update changed, else all with a value.
+    """The kind, key and cells of each change: the changed cells of an update, else all with a value.
 
     A changed cell reads ``column: old → new``, any other one ``column: value``.
     """

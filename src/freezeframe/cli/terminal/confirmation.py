@@ -10,7 +10,7 @@ from freezeframe.errors import InvalidOption
 
 
 def require_yes(question: str) -> None:
-    """Go on only if the question is answered with yes, on a terminal; ``--yes`` spares the call.
+    """Return only if the question is answered with yes on a terminal; ``--yes`` skips it.
 
     Raises:
         InvalidOption: there is nobody to ask.

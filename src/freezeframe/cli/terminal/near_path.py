@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def near_path(path: Path) -> str:
-    """The path from the working directory, or as it is where that is no longer."""
+    """The path relative to the working directory, or unchanged if that was deleted."""
     whole = str(path)
     try:
         near = os.path.relpath(path)

@@ -63,7 +63,7 @@ class Output:
         self.record_of({name: _cell(value) for name, value in fields.items()})
 
     def record_of(self, fields: Mapping[str, str]) -> None:
-        """The same for values that are text to be seen already, and never as JSON."""
+        """As ``record`` for values that are formatted already; never as JSON."""
         width = max((_width(visible(name)) for name in fields), default=0)
         for name, value in fields.items():
             label = _padded(visible(name), width, is_right=False)
@@ -75,7 +75,7 @@ class Output:
                 _write([f"{label}  {value}".rstrip()])
 
     def line(self, text: str) -> None:
-        """A sentence, or lines of text, for people; programs get the data alone."""
+        """Print a sentence or lines for people; with ``--json`` nothing."""
         if not self.as_json:
             _write([visible_lines(text)])
 
@@ -98,14 +98,14 @@ class Output:
             console.print(Text.assemble((label, "bold"), (folded, "" if label else "bold red")))
 
     def warning(self, problem: str, remedy: str) -> None:
-        """Something that a command goes on with, on standard error: a line, or ``{"warning": {...}}``."""
+        """A warning on standard error: a line, or ``{"warning": {...}}``."""
         if self.as_json:
             write_json({"warning": {"problem": problem, "remedy": remedy}}, sys.stderr)
         else:
             _write([visible_lines(f"Warning: {problem} {remedy}")], sys.stderr)
 
     def _on_terminal(self, title: str, names: list[str], numeric: list[bool], cells: list[list[str]]) -> None:
-        """A table if it can be read in this width; else without what is empty, else row by row."""
+        """A table if it fits this width; else without empty columns, else row by row."""
         room = self._console.width
         kept = list(range(len(names)))
         if cells and _needed_width(names, cells, kept) > room:
@@ -150,7 +150,7 @@ class Output:
 
 
 def _fold(text: str, width: int) -> str:
-    """Its lines broken between words; a path stays whole, so that it can be copied."""
+    """The text with lines broken between words; a path stays whole, so that it can be copied."""
     fold = textwrap.TextWrapper(width, break_long_words=False, break_on_hyphens=False)
     return "\n".join("\n".join(fold.wrap(line)) for line in text.split("\n"))
 
@@ -169,7 +169,7 @@ def is_terminal(stream: TextIO) -> bool:
 
 
 def write_json(value: object, stream: TextIO | None = None) -> None:
-    """One line of JSON, sent at once; where the stream cannot say a letter, its escape."""
+    """Write one line of JSON, flushed; letters that the stream cannot encode are escaped."""
     target = sys.stdout if stream is None else stream
     text = visible_json(json.dumps(value, default=str, ensure_ascii=False))
     try:
@@ -204,7 +204,7 @@ def _padded(text: str, width: int, is_right: bool) -> str:
 
 
 def _width(text: str) -> int:
-    """How many columns a terminal gives the text: two for wide letters, none for marks above others."""
+    """The width of the text in a terminal's columns: two for wide letters, none for combining marks."""
     if text.isascii():
         return len(text)
     return sum(

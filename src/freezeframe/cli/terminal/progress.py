@@ -77,7 +77,7 @@ class Progress:
         self._waits_for = what
 
     def line(self, now: float | None = None, *, has_bar: bool = False) -> str:
-        """What is known now, in one line; empty if that is nothing."""
+        """The progress in one line; empty if nothing is known."""
         moment = time.monotonic() if now is None else now
         if what := visible(self._waits_for):
             label = f"{visible(self._label)}: " if self._label else ""
@@ -108,7 +108,7 @@ class ProgressLine:
         self._is_there = False
 
     def show(self, stop: threading.Event) -> None:
-        """Write the line again and again until ``stop``."""
+        """Write the line repeatedly until ``stop``."""
         changes = is_terminal(sys.stderr)
         first, then = _TERMINAL_SECONDS if changes else _PLAIN_SECONDS
         wait = first
@@ -127,7 +127,7 @@ class ProgressLine:
 
     @contextmanager
     def away(self) -> Iterator[None]:
-        """Take a terminal's line away, for as long as the block writes something else."""
+        """Erase the terminal's line while the block writes something else."""
         with self._lock:
             if self._is_there:
                 _write("\r\x1b[K")

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def receipt_fields(receipt: Mapping[str, Any]) -> dict[str, Any]:
-    """A stream's receipt without ``version``, which says the same as ``tenant_version``."""
+    """A stream's receipt without ``version``, which equals ``tenant_version``."""
     return {name: value for name, value in receipt.items() if name != "version"}
 
 

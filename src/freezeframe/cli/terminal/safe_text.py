@@ -16,12 +16,12 @@ def visible(text: str) -> str:
 
 
 def visible_lines(text: str) -> str:
-    """The same for text of several lines; line ends and tabs stay."""
+    """As ``visible`` for text of several lines; line ends and tabs stay."""
     return _UNSAFE_IN_LINES.sub(_escape, text)
 
 
 def visible_json(text: str) -> str:
-    """JSON with the same meaning and nothing unsafe in it; JSON itself escapes only some of it."""
+    """JSON with the same meaning and all unsafe characters escaped; JSON itself escapes only some."""
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 

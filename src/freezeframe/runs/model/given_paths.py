@@ -8,7 +8,7 @@ from freezeframe.errors import InputNotFound
 
 
 def given_file(path: Path, what: str) -> Path:
-    """The file's absolute path; ``what`` it is named as is for the message.
+    """The file's absolute path; ``what`` is what a message calls it.
 
     Raises:
         InputNotFound: there is no such file.
@@ -19,7 +19,7 @@ def given_file(path: Path, what: str) -> Path:
 
 
 def given_folder(path: Path, what: str) -> Path:
-    """The folder's absolute path; ``what`` it is named as is for the message.
+    """The folder's absolute path; ``what`` is what a message calls it.
 
     Raises:
         InputNotFound: there is no such folder.

@@ -18,7 +18,7 @@ from freezeframe.settings import load_settings
 
 
 def main(variables: dict[str, str]) -> dict[str, Any]:
-    """Import as the variables say; the receipt's fields.
+    """Import the file that the variables name; return the receipt's fields.
 
     Raises:
         BadInput, InvalidOption: as ``import_stream``.

@@ -94,11 +94,11 @@ class JobRoot:
         return self.path / script.name if script.suffix == ".ipynb" else None
 
     def note_sealed(self, paths: Iterable[str]) -> None:
-        """Write down which files of the working copy will be there in the clear, before they are."""
+        """Record which files of the working copy will be decrypted, before they are."""
         (self.own / "sealed.json").write_text(json.dumps(list(paths)), encoding="utf-8")
 
     def remove_secrets(self) -> None:
-        """Remove what was in the clear for the run alone: sealed files, the connector's settings, tokens.
+        """Remove what was decrypted for the run alone: sealed files, the connector's settings, tokens.
 
         Raises:
             StorageUnavailable: a file could not be removed.
@@ -117,13 +117,13 @@ class JobRoot:
             raise failure("remove", str(self.path), error) from error
 
     def remove_copies(self) -> None:
-        """Remove what is a copy of something kept elsewhere: the input, and the committed working copy."""
+        """Remove what is a copy of data kept elsewhere: the input, and the committed working copy."""
         for folder in (self.input, self.snapshots):
             shutil.rmtree(folder, ignore_errors=True)
 
 
 def make_job_root(folder: Path, request: RunRequest) -> JobRoot:
-    """A new root in the tenant's folder of roots, or where the request says, with all that it brings.
+    """A new job root, in the tenant's folder of roots or where the request says, with the run's input.
 
     Raises:
         InvalidOption: the folder that the request names is not empty, or no folder.

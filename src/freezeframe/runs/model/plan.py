@@ -31,7 +31,7 @@ class ScriptPlan:
     supervisor: int
 
     def write(self, root: JobRoot) -> None:
-        """Leave it for the script's process."""
+        """Write it for the script's process."""
         record = {
             "request": self.request.to_json(),
             "settings": self.settings.model_dump(mode="json"),
@@ -53,12 +53,12 @@ class ScriptResult:
     jvm_stack: str = ""
 
     def write(self, root: JobRoot) -> None:
-        """Leave it for the run."""
+        """Write it for the run."""
         _write(root.own / _RESULT, asdict(self))
 
 
 def take_plan(root: JobRoot) -> ScriptPlan:
-    """The plan, which is no longer there afterwards.
+    """Read the plan and remove it.
 
     Raises:
         SetupError: there is none.
@@ -79,7 +79,7 @@ def take_plan(root: JobRoot) -> ScriptPlan:
 
 
 def read_result(root: JobRoot) -> ScriptResult | None:
-    """What the script's process said at its end; None if it came to no end of its own."""
+    """The result that the script's process wrote; None if it ended without one."""
     try:
         return ScriptResult(**json.loads((root.own / _RESULT).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):

@@ -20,7 +20,7 @@ class CellOutput:
         self._text_left = 0
 
     def begin(self, cell: NotebookNode) -> None:
-        """From now on outputs are this cell's."""
+        """Begin a cell: outputs from now on are its own."""
         cell.outputs = self._outputs = []
         self._text_left = CELL_TEXT_MAX
 
@@ -54,7 +54,7 @@ class CellOutput:
         self._outputs.append(new_output(kind, **fields))  # type: ignore[no-untyped-call]
 
     def drop_error(self) -> None:
-        """Take back the exception that was shown last, which is none: a good exit."""
+        """Remove the exception that was shown last: it was a successful exit."""
         if self._outputs and self._outputs[-1].output_type == "error":
             self._outputs.pop()
 
@@ -70,20 +70,20 @@ class Echo(io.TextIOBase):
 
     @property
     def buffer(self) -> Any:
-        """The real stream's bytes, which are in the log alone."""
+        """The binary buffer of the real stream, whose bytes are in the log alone."""
         return self._stream.buffer
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
-        """The real stream's."""
+        """As of the real stream."""
         return self._stream.encoding
 
     def fileno(self) -> int:
-        """The real stream's."""
+        """As of the real stream."""
         return self._stream.fileno()
 
     def writable(self) -> bool:
-        """It is."""
+        """True."""
         return True
 
     def write(self, text: str) -> int:

@@ -44,7 +44,7 @@ def start_beside_runner(script: Path, settings: Settings, progress: Callable[[st
 def start_early(settings: Settings, master: str, tenant: Tenant, progress: Callable[[str], None]) -> None:
     """Start the server in a thread where the job's updates will need it: the tenant has stored rows.
 
-    What goes wrong is told by the update that needs the server.
+    What goes wrong is reported by the update that needs the server.
     """
     if settings.engine == "spark" and tenant.streams():
         _start_in_thread(settings, master, progress)

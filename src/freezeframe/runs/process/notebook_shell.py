@@ -26,7 +26,7 @@ class _Publisher(DisplayPublisher):
         self.shell.outputs.display(data, metadata)
 
     def clear_output(self, wait: bool = False) -> None:  # noqa: FBT001, FBT002 - IPython's signature
-        """What was printed stays: the notebook is a record."""
+        """Nothing: printed output stays, since the notebook is a record."""
 
 
 class _ResultHook(DisplayHook):
@@ -35,13 +35,13 @@ class _ResultHook(DisplayHook):
     shell: Any
 
     def write_output_prompt(self) -> None:
-        """There is no terminal to write it on."""
+        """Nothing: there is no terminal."""
 
     def write_format_data(self, format_dict: dict[str, Any], md_dict: dict[str, Any] | None = None) -> None:
         self.shell.outputs.result(self.prompt_count, format_dict, md_dict)
 
     def finish_displayhook(self) -> None:
-        """Nothing is pending."""
+        """Nothing to finish."""
         self._is_active = False
 
 
@@ -66,7 +66,7 @@ class NotebookShell(InteractiveShell):
             setattr(kind, "_instance", self)  # noqa: B010 - what SingletonConfigurable.instance() sets
 
     def init_sys_modules(self) -> None:
-        """The notebook's module is the main one already."""
+        """Nothing: the notebook's module is the main one already."""
 
     def run(self, source: str) -> ExecutionResult:
         """Run a cell; what it prints goes to the process's own streams and to the outputs."""

@@ -46,7 +46,7 @@ def failure_of(error: BaseException) -> ScriptFailure:
 
 
 def exit_code_of(end: SystemExit) -> int:
-    """What the process would end with."""
+    """The exit code that the process would end with."""
     if end.code is None:
         return 0
     return end.code & 0xFF if isinstance(end.code, int) else 1

@@ -42,7 +42,7 @@ _SUPERVISION_SECONDS = 1.0
 
 
 def main(job_folder: str) -> int:
-    """Carry out the plan in a job's root and leave the result there; the process's exit code.
+    """Carry out the plan in a job's root and write the result there; return the process's exit code.
 
     Raises:
         SetupError: there is no plan in the folder.
@@ -98,7 +98,7 @@ def _receipt(tenant: JobTenant) -> JobReceipt:
 
 
 def _run_script(plan: ScriptPlan, root: JobRoot, process: int) -> None:
-    """Run the script and wait for what it has under way; a fork of it never comes back from here."""
+    """Run the script and wait for its threads and processes; a fork of it never returns."""
     request, script = plan.request, plan.request.script
     # As `python etl.py` has it; its lib/ last, for scripts that import from there by bare name.
     sys.path[:1] = [str(script.parent)]

@@ -26,7 +26,7 @@ class WaitingFile:
             self._path.write_text(what, encoding="utf-8")
 
     def read(self) -> str:
-        """What is waited for; empty if nothing is."""
+        """The description of what the script waits for; empty if nothing."""
         with suppress(OSError):
             return self._path.read_text(encoding="utf-8", errors="replace")
         return ""

@@ -47,12 +47,12 @@ class WorkingChanges:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was done."""
+        """Whether nothing changed."""
         return not (self.added or self.changed or self.deleted)
 
 
 def check_out(files: Files, folder: Path) -> dict[str, CopiedFile]:
-    """Copy all files into ``folder`` (mode 0700), which must be empty; how they lie there now, by path.
+    """Copy all files into ``folder`` (mode 0700), which must be empty; return their state by path.
 
     A sealed file lies there in the clear, as every file with mode 0600: ``remove_secrets`` afterwards.
 
@@ -78,7 +78,7 @@ def check_out(files: Files, folder: Path) -> dict[str, CopiedFile]:
 
 
 def capture(folder: Path, before: Mapping[str, CopiedFile], derived: Collection[str] = ()) -> WorkingChanges:
-    """What was added, changed and deleted in ``folder`` since ``before``.
+    """The files added, changed and deleted in ``folder`` since ``before``.
 
     A file is looked into only where its size, time or identity differ. The content of ``derived`` paths is
     made of something else that is kept, so it is not a change.
@@ -125,7 +125,7 @@ def apply_changes(files: Files, folder: Path, changes: WorkingChanges) -> None:
 
 
 def remove_secrets(folder: Path, before: Mapping[str, CopiedFile]) -> None:
-    """Remove the files that were sealed from the working copy, whatever became of them."""
+    """Remove the decrypted files from the working copy, also if they were changed."""
     for path, file in before.items():
         if file.sealed:
             try:

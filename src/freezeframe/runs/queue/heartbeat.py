@@ -42,11 +42,11 @@ class Heartbeat:
 
     @property
     def state(self) -> LeaseState:
-        """What the queue said last."""
+        """The job's state as the queue last reported it."""
         return self._state
 
     def wait(self, seconds: float) -> None:
-        """Pass the time while the lease is renewed."""
+        """Wait while the lease is renewed."""
         self._stop.wait(seconds)
 
     def _beat(self) -> None:

@@ -56,7 +56,7 @@ class RunFunction(Protocol):
         on_line: Callable[[str], None] = ...,
         is_cancelled: Callable[[], bool] = ...,
     ) -> RunOutcome:
-        """How it ended."""
+        """Run the job and return its outcome."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class JobAttempt:
     must_stop: Callable[[], bool]
 
     def perform(self) -> QueuedJob | None:
-        """Run the job and report it; the job as it is then.
+        """Run the job, report its outcome, and return the job.
 
         Returns:
             None if it is another worker's by now, or could not be reported: then another one finds out.
@@ -112,7 +112,7 @@ class JobAttempt:
             return self._send_report(heartbeat, report)
 
     def _report(self, heartbeat: Heartbeat) -> _Report | None:
-        """How the attempt ended; None where the job is to be given back."""
+        """The outcome of the attempt; None if the job is to be given back."""
         request = self._request()
         self._require_same_tenant(request)
         if self.job.taken_over_from and not self._make_void(request, heartbeat):
@@ -149,7 +149,7 @@ class JobAttempt:
             )
 
     def _make_void(self, request: RunRequest, heartbeat: Heartbeat) -> bool:
-        """Keep the former worker from committing, however long it takes; False if we are to leave it."""
+        """Prevent the former worker from committing, with retries; False if this worker is to stop."""
         reason = f"The worker {self.job.taken_over_from} fell silent; the job was taken over."
         # All earlier ones: who took the job over before us may have fallen silent before it could do this.
         begun = self.job.attempts + (1 if self.job.only_close else 0)
@@ -167,7 +167,7 @@ class JobAttempt:
         return False
 
     def _close(self, request: RunRequest) -> _Report:
-        """The end of a job that may not be run again: it may have been committed all the same."""
+        """The outcome of a job that may not be run again: it may have been committed all the same."""
         tenant = request_tenant(request, self.settings)
         receipt = None if tenant is None else find_committed_job(tenant.place, request.job_id)
         if receipt is not None:
@@ -205,7 +205,7 @@ class JobAttempt:
 
 
 def unexpected_error(error: BaseException) -> FreezeframeError:
-    """What a job ended with that no script and no rule of ours accounts for."""
+    """The error of a job that ended by an unexpected exception."""
     return FreezeframeError(
         "The run met something that it did not expect.",
         cause=f"{type(error).__name__}: {error}",
@@ -225,6 +225,6 @@ _LEFT = _Report("failed", None)
 
 
 def _may_help(error: Mapping[str, Any] | None) -> bool:
-    """Whether another attempt could end otherwise: not where the request or the data must change."""
+    """Whether another attempt could succeed: not if the request or the data must change."""
     code = None if error is None else error.get("code")
     return not any(code == kind.code for root in (FixTheRequest, ReportDamage) for kind in kinds_of(root))

@@ -80,12 +80,12 @@ class Worker:
         self._stops_at: float | None = None
 
     def stop(self) -> None:
-        """Claim nothing more; what runs may finish within the grace, then it is given back."""
+        """Claim no more jobs; running ones may finish within the grace, then they are given back."""
         if self._stops_at is None:
             self._stops_at = time.monotonic() + self._options.grace_seconds
 
     def give_up(self) -> None:
-        """Claim nothing more, and give back what runs."""
+        """Claim no more jobs, and give back the running ones."""
         self._stops_at = time.monotonic()
 
     @property
@@ -129,7 +129,7 @@ class Worker:
             _logger.warning("Due schedules were not looked for: %s", error)
 
     def _claim(self, count: int) -> list[QueuedJob]:
-        """At most so many jobs; none where the queue cannot be reached, which is tried again."""
+        """Claim at most ``count`` jobs; none if the queue cannot be reached, which is tried again."""
         found: list[QueuedJob] = []
         try:
             while len(found) < count and not self.is_stopping:
@@ -174,7 +174,7 @@ class Worker:
             self._end_schedule_of_gone_tenant(ended)
 
     def _end_schedule_of_gone_tenant(self, ended: QueuedJob) -> None:
-        """A tenant may be deleted by a program that knows no queue; its schedule's next job finds out."""
+        """Remove the schedule of a tenant that was deleted by a program without the queue."""
         error = (ended.outcome or {}).get("error") or {}
         if not (ended.schedule and ended.incarnation and error.get("code") == TenantNotFound.code):
             return
@@ -189,14 +189,14 @@ class Worker:
 
 
 def _told(operation: Operation, ended: QueuedJob | None) -> dict[str, Any]:
-    """Fields of an attempt's line: its time, and the tenant's version that it made."""
+    """The fields of an attempt's log line: its duration, and the version of the tenant that it made."""
     told: dict[str, Any] = {"seconds": round(operation.seconds, 3)}
     version = None if ended is None or ended.outcome is None else ended.outcome.get("tenant_version")
     return told if version is None else {**told, "version": version}
 
 
 def _wait_for_one(running: set[Future[None]], seconds: float) -> set[Future[None]]:
-    """Those that run on when one has ended, or the time is over; what went wrong in one is raised."""
+    """Wait until one has ended or the time is over; return those that still run, raise the error of one."""
     done, others = wait(running, timeout=seconds, return_when=FIRST_COMPLETED)
     for one in done:
         one.result()

@@ -92,7 +92,7 @@ class Child:
     descriptors: Sequence[int]
 
     def run(self) -> NoReturn:
-        """Become the process, run the module, and end with its exit code.
+        """Become the child process, run the module, and end with its exit code.
 
         Nothing is run before the client says that it knows of this process: one that got no answer
         will have run the job elsewhere.
@@ -167,7 +167,7 @@ def _stream(number: int, before: io.TextIOWrapper, *, is_unbuffered: bool) -> io
 
 
 def _of_module(trace: TracebackType | None) -> TracebackType | None:
-    """The traceback without what a process started as any other would not have in it."""
+    """The traceback without the frames of the runner, as in a process that was started directly."""
     while trace and trace.tb_frame.f_code.co_filename in (__file__, "<frozen runpy>"):
         trace = trace.tb_next
     return trace

@@ -45,13 +45,13 @@ def forward(module: str, arguments: Sequence[str], settings: RunnerSettings) -> 
 
 
 def is_loaded() -> bool:
-    """Whether this process has loaded already what a runner would spare it: it may be a fork of one."""
+    """Whether this process has already loaded what a runner would save: it may be a fork of one."""
     return "pyarrow" in sys.modules
 
 
 @contextmanager
 def _pass_signals(process: ForkedProcess) -> Iterator[None]:
-    """Give each signal that asks this process to end to the one that does its work."""
+    """Pass each signal that asks this process to end to the process that does its work."""
     before = {
         number: signal.signal(number, lambda sent, _: process.send_signal(sent)) for number in _HANDED_ON
     }

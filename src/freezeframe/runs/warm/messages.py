@@ -26,7 +26,7 @@ class ConnectionLost(OSError):
 
 
 def send(connection: socket.socket, message: Message, descriptors: Sequence[int] = ()) -> None:
-    """Send a message, with open files for the other process to have as well.
+    """Send a message, with open files for the other process.
 
     Raises:
         OSError: the other end is gone.

@@ -57,7 +57,7 @@ class RunnerSettings(Protocol):
 
     @property
     def state_dir(self) -> Path:
-        """Where its folder is."""
+        """The folder that has the runner's socket."""
 
     @property
     def runner_idle_seconds(self) -> int:
@@ -69,12 +69,12 @@ class RunnerSettings(Protocol):
 
 
 def is_supported() -> bool:
-    """Whether this system can say who is at the other end of a socket, and hold a process by a file."""
+    """Whether this system has peer credentials of sockets and file descriptors of processes."""
     return hasattr(socket, "SO_PEERCRED") and hasattr(os, "pidfd_open")
 
 
 def startup_variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables that count when a Python process starts, and never again."""
+    """The variables that Python reads only when a process starts."""
     return {
         name: value
         for name, value in environment.items()
@@ -83,7 +83,7 @@ def startup_variables(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def runner_variables(environment: Mapping[str, str], settings: RunnerSettings) -> dict[str, str]:
-    """Those of a user's startup variables that the scripts of the user's jobs inherit: a runner has them."""
+    """The startup variables of a user that the scripts of jobs inherit; a runner has the same ones."""
     named = {name.strip() for name in settings.script_variables.split(",")} | _INHERITED
     found = startup_variables(environment)
     return {name: value for name, value in found.items() if name in named or name.startswith("LC_")}
@@ -110,13 +110,13 @@ def other_runners(folder: Path) -> list[Path]:
 
 
 def retire_all(settings: RunnerSettings) -> int:
-    """Have all of this user's runners leave as soon as their jobs have ended; how many heard it."""
+    """Ask all of this user's runners to end after their jobs; return how many answered."""
     found = settings.state_dir.glob(f"{_PREFIX}*/{SOCKET_NAME}")
     return sum(ask(path.parent, {"retire": True}, _ASK_SECONDS) is not None for path in found)
 
 
 def _code() -> list[object]:
-    """What is installed: it changes when freezeframe is edited, and when a package comes or goes."""
+    """A digest of the installed code: it changes with freezeframe's files and with installed packages."""
     package = Path(__file__).parents[2]
     installed = [Path(entry) for entry in sys.path if entry.endswith(("site-packages", "dist-packages"))]
     return [
@@ -152,7 +152,7 @@ def connect(folder: Path, timeout_seconds: float) -> socket.socket:
 
 
 def listening(folder: Path) -> socket.socket:
-    """A socket that listens in this folder; one that a dead runner left is taken away.
+    """A listening socket in this folder; one that a dead runner left is removed.
 
     Raises:
         OSError: the folder is gone.

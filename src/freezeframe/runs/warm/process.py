@@ -82,7 +82,7 @@ class ForkedProcess:
         self.send_signal(signal.SIGKILL)
 
     def _heard(self, seconds: float | None) -> bool:
-        """Wait for a word of the runner, or, without one, for the process's end."""
+        """Wait for a message of the runner, or without a runner for the process's end."""
         source = self._holder if self._connection is None else self._connection.fileno()
         poller = select.poll()
         poller.register(source, select.POLLIN)

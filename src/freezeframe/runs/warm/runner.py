@@ -204,7 +204,7 @@ class Runner:
 
 
 def main(folder: Path, idle_seconds: float) -> None:
-    """Be the runner of this folder, unless another process is."""
+    """Run the runner of this folder, unless another process does."""
     # `python -m` puts the working folder, which is the runner's own, in front.
     sys.path[:] = [entry for entry in sys.path if entry != str(folder)]
     with (folder / "runner.lock").open("a") as life:

@@ -123,7 +123,7 @@ def start_runner(settings: RunnerSettings) -> bool:
 
 
 def _can_fork(command: Sequence[str], environment: Mapping[str, str], settings: RunnerSettings) -> bool:
-    """Whether a fork of this user's runner would be what the command is."""
+    """Whether a fork of this user's runner would be equivalent to the command."""
     is_module = len(command) > 2 and command[0] == sys.executable and command[1] == "-m"  # noqa: PLR2004
     return is_module and startup_variables(environment) == runner_variables(os.environ, settings)
 
@@ -170,7 +170,7 @@ def _open_streams(streams: tuple[int, int, int], cwd: Path) -> Iterator[list[int
 
 
 def current_umask() -> int:
-    """This process's, from where reading does not change it."""
+    """The umask of this process, read without changing it."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("Umask:"):
             return int(line.split()[1], 8)

@@ -169,7 +169,7 @@ def pending_adoption(directory: str | os.PathLike[str], stream: Stream) -> Adopt
 
 
 def adopt(directory: str | os.PathLike[str], stream: Stream, update: Update, frame: Any) -> None:
-    """Make the stream hold what its file says, before ``update`` with ``frame`` is carried out.
+    """Adopt the stream's file, before ``update`` with ``frame`` is carried out.
 
     Raises:
         BadInput: the file cannot be taken; it is named, nothing was written.
@@ -245,7 +245,7 @@ def _keep_in_run(directory: Path, file: LegacyFile) -> None:
 
 
 def _preview(adoption: Adoption, frame: Any, update: Update, sort_columns: Sequence[str]) -> Any:
-    """What adoption and update would make of the stream, in the kind of ``frame``; nothing is kept."""
+    """The stream's rows after adoption and update, in the kind of ``frame``; nothing is stored."""
     with tempfile.TemporaryDirectory(prefix="freezeframe-") as folder:
         # The merge needs stored rows to start from, and the tenant's own directory must stay as it is.
         scratch = Tenant(LocalStorage(Path(folder)), shared_engine(), load_settings())
@@ -319,7 +319,7 @@ def _refuse_cut_off(directory: Path, stream: str) -> None:
 
 
 def _whole_numbers(table: pa.Table, known: pa.Schema | None) -> pa.Table:
-    """Floats back to integers where the stream knows them so: pandas made them beside missing values."""
+    """Convert floats back to the stream's integers: pandas makes floats of integers beside missing values."""
     for place, field in enumerate(table.schema):
         wanted = known.field(field.name).type if known is not None and field.name in known.names else None
         if wanted is None or not pa.types.is_integer(wanted) or not pa.types.is_floating(field.type):
@@ -344,7 +344,7 @@ def _decide_types(table: pa.Table) -> pa.Table:
 
 @contextmanager
 def _naming(file: LegacyFile) -> Iterator[None]:
-    """Say in an error about the rows which file they are from."""
+    """Name the file in an error about its rows."""
     try:
         yield
     except UnreadableInput:

@@ -29,7 +29,7 @@ def csv_text(rows: pa.Table) -> str:
 
 
 def _joined(lines: pa.Array) -> str:
-    """The texts one after the other, as the array holds them."""
+    """The concatenated texts, as the array holds them."""
     offsets = np.frombuffer(lines.buffers()[1], np.int32)
     first, last = (int(offsets[lines.offset + at]) for at in (0, len(lines)))
     return str(lines.buffers()[2].slice(first, last - first).to_pybytes(), "utf-8")

@@ -46,7 +46,7 @@ class JsonColumn:
         return JsonColumn(joined_kinds(self.kind, kind), left)
 
     def joined(self, other: JsonColumn) -> JsonColumn:
-        """What both say."""
+        """The finding of both together."""
         return JsonColumn(joined_kinds(self.kind, other.kind), both(self.left, other.left))
 
     def type(self, rule: ColumnRule) -> pa.DataType | None:

@@ -33,7 +33,7 @@ _CELL_BYTES = 8
 
 
 def survey_json(part: InputPart, known: KnownTypes, limits: UnpackLimits = UNLIMITED) -> Columns:
-    """What the values of a part say of its columns.
+    """Survey the values of a part: the types that each of its columns can have.
 
     Raises:
         TooLarge: with NULL where lines lack a column, it is more than a limit.
@@ -49,7 +49,7 @@ def joined_json(
     known: KnownTypes,
     columns: pa.Schema | None = None,
 ) -> Columns:
-    """What several parts together say of their columns; those of ``columns`` are there in any case.
+    """The joined findings of several parts; ``columns`` are there in any case.
 
     Raises:
         UnreadableInput: no type holds all values of a column; file, line and column are named.
@@ -67,7 +67,7 @@ def joined_json(
 
 
 def json_schema(known: KnownTypes, columns: Columns) -> pa.Schema:
-    """The columns of what was surveyed."""
+    """The columns and types that the survey found."""
     return pa.schema([pa.field(name, column.type(known.rule(name, ()))) for name, column in columns.items()])
 
 

@@ -69,7 +69,7 @@ class Unpacking:
             raise self._refusal(found, most, "unpacked_ratio_max")
 
     def found(self, rows: int, size: int) -> None:
-        """Count what was unpacked, or is about to be.
+        """Count bytes that were unpacked or are about to be.
 
         Raises:
             TooLarge: with it, more than a limit.
@@ -121,7 +121,7 @@ def decoded_bytes(column: pa.Array) -> int:
 
 
 def _taken_bytes(values: pa.Array, places: pa.Array) -> int:
-    """What the values at these places take; each of them may be there many times."""
+    """The bytes of the values at these positions; each of them may be there many times."""
     try:
         lengths = pc.binary_length(values)
     except pa.ArrowNotImplementedError:  # of one width, or nested: then at most all values each time

@@ -36,7 +36,7 @@ class CsvSurvey:
 
 
 def survey_csv(part: InputPart, known: KnownTypes) -> CsvSurvey:
-    """Go through a part once.
+    """Survey a part in one pass.
 
     Raises:
         UnreadableInput: as ``read_csv_text`` does.
@@ -58,7 +58,7 @@ def survey_csv(part: InputPart, known: KnownTypes) -> CsvSurvey:
 
 
 def joined_left(surveys: Iterable[CsvSurvey]) -> dict[str, Left]:
-    """What several parts together say of their columns."""
+    """The joined findings of several parts."""
     left: dict[str, Left] = {}
     for survey in surveys:
         left |= {name: both(left.get(name), found) for name, found in survey.left.items()}
@@ -66,7 +66,7 @@ def joined_left(surveys: Iterable[CsvSurvey]) -> dict[str, Left]:
 
 
 def csv_schema(known: KnownTypes, left: Mapping[str, Left]) -> pa.Schema:
-    """The columns of what was surveyed."""
+    """The columns and types that the survey found."""
     return pa.schema([pa.field(name, known.rule(name).kind(found)) for name, found in left.items()])
 
 

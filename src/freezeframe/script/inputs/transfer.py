@@ -150,7 +150,7 @@ def import_stream(
 def _read_held(
     path: Path, columns: pa.Schema | None, stored: pa.Schema | None, limits: UnpackLimits
 ) -> pa.Table | None:
-    """The rows in memory; None where they are allowed, but unpack to too much for that."""
+    """The rows in memory; None if they are within the limits but too large for memory."""
     if limits.bytes_max <= UNPACKED_MEMORY_BYTES_MAX or limits is UNLIMITED:
         return file_rows(path, columns, stored, limits)
     try:
@@ -300,7 +300,7 @@ IMPORTED = frozenset(_STREAMED)
 
 
 def _publish(target: Path, write: Callable[[Path], None]) -> None:
-    """Write a file under another name first, and give it its own once it is whole."""
+    """Write a file under another name, and rename it when it is whole."""
     temporary = target.with_name(f".{uuid.uuid4().hex}.part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

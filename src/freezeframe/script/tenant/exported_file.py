@@ -64,7 +64,7 @@ class KnownFile:
 
 
 def known_file(directory: Path, stream: Stream) -> KnownFile | None:
-    """The stream's adopted file as it is known to be; None for a stream that adopted none."""
+    """The recorded state of the stream's adopted file; None if it adopted none."""
     note = stream.notes().get(ADOPTED_NOTE)
     if note is None:
         return None
@@ -78,7 +78,7 @@ def known_file(directory: Path, stream: Stream) -> KnownFile | None:
 
 
 def _recognise(directory: Path, stream: Stream, taken: KnownFile) -> KnownFile:
-    """What is known without a record: a working copy begins without one, though the file is our own export.
+    """The state without a record: a working copy begins without one, though the file is our own export.
 
     A file with exactly the bytes that an export would write holds exactly the stream's rows.
     """
@@ -92,7 +92,7 @@ def _recognise(directory: Path, stream: Stream, taken: KnownFile) -> KnownFile:
 
 
 def export(directory: str | os.PathLike[str], stream: Stream) -> None:
-    """Write the stream's newest rows to the file that it adopted; nothing where it adopted none.
+    """Write the stream's newest rows to the file that it adopted; does nothing if it adopted none.
 
     The update that came before is committed, so a file that cannot be written is a warning in the log.
     """
@@ -169,7 +169,7 @@ def _content(path: Path, rows: pa.Table) -> bytes:
 
 
 def _form(path: Path, *, is_csv: bool) -> tuple[list[str], str]:
-    """The columns and the compression of the file that is there; without one there are none, and ZSTD."""
+    """The columns and the compression of the existing file; without one no columns, and ZSTD."""
     if not path.is_file():
         return [], "zstd"
     return (_header(path), "") if is_csv else (pq.read_schema(path).names, _compression(path))
@@ -199,7 +199,7 @@ def _record_name(stream: Stream) -> str:
 
 
 def record_text(name: str, held: FileState, pending: FileState | None) -> bytes:
-    """What is recorded of a file that is ours."""
+    """The record of a file of ours."""
     states = {"held": held, "pending": pending}
     record = {
         which: {"sha256": state.sha256, "version": state.version} if state else None

@@ -93,7 +93,7 @@ def _replace(folder: Path, stream: Stream, name: str) -> None:
 
 
 def _present(known: KnownFile | None, found: str | None) -> FileState | None:
-    """Which of the two known contents the file has, after a crash as well."""
+    """Which of the two recorded contents the file has, also after a crash."""
     if known is None or known.pending is None or known.pending.sha256 != found:
         return None if known is None else known.held
     return known.pending

@@ -24,7 +24,7 @@ def open(  # noqa: A001 - freezeframe.open
     *,
     engine: Literal["spark", "auto"] | None = None,
 ) -> Store:
-    """The store at ``root``: a directory, which need not exist yet, or ``s3://bucket/prefix``.
+    """Open the store at ``root``: a directory, which need not exist yet, or ``s3://bucket/prefix``.
 
     ``environment`` is whose tenants are seen: the same id in two environments is two tenants. The
     bucket's credentials and endpoint come from the settings ``s3_…`` or the usual ``AWS_…`` variables.

@@ -76,7 +76,7 @@ class ColumnRule:
         return text
 
     def left(self, text: pa.ChunkedArray, before: Left = None) -> Left:
-        """The ways that are left after one more piece of the column."""
+        """The possible types after one more piece of the column."""
         present = pc.drop_null(text)
         if not len(present):
             return before
@@ -90,7 +90,7 @@ class ColumnRule:
         return self.ways[left[0]].kind if left else pa.string()
 
     def read(self, text: pa.ChunkedArray, left: Left) -> pa.ChunkedArray | None:
-        """A piece in the type of the whole column; None if it is none of the pieces that were seen."""
+        """A piece in the type of the whole column; None if the piece was not among those seen."""
         if text.null_count == len(text):
             return pa.chunked_array([pa.nulls(len(text), self.kind(left))])
         return None if left is None else self.ways[left[0]].read(text) if left else text
@@ -105,7 +105,7 @@ class ColumnRule:
 
 
 def both(one: Left, other: Left) -> Left:
-    """The ways that are left after the pieces that either has seen."""
+    """The possible types after the pieces that either has seen."""
     if one is None or other is None:
         return one if other is None else other
     return tuple(place for place in one if place in other)

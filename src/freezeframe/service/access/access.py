@@ -43,7 +43,7 @@ class TenantAccess:
         self.principal = principal
 
     def tenant(self, environment: EnvironmentName, tenant: TenantId, scope: Scope) -> Tenant:
-        """The tenant, for something that needs ``scope``.
+        """The tenant, if the principal has ``scope`` there.
 
         Raises:
             NotAllowed: the principal lacks the scope, for whatever tenant.
@@ -54,19 +54,19 @@ class TenantAccess:
         return self._find(environment, tenant, lambda store, known: store.tenant(known))
 
     def require(self, environment: EnvironmentName, tenant: TenantId, scope: Scope) -> None:
-        """Check what ``tenant`` checks, for what is kept elsewhere under the tenant's name."""
+        """Check what ``tenant`` checks, for data that is kept elsewhere under the tenant's name."""
         self.tenant(environment, tenant, scope)
 
     def audit_place(self, environment: EnvironmentName, tenant: TenantId) -> AuditPlace:
-        """Whose chain the tenant's audit is: its own alone, not that of an earlier tenant of the same id."""
+        """The name of the tenant's audit chain; an earlier tenant of the same id has another one."""
         return audit_place(self._stores, environment, tenant)
 
     def folder(self, environment: EnvironmentName, tenant: TenantId) -> str:
-        """The tenant's folder in the store, empty where there is none; asked for who may see the tenant."""
+        """The tenant's folder in the store, empty if there is none; the principal must see the tenant."""
         return self._stores.environment(environment).folder(tenant) or ""
 
     def found(self, environment: EnvironmentName, tenant: TenantId) -> Tenant | None:
-        """The tenant if it is there, for who may make it; errors as of ``create``."""
+        """The tenant, or None; the principal must have the right to create it; errors as of ``create``."""
         self.principal.require("snapshots:write")
         self._require_seen(environment, tenant)
         store = self._stores.environment(environment)
@@ -90,7 +90,7 @@ class TenantAccess:
         return self._find(environment, tenant, lambda store, known: store.delete_tenant(known))
 
     def require_clone(self, environment: EnvironmentName, source: TenantId, target: TenantId) -> None:
-        """Check that the principal may make ``target`` out of ``source``, both its business."""
+        """Check that the principal may clone ``source`` to ``target``, and sees both."""
         self.principal.require("snapshots:read")
         self.principal.require("snapshots:write")
         self.tenant(environment, source, "snapshots:read")
@@ -103,7 +103,7 @@ class TenantAccess:
         target: TenantId,
         request_context: RequestContext = NO_REQUEST,
     ) -> Tenant:
-        """A new tenant with the newest content of another, both the principal's business.
+        """A new tenant with the newest content of another; the principal must see both.
 
         Raises:
             AlreadyExists: there is a ``target`` already, and it was not made for this occasion.
@@ -114,7 +114,7 @@ class TenantAccess:
         )
 
     def page(self, environment: EnvironmentName, prefix: str, after: str | None, limit: int) -> TenantPage:
-        """The tenants of an environment that are the principal's business, by id."""
+        """The tenants of an environment that the principal sees, by id."""
         self.principal.require("tenants:read")
         store = self._stores.environment(environment)
         if not self.principal.sees_environment(environment):
@@ -128,7 +128,7 @@ class TenantAccess:
         return TenantPage(found[:limit], found[limit - 1] if len(found) > limit else None)
 
     def environments(self) -> tuple[str, ...]:
-        """The environments that have tenants and are the principal's business."""
+        """The environments with tenants that the principal sees."""
         self.principal.require("tenants:read")
         return tuple(str(one) for one in self._stores.environments() if self.principal.sees_environment(one))
 
@@ -156,13 +156,13 @@ class TenantAccess:
 
 
 def audit_place(stores: Stores, environment: EnvironmentName, tenant: TenantId) -> AuditPlace:
-    """Whose chain the audit of the tenant that has the id now is."""
+    """The name of the audit chain of the tenant that has the id now."""
     folder = stores.environment(environment).folder(tenant) or ""
     return AuditPlace(environment, f"{tenant[:_NAMED_LETTERS]}@{folder}")
 
 
 def audit_heads(tenant: Tenant) -> Iterator[Head]:
-    """The heads of the tenant's audit that its versions hold, the newest first."""
+    """The heads of the tenant's audit chain that its versions hold, the newest first."""
     for version in tenant.history():
         if version.audit_head is not None:
             yield Head(*version.audit_head, f"version {version.version} of the tenant")

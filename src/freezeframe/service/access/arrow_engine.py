@@ -48,14 +48,14 @@ class ArrowEngine(ForwardingEngine):
         return MergeResult(counts.inserted, counts.updated, unchanged, counts.deleted)
 
     def _behind(self) -> TableEngine:
-        """Refused: there is no Spark here that searches, lands or reads."""
+        """Refuse: this engine has no Spark to search, land or read rows."""
         _refuse()
 
     def require_shared(self, folder: str) -> None:
-        """The engine is this process: it sees what the process sees."""
+        """Nothing to check: the engine is this process and sees the same files."""
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Nothing to close."""
 
     def _rows(
         self,

@@ -117,7 +117,7 @@ class Audit:
         details: Mapping[str, Any] | None,
         trace: Mapping[str, str],
     ) -> list[AuditEntry]:
-        """An entry for each of the subjects, all in one transaction."""
+        """Write an entry for each subject, all in one transaction."""
         text = json.dumps(dict(details or {}), ensure_ascii=False, sort_keys=True)
         mine = [_Waiting(place, {**trace, "subject": one, "details": text}) for one in subjects]
         with self._lock:
@@ -141,7 +141,7 @@ class Audit:
         details: Mapping[str, Any] | None = None,
         **trace: str,
     ) -> Iterator[AuditedOperation]:
-        """Do something in the ``with`` block, once its entries (one for each subject) are durable.
+        """A ``with`` block for a change; it is entered after its entries (one for each subject) are durable.
 
         ``trace`` is ``principal``, ``action`` and ``request_id`` as of ``write``. They are all that a success
         costs. Where the block raises, a second entry of the same request has the ``outcome``: ``refused``
@@ -168,7 +168,7 @@ class Audit:
                     self._write(place, subjects, {"entry": first, **told}, trace)
 
     def _write_together(self, taken: list[_Waiting]) -> None:
-        """Add entries in one transaction; each learns what became of it."""
+        """Add entries in one transaction; each request gets its own result."""
         last: dict[AuditPlace, AuditEntry | None] = {}
         made: list[AuditEntry] = []
         try:
@@ -198,14 +198,14 @@ class Audit:
         before: int | None = None,
         limit: int = 100,
     ) -> tuple[AuditEntry, ...]:
-        """The newest entries of a chain first: those below the number ``before``, at most ``limit``."""
+        """Entries of a chain, the newest first: those below the number ``before``, at most ``limit``."""
         query = _filtered(place, wanted)
         if before is not None:
             query = query.where(audit.c.number < before)
         return self._read(query.order_by(audit.c.number.desc()).limit(limit))
 
     def all_entries(self, place: AuditPlace, wanted: AuditFilter = _EVERYTHING) -> Iterator[AuditEntry]:
-        """The entries of a chain, the oldest first, however many there are."""
+        """All entries of a chain, the oldest first."""
         after = -1
         while True:
             query = _filtered(place, wanted).where(audit.c.number > after)
@@ -216,13 +216,13 @@ class Audit:
             after = found[-1].number
 
     def places(self) -> tuple[AuditPlace, ...]:
-        """Whose chains there are."""
+        """The names of the chains."""
         query = select(audit.c.environment, audit.c.tenant).distinct()
         with self._database.read() as connection:
             return tuple(sorted((AuditPlace(*row) for row in connection.execute(query)), key=repr))
 
     def prove(self, place: AuditPlace, heads: Iterable[Head] = ()) -> AuditProof:
-        """Whether a chain is whole; ``heads`` were read before the call, from wherever else they are kept."""
+        """Whether a chain is whole; the caller has read ``heads`` from the other places that keep them."""
         known = tuple(heads)
         return prove(self.all_entries(place), self._keys, known)
 
@@ -238,7 +238,7 @@ class Audit:
             self.write(place, principal=principal, action=SEAL)
 
     def trim(self, place: AuditPlace, before_ms: int, principal: str) -> int:
-        """Delete the entries from before a moment, but for the newest one; how many they were.
+        """Delete the entries from before a moment except the newest one; return how many.
 
         An entry that tells the last deleted one's number and hash comes first, so the rest stays provable.
         """

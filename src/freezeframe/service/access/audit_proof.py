@@ -26,12 +26,12 @@ class AuditProof:
 
     @property
     def is_whole(self) -> bool:
-        """Whether every entry is there as it was written, up to the newest head that is known."""
+        """Whether every entry up to the newest known head is there as it was written."""
         return self.broken_at is None
 
 
 def prove(entries: Iterable[AuditEntry], keys: AuditKeys, heads: Sequence[Head] = ()) -> AuditProof:
-    """Go through a chain, lowest number first, and compare it with heads that are kept elsewhere."""
+    """Check a chain, lowest number first, against the heads that are kept elsewhere."""
     walk = _Walk(keys, heads)
     for entry in entries:
         if walk.fault is not None:
@@ -60,7 +60,7 @@ class _Walk:
         self.fault: tuple[int, str] | None = None
 
     def take(self, entry: AuditEntry) -> None:
-        """Compare one entry with itself, with the one before it and with heads of its number."""
+        """Check one entry: its own hash, its predecessor, and the heads of its number."""
         number = entry.number
         if self.last is None:
             self._first = entry
@@ -82,7 +82,7 @@ class _Walk:
         self.last, self.count = entry, self.count + 1
 
     def end(self) -> None:
-        """Compare what the whole chain must have."""
+        """Check what holds for the whole chain."""
         first, last = self._first, self.last
         if first is not None and not self._is_start_told:
             self._break(0, "entries before the first one are missing")

@@ -40,11 +40,11 @@ class AuditSink:
 
     @property
     def lost(self) -> int:
-        """How many entries did not arrive."""
+        """The number of entries that did not arrive."""
         return self._handler.lost + self._entrance.lost
 
     def __call__(self, entries: Sequence[AuditEntry]) -> None:
-        """Hand entries over; nothing is waited for."""
+        """Queue entries to be sent, without waiting."""
         if not self._is_started:  # by its first entry: a process that only checks settings needs no thread
             self._is_started = True
             self._listener.start()
@@ -54,7 +54,7 @@ class AuditSink:
             self._entrance.handle(logging.makeLogRecord(record))
 
     def close(self) -> None:
-        """Wait until all that was handed over is sent; nothing can be sent after it."""
+        """Wait until all queued entries are sent; nothing can be sent afterwards."""
         if self._is_started:
             atexit.unregister(self.close)
             self._listener.stop()
@@ -62,7 +62,7 @@ class AuditSink:
 
 
 def audit_sink(settings: Settings) -> AuditSink | None:
-    """What sends entries to the sink that the settings name; None where they name none.
+    """The sink that the settings name; None if they name none.
 
     Raises:
         InvalidOption: it is not a file, syslog or http address.
@@ -72,7 +72,7 @@ def audit_sink(settings: Settings) -> AuditSink | None:
 
 
 def sink_line(entry: AuditEntry) -> str:
-    """What is sent of an entry: all but its details, as one line of JSON."""
+    """An entry as the sink gets it: one line of JSON without the details."""
     told = entry.to_json()
     del told["details"]
     return json.dumps({"environment": entry.environment, "tenant": entry.tenant, **told}, ensure_ascii=False)

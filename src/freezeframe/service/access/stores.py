@@ -43,12 +43,12 @@ class Stores:
         return tuple(map(EnvironmentName, self.environment(_DEFAULT_ENVIRONMENT).environments()))
 
     def is_current(self, job: QueuedJob) -> bool:
-        """Whether a job is of the tenant that has the id now, and not of an earlier one."""
+        """Whether a job belongs to the tenant that has the id now, not to an earlier one."""
         folder = self.environment(EnvironmentName(job.environment)).folder(job.tenant)
         return job.incarnation in {"", folder}
 
     def require_readable(self) -> None:
-        """Read the registry once, so that a storage that fails is found before a request is.
+        """Read the registry once, so that a failing storage is found before the first request.
 
         Raises:
             StorageUnavailable, CorruptLog, FormatTooNew: as opening a store.

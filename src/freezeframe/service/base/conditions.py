@@ -24,7 +24,7 @@ class Conditions:
         return self.if_match is not None or self.if_none_match is not None
 
     def require(self, etag: str | None, *, strict: bool = False) -> None:
-        """Refuse a change unless what is there (None: nothing) is what the request was made for.
+        """Refuse a change unless the current state (None: nothing) meets the request's conditions.
 
         With ``strict`` a change of something that is there needs a condition.
 
@@ -55,7 +55,7 @@ class Conditions:
             )
 
     def is_fresh(self, etag: str) -> bool:
-        """Whether who asks has this very version already, so that 304 is the answer."""
+        """Whether the client has this very version already, so that the answer is 304."""
         return self.if_none_match is not None and _names(self.if_none_match, etag, strong=False)
 
 

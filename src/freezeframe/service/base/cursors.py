@@ -23,12 +23,12 @@ class Cursors:
         self._secret = hmac.digest(secret, b"freezeframe cursors", "sha256")
 
     def made(self, listing: str, place: Any) -> str:
-        """The cursor for the place in a list where the next page begins."""
+        """The cursor for the position in a list where the next page begins."""
         content = json.dumps(place, ensure_ascii=False, separators=(",", ":")).encode()
         return base64.urlsafe_b64encode(self._signature(listing, content) + content).decode().rstrip("=")
 
     def read(self, listing: str, cursor: str) -> Any:
-        """The place that ``made`` was given.
+        """The position that ``made`` was given.
 
         Raises:
             InvalidOption: the cursor is not one of ours, or of another list.

@@ -46,7 +46,7 @@ class RequestIdentity:
 
     @property
     def job_id(self) -> str:
-        """The name of what the request makes: a job of the tenant's log or of the queue, an upload, a key."""
+        """The id of what the request creates: a job of the tenant's log or of the queue, an upload, a key."""
         text = json.dumps([self.principal, self.key, self.fingerprint])
         return f"{JOB_PREFIX}{hashlib.sha256(text.encode()).hexdigest()[:32]}"
 
@@ -58,7 +58,7 @@ class StoredResponses:
         self._database = database
 
     def begin(self, request: RequestIdentity) -> StoredResponse | None:
-        """None: carry the request out, then ``finish`` or ``forget`` it. Else the answer to give again.
+        """The stored answer to give again; None: carry the request out, then ``finish`` or ``forget`` it.
 
         Raises:
             IdempotencyConflict: the key came with another request before.
@@ -92,19 +92,19 @@ class StoredResponses:
         )
 
     def renew(self, request: RequestIdentity) -> None:
-        """The request is still being answered."""
+        """Renew the claim of a request that is still being answered."""
         with self._database.begin() as connection:
             values = {"begun_until_ms": self._database.now_ms(connection) + _IN_FLIGHT_MS}
             open_row = (*_row(request), idempotency.c.status.is_(None))
             connection.execute(update(idempotency).where(*open_row).values(values))
 
     def let_go(self, request: RequestIdentity) -> None:
-        """It was carried out and its answer must not be kept: the same request is carried out once more."""
+        """Release a request whose answer must not be kept: the same request is carried out once more."""
         with self._database.begin() as connection:
             connection.execute(update(idempotency).where(*_row(request)).values(begun_until_ms=0))
 
     def finish(self, request: RequestIdentity, answer: StoredResponse) -> None:
-        """Keep the answer."""
+        """Store the answer."""
         with self._database.begin() as connection:
             values = {
                 "status": answer.status,
@@ -116,14 +116,14 @@ class StoredResponses:
             connection.execute(update(idempotency).where(*_row(request)).values(values))
 
     def forget(self, request: RequestIdentity) -> None:
-        """Nothing was done, so the request may come again."""
+        """Release a request that changed nothing, so it may come again."""
         with self._database.begin() as connection:
             connection.execute(delete(idempotency).where(*_row(request)))
 
     def _take_over(
         self, connection: Connection, request: RequestIdentity, until_ms: int | None, now_ms: int
     ) -> bool:
-        """Whether who began the request is silent, and this attempt (and no other) goes on."""
+        """Whether this attempt, and no other, takes over a request whose worker fell silent."""
         if until_ms is not None and until_ms > now_ms:
             return False
         seen = idempotency.c.begun_until_ms
@@ -134,7 +134,7 @@ class StoredResponses:
 
 
 def other_request() -> IdempotencyConflict:
-    """The answer to who sends something else under a key that is taken."""
+    """The refusal of another request under an Idempotency-Key that is taken."""
     return IdempotencyConflict(
         "This Idempotency-Key came with another request before.",
         cause="Its path, its parameters or its body were different.",

@@ -10,7 +10,7 @@ _SAFE_INTEGER = 2**53
 
 
 def json_value(value: Any) -> Any:
-    """The value; integers beyond 2^53, moments, decimals, and numbers that are none are text."""
+    """The value for JSON; integers beyond 2^53, timestamps, decimals, NaN and infinities become text."""
     if value is None or isinstance(value, bool | str):
         return value
     if isinstance(value, int):

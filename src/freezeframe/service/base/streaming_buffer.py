@@ -13,15 +13,15 @@ class StreamingBuffer:
         self.size = 0
 
     def writable(self) -> bool:
-        """It is there to be written to."""
+        """True: the buffer is written to."""
         return True
 
     def readable(self) -> bool:
-        """What is in it is taken, not read."""
+        """False: content is taken by ``taken``."""
         return False
 
     def seekable(self) -> bool:
-        """What was taken is gone."""
+        """False: taken content is gone."""
         return False
 
     def write(self, content: bytes) -> int:
@@ -31,10 +31,10 @@ class StreamingBuffer:
         return len(content)
 
     def flush(self) -> None:
-        """Nothing waits anywhere else."""
+        """Nothing to do: no content is buffered elsewhere."""
 
     def close(self) -> None:
-        """What was written can still be taken."""
+        """Nothing to do: written content can still be taken."""
 
     def taken(self) -> bytes:
         """All that was written since the last call."""

@@ -25,7 +25,7 @@ class VersionedCache(Generic[_T]):
         self._kept: OrderedDict[Hashable, tuple[TenantState, _T]] = OrderedDict()
 
     def value(self, name: Hashable, state: TenantState, make: Callable[[_T | None], _T]) -> _T:
-        """What ``make`` made of the state, now or before; it is given what was made of an older state.
+        """The value that ``make`` derives from the state, cached; ``make`` gets that of an older state.
 
         ``name`` is the tenant's folder, which no other tenant ever has, with all else that the value is of.
         """

@@ -52,7 +52,7 @@ def selected_files(view: TenantView, selection: Selection) -> tuple[FileEntry, .
 
 
 def bundle(view: TenantView, entries: Sequence[FileEntry], streams: Sequence[str]) -> Iterator[bytes]:
-    """The zip in pieces; at no time more than a piece of it, and of one member, is in memory.
+    """The zip in pieces; only one piece of it and of one member is in memory at a time.
 
     Raises:
         StreamNotFound: there is no such stream at that moment; it is told before the first piece.

@@ -61,7 +61,7 @@ class StreamExport:
 
 
 def export(stream: Stream, kind: ExportKind, moment: Moment) -> Iterator[bytes]:
-    """All rows as a file; what can be known to be wrong is raised at once, before the first chunk.
+    """All rows as a file; errors that can be known at once are raised before the first chunk.
 
     Raises:
         StreamNotFound, VersionNotFound: there is no such stream or version.
@@ -73,7 +73,7 @@ def export(stream: Stream, kind: ExportKind, moment: Moment) -> Iterator[bytes]:
 
 
 def _pieces(reader: pa.RecordBatchReader, rows_max: int) -> Iterator[pa.Table]:
-    """The rows again, in tables of at most so many."""
+    """The rows in tables of at most ``_BATCH_ROWS``."""
     for batch in reader:
         table = pa.Table.from_batches([batch])
         for start in range(0, len(table), rows_max):
@@ -102,7 +102,7 @@ def _parquet(reader: pa.RecordBatchReader) -> Iterator[bytes]:
 
 
 def _groups(pieces: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """The pieces, put together to tables of about as many rows: small files make no small row groups."""
+    """The pieces joined to tables of about equal size, so that small files make no small row groups."""
     waiting: list[pa.Table] = []
     for piece in pieces:
         waiting.append(piece)

@@ -23,7 +23,7 @@ _MAPPING, _METADATA = "hotglue_mapping", "hotglue_metadata"
 
 
 def names(tenant: Tenant, folder: str = "") -> list[str]:
-    """The names of all files, below a folder if one is given, and of the streams as files."""
+    """The names of all files (below a folder, if one is given) and of the streams as files."""
     within = folder.strip("/")
     found = [one.path for one in tenant.files.list(within, recursive=True)]
     shown = [path for path in found if path.rpartition("/")[2] != FOLDER_MARK]
@@ -106,7 +106,7 @@ def config(tenant: Tenant) -> dict[str, Any]:
 
 
 def set_config(tenant: Tenant, value: Mapping[str, Any], author: Author) -> dict[str, Any]:
-    """Make a value the tenant's whole configuration."""
+    """Replace the tenant's whole configuration by a value."""
     with tenant.job(who=author.who, message=author.message) as job:
         job.files.write_json(CONFIG_FILE, dict(value))
     return dict(value)
@@ -161,7 +161,7 @@ def _replace_within(tenant: Tenant, place: tuple[str, ...], value: Mapping[str, 
 
 
 def _stream_of(tenant: Tenant, name: str) -> tuple[str, streams.ExportKind] | None:
-    """The stream that a name means, where there is one; a file of that very name comes first."""
+    """The stream that a name means, or None; a file of that very name comes first."""
     found = streams.stream_of(name)
     if found is None or tenant.files.exists(name) or found[0] not in tenant.streams():
         return None

@@ -12,7 +12,7 @@ from freezeframe.store.model.author import Author
 
 
 def select_paths(files: Files, paths: Sequence[str], folders: Sequence[str]) -> list[str]:
-    """The paths that are named, and those of all files in the folders now; what is not there is not told.
+    """The named paths and those of all files in the folders now; unknown ones are left out.
 
     Raises:
         InvalidName: no file can have such a path.
@@ -24,7 +24,7 @@ def select_paths(files: Files, paths: Sequence[str], folders: Sequence[str]) -> 
 
 
 def delete_files(tenant: Tenant, paths: Sequence[str], folders: Sequence[str], author: Author) -> list[str]:
-    """Remove files, and folders with all below them; the paths that are gone, the marks of folders included.
+    """Remove files, and folders with all below them; return the removed paths, folder marks included.
 
     Raises:
         InvalidPath: no file can have such a path.

@@ -50,7 +50,7 @@ def etag_of(entry: FileEntry) -> str:
 def folder_page(
     files: Files, folder: str, after: str, limit: int, *, recursive: bool, tenant_version: int
 ) -> FolderPage:
-    """What a folder holds (``""``: the tenant's own) behind the path ``after``; folders on its first page.
+    """A page of a folder (``""``: the top one) behind the path ``after``; its folders are on the first page.
 
     A page costs what is on it, however many files the tenant has.
 
@@ -75,7 +75,7 @@ def write_file(
     sealed: bool | None = None,
     strict: bool = False,
 ) -> tuple[FileEntry, bool]:
-    """Keep the content as the file's new version; the entry, and whether the file is new.
+    """Write the content as the file's new version; return the entry and whether the file is new.
 
     ``content`` gives it from its beginning, as often as it is asked.
 
@@ -97,7 +97,7 @@ def write_file(
 
 
 def write_files(tenant: Tenant, writes: Sequence[FileWrite], author: Author, *, strict: bool = False) -> int:
-    """Keep the contents of several files as one version of the tenant, all of them or none; the version.
+    """Write several files as one version of the tenant, all of them or none; return the version.
 
     Raises:
         PreconditionFailed: conditions do not hold; its ``paths`` are of which files.
@@ -138,7 +138,7 @@ def delete_file(
     *,
     strict: bool = False,
 ) -> int:
-    """Remove the file; the version. Its older versions can still be read. Errors as of ``write_file``.
+    """Remove the file and return the version; older ones can still be read. Errors as of ``write_file``.
 
     Raises:
         FileNotFound: there is no such file.
@@ -161,7 +161,7 @@ def move_file(tenant: Tenant, path: str, target: str, author: Author) -> FileEnt
 
 
 def create_folder(tenant: Tenant, path: str, author: Author) -> str:
-    """Make a folder that holds nothing yet; its path.
+    """Create an empty folder and return its path.
 
     Raises:
         InvalidName: no folder can have that name.
@@ -185,7 +185,7 @@ def rewound(content: IO[bytes]) -> IO[bytes]:
 
 
 def slice_bytes(chunks: Iterator[bytes], first: int, last: int) -> Iterator[bytes]:
-    """The bytes from ``first`` to ``last``, both included, of what comes in chunks."""
+    """The bytes from ``first`` to ``last``, both included, of content that comes in chunks."""
     position = 0
     for chunk in chunks:
         start, end = max(first - position, 0), min(last + 1 - position, len(chunk))
@@ -197,7 +197,7 @@ def slice_bytes(chunks: Iterator[bytes], first: int, last: int) -> Iterator[byte
 
 
 def require_conditions(tenant: Tenant, path: str, conditions: Conditions) -> None:
-    """Refuse what the conditions say now of a file; errors as of ``write_file``."""
+    """Refuse a change of a file whose conditions do not hold now; errors as of ``write_file``."""
     conditions.require(_etag(tenant.files, path))
 
 
@@ -209,7 +209,7 @@ def _etag(files: Files, path: str) -> str | None:
 
 
 def _entry_of(tenant: Tenant, path: str, version: int) -> FileEntry:
-    """The file as a version of the tenant made it, whatever became of it since."""
+    """The file as of a version of the tenant, also if it was changed or deleted since."""
     with suppress(FileNotFound):
         now = tenant.files.entry(path)
         if now.version == version:
@@ -218,7 +218,7 @@ def _entry_of(tenant: Tenant, path: str, version: int) -> FileEntry:
 
 
 def _change(tenant: Tenant, author: Author, change: Callable[[Job], _T]) -> tuple[_T, int]:
-    """Carry out a change as a job, and retry where the file was changed meanwhile.
+    """Carry out a change as a job; retry it if the file was changed meanwhile.
 
     What ``change`` gave, and the version that it is in.
     """

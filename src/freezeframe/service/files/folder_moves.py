@@ -31,12 +31,12 @@ class FolderMove:
 
     @property
     def is_respelling(self) -> bool:
-        """Whether old and new path differ in capitals alone."""
+        """Whether the paths differ only by upper and lower case."""
         return fold_path(self.source) == fold_path(self.target)
 
 
 def move_folder(tenant: Tenant, move: FolderMove, author: Author) -> int:
-    """Give the folder its new path in one version, with all that is below it; how many files moved.
+    """Move the folder with all that is below it, in one version; return how many files moved.
 
     Marks of empty folders move along. Sealed files are sealed anew, bound to their new paths.
 

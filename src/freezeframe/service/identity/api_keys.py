@@ -59,7 +59,7 @@ class Key:
         }
 
     def principal(self) -> Principal:
-        """Who asks with this key."""
+        """The principal of this key."""
         return Principal(
             "key",
             self.id,
@@ -79,11 +79,11 @@ class NewKey:
 
     @property
     def text(self) -> str:
-        """What a client sends."""
+        """The text of the key that a client sends."""
         return f"{self.key.id}.{self.secret}"
 
     def to_json(self) -> dict[str, Any]:
-        """The key's fields and ``key``, what a client sends."""
+        """The key's fields, and ``key``: the text that a client sends."""
         return {"key": self.text, **self.key.to_json()}
 
 
@@ -184,7 +184,7 @@ class Keys:
             return tuple(_key(row) for row in connection.execute(query).mappings())
 
     def revoke(self, key_id: str) -> Key:
-        """From now on the key is not valid; revoking it again changes nothing.
+        """Revoke the key; revoking it again changes nothing.
 
         Raises:
             NotFound: there is none.
@@ -197,7 +197,7 @@ class Keys:
         return self.get(key_id)
 
     def rotate(self, key_id: str, overlap_hours: float = 24.0, request: str | None = None) -> NewKey:
-        """A new secret for the key; the one from before is good for some hours more.
+        """Give the key a new secret; the old one stays valid for some hours.
 
         A ``request`` that comes twice (see ``draft``) is carried out once.
 
@@ -227,7 +227,7 @@ class Keys:
         return NewKey(self.get(key_id), secret)
 
     def authenticate(self, text: str) -> Principal:
-        """Who asks with that key.
+        """The principal of that key.
 
         Raises:
             NotAuthenticated: it is unknown, wrong, revoked or expired. Only who has the key's secret is
@@ -245,18 +245,18 @@ class Keys:
         return principal
 
     def remembered(self, text: str) -> Principal | None:
-        """Who asks, if the key was good a moment ago; nothing is read."""
+        """The principal, if the key was valid a moment ago; without a query."""
         fingerprint = self._hash(text)
         with self._lock:
             found = self._remembered.get(fingerprint)
         return found[1] if found is not None and found[0] > time.monotonic() else None
 
     def secret_hash(self, text: str) -> str:
-        """What is kept of the secret in a key's text."""
+        """The stored hash of the secret in a key's text."""
         return self._hash(text.partition(".")[2])
 
     def with_hash(self, key_id: str, given: str) -> Principal:
-        """Who asks with the key that has, or had until a moment ago, a secret of this hash.
+        """The principal of the key whose secret has, or had a moment ago, this hash.
 
         Raises:
             NotAuthenticated: as ``authenticate``.

@@ -108,7 +108,7 @@ class IdentityProvider:
         self._keys: tuple[float, KeySet] | None = None
 
     def address(self, attempt: SignInAttempt, redirect_uri: str) -> str:
-        """Where a browser is sent to.
+        """The provider's address that a browser is redirected to.
 
         Raises:
             TryAgain: the provider cannot be asked for its addresses.
@@ -127,7 +127,7 @@ class IdentityProvider:
         return address
 
     def account(self, attempt: SignInAttempt, code: str, redirect_uri: str) -> Account:
-        """Who came back with that code.
+        """The account that the provider gives for the code.
 
         Raises:
             NotAuthenticated: the code is worth nothing, or the token is not what it must be.
@@ -169,7 +169,7 @@ class IdentityProvider:
         return told
 
     def _claims(self, token: str, nonce: str, access_token: Any) -> Mapping[str, Any]:
-        """The claims of an ID token that is the provider's, for this client and that nonce, and valid now."""
+        """The claims of a valid ID token of the provider, for this client and this nonce."""
         try:
             try:
                 signed = jwt.decode(token, self._key_set(), algorithms=list(ALGORITHMS))
@@ -234,7 +234,7 @@ def _client_secret(settings: Settings) -> str:
 
 
 def _is_safe(address: str) -> bool:
-    """Whether what is sent there is read by nobody on the way: https, or this very machine."""
+    """Whether nobody can read what is sent there: https, or this machine."""
     parts = urlsplit(address)
     return parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
 

@@ -27,7 +27,7 @@ class KeySessions:
     session_hours: float
 
     def begin(self, text: str) -> str:
-        """The token of a new session of who knows the key.
+        """Begin a session with a key; its token.
 
         Raises:
             NotAuthenticated: the key is not valid.
@@ -48,7 +48,7 @@ class KeySessions:
         return token
 
     def authenticate(self, token: str) -> Principal:
-        """Who asks with that session.
+        """The principal of that session.
 
         Raises:
             NotAuthenticated: it is unknown or over, or its key is no longer valid.

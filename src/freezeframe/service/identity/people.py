@@ -55,7 +55,7 @@ class Person:
         }
 
     def principal(self) -> Principal:
-        """Who asks when this person does."""
+        """The principal of this person."""
         return Principal(
             "person",
             self.id,
@@ -85,7 +85,7 @@ class People:
 
     @cached_property
     def _nobody(self) -> str:
-        """A password's hash that is verified for who is not there, who then costs as much as who is."""
+        """A password hash that is verified for unknown names, so that they take as long as known ones."""
         return self._hasher.hash(secrets.token_urlsafe(_TOKEN_BYTES))
 
     def create(
@@ -137,7 +137,7 @@ class People:
             return tuple(_person(row) for row in rows)
 
     def disable(self, name: str) -> Person:
-        """From now on the person cannot sign in, and is signed out.
+        """Disable the person, and end the person's sessions.
 
         Raises:
             NotFound: there is none of that name.
@@ -152,7 +152,7 @@ class People:
             return _person({**found, "disabled_ms": now})
 
     def verified(self, name: str, password: str) -> Person:
-        """The person who knows that password.
+        """The person with that name and password.
 
         Raises:
             NotAuthenticated: name and password do not fit, or the person may no longer sign in.
@@ -235,7 +235,7 @@ class People:
             connection.execute(delete(sessions).where(sessions.c.token_hash == token_hash(token)))
 
     def authenticate(self, token: str) -> Principal:
-        """Who asks with that session.
+        """The principal of that session.
 
         Raises:
             NotAuthenticated: it is unknown or over.
@@ -253,7 +253,7 @@ class People:
         return _person(row).principal()
 
     def hashed(self, password: str) -> str:
-        """What is kept of a password."""
+        """The stored hash of a password."""
         return self._hasher.hash(password)
 
     def _verify(self, password_hash: str, password: str) -> bool:
@@ -264,7 +264,7 @@ class People:
 
 
 def provided_id(issuer: str, subject: str) -> str:
-    """The id of the person who is an account at an identity provider; no other account has it."""
+    """The id of the person for an account at an identity provider; no other account has it."""
     return f"{_PROVIDED}{hashlib.sha256(json.dumps([issuer, subject]).encode()).hexdigest()[:32]}"
 
 
@@ -279,13 +279,13 @@ def _require_name(name: str) -> None:
 
 
 def require_role(role: str) -> None:
-    """Refuse a role that there is not, by ``InvalidOption``."""
+    """Refuse an unknown role (``InvalidOption``)."""
     if role not in ROLES:
         raise InvalidOption(f"There is no role {role!r}.", remedy=f"Use one of {', '.join(ROLES)}.")
 
 
 def require_password(password: str) -> None:
-    """Refuse a password that is too short or too long, by ``InvalidOption``."""
+    """Refuse a password that is too short or too long (``InvalidOption``)."""
     if not PASSWORD_LENGTH_MIN <= len(password) <= _PASSWORD_LENGTH_MAX:
         raise InvalidOption(
             f"A password has {PASSWORD_LENGTH_MIN} to {_PASSWORD_LENGTH_MAX} characters.",
@@ -294,7 +294,7 @@ def require_password(password: str) -> None:
 
 
 def token_hash(token: str) -> str:
-    """What is kept of a session's token."""
+    """The stored hash of a session's token."""
     return hashlib.sha256(token.encode(errors="replace")).hexdigest()
 
 

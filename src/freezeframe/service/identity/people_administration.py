@@ -95,7 +95,7 @@ class PeopleAdministration:
         return self.get(person_id)
 
     def invitation(self, person_id: str) -> str:
-        """A text with which the person sets a password, once, within three days; also to reset one.
+        """An invitation: a text with which the person sets or resets a password, once, within three days.
 
         Raises:
             NotFound: there is none of that id.
@@ -113,7 +113,7 @@ class PeopleAdministration:
         return f"{content}.{self._signature(content, self._password_hash(person_id))}"
 
     def accept(self, invitation: str, password: str) -> Person:
-        """Set the password of who was invited; the invitation and all sessions from before end.
+        """Set the invited person's password; the invitation and all earlier sessions end.
 
         Raises:
             NotAuthenticated: the invitation is not ours, over, or used.

@@ -62,7 +62,7 @@ def _default_place(root: str) -> Path:
 
 
 def _make(path: Path) -> None:
-    """Make the file whole unless it is there; of any number of processes one succeeds."""
+    """Create the file whole unless it exists; one of any number of processes succeeds."""
     if path.exists():
         return
     make_private(path.parent)

@@ -55,11 +55,11 @@ class Principal:
         return scope in self.scopes or "admin" in self.scopes
 
     def sees_environment(self, environment: EnvironmentName) -> bool:
-        """Whether anything in the environment is the principal's business."""
+        """Whether the principal may see anything in the environment."""
         return self.environments is None or environment in self.environments
 
     def sees(self, environment: EnvironmentName, tenant: TenantId) -> bool:
-        """Whether the tenant is the principal's business; if not, it must look as if it were not there."""
+        """Whether the principal may see the tenant; if not, it must look as if it did not exist."""
         return self.sees_environment(environment) and (self.tenants is None or tenant in self.tenants)
 
     def require(self, scope: Scope) -> None:
@@ -77,7 +77,7 @@ class Principal:
             )
 
     def require_everywhere(self) -> None:
-        """Refuse a principal of some tenants only, for what concerns all of them.
+        """Refuse a principal that is bound to some tenants, for what concerns all of them.
 
         Raises:
             NotAllowed: it is one.

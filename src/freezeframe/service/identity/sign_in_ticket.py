@@ -37,7 +37,7 @@ class Tickets:
         return base64.urlsafe_b64encode(self._signature(content) + content).decode().rstrip("=")
 
     def read(self, cookie: str, state: str) -> Ticket:
-        """The ticket that the browser was given, if it comes back with its state.
+        """The ticket of the browser, if its state matches.
 
         Raises:
             NotAuthenticated: there is none, it is over or not ours, or the state is another one's.
@@ -56,7 +56,7 @@ class Tickets:
         return ticket
 
     def name(self, ticket: Ticket) -> str:
-        """What the ticket is called where those are noted that were used."""
+        """The name under which a used ticket is recorded."""
         return hashlib.sha256(ticket.attempt.state.encode()).hexdigest()
 
     def _signature(self, content: bytes) -> bytes:
@@ -64,7 +64,7 @@ class Tickets:
 
 
 def local_page(address: str | None, default: str = "/tenants") -> str:
-    """The address if it is a page of this service; never one that a link has brought from elsewhere."""
+    """The address if it is a page of this service, else the first page: a link cannot redirect elsewhere."""
     is_ours = (
         address is not None
         and address.startswith("/")

@@ -68,7 +68,7 @@ class LogPlace:
 
 
 def parse_log_place(text: str) -> LogPlace:
-    """The place in what ``str`` gave.
+    """The position in a log from its text.
 
     Raises:
         UnreadableRequest: it is none.
@@ -234,20 +234,20 @@ class TenantJobs:
         return tuple(one.asked.name for one in found)
 
     def forget(self, environment: EnvironmentName, tenant: TenantId) -> None:
-        """Take a tenant's schedules away and its jobs out of the queue; a job that runs is given up."""
+        """Remove a tenant's schedules and jobs from the queue; a running job is abandoned."""
         self._schedules.forget(environment, tenant)  # first: what comes due makes jobs
         self._queue.forget(environment, tenant)
 
     def counts(self) -> Mapping[JobStatus, int]:
-        """How many jobs of each status the whole queue has."""
+        """The number of jobs by status in the whole queue."""
         return self._queue.counts()
 
     def waiting_seconds(self) -> float:
-        """How long the job that has waited longest could have been running; 0 where none waits."""
+        """The seconds that the oldest due job has waited; 0 if none waits."""
         return self._queue.waiting_seconds()
 
     def describe_job(self, job: QueuedJob) -> dict[str, Any]:
-        """A job's fields without paths of the machine."""
+        """A job's fields, without paths of this machine."""
         record = {**job.to_json(), "is_repeatable": job.is_final and self.is_of_service(job)}
         outcome = record["outcome"]
         if outcome is not None:
@@ -266,7 +266,7 @@ class TenantJobs:
         return folder is not None and not request.get("input_dir") and script.is_relative_to(folder.resolve())
 
     def log_lines(self, job: QueuedJob, place: LogPlace) -> tuple[list[tuple[str, LogPlace]], LogPlace]:
-        """The log's next lines after a place, each with the place behind it, and the place behind all.
+        """The log's next lines after a position, each with the position behind it, and the last position.
 
         Of a new attempt the log is told from its beginning. Of a job that has ended a last line without
         a line feed counts too; nothing where there is no log.

@@ -14,7 +14,7 @@ from freezeframe.settings import Settings
 
 
 def repeated_order(job: QueuedJob, settings: Settings) -> JobRequest:
-    """The order that a job was made of, to be submitted under another id.
+    """The submission that a job was made from, to be submitted under another id.
 
     Raises:
         InvalidOption: the job has not ended, or is none of a script of the service's folder: an import's

@@ -115,7 +115,7 @@ class InputOwner:
 
 
 def _unknown(environment: str, tenant: str, job_id: str) -> None:
-    """Without a queue nothing is known of any job."""
+    """None: without a queue no job is known."""
 
 
 class UploadWriter:
@@ -237,7 +237,7 @@ class Uploads:
                 os.fsync(content.fileno())
 
     def content(self, upload: Upload) -> Iterator[bytes]:
-        """The bytes of a complete upload, once they are proved to be the announced ones.
+        """The bytes of a complete upload, after their digest was compared with the announced one.
 
         Raises:
             UnreadableRequest: their SHA-256 is another one; the upload is to be begun anew.
@@ -293,12 +293,12 @@ class Uploads:
         return digest
 
     def waiting_bytes(self, tenant: str) -> int:
-        """What waits for a tenant: uploads with their announced lengths, and the inputs of its jobs."""
+        """The bytes that wait for a tenant: uploads by their announced length, and inputs of jobs."""
         place = self._folder / tenant
         return sum(_announced_bytes(one) for one in place.glob("*") if not self._is_over(one))
 
     def remove(self, upload: Upload) -> None:
-        """Forget the upload and its bytes."""
+        """Remove the upload and its bytes."""
         shutil.rmtree(self._place(upload.tenant, upload.id), ignore_errors=True)
 
     def keep_input(self, job: InputOwner, name: str, content: ImportContent) -> tuple[Path, bool]:
@@ -337,7 +337,7 @@ class Uploads:
 
     @contextmanager
     def _alone(self, upload: Upload) -> Iterator[Any]:
-        """The content, opened to be added to, by one at a time."""
+        """The content, opened for appending by one process at a time."""
         try:
             with self._file(upload).open("ab") as content:
                 try:
@@ -362,7 +362,7 @@ class Uploads:
         return self._folder / tenant / upload_id
 
     def _sweep(self) -> None:
-        """Remove uploads whose time is over, once in a while."""
+        """Remove expired uploads, at most once in a while."""
         with self._lock:
             if time.monotonic() - self._swept < _SWEPT_EVERY_SECONDS:
                 return
@@ -374,7 +374,7 @@ class Uploads:
                     place.parent.rmdir()
 
     def _is_over(self, place: Path) -> bool:
-        """Whether nobody needs it any more: its time is over, or the job that it is the input of."""
+        """Whether the upload is no longer needed: it has expired, or the job whose input it is has ended."""
         try:
             record = json.loads((place / _RECORD).read_text(encoding="utf-8"))
             is_late = record["expires_ms"] < now_ms()

@@ -26,11 +26,11 @@ class ByteQuotas(MinuteQuotas):
 
     @property
     def are_there(self) -> bool:
-        """Whether anything has to be counted at all."""
+        """Whether there is any quota."""
         return bool(self._amounts)
 
     def require_left(self, environment: EnvironmentName, tenant: TenantId) -> None:
-        """Refuse a request of a tenant that has used a quota up, as far as this worker knows; no look around.
+        """Refuse a request of a tenant that has used up a quota, as far as this worker knows without a query.
 
         Raises:
             RateLimited: a quota of this minute is used up.

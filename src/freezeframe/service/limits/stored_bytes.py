@@ -19,7 +19,7 @@ class StoredBytes:
         self._bytes_max = bytes_max
 
     def limit_tenant(self, tenant: Tenant, size: int, *replaced: str) -> Tenant:
-        """The tenant for a change that brings so many bytes; those of the files that they replace go.
+        """The tenant for a change that adds ``size`` bytes; those of replaced files are subtracted.
 
         What others commit meanwhile is counted as well: the tenant's commit looks again, at the state that
         it follows.

@@ -164,7 +164,7 @@ def _all_drift(
     recent: tuple[HistoryEntry, ...],
     before: tuple[int, tuple[SchemaDrift, ...]] | None,
 ) -> tuple[int, tuple[SchemaDrift, ...]]:
-    """What was found before and is still listed, and what is new."""
+    """Earlier findings that are still listed, and the new ones."""
     seen, known = before or (-1, ())
     entries = {entry.version: entry for entry in recent}
     new = {version: entry for version, entry in entries.items() if entry.streams and version > seen}
@@ -173,7 +173,7 @@ def _all_drift(
 
 
 def _drift(tenant: Tenant, state: TenantState, entries: Mapping[int, HistoryEntry]) -> Iterator[SchemaDrift]:
-    """The versions among some, the newest first, that changed columns."""
+    """Those of the versions (the newest first) that changed columns."""
     storage = tenant.place.storage
     # Of each stream the change whose columns are known, and not yet those before it.
     open_ones: dict[str, tuple[HistoryEntry, StreamChange, Mapping[str, str]]] = {}

@@ -122,7 +122,7 @@ def _recent(tenant: Tenant, state: TenantState, before: _Seen | None) -> tuple[H
 
 
 def _without_paths(entries: Iterable[HistoryEntry]) -> tuple[HistoryEntry, ...]:
-    """The entries; of all but the newest the files are left out, of which there may be thousands."""
+    """The entries without the files, of which there may be thousands, of all but the newest."""
     return tuple(
         entry if not place else replace(entry, files_written=(), files_deleted=())
         for place, entry in enumerate(entries)
@@ -164,7 +164,7 @@ def _today() -> int:
 
 
 def _days(recent: tuple[HistoryEntry, ...], today: int) -> tuple[int, ...]:
-    """How many rows changed on each of the last days, as far back as the entries go."""
+    """The number of changed rows on each of the last days, as far back as the entries go."""
     changed = [0] * _DAYS
     for entry in recent:
         age = today - int(entry.timestamp.timestamp()) // _DAY_SECONDS

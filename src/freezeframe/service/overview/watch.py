@@ -29,7 +29,7 @@ class JobEvent:
     status: JobStatus
 
     def is_for(self, principal: Principal) -> bool:
-        """Whether it is the principal's business."""
+        """Whether the principal may see it."""
         return principal.may("jobs:read") and principal.sees(self.environment, self.tenant)
 
 
@@ -42,7 +42,7 @@ class VersionEvent:
     version: int
 
     def is_for(self, principal: Principal) -> bool:
-        """Whether it is the principal's business."""
+        """Whether the principal may see it."""
         return principal.may("snapshots:read") and principal.sees(self.environment, self.tenant)
 
 
@@ -54,7 +54,7 @@ class TenantsEvent:
     names: frozenset[TenantId]
 
     def is_for(self, principal: Principal) -> bool:
-        """Whether one of them is the principal's business."""
+        """Whether the principal may see one of them."""
         return principal.may("tenants:read") and any(
             principal.sees(self.environment, name) for name in self.names
         )
@@ -73,7 +73,7 @@ class Watch:
         self._names: dict[EnvironmentName, tuple[str, ...]] = {}
 
     def look(self, wanted: Mapping[EnvironmentName, Collection[TenantId]]) -> list[Event]:
-        """What has changed since the look before: jobs of all, and of each environment its watched tenants.
+        """Events since the previous call: jobs of all tenants, and versions of the watched tenants.
 
         Of what was not watched before nothing is told; ``version`` has it from now on.
 

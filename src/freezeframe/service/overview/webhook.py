@@ -67,7 +67,7 @@ class Webhook:
         self._secret = _secret(settings)
 
     def send(self, notification: Notification) -> bool:
-        """Whether it arrived: the receiver answered with a status of 2xx within ten seconds."""
+        """Send it; whether the receiver answered with a status of 2xx within ten seconds."""
         timestamp = str(int(time.time()))
         headers = {
             "content-type": "application/json",
@@ -104,7 +104,7 @@ class Notifier:
         self.notifications = Notifications(database, self._environment)
 
     def look(self, webhook: Webhook) -> Round:
-        """Queue the last day's new events, and send those that are due.
+        """Queue the new events of the last day, and send those that are due.
 
         Raises:
             TryAgain: the store or the control database cannot be reached.

@@ -16,7 +16,7 @@ class ColumnChanges:
 
     @classmethod
     def between(cls, old: Mapping[str, str], new: Mapping[str, str]) -> ColumnChanges:
-        """What differs between the types of two versions."""
+        """The difference between the columns of two versions."""
         return cls(
             {name: kind for name, kind in new.items() if name not in old},
             {name: kind for name, kind in old.items() if name not in new},

@@ -80,7 +80,7 @@ class StatisticsCache:
         self._kept: OrderedDict[tuple[str, int], dict[str, ColumnStatistics]] = OrderedDict()
 
     def get(self, snapshot: Snapshot, name: str) -> ColumnStatistics | None:
-        """What is known of a column; None where it has not been read."""
+        """The statistics of a column; None if it was not read."""
         with self._lock:
             found = self._kept.get(_place(snapshot))
             if found is None:
@@ -89,7 +89,7 @@ class StatisticsCache:
             return found.get(name)
 
     def put(self, snapshot: Snapshot, column: ColumnStatistics) -> None:
-        """Keep what was read."""
+        """Store the statistics of a column."""
         with self._lock:
             self._kept.setdefault(_place(snapshot), {})[column.name] = column
             self._kept.move_to_end(_place(snapshot))
@@ -207,7 +207,7 @@ def _python_value(value: pa.Scalar) -> Any:
 
 
 def _of_log(snapshot: Snapshot, columns: pa.Schema) -> dict[str, _Logged]:
-    """What the files' statistics say of all rows; nothing where rows are deleted in files or closed."""
+    """The statistics of all rows from those of the files; none if files have deleted or closed rows."""
     vectors = snapshot.files["deletion_vector"]
     if vectors.null_count < len(vectors) or read_system_columns(snapshot.metadata).names:
         return {}

@@ -30,7 +30,7 @@ class Bar:
 
 
 def distribution(column: pa.ChunkedArray) -> tuple[Bar, ...]:
-    """Bars of the values that are there; none for types that have neither order nor equality.
+    """Histogram of the non-null values; empty for types that have neither order nor equality.
 
     Numbers and times of many values have ranges of equal width in order; all else has its most
     frequent values, the most frequent first.

@@ -80,7 +80,7 @@ class ImportFile:
 def import_preview(
     tenant: Tenant, name: str, file: ImportFile, key: Sequence[str], mode: Literal["upsert", "full"]
 ) -> ImportPreview:
-    """What the import of a file into the stream would do; nothing is kept.
+    """Preview the import of a file into the stream; nothing is stored.
 
     Raises:
         InvalidName: no stream can have that name.

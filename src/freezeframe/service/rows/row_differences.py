@@ -164,7 +164,7 @@ def row_difference(
 def _summarize(
     tenant: Tenant, found: StreamDifference, version: int, comparison: Comparison, wanted: DifferenceWanted
 ) -> AllChanges:
-    """What is known of all changes: counted, or as the one update that made them all counted them."""
+    """The counts of all changes: counted now, or taken from the one update that made them all."""
     if comparison.is_counted(wanted.counts):
         kinds, changed = Counts(), Counter[str]()
         for table in comparison.tables():

@@ -37,7 +37,7 @@ class RestoredRows:
 def restored_rows(
     tenant: Tenant, selection: RowSelection, *, dry_run: bool, author: Author, check: VersionCheck
 ) -> RestoredRows:
-    """Make the rows what they were at a version of the tenant, in one new version; errors as of the store."""
+    """Restore rows to a version of the tenant, as one new version; errors as of the store."""
     done: RowRestoration = restore_rows(tenant.place, selection, dry_run=dry_run, author=author, check=check)
     return RestoredRows(
         selection.version,
@@ -76,7 +76,7 @@ def select_rows(
 
 
 def key_table(columns: pa.Schema, key: Sequence[str], keys: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """Keys as JSON has them in the stream's own types, each once.
+    """Keys from JSON in the stream's own types, each once.
 
     Raises:
         InvalidOption: the stream has no key.

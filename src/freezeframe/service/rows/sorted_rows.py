@@ -60,7 +60,7 @@ class Window:
 
     @property
     def end(self) -> int:
-        """How many rows there are before the window's end."""
+        """The number of rows before the window's end."""
         return self.offset + self.limit
 
 
@@ -110,7 +110,7 @@ def sorted_rows(
 
 
 def _keys(snapshot: Snapshot, order: SortOrder) -> list[str]:
-    """What rows are sorted by: the column, then the key, so that pages of equal values fit together."""
+    """The sort keys: the column, then the key, so that pages of equal values do not overlap."""
     nested = {field.name for field in shown_columns(snapshot) if pa.types.is_nested(field.type)}
     key = stored_key(snapshot.metadata) or ()
     return list(dict.fromkeys([order.column, *(name for name in key if name not in nested)]))
@@ -152,7 +152,7 @@ def _first(
 
 
 def _candidates(table: pa.Table, best: pa.Table | None, order: SortOrder, wanted: int) -> pa.Table:
-    """The rows that can be among the first: none that comes after the last of those there are."""
+    """The rows that can be among the first: those that do not sort after the last one found so far."""
     if best is None or len(best) < wanted:
         return table
     last = best[order.column][-1]

@@ -45,7 +45,7 @@ def require_columns(columns: pa.Schema, names: Sequence[str]) -> None:
 def row_batches(
     snapshot: Snapshot, names: Sequence[str], where: pc.Expression | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """The rows that hold at the snapshot and meet ``where``, a batch at a time, of some columns only.
+    """The rows of the snapshot that meet ``where``, a batch at a time, of some columns only.
 
     Raises:
         CorruptData: a file is missing or damaged, when the reading comes to it.

@@ -40,7 +40,7 @@ class Moment:
     stream_version: int | None = None
 
     def arguments(self) -> dict[str, Any]:
-        """As ``Stream.read`` takes it."""
+        """The moment as arguments of ``Stream.read``."""
         return {"version": self.version, "as_of": self.as_of, "stream_version": self.stream_version}
 
 

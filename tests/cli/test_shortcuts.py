@@ -85,10 +85,16 @@ def test_what_export_writes_import_takes_in(place, sync, capsys, tmp_path, kind)
     assert 2 == main(out)
     assert 4 == main(["export", str(tmp_path / "other"), "--stream", "Account", "--stream", "No", *place])
     assert not (tmp_path / "other").exists()
+    (tmp_path / "file").touch()
+    assert 2 == main(["export", str(tmp_path / "file"), *place])
+    assert 1 == main(["export", str(tmp_path / "file" / "below"), *place])
+    assert ".part" not in capsys.readouterr().err
 
     assert 0 == main(["import", str(tmp_path / "out"), "--key", "Id", *place[:3], "copy"])
     store = freezeframe.open(tmp_path / "store")
     copies, before = store.tenant("copy"), store.tenant("acme")
+    twice = ["export", str(tmp_path / "twice"), "--stream", "Lead", "--stream", "Lead", *place]
+    assert 0 == main(twice)
     assert [before.stream(one).read(as_="arrow") for one in names] == [
         copies.stream(one).read(as_="arrow") for one in names
     ]

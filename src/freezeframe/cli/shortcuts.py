@@ -145,8 +145,11 @@ def export_files(
     at = tenant.version if version is None else version
     names = tenant.streams(None if at < 0 else at)
     with progress(f"Exporting {place}", as_json=as_json):
-        files = export_streams(tenant, tuple(streams or names), folder, kind, at)
-    output.table(str(place), files)
+        files = export_streams(tenant, tuple(dict.fromkeys(streams or names)), folder, kind, at)
+    if not files:
+        output.line(f"{place} has no streams.")
+    if files or as_json:
+        output.table(str(place), files)
 
 
 def gc_command(

@@ -8,6 +8,7 @@ lose a letter (``inference``). This sits above the store because readers of inpu
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import uuid
@@ -94,8 +95,10 @@ def new_file(name: str, folder: str | os.PathLike[str], kind: FileKind) -> Path:
     """The path of the file that an export of the stream of this name makes.
 
     Raises:
-        InvalidOption: an unknown kind, or the file is there already.
+        InvalidOption: an unknown kind, the folder is a file, or the file is there already.
     """
+    if Path(folder).is_file():
+        raise InvalidOption(f"{folder} is a file.", remedy="Name a folder; it is made if it is not there.")
     if kind not in get_args(FileKind):
         raise InvalidOption(
             f"kind cannot be {kind!r}.", remedy=f"Use one of {', '.join(get_args(FileKind))}."
@@ -309,4 +312,5 @@ def _publish(target: Path, write: Callable[[Path], None]) -> None:
     except OSError as error:
         raise failure("write", str(target), error) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(NotADirectoryError):  # then there is no such file either
+            temporary.unlink(missing_ok=True)

@@ -91,6 +91,7 @@ def test_deep_nesting_is_garbled_and_no_recursion_error():
     [
         {"version": "5"},
         {"version": 1.0},
+        {"version": True},
         {"version": -1},
         {"timestamp": date(2024, 1, 1)},
         {"timestamp": "2024-01-01"},

@@ -422,6 +422,6 @@ class SnapshotManagement(ABC, Generic[S]):
 
 
 def _version(value: Any) -> int:
-    if isinstance(value, Integral) and int(value) >= 0:
+    if not isinstance(value, bool) and isinstance(value, Integral) and int(value) >= 0:
         return int(value)
     raise InvalidOption(f"{value!r:.80} is not a version.", remedy="Versions are whole numbers, from 0 on.")

@@ -47,7 +47,8 @@ def carry_out(tenant, action):
     elif kind == "rows":
         name, version, keys = given_
         if tenant.version >= 0 and has_key(tenant, name, version % (tenant.version + 1)):
-            wanted = pa.table({"Id": pa.array(sorted(keys), pa.int64())})
+            kept = tenant.stream(name).read(columns=["Id"], as_="arrow").schema.field("Id").type
+            wanted = pa.table({"Id": pa.array(sorted(keys), pa.int64()).cast(kept)})
             selection = RowSelection(StreamName(name), version % (tenant.version + 1), wanted)
             restore_rows(tenant.place, selection)
     elif kind == "retype" and given_[0] in tenant.streams():

@@ -88,7 +88,7 @@ def answered(script, *arguments, environment, timeout=300):
         timeout=timeout,
         check=False,
     )
-    assert 0 == done.returncode, done.stderr
+    assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 
 

@@ -40,7 +40,7 @@ def test_import_contracts_are_kept():
         [linter, "--no-cache"], cwd=SOURCE.parent.parent, capture_output=True, text=True, check=False
     )
 
-    assert 0 == run.returncode, run.stdout + run.stderr
+    assert run.returncode == 0, run.stdout + run.stderr
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_nothing_loads_spark_before_it_is_needed(packages):
     code = f"import sys, {packages}; print('pyspark' in sys.modules, 'py4j' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
-    assert "False False" == run.stdout.strip()
+    assert run.stdout.strip() == "False False"
 
 
 def test_importing_the_package_loads_no_frames():
@@ -62,7 +62,7 @@ def test_importing_the_package_loads_no_frames():
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
-    assert "[]" == run.stdout.strip()
+    assert run.stdout.strip() == "[]"
 
 
 @pytest.mark.parametrize("path", MODULES, ids=_ids)
@@ -75,7 +75,7 @@ def test_modules_and_functions_stay_small(path):
     long = [f.name for f in functions if f.end_lineno - f.lineno + 1 > FUNCTION_LINES_MAX]
 
     assert MODULE_LINES_MAX >= len(text.splitlines())
-    assert [] == long
+    assert long == []
 
 
 def test_functions_take_few_parameters_and_classes_have_few_methods():
@@ -94,7 +94,7 @@ def test_functions_take_few_parameters_and_classes_have_few_methods():
                 if count > PARAMETERS_MAX and not is_options:
                     broad.append(f"{name}: {node.name}, {count} parameters")
 
-    assert [] == broad
+    assert broad == []
 
 
 def _is_public_method(node):
@@ -120,7 +120,7 @@ def test_package_files_only_re_export(path):
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name not in allowed
     }
 
-    assert set() == defined
+    assert defined == set()
 
 
 def test_the_engine_uses_only_what_spark_connect_offers():
@@ -128,7 +128,7 @@ def test_the_engine_uses_only_what_spark_connect_offers():
     for path in MODULES:
         attributes = {n.attr for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Attribute)}
 
-        assert set() == attributes & {"_jvm", "_jsc", "_jdf", "sparkContext", "_sc", "rdd"}, path
+        assert attributes & {"_jvm", "_jsc", "_jdf", "sparkContext", "_sc", "rdd"} == set(), path
 
 
 def test_the_map_of_the_code_names_what_is_there():
@@ -148,7 +148,7 @@ def test_the_map_of_the_code_names_what_is_there():
         if (folder / "__init__.py").is_file() and f"`{folder.name}`" not in page
     }
 
-    assert ([], set()) == (missing, folders)
+    assert (missing, folders) == ([], set())
 
 
 def test_the_consoles_folders_import_downwards_only():

@@ -29,8 +29,8 @@ def test_each_error_crosses_processes(kind):
     """Code, remedy and details survive pickling."""
     error = pickle.loads(pickle.dumps(kind("Gone.", cause="Deleted.", remedy="Restore it.", file="a")))
 
-    assert "Gone. Deleted. Restore it." == str(error)
-    assert {"file": "a"} == error.details
+    assert str(error) == "Gone. Deleted. Restore it."
+    assert error.details == {"file": "a"}
     assert kind.code == error.to_json()["code"]
 
 
@@ -38,4 +38,4 @@ def test_a_code_can_be_refined():
     """Delta's own error class replaces the general code."""
     error = errors.CorruptLog("A gap.", code="DELTA_VERSIONS_NOT_CONTIGUOUS")
 
-    assert "DELTA_VERSIONS_NOT_CONTIGUOUS" == error.error_code
+    assert error.error_code == "DELTA_VERSIONS_NOT_CONTIGUOUS"

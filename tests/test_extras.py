@@ -48,15 +48,15 @@ def test_the_error_names_the_extra_and_the_command():
     """Problem, cause, remedy."""
     with pytest.raises(MissingExtra) as raised, requires_extra("s3"):
         raise ModuleNotFoundError("No module named 'obstore.store'", name="obstore.store")
-    assert "A store in a bucket needs the extra 's3', which is not installed." == raised.value.problem
-    assert "pip install 'freezeframe[s3]'" == raised.value.remedy
+    assert raised.value.problem == "A store in a bucket needs the extra 's3', which is not installed."
+    assert raised.value.remedy == "pip install 'freezeframe[s3]'"
 
 
 def test_a_package_of_two_extras_is_told_for_the_part_that_asked():
     """The service needs the jobs' packages: whoever serves is told of the service."""
     error = ModuleNotFoundError("No module named 'sqlalchemy'", name="sqlalchemy")
-    assert "jobs" == missing_extra(error).details["extra"]
-    assert "service" == missing_extra(error, "service").details["extra"]
+    assert missing_extra(error).details["extra"] == "jobs"
+    assert missing_extra(error, "service").details["extra"] == "service"
 
 
 def test_another_missing_module_stays_what_it_is():
@@ -82,7 +82,7 @@ def test_a_command_without_its_extra_says_which(tmp_path, command, extra):
         f"import os; os.chdir({str(tmp_path)!r}); os.environ['FREEZEFRAME_ROOT'] = {str(tmp_path)!r}\n"
         f"from freezeframe.cli.main import main; sys.exit(main({line!r}))"
     )
-    assert (2, True) == (done.returncode, f"pip install 'freezeframe[{extra}]'" in done.stderr), done.stderr
+    assert (done.returncode, f"pip install 'freezeframe[{extra}]'" in done.stderr) == (2, True), done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -96,7 +96,7 @@ def test_the_core_works_without_any_extra(tmp_path):
         "tenant.stream('Account').update(pa.table({'Id': ['007'], 'Name': ['Bob']}), key='Id')\n"
         f"sys.exit(main(['stream', 'show', 'Account', '--root', {str(tmp_path)!r}, '--tenant', 'acme']))"
     )
-    assert (0, True) == (done.returncode, "Bob" in done.stdout), done.stderr
+    assert (done.returncode, "Bob" in done.stdout) == (0, True), done.stderr
 
 
 @pytest.mark.parametrize("command", ["doctor", "run etl.py --tenant acme", "tenant show --tenant acme"])
@@ -108,7 +108,7 @@ def test_the_first_commands_need_no_extra(tmp_path, command):
         "import freezeframe; freezeframe.open('freezeframe-data').tenant('acme', create=True)\n"
         f"from freezeframe.cli.main import main; sys.exit(main({command.split()!r}))"
     )
-    assert (0, False) == (done.returncode, "needs the extra" in done.stderr + done.stdout), done.stderr
+    assert (done.returncode, "needs the extra" in done.stderr + done.stdout) == (0, False), done.stderr
 
 
 def test_the_version_is_that_of_the_package():

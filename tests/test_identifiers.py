@@ -24,7 +24,7 @@ def test_names_that_could_leave_their_folder_are_refused(kind, name):
     with pytest.raises(InvalidName) as caught:
         kind(name)
 
-    assert "INVALID_NAME" == caught.value.error_code
+    assert caught.value.error_code == "INVALID_NAME"
     assert caught.value.remedy
 
 
@@ -91,7 +91,7 @@ def test_ordinary_paths_are_taken():
 def test_case_twins_have_one_folded_form():
     """Paths that some file systems take for one fold to one."""
     assert FilePath("A/Straße.txt").folded == FilePath("a/STRASSE.txt").folded
-    assert ("a", "a/b") == FilePath("a/b/c").folders
+    assert FilePath("a/b/c").folders == ("a", "a/b")
 
 
 @given(

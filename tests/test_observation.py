@@ -42,8 +42,8 @@ def test_a_json_line_has_its_context(lines):
     first, second = map(json.loads, told())
 
     assert {"request": "r1", "tenant": "acme", "principal": "key:1", "seconds": 0.5}.items() <= first.items()
-    assert ("info", "freezeframe.tests", "Done") == (first["level"], first["logger"], first["message"])
-    assert {"time", "level", "logger", "message"} == second.keys()
+    assert (first["level"], first["logger"], first["message"]) == ("info", "freezeframe.tests", "Done")
+    assert second.keys() == {"time", "level", "logger", "message"}
 
 
 def test_a_text_line_stays_one_line(lines):
@@ -83,7 +83,7 @@ def test_contexts_of_threads_are_their_own(lines):
     for one in threads:
         one.join()
 
-    assert {0, 1, 2, 3} == {json.loads(line)["number"] for line in told()}
+    assert {json.loads(line)["number"] for line in told()} == {0, 1, 2, 3}
 
 
 def test_operations_are_told_with_their_outcome():

@@ -31,13 +31,13 @@ def test_a_watcher_hears_its_own_block_only():
     progress.begin("before", "files", 1)
     with progress.watched_by(notes):
         progress.begin("copying", "bytes")
-        assert [b"ab", b"c"] == list(progress.count_bytes([b"ab", b"c"]))
+        assert list(progress.count_bytes([b"ab", b"c"])) == [b"ab", b"c"]
         progress.advance()
         progress.wait_for("Spark")
     progress.advance(7)
     progress.wait_for("nobody")
 
-    assert [["copying", "bytes", None, 4], "Spark"] == notes.parts
+    assert notes.parts == [["copying", "bytes", None, 4], "Spark"]
 
 
 @pytest.fixture
@@ -72,4 +72,4 @@ def test_long_works_say_how_far_they_are(store, tmp_path):
     notes = Notes()
     with progress.watched_by(notes):
         export_stream(store.tenant("acme").stream("Account"), Path(tmp_path))
-    assert [["writing", "rows", 2, 2]] == notes.parts
+    assert notes.parts == [["writing", "rows", 2, 2]]

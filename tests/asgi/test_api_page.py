@@ -23,7 +23,7 @@ def test_the_page_names_each_operation_and_schema(page):
     operations = {one["operationId"] for methods in document["paths"].values() for one in methods.values()}
     schemas = {f"schema-{name}" for name in document["components"]["schemas"]}
 
-    assert 200 == answer.status_code
+    assert answer.status_code == 200
     assert len(set(ids)) == len(ids)
     assert operations | schemas <= set(ids)
     assert set(re.findall(r'href="#([^"]+)"', answer.text)) <= set(ids)

@@ -36,7 +36,7 @@ def test_a_bad_body_is_a_problem(served, api, body):
     answer = api.post(TENANTS, content=body, headers={"content-type": "application/json"})
 
     assert answer.status_code in {400, 413, 422}, answer.text
-    assert "application/problem+json" == answer.headers["content-type"]
+    assert answer.headers["content-type"] == "application/problem+json"
     assert answer.headers["x-request-id"] == answer.json()["request_id"]
     assert "Traceback" not in answer.text
     assert served.root not in answer.text
@@ -58,7 +58,7 @@ def test_a_body_of_nobody_is_not_read(served, method, path):
     with served.client("") as nobody:
         answer = nobody.request(method, path, content=b"{", headers={"content-type": "application/json"})
 
-    assert (401, "NOT_AUTHENTICATED") == (answer.status_code, answer.json()["code"])
+    assert (answer.status_code, answer.json()["code"]) == (401, "NOT_AUTHENTICATED")
 
 
 def test_who_signs_in_sends_little(served):
@@ -66,7 +66,7 @@ def test_who_signs_in_sends_little(served):
     body = b'{"name": "ada", "password": "' + b"a" * 16_384 + b'"}'
     headers = {"content-type": "application/json", "origin": served.url}
     with served.client("") as nobody:
-        assert 413 == nobody.post("/api/v1/session", content=body, headers=headers).status_code
+        assert nobody.post("/api/v1/session", content=body, headers=headers).status_code == 413
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_bodies_are_parsed_once_and_off_the_event_loop(api, monkeypatch, method,
     monkeypatch.setattr(json, "loads", noted)
     api.request(method, path, content=body, headers={"content-type": "application/json"}).raise_for_status()
 
-    assert [False] == threads
+    assert threads == [False]
 
 
 @pytest.mark.parametrize(
@@ -175,14 +175,14 @@ def test_a_wrong_use_is_told_with_its_remedy(served, api, used, method, path, se
     assert all(problem[name] for name in ("title", "cause", "remedy"))
     assert says in answer.text
     assert "/tmp" not in answer.text
-    assert (1, []) == (api.get(used).json()["version"], api.get(f"{used}/jobs").json()["jobs"])
+    assert (api.get(used).json()["version"], api.get(f"{used}/jobs").json()["jobs"]) == (1, [])
 
 
 def test_a_bad_snapshot_file_is_told_by_its_name(api, used):
     """What a client of hotglue sends is named as it named it, not as it lay on the disk."""
     answer = api.put("/tenant/dev/used/snapshots?file=S.snapshot.csv", content=b"")
 
-    assert (422, "'S.snapshot.csv' is empty.") == (answer.status_code, answer.json()["title"])
+    assert (answer.status_code, answer.json()["title"]) == (422, "'S.snapshot.csv' is empty.")
 
 
 def test_huge_headers_are_refused(api):
@@ -198,9 +198,9 @@ def test_a_body_over_the_limit_is_refused(serve):
         announced = api.put(f"{acme}/files/a", content=b"x" * 2049)
         unannounced = api.put(f"{acme}/files/a", content=iter([b"x" * 1500] * 2))
 
-        assert (413, 413) == (announced.status_code, unannounced.status_code)
-        assert 404 == api.get(f"{acme}/files/a").status_code
-        assert 413 == api.put(f"{acme}/files/a", content=b"x" * 1_000_000).status_code
+        assert (announced.status_code, unannounced.status_code) == (413, 413)
+        assert api.get(f"{acme}/files/a").status_code == 404
+        assert api.put(f"{acme}/files/a", content=b"x" * 1_000_000).status_code == 413
 
 
 @pytest.mark.parametrize("method", ["DELETE", "PATCH"])
@@ -214,26 +214,26 @@ def test_a_body_that_is_announced_as_too_long_changes_nothing(served, acme, meth
         answer = connection.getresponse()
         problem = json.loads(answer.read())
 
-        assert (413, "application/problem+json", "r1") == (
+        assert (
             answer.status,
             answer.headers["content-type"],
             answer.headers["x-request-id"].partition(".")[0],
-        )
-        assert "TOO_LARGE" == problem["code"]
-        assert 200 == api.get(f"{acme}/files/a").status_code
+        ) == (413, "application/problem+json", "r1")
+        assert problem["code"] == "TOO_LARGE"
+        assert api.get(f"{acme}/files/a").status_code == 200
 
 
 def test_the_wrong_method_says_which_are_right(api, acme):
     """405 is a problem with an Allow header."""
     answer = api.put(f"{acme}/history")
 
-    assert (405, "METHOD_NOT_ALLOWED") == (answer.status_code, answer.json()["code"])
+    assert (answer.status_code, answer.json()["code"]) == (405, "METHOD_NOT_ALLOWED")
     assert answer.headers["allow"]
 
 
 def test_the_callers_request_id_is_kept_if_it_can_be_one(api):
     """A client's own id comes back with another end each time; what could break a log does not."""
     told = [api.get(TENANTS, headers={"x-request-id": "abc-1"}).headers["x-request-id"] for _ in range(2)]
-    assert (2, {"abc-1"}) == (len(set(told)), {one.rpartition(".")[0] for one in told})
+    assert (len(set(told)), {one.rpartition(".")[0] for one in told}) == (2, {"abc-1"})
     for odd in ("a b", "x" * 44):
         assert odd not in api.get(TENANTS, headers={"x-request-id": odd}).headers["x-request-id"]

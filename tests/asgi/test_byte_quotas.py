@@ -39,10 +39,10 @@ def test_the_request_after_the_quota_waits(limited, way):
         there = api.get(f"{other}/files").status_code
         unseen = stranger.get(f"{place}/files").status_code
 
-    assert [True, True, False] == [answer.is_success for answer in answers]
-    assert (429, "RATE_LIMITED") == (answers[-1].status_code, answers[-1].json()["code"])
+    assert [answer.is_success for answer in answers] == [True, True, False]
+    assert (answers[-1].status_code, answers[-1].json()["code"]) == (429, "RATE_LIMITED")
     assert 1 <= int(answers[-1].headers["retry-after"]) <= 61
-    assert (200, 404) == (there, unseen)
+    assert (there, unseen) == (200, 404)
 
 
 def test_a_tenant_that_is_full_takes_no_more(limited):
@@ -62,8 +62,8 @@ def test_a_tenant_that_is_full_takes_no_more(limited):
         kept = api.get(f"{place}/files").json()["files"]
         taken = api.put(f"{place}/files/a", content=b"x" * 2_000)
 
-    assert [(413, "TENANT_FULL")] * 4 == [(one.status_code, one.json()["code"]) for one in refused]
-    assert (["a"], 200) == ([one["path"] for one in kept], taken.status_code)
+    assert [(one.status_code, one.json()["code"]) for one in refused] == [(413, "TENANT_FULL")] * 4
+    assert ([one["path"] for one in kept], taken.status_code) == (["a"], 200)
 
 
 def test_workers_count_together(tmp_path):
@@ -91,7 +91,7 @@ def test_within_a_portion_nothing_shared_is_touched(tmp_path):
         quotas.spend_at_once("upload", TENANT, 10) or quotas.spend("upload", TENANT, 10) for _ in range(300)
     ]
 
-    assert 3 == looks.count(None)
+    assert looks.count(None) == 3
 
 
 AT_ONCE = 12
@@ -123,9 +123,9 @@ def test_uploads_at_once_do_not_go_over_what_a_tenant_may_keep(serve):
             lambda number: api.put(f"{place}/files/{number}", content=bytes([number]) * QUOTA)
         )
 
-    assert {201, 413} == {one.status_code for one in answers}
-    assert 3 == sum(one.is_success for one in answers)
-    assert 3 * QUOTA == _held(served, "crowded")
+    assert {one.status_code for one in answers} == {201, 413}
+    assert sum(one.is_success for one in answers) == 3
+    assert _held(served, "crowded") == 3 * QUOTA
 
 
 def test_resumable_uploads_reserve_their_length(serve):
@@ -145,8 +145,8 @@ def test_resumable_uploads_reserve_their_length(serve):
         api.delete(begun[0].headers["location"])
         again = api.post(f"{place}/uploads", headers=begin)
 
-    assert [201, 201, 201, 413] == [one.status_code for one in begun]
-    assert [413, 413, 201] == [one.status_code for one in (*refused, again)]
+    assert [one.status_code for one in begun] == [201, 201, 201, 413]
+    assert [one.status_code for one in (*refused, again)] == [413, 413, 201]
 
 
 @pytest.mark.parametrize("is_announced", [True, False])
@@ -162,7 +162,7 @@ def test_bodies_at_once_do_not_go_over_the_quota_of_a_minute(serve, is_announced
     with served.client() as api:
         answers = _all_at_once(lambda number: api.put(f"{place}/files/{number}", content=body(number)))
 
-    assert {201, 429} == {one.status_code for one in answers}
+    assert {one.status_code for one in answers} == {201, 429}
     assert _held(served, "crowded") <= 4 * size
 
 
@@ -174,8 +174,8 @@ def test_downloads_at_once_do_not_go_over_the_quota_of_a_minute(serve):
     with served.client() as api:
         answers = _all_at_once(lambda _: api.get(f"{place}/files/a"))
 
-    assert (3, 9) == tuple(sum(one.status_code == status for one in answers) for status in (200, 429))
-    assert {QUOTA} == {len(one.content) for one in answers if one.is_success}
+    assert tuple(sum(one.status_code == status for one in answers) for status in (200, 429)) == (3, 9)
+    assert {len(one.content) for one in answers if one.is_success} == {QUOTA}
 
 
 def test_an_answer_given_again_takes_of_the_quotas(serve):
@@ -189,6 +189,6 @@ def test_an_answer_given_again_takes_of_the_quotas(serve):
         ]
         other = [api.get(f"{served.tenant('calm')}/files").status_code for _ in range(3)]
 
-    assert [201, 201, 201, 429, 429] == [one.status_code for one in answers]
-    assert "true" == answers[2].headers["idempotency-replayed"]
-    assert [200, 429, 429] == other
+    assert [one.status_code for one in answers] == [201, 201, 201, 429, 429]
+    assert answers[2].headers["idempotency-replayed"] == "true"
+    assert other == [200, 429, 429]

@@ -163,7 +163,7 @@ def test_what_fails_has_a_second_entry(world):
         failed.add(operation)
         outcomes = [json.loads(entry["details"]).get("outcome") for entry in case.entries()]
 
-        assert 503 == answer.status, operation
+        assert answer.status == 503, operation
         assert before == case.versions(), operation
         assert "failed" in outcomes, operation
         assert None in outcomes, operation
@@ -183,11 +183,11 @@ def test_what_is_refused_has_its_outcome(world):
         same = api.post(f"{place}/restorations", json={"version": len(case.versions()) - 1})
         found = api.get(f"{place}/audit?limit=2").json()["entries"]
 
-    assert (409, 200) == (moved.status, same.status_code)
+    assert (moved.status, same.status_code) == (409, 200)
     told = [json.loads(entry["details"]) for entry in case.entries()]
-    assert ["b.txt", "refused"] == [told[0]["target"], told[1]["outcome"]]
-    assert "ALREADY_EXISTS" == told[1]["code"]
-    assert "unchanged" == found[0]["details"]["outcome"]
+    assert [told[0]["target"], told[1]["outcome"]] == ["b.txt", "refused"]
+    assert told[1]["code"] == "ALREADY_EXISTS"
+    assert found[0]["details"]["outcome"] == "unchanged"
     assert found[1]["number"] == found[0]["details"]["entry"]
 
 
@@ -224,8 +224,8 @@ def test_a_key_that_is_taken_is_not_for_other_bytes(world):
         key = {"idempotency-key": "one"}
         statuses = [api.put(place, content=one, headers=key).status_code for one in (b"yes", b"yes", b"no!")]
 
-        assert [201, 201, 422] == statuses
-        assert b"yes" == api.get(place).content
+        assert statuses == [201, 201, 422]
+        assert api.get(place).content == b"yes"
 
 
 def test_no_secret_is_kept_with_an_answer(world):
@@ -235,13 +235,13 @@ def test_no_secret_is_kept_with_an_answer(world):
         made, again = (api.post("/api/v1/keys", json={"name": "k"}, headers=key).json() for _ in range(2))
         other = api.post("/api/v1/keys", json={"name": "other"}, headers=key)
         with world.served.client(made["key"]) as mine:
-            assert 200 == mine.get("/api/v1/session").status_code
+            assert mine.get("/api/v1/session").status_code == 200
     secret = made["key"].partition(".")[2]
     with world.served.service.database.read() as connection:
         kept = [str(row) for table in metadata.sorted_tables for row in connection.execute(select(table))]
 
     assert made == {**again, "last_used": None}
-    assert 422 == other.status_code
+    assert other.status_code == 422
     assert made["id"] in "".join(kept)
     assert secret not in "".join(kept)
 
@@ -294,7 +294,7 @@ def test_a_kill_leaves_the_entry(tmp_path, when):
     run = subprocess.run([sys.executable, "-c", KILLED, root, settings.state_dir, key, when], check=False)
     entries = service.audit.entries(service.access(service.keys.authenticate(key)).audit_place("dev", "acme"))
 
-    assert 9 == run.returncode
-    assert [("file.write", "a", "killed")] == [(one.action, one.subject, _own(one)) for one in entries]
+    assert run.returncode == 9
+    assert [(one.action, one.subject, _own(one)) for one in entries] == [("file.write", "a", "killed")]
     assert (["killed"] if when == "after" else []) == [_own(one) for one in tenant.history()]
     database.close()

@@ -44,7 +44,7 @@ def test_a_browser_gets_the_page_and_a_program_the_answer(ask):
     """By Accept, at the same address; each page has a nonce of its own, and its policy names it."""
     first, second = (ask("/tenants", accept="text/html") for _ in range(2))
 
-    assert {"tenants": []} == ask("/tenants", accept="application/json").json()
+    assert ask("/tenants", accept="application/json").json() == {"tenants": []}
     assert first.text != second.text
     assert "__STYLE_NONCE__" not in first.text
     nonce = first.text.partition('content="')[2].partition('"')[0]
@@ -55,10 +55,10 @@ def test_an_address_without_a_page_is_a_page_for_browsers_alone(ask):
     """With the status 404; programs, and whoever asks the API, have the application's own answer."""
     missing = ask("/nowhere/at/all", accept="text/html")
 
-    assert (404, True) == (missing.status_code, "nonce" in missing.text)
+    assert (missing.status_code, "nonce" in missing.text) == (404, True)
     for path, kind in (("/nowhere", "application/json"), ("/api/v1/nowhere", "text/html")):
         answer = ask(path, accept=kind)
-        assert (404, "Not Found") == (answer.status_code, answer.json()["detail"]), path
+        assert (answer.status_code, answer.json()["detail"]) == (404, "Not Found"), path
 
 
 def test_scripts_are_sent_compressed_to_who_takes_that(ask):
@@ -68,18 +68,20 @@ def test_scripts_are_sent_compressed_to_who_takes_that(ask):
     packed = ask("/assets/index-1a2b.js", accept_encoding="br, gzip")
 
     assert SCRIPT == plain.content == refused.content == packed.content
-    assert (None, None, "gzip") == tuple(
-        one.headers.get("content-encoding") for one in (plain, refused, packed)
+    assert tuple(one.headers.get("content-encoding") for one in (plain, refused, packed)) == (
+        None,
+        None,
+        "gzip",
     )
     assert len(gzip.compress(SCRIPT)) >= int(packed.headers["content-length"])
     assert "immutable" in packed.headers["cache-control"]
-    assert "Accept-Encoding" == packed.headers["vary"]
+    assert packed.headers["vary"] == "Accept-Encoding"
 
 
 @pytest.mark.parametrize("path", ["/assets/../secret.txt", "/assets/%2e%2e/secret.txt", "/secret.txt"])
 def test_nothing_but_the_built_assets_is_sent(ask, path):
     """A path that leads elsewhere is no asset."""
-    assert 404 == ask(path).status_code
+    assert ask(path).status_code == 404
 
 
 def test_pages_that_are_not_built_are_told(tmp_path):
@@ -88,5 +90,5 @@ def test_pages_that_are_not_built_are_told(tmp_path):
     add_console(found, tmp_path)
     answer = asyncio.run(asked(found, "/tenants", accept="text/html"))
 
-    assert 503 == answer.status_code
+    assert answer.status_code == 503
     assert "npm run build" in answer.text

@@ -23,7 +23,7 @@ def test_the_application_never_loads_spark():
     code = "import sys, freezeframe.asgi.application; print('pyspark' in sys.modules, 'py4j' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
-    assert "False False" == run.stdout.strip()
+    assert run.stdout.strip() == "False False"
 
 
 def test_every_post_knows_idempotency_keys(served):
@@ -32,7 +32,7 @@ def test_every_post_knows_idempotency_keys(served):
     told = [path for path, methods in served.app.openapi()["paths"].items() if "post" in methods]
 
     assert sorted(told) == sorted(one.path for one in found)
-    assert [] == [one.path for one in found if not isinstance(one, CheckedRoute)]
+    assert [one.path for one in found if not isinstance(one, CheckedRoute)] == []
 
 
 def test_the_same_post_again_is_answered_and_not_done_again(api, acme):
@@ -45,8 +45,8 @@ def test_the_same_post_again_is_answered_and_not_done_again(api, acme):
     other = api.post(f"{acme}/restorations", json={"version": 1}, headers=headers)
 
     assert (first.content, "true") == (again.content, again.headers["idempotency-replayed"])
-    assert 3 == len(api.get(f"{acme}/history").json()["versions"])
-    assert (422, "IDEMPOTENCY_CONFLICT") == (other.status_code, other.json()["code"])
+    assert len(api.get(f"{acme}/history").json()["versions"]) == 3
+    assert (other.status_code, other.json()["code"]) == (422, "IDEMPOTENCY_CONFLICT")
 
 
 def test_a_key_of_somebody_else_is_another_key(served, api, acme):
@@ -56,7 +56,7 @@ def test_a_key_of_somebody_else_is_another_key(served, api, acme):
     with served.client() as other:
         again = other.post(f"{acme}/folders", json={"path": "f"}, headers=headers)
 
-    assert (201, 409) == (made.status_code, again.status_code)
+    assert (made.status_code, again.status_code) == (201, 409)
 
 
 def test_of_the_same_posts_at_once_one_is_carried_out(api, acme):
@@ -70,7 +70,7 @@ def test_of_the_same_posts_at_once_one_is_carried_out(api, acme):
         statuses = [call.result().status_code for call in calls]
 
     assert {201} <= set(statuses) <= {201, 409}
-    assert 1 == len(api.get(f"{acme}/history").json()["versions"])
+    assert len(api.get(f"{acme}/history").json()["versions"]) == 1
     assert order
 
 
@@ -83,7 +83,7 @@ def test_a_quota_is_one_keys_own(serve):
 
         assert 2 <= len(refused) <= 7
         assert 1 <= int(refused[0].headers["retry-after"]) <= 61
-        assert 200 == quiet.get("/api/v1/session").status_code
+        assert quiet.get("/api/v1/session").status_code == 200
 
 
 def test_a_quota_of_a_tenant_counts_all_its_keys(serve):
@@ -94,7 +94,7 @@ def test_a_quota_of_a_tenant_counts_all_its_keys(serve):
         statuses = [client.get(acme).status_code for client in (one, two) * 8]
 
         assert 429 in statuses
-        assert 200 == one.get(globex).status_code
+        assert one.get(globex).status_code == 200
 
 
 def test_keys_are_made_rotated_and_revoked(served, api):
@@ -112,7 +112,7 @@ def test_keys_are_made_rotated_and_revoked(served, api):
         one for one in api.get("/api/v1/keys?limit=1000").json()["keys"] if one["id"] == made.json()["id"]
     )
 
-    assert ((200, 200), 403, (401, 401)) == (both, writes, after)
+    assert (both, writes, after) == ((200, 200), 403, (401, 401))
     assert told["revoked"]
     assert told["last_used"]
     assert "key" not in told
@@ -123,7 +123,7 @@ def test_a_rotation_without_overlap_ends_the_old_secret(served, api):
     made = api.post("/api/v1/keys", json={"scopes": ["tenants:read"]}).json()
     api.post(f"/api/v1/keys/{made['id']}/rotate", json={"overlap_hours": 0}).raise_for_status()
     with served.client(made["key"]) as old:
-        assert 401 == old.get(TENANTS).status_code
+        assert old.get(TENANTS).status_code == 401
 
 
 def test_a_session_changes_things_from_its_own_pages_only(served):
@@ -142,16 +142,16 @@ def test_a_session_changes_things_from_its_own_pages_only(served):
         browser.delete("/api/v1/session", headers=origin)
         over = browser.get(TENANTS, headers={"cookie": f"freezeframe_session={token}"})
 
-    assert 403 == foreign.status_code
+    assert foreign.status_code == 403
     assert "HttpOnly" in cookie
     assert "samesite=lax" in cookie.lower()
-    assert (200, 403, 201, 403, 401) == (
+    assert (
         read,
         csrf.status_code,
         mine.status_code,
         admin.status_code,
         over.status_code,
-    )
+    ) == (200, 403, 201, 403, 401)
 
 
 @pytest.mark.parametrize(("name", "password"), [("ada", "wrong password"), ("nobody", PASSWORD)])
@@ -162,8 +162,8 @@ def test_who_cannot_sign_in_is_not_told_why(served, name, password):
             "/api/v1/session", json={"name": name, "password": password}, headers={"origin": served.url}
         )
 
-    assert (401, "NOT_AUTHENTICATED") == (answer.status_code, answer.json()["code"])
-    assert "Name and password do not fit." == answer.json()["title"]
+    assert (answer.status_code, answer.json()["code"]) == (401, "NOT_AUTHENTICATED")
+    assert answer.json()["title"] == "Name and password do not fit."
 
 
 def test_the_audit_shows_if_somebody_changed_it(served, api, acme):
@@ -179,11 +179,11 @@ def test_the_audit_shows_if_somebody_changed_it(served, api, acme):
         second = (audit.c.tenant == tenant, audit.c.number == 1)
         connection.execute(update(audit).where(*second).values(subject="forged"))
 
-    assert ["2", "1", "0"] == [one["subject"] for one in page["entries"] + rest["entries"]]
-    assert (True, None) == (whole["is_whole"], rest["next_cursor"])
+    assert [one["subject"] for one in page["entries"] + rest["entries"]] == ["2", "1", "0"]
+    assert (whole["is_whole"], rest["next_cursor"]) == (True, None)
     proof = api.get(f"{acme}/audit/proof").json()
-    assert (False, 1) == (proof["is_whole"], proof["broken_at"])
-    assert 1 == served.service.audit.prove(AuditPlace("dev", tenant)).broken_at
+    assert (proof["is_whole"], proof["broken_at"]) == (False, 1)
+    assert served.service.audit.prove(AuditPlace("dev", tenant)).broken_at == 1
 
 
 def test_the_document_declares_what_is_answered(served):
@@ -191,7 +191,7 @@ def test_the_document_declares_what_is_answered(served):
     document = served.app.openapi()
     operations = [one for path in document["paths"].values() for one in path.values()]
 
-    assert "3.1.0" == document["openapi"]
+    assert document["openapi"] == "3.1.0"
     assert len(operations) == len({one["operationId"] for one in operations})
     for one in operations:
         assert one["description"], one["operationId"]
@@ -214,4 +214,4 @@ def test_the_numbers_name_no_tenant(api, acme):
 def test_health_needs_no_key(served):
     """Alive and ready are told to whoever asks."""
     with served.client("") as client:
-        assert (200, 200) == (client.get("/health/live").status_code, client.get("/health/ready").status_code)
+        assert (client.get("/health/live").status_code, client.get("/health/ready").status_code) == (200, 200)

@@ -27,4 +27,4 @@ def test_the_service_is_the_same_elsewhere(place):
         check=False,
     )
 
-    assert 0 == run.returncode, run.stdout[-4000:]
+    assert run.returncode == 0, run.stdout[-4000:]

@@ -35,7 +35,7 @@ def test_an_event_is_told_and_its_absence_too():
         ending.set_result(True)
         return [*told, await follower.next_told(ending, 5)] == [(event,), (), ()]
 
-    assert (True, 0) == followed(work)
+    assert followed(work) == (True, 0)
 
 
 def test_nothing_waits_any_more_when_a_page_goes_away():
@@ -48,7 +48,7 @@ def test_nothing_waits_any_more_when_a_page_goes_away():
         await asyncio.wait({page})
         return page.cancelled()
 
-    assert (True, 0) == followed(work)
+    assert followed(work) == (True, 0)
 
 
 class FailingWatch:
@@ -78,4 +78,4 @@ def test_a_look_that_fails_is_followed_by_another(monkeypatch, error):
         await asyncio.wait({hub._task})
         return told
 
-    assert ((None,), 0) == followed(work)
+    assert followed(work) == ((None,), 0)

@@ -29,12 +29,12 @@ def test_the_first_minutes_are_as_the_page_says(served, tmp_path):
             text=True,
             check=False,
         )
-        assert ("", 0) == (run.stderr, run.returncode), run.stdout
+        assert (run.stderr, run.returncode) == ("", 0), run.stdout
         return run.stdout
 
     assert '"status":"queued"' in typed(before)
     tenant = served.service.stores.environment("production").tenant("acme")
-    assert b"{}" == tenant.files.read("tenant-config.json")
+    assert tenant.files.read("tenant-config.json") == b"{}"
     tenant.stream("Account").update(pa.table({"Id": ["007", "1"], "City": ["Bern", "Basel"]}), "Id")
     setting = re.search("^TENANT=.*$", before, re.MULTILINE)[0]
     assert '"total": 1' in typed(f"{setting}\n{after}")

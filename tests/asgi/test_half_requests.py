@@ -38,11 +38,11 @@ def test_a_shortened_path_deletes_no_tenant(served, api, acme):
     for place in (f"{acme}/files/..", f"{acme}/streams/..", f"{acme}/tags/.."):
         assert api.delete(place).status_code in {404, 405, 422}
         assert api.delete(f"{place}?message=tidy").status_code in {404, 405, 422}
-    assert 422 == api.delete(acme).status_code
-    assert 422 == api.delete(acme, params={"confirm": "another"}).status_code
-    assert 200 == api.get(f"{acme}/files/a").status_code
-    assert 200 == api.delete(acme, params={"confirm": tenant}).status_code
-    assert 404 == api.get(acme).status_code
+    assert api.delete(acme).status_code == 422
+    assert api.delete(acme, params={"confirm": "another"}).status_code == 422
+    assert api.get(f"{acme}/files/a").status_code == 200
+    assert api.delete(acme, params={"confirm": tenant}).status_code == 200
+    assert api.get(acme).status_code == 404
 
 
 class Hasty(ImpatientProtocol):
@@ -81,7 +81,7 @@ def test_a_half_sent_head_ends_the_connection(sent):
             await serving
         return rest
 
-    assert b"" == asyncio.run(tried())
+    assert asyncio.run(tried()) == b""
 
 
 def test_a_body_that_stops_is_refused():
@@ -102,6 +102,8 @@ def test_a_body_that_stops_is_refused():
     part = {"type": "http.request", "body": b"x", "more_body": True}
     with pytest.raises(UnreadableRequest):
         asyncio.run(tried(part))
-    assert ["http.request", "http.request", "http.disconnect"] == asyncio.run(
-        tried(part, {"type": "http.request", "body": b"y"})
-    )
+    assert asyncio.run(tried(part, {"type": "http.request", "body": b"y"})) == [
+        "http.request",
+        "http.request",
+        "http.disconnect",
+    ]

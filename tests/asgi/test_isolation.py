@@ -204,7 +204,7 @@ def test_the_cases_are_many():
     """In every run there are more than two thousand cases, and at night all of them."""
     chosen = [one for row in TENANT_ROWS for who in STRANGERS for one in spellings(row, who)]
     assert 2_000 <= len(chosen) + len(TENANT_ROWS) * (len(STRANGERS) + len(UNKNOWN))
-    assert set(SPELLINGS) == set(chosen)
+    assert set(chosen) == set(SPELLINGS)
 
 
 def spellings(operation, who):
@@ -252,7 +252,7 @@ def test_who_is_not_known_gets_401(world, operation):
         there = world.ask(operation, row, world.headers[who], quote(VICTIM), **world.names)
         absent = world.ask(operation, row, world.headers[who], ABSENT, **world.names)
 
-        assert 401 == there.status, who
+        assert there.status == 401, who
         assert _told(there, VICTIM) == _told(absent, ABSENT), who
 
 
@@ -265,7 +265,7 @@ def test_the_row_succeeds_for_who_may_and_for_nobody_with_less(world, operation)
     refused = world.ask(operation, row, {"x-api-key": world.served.key(*less)}, own, **names)
     answer = world.ask(operation, row, {"x-api-key": world.served.key(tenants=None)}, own, **names)
 
-    assert 403 == refused.status, refused
+    assert refused.status == 403, refused
     assert answer.status in row.status, answer
 
 
@@ -294,7 +294,7 @@ def test_lists_hold_only_what_is_the_callers(world, operation):
     assert VICTIM.encode() not in answer.body
     assert CANARY.encode() not in answer.body
     if row.scope == "admin":
-        assert 403 == answer.status
+        assert answer.status == 403
 
 
 @pytest.mark.parametrize("operation", TENANT_ROWS, ids=_ids)
@@ -331,8 +331,8 @@ def test_a_foreign_tenant_is_no_target(world, target):
         world.ask(("post", f"{T}/clone"), Row("", json={"tenant": target}), headers, "globex"),
     ]
 
-    assert [403, 403] == [answer.status for answer in made]
-    assert 1 == len({_told(answer, target) for answer in made})
+    assert [answer.status for answer in made] == [403, 403]
+    assert len({_told(answer, target) for answer in made}) == 1
 
 
 def test_what_a_client_was_given_for_one_tenant_is_refused_for_another(world):
@@ -351,7 +351,7 @@ def test_what_a_client_was_given_for_one_tenant_is_refused_for_another(world):
         if page.get("next_cursor") is None:
             continue
         asked = Row("", f"&cursor={page['next_cursor']}")
-        assert 422 == world.ask(("get", path), asked, world.admin, "globex").status, path
+        assert world.ask(("get", path), asked, world.admin, "globex").status == 422, path
     etag = world.line.ask(
         "GET", filled(f"{T}/files/b.txt", environment="dev", tenant=quote(VICTIM)), world.admin
     )
@@ -363,9 +363,9 @@ def test_what_a_client_was_given_for_one_tenant_is_refused_for_another(world):
     stranger = {**world.headers["another tenant's key"], "idempotency-key": "the-same-key"}
     foreign = world.ask(folder, Row("", json={"path": "own"}), stranger, "globex")
 
-    assert 412 == put.status
-    assert (201, 422) == (first.status, other.status), other
-    assert 201 == foreign.status
+    assert put.status == 412
+    assert (first.status, other.status) == (201, 422), other
+    assert foreign.status == 201
     assert CANARY.encode() not in other.body + foreign.body
 
 
@@ -395,4 +395,4 @@ def test_another_tenants_version_tag_cursor_and_upload_are_worth_nothing(world):
     head = ("head", f"{T}/uploads/{{upload_id}}")
     upload = world.ask(head, TENANT_ROWS[head], world.admin, "globex", **world.names)
 
-    assert (404, 404) == (job.status, upload.status)
+    assert (job.status, upload.status) == (404, 404)

@@ -42,8 +42,8 @@ def test_parameters_run_no_code(running, tmp_path):
         job = client.get(answer.headers["location"]).json()
         found = client.get(f"{path}/files/found.json").json()
 
-    assert "succeeded" == job["status"], job
-    assert "done\n" == found["bash"]
+    assert job["status"] == "succeeded", job
+    assert found["bash"] == "done\n"
     assert parameters == found["parameters"]
     texts = {f"PARAM_{name}": str(value) for name, value in parameters.items()}
     assert texts == {name: found["env"].get(name) for name in texts}

@@ -55,23 +55,23 @@ def _served(root, settings, url):
 def test_files_have_versions_conditions_and_a_past(placed):
     """Written, changed under a condition, read in part, moved, deleted and brought back."""
     api, place = placed.client, f"{TENANTS}/acme"
-    assert 201 == api.post(TENANTS, json={"tenant": "acme"}).status_code
+    assert api.post(TENANTS, json={"tenant": "acme"}).status_code == 201
     first = api.put(f"{place}/files/mappings/a.csv", content=b"Id\n1\n", headers={"if-none-match": "*"})
     again = api.put(f"{place}/files/mappings/a.csv", content=b"no", headers={"if-none-match": "*"})
     changed = {"if-match": first.headers["etag"]}
-    assert [201, 412, 200, 412] == [
+    assert [
         first.status_code,
         again.status_code,
         api.put(f"{place}/files/mappings/a.csv", content=b"Id\n2\n", headers=changed).status_code,
         api.put(f"{place}/files/mappings/a.csv", content=b"Id\n3\n", headers=changed).status_code,
-    ]
+    ] == [201, 412, 200, 412]
     part = api.get(f"{place}/files/mappings/a.csv", headers={"range": "bytes=3-3"})
-    assert (206, b"2") == (part.status_code, part.content)
+    assert (part.status_code, part.content) == (206, b"2")
     api.post(f"{place}/file-moves", json={"path": "mappings/a.csv", "target": "b.csv"}).raise_for_status()
-    assert 404 == api.get(f"{place}/files/mappings/a.csv").status_code
+    assert api.get(f"{place}/files/mappings/a.csv").status_code == 404
     api.post(f"{place}/restorations", json={"version": 0}).raise_for_status()
-    assert b"Id\n1\n" == api.get(f"{place}/files/mappings/a.csv").content
-    assert [3, 2, 1, 0] == [one["version"] for one in api.get(f"{place}/history").json()["versions"]]
+    assert api.get(f"{place}/files/mappings/a.csv").content == b"Id\n1\n"
+    assert [one["version"] for one in api.get(f"{place}/history").json()["versions"]] == [3, 2, 1, 0]
     large = bytes(range(256)) * 8_000
     api.put(f"{place}/files/large.bin", content=large).raise_for_status()
     for _ in range(2):
@@ -84,19 +84,19 @@ def test_a_request_is_done_once_and_leaves_a_trace(placed):
     api, place = placed.client, f"{TENANTS}/globex"
     headers = {"idempotency-key": "one"}
     made = [api.post(TENANTS, json={"tenant": "globex"}, headers=headers) for _ in range(2)]
-    assert [201, 201] == [one.status_code for one in made]
-    assert "true" == made[1].headers["idempotency-replayed"]
+    assert [one.status_code for one in made] == [201, 201]
+    assert made[1].headers["idempotency-replayed"] == "true"
     job = api.post(
         f"{place}/streams/A/import?key=Id", content=b"Id\n1\n", headers={"content-type": "text/csv"}
     )
-    assert (202, "queued") == (job.status_code, api.get(job.headers["location"]).json()["status"])
+    assert (job.status_code, api.get(job.headers["location"]).json()["status"]) == (202, "queued")
     told = [one["action"] for one in api.get(f"{place}/audit").json()["entries"]]
-    assert ["stream.import", "tenant.create"] == told
+    assert told == ["stream.import", "tenant.create"]
     assert api.get(f"{place}/audit/proof").json()["is_whole"]
-    assert 200 == api.delete(f"{place}?confirm=globex").status_code
-    assert 404 == api.get(place).status_code
+    assert api.delete(f"{place}?confirm=globex").status_code == 200
+    assert api.get(place).status_code == 404
     api.post(TENANTS, json={"tenant": "globex"}).raise_for_status()
-    assert [] == api.get(f"{place}/jobs").json()["jobs"]
+    assert api.get(f"{place}/jobs").json()["jobs"] == []
 
 
 def test_a_foreign_tenant_is_like_none(placed):
@@ -110,7 +110,7 @@ def test_a_foreign_tenant_is_like_none(placed):
         api.get(f"{TENANTS}/{name}/files/a", headers={"x-api-key": key, "x-request-id": "r"})
         for name in ("theirs", "never")
     ]
-    assert [404, 404] == [one.status_code for one in answers]
+    assert [one.status_code for one in answers] == [404, 404]
     told = [{**one.json(), "request_id": ""} for one in answers]
     assert json.dumps(told[0]).replace("theirs", "never") == json.dumps(told[1])
-    assert ["mine"] == api.get(TENANTS, headers={"x-api-key": key}).json()["tenants"]
+    assert api.get(TENANTS, headers={"x-api-key": key}).json()["tenants"] == ["mine"]

@@ -110,7 +110,7 @@ def test_every_acknowledged_write_survives_kill_9(tmp_path, workers):
             body = json.dumps({"tenant": f"w{number}"})
             connection.request("POST", "/api/v1/environments/dev/tenants", body, headers)
             answer = connection.getresponse()
-            assert (201, True) == (answer.status, bool(answer.read()))
+            assert (answer.status, bool(answer.read())) == (201, True)
     writers = [Writer(place, key, f"w{number}", enough) for number in range(WRITERS)]
     for writer in writers:
         writer.start()

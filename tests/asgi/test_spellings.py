@@ -77,21 +77,21 @@ def test_a_change_is_in_the_audit_and_the_answer_by_its_one_name(spelled):
         told = api.get(f"/api/v1/environments/dev/jobs?tenant={quote(OTHER_NAME)}").json()["jobs"]
         mine = api.get(f"{place(NAME)}/jobs/one").json()
 
-        assert "ö" == entries(api, "file.write")[0]
-        assert [STREAM] == entries(api, "stream.import")
-    assert (NAME, "ö") == (shown["tenant"], history["path"])
+        assert entries(api, "file.write")[0] == "ö"
+        assert entries(api, "stream.import") == [STREAM]
+    assert (shown["tenant"], history["path"]) == (NAME, "ö")
     assert (202, f"{place(NAME)}/jobs/one") == (job.status_code, job.headers["location"])
-    assert (NAME, ["one"]) == (mine["tenant"], [one["job_id"] for one in told])
+    assert (mine["tenant"], [one["job_id"] for one in told]) == (NAME, ["one"])
 
 
 def test_a_bound_key_sees_its_tenant_by_any_spelling(spelled):
     """The bounds of a key are names, not texts."""
     with spelled.client(spelled.key(tenants=[OTHER_NAME], environments=["dev"])) as api:
-        assert [200, 200] == [api.get(place(name)).status_code for name in (NAME, OTHER_NAME)]
+        assert [api.get(place(name)).status_code for name in (NAME, OTHER_NAME)] == [200, 200]
         seen = api.get(
             f"/api/v1/environments/dev/overviews?tenant={quote(OTHER_NAME)}&tenant={quote(NAME)}"
         ).json()
-    assert [NAME] == [one["tenant"] for one in seen["tenants"]]
+    assert [one["tenant"] for one in seen["tenants"]] == [NAME]
 
 
 def test_uploads_are_of_one_tenant(spelled):
@@ -102,7 +102,7 @@ def test_uploads_are_of_one_tenant(spelled):
         begun = api.post(f"{place(OTHER_NAME)}/uploads", headers=headers)
         part = {"upload-offset": "0", "content-type": "application/offset+octet-stream"}
         api.patch(begun.headers["location"], content=b"x", headers=part).raise_for_status()
-        assert 200 == api.get(f"{place(NAME)}/files/{quote('ü')}").status_code
+        assert api.get(f"{place(NAME)}/files/{quote('ü')}").status_code == 200
     assert begun.headers["location"].startswith(place(NAME))
 
 
@@ -122,8 +122,8 @@ def test_a_quota_counts_all_spellings(serve):
             for name in ("Kbyte", other("Kbyte"), "Kbyte")
         ]
 
-    assert [200] * 4 + [429] * 2 == asked
-    assert [201, 200, 429] == sent
+    assert asked == [200] * 4 + [429] * 2
+    assert sent == [201, 200, 429]
 
 
 def test_a_follower_is_told_of_its_tenant(spelled):

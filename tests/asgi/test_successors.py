@@ -20,19 +20,19 @@ def test_a_new_tenant_sees_nothing_of_the_one_before(served, api):
     api.put(f"{place}/files/secret-of-the-first.txt", content=b"x").raise_for_status()
     body = {"content": IMPORTED, "headers": {"content-type": "text/csv"}}
     done = api.post(f"{place}/streams/Account/import?key=Id", **body)
-    assert 202 == done.status_code, done.text
-    assert 1 == len(api.get(f"{place}/jobs").json()["jobs"])
+    assert done.status_code == 202, done.text
+    assert len(api.get(f"{place}/jobs").json()["jobs"]) == 1
     before = api.get(f"{place}/audit").text
     assert "secret-of-the-first" in before
 
-    assert 200 == api.delete(place, params={"confirm": "phoenix"}).status_code
+    assert api.delete(place, params={"confirm": "phoenix"}).status_code == 200
     made = api.post("/api/v1/environments/dev/tenants", json={"tenant": "phoenix"})
-    assert 201 == made.status_code
+    assert made.status_code == 201
     after = api.get(f"{place}/audit").json()["entries"]
-    assert ["tenant.create"] == [one["action"] for one in after]
-    assert [] == api.get(f"{place}/jobs").json()["jobs"]
+    assert [one["action"] for one in after] == ["tenant.create"]
+    assert api.get(f"{place}/jobs").json()["jobs"] == []
     assert api.get(f"{place}/audit/proof").json()["is_whole"]
-    assert 404 == api.get(f"{place}/files/secret-of-the-first.txt").status_code
+    assert api.get(f"{place}/files/secret-of-the-first.txt").status_code == 404
 
 
 def test_a_schedule_ends_with_its_tenant(served, api):
@@ -43,13 +43,13 @@ def test_a_schedule_ends_with_its_tenant(served, api):
         schedules.create(ScheduleRequest(name, "dev", tenant, Timing("@daily"), "{}"))
     headers = {"x-request-id": "timed-ends"}
 
-    assert 200 == api.delete(f"{place}?confirm=timed", headers=headers).status_code
-    assert [] == [one.asked.name for one in schedules.list(tenant="timed")]
-    assert ["nightly"] == [one.asked.name for one in schedules.list(tenant="others")]
+    assert api.delete(f"{place}?confirm=timed", headers=headers).status_code == 200
+    assert [one.asked.name for one in schedules.list(tenant="timed")] == []
+    assert [one.asked.name for one in schedules.list(tenant="others")] == ["nightly"]
     with served.service.database.read() as connection:
         mine = audit.c.request_id.startswith("timed-ends.")
         told = connection.execute(select(audit.c.details).where(mine)).scalars()
-        assert [["hourly", "nightly"]] * 2 == [json.loads(one)["schedules"] for one in told]
+        assert [json.loads(one)["schedules"] for one in told] == [["hourly", "nightly"]] * 2
     schedules.delete("dev", "others", "nightly")
 
 
@@ -72,4 +72,4 @@ def test_of_restorations_of_the_same_version_one_is_done(served, api):
     for thread in threads:
         thread.join(60)
     assert [200, *[412] * 5] == sorted(statuses)
-    assert 3 == api.get(place).json()["version"]
+    assert api.get(place).json()["version"] == 3

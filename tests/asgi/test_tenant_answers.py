@@ -9,13 +9,13 @@ def test_a_tenant_that_somebody_holds_up_holds_up_nobody_else(serve):
     slow, quick = server.tenant("slow"), server.tenant("quick")
     lock = server.service.stores.environment("dev").tenant("slow").place.log._update_lock
     with server.client() as client, ThreadPoolExecutor(1) as pool:
-        assert 200 == client.get(slow).status_code
+        assert client.get(slow).status_code == 200
         with lock:
             waiting = pool.submit(client.get, slow)
             for _ in range(20):
-                assert 200 == client.get(quick).status_code
+                assert client.get(quick).status_code == 200
             assert not waiting.done()
-        assert 200 == waiting.result(60).status_code
+        assert waiting.result(60).status_code == 200
 
 
 def test_what_another_process_changed_is_seen(serve):

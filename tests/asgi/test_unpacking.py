@@ -27,9 +27,9 @@ def test_a_body_that_unpacks_to_a_lot_is_refused(api, acme, tmp_path, make):
 
     for answer in answers:
         problem = answer.json()
-        assert (413, "UNPACKS_TOO_LARGE") == (answer.status_code, problem["code"])
+        assert (answer.status_code, problem["code"]) == (413, "UNPACKS_TOO_LARGE")
         assert problem["limit"] in problem["cause"]
         assert isinstance(problem["limit_value"], int | float)
         assert "/tmp" not in answer.text
-    assert -1 == api.get(acme).json()["version"]
-    assert [] == api.get(f"{acme}/jobs").json()["jobs"]
+    assert api.get(acme).json()["version"] == -1
+    assert api.get(f"{acme}/jobs").json()["jobs"] == []

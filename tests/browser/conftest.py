@@ -94,7 +94,7 @@ def visit(browser, served, sessions):
     for context, page, complaints in opened:
         found = list(complaints)
         context.close()
-        assert [] == found, page
+        assert found == [], page
 
 
 @pytest.fixture

@@ -60,7 +60,7 @@ def test_every_page_is_accessible_in_both_schemes_and_fits_a_narrow_screen(visit
         picture(page, f"{name}-narrow")
         assert page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"], name
         page.set_viewport_size(wide)
-    assert {} == found
+    assert found == {}
 
 
 def grave_findings(page, options):
@@ -96,7 +96,7 @@ def test_a_stranger_signs_in_and_comes_to_the_page_that_was_asked_for(visit, pic
     page.get_by_role("button", name="Sign in").click()
     expect(page.get_by_role("alert")).to_contain_text("do not fit")
     picture(page, "sign-in")
-    assert "viewer" == page.get_by_role("textbox", name="Name").input_value()
+    assert page.get_by_role("textbox", name="Name").input_value() == "viewer"
     password.fill("a long enough password")
     page.get_by_role("button", name="Sign in").click()
     expect(page.get_by_role("region", name="Retention")).to_be_visible()
@@ -116,7 +116,7 @@ def test_a_key_is_pasted_once(visit, sessions, browser, served):
     expect(page.get_by_text("1 tenant", exact=True)).to_be_visible()
     page.reload()
     expect(page.get_by_role("grid", name="Tenants")).to_contain_text("acme")
-    assert "" == page.evaluate("document.cookie")
+    assert page.evaluate("document.cookie") == ""
 
 
 def test_all_can_be_done_by_keyboard(page):
@@ -159,7 +159,7 @@ def test_a_tenant_that_is_not_there_is_told(page):
 def test_an_unknown_address_is_a_page_and_titles_say_what_is_open(page):
     """Typed into the browser it has a way back; the tab's title names stream, tab and tenant."""
     answer = page.goto("/tenant-list")
-    assert 404 == answer.status
+    assert answer.status == 404
     page.get_by_role("link", name="Go to the tenants").click()
     expect(page).to_have_title("Tenants · freezeframe")
     page.goto("/tenants/acme?panel=snapshots&stream=Invoice")

@@ -57,7 +57,7 @@ def test_what_is_typed_stays_while_others_save_and_both_are_joined(page, keep):
     expect(dialog.get_by_text("your changes and theirs, which are of different lines")).to_be_visible()
     with saving(page, "plan.json"):
         dialog.get_by_role("button", name="Save the right side").click()
-    assert {"a": 11, "b": 22} == page.request.get(url).json()
+    assert page.request.get(url).json() == {"a": 11, "b": 22}
     expect(text).to_contain_text('"a": 11')
     expect(page.get_by_role("button", name="Save")).to_be_disabled()
 
@@ -101,7 +101,7 @@ def test_what_was_revealed_is_hidden_after_its_time_but_not_while_unsaved(page):
     page.keyboard.type(" ")
     page.clock.run_for(60_000)
     expect(text).to_contain_text("the secret")
-    assert [] == page.evaluate("Object.keys(localStorage).filter((key) => key.includes('draft'))")
+    assert page.evaluate("Object.keys(localStorage).filter((key) => key.includes('draft'))") == []
     page.get_by_role("button", name="Discard").click()
     page.clock.run_for(31_000)
     expect(page.get_by_text("This file is sealed.")).to_be_visible()
@@ -133,7 +133,7 @@ def test_what_is_typed_survives_every_way_out(page, keep, picture):
     picture(page, "draft-joined")
     with saving(page, "draft.txt"):
         page.get_by_role("button", name="Save the right side").click()
-    assert "1\ntwo\n3\n" == page.request.get(url).text()
+    assert page.request.get(url).text() == "1\ntwo\n3\n"
     expect(page.get_by_role("button", name="Save")).to_be_disabled()
     expect(page.get_by_text("never saved")).to_have_count(0)
 

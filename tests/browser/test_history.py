@@ -137,7 +137,7 @@ def test_a_narrow_screen_has_a_menu_for_each_version(page):
     page.get_by_role("button", name="What to do with version 0").click()
     with page.expect_download() as download:
         page.get_by_role("menuitem", name="CSV").click()
-    assert "000,City 0" == download.value.path().read_text().splitlines()[1]
+    assert download.value.path().read_text().splitlines()[1] == "000,City 0"
 
 
 def test_a_part_that_does_not_load_leaves_the_rest_of_the_page(page):

@@ -85,7 +85,7 @@ def test_files_are_made_selected_opened_and_deleted_without_a_mouse(page, press,
     press("Home", "ArrowDown", "Space")
     with page.expect_download() as download:
         press("d")
-    assert "a.txt" == download.value.suggested_filename
+    assert download.value.suggested_filename == "a.txt"
     press("Delete")
     expect(page.get_by_role("gridcell", name="File a.txt")).to_be_hidden()
     expect(page.get_by_role("button", name="Undo")).to_be_visible()
@@ -133,7 +133,7 @@ def test_a_file_is_edited_and_a_past_stream_downloaded_without_a_mouse(page, pre
     tab_to(page, page.get_by_role("button", name="Save"), most=60)
     with saving(page, "note.txt"):
         press("Enter")
-    assert "first and second" == page.request.get(f"{place}/files/note.txt").text()
+    assert page.request.get(f"{place}/files/note.txt").text() == "first and second"
     open_tenant(page, "acme")
     expect(page.get_by_role("grid", name="Snapshots")).to_be_focused()
     press("ArrowDown", "Enter")

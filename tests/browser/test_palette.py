@@ -18,7 +18,7 @@ def test_rows_files_and_pages_are_found_by_typing(page, picture):
     expect(row).to_be_visible()
     expect(row).to_have_attribute("aria-selected", "true")
     assert field.get_attribute("aria-activedescendant") == row.get_attribute("id")
-    assert [] == grave_findings(page, None)
+    assert grave_findings(page, None) == []
     picture(page, "palette")
     page.keyboard.press("Enter")
     expect(page.get_by_role("table", name="Fields")).to_contain_text("007")

@@ -73,7 +73,7 @@ def test_a_row_that_is_gone_is_told_and_comes_back(page, tenant):
     expect(dialog.get_by_text("1 brought back")).to_be_visible()
     dialog.get_by_role("button", name="Restore", exact=True).click()
     expect(page.get_by_role("article", name="Version 3")).to_be_visible()
-    assert "open" == tenant.stream("Lead").row_history("008").row["Stage"]
+    assert tenant.stream("Lead").row_history("008").row["Stage"] == "open"
 
 
 def test_cells_alone_are_brought_back(page, tenant):
@@ -85,8 +85,9 @@ def test_cells_alone_are_brought_back(page, tenant):
     expect(dialog.locator("ins").first).to_have_text("open")
     dialog.get_by_role("button", name="Restore", exact=True).click()
     expect(page.get_by_role("article", name="Version 4")).to_be_visible()
-    assert ("open", 2.5) == tuple(
-        tenant.stream("Lead").row_history("007").row[name] for name in ("Stage", "Score")
+    assert tuple(tenant.stream("Lead").row_history("007").row[name] for name in ("Stage", "Score")) == (
+        "open",
+        2.5,
     )
 
 

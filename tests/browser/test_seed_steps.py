@@ -59,7 +59,7 @@ def test_files_are_uploaded_into_a_folder_and_downloaded(page, tmp_path):
     with page.expect_download() as both:
         panel.get_by_role("button", name="Download zip").click()
     with zipfile.ZipFile(both.value.path()) as bundle:
-        assert {"reports/a.bin", "reports/b.bin"} == set(bundle.namelist())
+        assert set(bundle.namelist()) == {"reports/a.bin", "reports/b.bin"}
         assert (tmp_path / "b.bin").read_bytes() == bundle.read("reports/b.bin")
 
 
@@ -86,11 +86,12 @@ def test_a_folder_goes_in_one_version_and_undo_brings_it_back(page, served):
     panel.get_by_role("button", name="Delete", exact=True).first.click()
     page.get_by_role("dialog", name="Delete 1 item?").get_by_role("button", name="Delete").click()
     expect(panel.get_by_role("gridcell", name="Folder export")).to_be_hidden()
-    assert 2 == page.request.get(f"{place}/overview").json()["version"]
+    assert page.request.get(f"{place}/overview").json()["version"] == 2
     page.get_by_role("button", name="Undo").click()
     expect(panel.get_by_role("gridcell", name="Folder export")).to_be_visible()
-    assert (3, 2) == tuple(
-        page.request.get(f"{place}/overview").json()[name] for name in ("version", "files")
+    assert tuple(page.request.get(f"{place}/overview").json()[name] for name in ("version", "files")) == (
+        3,
+        2,
     )
 
 
@@ -106,7 +107,7 @@ def test_a_file_is_renamed_and_moved(page, served):
     dialog.get_by_role("button", name="Move").click()
     panel.get_by_role("gridcell", name="Folder archive").click()
     expect(panel.get_by_role("gridcell", name="File new.txt")).to_be_visible()
-    assert "kept" == page.request.get(f"{place}/files/archive/new.txt").text()
+    assert page.request.get(f"{place}/files/archive/new.txt").text() == "kept"
     panel.get_by_role("navigation", name="Folders").get_by_role("button", name="customer-0004").click()
     panel.get_by_label("Select archive").check()
     panel.get_by_role("button", name="Rename or move").click()
@@ -114,7 +115,7 @@ def test_a_file_is_renamed_and_moved(page, served):
     dialog.get_by_label("Path").fill("past/2026")
     dialog.get_by_role("button", name="Move").click()
     expect(panel.get_by_role("gridcell", name="Folder past")).to_be_visible()
-    assert "kept" == page.request.get(f"{place}/files/past/2026/new.txt").text()
+    assert page.request.get(f"{place}/files/past/2026/new.txt").text() == "kept"
     page.get_by_role("alert").filter(has_text="Moved to past/2026").get_by_role("button", name="Undo").click()
     expect(panel.get_by_role("gridcell", name="Folder archive")).to_be_visible()
 
@@ -176,4 +177,4 @@ def test_a_sealed_file_is_revealed_and_leaves_a_trace(page, served):
     told = page.request.get(
         f"{served.url}/api/v1/environments/default/tenants/acme/audit?action=file.unseal"
     ).text()
-    assert "api-config.json" == json.loads(told)["entries"][0]["subject"]
+    assert json.loads(told)["entries"][0]["subject"] == "api-config.json"

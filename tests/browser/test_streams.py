@@ -106,7 +106,7 @@ def test_columns_tell_what_they_hold(page, picture):
         page.emulate_media(color_scheme=scheme)
         expect(page.locator("html")).to_have_attribute("data-mantine-color-scheme", scheme)
         picture(page, f"schema-{scheme}")
-        assert [] == grave(page)
+        assert grave(page) == []
     page.set_viewport_size({"width": 390, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
@@ -127,7 +127,7 @@ def test_an_import_is_seen_before_it_is_started(page, tmp_path, picture):
     expect(changed.locator("ins").first).to_have_text("void")
     expect(dialog.get_by_role("button", name="Start the import")).to_be_enabled()
     picture(page, "import")
-    assert [] == grave(page)
+    assert grave(page) == []
     dialog.get_by_label("are deleted (a full extract)").check()
     expect(dialog.get_by_role("alert")).to_contain_text("would delete 4995 of 4997 rows")
     expect(dialog.get_by_role("button", name="Start the import")).to_be_disabled()
@@ -178,11 +178,11 @@ def test_rows_of_more_than_a_request_takes_are_sent_in_pieces_and_imported(page,
     expect(page.get_by_text("The import of notes.csv is job")).to_be_visible()
     assert sent == len(pieces) == 5
     (job,) = page.request.get("/api/v1/environments/default/tenants/streams-of-invoices/jobs").json()["jobs"]
-    assert "queued" == job["status"]
+    assert job["status"] == "queued"
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
     (kept,) = [one for one in served.root.rglob("input/*") if one.stat().st_size == file.stat().st_size]
     assert digest == hashlib.sha256(kept.read_bytes()).hexdigest()
-    assert [] == page.evaluate("Object.keys(localStorage).filter((name) => name.startsWith('tus::'))")
+    assert page.evaluate("Object.keys(localStorage).filter((name) => name.startsWith('tus::'))") == []
 
 
 def test_an_arrow_file_is_imported(page, tmp_path):

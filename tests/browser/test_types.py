@@ -17,4 +17,4 @@ def test_the_types_are_what_the_document_says():
     command = [sys.executable, ROOT / "ui" / "scripts" / "write_types.py", "--check"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
 
-    assert (0, "") == (done.returncode, done.stderr)
+    assert (done.returncode, done.stderr) == (0, "")

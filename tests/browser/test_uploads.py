@@ -66,8 +66,8 @@ def test_a_file_dropped_where_nothing_takes_it_changes_nothing(page):
     for address in ("panel=settings", "panel=snapshots&v=0", "panel=snapshots&file=readme.txt"):
         page.goto(f"/tenants/acme?{address}")
         page.locator(".panel-tabs").wait_for()
-        assert [True, "none"] == page.evaluate(heard, ["a.txt", "dragover"])
-        assert [True, "none"] == page.evaluate(heard, ["a.txt", "drop"])
+        assert page.evaluate(heard, ["a.txt", "dragover"]) == [True, "none"]
+        assert page.evaluate(heard, ["a.txt", "drop"]) == [True, "none"]
         expect(page.get_by_role("region", name="Uploads")).to_have_count(0)
 
 
@@ -135,7 +135,7 @@ def test_an_upload_is_seen_from_everywhere_and_one_that_a_reload_cut_off_is_list
     asked = []
     page.on("dialog", lambda dialog: (asked.append(dialog.type), dialog.accept()))
     page.reload()
-    assert ["beforeunload"] == asked
+    assert asked == ["beforeunload"]
     expect(tray).to_contain_text("slow.txt. Choose them again")
     page.set_viewport_size({"width": 390, "height": 800})
     page.emulate_media(color_scheme="dark")

@@ -40,8 +40,8 @@ def test_the_help_is_one_line_for_each_command(capsys, monkeypatch):
     lines = capsys.readouterr().out.splitlines()
     parts = typer.main.get_command(app).parts
 
-    assert [] == [name for name, part in parts.items() if not part.help.endswith(".")]
-    assert [] == [name for name, part in parts.items() if not _is_told(lines, name, part.help)]
+    assert [name for name, part in parts.items() if not part.help.endswith(".")] == []
+    assert [name for name, part in parts.items() if not _is_told(lines, name, part.help)] == []
 
 
 def _is_told(lines, name, text):
@@ -56,7 +56,7 @@ def test_every_command_answers_programs_and_people(words):
 
     assert "--json" in options
     assert (command.help or "").split("\n\n")[0].rstrip().endswith(".")
-    assert [] == [one.name for one in command.params if not (one.help or "").strip()]
+    assert [one.name for one in command.params if not (one.help or "").strip()] == []
 
 
 @pytest.mark.parametrize("words", COMMANDS)
@@ -71,7 +71,7 @@ def test_the_help_of_each_command_ends_with_an_example_that_it_takes(words, caps
     context = command.context_class(command, info_name=words)
     values, rest, _ = command.make_parser(context).parse_args(given)
     needed = {one.name for one in command.params if one.param_type_name == "argument" and one.required}
-    assert ([], set()) == (rest, {name for name in needed if not values.get(name)})
+    assert (rest, {name for name in needed if not values.get(name)}) == ([], set())
 
 
 @pytest.mark.parametrize("words", COMMANDS)
@@ -80,4 +80,4 @@ def test_help_names_no_type_of_python(words, capsys):
     assert main([*words.split()[1:], "--help"]) == 0
 
     said = capsys.readouterr().out
-    assert [] == [leak for leak in ("<str>", "<int", "<float", "<path>", "list[", "<date") if leak in said]
+    assert [leak for leak in ("<str>", "<int", "<float", "<path>", "list[", "<date") if leak in said] == []

@@ -36,10 +36,13 @@ def test_show_prints_exactly_the_agreed_fields(table, run):
     assert (0, names) == (result.exit_code, list(shown))
     assert {"checkpoint_version": 10, "deltas": [commit_name(11)]} == shown["segment"]
     assert table.live() == [file["path"] for file in shown["files"]]
-    assert {"path": "f1", "size": 1, "partition_values": {"p": "a"}, "deletion_vector": None} == shown[
-        "files"
-    ][0]
-    assert {"id", "partition_columns", "configuration", "schema"} == set(shown["metadata"])
+    assert shown["files"][0] == {
+        "path": "f1",
+        "size": 1,
+        "partition_values": {"p": "a"},
+        "deletion_vector": None,
+    }
+    assert set(shown["metadata"]) == {"id", "partition_columns", "configuration", "schema"}
 
 
 def test_show_an_older_version(table, run):
@@ -71,34 +74,34 @@ def test_a_damaged_log_is_an_error_and_no_traceback(table, run):
     table.commits(14).delete(commit_name(12))
     result = run("show", "--json")
     assert result.exit_code != 0
-    assert "DELTA_VERSIONS_NOT_CONTIGUOUS" == json.loads(result.stderr)["error"]["code"]
+    assert json.loads(result.stderr)["error"]["code"] == "DELTA_VERSIONS_NOT_CONTIGUOUS"
     assert "Traceback" not in result.stderr
 
 
 def test_without_json_the_error_goes_to_the_main_command(run):
     """Which prints problem, cause and remedy."""
     result = run("show")
-    assert (4, True) == (result.exit_code, result.stderr.startswith("There is no directory"))
+    assert (result.exit_code, result.stderr.startswith("There is no directory")) == (4, True)
 
 
 def test_the_old_name_still_works(table, tmp_path, capsys):
     """With a word of warning on standard error."""
-    assert 0 == main(["log", "show", str(tmp_path / "t")])
+    assert main(["log", "show", str(tmp_path / "t")]) == 0
     assert "Warning: freezeframe log is now freezeframe delta." in capsys.readouterr().err
 
 
 def test_a_folder_without_a_log_is_version_minus_one(tmp_path, run):
     """No table yet is an answer; no folder is an error."""
     (tmp_path / "t").mkdir()
-    assert {"version": -1} == json.loads(run("show", "--json").stdout)
+    assert json.loads(run("show", "--json").stdout) == {"version": -1}
     assert "no table yet" in run("show").stdout
 
 
 def test_history_lists_versions_newest_first(table, run):
     """As JSON with the commit info's fields, as text with a heading."""
     entries = json.loads(run("history", "--limit", "3", "--json").stdout)
-    assert [11, 10, 9] == [entry["version"] for entry in entries]
-    assert {"version", "timestamp", "operation", "engine_info", "commit_info"} == set(entries[0])
+    assert [entry["version"] for entry in entries] == [11, 10, 9]
+    assert set(entries[0]) == {"version", "timestamp", "operation", "engine_info", "commit_info"}
     assert "operation" in run("history").stdout
 
 
@@ -106,7 +109,7 @@ def test_checkpoint_writes_one_of_the_newest_version(table, run):
     """The next reader starts from it; a table that does not exist has none."""
     written = json.loads(run("checkpoint", "--json").stdout)
     assert (11, len(table.live()) + 2) == (written["version"], written["actions"])
-    assert 11 == table.log().current_snapshot.segment.checkpoint_version
+    assert table.log().current_snapshot.segment.checkpoint_version == 11
     assert table.live() == sorted(table.log().current_snapshot.files["path"].to_pylist())
     assert "11" in run("checkpoint").stdout
 
@@ -116,7 +119,7 @@ def test_verify_names_what_is_damaged_and_fails(table, run):
     table.raw(commit_name(3), b"{")
     result = run("verify", "--json")
     answer = json.loads(result.stdout)
-    assert (1, False) == (result.exit_code, answer["sound"])
+    assert (result.exit_code, answer["sound"]) == (1, False)
     assert [commit_name(3)] == [one["file"].rsplit("/")[-1] for one in answer["findings"]]
     assert "damaged" in run("verify").stdout
 
@@ -125,7 +128,7 @@ def test_verify_says_that_all_is_well(tmp_path, run):
     """A log that was only created has nothing to be damaged."""
     TableBuilder(LocalStorage(tmp_path), "t").create()
     result = run("verify", "--json")
-    assert (0, {"sound": True, "findings": []}) == (result.exit_code, json.loads(result.stdout))
+    assert (result.exit_code, json.loads(result.stdout)) == (0, {"sound": True, "findings": []})
     assert "sound" in run("verify").stdout
 
 
@@ -136,5 +139,5 @@ def test_verify_of_no_table_fails(tmp_path, run, made):
 
     result = run("verify", "--json")
 
-    assert (4, "INPUT_NOT_FOUND") == (result.exit_code, json.loads(result.stderr)["error"]["code"])
+    assert (result.exit_code, json.loads(result.stderr)["error"]["code"]) == (4, "INPUT_NOT_FOUND")
     assert "tenant verify" in result.stderr

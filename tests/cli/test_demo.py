@@ -26,7 +26,7 @@ def told(spark_settings, spark_session, tmp_path_factory):
         patch.delenv("FREEZEFRAME_ENGINE")
         assert main(["demo", "--json", "--keep", str(keep)]) == 0
     told = json.loads(printed.read_text())
-    assert [] == problems("demo", told)
+    assert problems("demo", told) == []
     return told, keep
 
 
@@ -136,4 +136,4 @@ def test_steps_are_told_to_people_alone(capsys):
     for as_json in (False, True):
         with _step("acme, job 1", as_json=as_json):
             pass
-    assert ("", "• acme, job 1\n") == capsys.readouterr()
+    assert capsys.readouterr() == ("", "• acme, job 1\n")

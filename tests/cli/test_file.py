@@ -27,38 +27,38 @@ def snapshots(tmp_path):
 
 def test_list_goes_by_folder(capsys, told, snapshots):
     """A folder's files, with --recursive those below it, at a version those of then."""
-    assert ["config.json"] == [entry["path"] for entry in told("list")]
-    assert ["config.json", "maps/a.bin"] == [entry["path"] for entry in told("list", "--recursive")]
-    assert ["maps/a.bin"] == [entry["path"] for entry in told("list", "maps")]
-    assert [] == told("list", "maps", "--version", "0")
-    assert 0 == main(["file", "list", "nope", "--dir", snapshots])
+    assert [entry["path"] for entry in told("list")] == ["config.json"]
+    assert [entry["path"] for entry in told("list", "--recursive")] == ["config.json", "maps/a.bin"]
+    assert [entry["path"] for entry in told("list", "maps")] == ["maps/a.bin"]
+    assert told("list", "maps", "--version", "0") == []
+    assert main(["file", "list", "nope", "--dir", snapshots]) == 0
     assert "holds no files" in capsys.readouterr().out
 
 
 def test_read_gives_the_bytes(capfdbinary, snapshots, tmp_path):
     """To standard output as they are, to a new file of mode 0600, or in JSON; never over another file."""
     place = ["--dir", snapshots]
-    assert 0 == main(["file", "read", "maps/a.bin", *place])
-    assert b"\xff\x01" == capfdbinary.readouterr().out
-    assert 0 == main(["file", "read", "maps/a.bin", "--version", "1", *place])
-    assert b"\xff\x00" == capfdbinary.readouterr().out
+    assert main(["file", "read", "maps/a.bin", *place]) == 0
+    assert capfdbinary.readouterr().out == b"\xff\x01"
+    assert main(["file", "read", "maps/a.bin", "--version", "1", *place]) == 0
+    assert capfdbinary.readouterr().out == b"\xff\x00"
 
     target = tmp_path / "copy"
-    assert 0 == main(["file", "read", "maps/a.bin", "--to", str(target), *place])
-    assert (b"\xff\x01", 0o600) == (target.read_bytes(), target.stat().st_mode & 0o777)
+    assert main(["file", "read", "maps/a.bin", "--to", str(target), *place]) == 0
+    assert (target.read_bytes(), target.stat().st_mode & 0o777) == (b"\xff\x01", 0o600)
     target.write_bytes(b"mine")
-    assert 2 == main(["file", "read", "maps/a.bin", "--to", str(target), *place])
-    assert b"mine" == target.read_bytes()
-    assert 4 == main(["file", "read", "nope", "--to", str(tmp_path / "new"), *place])
-    assert 1 == main(["file", "read", "config.json", "--to", str(tmp_path / "no" / "new"), *place])
+    assert main(["file", "read", "maps/a.bin", "--to", str(target), *place]) == 2
+    assert target.read_bytes() == b"mine"
+    assert main(["file", "read", "nope", "--to", str(tmp_path / "new"), *place]) == 4
+    assert main(["file", "read", "config.json", "--to", str(tmp_path / "no" / "new"), *place]) == 1
     assert not (tmp_path / "new").exists()
 
 
 def test_read_as_json_is_text_or_base64(told):
     """What is UTF-8 is told as text, all else in base64."""
-    assert {"path": "config.json", "encoding": "utf-8", "content": '{"a": 1}'} == told("read", "config.json")
+    assert told("read", "config.json") == {"path": "config.json", "encoding": "utf-8", "content": '{"a": 1}'}
     found = told("read", "maps/a.bin")
-    assert ("base64", b"\xff\x01") == (found["encoding"], base64.b64decode(found["content"]))
+    assert (found["encoding"], base64.b64decode(found["content"])) == ("base64", b"\xff\x01")
 
 
 def test_write_takes_a_file_or_standard_input(told, snapshots, tmp_path, monkeypatch):
@@ -66,19 +66,22 @@ def test_write_takes_a_file_or_standard_input(told, snapshots, tmp_path, monkeyp
     source = tmp_path / "source"
     source.write_bytes(b"from a file")
     entry = told("write", "b.txt", str(source), "--who", "ops", "--message", "Set up")
-    assert ("b.txt", 11, 3, False) == tuple(
-        entry[name] for name in ("path", "size", "tenant_version", "sealed")
+    assert tuple(entry[name] for name in ("path", "size", "tenant_version", "sealed")) == (
+        "b.txt",
+        11,
+        3,
+        False,
     )
 
     monkeypatch.setattr("sys.stdin", types.SimpleNamespace(buffer=io.BytesIO(b"from a pipe")))
     told("write", "b.txt")
     tenant = open_tenant(snapshots)
-    assert b"from a pipe" == tenant.files.read("b.txt")
+    assert tenant.files.read("b.txt") == b"from a pipe"
     assert [(system_user(), "write b.txt"), ("ops", "Set up")] == [
         (entry.who, entry.message) for entry in tenant.history(path="b.txt")
     ]
-    assert 4 == main(["file", "write", "b.txt", str(tmp_path / "none"), "--dir", snapshots])
-    assert 2 == main(["file", "write", "../b.txt", str(source), "--dir", snapshots])
+    assert main(["file", "write", "b.txt", str(tmp_path / "none"), "--dir", snapshots]) == 4
+    assert main(["file", "write", "../b.txt", str(source), "--dir", snapshots]) == 2
 
 
 def test_a_name_is_one_however_its_letters_are_written(told):
@@ -92,7 +95,7 @@ def test_a_sealed_file_is_not_in_the_clear(capsys, told, snapshots, tmp_path, mo
     """With a master key it is read as any other; without one it can be neither written nor read."""
     source, key = tmp_path / "source", tmp_path / "key"
     source.write_bytes(b"canary-in-the-clear")
-    assert 2 == main(["file", "write", "secret", str(source), "--sealed", "--dir", snapshots])
+    assert main(["file", "write", "secret", str(source), "--sealed", "--dir", snapshots]) == 2
     capsys.readouterr()
     key.write_bytes(os.urandom(32))
     key.chmod(0o600)
@@ -100,12 +103,12 @@ def test_a_sealed_file_is_not_in_the_clear(capsys, told, snapshots, tmp_path, mo
     (tmp_path / "acme").rename(tmp_path / "other")  # a tenant is opened once for a process, with its settings
     place = ["--dir", str(tmp_path / "other"), "--json"]
 
-    assert 0 == main(["file", "write", "secret", str(source), "--sealed", *place])
+    assert main(["file", "write", "secret", str(source), "--sealed", *place]) == 0
     assert json.loads(capsys.readouterr().out)["sealed"] is True
-    assert 0 == main(["file", "read", "secret", *place])
-    assert "canary-in-the-clear" == json.loads(capsys.readouterr().out)["content"]
+    assert main(["file", "read", "secret", *place]) == 0
+    assert json.loads(capsys.readouterr().out)["content"] == "canary-in-the-clear"
     stored = [file for file in (tmp_path / "other").rglob("*") if file.is_file()]
-    assert [] == [file.name for file in stored if b"canary-in-the-clear" in file.read_bytes()]
+    assert [file.name for file in stored if b"canary-in-the-clear" in file.read_bytes()] == []
 
 
 def test_delete_and_move_keep_the_past(told, snapshots):
@@ -113,13 +116,14 @@ def test_delete_and_move_keep_the_past(told, snapshots):
     told("move", "maps/a.bin", "maps/b.bin")
     told("delete", "config.json", "--who", "ops")
 
-    assert ["maps/b.bin"] == [entry["path"] for entry in told("list", "--recursive")]
-    assert [(4, True), (0, False)] == [
-        (one["tenant_version"], one["deleted"]) for one in told("history", "config.json")
+    assert [entry["path"] for entry in told("list", "--recursive")] == ["maps/b.bin"]
+    assert [(one["tenant_version"], one["deleted"]) for one in told("history", "config.json")] == [
+        (4, True),
+        (0, False),
     ]
-    assert '{"a": 1}' == told("read", "config.json", "--version", "3")["content"]
+    assert told("read", "config.json", "--version", "3")["content"] == '{"a": 1}'
     for arguments in (["delete", "config.json"], ["move", "config.json", "x"], ["history", "nope"]):
-        assert 4 == main(["file", *arguments, "--dir", snapshots])
+        assert main(["file", *arguments, "--dir", snapshots]) == 4
 
 
 def test_patch_changes_members(capsys, told, snapshots, monkeypatch):
@@ -127,12 +131,12 @@ def test_patch_changes_members(capsys, told, snapshots, monkeypatch):
     told("patch", "config.json", '{"b": {"c": 2}, "a": null}', "--message", "why")
     monkeypatch.setattr("sys.stdin", io.StringIO('{"b": {"d": 3}}'))
     entry = told("patch", "config.json")
-    assert "new.json" == told("patch", "new.json", '{"x": 1}')["path"]
+    assert told("patch", "new.json", '{"x": 1}')["path"] == "new.json"
 
-    assert "config.json" == entry["path"]
-    assert {"b": {"c": 2, "d": 3}} == json.loads(told("read", "config.json")["content"])
-    assert "why" == told("history", "config.json")[1]["message"]
+    assert entry["path"] == "config.json"
+    assert json.loads(told("read", "config.json")["content"]) == {"b": {"c": 2, "d": 3}}
+    assert told("history", "config.json")[1]["message"] == "why"
     capsys.readouterr()
-    assert 2 == main(["file", "patch", "config.json", "{", "--dir", snapshots])
-    assert 2 == main(["file", "patch", "maps/a.bin", "{}", "--dir", snapshots])
+    assert main(["file", "patch", "config.json", "{", "--dir", snapshots]) == 2
+    assert main(["file", "patch", "maps/a.bin", "{}", "--dir", snapshots]) == 2
     assert "is not JSON" in capsys.readouterr().err

@@ -83,7 +83,7 @@ def test_every_command_is_tried():
         one.value for one in ast.walk(ast.parse(Path(__file__).read_text())) if isinstance(one, ast.Constant)
     }
 
-    assert set() == {name.removeprefix("freezeframe ") for name in COMMANDS} - words - ELSEWHERE
+    assert {name.removeprefix("freezeframe ") for name in COMMANDS} - words - ELSEWHERE == set()
 
 
 def test_names_of_fields_are_snake_case_and_the_same_everywhere():
@@ -92,8 +92,8 @@ def test_names_of_fields_are_snake_case_and_the_same_everywhere():
     fields = {(name, field) for name, properties in objects.items() for field in properties}
     delta = {"Table", "TableVersion", "Checkpoint"}
 
-    assert set() == {one for one in fields if not re.fullmatch("[a-z][a-z0-9]*(_[a-z0-9]+)*", one[1])}
-    assert set() == {one for one in fields if one[1] in {"who", "new", "when", "job"}}
+    assert {one for one in fields if not re.fullmatch("[a-z][a-z0-9]*(_[a-z0-9]+)*", one[1])} == set()
+    assert {one for one in fields if one[1] in {"who", "new", "when", "job"}} == set()
     assert delta == {name for name, field in fields if field == "version"}
 
 
@@ -114,7 +114,7 @@ def test_reads_of_a_tenant_print_what_the_schema_says(printed, acme):
     printed("file read", "config.json", "--to", "read.json", *acme)
     printed("file history", "config.json", *acme)
 
-    assert [] == printed.problems
+    assert printed.problems == []
 
 
 def test_changes_of_a_tenant_print_what_the_schema_says(printed, acme, tmp_path):
@@ -155,7 +155,7 @@ def test_changes_of_a_tenant_print_what_the_schema_says(printed, acme, tmp_path)
     printed("tenant delete", "acme", "--dry-run", *store)
     printed("tenant delete", "acme", "--yes", *store)
 
-    assert [] == printed.problems
+    assert printed.problems == []
 
 
 def test_the_log_of_a_table_prints_what_the_schema_says(printed, tmp_path):
@@ -165,7 +165,7 @@ def test_the_log_of_a_table_prints_what_the_schema_says(printed, tmp_path):
     for words in ("delta show", "delta history", "delta verify", "delta checkpoint"):
         printed(words, table)
 
-    assert [] == printed.problems
+    assert printed.problems == []
 
 
 @pytest.mark.long
@@ -190,7 +190,7 @@ def test_jobs_print_what_the_schema_says(printed, tmp_path):
     printed("schedule enable", "nightly", *acme, *root)
     printed("schedule delete", "nightly", *acme, *root)
 
-    assert [] == printed.problems
+    assert printed.problems == []
 
 
 def test_set_up_and_service_print_what_the_schema_says(printed, tmp_path, monkeypatch):
@@ -227,7 +227,7 @@ def test_set_up_and_service_print_what_the_schema_says(printed, tmp_path, monkey
     printed("spark logs")
     printed("spark jars", "--pom")
 
-    assert [] == printed.problems
+    assert printed.problems == []
 
 
 @pytest.mark.long
@@ -240,17 +240,17 @@ def test_the_service_prints_its_address(tmp_path):
         line = service.stdout.readline()
         service.send_signal(signal.SIGTERM)
 
-    assert [] == problems("serve", json.loads(line))
+    assert problems("serve", json.loads(line)) == []
 
 
 def test_errors_and_warnings_go_to_standard_error_as_objects(capsys, tmp_path, monkeypatch):
     """Of every command in the same form; standard output stays empty."""
     monkeypatch.chdir(tmp_path)
     for words in ("tenant show", "stream list", "log show missing"):
-        assert 4 == main([*words.split(), "--json"])
+        assert main([*words.split(), "--json"]) == 4
         said = capsys.readouterr()
         answers = [json.loads(line) for line in said.err.splitlines()]
-        assert "" == said.out
-        assert [] == problems("Error", answers[-1]["error"])
+        assert said.out == ""
+        assert problems("Error", answers[-1]["error"]) == []
         for one in answers[:-1]:
-            assert [] == problems("Warning", one["warning"])
+            assert problems("Warning", one["warning"]) == []

@@ -67,7 +67,7 @@ def test_wrong_usage_is_exit_code_2(capsys, arguments, told):
     """An unknown command, option or a missing argument is the caller's to correct, with a suggestion."""
     assert main(arguments) == 2
     printed = capsys.readouterr().err
-    assert [] == [part for part in told if part not in printed], printed
+    assert [part for part in told if part not in printed] == [], printed
 
 
 def test_the_version_is_printed(capsys):
@@ -102,7 +102,7 @@ def test_what_the_system_refuses_is_told_with_a_remedy(tmp_path, monkeypatch, ca
     folder.mkdir()
     monkeypatch.chdir(folder)
     folder.rmdir()
-    assert 1 == main(["run", "etl.py", "--tenant", "acme"])
+    assert main(["run", "etl.py", "--tenant", "acme"]) == 1
     said = capsys.readouterr().err
     assert said.startswith("The system refused ")
     assert "\nRemedy: " in said
@@ -115,9 +115,9 @@ def test_a_mistyped_variable_is_told_by_every_command(capsys, monkeypatch, tmp_p
     monkeypatch.setenv("FREEZEFRAME_CONFORMANCE", "x")
     (tmp_path / "t").mkdir()
 
-    assert 0 == main(["stream", "list", "--dir", str(tmp_path / "t")])
+    assert main(["stream", "list", "--dir", str(tmp_path / "t")]) == 0
     told = capsys.readouterr().err.splitlines()
-    assert 0 == main(["stream", "list", "--dir", str(tmp_path / "t"), "--json"])
+    assert main(["stream", "list", "--dir", str(tmp_path / "t"), "--json"]) == 0
     printed = capsys.readouterr()
 
     problem = "Warning: The variable {} is not a setting and has no effect. {}"
@@ -125,8 +125,8 @@ def test_a_mistyped_variable_is_told_by_every_command(capsys, monkeypatch, tmp_p
         problem.format("FREEZEFRAME_ROOTT", "Did you mean FREEZEFRAME_ROOT?"),
         problem.format("FREEZEFRAME_XYZZY", "freezeframe config show lists all settings."),
     ] == told
-    assert [] == json.loads(printed.out)
-    assert "Did you mean FREEZEFRAME_ROOT?" == json.loads(printed.err.splitlines()[0])["warning"]["remedy"]
+    assert json.loads(printed.out) == []
+    assert json.loads(printed.err.splitlines()[0])["warning"]["remedy"] == "Did you mean FREEZEFRAME_ROOT?"
 
 
 @pytest.mark.long
@@ -158,4 +158,4 @@ def test_reads_are_answered_by_the_warm_runner(tmp_path, words):
     ask(runner_folder(settings, os.environ), {"retire": True}, 30)
 
     assert cold[:2] == warm[:2]
-    assert ({"typer", "pyarrow"}, set()) == (set(cold[2].split()), set(warm[2].split()))
+    assert (set(cold[2].split()), set(warm[2].split())) == ({"typer", "pyarrow"}, set())

@@ -29,19 +29,21 @@ def sync(tmp_path):
 def test_several_files_are_one_version(place, sync, capsys, tmp_path):
     """Each file goes to the stream of its name; all become visible together, with one receipt each."""
     files = [str(file) for file in sorted(sync.glob("*.csv"))]
-    assert 0 == main(["import", *files, "--key", "Id", "--dry-run", "--json", *place])
+    assert main(["import", *files, "--key", "Id", "--dry-run", "--json", *place]) == 0
     looked = json.loads(capsys.readouterr().out)
-    assert [("Account", 1, False), ("Lead", 2, False)] == [
-        (one["stream"], one["inserted"], one["committed"]) for one in looked
+    assert [(one["stream"], one["inserted"], one["committed"]) for one in looked] == [
+        ("Account", 1, False),
+        ("Lead", 2, False),
     ]
-    assert 0 == main(["import", *files, "--key", "Id", "--json", *place])
+    assert main(["import", *files, "--key", "Id", "--json", *place]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert [("Account", 1, True), ("Lead", 2, True)] == [
-        (one["stream"], one["inserted"], one["committed"]) for one in told
+    assert [(one["stream"], one["inserted"], one["committed"]) for one in told] == [
+        ("Account", 1, True),
+        ("Lead", 2, True),
     ]
     tenant = freezeframe.open(tmp_path / "store").tenant("acme")
-    assert 1 == len(list(tenant.history()))
-    assert ["007"] == tenant.stream("Account").read()["Id"].tolist()
+    assert len(list(tenant.history())) == 1
+    assert tenant.stream("Account").read()["Id"].tolist() == ["007"]
 
 
 def test_one_wrong_file_imports_none(place, sync, capsys, tmp_path):
@@ -52,49 +54,49 @@ def test_one_wrong_file_imports_none(place, sync, capsys, tmp_path):
             other.write_bytes(b"")
         assert code == main(["import", first, str(other), "--key", "Id", *place])
     assert "tenant import" in capsys.readouterr().err
-    assert () == freezeframe.open(tmp_path / "store").tenant("acme").streams()
-    assert 2 == main(["import", first, first, "--stream", "A", *place])
+    assert freezeframe.open(tmp_path / "store").tenant("acme").streams() == ()
+    assert main(["import", first, first, "--stream", "A", *place]) == 2
 
 
 def test_what_was_exported_comes_back_with_its_types(place, sync, capsys, tmp_path):
     """The schema file beside an exported file is used, so types and key need not be told again."""
     given = ["import", str(sync / "Lead-20261001T060000.csv"), "--stream", "Person", "--key", "Id"]
-    assert 0 == main([*given, *place])
-    assert 0 == main(["stream", "export", "Person", "--to", str(tmp_path), *place])
-    assert 0 == main(["tenant", "create", "copy", "--root", place[1]])
-    assert 0 == main(["import", str(tmp_path / "Person.snapshot.csv"), *place[:3], "copy"])
+    assert main([*given, *place]) == 0
+    assert main(["stream", "export", "Person", "--to", str(tmp_path), *place]) == 0
+    assert main(["tenant", "create", "copy", "--root", place[1]]) == 0
+    assert main(["import", str(tmp_path / "Person.snapshot.csv"), *place[:3], "copy"]) == 0
     copy = freezeframe.open(tmp_path / "store").tenant("copy").stream("Person")
-    assert ("Id",) == copy.key()
-    assert 2 == copy.row_count()
+    assert copy.key() == ("Id",)
+    assert copy.row_count() == 2
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_what_export_writes_import_takes_in(place, sync, capsys, tmp_path, kind):
     """All streams of a version go to a folder, and the folder comes back whole; never over a file."""
     out = ["export", str(tmp_path / "out"), "--kind", kind, "--version", "0", *place]
-    assert 0 == main(["import", str(sync), "--key", "Id", *place])
-    assert 0 == main(["tenant", "create", "copy", "--root", place[1]])
+    assert main(["import", str(sync), "--key", "Id", *place]) == 0
+    assert main(["tenant", "create", "copy", "--root", place[1]]) == 0
     capsys.readouterr()
 
-    assert 0 == main([*out, "--json"])
+    assert main([*out, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     names = ["Account", "Lead"]
     assert [(name, str(tmp_path / f"out/{name}.snapshot.{kind}")) for name in names] == [
         (one["stream"], one["file"]) for one in told
     ]
-    assert 2 == main(out)
-    assert 4 == main(["export", str(tmp_path / "other"), "--stream", "Account", "--stream", "No", *place])
+    assert main(out) == 2
+    assert main(["export", str(tmp_path / "other"), "--stream", "Account", "--stream", "No", *place]) == 4
     assert not (tmp_path / "other").exists()
     (tmp_path / "file").touch()
-    assert 2 == main(["export", str(tmp_path / "file"), *place])
-    assert 1 == main(["export", str(tmp_path / "file" / "below"), *place])
+    assert main(["export", str(tmp_path / "file"), *place]) == 2
+    assert main(["export", str(tmp_path / "file" / "below"), *place]) == 1
     assert ".part" not in capsys.readouterr().err
 
-    assert 0 == main(["import", str(tmp_path / "out"), "--key", "Id", *place[:3], "copy"])
+    assert main(["import", str(tmp_path / "out"), "--key", "Id", *place[:3], "copy"]) == 0
     store = freezeframe.open(tmp_path / "store")
     copies, before = store.tenant("copy"), store.tenant("acme")
     twice = ["export", str(tmp_path / "twice"), "--stream", "Lead", "--stream", "Lead", *place]
-    assert 0 == main(twice)
+    assert main(twice) == 0
     assert [before.stream(one).read(as_="arrow") for one in names] == [
         copies.stream(one).read(as_="arrow") for one in names
     ]
@@ -103,48 +105,48 @@ def test_what_export_writes_import_takes_in(place, sync, capsys, tmp_path, kind)
 def test_a_name_with_a_dash_comes_back(place, sync, tmp_path):
     """A file that export wrote is of the stream of its whole name; a folder without rows is told."""
     file = str(sync / "Lead-20261001T060000.csv")
-    assert 0 == main(["import", file, "--stream", "new-lead", "--key", "Id", *place])
-    assert 0 == main(["export", str(tmp_path / "out"), *place])
-    assert 0 == main(["import", str(tmp_path / "out"), *place])
-    assert ("new-lead",) == freezeframe.open(tmp_path / "store").tenant("acme").streams()
+    assert main(["import", file, "--stream", "new-lead", "--key", "Id", *place]) == 0
+    assert main(["export", str(tmp_path / "out"), *place]) == 0
+    assert main(["import", str(tmp_path / "out"), *place]) == 0
+    assert freezeframe.open(tmp_path / "store").tenant("acme").streams() == ("new-lead",)
     (tmp_path / "empty").mkdir()
-    assert 4 == main(["import", str(tmp_path / "empty"), *place])
+    assert main(["import", str(tmp_path / "empty"), *place]) == 4
 
 
 def test_the_first_mistakes_are_told_in_words_of_the_command_line(place, sync, tmp_path, capsys, monkeypatch):
     """No tenant at all, and a new stream without a key."""
     monkeypatch.chdir(tmp_path)
     file = str(sync / "Lead-20261001T060000.csv")
-    assert 4 == main(["import", file, "--key", "Id"])
+    assert main(["import", file, "--key", "Id"]) == 4
     assert "--tenant (freezeframe tenant create" in capsys.readouterr().err
-    assert 2 == main(["import", file, *place])
+    assert main(["import", file, *place]) == 2
     assert "--key Id" in capsys.readouterr().err
 
 
 def test_the_archive_of_a_tenant_is_written_under_its_former_name(place, capsys, tmp_path):
     """With a word of warning; ``gc`` does what ``tenant gc`` does."""
     archive = tmp_path / "acme.tar.gz"
-    assert 0 == main(["export", str(archive), *place, "--json"])
+    assert main(["export", str(archive), *place, "--json"]) == 0
     printed = capsys.readouterr()
     assert str(archive) == json.loads(printed.out)["archive"]
     assert "freezeframe tenant export" in json.loads(printed.err)["warning"]["problem"]
-    assert 0 == main(["gc", "--yes", "--json", *place])
-    assert 0 == json.loads(capsys.readouterr().out)["files"]
+    assert main(["gc", "--yes", "--json", *place]) == 0
+    assert json.loads(capsys.readouterr().out)["files"] == 0
 
 
 def test_all_tenants_are_cleaned_and_a_damaged_one_stops_none(place, capsys, tmp_path):
     """A row for each tenant; the exit code tells that one could not be read."""
     root = place[:2]
     for name in ("b", "c"):
-        assert 0 == main(["tenant", "create", name, *root])
+        assert main(["tenant", "create", name, *root]) == 0
     freezeframe.open(root[1]).tenant("b").files.write("f", b"1")
     entries = (file for file in (tmp_path / "store").rglob("*.json") if "/log/" in str(file))
     next(file for file in entries if b'"f"' in file.read_bytes()).write_bytes(b"{")
     capsys.readouterr()
 
-    assert 2 == main(["gc", "--all", "--yes", *place])
-    assert 2 == main(["gc", "--all", *root])
+    assert main(["gc", "--all", "--yes", *place]) == 2
+    assert main(["gc", "--all", *root]) == 2
     capsys.readouterr()
-    assert 1 == main(["gc", "--all", "--yes", "--json", *root])
+    assert main(["gc", "--all", "--yes", "--json", *root]) == 1
     told = json.loads(capsys.readouterr().out)
-    assert [("acme", True), ("b", False), ("c", True)] == [(one["tenant"], not one["error"]) for one in told]
+    assert [(one["tenant"], not one["error"]) for one in told] == [("acme", True), ("b", False), ("c", True)]

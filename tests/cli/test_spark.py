@@ -62,47 +62,47 @@ def test_jars_come_from_a_mirror_and_are_told_to_doctor(machine, tmp_path, capsy
     monkeypatch.setenv("FREEZEFRAME_ROOT", "s3://bucket/store")
     monkeypatch.setenv("FREEZEFRAME_MAVEN_REPOSITORY", (tmp_path / "mirror").as_uri())
     before = software.jars(load_settings())
-    assert ("error", "freezeframe spark jars") == (before.level, before.remedy)
+    assert (before.level, before.remedy) == ("error", "freezeframe spark jars")
 
     code, done = told(capsys, "jars")
     assert (0, len(locked_jars("s3")), 0) == (code, done["fetched"], done["kept"])
     assert {"fetched": 0, "kept": done["fetched"]}.items() <= told(capsys, "jars")[1].items()
     after = software.jars(load_settings())
-    assert ("ok", True) == (after.level, str(machine / "state" / "jars") in after.found)
-    assert 0 == main(["spark", "jars", "--pom"])
+    assert (after.level, str(machine / "state" / "jars") in after.found) == ("ok", True)
+    assert main(["spark", "jars", "--pom"]) == 0
     assert "<artifactId>hadoop-aws</artifactId>" in capsys.readouterr().out
 
 
 def test_a_server_is_started_ahead_seen_and_stopped(machine, capsys):
     """It is there before the first job, stays as long as it is told to, and goes when it is told to."""
-    assert [] == told(capsys, "status")[1]["servers"]
+    assert told(capsys, "status")[1]["servers"] == []
     code, started = told(capsys, "start", "--idle-seconds", "500")
-    assert [] == problems("spark start", started)
+    assert problems("spark start", started) == []
     (server,) = started["servers"]
-    assert (0, 0, False) == (code, server["clients"], server["is_retiring"])
-    assert 0 == told(capsys, "start")[0]  # nothing happens to one that runs
+    assert (code, server["clients"], server["is_retiring"]) == (0, 0, False)
+    assert told(capsys, "start")[0] == 0  # nothing happens to one that runs
     code, seen = told(capsys, "status")
     assert [server["process"]] == [one["process"] for one in seen["servers"]]
     assert main(["spark", "status"]) == 0
     assert f"127.0.0.1:{server['port']}" in capsys.readouterr().out
     code, log = told(capsys, "logs")
-    assert (0, 1) == (code, len(log["lines"]))
-    assert (0, {"stopped": 1, "still_used": 0}) == told(capsys, "stop")
-    assert [] == told(capsys, "status")[1]["servers"]
-    assert (0, {"stopped": 0, "still_used": 0}) == told(capsys, "stop")
+    assert (code, len(log["lines"])) == (0, 1)
+    assert told(capsys, "stop") == (0, {"stopped": 1, "still_used": 0})
+    assert told(capsys, "status")[1]["servers"] == []
+    assert told(capsys, "stop") == (0, {"stopped": 0, "still_used": 0})
 
 
 def test_without_a_log_there_is_a_remedy(machine, capsys):
     """Nothing was ever started: not found, and what to do."""
     code, found = told(capsys, "logs")
-    assert (4, True) == (code, "freezeframe spark start" in found["error"]["remedy"])
+    assert (code, "freezeframe spark start" in found["error"]["remedy"]) == (4, True)
 
 
 def test_a_server_elsewhere_is_not_started_from_here(machine, capsys, monkeypatch):
     """With sc:// there is nothing to start; status says where jobs go, without the token."""
     monkeypatch.setenv("FREEZEFRAME_SPARK", "sc://spark.example.com:15002/;token=secret")
-    assert 0 == main(["spark", "start"])
-    assert 0 == main(["spark", "status"])
+    assert main(["spark", "start"]) == 0
+    assert main(["spark", "status"]) == 0
     printed = capsys.readouterr().out
     assert "sc://spark.example.com:15002/." in printed
     assert "secret" not in printed
@@ -110,8 +110,8 @@ def test_a_server_elsewhere_is_not_started_from_here(machine, capsys, monkeypatc
 
 def test_a_start_says_that_later_ones_will_be_faster(machine, capsys):
     """As long as there is no archive of the classes, and a server that stays long enough to make one."""
-    assert 0 == main(["spark", "start"])
+    assert main(["spark", "start"]) == 0
     assert "classes are archived" in capsys.readouterr().out
     class_archive(machine / "state", find_java()).touch()
-    assert 0 == main(["spark", "start"])
+    assert main(["spark", "start"]) == 0
     assert "classes are archived" not in capsys.readouterr().out

@@ -39,21 +39,21 @@ def test_streams_join_and_values_keep_their_types(asked):
     joined = "`Account@qbo` a JOIN Invoice i ON i.Account = a.Id"
     query = f"SELECT a.Id, sum(i.Total) AS billed FROM {joined} GROUP BY a.Id"
     code, out, _ = asked(query, "--json")
-    assert (0, [{"Id": "007", "billed": 90.5}]) == (code, json.loads(out))
+    assert (code, json.loads(out)) == (0, [{"Id": "007", "billed": 90.5}])
 
 
 def test_csv_tells_the_empty_text_from_the_missing_value(asked):
     """As exports do."""
     assert (
-        'Id,Name\n007,Ada\n8,""\n' == asked("SELECT * FROM `Account@qbo` ORDER BY Id", "--format", "csv")[1]
+        asked("SELECT * FROM `Account@qbo` ORDER BY Id", "--format", "csv")[1] == 'Id,Name\n007,Ada\n8,""\n'
     )
-    assert "Account\n007\n\n" == asked("SELECT Account FROM Invoice ORDER BY Id", "--format", "csv")[1]
+    assert asked("SELECT Account FROM Invoice ORDER BY Id", "--format", "csv")[1] == "Account\n007\n\n"
 
 
 def test_all_streams_are_of_the_version_that_is_asked(asked):
     """A stream that came later is not there yet; the remedy says which are."""
     code, _, err = asked("SELECT * FROM Invoice", "--version", "0")
-    assert (2, True) == (code, "The streams at version 0 are: Account@qbo." in err)
+    assert (code, "The streams at version 0 are: Account@qbo." in err) == (2, True)
     assert "JVM stacktrace" not in err
 
 
@@ -66,11 +66,11 @@ def test_a_limit_is_told(asked):
 def test_a_query_that_cannot_be_answered_is_refused(asked, query):
     """Exit code 2, with what Spark says."""
     code, _, err = asked(query)
-    assert (2, True) == (code, "Spark cannot answer the query." in err), err
+    assert (code, "Spark cannot answer the query." in err) == (2, True), err
 
 
 def test_nothing_can_be_changed(asked):
     """A view takes no rows."""
     code, _, _ = asked("INSERT INTO Invoice VALUES (3, '8', 1.0)")
-    assert 2 == code
+    assert code == 2
     assert "2 rows" in asked("SELECT * FROM Invoice")[1]

@@ -37,7 +37,7 @@ def test_what_is_generated_is_what_the_document_says(name):
     writer = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(writer)
 
-    assert 0 == writer.main(["--check"])
+    assert writer.main(["--check"]) == 0
 
 
 def test_files_and_versions(client, acme):
@@ -45,12 +45,12 @@ def test_files_and_versions(client, acme):
     client.write_file("dev", acme, "a b/ü.txt", b"one")
     client.write_file("dev", acme, "a b/ü.txt", b"two", message="second", sealed=False)
 
-    assert (b"two", b"one") == (
+    assert (
         client.read_file("dev", acme, "a b/ü.txt"),
         client.read_file("dev", acme, "a b/ü.txt", tenant_version=0),
-    )
-    assert ["a b/ü.txt"] == [one["path"] for one in client.list_files("dev", acme, recursive=True)["files"]]
-    assert ["second", ""] == [one["message"] for one in client.list_history("dev", acme)["versions"]]
+    ) == (b"two", b"one")
+    assert [one["path"] for one in client.list_files("dev", acme, recursive=True)["files"]] == ["a b/ü.txt"]
+    assert [one["message"] for one in client.list_history("dev", acme)["versions"]] == ["second", ""]
     assert client.restore_tenant("dev", acme, {"version": 0}, if_match='"1"')["committed"]
 
 
@@ -91,8 +91,9 @@ def test_logs_come_as_lines(client, acme):
     job = client.import_stream("dev", acme, "Account", b"Id\n1\n", key=["Id"])
     client.cancel_job("dev", acme, job["job_id"])
 
-    assert ["event: status", "data: cancelled"] == [
-        line for line in client.follow_logs("dev", acme, job["job_id"]) if line
+    assert [line for line in client.follow_logs("dev", acme, job["job_id"]) if line] == [
+        "event: status",
+        "data: cancelled",
     ]
 
 
@@ -105,6 +106,6 @@ def test_rows_of_any_size_come_by_an_upload(client, acme):
     source = json.dumps({"upload": upload["id"], "kind": "csv"}).encode()
     job = client.import_stream("dev", acme, "Account", source, key=["Id"], content_type="application/json")
 
-    assert "queued" == job["status"]
+    assert job["status"] == "queued"
     with pytest.raises(errors.UnreadableInput):
         client.import_stream("dev", acme, "A", b"x", content_type="application/vnd.apache.arrow.stream")

@@ -25,7 +25,7 @@ from freezeframe.errors import InvalidOption, SetupError
 )
 def test_one_line_changes(text, expected):
     """The setting's own line alone, before the first table; None where its value is not a plain line."""
-    assert expected == with_setting(text, "spark", "local")
+    assert with_setting(text, "spark", "local") == expected
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"])) | st.integers() | st.booleans())
@@ -41,11 +41,11 @@ def test_a_file_is_changed_in_place_with_its_mode(tmp_path):
     """A new file is its owner's alone; an old one keeps its mode; nothing else is left in the folder."""
     path = tmp_path / "new" / "freezeframe.toml"
     write_setting(path, "spark", "local")
-    assert 0o600 == path.stat().st_mode & 0o777
+    assert path.stat().st_mode & 0o777 == 0o600
     path.chmod(0o644)
     write_setting(path, "spark", "auto")
-    assert 0o644 == path.stat().st_mode & 0o777
-    assert 'spark = "auto"\n' == path.read_text()
+    assert path.stat().st_mode & 0o777 == 0o644
+    assert path.read_text() == 'spark = "auto"\n'
     assert [path] == list(path.parent.iterdir())
 
 
@@ -55,6 +55,6 @@ def test_what_cannot_be_written_is_told(tmp_path):
     path.write_text('spark = """\nlong\n"""\n')
     with pytest.raises(InvalidOption, match="Change it there: spark = "):
         write_setting(path, "spark", "auto")
-    assert 'spark = """\nlong\n"""\n' == path.read_text()
+    assert path.read_text() == 'spark = """\nlong\n"""\n'
     with pytest.raises(SetupError, match="cannot be written"):
         write_setting(path / "below" / "freezeframe.toml", "spark", "auto")

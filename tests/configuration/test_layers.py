@@ -29,24 +29,24 @@ def write_user_file(project, text):
 
 def test_the_first_source_that_has_a_value_wins(project, monkeypatch):
     """Flag, environment, project's file, user's file, default: each hides those after it."""
-    assert "auto" == load_settings().spark
+    assert load_settings().spark == "auto"
     user = write_user_file(project, 'spark = "local"\n')
-    assert "local" == load_settings().spark
+    assert load_settings().spark == "local"
     file = project / "freezeframe.toml"
     file.write_text('# ours\nspark = "sc://project"\n')
-    assert "sc://project" == load_settings().spark
+    assert load_settings().spark == "sc://project"
     monkeypatch.setenv("FREEZEFRAME_SPARK", "sc://environment")
-    assert "sc://environment" == load_settings().spark
-    assert "sc://flag" == load_settings(spark="sc://flag").spark
-    assert "sc://environment" == load_settings(spark=None).spark
+    assert load_settings().spark == "sc://environment"
+    assert load_settings(spark="sc://flag").spark == "sc://flag"
+    assert load_settings(spark=None).spark == "sc://environment"
 
     origins = resolve_settings().origins
-    assert ("environment", "FREEZEFRAME_SPARK") == (origins["spark"].kind, origins["spark"].place)
+    assert (origins["spark"].kind, origins["spark"].place) == ("environment", "FREEZEFRAME_SPARK")
     monkeypatch.setenv("FREEZEFRAME_SPARK", "")
     assert f"{file}:2" == str(resolve_settings().origins["spark"])
     file.unlink()
     assert f"{user}:1" == str(resolve_settings().origins["spark"])
-    assert "default" == str(resolve_settings().origins["root"])
+    assert str(resolve_settings().origins["root"]) == "default"
 
 
 def test_the_projects_file_is_found_from_below_and_no_higher_than_the_repository(project, monkeypatch):
@@ -55,9 +55,9 @@ def test_the_projects_file_is_found_from_below_and_no_higher_than_the_repository
     below.mkdir(parents=True)
     monkeypatch.chdir(below)
     (project.parent / "freezeframe.toml").write_text('spark = "sc://above"\n')
-    assert "auto" == load_settings().spark
+    assert load_settings().spark == "auto"
     (project / "freezeframe.toml").write_text('spark = "sc://mine"\n')
-    assert "sc://mine" == load_settings().spark
+    assert load_settings().spark == "sc://mine"
 
 
 def test_outside_of_home_and_repository_only_the_working_folder_counts(project, tmp_path, monkeypatch):
@@ -66,9 +66,9 @@ def test_outside_of_home_and_repository_only_the_working_folder_counts(project, 
     below.mkdir(parents=True)
     (below.parent / "freezeframe.toml").write_text('spark = "sc://planted"\n')
     monkeypatch.chdir(below)
-    assert "auto" == load_settings().spark
+    assert load_settings().spark == "auto"
     (below / "freezeframe.toml").write_text('spark = "sc://mine"\n')
-    assert "sc://mine" == load_settings().spark
+    assert load_settings().spark == "sc://mine"
 
 
 def test_a_named_file_is_used_in_the_projects_place(project, monkeypatch):
@@ -77,7 +77,7 @@ def test_a_named_file_is_used_in_the_projects_place(project, monkeypatch):
     named.write_text('spark = "sc://named"\n')
     (project / "freezeframe.toml").write_text('spark = "sc://project"\n')
     monkeypatch.setenv("FREEZEFRAME_CONFIG", str(named))
-    assert "sc://named" == load_settings().spark
+    assert load_settings().spark == "sc://named"
     named.unlink()
     with pytest.raises(InputNotFound, match="FREEZEFRAME_CONFIG"):
         load_settings()
@@ -95,8 +95,8 @@ def test_paths_of_a_file_are_meant_from_its_folder(project, monkeypatch):
     assert project / "keys" / "a" == settings.master_key_file
     assert project.parent / "state" == settings.state_dir
     file.write_text('root = "s3://bucket/prefix"\n')
-    assert "s3://bucket/prefix" == load_settings().root
-    assert "here" == load_settings(root="here").root
+    assert load_settings().root == "s3://bucket/prefix"
+    assert load_settings(root="here").root == "here"
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_what_is_wrong_in_a_file_is_told_by_its_place(project, text, told):
         load_settings()
     message = str(caught.value)
 
-    assert [] == [part for part in told if part not in message], message
+    assert [part for part in told if part not in message] == [], message
 
 
 def test_a_wrong_variable_is_named(project, monkeypatch):
@@ -141,7 +141,7 @@ def test_a_file_that_others_may_write_is_not_used_unless_it_is_named(project, mo
     with pytest.raises(SetupError, match="everybody may write"):
         load_settings()
     monkeypatch.setenv("FREEZEFRAME_CONFIG", str(file))
-    assert "local" == load_settings().spark
+    assert load_settings().spark == "local"
 
 
 def test_a_file_that_is_no_text_is_refused(project):

@@ -19,11 +19,11 @@ from freezeframe.settings import Settings
 )
 def test_passwords_and_tokens_in_addresses_are_hidden(text, expected):
     """The rest of the address stays readable."""
-    assert expected == mask_secrets(text)
+    assert mask_secrets(text) == expected
 
 
 def test_a_secret_setting_is_hidden_whole():
     """A command may hold the key itself; one that is not set is shown as that."""
-    assert "***" == masked_value(Settings, "master_key_command", "echo 00ff")
-    assert "" == masked_value(Settings, "master_key_command", "")
-    assert 20 == masked_value(Settings, "commit_tries_max", 20)
+    assert masked_value(Settings, "master_key_command", "echo 00ff") == "***"
+    assert masked_value(Settings, "master_key_command", "") == ""
+    assert masked_value(Settings, "commit_tries_max", 20) == 20

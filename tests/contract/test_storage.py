@@ -60,8 +60,10 @@ def test_what_was_created_is_read_back(storage):
     storage.put_if_absent("a/b/c.json", b"whole")
     storage.put_if_absent("a/b/d.json", iter([b"in ", b"", b"parts"]))
     storage.put_if_absent("empty", b"")
-    assert [b"whole", b"in parts", b""] == [
-        storage.read(name) for name in ("a/b/c.json", "a/b/d.json", "empty")
+    assert [storage.read(name) for name in ("a/b/c.json", "a/b/d.json", "empty")] == [
+        b"whole",
+        b"in parts",
+        b"",
     ]
 
 
@@ -70,8 +72,8 @@ def test_a_taken_name_stays_as_it_is(storage):
     storage.put_if_absent("a/x", b"first")
     with pytest.raises(FileExistsError):
         storage.put_if_absent("a/x", b"second")
-    assert b"first" == storage.read("a/x")
-    assert ["x"] == names(storage, "a")
+    assert storage.read("a/x") == b"first"
+    assert names(storage, "a") == ["x"]
 
 
 def test_of_many_creators_exactly_one_succeeds(storage):
@@ -102,7 +104,7 @@ def test_ranges_are_cut_at_the_end(storage):
     storage.put_if_absent("x", b"0123456789")
     ranges = [(0, 3), (3, 4), (8, 5), (10, 1), (50, 2), (4, None), (0, 0)]
     wanted = [b"012", b"3456", b"89", b"", b"", b"456789", b""]
-    assert wanted == [storage.read("x", offset, length) for offset, length in ranges]
+    assert [storage.read("x", offset, length) for offset, length in ranges] == wanted
 
 
 @pytest.mark.parametrize("arguments", [(), (2, 3)])
@@ -119,11 +121,11 @@ def test_a_listing_is_one_folder_in_order(storage):
     for name in ("f/10", "f/9", "f/B", "f/a", "f/é", "f/sub/1", "g/1", "f2"):
         storage.put_if_absent(name, name.encode())
     found = list(storage.list_from("f"))
-    assert ["10", "9", "B", "a", "é"] == [status.name for status in found]
-    assert [4, 3, 3, 3, 4] == [status.size for status in found]
+    assert [status.name for status in found] == ["10", "9", "B", "a", "é"]
+    assert [status.size for status in found] == [4, 3, 3, 3, 4]
     assert all(status.modified_ms >= 0 for status in found)
-    assert ["1"] == names(storage, "f/sub")
-    assert ["f2"] == names(storage, "")
+    assert names(storage, "f/sub") == ["1"]
+    assert names(storage, "") == ["f2"]
 
 
 def test_a_listing_begins_where_it_is_told(storage):
@@ -132,20 +134,20 @@ def test_a_listing_begins_where_it_is_told(storage):
         storage.put_if_absent(f"log/{number:020d}.json", b"{}")
     storage.put_if_absent("log/_last_checkpoint", b"{}")
     starts = (f"{9:020d}", f"{10:020d}.json", f"{12:020d}", "_", "~")
-    assert [5, 4, 2, 1, 0] == [len(names(storage, "log", start)) for start in starts]
+    assert [len(names(storage, "log", start)) for start in starts] == [5, 4, 2, 1, 0]
 
 
 def test_an_absent_folder_is_empty(storage):
     """A folder that nobody made lists as nothing."""
-    assert [] == names(storage, "nowhere")
-    assert [] == names(storage, "nowhere/at/all", "5")
+    assert names(storage, "nowhere") == []
+    assert names(storage, "nowhere/at/all", "5") == []
 
 
 def test_replace_creates_and_overwrites(storage):
     """A derived copy is replaced whole."""
     storage.replace("a/hint", b"a longer first content")
     storage.replace("a/hint", b"second")
-    assert b"second" == storage.read("a/hint")
+    assert storage.read("a/hint") == b"second"
 
 
 def test_delete_is_final_and_forgiving(storage):
@@ -154,9 +156,9 @@ def test_delete_is_final_and_forgiving(storage):
     storage.delete("a/x")
     storage.delete("a/x")
     storage.delete("never/was")
-    assert [] == names(storage, "a")
+    assert names(storage, "a") == []
     storage.put_if_absent("a/x", b"2")
-    assert b"2" == storage.read("a/x")
+    assert storage.read("a/x") == b"2"
 
 
 def test_all_files_below_a_folder_are_told(storage):
@@ -164,9 +166,9 @@ def test_all_files_below_a_folder_are_told(storage):
     for name in ("f/1", "f/a/22", "f/a/b/333", "g/1", "f2"):
         storage.put_if_absent(name, name.rpartition("/")[2].encode())
     found = {status.name: status.size for status in storage.list_below("f")}
-    assert {"1": 1, "a/22": 2, "a/b/333": 3} == found
-    assert [] == list(storage.list_below("nowhere"))
-    assert 5 == len(list(storage.list_below("")))
+    assert found == {"1": 1, "a/22": 2, "a/b/333": 3}
+    assert list(storage.list_below("nowhere")) == []
+    assert len(list(storage.list_below(""))) == 5
 
 
 def test_pruning_takes_no_file(storage):
@@ -175,11 +177,11 @@ def test_pruning_takes_no_file(storage):
         storage.put_if_absent(name, b"")
     storage.delete("f/a/b/1")
     storage.prune("f")
-    assert ["a/2"] == [status.name for status in storage.list_below("f")]
+    assert [status.name for status in storage.list_below("f")] == ["a/2"]
     storage.delete("f/a/2")
     storage.prune("f/a")
     storage.prune("never/was")
-    assert ["g/1"] == [status.name for status in storage.list_below("")]
+    assert [status.name for status in storage.list_below("")] == ["g/1"]
     if storage.local_path("f") is not None:
         assert not storage.local_path("f").exists()
 
@@ -207,8 +209,8 @@ def test_local_files_have_a_path(tmp_path):
     """Only files of this machine have a path, and it leads to the same bytes."""
     local = LocalStorage(tmp_path)
     local.put_if_absent("a/x", b"1")
-    assert b"1" == local.local_path("a/x").read_bytes()
-    assert [None] * 3 == [make(kind, tmp_path).local_path("a/x") for kind in ("memory", "objects", "faulty")]
+    assert local.local_path("a/x").read_bytes() == b"1"
+    assert [make(kind, tmp_path).local_path("a/x") for kind in ("memory", "objects", "faulty")] == [None] * 3
 
 
 steps = st.lists(

@@ -55,9 +55,9 @@ def test_eight_processes_claim_all_jobs(database_url, run_python, count):
             queue.finish(job, "succeeded")
 
         found = queue.list(limit=1000).jobs
-    assert ("", PROCESSES) == (error, len(out.splitlines()))
+    assert (error, len(out.splitlines())) == ("", PROCESSES)
     assert sorted(f"j{number}" for number in range(count)) == sorted(claimed)
-    assert {("succeeded", 1)} == {(job.status, job.attempts) for job in found}
+    assert {(job.status, job.attempts) for job in found} == {("succeeded", 1)}
     assert 1 < len({job.worker for job in found})
     assert not overlapping(found)
 
@@ -75,9 +75,9 @@ def test_a_long_queue_of_one_tenant_holds_nobody_up(database):
         queue.submit(Submission("{}", environment="dev", tenant=tenant, job_id="x"))
 
     started = time.monotonic()
-    assert "late" == queue.claim("w").tenant
+    assert queue.claim("w").tenant == "late"
     queue.finish(first, "failed", may_retry=True)
-    assert "later" == queue.claim("w").tenant
+    assert queue.claim("w").tenant == "later"
     assert queue.claim("w") is None
     assert time.monotonic() - started < 5
 

@@ -108,7 +108,7 @@ class QueueMachine(RuleBasedStateMachine):
     def heartbeat(self, data):
         job, known = self.pick(data)
         if known["lease"] != job.lease_id:
-            assert "lost" == self.queue.heartbeat(job, LEASE_SECONDS)
+            assert self.queue.heartbeat(job, LEASE_SECONDS) == "lost"
             return
         assert ("cancel" if known["cancel"] else "held") == self.queue.heartbeat(job, LEASE_SECONDS)
         known["until"] = self.clock.now_ms + LEASE_SECONDS * 1000

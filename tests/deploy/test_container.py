@@ -15,11 +15,11 @@ def test_the_secret_is_the_services_alone():
     """The worker is handed neither the file nor the setting, and no network but the inner one."""
     service, worker = (COMPOSE["services"][name] for name in OURS)
 
-    assert {"service.secret", "master.key"} == set(service["secrets"])
-    assert ["master.key"] == worker["secrets"]
+    assert set(service["secrets"]) == {"service.secret", "master.key"}
+    assert worker["secrets"] == ["master.key"]
     assert {"FREEZEFRAME_SERVICE_SECRET_FILE"} <= set(service["environment"])
     assert "SECRET_FILE" not in str(worker["environment"])
-    assert ["inside"] == worker["networks"]
+    assert worker["networks"] == ["inside"]
     assert COMPOSE["networks"]["inside"]["internal"]
 
 
@@ -28,8 +28,8 @@ def test_our_containers_have_no_rights():
     for container in (COMPOSE["services"][name] for name in OURS):
         assert container["read_only"]
         assert f"USER {container['user']}\n" in CONTAINERFILE
-        assert ["ALL"] == container["cap_drop"]
-        assert ["no-new-privileges:true"] == container["security_opt"]
+        assert container["cap_drop"] == ["ALL"]
+        assert container["security_opt"] == ["no-new-privileges:true"]
         assert container["mem_limit"]
         assert container["pids_limit"]
 

@@ -27,7 +27,7 @@ def test_a_unit_is_read_and_confined(unit, tmp_path):
     )
     exposure = re.search(r"exposure level for .*: ([\d.]+)", looked.stdout)
 
-    assert (0, "") == (read.returncode, read.stderr)
+    assert (read.returncode, read.stderr) == (0, "")
     assert float(exposure[1]) < EXPOSURE_MAX
 
 
@@ -36,7 +36,7 @@ def test_the_mount_is_read():
     """No line of the worker's mount is unknown."""
     read = subprocess.run([ANALYZE, "verify", MOUNT], capture_output=True, text=True, check=False)
 
-    assert (0, "") == (read.returncode, read.stderr)
+    assert (read.returncode, read.stderr) == (0, "")
 
 
 def test_the_secret_is_the_services_alone():
@@ -46,8 +46,9 @@ def test_the_secret_is_the_services_alone():
     assert "FREEZEFRAME_SERVICE_SECRET_FILE=/etc/freezeframe/service/service.secret" in service
     assert "SERVICE_SECRET_FILE" not in worker
     assert "InaccessiblePaths=-/etc/freezeframe/service\n" in worker
-    assert {"freezeframe", "freezeframe-worker"} == {
-        re.search(r"^User=(.+)$", one, re.MULTILINE)[1] for one in (service, worker)
+    assert {re.search(r"^User=(.+)$", one, re.MULTILINE)[1] for one in (service, worker)} == {
+        "freezeframe",
+        "freezeframe-worker",
     }
 
 

@@ -88,7 +88,7 @@ def done(order):
     ended = subprocess.run(**order, capture_output=True, check=False, timeout=MAX_SECONDS)
     if ended.returncode and "as_user.py" in ended.stderr and "OSError" in ended.stderr:
         pytest.skip("this kernel or file system has no idmapped mounts")
-    assert 0 == ended.returncode, ended.stderr
+    assert ended.returncode == 0, ended.stderr
     return ended.stdout
 
 
@@ -125,11 +125,11 @@ def test_a_script_works_in_the_store_and_does_not_reach_the_service(machine):
         imported = client.get(f"{TENANT}/streams/Lead/rows").raise_for_status().json()
 
     refused = {told.pop(one) for one in list(told) if one not in {"user", "was"}}
-    assert {"user": WORKER, "was": {"n": 1}} == told
-    assert {"PermissionError"} == refused
-    assert ["a", "b"] == [row["Name"] for row in imported["rows"]]
+    assert told == {"user": WORKER, "was": {"n": 1}}
+    assert refused == {"PermissionError"}
+    assert [row["Name"] for row in imported["rows"]] == ["a", "b"]
     owners = {one.lstat().st_uid for one in (machine / "store").rglob("*")}
-    assert {SERVICE} == owners
+    assert owners == {SERVICE}
 
 
 def test_the_store_is_the_workers_through_its_mount_alone(machine):
@@ -140,6 +140,6 @@ def test_the_store_is_the_workers_through_its_mount_alone(machine):
     outside = subprocess.run(["cat", store / "a"], user=WORKER, group=WORKER, extra_groups=[], check=False)
     hidden = subprocess.run(**prepared(machine, WORKER, "cat", secret), check=False)
 
-    assert ("before\n", "after\n") == (shown, (store / "b").read_text())
-    assert (SERVICE, 0o600) == ((store / "b").stat().st_uid, (store / "b").stat().st_mode & 0o777)
-    assert (1, 1) == (outside.returncode, hidden.returncode)
+    assert (shown, (store / "b").read_text()) == ("before\n", "after\n")
+    assert ((store / "b").stat().st_uid, (store / "b").stat().st_mode & 0o777) == (SERVICE, 0o600)
+    assert (outside.returncode, hidden.returncode) == (1, 1)

@@ -26,7 +26,7 @@ def run(example):
     expected = promised(code)
     if expected:
         actual = [line.rstrip() for line in printed.getvalue().splitlines()]
-        assert expected == actual, f"{example.path}:{example.line}"
+        assert actual == expected, f"{example.path}:{example.line}"
 
 
 def promised(code):

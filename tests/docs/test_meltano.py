@@ -62,7 +62,7 @@ def test_a_run_stores_rows_and_state(tmp_path, meltano):
         done = subprocess.run(
             [meltano, *words], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
         )
-        assert 0 == done.returncode, done.stderr
+        assert done.returncode == 0, done.stderr
         return done
 
     told = carried_out("run", "tap-shop", "target-freezeframe").stderr
@@ -71,4 +71,4 @@ def test_a_run_stores_rows_and_state(tmp_path, meltano):
     assert "is not a setting" not in told
     assert "2026-10-01T08:00:00+02:00" in state
     rows = freezeframe.open(tmp_path / "data").tenant("acme").stream("Account").read(as_="arrow")
-    assert ["007", "008"] == rows["Id"].to_pylist()
+    assert rows["Id"].to_pylist() == ["007", "008"]

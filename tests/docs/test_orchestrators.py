@@ -39,7 +39,7 @@ def programs(tmp_path_factory):
     run = subprocess.run([*command, *packages], env=environment, capture_output=True, text=True, check=False)
     if run.returncode and "No solution found" not in run.stderr and OFFLINE.search(run.stderr):
         pytest.skip(f"the registry of packages cannot be reached: {run.stderr.strip().splitlines()[0]}")
-    assert 0 == run.returncode, run.stderr
+    assert run.returncode == 0, run.stderr
     return place / "bin"
 
 
@@ -90,8 +90,8 @@ def test_the_examples_run_their_jobs(tmp_path, programs, project):
     tenant = freezeframe.open(tmp_path / "data").tenant("acme")
     history = list(tenant.history())
 
-    assert [0, 0, 0] == [run.returncode for run in runs], told
-    assert ["by latest", "by 2026-11-21"] == [
+    assert [run.returncode for run in runs] == [0, 0, 0], told
+    assert [
         tenant.stream("Account").read(version=one.version, as_="arrow")["From"][0].as_py() for one in history
-    ]
-    assert [True, True] == [one.job_id.startswith("acme-") for one in history]
+    ] == ["by latest", "by 2026-11-21"]
+    assert [one.job_id.startswith("acme-") for one in history] == [True, True]

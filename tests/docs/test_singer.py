@@ -48,7 +48,7 @@ def test_meltano_is_told_settings_that_there_are():
     (loader,) = yaml.safe_load(blocks("yaml")[0])["plugins"]["loaders"]
     named = {one["name"] for one in loader["settings"]} | set(loader["config"])
 
-    assert set() == named - set(TargetConfig.model_fields)
+    assert named - set(TargetConfig.model_fields) == set()
 
 
 def test_the_table_of_settings_is_what_the_target_says_of_itself():

@@ -40,7 +40,7 @@ def test_each_command_of_the_page_runs(store, capsys):
     told = {}
     for line in lines:
         words = shlex.split(line)
-        assert "freezeframe" == words[0]
+        assert words[0] == "freezeframe"
         code = main(words[1:])
         captured = capsys.readouterr()
         assert (line, 0, "") == (line, code, captured.err if code else "")
@@ -48,7 +48,7 @@ def test_each_command_of_the_page_runs(store, capsys):
         assert told[line].strip(), line
 
     assert len(lines) > 20
-    assert {"region": "us", "night": 1} == store.files.read_json("tenant-config.json")
-    assert ("acme", "acme-sandbox") == freezeframe.open("snaps").tenants()
+    assert store.files.read_json("tenant-config.json") == {"region": "us", "night": 1}
+    assert freezeframe.open("snaps").tenants() == ("acme", "acme-sandbox")
     assert "Obsolete" not in store.streams()
-    assert ["Ann", "Bob"] == store.stream("Account").read()["Name"].tolist()
+    assert store.stream("Account").read()["Name"].tolist() == ["Ann", "Bob"]

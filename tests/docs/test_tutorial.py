@@ -54,10 +54,10 @@ def carried_out(tmp_path, monkeypatch, capsys, spark_session, default_engine):
             if program == "cd":
                 monkeypatch.chdir(arguments[0])
                 continue
-            assert "freezeframe" == program
+            assert program == "freezeframe"
             code = main(arguments)
             printed = capsys.readouterr()
-            assert 0 == code, f"{line}\n{printed.err}"
+            assert code == 0, f"{line}\n{printed.err}"
             assert as_pattern(promised).fullmatch(printed.out), f"{line}\n{printed.out}"
 
     def carry_out(page):
@@ -79,7 +79,7 @@ def test_every_block_of_the_tutorial_runs_in_order(carried_out):
 def test_the_two_examples_store_and_export_the_same(tmp_path, carried_out):
     """The commands of their page run, and PySpark and pandas keep equal rows and write equal files."""
     shutil.copytree(EXAMPLES, tmp_path, dirs_exist_ok=True)
-    assert 2 == carried_out(EXAMPLES / "README.md")
+    assert carried_out(EXAMPLES / "README.md") == 2
     store = freezeframe.open(tmp_path / "freezeframe-data")
     kept = [
         [store.tenant(name).stream(stream).read(as_="pandas") for stream in ("Account", "Invoice")]
@@ -108,4 +108,4 @@ def test_promised_lines_are_compared():
     assert as_pattern(["a ... c", "...", "z"]).fullmatch("a b  c\n1\n2\nz\n")
     assert not as_pattern(["a ... c"]).fullmatch("a b\n")
     assert not as_pattern(["a", "z"]).fullmatch("a\nb\nz\n")
-    assert [("x 1", ["a"]), ("y", [])] == commands("$ x 1\na\n$ y\n")
+    assert commands("$ x 1\na\n$ y\n") == [("x 1", ["a"]), ("y", [])]

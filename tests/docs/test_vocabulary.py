@@ -96,7 +96,7 @@ def test_public_names_use_known_words():
     """A new public name needs a word of the glossary or of the field; add a term to the glossary first."""
     names = list(public_names())
     assert 700 < len(names)
-    assert [] == unknown_words(names, known_words())
+    assert unknown_words(names, known_words()) == []
 
 
 @pytest.mark.parametrize(
@@ -114,5 +114,5 @@ def test_the_list_has_no_spare_words():
     used = {word for name, _ in public_names() for word in split_words(name)}
     used |= {word.removesuffix("s") for word in used}
     assert sorted(set(words)) == sorted(words)
-    assert [] == sorted(set(words) - used)
-    assert [] == sorted(set(words) & glossary_words())
+    assert sorted(set(words) - used) == []
+    assert sorted(set(words) & glossary_words()) == []

@@ -97,7 +97,7 @@ def collected(tenant, bucket):
     folder = tenant.place.storage.uri("").split(f"//{bucket}/")[1]
     stored = [key for key in keys(bucket, folder) if key.endswith(".parquet") and "_delta_log" not in key]
     assert sorted(live) == sorted(key.split(".snapshot/")[1] for key in stored)
-    assert [] == [key for key in keys(bucket) if key.endswith(("/", "_begun"))]
+    assert [key for key in keys(bucket) if key.endswith(("/", "_begun"))] == []
     assert not client().list_multipart_uploads(Bucket=bucket).get("Uploads")
 
 
@@ -108,7 +108,7 @@ def test_rows_are_found_written_and_landed_in_a_bucket(places, bucket):
     stream = acme.stream("Account")
     changed = ROWS.assign(Name=None, Size=ROWS.Size + 1).tail(90)
     told = [update(stream, ROWS), update(stream, changed), update(stream, sparks(engine.session))]
-    assert [(300, 0, 0, 0), (0, 90, 0, 0), (10, 10, 0, 0)] == told
+    assert told == [(300, 0, 0, 0), (0, 90, 0, 0), (10, 10, 0, 0)]
     new = pd.DataFrame({"Id": [f"A{n}" for n in range(300, 310)]})
     expected = pd.concat([ROWS.assign(Size=ROWS.Size + (ROWS.index >= 210)), new])
     expected["Name"] = expected.Name.mask(expected.Id >= "A290", "s")

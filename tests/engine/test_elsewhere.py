@@ -70,8 +70,8 @@ def answers(folder, spark, **environment):
 def expected(spark_settings, tmp_path_factory):
     """What the warm server gives."""
     told, rows = answers(tmp_path_factory.mktemp("local"), "auto")
-    assert COUNTS == told
-    assert 950 == len(rows)
+    assert told == COUNTS
+    assert len(rows) == 950
     return [told, rows]
 
 
@@ -95,7 +95,7 @@ def can_be_apart():
 
 def test_a_connect_server_gives_what_the_warm_server_gives(server, expected, tmp_path):
     """Every route of an update, the same counts and rows."""
-    assert expected == answers(tmp_path, f"sc://localhost:{server[0]}/;token=the-token")
+    assert answers(tmp_path, f"sc://localhost:{server[0]}/;token=the-token") == expected
 
 
 def test_a_connect_server_behind_tls_does_too(server, expected, tmp_path):
@@ -104,7 +104,7 @@ def test_a_connect_server_behind_tls_does_too(server, expected, tmp_path):
     with tls_in_front_of(server[0], roots, key) as port:
         url = f"sc://127.0.0.1:{port}/;use_ssl=true;token=the-token"
         found = answers(tmp_path / "t", url, GRPC_DEFAULT_SSL_ROOTS_FILE_PATH=str(roots))
-        assert expected == found
+        assert found == expected
         told, _ = answers(tmp_path / "u", url)
     assert "cannot be spoken to over TLS" in told[-1]["problem"]
     assert told[-1]["remedy"]
@@ -132,7 +132,7 @@ def test_a_server_that_sees_other_files_is_refused(server, tmp_path):
     if not can_be_apart():
         pytest.skip("this user may not mount")
     told, rows = answers(server[1] / "tenant", f"sc://localhost:{server[0]}/;token=the-token")
-    assert "STORAGE_NOT_SHARED" == told[-1]["code"]
+    assert told[-1]["code"] == "STORAGE_NOT_SHARED"
     assert told[-1]["remedy"]
     assert COUNTS[: len(told) - 1] == told[:-1]
     assert (1000 if told[:-1] else None) == (rows and len(rows))
@@ -147,13 +147,13 @@ def test_a_frame_whose_session_sees_other_files_is_refused(server, spark_engine,
     stream = open_tenant(hidden / f"own-{len(options)}").stream("Account")
     with pytest.raises(FreezeframeError) as caught:
         stream.update(elsewhere(port, "1 AS Id"), key=["Id"])
-    assert ("STORAGE_NOT_SHARED", -1) == (caught.value.error_code, stream.version())
+    assert (caught.value.error_code, stream.version()) == ("STORAGE_NOT_SHARED", -1)
     assert caught.value.cause
     assert caught.value.remedy
     stream.update(pa.table({"Id": [1, 2]}), key=["Id"])
     with pytest.raises(FreezeframeError, match="does not see"):
         stream.update(elsewhere(port, "3 AS Id"), **options)
-    assert [1, 2] == stream.read(as_="arrow")["Id"].to_pylist()
+    assert stream.read(as_="arrow")["Id"].to_pylist() == [1, 2]
     listed = "not exists(collect_list(path), one -> one like '%parquet')"
     files = elsewhere(port, "1").sparkSession.read.format("binaryFile").option("recursiveFileLookup", "true")
     assert files.load(str(hidden)).selectExpr(listed).first()[0]
@@ -193,8 +193,8 @@ def test_frames_of_a_spark_in_the_scripts_own_process_land(spark_settings, tmp_p
     told, kinds, setting = answered(
         CLASSIC, tmp_path, environment=plain_environment(SPARK_CONF_DIR=str(tmp_path))
     )
-    assert [[5, 0, 0], [0, 0, 5], [0, 0, 0]] == told
-    assert (["INT64"], "INT96") == (kinds, setting)
+    assert told == [[5, 0, 0], [0, 0, 5], [0, 0, 0]]
+    assert (kinds, setting) == (["INT64"], "INT96")
 
 
 @pytest.fixture(scope="module")
@@ -208,7 +208,7 @@ def cluster(tmp_path_factory):
 def test_a_standalone_cluster_gives_what_the_warm_server_gives(cluster, expected, tmp_path):
     """A master and two workers: the warm server is the cluster's driver, its tasks run on both."""
     folder, master, settings = cluster
-    assert expected == answers(tmp_path, master, **settings)
+    assert answers(tmp_path, master, **settings) == expected
     for number in range(2):
         assert any((folder / f"work-{number}").glob("app-*/*/stderr"))
 
@@ -238,7 +238,7 @@ def test_a_process_has_one_session_on_a_connect_server(server, tmp_path):
         timeout=300,
         check=False,
     )
-    assert "STORAGE_NOT_SHARED\n" == told.stdout, told.stderr
+    assert told.stdout == "STORAGE_NOT_SHARED\n", told.stderr
 
 
 UNSEEN = """
@@ -311,7 +311,7 @@ def large(cluster, folder, victim, count=ROWS):
 @pytest.mark.timeout(1800)
 def test_a_batch_larger_than_the_drivers_heap_goes_through(cluster, tmp_path):
     """A gigabyte by a driver of 512 MB: rows go from the tasks to the storage, and past the driver."""
-    assert [[ROWS - 2, 2], 0, 1] == large(cluster, tmp_path, "")
+    assert large(cluster, tmp_path, "") == [[ROWS - 2, 2], 0, 1]
 
 
 @pytest.mark.timeout(1800)
@@ -325,7 +325,7 @@ def test_who_dies_in_the_middle_takes_nothing_along(cluster, tmp_path, victim):
     told, killed, version = large(
         cluster, tmp_path, "server" if victim == "server" else str(cluster[0]), count
     )
-    assert 1 == killed
+    assert killed == 1
     assert (told, version) in [([count - 2, 2], 1), ("ENGINE_UNAVAILABLE", 0)]
     assert victim == "server" or version == 1
     tenant = Tenant(LocalStorage(tmp_path), None, Settings(gc_grace_seconds=0, lease_dead_seconds=0))

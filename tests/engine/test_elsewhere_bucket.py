@@ -57,8 +57,8 @@ def answers(spark, bucket, state, **environment):
         timeout=600,
         check=False,
     )
-    assert 0 == done.returncode, done.stderr
-    assert [COUNTS, 950, 950] == json.loads(done.stdout.splitlines()[-1])
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1]) == [COUNTS, 950, 950]
     assert any("/Account.snapshot/" in key and key.endswith(".parquet") for key in keys(bucket))
 
 

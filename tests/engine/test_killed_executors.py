@@ -119,7 +119,7 @@ def test_a_kill_in_the_middle_of_a_read_and_an_update(cluster, sync, tmp_path, v
         mode,
         environment=plain_environment(FREEZEFRAME_SPARK=master, **settings),
     )
-    assert 1 == killed
+    assert killed == 1
     assert told in ([COUNTS[mode]] if victim == "executor" else [COUNTS[mode], "ENGINE_UNAVAILABLE"])
     kept = stored if told == "ENGINE_UNAVAILABLE" else sent
     if mode == "upsert" and kept is sent:

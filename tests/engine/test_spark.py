@@ -37,10 +37,10 @@ def test_a_closed_engine_opens_again(bench, engine):
     first, session = engine._own.connected().session.session_id, engine.session
     engine.close()
     engine.close()
-    assert 2 == engine.merge(bench.task(None, ROWS, key=["Id"])).inserted
+    assert engine.merge(bench.task(None, ROWS, key=["Id"])).inserted == 2
     assert first != engine._own.connected().session.session_id
     assert session is engine.session
-    assert 1 == session.range(1).count()
+    assert session.range(1).count() == 1
 
 
 def test_a_session_that_the_server_ended_is_replaced(bench, engine):
@@ -48,7 +48,7 @@ def test_a_session_that_the_server_ended_is_replaced(bench, engine):
     first = engine._work.connected().session
     first.client.release_session()
     result = engine.merge(bench.task(None, ROWS, key=["Id"]))
-    assert (2, 0) == (result.inserted, result.updated)
+    assert (result.inserted, result.updated) == (2, 0)
     assert first.session_id != engine._work.connected().session.session_id
 
 
@@ -60,10 +60,10 @@ def test_merges_share_a_session_and_frames_another(bench, spark_settings):
 
     shared = {engine._work.connected().session.session_id for engine in engines}
     frames = {engine.session.session_id for engine in engines}
-    assert (1, 1) == (len(shared), len(frames))
+    assert (len(shared), len(frames)) == (1, 1)
     assert not shared & frames
     engines[0].close()
-    assert 2 == engines[1].merge(bench.task(None, ROWS, key=["Id"])).inserted
+    assert engines[1].merge(bench.task(None, ROWS, key=["Id"])).inserted == 2
     engines[1].close()
 
 
@@ -88,14 +88,14 @@ def test_a_read_is_lazy_and_has_the_schema(bench, engine):
     path = bench.file(ROWS)
     asked = arrow_to_delta(pa.schema({"late": pa.date32(), "v": pa.int64(), "Id": pa.string()}))
     frame = engine.read((path,), asked)
-    assert [("late", "date"), ("v", "bigint"), ("Id", "string")] == frame.dtypes
-    assert {(None, 1, "1"), (None, 2, "2")} == {tuple(row) for row in frame.collect()}
+    assert frame.dtypes == [("late", "date"), ("v", "bigint"), ("Id", "string")]
+    assert {tuple(row) for row in frame.collect()} == {(None, 1, "1"), (None, 2, "2")}
 
 
 def test_a_read_of_no_files_is_empty(engine):
     """A stream without rows has its columns still."""
     frame = engine.read((), arrow_to_delta(ROWS.schema))
-    assert ([("Id", "string"), ("v", "bigint")], []) == (frame.dtypes, frame.collect())
+    assert (frame.dtypes, frame.collect()) == ([("Id", "string"), ("v", "bigint")], [])
 
 
 def test_a_damaged_file_is_damage(bench, engine):
@@ -112,7 +112,7 @@ def test_a_shared_folder_is_asked_for_once(engine, tmp_path):
     folder = tmp_path / "tenant"
     folder.mkdir()
     engine.require_shared(str(folder))
-    assert [] == list(folder.iterdir())
+    assert list(folder.iterdir()) == []
     folder.rmdir()
     engine.require_shared(str(folder))
 
@@ -130,13 +130,13 @@ def test_a_private_server_serves_its_process_and_goes(spark_settings, spark_stat
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
     state = spark_state
     engine = SparkEngine(spark_settings.model_copy(update={"spark": "local", "state_dir": state}))
-    assert 2 == engine._own.connected().session.range(2).count()
+    assert engine._own.connected().session.range(2).count() == 2
     process = engine._own._connection.attachment.address.process
     session = connect(engine._settings, print, is_process=True)
     assert process == session.attachment.address.process
     session.close()
     made = [path for path in state.iterdir() if not path.is_symlink()]
-    assert ["private"] == [path.name.partition("-")[0] for path in made]
+    assert [path.name.partition("-")[0] for path in made] == ["private"]
     engine.close()
     deadline = time.monotonic() + 60
     while list(state.glob("private-*")):

@@ -30,12 +30,12 @@ def test_an_update_larger_than_sparks_memory_goes_over_the_disk(tmp_path, monkey
     engine = SparkEngine(settings)
     try:
         stream = Tenant(LocalStorage(tmp_path / "data"), engine, settings).stream("Account")
-        assert ROWS == stream.update(frame(engine._own.connected().session, 0), key="Id").inserted
-        assert ROWS == stream.update(frame(engine._own.connected().session, 1)).updated
+        assert stream.update(frame(engine._own.connected().session, 0), key="Id").inserted == ROWS
+        assert stream.update(frame(engine._own.connected().session, 1)).updated == ROWS
     finally:
         engine.close()
     # One log: no server died and was started again.
     metrics = [event["Task Metrics"] for event in events(tmp_path, "TaskEnd") if event.get("Task Metrics")]
     spilled_bytes = sum(one["Disk Bytes Spilled"] for one in metrics)
     assert spilled_bytes > 0
-    assert ROWS == stream.read(columns=["Id"], as_="arrow").num_rows
+    assert stream.read(columns=["Id"], as_="arrow").num_rows == ROWS

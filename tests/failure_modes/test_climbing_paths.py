@@ -19,7 +19,7 @@ def test_climbing_paths_are_refused(tmp_path, path):
     for call in (files.read, files.exists, files.delete, lambda name: files.write(name, b"x")):
         with pytest.raises(InvalidName):
             call(path)
-    assert "theirs" == (tmp_path / "b" / "f").read_text()
+    assert (tmp_path / "b" / "f").read_text() == "theirs"
 
 
 def test_a_planted_link_leads_nowhere(tmp_path):

@@ -28,4 +28,4 @@ def test_a_cut_job_publishes_everything_or_nothing(way):
             outcomes.add((after.streams(), after.files.exists("cursor")))
         else:
             break
-    assert {((), False), (("Account", "Lead"), True)} == outcomes
+    assert outcomes == {((), False), (("Account", "Lead"), True)}

@@ -21,4 +21,4 @@ def test_what_gc_leaves_listed_can_be_restored():
     for version in listed:
         expected = tenant.at(version).files.read("f")
         tenant.restore(version)
-        assert expected == tenant.files.read("f")
+        assert tenant.files.read("f") == expected

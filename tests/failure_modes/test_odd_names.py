@@ -25,7 +25,7 @@ def test_dangerous_names_are_refused(name):
     ):
         with pytest.raises(InvalidName):
             call()
-    assert [] == list(storage.list_below(""))
+    assert list(storage.list_below("")) == []
     tenant = store.tenant("a", create=True)
     with pytest.raises(InvalidName):
         tenant.stream(name)

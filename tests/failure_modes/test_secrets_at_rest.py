@@ -23,7 +23,7 @@ def test_no_byte_of_a_secret_is_on_the_disk(tmp_path):
         store.tenant(name, create=True).files.write("config.json", SECRET + name.encode(), sealed=True)
     files = [one.name for one in storage.list_below("")]
 
-    assert [] == [name for name in files if SECRET in storage.read(name)]
+    assert [name for name in files if SECRET in storage.read(name)] == []
     with pytest.raises(SealingUnavailable):
         Store(storage, None, Settings()).tenant("a").files.read("config.json")
     blobs = [name for name in files if "/blobs/" in name]

@@ -32,4 +32,4 @@ def test_rows_that_do_not_add_up_are_refused():
     with pytest.raises(CorruptData):
         stream.update(pa.table({"Id": ["2"], "v": [2]}))
 
-    assert {"Id": ["1", "3"], "v": [1, 3]} == stream.read(as_="arrow").to_pydict()
+    assert stream.read(as_="arrow").to_pydict() == {"Id": ["1", "3"], "v": [1, 3]}

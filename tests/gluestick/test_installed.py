@@ -45,7 +45,7 @@ def test_importing_the_drop_in_does_not_load_gluestick():
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
-    assert "[] False" == run.stdout.strip()
+    assert run.stdout.strip() == "[] False"
 
 
 def test_without_gluestick_the_package_is_named():
@@ -60,8 +60,8 @@ def test_without_gluestick_the_package_is_named():
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
-    assert ["Reader", "Unit"] == [line.split()[0].split(".")[-1] for line in run.stdout.splitlines()]
-    assert 2 == run.stdout.count("pip install gluestick")
+    assert [line.split()[0].split(".")[-1] for line in run.stdout.splitlines()] == ["Reader", "Unit"]
+    assert run.stdout.count("pip install gluestick") == 2
 
 
 @needs_gluestick
@@ -95,10 +95,10 @@ def test_a_report_script_runs_unchanged(tmp_path, spark_engine):
             text=True,
             check=False,
         )
-        assert 0 == run.returncode, run.stderr
+        assert run.returncode == 0, run.stderr
 
     exported = pd.read_csv(next((tmp_path / "etl-output").glob("*.csv")))
     kept = gs.read_snapshots("GeneralLedger", tmp_path / "snapshots")
-    assert ["2026-09-30", "2026-10-01", "2026-10-02"] == list(exported["Date"])
-    assert [1.5, 9.25] == list(kept["Amount"].dropna())
-    assert 3 == len(kept)
+    assert list(exported["Date"]) == ["2026-09-30", "2026-10-01", "2026-10-02"]
+    assert list(kept["Amount"].dropna()) == [1.5, 9.25]
+    assert len(kept) == 3

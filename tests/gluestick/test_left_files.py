@@ -52,7 +52,7 @@ def test_the_first_write_returns_the_frame_that_was_given(tmp_path, options):
 
     assert twice is gluestick.snapshot_records(twice, "Deals", str(tmp_path), **options)
     assert twice is gs.snapshot_records(twice, "Other", tmp_path, **options)
-    assert (["old", "new"], [7, 8]) == (twice["v"].tolist(), twice.index.tolist())
+    assert (twice["v"].tolist(), twice.index.tolist()) == (["old", "new"], [7, 8])
 
 
 def test_the_error_without_a_key_says_no_pk(tmp_path):
@@ -76,9 +76,9 @@ def test_the_left_file_is_no_content_of_its_own(tmp_path, as_csv):
 
     tenant.restore(0)
 
-    assert ["a", "b", "c"] == gs.read_snapshots("Deals", tmp_path)["v"].tolist()
+    assert gs.read_snapshots("Deals", tmp_path)["v"].tolist() == ["a", "b", "c"]
     gs.snapshot_records(FIRST.head(1), "Deals", tmp_path, use_csv=as_csv)
-    assert ["a", "b", "c"] == _file(tmp_path, as_csv=as_csv)["v"].tolist()
+    assert _file(tmp_path, as_csv=as_csv)["v"].tolist() == ["a", "b", "c"]
 
 
 def test_updates_by_other_names_keep_the_left_file(tmp_path):
@@ -86,7 +86,7 @@ def test_updates_by_other_names_keep_the_left_file(tmp_path):
     gs.snapshot_records(FIRST, "Deals", tmp_path)
     update_snapshot(tmp_path, "Deals", ["id"], pa.table({"id": [9], "v": ["z"]}))
 
-    assert [1, 2, 3, 9] == _file(tmp_path, as_csv=False)["id"].tolist()
+    assert _file(tmp_path, as_csv=False)["id"].tolist() == [1, 2, 3, 9]
 
 
 def test_a_left_file_that_somebody_changed_is_adopted(tmp_path):
@@ -95,11 +95,11 @@ def test_a_left_file_that_somebody_changed_is_adopted(tmp_path):
     changed = _file(tmp_path, as_csv=True).assign(v=["x", "y", "z"])
     changed.to_csv(tmp_path / "Deals.snapshot.csv", index=False)
 
-    assert ["x", "y", "z"] == gs.read_snapshots("Deals", tmp_path)["v"].tolist()
+    assert gs.read_snapshots("Deals", tmp_path)["v"].tolist() == ["x", "y", "z"]
     merged = gs.snapshot_records(LATER, "Deals", tmp_path, use_csv=True)
 
-    assert ["x", "B", "z", "d"] == merged["v"].tolist()
-    assert ["x", "B", "z", "d"] == _file(tmp_path, as_csv=True)["v"].tolist()
+    assert merged["v"].tolist() == ["x", "B", "z", "d"]
+    assert _file(tmp_path, as_csv=True)["v"].tolist() == ["x", "B", "z", "d"]
 
 
 def test_a_targets_csv_beside_our_parquet_is_adopted(tmp_path):
@@ -107,7 +107,7 @@ def test_a_targets_csv_beside_our_parquet_is_adopted(tmp_path):
     gs.snapshot_records(FIRST, "Deals", tmp_path)
     FIRST.assign(v=["x", "y", "z"]).to_csv(tmp_path / "Deals.snapshot.csv", index=False)
 
-    assert ["x", "y", "z"] == gs.read_snapshots("Deals", tmp_path)["v"].tolist()
+    assert gs.read_snapshots("Deals", tmp_path)["v"].tolist() == ["x", "y", "z"]
 
 
 def test_the_state_of_drop_redundant_is_left_too(tmp_path):
@@ -115,8 +115,8 @@ def test_the_state_of_drop_redundant_is_left_too(tmp_path):
     for use_csv in (False, True):
         gs.drop_redundant(FIRST, f"Sent{use_csv}", tmp_path, pk=["id"], use_csv=use_csv)
 
-    assert 3 == len(_file(tmp_path, "SentFalse.hash", as_csv=False))
-    assert 3 == len(_file(tmp_path, "SentTrue.hash", as_csv=True))
+    assert len(_file(tmp_path, "SentFalse.hash", as_csv=False)) == 3
+    assert len(_file(tmp_path, "SentTrue.hash", as_csv=True)) == 3
 
 
 def test_the_setting_leaves_no_file(tmp_path, monkeypatch):
@@ -133,7 +133,7 @@ def test_a_file_that_cannot_be_written_is_a_warning(tmp_path, caplog):
     gs.snapshot_records(FIRST, "Deals", tmp_path)
 
     assert "could not be written" in caplog.text
-    assert 3 == len(gs.read_snapshots("Deals", tmp_path))
+    assert len(gs.read_snapshots("Deals", tmp_path)) == 3
 
 
 @pytest.mark.parametrize("setting", ["true", "false"])
@@ -148,8 +148,8 @@ def test_an_erased_key_goes_from_an_adopted_file(tmp_path, monkeypatch, suffix, 
 
     done = open_tenant(tmp_path).erase("People", ["anna-4711"])
 
-    assert ((), ()) == (done.proof.remaining, done.proof.mentions)
-    assert ["bert-4712", "carl-4713"] == _file(tmp_path, "People", as_csv=suffix == "csv")["Id"].tolist()
+    assert (done.proof.remaining, done.proof.mentions) == ((), ())
+    assert _file(tmp_path, "People", as_csv=suffix == "csv")["Id"].tolist() == ["bert-4712", "carl-4713"]
 
 
 @pytest.mark.parametrize("as_csv", [False, True])
@@ -159,8 +159,8 @@ def test_an_erased_key_goes_from_a_left_file(tmp_path, as_csv):
 
     done = open_tenant(tmp_path).erase("Deals", [10107])
 
-    assert ((), ()) == (done.proof.remaining, done.proof.mentions)
-    assert [10108, 10109] == _file(tmp_path, as_csv=as_csv)["id"].tolist()
+    assert (done.proof.remaining, done.proof.mentions) == ((), ())
+    assert _file(tmp_path, as_csv=as_csv)["id"].tolist() == [10108, 10109]
 
 
 def test_a_key_in_a_file_that_somebody_changed_is_told(tmp_path):

@@ -18,9 +18,9 @@ def snapshots(tmp_path):
 
 def test_columns_are_chosen_in_their_own_order(snapshots):
     """As `read_csv` does; by name, position or a function."""
-    assert ["id", "day"] == list(gs.read_snapshots("Deals", snapshots, usecols=["day", "id"]).columns)
-    assert ["v"] == list(gs.read_snapshots("Deals", snapshots, usecols=[1]).columns)
-    assert ["id"] == list(gs.read_snapshots("Deals", snapshots, usecols=lambda name: name == "id").columns)
+    assert list(gs.read_snapshots("Deals", snapshots, usecols=["day", "id"]).columns) == ["id", "day"]
+    assert list(gs.read_snapshots("Deals", snapshots, usecols=[1]).columns) == ["v"]
+    assert list(gs.read_snapshots("Deals", snapshots, usecols=lambda name: name == "id").columns) == ["id"]
 
 
 def test_types_are_converted_and_missing_values_stay_missing(snapshots):
@@ -28,9 +28,9 @@ def test_types_are_converted_and_missing_values_stay_missing(snapshots):
     text = gs.read_snapshots("Deals", snapshots, dtype=str)
     one = gs.read_snapshots("Deals", snapshots, dtype={"id": "str", "gone": "str"})
 
-    assert ["1", "2"] == list(text["id"])
+    assert list(text["id"]) == ["1", "2"]
     assert text["v"].isna().tolist() == [False, True]
-    assert ["string", "string"] == [str(kind) for kind in one.dtypes[["id", "v"]]]
+    assert [str(kind) for kind in one.dtypes[["id", "v"]]] == ["string", "string"]
 
 
 def test_dates_are_parsed_and_an_index_is_set(snapshots):
@@ -38,7 +38,7 @@ def test_dates_are_parsed_and_an_index_is_set(snapshots):
     frame = gs.read_snapshots("Deals", snapshots, parse_dates=["day"], index_col=0)
 
     assert pd.Timestamp("2020-01-02") == frame.loc[2, "day"]
-    assert "id" == frame.index.name
+    assert frame.index.name == "id"
 
 
 def test_options_of_a_files_text_have_nothing_to_do(snapshots):

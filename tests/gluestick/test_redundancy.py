@@ -18,16 +18,16 @@ def test_a_first_run_keeps_every_row(tmp_path):
     fresh = gs.drop_redundant(ROWS, "Deals", tmp_path, pk=["id"])
 
     pd.testing.assert_frame_equal(ROWS, fresh)
-    assert ("Deals.hash",) == open_tenant(tmp_path).streams()
-    assert ["id", "hash"] == list(get_snapshot(tmp_path, "Deals.hash").columns)
+    assert open_tenant(tmp_path).streams() == ("Deals.hash",)
+    assert list(get_snapshot(tmp_path, "Deals.hash").columns) == ["id", "hash"]
 
 
 def test_an_empty_first_run_leaves_no_state(tmp_path):
     """There is nothing to remember yet, and the columns are there."""
     fresh = gs.drop_redundant(ROWS.head(0), "Deals", tmp_path, pk="id", updated_flag=True)
 
-    assert ["id", "v", "_updated"] == list(fresh.columns)
-    assert () == open_tenant(tmp_path).streams()
+    assert list(fresh.columns) == ["id", "v", "_updated"]
+    assert open_tenant(tmp_path).streams() == ()
 
 
 @pytest.mark.spark
@@ -39,10 +39,10 @@ def test_only_new_and_changed_rows_are_kept(tmp_path, spark_engine):
     fresh = gs.drop_redundant(later, "Deals", tmp_path, pk=["id"], updated_flag=True)
     again = gs.drop_redundant(later, "Deals", tmp_path, pk=["id"], updated_flag=True)
 
-    assert [[2, "B", True], [3, "c", False]] == fresh.to_numpy().tolist()
-    assert [1, 2] == list(fresh.index)
-    assert "bool" == str(fresh["_updated"].dtype)
-    assert [] == again.to_numpy().tolist()
+    assert fresh.to_numpy().tolist() == [[2, "B", True], [3, "c", False]]
+    assert list(fresh.index) == [1, 2]
+    assert str(fresh["_updated"].dtype) == "bool"
+    assert again.to_numpy().tolist() == []
 
 
 def test_hashes_have_separators_and_names(tmp_path):
@@ -60,15 +60,15 @@ def test_no_key_is_needed_and_text_is_a_key(tmp_path, spark_engine):
     gs.drop_redundant(ROWS, "B", tmp_path, pk="id")
     later = pd.concat([ROWS, pd.DataFrame({"id": [1], "v": ["new"]})])
 
-    assert ["new"] == list(gs.drop_redundant(later, "A", tmp_path)["v"])
-    assert ["new"] == list(gs.drop_redundant(later, "B", tmp_path, pk="id")["v"])
+    assert list(gs.drop_redundant(later, "A", tmp_path)["v"]) == ["new"]
+    assert list(gs.drop_redundant(later, "B", tmp_path, pk="id")["v"]) == ["new"]
 
 
 def test_the_last_duplicate_counts(tmp_path):
     """Bug 7: of rows that share a key the last to come is kept, as everywhere."""
     twice = pd.DataFrame({"id": [1, 1], "v": ["old", "new"]})
 
-    assert ["new"] == list(gs.drop_redundant(twice, "Deals", tmp_path, pk="id")["v"])
+    assert list(gs.drop_redundant(twice, "Deals", tmp_path, pk="id")["v"]) == ["new"]
 
 
 @pytest.mark.spark
@@ -78,21 +78,21 @@ def test_a_null_in_an_integer_column_changes_no_other_row(tmp_path, spark_engine
     gs.drop_redundant(first, "Deals", tmp_path, pk="id")
     later = pd.DataFrame({"id": [1.0, 2.0, 3.0], "n": [5, None, 7], "tags": [[1, 2], [3], None], "new": None})
 
-    assert [2, 3] == list(gs.drop_redundant(later, "Deals", tmp_path, pk="id")["id"])
+    assert list(gs.drop_redundant(later, "Deals", tmp_path, pk="id")["id"]) == [2, 3]
 
 
 def test_the_updated_flag_is_there_from_the_first_run(tmp_path):
     """Bug 9: nothing was known before."""
     fresh = gs.drop_redundant(ROWS, "Deals", tmp_path, pk=["id"], updated_flag=True)
 
-    assert [False, False] == list(fresh["_updated"])
+    assert list(fresh["_updated"]) == [False, False]
 
 
 def test_a_column_called_hash_is_the_callers(tmp_path):
     """gluestick would drop it; it is a value like any other, but cannot be a key."""
     frame = pd.DataFrame({"id": [1], "hash": ["mine"]})
 
-    assert ["id", "hash"] == list(gs.drop_redundant(frame, "Deals", tmp_path, pk="id").columns)
+    assert list(gs.drop_redundant(frame, "Deals", tmp_path, pk="id").columns) == ["id", "hash"]
     with pytest.raises(InvalidOption):
         gs.drop_redundant(frame, "Deals", tmp_path, pk="hash")
 
@@ -102,7 +102,7 @@ def test_a_key_that_is_not_there_is_named(tmp_path):
     with pytest.raises(MissingColumn, match="'ID'"):
         gs.drop_redundant(ROWS, "Deals", tmp_path, pk="ID")
 
-    assert () == open_tenant(tmp_path).streams()
+    assert open_tenant(tmp_path).streams() == ()
 
 
 @pytest.mark.spark
@@ -118,7 +118,7 @@ def test_gluesticks_own_state_is_gone_on_with(tmp_path, spark_engine, extension,
     else:
         state.to_parquet(tmp_path / "Deals.hash.snapshot.parquet", index=False)
 
-    assert ["03"] == list(gs.drop_redundant(frame, "Deals", tmp_path, pk=key)["id"])
-    assert [] == list(gs.drop_redundant(frame, "Deals", tmp_path, pk=key)["id"])
+    assert list(gs.drop_redundant(frame, "Deals", tmp_path, pk=key)["id"]) == ["03"]
+    assert list(gs.drop_redundant(frame, "Deals", tmp_path, pk=key)["id"]) == []
     frame["n"] = [1, 20, 3]
-    assert ["02"] == list(gs.drop_redundant(frame, "Deals", tmp_path, pk=key)["id"])
+    assert list(gs.drop_redundant(frame, "Deals", tmp_path, pk=key)["id"]) == ["02"]

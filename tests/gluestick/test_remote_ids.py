@@ -21,10 +21,10 @@ def test_known_records_get_their_remote_id(snapshots):
 
     merged = gs.merge_id_from_snapshot(frame, snapshots, "contacts", "F1", "Id")
 
-    assert ["externalId", "n", "Id"] == list(merged.columns)
-    assert ["r8", "r7", None, None, None] == list(merged["Id"])
-    assert list("abcde") == list(merged.index)
-    assert ["externalId", "n"] == list(frame.columns)
+    assert list(merged.columns) == ["externalId", "n", "Id"]
+    assert list(merged["Id"]) == ["r8", "r7", None, None, None]
+    assert list(merged.index) == list("abcde")
+    assert list(frame.columns) == ["externalId", "n"]
 
 
 def test_ids_of_different_types_are_the_same_id(tmp_path):
@@ -33,7 +33,7 @@ def test_ids_of_different_types_are_the_same_id(tmp_path):
 
     for ids in (["7", "9"], [7, 9], [7.0, None]):
         frame = pd.DataFrame({"externalId": ids})
-        assert [70, None] == list(gs.merge_id_from_snapshot(frame, tmp_path, "contacts", "F1", "Id")["Id"])
+        assert list(gs.merge_id_from_snapshot(frame, tmp_path, "contacts", "F1", "Id")["Id"]) == [70, None]
 
 
 def test_an_id_that_is_there_already_stays_where_the_map_has_none(snapshots):
@@ -42,9 +42,9 @@ def test_an_id_that_is_there_already_stays_where_the_map_has_none(snapshots):
 
     merged = gs.merge_id_from_snapshot(frame, snapshots, "contacts", "F1", "Id")
 
-    assert ["externalId", "Id", "RemoteId"] == list(merged.columns)
-    assert ["r8", "mine"] == list(merged["Id"])
-    assert ["a", "b"] == list(merged["RemoteId"])
+    assert list(merged.columns) == ["externalId", "Id", "RemoteId"]
+    assert list(merged["Id"]) == ["r8", "mine"]
+    assert list(merged["RemoteId"]) == ["a", "b"]
 
 
 def test_without_an_id_map_the_rows_come_back(tmp_path):
@@ -72,5 +72,5 @@ def test_a_target_rewrites_its_map_at_every_job(snapshots):
     gs.merge_id_from_snapshot(frame, snapshots, "contacts", "F1", "Id")
     (snapshots / "contacts_F1.snapshot.csv").write_text("InputId,RemoteId\n8,r88\n")
 
-    assert ["r88"] == list(gs.merge_id_from_snapshot(frame, snapshots, "contacts", "F1", "Id")["Id"])
-    assert ["contacts_F1.snapshot.csv"] == [path.name for path in snapshots.iterdir()]
+    assert list(gs.merge_id_from_snapshot(frame, snapshots, "contacts", "F1", "Id")["Id"]) == ["r88"]
+    assert [path.name for path in snapshots.iterdir()] == ["contacts_F1.snapshot.csv"]

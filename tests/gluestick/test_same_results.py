@@ -80,7 +80,7 @@ def test_drop_redundant_gives_the_same_rows(tmp_path, spark_engine):
 
     theirs, ours = _both(tmp_path, two_runs)
     assert theirs == ours
-    assert 2 == len(ours)
+    assert len(ours) == 2
 
 
 @pytest.mark.spark

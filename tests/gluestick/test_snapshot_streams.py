@@ -21,7 +21,7 @@ def test_a_missing_snapshot_is_none(tmp_path):
     """As in gluestick; nothing is made."""
     assert gs.read_snapshots("Deals", tmp_path) is None
     assert gs.snapshot_records(None, "Deals", tmp_path) is None
-    assert [] == list(tmp_path.iterdir())
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_first_write_keeps_the_last_of_equal_keys(tmp_path):
@@ -29,7 +29,7 @@ def test_the_first_write_keeps_the_last_of_equal_keys(tmp_path):
     twice = pd.DataFrame({"id": [1, 1], "v": ["old", "new"]})
 
     assert twice is gs.snapshot_records(twice, "Deals", tmp_path)
-    assert [[1, "new"]] == _rows(gs.read_snapshots("Deals", tmp_path))
+    assert _rows(gs.read_snapshots("Deals", tmp_path)) == [[1, "new"]]
     assert twice is gs.snapshot_records(twice, "Other", tmp_path, just_new=True)
 
 
@@ -50,8 +50,8 @@ def test_a_row_is_replaced_wholly(tmp_path, spark_engine):
 
     merged = gs.snapshot_records(batch, "Deals", tmp_path)
 
-    assert [[1, "a", 10], [2, None, None], [3, "c", None]] == _rows(merged)
-    assert ["Int64", "string", "Int64"] == [str(kind) for kind in merged.dtypes]
+    assert _rows(merged) == [[1, "a", 10], [2, None, None], [3, "c", None]]
+    assert [str(kind) for kind in merged.dtypes] == ["Int64", "string", "Int64"]
 
 
 @pytest.mark.spark
@@ -60,7 +60,7 @@ def test_csv_and_parquet_are_one_snapshot(tmp_path, spark_engine):
     gs.snapshot_records(ROWS, "Deals", tmp_path)
     gs.snapshot_records(pd.DataFrame({"id": [1], "v": ["A"], "w": [1]}), "Deals", tmp_path, use_csv=True)
 
-    assert ["A", "b"] == sorted(gs.read_snapshots("Deals", tmp_path)["v"])
+    assert sorted(gs.read_snapshots("Deals", tmp_path)["v"]) == ["A", "b"]
 
 
 @pytest.mark.spark
@@ -89,7 +89,7 @@ def test_two_jobs_at_once_lose_nothing(tmp_path, spark_engine):
     for job in jobs:
         job.join()
 
-    assert [1, 2, 3, 4] == sorted(gs.read_snapshots("Deals", tmp_path)["id"])
+    assert sorted(gs.read_snapshots("Deals", tmp_path)["id"]) == [1, 2, 3, 4]
 
 
 @pytest.mark.spark
@@ -100,8 +100,8 @@ def test_integers_stay_integers(tmp_path, spark_engine):
 
     merged = gs.snapshot_records(batch, "Deals", tmp_path)
 
-    assert [[1, 2**53 + 1, None], [2, None, True], [None, 7, None]] == _rows(merged)
-    assert ["Int64", "Int64", "boolean"] == [str(kind) for kind in merged.dtypes]
+    assert _rows(merged) == [[1, 2**53 + 1, None], [2, None, True], [None, 7, None]]
+    assert [str(kind) for kind in merged.dtypes] == ["Int64", "Int64", "boolean"]
 
 
 @pytest.mark.spark
@@ -111,7 +111,7 @@ def test_missing_keys_are_one_key(tmp_path, spark_engine):
     gs.snapshot_records(frame, "Deals", tmp_path)
     frame["v"] = ["1", "3"]
 
-    assert [["a", "1"], [None, "3"]] == _rows(gs.snapshot_records(frame, "Deals", tmp_path))
+    assert _rows(gs.snapshot_records(frame, "Deals", tmp_path)) == [["a", "1"], [None, "3"]]
 
 
 @pytest.mark.parametrize("name", ["../t2/o", "a/b"])
@@ -128,20 +128,20 @@ def test_overwrite_needs_no_key_and_a_key_may_come_later(tmp_path, spark_engine)
     """A report with equal rows keeps them all; the first update by a key makes it keyed."""
     report = pd.DataFrame({"Date": ["2026-10-01"] * 2, "Amount": [5, 5]})
     assert report is gs.snapshot_records(report, "Report", tmp_path, overwrite=True)
-    assert 2 == len(gs.read_snapshots("Report", tmp_path))
+    assert len(gs.read_snapshots("Report", tmp_path)) == 2
 
     merged = gs.snapshot_records(report.assign(Amount=[6, 7]), "Report", tmp_path, pk="Date")
 
-    assert [["2026-10-01", 7]] == _rows(merged)
+    assert _rows(merged) == [["2026-10-01", 7]]
     gs.snapshot_records(report, "Report", tmp_path, overwrite=True)
-    assert 2 == len(gs.read_snapshots("Report", tmp_path))
+    assert len(gs.read_snapshots("Report", tmp_path)) == 2
 
 
 def test_an_overwrite_with_a_key_keeps_it(tmp_path):
     """Where the key column is there and tells rows apart, later updates need no second look."""
     gs.snapshot_records(ROWS, "Deals", tmp_path, overwrite=True)
 
-    assert ("id",) == open_tenant(tmp_path).stream("Deals").key()
+    assert open_tenant(tmp_path).stream("Deals").key() == ("id",)
 
 
 @pytest.mark.spark
@@ -152,12 +152,12 @@ def test_types_are_coerced_only_if_no_value_changes(tmp_path, spark_engine):
 
     with pytest.raises(SchemaDriftError):
         gs.snapshot_records(numbers, "Deals", tmp_path)
-    assert [[1, 5], [2, 60]] == _rows(gs.snapshot_records(numbers, "Deals", tmp_path, coerce_types=True))
+    assert _rows(gs.snapshot_records(numbers, "Deals", tmp_path, coerce_types=True)) == [[1, 5], [2, 60]]
 
     gs.snapshot_records(pd.DataFrame({"id": [1], "v": ["007"]}), "Codes", tmp_path)
     with pytest.raises(SchemaDriftError, match="coerced"):
         gs.snapshot_records(numbers, "Codes", tmp_path, coerce_types=True)
-    assert ["007"] == list(gs.read_snapshots("Codes", tmp_path)["v"])
+    assert list(gs.read_snapshots("Codes", tmp_path)["v"]) == ["007"]
 
 
 @pytest.mark.spark
@@ -193,5 +193,5 @@ def test_the_whole_of_freezeframe_sees_the_same_stream(tmp_path, spark_engine):
     gs.snapshot_records(ROWS, "Deals", tmp_path)
     update_snapshot(tmp_path, "Deals", "id", pd.DataFrame({"id": [1], "v": ["A"]}))
 
-    assert [[1, "A", 10], [2, "b", 20]] == _rows(gs.read_snapshots("Deals", tmp_path).sort_values("id"))
-    assert 2 == len(get_snapshot(tmp_path, "Deals", version=0))
+    assert _rows(gs.read_snapshots("Deals", tmp_path).sort_values("id")) == [[1, "A", 10], [2, "b", 20]]
+    assert len(get_snapshot(tmp_path, "Deals", version=0)) == 2

@@ -88,7 +88,7 @@ def test_a_spark_frame_is_written_as_the_same_rows_from_pandas(options, tmp_path
     """To the byte, in pieces, whatever the options; no other file is left in the folder."""
     expected, found = exported(spark_session, ROWS, tmp_path, **options)
 
-    assert expected == found
+    assert found == expected
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_nested_values_and_no_rows_are_written_alike(rows, kind, tmp_path, spark
     """Structs and lists are objects and lists; a frame without rows is a file without records."""
     expected, found = exported(spark_session, rows, tmp_path, export_format=kind)
 
-    assert expected == found
+    assert found == expected
 
 
 def test_parquet_holds_the_rows(tmp_path, spark_session):
@@ -109,7 +109,7 @@ def test_parquet_holds_the_rows(tmp_path, spark_session):
         exported(spark_session, rows, tmp_path, export_format="parquet")
         written = pq.ParquetFile(tmp_path / "spark" / "Leads.parquet")
 
-        assert "ZSTD" == written.metadata.row_group(0).column(0).compression
+        assert written.metadata.row_group(0).column(0).compression == "ZSTD"
         assert rows.to_pylist() == written.read().to_pylist()
 
 
@@ -120,7 +120,7 @@ def test_csv_tells_the_empty_text_from_a_missing_value(tmp_path, spark_session):
         spark_session, pa.table({"a": ["", None], "t": midnight}), tmp_path, export_format="csv"
     )
 
-    assert b'a,t\n"",2026-01-01 00:00:00\n,2026-01-01 00:00:00\n' == found["Leads.csv"]
+    assert found["Leads.csv"] == b'a,t\n"",2026-01-01 00:00:00\n,2026-01-01 00:00:00\n'
 
 
 def test_streams_follow_each_other_in_a_singer_file(tmp_path, spark_session):
@@ -132,7 +132,7 @@ def test_streams_follow_each_other_in_a_singer_file(tmp_path, spark_session):
     messages = [json.loads(line) for line in (tmp_path / "all.singer").read_text().splitlines()]
     kinds = ["SCHEMA", *["RECORD"] * 5, "STATE", "SCHEMA", *["RECORD"] * 3, "STATE"]
     assert kinds == [message["type"] for message in messages]
-    assert ["all.singer"] == [path.name for path in tmp_path.iterdir()]
+    assert [path.name for path in tmp_path.iterdir()] == ["all.singer"]
 
 
 def test_what_needs_all_rows_at_once_is_refused(tmp_path, spark_session):
@@ -159,7 +159,7 @@ def test_an_export_that_fails_leaves_the_folder_as_it_was(tmp_path, spark_sessio
 
     with pytest.raises(Exception, match="x"):
         gs.to_export(frame, "Leads", output)
-    assert {"data.singer": b"{}\n"} == {path.name: path.read_bytes() for path in output.iterdir()}
+    assert {path.name: path.read_bytes() for path in output.iterdir()} == {"data.singer": b"{}\n"}
     with pytest.raises(StorageUnavailable):
         gs.to_export(frame, "Leads", output / "data.singer", export_format="csv")
 

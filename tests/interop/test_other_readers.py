@@ -58,7 +58,7 @@ def test_readers_see_the_rows(tmp_path, monkeypatch, read, column, vectors):
     """Each reader gives the rows that the library gives."""
     path, expected = _stream(tmp_path, monkeypatch, column, vectors=vectors)
 
-    assert expected == read(path)
+    assert read(path) == expected
 
 
 @pytest.mark.parametrize(

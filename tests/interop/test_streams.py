@@ -102,7 +102,7 @@ def test_small_streams_ask_nothing_of_readers(typed):
     """Reader version 1: every Delta reader there is."""
     protocol = DeltaTable(str(typed / "Typed.snapshot")).protocol()
 
-    assert 1 == protocol.min_reader_version
+    assert protocol.min_reader_version == 1
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_spark_refuses_to_write_around_the_tenant_log(typed, delta_session, stat
     with pytest.raises(Exception, match=r"DELTA_UNSUPPORTED_FEATURES_FOR_WRITE|freezeframe\.tenantLog"):
         delta_session.sql(statement.format(path=typed / "Typed.snapshot")).collect()
 
-    assert 4 == len(list(_versions(typed, "Typed")))
+    assert len(list(_versions(typed, "Typed"))) == 4
 
 
 def test_delta_rs_refuses_to_write_around_the_tenant_log(typed):
@@ -127,7 +127,7 @@ def test_delta_rs_refuses_to_write_around_the_tenant_log(typed):
             str(typed / "Typed.snapshot"), pa.table({"Id": ["9"]}), mode="append", schema_mode="merge"
         )
 
-    assert 4 == len(list(_versions(typed, "Typed")))
+    assert len(list(_versions(typed, "Typed"))) == 4
 
 
 def test_spark_writes_after_us_where_there_is_no_guard(tmp_path, spark_engine, delta_session):
@@ -145,8 +145,8 @@ def test_spark_writes_after_us_where_there_is_no_guard(tmp_path, spark_engine, d
     ).collect()
 
     snapshot = DeltaLog(tenant_storage(tmp_path), "Open.snapshot").update()
-    assert 4 == snapshot.version
-    assert [{"Id": "2", "v": 21}, {"Id": "3", "v": 30}] == _rows(snapshot.to_arrow())
+    assert snapshot.version == 4
+    assert _rows(snapshot.to_arrow()) == [{"Id": "2", "v": 21}, {"Id": "3", "v": 30}]
 
 
 def tenant_storage(directory):

@@ -65,14 +65,14 @@ def test_spark_reads_and_changes_what_we_wrote(tmp_path, delta_session, checkpoi
     table = f"delta.`{tmp_path}/t`"
     found = delta_session.sql(f"SELECT `row id`, n, p FROM {table} ORDER BY n").collect()
     wanted = [("001", 1, "b"), ("002", 2, "a"), ("003", 3, "b"), ("004", 4, None)]
-    assert wanted == [tuple(row) for row in found]
+    assert [tuple(row) for row in found] == wanted
     delta_session.sql(f"DELETE FROM {table} WHERE n = 2").collect()
     delta_session.sql(f"UPDATE {table} SET n = 30 WHERE `row id` = '003'").collect()
-    assert [1, 4, 30] == numbers(log)
+    assert numbers(log) == [1, 4, 30]
     begun = Transaction(log)
     [path] = begun.files_matching([("row id", "=", "001")])["path"].to_pylist()[:1]
     assert path in begun.snapshot.files["path"].to_pylist()
-    assert 3 == DeltaTable(f"{tmp_path}/t").version() - 1
+    assert DeltaTable(f"{tmp_path}/t").version() - 1 == 3
 
 
 def test_spark_agrees_with_our_checksums(tmp_path, delta_session):
@@ -92,7 +92,7 @@ def test_spark_agrees_with_our_checksums(tmp_path, delta_session):
         verify_checksum(log.snapshot_at(version=version), checksum)
         seen += 1
     assert seen == 5
-    assert 7 == len(delta_session.sql(f"SELECT * FROM {table}").collect())
+    assert len(delta_session.sql(f"SELECT * FROM {table}").collect()) == 7
 
 
 def test_we_read_what_spark_wrote(tmp_path, delta_session):
@@ -116,7 +116,7 @@ def test_we_read_what_spark_wrote(tmp_path, delta_session):
     theirs = delta_session.sql(f"SELECT * FROM {table} ORDER BY i").toArrow()
     ours = rows.read(DeltaLog(LocalStorage(tmp_path), "t").update()).sort_by("i")
     assert names == ours.column_names
-    assert [17] * 2 == [ours.num_rows, theirs.num_rows]
+    assert [ours.num_rows, theirs.num_rows] == [17] * 2
     assert theirs.cast(ours.schema).to_pylist() == ours.to_pylist()
 
 
@@ -135,9 +135,9 @@ def test_a_checkpoint_in_parts_is_read_by_others(tmp_path, delta_session):
     hint = write_checkpoint(log.update(), part_actions_max=2)
     for version in range(4):
         log.storage.delete(f"t/_delta_log/{version:020d}.json")
-    assert 2 == hint.parts
+    assert hint.parts == 2
     found = delta_session.sql(f"SELECT n FROM delta.`{tmp_path}/t` ORDER BY n").collect()
-    assert [0, 1, 2, 3] == [row.n for row in found]
+    assert [row.n for row in found] == [0, 1, 2, 3]
     theirs = DeltaTable(str(tmp_path / "t"))
-    assert (4, 4) == (theirs.version(), len(theirs.file_uris()))
-    assert [0, 1, 2, 3] == numbers(DeltaLog(LocalStorage(tmp_path), "t"))
+    assert (theirs.version(), len(theirs.file_uris())) == (4, 4)
+    assert numbers(DeltaLog(LocalStorage(tmp_path), "t")) == [0, 1, 2, 3]

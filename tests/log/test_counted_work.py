@@ -95,7 +95,7 @@ def test_a_version_with_a_checkpoint_is_found_by_its_neighbours():
     table.storage = storage
     log = table.log()
     storage.names = 0
-    assert 12 == log.snapshot_at(version=12).version
+    assert log.snapshot_at(version=12).version == 12
     assert storage.names <= 24
 
 
@@ -122,7 +122,7 @@ def test_an_update_looks_at_no_tombstone_that_it_does_not_name(keyed, tombstones
     log.update().files  # noqa: B018 - so that the state is loaded
     table.commit(file("a-new-file-of-the-table"))
     keyed[0] = 0
-    assert 1 == log.update().count
+    assert log.update().count == 1
     assert tombstones == log.current_snapshot.state.files.tombstones.num_rows
     assert keyed[0] <= 10
 
@@ -134,8 +134,8 @@ def test_a_tombstone_ends_when_its_file_is_added_again():
     log = table.log()
     log.update().files  # noqa: B018 - so that the state is loaded
     table.commit(Add("gone00000007.parquet", size=1, partition_values={"p": "a"}))
-    assert ["gone00000007.parquet"] == log.update().files["path"].to_pylist()
-    assert 49 == log.current_snapshot.all_tombstones.num_rows
+    assert log.update().files["path"].to_pylist() == ["gone00000007.parquet"]
+    assert log.current_snapshot.all_tombstones.num_rows == 49
     assert not pc.any(pc.equal(log.current_snapshot.all_tombstones["path"], "gone00000007.parquet")).as_py()
 
 
@@ -196,7 +196,7 @@ def test_segment_deltas_replace_covered_commits_once():
     table = TableBuilder().commits(40).compact(3, 9).compact(20, 22)
     segment = table.log().current_snapshot.segment
     assert isinstance(segment, LogSegment)
-    assert 40 - 7 - 3 + 2 == len(segment.deltas)
+    assert len(segment.deltas) == 40 - 7 - 3 + 2
     assert [file.meaning.start for file in segment.deltas] == sorted(
         {*range(40)} - {*range(4, 10)} - {21, 22}
     )
@@ -215,7 +215,7 @@ def test_the_small_actions_of_a_large_checkpoint_are_read_by_ranges():
     write_checkpoint(log.update())
     found = newest_checkpoint(sort_listing(log.list_from(0)).checkpoint_files)
     storage = CountingStorage(table.storage)
-    assert 2 == len(read_checkpoint_actions(storage, table.folder, found))
+    assert len(read_checkpoint_actions(storage, table.folder, found)) == 2
     assert found.size > 1 << 20
     assert storage.bytes < found.size / 5
 

@@ -49,8 +49,8 @@ def test_b049_other_storages_are_known_by_themselves(table):
     new = TableBuilder(MemoryStorage()).commits(3)
     name = "t/_delta_log/00000000000000000002.json"
     overlay = OverlayStorage(inner, {name: new.storage.read(name)}, 1)
-    assert 1 == DeltaLog.for_table(inner, "t").current_snapshot.version
-    assert 2 == DeltaLog.for_table(overlay, "t").current_snapshot.version
+    assert DeltaLog.for_table(inner, "t").current_snapshot.version == 1
+    assert DeltaLog.for_table(overlay, "t").current_snapshot.version == 2
     assert DeltaLog.for_table(inner, "t") is DeltaLog.for_table(inner, "/t/")
 
 
@@ -58,7 +58,7 @@ def test_b041_a_cached_log_is_not_updated_by_asking(table, tmp_path):
     """`for_table` gives what is known, `for_table_with_snapshot` what is true."""
     DeltaLog.for_table(tmp_path / "t")
     table.commit(file("new"))
-    assert 1 == DeltaLog.for_table(tmp_path / "t").current_snapshot.version
+    assert DeltaLog.for_table(tmp_path / "t").current_snapshot.version == 1
     log, snapshot = DeltaLog.for_table_with_snapshot(tmp_path / "t")
     assert (2, log.current_snapshot) == (snapshot.version, snapshot)
 
@@ -103,7 +103,7 @@ def test_another_kind_of_object_store_needs_a_storage():
 )
 def test_the_staleness_limit_goes_by_our_name_and_by_sparks(options):
     """Both names set the same limit, as number or text."""
-    assert 5 == LogOptions.from_mapping(options).staleness_limit_ms
+    assert LogOptions.from_mapping(options).staleness_limit_ms == 5
 
 
 def test_options_that_cannot_be_are_refused():

@@ -60,18 +60,22 @@ def test_a_table_lives_its_life_on_disk_and_in_a_bucket(place):
     assert not DeltaLog.is_table(place)
     log = made(place, rows(1, 2), rows(3, city="Rome"), **VECTORS)
     assert DeltaLog.is_table(place)
-    assert 3 == log.delete(pc.field("id") == 2)
-    assert [1, 3] == ids(log.to_arrow())
-    assert [3] == ids(log.to_arrow(where=[("city", "=", "Rome")]))
-    assert [1, 2, 3] == ids(log.snapshot_at(version=2).to_arrow())
-    assert 4 == log.restore(version=2)
-    assert [1, 2, 3] == ids(log.to_dataset().to_table())
-    assert 4 == log.maintenance.checkpoint().version
-    assert [] == log.maintenance.verify()
-    assert ["RESTORE", "DELETE", "WRITE", "WRITE", "CREATE TABLE"] == [
-        entry.commit_info.operation for entry in log.history()
+    assert log.delete(pc.field("id") == 2) == 3
+    assert ids(log.to_arrow()) == [1, 3]
+    assert ids(log.to_arrow(where=[("city", "=", "Rome")])) == [3]
+    assert ids(log.snapshot_at(version=2).to_arrow()) == [1, 2, 3]
+    assert log.restore(version=2) == 4
+    assert ids(log.to_dataset().to_table()) == [1, 2, 3]
+    assert log.maintenance.checkpoint().version == 4
+    assert log.maintenance.verify() == []
+    assert [entry.commit_info.operation for entry in log.history()] == [
+        "RESTORE",
+        "DELETE",
+        "WRITE",
+        "WRITE",
+        "CREATE TABLE",
     ]
-    assert [{"city": "Bern"}, {"city": "Rome"}] == sorted(log.snapshot.partitions(), key=str)
+    assert sorted(log.snapshot.partitions(), key=str) == [{"city": "Bern"}, {"city": "Rome"}]
 
 
 def test_two_openings_of_a_place_are_one_log(place):
@@ -89,7 +93,7 @@ def test_storage_options_lead_to_a_bucket_without_variables(bucket, tmp_path, mo
     made(place, rows(1))
     for name in options:
         monkeypatch.delenv(name.upper())
-    assert [1] == ids(DeltaLog.open(place, storage_options=options).to_arrow())
+    assert ids(DeltaLog.open(place, storage_options=options).to_arrow()) == [1]
     with pytest.raises(InvalidOption, match="AWS_REGION"):
         DeltaLog.open(place, storage_options={"aws_regoin": "x"})
 
@@ -105,7 +109,7 @@ def test_creating_where_a_table_is_or_what_is_no_table_is_refused(tmp_path):
     log = made(tmp_path, rows(1))
     with pytest.raises(AlreadyExists):
         made(tmp_path)
-    assert 1 == log.update().version
+    assert log.update().version == 1
     for bad in ({"partition_by": ["no"]}, {"partition_by": SCHEMA.names}):
         with pytest.raises(InvalidOption):
             DeltaLog.create(tmp_path / "other", SCHEMA, **bad)
@@ -120,22 +124,22 @@ def test_delta_rs_reads_what_was_created_appended_and_deleted(tmp_path, configur
     log = made(tmp_path, rows(1, 2, 3), rows(4, 5), **configuration)
     log.delete([("id", "in", [2, 4])])
     table = deltalake.DeltaTable(tmp_path)
-    assert [1, 3, 5] == ids(pa.table(table.to_pyarrow_table()) if not configuration else log.to_arrow())
+    assert ids(pa.table(table.to_pyarrow_table()) if not configuration else log.to_arrow()) == [1, 3, 5]
     if not configuration:
         assert sorted(log.snapshot.file_uris()) == sorted(table.file_uris())
         log.delete()
-        assert 0 == log.to_arrow().num_rows
+        assert log.to_arrow().num_rows == 0
     assert log.snapshot.version == log.delete([("id", "=", 99)])
 
 
 def test_the_lowest_protocol_lists_what_is_used(tmp_path):
     """Plain tables are (1, 2); a feature that only writers know asks nothing of readers."""
     plain = made(tmp_path / "plain").snapshot.protocol
-    assert (1, 2, None) == (plain.min_reader_version, plain.min_writer_version, plain.writer_features)
+    assert (plain.min_reader_version, plain.min_writer_version, plain.writer_features) == (1, 2, None)
     times = made(tmp_path / "times", **{"delta.enableInCommitTimestamps": "true"}).snapshot.protocol
-    assert (1, True) == (times.min_reader_version, "inCommitTimestamp" in times.writer_features)
+    assert (times.min_reader_version, "inCommitTimestamp" in times.writer_features) == (1, True)
     local = DeltaLog.create(tmp_path / "local", pa.schema([("t", pa.timestamp("us"))])).snapshot.protocol
-    assert (3, ("timestampNtz",)) == (local.min_reader_version, local.reader_features)
+    assert (local.min_reader_version, local.reader_features) == (3, ("timestampNtz",))
 
 
 def test_a_transaction_is_staged_and_committed(tmp_path):
@@ -146,8 +150,8 @@ def test_a_transaction_is_staged_and_committed(tmp_path):
     two.read_whole_table()
     metadata = one.snapshot.metadata
     outcome = one.remove(removal(add)).set_metadata(replace(metadata, name="prices")).commit()
-    assert 2 == require_committed(outcome)
-    assert ("prices", 0) == (log.snapshot.metadata.name, log.snapshot.count)
+    assert require_committed(outcome) == 2
+    assert (log.snapshot.metadata.name, log.snapshot.count) == ("prices", 0)
     with pytest.raises(ConflictError):
         require_committed(two.remove(removal(add)).commit())
 
@@ -160,7 +164,7 @@ def test_a_restore_brings_back_schema_and_rows_and_needs_the_files(tmp_path):
         file.unlink()
     with pytest.raises(CorruptData, match="missing"):
         log.restore(version=1)
-    assert 3 == log.update().version
+    assert log.update().version == 3
     with pytest.raises(VersionNotFound):
         log.restore(version=9)
 
@@ -174,7 +178,7 @@ def test_vacuum_deletes_what_no_kept_version_names(tmp_path):
     (tmp_path / "stray.parquet").write_bytes(b"x")
     (tmp_path / "_hidden").mkdir()
     (tmp_path / "_hidden" / "kept").write_bytes(b"x")
-    assert () == log.maintenance.vacuum().names
+    assert log.maintenance.vacuum().names == ()
     with pytest.raises(InvalidOption, match="deleted"):
         log.maintenance.vacuum(timedelta(0))
     later = LogOptions(clock=lambda: now_ms() + 60_000)
@@ -182,7 +186,7 @@ def test_vacuum_deletes_what_no_kept_version_names(tmp_path):
     log = DeltaLog.open(tmp_path, options=later)
     before = ids(log.to_arrow())
     tried = log.maintenance.vacuum(timedelta(0), dry_run=True, allow_short_retention=True)
-    assert 2 == len(tried.names)
+    assert len(tried.names) == 2
     assert "stray.parquet" in tried.names
     done = log.maintenance.vacuum(timedelta(0), allow_short_retention=True)
     assert tried.names == done.names
@@ -203,7 +207,7 @@ def test_changes_are_told_by_added_and_removed_files(tmp_path, configuration):
     expected += (
         [(2, "delete", 2)] if configuration else [(2, "delete", 1), (2, "delete", 2), (2, "insert", 1)]
     )
-    assert expected == told
+    assert told == expected
     assert [log.snapshot_at(version=1).timestamp] * 2 == [
         round(moment.timestamp() * 1000)
         for moment in found.filter(pc.field("_commit_version") == 1)["_commit_timestamp"].to_pylist()
@@ -222,8 +226,8 @@ def test_changes_come_from_change_files_where_a_writer_left_some(tmp_path):
     deltalake.DeltaTable(tmp_path).update(predicate="id = 2", updates={"price": "9.5"})
     found = DeltaLog.open(tmp_path).changes(1).read_all()
     told = sorted(zip(*(found[name].to_pylist() for name in ("_change_type", "id", "price")), strict=True))
-    assert [("update_postimage", 2, 9.5), ("update_preimage", 2, 2.0)] == told
-    assert ["Bern", "Bern"] == found["city"].to_pylist()
+    assert told == [("update_postimage", 2, 9.5), ("update_preimage", 2, 2.0)]
+    assert found["city"].to_pylist() == ["Bern", "Bern"]
 
 
 @pytest.mark.parametrize("configuration", [{}, VECTORS])
@@ -232,26 +236,26 @@ def test_a_dataset_prunes_by_partition_and_by_statistics(tmp_path, configuration
     log = made(tmp_path, rows(1, 2), rows(10, 20), rows(5, city="Rome"), **configuration)
     log.delete([("id", "=", 2)])
     dataset = log.to_dataset()
-    assert 1 == len(list(dataset.get_fragments(filter=pc.field("city") == "Rome")))
-    assert 1 == len(list(dataset.get_fragments(filter=pc.field("id") > 5)))
-    assert 0 == len(list(dataset.get_fragments(filter=pc.field("id") > 99)))
+    assert len(list(dataset.get_fragments(filter=pc.field("city") == "Rome"))) == 1
+    assert len(list(dataset.get_fragments(filter=pc.field("id") > 5))) == 1
+    assert len(list(dataset.get_fragments(filter=pc.field("id") > 99))) == 0
     assert log.to_arrow().sort_by("id").equals(dataset.to_table().sort_by("id"))
     frame = pl.scan_pyarrow_dataset(dataset).filter(pl.col("id") >= 5).select("id", "city").collect()
-    assert [(5, "Rome"), (10, "Bern"), (20, "Bern")] == sorted(frame.rows())
+    assert sorted(frame.rows()) == [(5, "Rome"), (10, "Bern"), (20, "Bern")]
 
 
 def test_a_dataset_reads_duckdb_queries(tmp_path):
     """DuckDB scans the dataset by name and pushes its predicate down."""
     duckdb = pytest.importorskip("duckdb")
     prices = made(tmp_path, rows(1, 2), rows(10)).to_dataset()  # noqa: F841 - named in the query
-    assert [(10,)] == duckdb.sql("SELECT id FROM prices WHERE id > 5").fetchall()
+    assert duckdb.sql("SELECT id FROM prices WHERE id > 5").fetchall() == [(10,)]
 
 
 def test_a_dataset_of_a_file_without_rows_left_is_empty(tmp_path):
     """A vector that delta readers keep for a file whose every row it deletes gives no row."""
     log = made(tmp_path, rows(1, 2), **VECTORS)
     log.delete()
-    assert 0 == log.to_dataset().to_table().num_rows
+    assert log.to_dataset().to_table().num_rows == 0
     assert SCHEMA.names == log.to_dataset().schema.names
 
 
@@ -269,8 +273,8 @@ def test_a_listener_is_told_and_cannot_disturb(tmp_path, caplog):
     log.append(rows(1))
     log.maintenance.checkpoint()
     names = {event.name for event in heard}
-    assert {"deltaLog.update", "deltaLog.snapshot", "deltaLog.commit", "deltaLog.checkpoint"} == names
+    assert names == {"deltaLog.update", "deltaLog.snapshot", "deltaLog.commit", "deltaLog.checkpoint"}
     [commit] = [event for event in heard if event.name == "deltaLog.commit"]
-    assert {"version": 1, "outcome": "Committed", "operation": "WRITE"} == commit.metrics
+    assert commit.metrics == {"version": 1, "outcome": "Committed", "operation": "WRITE"}
     assert "deaf" in caplog.text
     json.dumps([dict(event.metrics) for event in heard])

@@ -72,5 +72,5 @@ def test_a_cleanup_between_listing_and_reading_is_listed_again():
         log = table.log() if opened_at == 2 else None
         storage.table = table.commits(12)
         snapshot = table.log().current_snapshot if log is None else log.update()
-        assert 10 == snapshot.segment.checkpoint_version
+        assert snapshot.segment.checkpoint_version == 10
         assert table.live() == sorted(snapshot.files["path"].to_pylist())

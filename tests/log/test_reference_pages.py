@@ -25,7 +25,7 @@ def test_the_examples_of_the_page_run():
     examples = list(document.examples())
     for example in examples:
         example.evaluate()
-    assert 3 == len(examples)
+    assert len(examples) == 3
 
 
 def test_the_examples_of_the_librarys_page_run(tmp_path, monkeypatch):
@@ -35,7 +35,7 @@ def test_the_examples_of_the_librarys_page_run(tmp_path, monkeypatch):
     examples = list(document.examples())
     for example in examples:
         example.evaluate()
-    assert 10 == len(examples)
+    assert len(examples) == 10
 
 
 def test_every_name_of_the_seed_has_a_test_that_exists():
@@ -43,7 +43,7 @@ def test_every_name_of_the_seed_has_a_test_that_exists():
     rows = re.findall(
         r"^\| (.+?) \| .+ \| `(test_\w+)` \|$", (PAGES / "snapshot-management.md").read_text(), re.MULTILINE
     )
-    assert {} == {seed: test for seed, test in rows if test not in NAMES}
+    assert {seed: test for seed, test in rows if test not in NAMES} == {}
     assert len(rows) >= 35
 
 

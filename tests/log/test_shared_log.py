@@ -39,4 +39,4 @@ def test_threads_that_read_versions_of_one_log_do_not_disturb_each_other(hurried
             table.commit(file(f"late{number}"))
             log.update()
         wrong = [version for version, found in answers if table.live(version) != found]
-    assert [] == wrong
+    assert wrong == []

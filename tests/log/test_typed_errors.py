@@ -32,13 +32,13 @@ def test_statistics_as_an_object_count():
     """Spark takes an object where the JSON text must be; it skips files alike."""
     snapshot = table_with(add(stats={"numRecords": 1, "minValues": {"id": 7}})).log().current_snapshot
     found = [files_matching(snapshot, pc.field("id") == value).num_rows for value in (7, 6)]
-    assert [1, 0] == found
+    assert found == [1, 0]
 
 
 def test_partition_values_that_are_no_texts_are_their_json():
     """As Spark reads them: 5 is "5", true is "true"."""
     files = table_with(add(partitionValues={"p": 5, "q": True})).log().current_snapshot.files
-    assert [{"p": "5", "q": "true"}] == [dict(one) for one in files["partition_values"].to_pylist()]
+    assert [dict(one) for one in files["partition_values"].to_pylist()] == [{"p": "5", "q": "true"}]
 
 
 @pytest.mark.parametrize(
@@ -143,6 +143,7 @@ def test_a_null_where_a_field_inside_is_required_is_refused(value, place):
     metadata = Metadata("i", json.dumps(schema))
     with pytest.raises(SchemaDriftError, match=place):
         new_files(pa.table({"s": pa.array(value, loose)}), schema, Protocol(1, 2), metadata)
-    assert 1 == len(
-        new_files(pa.table({"s": pa.array([None, {"q": 1}], loose)}), schema, Protocol(1, 2), metadata)
+    assert (
+        len(new_files(pa.table({"s": pa.array([None, {"q": 1}], loose)}), schema, Protocol(1, 2), metadata))
+        == 1
     )

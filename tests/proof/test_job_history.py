@@ -18,7 +18,7 @@ def found(*changed):
 
 def test_a_serialisable_history_is_let_pass():
     """Overlapping commits and reads in any order of versions are right."""
-    assert [] == found()
+    assert found() == []
 
 
 def test_each_violation_is_found():

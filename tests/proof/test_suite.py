@@ -33,9 +33,9 @@ def results(root, names, opener=open_storage, seconds=0.0):
 def test_every_promise_is_kept_on_this_disk(tmp_path, names):
     """No violation is seen, each proof counts what it tried, and nothing is left behind."""
     found = results(tmp_path, names)
-    assert {} == {name: one.violations for name, one in found.items() if not one.is_kept}
+    assert {name: one.violations for name, one in found.items() if not one.is_kept} == {}
     assert list(names) == list(found)
-    assert [] == list(tmp_path.iterdir())
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.timeout(300)
@@ -56,9 +56,9 @@ def test_promises_are_kept_in_a_bucket():
             "--json",
         ]
         told = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert [] == keys(bucket, "a/freezeframe-prove-")
+        assert keys(bucket, "a/freezeframe-prove-") == []
     report = json.loads(told.stdout)
-    assert {} == {one["name"]: one["violations"] for one in report["proofs"] if one["verdict"] != "kept"}
+    assert {one["name"]: one["violations"] for one in report["proofs"] if one["verdict"] != "kept"} == {}
     assert (0, list(names)) == (told.returncode, [one["name"] for one in report["proofs"]])
 
 
@@ -83,7 +83,7 @@ def test_a_planted_fault_is_found(tmp_path, name, storage, seen):
     """A storage that breaks a promise is told to do so, within a few rounds."""
     with scratch(str(tmp_path), storage) as place:
         (found,) = prove(place, [name], seed=7, seconds=60)
-    assert "broken" == found.to_json()["verdict"]
+    assert found.to_json()["verdict"] == "broken"
     assert any(seen in one for one in found.violations), found.violations
 
 
@@ -107,8 +107,8 @@ def test_a_round_that_would_end_late_is_not_begun(tmp_path):
         place = Place(str(tmp_path), "rounds")
         return len(list(Task(place, "1", seconds, clock=lambda: next(moments)).rounds()))
 
-    assert [1, 1, 2, 3] == [rounds(seconds, [20, 20, 20]) for seconds in (0, 39, 40, 60)]
-    assert 2 == rounds(60, [10, 30, 10])
+    assert [rounds(seconds, [20, 20, 20]) for seconds in (0, 39, 40, 60)] == [1, 1, 2, 3]
+    assert rounds(60, [10, 30, 10]) == 2
 
 
 def test_a_running_proof_tells_its_counts(tmp_path, monkeypatch):
@@ -117,7 +117,7 @@ def test_a_running_proof_tells_its_counts(tmp_path, monkeypatch):
     told = []
     with scratch(str(tmp_path)) as place:
         list(prove(place, ["listing"], 7, tell=lambda name, counts: told.append((name, counts))))
-    assert {"listing"} == {name for name, _ in told}
+    assert {name for name, _ in told} == {"listing"}
     assert "listings" in told[-1][1]
 
 
@@ -125,4 +125,4 @@ def test_unknown_proofs_are_refused():
     """A name that is not a proof's is bad input; no name means all."""
     with pytest.raises(InvalidOption, match="nothing"):
         chosen(["kill", "nothing"])
-    assert (tuple(PROOFS), ("kill", "gc")) == (chosen([]), chosen(["gc", "kill"]))
+    assert (chosen([]), chosen(["gc", "kill"])) == (tuple(PROOFS), ("kill", "gc"))

@@ -51,7 +51,7 @@ def command(spark_settings, tmp_path):
                 [sys.executable, "-m", "freezeframe", *words, "--json"],
                 env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=500, check=False,
             )  # fmt: skip
-            assert 0 == done.returncode, done.stdout + done.stderr
+            assert done.returncode == 0, done.stdout + done.stderr
             return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
 
         yield run, root
@@ -67,7 +67,7 @@ def test_a_run_and_jobs_of_the_queue_commit_to_a_bucket(command, tmp_path):
     run("worker", "--drain")
 
     tenant = Store(storage_at(root, Settings()), None, Settings()).tenant("acme")
-    assert ["job-2", "job-1", "job-0"] == [entry.job_id for entry in tenant.history() if entry.job_id]
+    assert [entry.job_id for entry in tenant.history() if entry.job_id] == ["job-2", "job-1", "job-0"]
     rows = tenant.stream("Account").read(as_="pandas").sort_values("Id").groupby("by").size().to_dict()
-    assert {0: 100, 1: 100, 2: 300} == rows
-    assert [500] * 3 == tenant.stream("Seen").read(as_="pandas")["by"].to_list()
+    assert rows == {0: 100, 1: 100, 2: 300}
+    assert tenant.stream("Seen").read(as_="pandas")["by"].to_list() == [500] * 3

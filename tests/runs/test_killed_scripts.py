@@ -57,4 +57,4 @@ def test_a_killed_script_leaves_old_or_new(runs, rounds):
         assert (new if done.is_success else before) == now
         assert done.is_success or done.error["code"] == "SCRIPT_DIED"
         before = now
-    assert "succeeded" == runs.run("pass").status
+    assert runs.run("pass").status == "succeeded"

@@ -70,8 +70,8 @@ def test_what_the_library_writes(tmp_path):
     export_stream(tenant.stream("Account"), tmp_path / "out", "parquet")
     export_stream(tenant.stream("Account"), tmp_path / "out", "csv")
 
-    assert [] == readable(tmp_path / "store")
-    assert [] == readable(tmp_path / "out")
+    assert readable(tmp_path / "store") == []
+    assert readable(tmp_path / "out") == []
 
 
 def test_what_the_service_keeps(tmp_path):
@@ -88,7 +88,7 @@ def test_what_the_service_keeps(tmp_path):
     service.limits.spend("principal", ("key", "1"))
     database.close()
 
-    assert [] == readable(tmp_path / "served")
+    assert readable(tmp_path / "served") == []
 
 
 def test_what_a_run_leaves(tmp_path):
@@ -102,5 +102,5 @@ def test_what_a_run_leaves(tmp_path):
     state = {"FREEZEFRAME_STATE_DIR": str(tmp_path / "state"), "FREEZEFRAME_RUNNER_IDLE_SECONDS": "0"}
     done = subprocess.run(command, env={**os.environ, **state}, capture_output=True, text=True, check=False)
 
-    assert 0 == done.returncode, done.stderr
-    assert [] == readable(tmp_path / "store")
+    assert done.returncode == 0, done.stderr
+    assert readable(tmp_path / "store") == []

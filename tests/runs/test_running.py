@@ -33,17 +33,17 @@ def test_a_script_is_run_as_one_commit(runs):
         print("läuft", os.environ["TENANT"])
         """
     )
-    assert ("succeeded", 0, 0) == (first.status, first.tenant_version, first.exit_code)
-    assert ["a/b.txt", "c.bin"] == list(first.receipt["files_written"])
-    assert ["läuft acme"] == runs.lines
-    assert "läuft acme\n" == first.log.read_text(encoding="utf-8")
-    assert "{}" == (first.job_root / "etl-output" / "data.singer").read_text()
+    assert (first.status, first.tenant_version, first.exit_code) == ("succeeded", 0, 0)
+    assert list(first.receipt["files_written"]) == ["a/b.txt", "c.bin"]
+    assert runs.lines == ["läuft acme"]
+    assert first.log.read_text(encoding="utf-8") == "läuft acme\n"
+    assert (first.job_root / "etl-output" / "data.singer").read_text() == "{}"
     second = runs.run("import os; os.remove('snapshots/c.bin'); open('snapshots/a/b.txt', 'a').write('!')")
-    assert (["a/b.txt"], ["c.bin"]) == (
+    assert (
         list(second.receipt["files_written"]),
         list(second.receipt["files_deleted"]),
-    )
-    assert "ünïcode!" == runs.tenant.files.read_text("a/b.txt")
+    ) == (["a/b.txt"], ["c.bin"])
+    assert runs.tenant.files.read_text("a/b.txt") == "ünïcode!"
     assert bytes(range(256)) == runs.tenant.files.read("c.bin", version=0)
 
 
@@ -71,7 +71,7 @@ def test_a_failure_of_any_kind_changes_nothing(runs, ending, code, says):
     assert ("failed", code) == (done.status, done.error["code"])
     assert says in " ".join((done.error["problem"], done.error["cause"]))
     assert says in (done.job_root / "errors.txt").read_text(encoding="utf-8")
-    assert (-1, ()) == (runs.tenant.version, runs.tenant.files.list())
+    assert (runs.tenant.version, runs.tenant.files.list()) == (-1, ())
 
 
 @pytest.mark.parametrize(
@@ -99,20 +99,20 @@ def test_an_update_outside_of_the_jobs_folder_is_refused(runs, write):
         {write}
         """
     )
-    assert "failed" == done.status
-    assert -1 == runs.tenant.version
+    assert done.status == "failed"
+    assert runs.tenant.version == -1
     assert not (done.job_root / "snapshot").exists()
     if "subprocess" not in write:
-        assert "OUTSIDE_JOB" == done.error["code"]
+        assert done.error["code"] == "OUTSIDE_JOB"
         assert str(done.job_root / "snapshots") in done.error["remedy"]
 
 
 def test_a_root_that_the_script_removed_is_told(runs):
     """Where nothing is left that could tell how it ended, that is what is told."""
     done = runs.run("import os, shutil; shutil.rmtree(os.environ['ROOT_DIR'])")
-    assert ("failed", "SCRIPT_FAILED") == (done.status, done.error["code"])
+    assert (done.status, done.error["code"]) == ("failed", "SCRIPT_FAILED")
     assert "removed the job's root" in done.error["problem"]
-    assert -1 == runs.tenant.version
+    assert runs.tenant.version == -1
 
 
 def test_a_log_is_there_while_the_script_runs(runs):
@@ -132,36 +132,36 @@ def test_a_log_is_there_while_the_script_runs(runs):
             time.sleep(0.01)
         print("told" if os.path.exists({str(told)!r}) else "never told")
     """
-    assert "succeeded" == runs.run(waits, is_cancelled=look).status
-    assert ["begun", "told"] == runs.lines
+    assert runs.run(waits, is_cancelled=look).status == "succeeded"
+    assert runs.lines == ["begun", "told"]
 
 
 def test_a_good_exit_is_a_success(runs):
     """sys.exit(0) ends a script well."""
     done = runs.run("import sys; open('snapshots/a', 'w').write('1'); sys.exit(0); raise ValueError")
-    assert "succeeded" == done.status
-    assert b"1" == runs.tenant.files.read("a")
+    assert done.status == "succeeded"
+    assert runs.tenant.files.read("a") == b"1"
 
 
 def test_an_id_is_run_once(runs):
     """The same id again is answered with the first receipt and its script is not started."""
     first = runs.run(KEEPS, job_id="2026/11/../21 04:00")
     again = runs.run(KEEPS, job_id="2026/11/../21 04:00")
-    assert ("succeeded", "repeated") == (first.status, again.status)
+    assert (first.status, again.status) == ("succeeded", "repeated")
     assert {**first.receipt, "repeated": True} == again.receipt
     assert (first.job_root, first.log) == (again.job_root, again.log)
-    assert 1 == runs.tenant.files.read_json("counter.json")["count"]
+    assert runs.tenant.files.read_json("counter.json")["count"] == 1
     assert Path(runs.root) / "job-roots" == first.job_root.parent.parent
     failed = runs.run("raise ValueError", job_id="x")
-    assert "succeeded" == runs.run(KEEPS, job_id="x").status
+    assert runs.run(KEEPS, job_id="x").status == "succeeded"
     assert failed.job_root.is_dir()
 
 
 def test_a_script_that_changes_nothing_succeeds(runs):
     """The receipt says so."""
     done = runs.run("pass")
-    assert "succeeded" == done.status
-    assert ({}, [], []) == tuple(done.receipt[name] for name in ("streams", "files_written", "files_deleted"))
+    assert done.status == "succeeded"
+    assert tuple(done.receipt[name] for name in ("streams", "files_written", "files_deleted")) == ({}, [], [])
 
 
 def test_the_script_finds_what_hotglue_promises(runs, tmp_path):
@@ -205,7 +205,7 @@ def test_the_script_finds_what_hotglue_promises(runs, tmp_path):
             parameters={"limit": 5, "name": "ü", "TENANT": "forged", "LD_PRELOAD": "x", "none": None},
             variables={"API_KEY": "k", "API_URL": "http://localhost"},
         )
-    assert "succeeded" == done.status, done.error
+    assert done.status == "succeeded", done.error
     found = json.loads((done.job_root / "etl-output" / "found.json").read_text())
     place, env = str(done.job_root), found["env"]
     expected = {
@@ -231,7 +231,7 @@ def test_the_script_finds_what_hotglue_promises(runs, tmp_path):
         "PARAM_LD_PRELOAD": "x",
         "MAY_PASS": "yes",
     }
-    assert expected == {name: env.get(name) for name in expected}
+    assert {name: env.get(name) for name in expected} == expected
     assert "hunter2" not in json.dumps(env)
     assert not {"none", "PARAM_none", "limit", "LD_PRELOAD", "SOME_SECRET"} & env.keys()
     assert ([str(script)], str(script.parent), place) == (found["argv"], found["path"], found["cwd"])
@@ -239,10 +239,14 @@ def test_the_script_finds_what_hotglue_promises(runs, tmp_path):
         found[name] for name in ("main", "file", "util", "helper")
     )
     assert {name: {name: 1} for name in ("config", "state", "catalog")} == found["files"]
-    assert ["Account-20260101T000000.csv"] == found["input"]
-    assert {"limit": 5, "name": "ü", "TENANT": "forged", "LD_PRELOAD": "x", "none": None} == found[
-        "parameters"
-    ]
+    assert found["input"] == ["Account-20260101T000000.csv"]
+    assert found["parameters"] == {
+        "limit": 5,
+        "name": "ü",
+        "TENANT": "forged",
+        "LD_PRELOAD": "x",
+        "none": None,
+    }
 
 
 def test_what_is_not_there_is_refused_before_anything_is_written(runs, tmp_path):
@@ -275,7 +279,7 @@ def test_a_script_that_takes_too_long_is_ended(runs):
         """,
         timeout_seconds=6.0,
     )
-    assert ("timed_out", "TIMED_OUT", ()) == (done.status, done.error["code"], runs.tenant.files.list())
+    assert (done.status, done.error["code"], runs.tenant.files.list()) == ("timed_out", "TIMED_OUT", ())
     assert (
         not Path(f"/proc/{runs.lines[0]}/cmdline").exists()
         or b"sleep" not in Path(f"/proc/{runs.lines[0]}/cmdline").read_bytes()
@@ -290,8 +294,8 @@ def test_a_script_is_cancelled(runs):
         time.sleep(600)
     """
     done = runs.run(script, is_cancelled=lambda: bool(runs.lines))
-    assert ("cancelled", "CANCELLED") == (done.status, done.error["code"])
-    assert -1 == runs.tenant.version
+    assert (done.status, done.error["code"]) == ("cancelled", "CANCELLED")
+    assert runs.tenant.version == -1
 
 
 def test_a_script_that_takes_too_much_memory_is_ended(runs):
@@ -304,7 +308,7 @@ def test_a_script_that_takes_too_much_memory_is_ended(runs):
         """,
         memory_bytes=300_000_000,
     )
-    assert ("failed", "MEMORY_LIMIT") == (done.status, done.error["code"])
+    assert (done.status, done.error["code"]) == ("failed", "MEMORY_LIMIT")
     assert "300,000,000" in done.error["problem"]
 
 
@@ -329,7 +333,7 @@ def test_much_output_fills_neither_memory_nor_disk(runs):
         """
     )
     done = run(request, settings=runs.settings, on_line=count)
-    assert "succeeded" == done.status
+    assert done.status == "succeeded"
     assert 1600 * 65536 * 0.9 < counted[0]
     assert 16 * 1024 >= counted[1]
     assert LOG_BYTES_MAX <= done.log.stat().st_size < LOG_BYTES_MAX + 1000
@@ -346,8 +350,8 @@ def test_the_workers_of_a_pool_end_without_a_word(runs):
             print(pool.map(abs, [-1, -2]))
         """
     )
-    assert "succeeded" == done.status, done.error
-    assert ["[1, 2]"] == runs.lines
+    assert done.status == "succeeded", done.error
+    assert runs.lines == ["[1, 2]"]
 
 
 def test_a_fork_of_a_script_has_no_handler_of_the_run(runs):
@@ -370,8 +374,8 @@ def test_a_fork_of_a_script_has_no_handler_of_the_run(runs):
             print(told(pool))
         """
     )
-    assert "succeeded" == done.status, done.error
-    assert ["True", "False"] == runs.lines
+    assert done.status == "succeeded", done.error
+    assert runs.lines == ["True", "False"]
 
 
 def test_processes_that_a_script_starts_have_no_part_in_the_job(runs):
@@ -405,10 +409,10 @@ def test_processes_that_a_script_starts_have_no_part_in_the_job(runs):
             freezeframe.open_tenant("snapshots").files.write("mine", b"1")
         """
     )
-    assert "succeeded" == done.status, done.error
-    assert ["OTHER_PROCESS", "True"] == runs.lines
-    assert ["fork.txt", "mine"] == [one.path for one in runs.tenant.files.list()]
-    assert 0 == runs.tenant.version
+    assert done.status == "succeeded", done.error
+    assert runs.lines == ["OTHER_PROCESS", "True"]
+    assert [one.path for one in runs.tenant.files.list()] == ["fork.txt", "mine"]
+    assert runs.tenant.version == 0
 
 
 def test_a_broken_inner_job_keeps_the_run_from_committing(runs):
@@ -418,15 +422,15 @@ def test_a_broken_inner_job_keeps_the_run_from_committing(runs):
         with freezeframe.open_tenant("snapshots").job("inner") as job:
             job.files.write("a", b"1")
     """
-    assert ["a"] == list(runs.run(whole).receipt["files_written"])
+    assert list(runs.run(whole).receipt["files_written"]) == ["a"]
     broken = """
         import contextlib, freezeframe
         with contextlib.suppress(ValueError), freezeframe.open_tenant("snapshots").job() as job:
             job.files.write("b", b"1")
             raise ValueError
     """
-    assert "INVALID_OPTION" == runs.run(broken).error["code"]
-    assert ["a"] == [one.path for one in runs.tenant.files.list()]
+    assert runs.run(broken).error["code"] == "INVALID_OPTION"
+    assert [one.path for one in runs.tenant.files.list()] == ["a"]
 
 
 def test_threads_of_a_script_are_waited_for(runs):
@@ -440,7 +444,7 @@ def test_threads_of_a_script_are_waited_for(runs):
         threading.Thread(target=late).start()
         """
     )
-    assert ["late"] == list(done.receipt["files_written"])
+    assert list(done.receipt["files_written"]) == ["late"]
 
 
 def test_another_job_that_was_quicker_is_a_conflict(runs, tmp_path):
@@ -457,8 +461,8 @@ def test_another_job_that_was_quicker_is_a_conflict(runs, tmp_path):
         return False
 
     done = runs.run(script, is_cancelled=change)
-    assert ("failed", "CONFLICT") == (done.status, done.error["code"])
-    assert 10 == runs.tenant.files.read_json("counter.json")["count"]
+    assert (done.status, done.error["code"]) == ("failed", "CONFLICT")
+    assert runs.tenant.files.read_json("counter.json")["count"] == 10
 
 
 def test_no_secret_is_left_in_a_job_root(runs, tmp_path):
@@ -484,10 +488,10 @@ def test_no_secret_is_left_in_a_job_root(runs, tmp_path):
         done = runs.run(script, settings=settings, config=tmp_path / "config.json")
         assert (ending == "pass") == (done.status == "succeeded"), done.error
         left = [path for path in done.job_root.rglob("*") if path.is_file()]
-        assert [] == [path for path in left if b"hunter2" in path.read_bytes()]
+        assert [path for path in left if b"hunter2" in path.read_bytes()] == []
         assert not any(path.name in {"plan.json", "job.json"} for path in left)
     entry = runs.tenant.files.list()[0]
-    assert ("secret.json", True) == (entry.path, entry.sealed)
+    assert (entry.path, entry.sealed) == ("secret.json", True)
 
 
 def test_a_deleted_tenant_takes_its_job_roots_along(runs):
@@ -497,7 +501,7 @@ def test_a_deleted_tenant_takes_its_job_roots_along(runs):
     from freezeframe.script.tenant import stores
 
     stores.open(runs.root).delete_tenant("acme")
-    assert (False, True) == (done.job_root.exists(), other.job_root.exists())
+    assert (done.job_root.exists(), other.job_root.exists()) == (False, True)
 
 
 def test_old_job_roots_are_removed(runs):
@@ -506,7 +510,7 @@ def test_old_job_roots_are_removed(runs):
     old = first.job_root.with_name("20200101T000000000000-old")
     first.job_root.rename(old)
     second = runs.run("pass")
-    assert (False, True) == (old.exists(), second.job_root.exists())
+    assert (old.exists(), second.job_root.exists()) == (False, True)
 
 
 def test_a_kept_job_root_keeps_all(runs, tmp_path):
@@ -521,7 +525,7 @@ def test_requirements_that_cannot_be_installed_are_an_error(runs):
     (script.parent / "requirements.txt").write_text("./no-such-package\n")
     with pytest.raises(SetupError) as caught:
         runs.run(script)
-    assert ("REQUIREMENTS", -1) == (caught.value.error_code, runs.tenant.version)
+    assert (caught.value.error_code, runs.tenant.version) == ("REQUIREMENTS", -1)
     assert "no-such-package" in caught.value.cause
 
 
@@ -537,12 +541,12 @@ def test_requirements_are_installed_once_on_top_of_ours(runs):
     )
     (package / "build_own.py").write_text(_BACKEND)
     (script.parent / "requirements.txt").write_text("./own  # beside the script\n")
-    assert "succeeded" == runs.run(script).status
+    assert runs.run(script).status == "succeeded"
     name, place = runs.lines[0].split()
-    assert ("mine", True) == (name, Path(place).is_relative_to(runs.settings.state_dir))
+    assert (name, Path(place).is_relative_to(runs.settings.state_dir)) == ("mine", True)
     assert sys.prefix != place
     (package / "build_own.py").unlink()
-    assert "succeeded" == runs.run(script).status
+    assert runs.run(script).status == "succeeded"
 
 
 _BACKEND = """

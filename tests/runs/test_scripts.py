@@ -57,14 +57,14 @@ def test_a_script_with_its_own_csv_library_is_atomic(runs, tmp_path):
     (script.parent / "lib" / "util.py").write_text(CSV_LIBRARY)
     first = _input(tmp_path, 1, Account="Id,Name\n007,Bond\n8,Bill\n", Contact="Id\nc1\n")
     done = runs.run(script, input_dir=first)
-    assert "succeeded" == done.status, done.error
-    assert ["Account.snapshot.csv", "Contact.snapshot.csv"] == list(done.receipt["files_written"])
+    assert done.status == "succeeded", done.error
+    assert list(done.receipt["files_written"]) == ["Account.snapshot.csv", "Contact.snapshot.csv"]
     script.write_text(script.read_text() + "raise ValueError\n")
     second = _input(tmp_path, 2, Account="Id,Name\n9,Nora\n", Contact="Id\nc2\n")
-    assert "failed" == runs.run(script, input_dir=second).status
-    assert ["007,8,9", "ValueError"] == [runs.lines[0], runs.lines[-1]]
-    assert "Id,Name\n007,Bond\n8,Bill\n" == runs.tenant.files.read_text("Account.snapshot.csv")
-    assert 0 == runs.tenant.version
+    assert runs.run(script, input_dir=second).status == "failed"
+    assert [runs.lines[0], runs.lines[-1]] == ["007,8,9", "ValueError"]
+    assert runs.tenant.files.read_text("Account.snapshot.csv") == "Id,Name\n007,Bond\n8,Bill\n"
+    assert runs.tenant.version == 0
 
 
 def test_a_relative_root_means_the_jobs_own(runs, tmp_path):
@@ -77,8 +77,8 @@ def test_a_relative_root_means_the_jobs_own(runs, tmp_path):
         (script.parent / "lib").mkdir()
         (script.parent / "lib" / "util.py").write_text(CSV_LIBRARY)
         done = runs.run(script, input_dir=_input(tmp_path, name[-2:], Account="Id\n007\n"))
-        assert "succeeded" == done.status, done.error
-        assert "007" == runs.lines[-1]
+        assert done.status == "succeeded", done.error
+        assert runs.lines[-1] == "007"
 
 
 @pytest.mark.spark
@@ -93,30 +93,31 @@ def test_a_notebook_on_streams_and_files_is_one_commit(runs, tmp_path, spark_set
     before = runs.tenant.version
     first = _input(tmp_path, 1, Account="Id,Name\n008,Bill\n", Contact="Id\nc1\n")
     done = runs.run(script, input_dir=first, settings=spark_settings, job_id="monday")
-    assert "succeeded" == done.status, done.error
-    assert "007,008" == runs.lines[-1]
+    assert done.status == "succeeded", done.error
+    assert runs.lines[-1] == "007,008"
     assert before + 1 == runs.tenant.version
-    assert {"Account": 2, "Contact": 1} == {
-        name: told["inserted"] for name, told in done.receipt["streams"].items()
+    assert {name: told["inserted"] for name, told in done.receipt["streams"].items()} == {
+        "Account": 2,
+        "Contact": 1,
     }
     # What the stream made of the adopted file is the stream's; the file is what it was.
-    assert ["note.txt"] == list(done.receipt["files_written"])
-    assert b"Id,Name\n007,James\n" == runs.tenant.files.read("Account.snapshot.csv")
-    assert "repeated" == runs.run(script, input_dir=first, settings=spark_settings, job_id="monday").status
+    assert list(done.receipt["files_written"]) == ["note.txt"]
+    assert runs.tenant.files.read("Account.snapshot.csv") == b"Id,Name\n007,James\n"
+    assert runs.run(script, input_dir=first, settings=spark_settings, job_id="monday").status == "repeated"
     notebook.cells.append(nbformat.v4.new_code_cell("raise ValueError"))
     nbformat.write(notebook, script)
     second = _input(tmp_path, 2, Account="Id,Name\n009,Nora\n")
     failed = runs.run(script, input_dir=second, settings=spark_settings)
-    assert ("failed", "007,008,009") == (failed.status, next(line for line in runs.lines if "," in line))
-    assert ["007", "008"] == runs.tenant.stream("Account").read()["Id"].tolist()
+    assert (failed.status, next(line for line in runs.lines if "," in line)) == ("failed", "007,008,009")
+    assert runs.tenant.stream("Account").read()["Id"].tolist() == ["007", "008"]
     assert before + 1 == runs.tenant.version
     notebook.cells.pop()
     nbformat.write(notebook, script)
     again = runs.run(script, input_dir=second, settings=spark_settings)
     # The file that the script's stream exported is known: it is not taken in a second time.
-    assert (1, 0, 0) == tuple(
+    assert tuple(
         again.receipt["streams"]["Account"][count] for count in ("inserted", "updated", "unchanged")
-    )
+    ) == (1, 0, 0)
 
 
 @pytest.mark.spark
@@ -139,19 +140,19 @@ def test_sample_reports_as_two_dated_jobs(runs, samples, spark_settings):
     )
     reports = samples / "quickbooks-reports"
     first = runs.run(script, input_dir=reports / "full-sync", settings=spark_settings)
-    assert "succeeded" == first.status, first.error
+    assert first.status == "succeeded", first.error
     counts = {line.split()[0]: int(line.split()[2]) for line in runs.lines if "Report " in line}
     state = runs.folder / "state.json"
     state.write_text(json.dumps({"bookmarks": {}}))
     second = runs.run(script, input_dir=reports / "incremental-sync", state=state, settings=spark_settings)
-    assert "succeeded" == second.status, second.error
+    assert second.status == "succeeded", second.error
     ledger = "GeneralLedgerCashReport"
     assert [ledger] == list(second.receipt["streams"])
     told = second.receipt["streams"][ledger]
     stream = runs.tenant.stream(ledger)
     assert counts[ledger] == stream.row_count(version=0)
     assert counts[ledger] + told["inserted"] - told["deleted"] == stream.row_count()
-    assert (0, 1) == (first.tenant_version, second.tenant_version)
+    assert (first.tenant_version, second.tenant_version) == (0, 1)
     assert counts == {name: runs.tenant.stream(name).row_count(version=0) for name in counts}
 
 
@@ -169,8 +170,8 @@ def test_a_script_that_speaks_to_spark_finds_the_warm_server(runs, spark_setting
         """,
         settings=spark_settings,
     )
-    assert "succeeded" == done.status, done.error
-    assert "3 [0, 1, 2]" == runs.lines[-1]
+    assert done.status == "succeeded", done.error
+    assert runs.lines[-1] == "3 [0, 1, 2]"
     assert runs.tenant.erase("Number", [1]).proof.is_clean
     assert not done.job_root.exists()
     later = runs.run("pass")

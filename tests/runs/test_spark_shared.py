@@ -56,15 +56,15 @@ class Farm:
     def all_succeed(self, number):
         """Run each tenant's job, and find that it succeeded and is what the tenant has."""
         failed = [outcome for outcome in self.at_once(number) if outcome.status != "succeeded"]
-        assert [] == failed
+        assert failed == []
         assert [{number}] * len(self.tenants) == [self.numbers(tenant) for tenant in self.tenants]
 
     def numbers(self, tenant):
         """The number of the job that wrote the changed rows of each stream: one, for all rows and both."""
         found = stores.open(self.runs.root).tenant(tenant)
         frames = [found.stream(name).read(as_="pandas").sort_values("Id") for name in ("Lead", "Account")]
-        assert [ROWS, ROWS] == [len(frame) for frame in frames]
-        assert [0] == sorted({*frames[0]["Job"][CHANGED:], *frames[1]["Job"][CHANGED:]})
+        assert [len(frame) for frame in frames] == [ROWS, ROWS]
+        assert sorted({*frames[0]["Job"][CHANGED:], *frames[1]["Job"][CHANGED:]}) == [0]
         return {*frames[0]["Job"][:CHANGED], *frames[1]["Job"][:CHANGED]}
 
 
@@ -73,7 +73,7 @@ def test_jobs_of_four_tenants_share_a_server_at_once(runs, spark_settings):
     farm = Farm(runs, load_settings(runner_idle_seconds=20))
     farm.all_succeed(0)
     farm.all_succeed(1)
-    assert 1 == sum(not server.is_retiring for server in standings(spark_settings))
+    assert sum(not server.is_retiring for server in standings(spark_settings)) == 1
 
 
 LEADS = """
@@ -109,9 +109,9 @@ def test_scripts_of_two_tenants_have_tables_and_views_of_the_same_name(runs, spa
 
     with ThreadPoolExecutor(2) as pool:
         outcomes = list(pool.map(job, TENANTS[:2]))
-    assert ["succeeded"] * 2 == [outcome.status for outcome in outcomes], outcomes
+    assert [outcome.status for outcome in outcomes] == ["succeeded"] * 2, outcomes
     expected = [f"{tenant} 1 ['{tenant}'] ['kept', 'lead'] UTC" for tenant in TENANTS[:2]]
-    assert expected == sorted(map(str.strip, lines))
+    assert sorted(map(str.strip, lines)) == expected
     assert set(databases.glob("*")) <= before
 
 

@@ -131,10 +131,10 @@ def test_a_worker_that_stood_still_cannot_commit_any_more(database_url, workers,
         eventually(lambda: present.work("one") == 1)
         job = queue.get("dev", "acme", "j")
 
-    assert "JOB_REVOKED" == refused.read_text()
+    assert refused.read_text() == "JOB_REVOKED"
     assert ("succeeded", 2, present.name) == (job.status, job.attempts, job.worker)
-    assert "succeeded" == job.outcome["status"]
-    assert ["j"] == ledger(root, "acme", settings)
+    assert job.outcome["status"] == "succeeded"
+    assert ledger(root, "acme", settings) == ["j"]
 
 
 def test_killed_workers_lose_nothing(database_url, workers, tmp_path):  # noqa: F811 - a fixture

@@ -48,7 +48,7 @@ def test_a_killed_update_leaves_old_or_new(tmp_path, spark_engine, kills):
     acknowledged = []
     for kill in range(kills):
         child = _child(tmp_path, 100 * kill)
-        assert "ready\n" == child.stdout.readline()
+        assert child.stdout.readline() == "ready\n"
         if kill % 2:
             acknowledged.append(int(child.stdout.readline()))
         time.sleep(0.13 * (kill + 1))
@@ -62,7 +62,7 @@ def test_a_killed_update_leaves_old_or_new(tmp_path, spark_engine, kills):
     assert acknowledged
     assert set(acknowledged) <= set(_batches(tmp_path))
     update_snapshot(tmp_path, "Account", "Id", pd.DataFrame({"Id": ["after"], "v": [-1]}))
-    assert 1 == _batches(tmp_path)[-1]
+    assert _batches(tmp_path)[-1] == 1
 
 
 def _write(directory, writer):
@@ -80,9 +80,9 @@ def test_two_jobs_at_once_lose_nothing(tmp_path, spark_engine):
     for writer in writers:
         writer.join()
 
-    assert [0, 0, 0] == [writer.exitcode for writer in writers]
-    assert 3 * 4 * 20 == len(get_snapshot(tmp_path, "Account"))
-    assert 11 == open_tenant(tmp_path).version
+    assert [writer.exitcode for writer in writers] == [0, 0, 0]
+    assert len(get_snapshot(tmp_path, "Account")) == 3 * 4 * 20
+    assert open_tenant(tmp_path).version == 11
 
 
 @pytest.fixture
@@ -118,4 +118,4 @@ def test_a_full_disk_changes_nothing(small_disk, spark_engine, asked_spark, wher
     assert caught.value.remedy
     pd.testing.assert_frame_equal(rows.astype("string"), get_snapshot(directory, "Account"))
     (small_disk / "ballast").unlink()
-    assert 3 == len(update_snapshot(directory, "Account", "Id", pd.DataFrame({"Id": ["3"], "v": ["c"]})))
+    assert len(update_snapshot(directory, "Account", "Id", pd.DataFrame({"Id": ["3"], "v": ["c"]}))) == 3

@@ -37,8 +37,8 @@ def test_the_seed_can_be_followed_word_by_word(folder):
     path = folder("Account-20200811T121507.csv", "Id,Name\n007,Ann\n8,NA\n")
     input_data = gs.read_csv_folder(str(path))
 
-    assert ["Account"] == list(input_data)
-    assert {"Id": ["007", "8"], "Name": ["Ann", "NA"]} == input_data["Account"].to_dict("list")
+    assert list(input_data) == ["Account"]
+    assert input_data["Account"].to_dict("list") == {"Id": ["007", "8"], "Name": ["Ann", "NA"]}
     assert input_data.get("Other") is None
 
 
@@ -49,7 +49,7 @@ def test_files_of_a_stream_are_appended_in_time_order(folder):
 
     table = read_csv_folder(path, as_="arrow")["Account"]
 
-    assert {"Id": ["1", "x2"], "New": [None, 2]} == table.to_pydict()
+    assert table.to_pydict() == {"Id": ["1", "x2"], "New": [None, 2]}
 
 
 def test_pandas_frames_keep_what_floats_would_lose(folder):
@@ -57,8 +57,12 @@ def test_pandas_frames_keep_what_floats_would_lose(folder):
     path = folder("A-1.csv", 'i,b,t,s,n\n9007199254740993,True,2020-01-01T00:00:00Z,"",\n,,,,\n')
     frame = read_csv_folder(path)["A"]
 
-    assert ["Int64", "boolean", "datetime64[us, UTC]", "string", "object"] == [
-        str(kind) for kind in frame.dtypes
+    assert [str(kind) for kind in frame.dtypes] == [
+        "Int64",
+        "boolean",
+        "datetime64[us, UTC]",
+        "string",
+        "object",
     ]
     assert [9007199254740993, True, pd.Timestamp("2020", tz="UTC"), ""] == frame.loc[0].tolist()[:4]
     assert frame.loc[1].isna().all()
@@ -95,9 +99,9 @@ def test_a_catalog_decides_where_every_value_is_exact(folder, tmp_path):
         "none": (pa.int64(), None),
         "free": (pa.int64(), 5),
     }
-    assert expected == {
+    assert {
         name: (table.schema.field(name).type, table[name][0].as_py()) for name in table.column_names
-    }
+    } == expected
 
 
 def test_the_stored_schema_wins_over_catalog_and_inference(folder, tmp_path):
@@ -111,7 +115,7 @@ def test_the_stored_schema_wins_over_catalog_and_inference(folder, tmp_path):
     table = read_csv_folder(path, as_="arrow", schemas={"A": stored})["A"]
 
     assert stored == table.schema
-    assert [{"Id": "12", "amount": 3.0, "empty": None}] == table.to_pylist()
+    assert table.to_pylist() == [{"Id": "12", "amount": 3.0, "empty": None}]
 
 
 def test_values_outside_the_stored_schema_are_told_as_they_are(folder):
@@ -120,7 +124,7 @@ def test_values_outside_the_stored_schema_are_told_as_they_are(folder):
 
     table = read_csv_folder(path, as_="arrow", schemas={"A": pa.schema([("n", pa.int64())])})["A"]
 
-    assert ["1", "x"] == table["n"].to_pylist()
+    assert table["n"].to_pylist() == ["1", "x"]
 
 
 def test_a_stored_column_without_a_type_is_inferred(folder):
@@ -129,7 +133,7 @@ def test_a_stored_column_without_a_type_is_inferred(folder):
 
     table = read_csv_folder(path, as_="arrow", schemas={"A": pa.schema([("n", pa.null())])})["A"]
 
-    assert [1] == table["n"].to_pylist()
+    assert table["n"].to_pylist() == [1]
 
 
 def test_converters_get_text_and_decide(folder):
@@ -141,31 +145,31 @@ def test_converters_get_text_and_decide(folder):
     table = read_csv_folder(path, converters, as_="arrow")["A"]
 
     expected = {"a": ["<007>", "<>"], "b": [1, 2]}
-    assert expected == frame.to_dict("list")
-    assert expected == table.to_pydict()
+    assert frame.to_dict("list") == expected
+    assert table.to_pydict() == expected
 
 
 def test_a_converter_for_every_column_leaves_all_rows(folder):
     """A table whose columns are all converted keeps its length in every kind."""
     path = folder("A-1.csv", "a\n1\n2\n")
 
-    assert [[1], [2]] == read_csv_folder(path, {"A": {"a": int}})["A"].to_numpy().tolist()
-    assert [1, 2] == read_csv_folder(path, {"A": {"a": int}}, as_="arrow")["A"]["a"].to_pylist()
+    assert read_csv_folder(path, {"A": {"a": int}})["A"].to_numpy().tolist() == [[1], [2]]
+    assert read_csv_folder(path, {"A": {"a": int}}, as_="arrow")["A"]["a"].to_pylist() == [1, 2]
 
 
 def test_converters_may_return_any_object_for_pandas(folder):
     """A dict stays that dict; it is not made to fit its neighbours."""
     path = folder("A-1.csv", 'a\n{}\n"{""x"": 1}"\n')
 
-    assert [{}, {"x": 1}] == read_csv_folder(path, {"A": {"a": json.loads}})["A"]["a"].tolist()
+    assert read_csv_folder(path, {"A": {"a": json.loads}})["A"]["a"].tolist() == [{}, {"x": 1}]
 
 
 def test_index_columns_by_name_or_position(folder):
     """gluestick's index_cols, in its place: the third parameter."""
     path = folder("A-1.csv", "a,b,c\n1,2,3\n")
 
-    assert ["a"] == read_csv_folder(path, {}, {"A": "a"})["A"].index.names
-    assert ["c", "b"] == read_csv_folder(path, {}, {"A": [2, "b"]})["A"].index.names
+    assert read_csv_folder(path, {}, {"A": "a"})["A"].index.names == ["a"]
+    assert read_csv_folder(path, {}, {"A": [2, "b"]})["A"].index.names == ["c", "b"]
 
 
 def test_an_unknown_index_column_is_named(folder):
@@ -183,7 +187,7 @@ def test_ignored_streams_are_not_opened(folder):
     folder("Bad-1.csv", "")
     path = folder("A-1.csv", "a\n1\n")
 
-    assert ["A"] == list(read_csv_folder(path, {}, {}, ["Bad"]))
+    assert list(read_csv_folder(path, {}, {}, ["Bad"])) == ["A"]
 
 
 @pytest.mark.parametrize(
@@ -217,11 +221,12 @@ def test_parquet_folders_are_read_alike(folder, tmp_path):
 
     frames = gs.read_parquet_folder(str(output), ["Other"])
 
-    assert ["Account"] == list(frames)
-    assert ["string", "Int64"] == [str(kind) for kind in frames["Account"].dtypes]
-    assert {"Id": ["7", "007"], "n": [None, 1]} == read_parquet_folder(output, as_="arrow")[
-        "Account"
-    ].to_pydict()
+    assert list(frames) == ["Account"]
+    assert [str(kind) for kind in frames["Account"].dtypes] == ["string", "Int64"]
+    assert read_parquet_folder(output, as_="arrow")["Account"].to_pydict() == {
+        "Id": ["7", "007"],
+        "n": [None, 1],
+    }
 
 
 def test_a_session_makes_the_frames_of_its_own(folder):
@@ -235,7 +240,7 @@ def test_a_session_makes_the_frames_of_its_own(folder):
 
     schema, rows = read_csv_folder(path, as_="spark", session=Session())["A"]
 
-    assert "`Id` string" == schema
+    assert schema == "`Id` string"
     assert read_csv_folder(path, as_="arrow")["A"].equals(rows)
 
 

@@ -96,7 +96,7 @@ def test_the_workers_of_a_cluster_read_folders(tmp_path):
     """Two workers read the files of a stream; a fault of a line is told as in one process."""
     folders = write_folders(tmp_path)
     with standalone_cluster(tmp_path) as (master, settings):
-        assert [READ, DAMAGED] == told(*folders, FREEZEFRAME_SPARK=master, **settings)
+        assert told(*folders, FREEZEFRAME_SPARK=master, **settings) == [READ, DAMAGED]
     for number in range(2):
         assert any((tmp_path / f"work-{number}").glob("app-*/*/stderr"))
 
@@ -105,7 +105,7 @@ def test_the_workers_of_a_connect_server_read_folders(tmp_path):
     """A server that Spark's own variable names, and that somebody started by itself."""
     folders = write_folders(tmp_path)
     with connect_server(tmp_path / "log") as port:
-        assert [READ, DAMAGED] == told(*folders, SPARK_REMOTE=f"sc://localhost:{port}")
+        assert told(*folders, SPARK_REMOTE=f"sc://localhost:{port}") == [READ, DAMAGED]
 
 
 def test_a_server_that_does_not_see_the_folder_says_so(tmp_path):

@@ -47,9 +47,9 @@ def test_new_known_and_unchanged_rows_are_counted(snapshots):
 
     receipt = open_tenant(snapshots).stream("Account").update(frame, key="Id")
 
-    assert (1, 1, 1, 0) == (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted)
-    assert (1, 1, True) == (receipt.version, receipt.tenant_version, receipt.committed)
-    assert ["a", "B", "c"] == list(get_snapshot(snapshots, "Account").sort_values("Id")["v"])
+    assert (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted) == (1, 1, 1, 0)
+    assert (receipt.version, receipt.tenant_version, receipt.committed) == (1, 1, True)
+    assert list(get_snapshot(snapshots, "Account").sort_values("Id")["v"]) == ["a", "B", "c"]
 
 
 def test_a_batch_that_changes_nothing_makes_no_version(snapshots):
@@ -58,7 +58,7 @@ def test_a_batch_that_changes_nothing_makes_no_version(snapshots):
 
     receipt = open_tenant(snapshots).stream("Account").update(ROWS, key="Id")
 
-    assert (0, 2, False, 0) == (receipt.updated, receipt.unchanged, receipt.committed, receipt.version)
+    assert (receipt.updated, receipt.unchanged, receipt.committed, receipt.version) == (0, 2, False, 0)
     assert before == _files(snapshots)
 
 
@@ -70,16 +70,16 @@ def test_persist_false_writes_nothing(snapshots):
         snapshots, "Account", "Id", pd.DataFrame({"Id": ["9"], "v": ["z"]}), persist=False
     )
 
-    assert ["007", "1", "9"] == list(merged["Id"])
+    assert list(merged["Id"]) == ["007", "1", "9"]
     assert before == _files(snapshots)
-    assert 2 == len(get_snapshot(snapshots, "Account"))
+    assert len(get_snapshot(snapshots, "Account")) == 2
 
 
 def test_persist_false_on_a_new_stream_leaves_no_folder(tmp_path, spark_engine):
     """Nothing of a stream that was only tried remains."""
     merged = update_snapshot(tmp_path / "s", "Account", "Id", ROWS, persist=False)
 
-    assert 2 == len(merged)
+    assert len(merged) == 2
     assert get_snapshot(tmp_path / "s", "Account") is None
 
 
@@ -89,9 +89,9 @@ def test_override_replaces_everything(snapshots):
 
     after = update_snapshot(snapshots, "Account", "Id", frame, override=True)
 
-    assert ["Id", "w"] == list(after.columns)
-    assert ["1", "2"] == list(after["Id"])
-    assert 2 == len(get_snapshot(snapshots, "Account", version=0))
+    assert list(after.columns) == ["Id", "w"]
+    assert list(after["Id"]) == ["1", "2"]
+    assert len(get_snapshot(snapshots, "Account", version=0)) == 2
 
 
 def test_override_counts_by_key(snapshots):
@@ -100,17 +100,17 @@ def test_override_counts_by_key(snapshots):
 
     receipt = open_tenant(snapshots).stream("Account").update(frame, key="Id", override=True)
 
-    assert (1, 0, 1, 1) == (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted)
+    assert (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted) == (1, 0, 1, 1)
 
 
 def test_dropped_columns_leave_result_and_table(snapshots):
     """Unknown names are ignored; a key cannot be dropped; what was dropped does not come back."""
     after = update_snapshot(snapshots, "Account", "Id", ROWS.head(1), drop_column=["w", "nobody"])
 
-    assert ["Id", "v"] == list(after.columns)
-    assert ["Id", "v"] == list(get_snapshot(snapshots, "Account").columns)
+    assert list(after.columns) == ["Id", "v"]
+    assert list(get_snapshot(snapshots, "Account").columns) == ["Id", "v"]
     again = update_snapshot(snapshots, "Account", "Id", pd.DataFrame({"Id": ["5"], "w": [5]}))
-    assert [5] == [w for w in again["w"] if not pd.isna(w)]
+    assert [w for w in again["w"] if not pd.isna(w)] == [5]
     with pytest.raises(InvalidOption):
         update_snapshot(snapshots, "Account", "Id", ROWS, drop_column="Id")
 
@@ -119,8 +119,8 @@ def test_the_last_of_equal_keys_wins(snapshots):
     """By order of arrival, also on the first write."""
     twice = pd.DataFrame({"Id": ["1", "1"], "v": ["first", "last"]})
 
-    assert "last" == update_snapshot(snapshots, "Account", "Id", twice).set_index("Id").loc["1", "v"]
-    assert ["last"] == list(update_snapshot(snapshots, "New", "Id", twice)["v"])
+    assert update_snapshot(snapshots, "Account", "Id", twice).set_index("Id").loc["1", "v"] == "last"
+    assert list(update_snapshot(snapshots, "New", "Id", twice)["v"]) == ["last"]
 
 
 def test_a_type_that_does_not_fit_is_refused(snapshots):
@@ -137,7 +137,7 @@ def test_a_wider_type_widens_the_stored_one(snapshots):
     """An integer column takes halves: the stored rows are the same numbers."""
     after = update_snapshot(snapshots, "Account", "Id", pd.DataFrame({"Id": ["1"], "w": [2.5]}))
 
-    assert {"007": 1.0, "1": 2.5} == dict(zip(after["Id"], after["w"], strict=True))
+    assert dict(zip(after["Id"], after["w"], strict=True)) == {"007": 1.0, "1": 2.5}
 
 
 def test_an_undecided_column_takes_its_type_later(tmp_path, spark_engine):
@@ -146,8 +146,8 @@ def test_an_undecided_column_takes_its_type_later(tmp_path, spark_engine):
 
     after = update_snapshot(tmp_path, "A", "Id", pd.DataFrame({"Id": ["2"], "v": [7]}))
 
-    assert "Int64" == str(after["v"].dtype)
-    assert [None, 7] == [None if pd.isna(v) else v for v in after["v"]]
+    assert str(after["v"].dtype) == "Int64"
+    assert [None if pd.isna(v) else v for v in after["v"]] == [None, 7]
 
 
 @pytest.mark.parametrize("name", ["../t2/x", "a/b", "", ".."])
@@ -167,9 +167,9 @@ def test_a_window_is_replaced_and_the_rest_kept(tmp_path, spark_engine):
 
     receipt = stream.update(fresh, replace_where=WINDOW)
 
-    assert (1, 0, 1, 1) == (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted)
-    assert ["2026-09-30", "2026-10-01", "2026-10-02"] == sorted(stream.read()["Date"])
-    assert 3 == len(stream.read(version=0))
+    assert (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted) == (1, 0, 1, 1)
+    assert sorted(stream.read()["Date"]) == ["2026-09-30", "2026-10-01", "2026-10-02"]
+    assert len(stream.read(version=0)) == 3
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_a_window_on_a_new_stream_makes_it(tmp_path, spark_engine):
     """The first sync of a report needs no other call."""
     after = update_snapshot(tmp_path, "Ledger", None, REPORT.iloc[1:], replace_where=WINDOW)
 
-    assert 2 == len(after)
+    assert len(after) == 2
 
 
 def test_spark_frames_come_and_go(snapshots, spark_session):
@@ -200,8 +200,8 @@ def test_spark_frames_come_and_go(snapshots, spark_session):
 
     after = update_snapshot(snapshots, "Account", "Id", frame)
 
-    assert [("007", "a"), ("1", "B"), ("3", "c")] == [(row["Id"], row["v"]) for row in after.collect()]
-    assert 3 == get_snapshot(snapshots, "Account", as_="spark").count()
+    assert [(row["Id"], row["v"]) for row in after.collect()] == [("007", "a"), ("1", "B"), ("3", "c")]
+    assert get_snapshot(snapshots, "Account", as_="spark").count() == 3
 
 
 def test_only_a_large_result_is_sorted_by_ranges(snapshots, spark_session, monkeypatch):
@@ -227,11 +227,11 @@ def test_a_preview_of_a_spark_frame_keeps_types_and_clocks(tmp_path, spark_sessi
     try:
         frame = spark_session.sql("select '2' Id, timestamp_ntz'2026-01-01 12:00:00' at")
         after = update_snapshot(tmp_path, "Account", "Id", frame, persist=False)
-        assert [("Id", "string"), ("at", "timestamp_ntz")] == after.dtypes
+        assert after.dtypes == [("Id", "string"), ("at", "timestamp_ntz")]
         assert [("1", noon), ("2", noon)] == [tuple(row) for row in after.collect()]
     finally:
         spark_session.conf.set(name, before)
-    assert 1 == len(get_snapshot(tmp_path, "Account"))
+    assert len(get_snapshot(tmp_path, "Account")) == 1
 
 
 def test_a_preview_of_a_spark_frame_reads_what_it_would_write(tmp_path, spark_session, monkeypatch):
@@ -246,18 +246,18 @@ def test_a_preview_of_a_spark_frame_reads_what_it_would_write(tmp_path, spark_se
         spark_session, "createDataFrame", lambda rows, **how: taken.append(rows) or make(rows, **how)
     )
     after = update_snapshot(tmp_path, "Account", "Id", frame, persist=False)
-    assert [2] == [len(rows) for rows in taken if isinstance(rows, pa.Table) and "v" in rows.column_names]
+    assert [len(rows) for rows in taken if isinstance(rows, pa.Table) and "v" in rows.column_names] == [2]
     assert after.sparkSession is spark_session
-    assert [(-1, "new"), (0, "stored")] == [tuple(row) for row in after.limit(2).collect()]
-    assert (20_001, 2) == (after.count(), after.where("v = 'new'").count())
-    assert 20_000 == get_snapshot(tmp_path, "Account", as_="spark").where("v = 'stored'").count()
+    assert [tuple(row) for row in after.limit(2).collect()] == [(-1, "new"), (0, "stored")]
+    assert (after.count(), after.where("v = 'new'").count()) == (20_001, 2)
+    assert get_snapshot(tmp_path, "Account", as_="spark").where("v = 'stored'").count() == 20_000
 
 
 def test_projection_and_predicate(snapshots):
     """Columns and rows can be chosen while reading."""
     found = get_snapshot(snapshots, "Account", columns=["w"], where=[("Id", "=", "007")])
 
-    assert [[1]] == found.to_numpy().tolist()
+    assert found.to_numpy().tolist() == [[1]]
 
 
 def test_a_frozen_stream_and_drift_as_text(snapshots):
@@ -271,7 +271,7 @@ def test_a_frozen_stream_and_drift_as_text(snapshots):
         snapshots, "Account", "Id", pd.DataFrame({"Id": ["1"], "w": ["N/A"]}), on_drift="string"
     )
 
-    assert {"007": "1", "1": "N/A"} == dict(zip(after["Id"], after["w"], strict=True))
+    assert dict(zip(after["Id"], after["w"], strict=True)) == {"007": "1", "1": "N/A"}
 
 
 def test_changes_say_what_an_update_did(snapshots):
@@ -282,9 +282,9 @@ def test_changes_say_what_an_update_did(snapshots):
 
     found = stream.changes(since=0, as_="arrow").to_pylist()
 
-    assert [("delete", "007"), ("update", "1")] == [(row["_change_type"], row["Id"]) for row in found]
-    assert {"Id": "1", "v": "b", "w": 2} == found[1]["_before"]
-    assert ["insert"] == stream.changes(since=0, until=1, as_="arrow")["_change_type"].to_pylist()[-1:]
+    assert [(row["_change_type"], row["Id"]) for row in found] == [("delete", "007"), ("update", "1")]
+    assert found[1]["_before"] == {"Id": "1", "v": "b", "w": 2}
+    assert stream.changes(since=0, until=1, as_="arrow")["_change_type"].to_pylist()[-1:] == ["insert"]
 
 
 def test_a_table_gets_checkpoints(tmp_path, spark_engine):
@@ -297,4 +297,4 @@ def test_a_table_gets_checkpoints(tmp_path, spark_engine):
     assert (log / "00000000000000000010.checkpoint.parquet").exists()
     for version in range(10):
         (log / f"{version:020d}.json").unlink()
-    assert [10] == list(get_snapshot(tmp_path, "Account")["v"])
+    assert list(get_snapshot(tmp_path, "Account")["v"]) == [10]

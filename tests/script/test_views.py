@@ -28,13 +28,13 @@ def value(view):
 def test_each_stream_is_a_view_at_any_version(snapshots):
     """The name is the stream's after the prefix, quoted where SQL needs it; views stay at their version."""
     now = snapshot_views(snapshots)
-    assert {"Account": "Account", "Order lines@qbo": "`Order lines@qbo`"} == now
+    assert now == {"Account": "Account", "Order lines@qbo": "`Order lines@qbo`"}
     past = snapshot_views(snapshots, version=0, prefix="old_")
-    assert {"Account": "old_Account"} == past
+    assert past == {"Account": "old_Account"}
     update_snapshot(snapshots, "Account", "Id", pd.DataFrame({"Id": ["1"], "v": [3]}))
-    assert [2, 7, 1] == [value(view) for view in (*now.values(), *past.values())]
-    assert {"Account": "Account"} == snapshot_views(snapshots, streams=["Account"])
-    assert (3, 3) == (value("Account"), spark().table(now["Account"]).first()["v"])
+    assert [value(view) for view in (*now.values(), *past.values())] == [2, 7, 1]
+    assert snapshot_views(snapshots, streams=["Account"]) == {"Account": "Account"}
+    assert (value("Account"), spark().table(now["Account"]).first()["v"]) == (3, 3)
 
 
 @pytest.mark.parametrize("name", ["Order", "Group", "2024", "Left", "User", "Select", "Über", "a.b"])
@@ -42,16 +42,16 @@ def test_words_of_sql_and_other_names_are_views_as_well(tmp_path, name):
     """The returned name is good in a statement, whatever the stream's name is."""
     update_snapshot(tmp_path, name, "Id", pd.DataFrame({"Id": ["1"], "v": [5]}))
     [view] = snapshot_views(tmp_path).values()
-    assert 5 == value(view)
+    assert value(view) == 5
 
 
 def test_a_file_that_is_not_taken_over_yet_is_read(snapshots):
     """A stream whose snapshot file was written by somebody else meanwhile shows what the file says."""
     (snapshots / "Account.snapshot.csv").write_text("Id,v\n1,9\n")
     snapshot_views(snapshots)
-    assert 9 == value("Account")
+    assert value("Account") == 9
     snapshot_views(snapshots, version=1)
-    assert 2 == value("Account")
+    assert value("Account") == 2
 
 
 def test_what_cannot_be_shown_replaces_no_view(snapshots, tmp_path):
@@ -63,5 +63,5 @@ def test_what_cannot_be_shown_replaces_no_view(snapshots, tmp_path):
         snapshot_views(snapshots, version=99)
     with pytest.raises(InvalidOption):
         snapshot_views(snapshots, version=0, as_of="2026-01-01")
-    assert 2 == value("Account")
-    assert {} == snapshot_views(tmp_path / "nobody")
+    assert value("Account") == 2
+    assert snapshot_views(tmp_path / "nobody") == {}

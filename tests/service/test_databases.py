@@ -54,7 +54,7 @@ def test_one_of_many_begins_a_request(database):
         begun = list(pool.map(begin, range(8)))
     answers.finish(request, StoredResponse(201, {"etag": '"1"'}, b"\x00done"))
 
-    assert 1 == begun.count(None)
+    assert begun.count(None) == 1
     assert StoredResponse(201, {"etag": '"1"'}, b"\x00done") == answers.begin(request)
     assert answers.begin(RequestIdentity("key:2", "k", "0" * 64)) is None
     with pytest.raises(IdempotencyConflict):
@@ -87,7 +87,7 @@ def test_the_key_of_a_dead_request_is_free_within_half_a_minute(database_url):  
     answers.finish(request, StoredResponse(201, {}, b"done"))
     answers.renew(request)  # too late to matter: the answer is kept for its day
     now_ms[0] += 3_600_000
-    assert 201 == answers.begin(request).status
+    assert answers.begin(request).status == 201
     database.close()
 
 
@@ -114,9 +114,9 @@ def test_who_has_a_keys_secret_is_told_how_it_ended(database, end):
         keys.revoke(made.key.id)
     wrong = made.text[:-1] + ("a" if made.text[-1] != "a" else "b")
 
-    assert "The service does not know who asks." == _refusal(keys, wrong).problem
+    assert _refusal(keys, wrong).problem == "The service does not know who asks."
     told = _refusal(keys, made.text)
-    assert ("This key is no longer valid.", True) == (told.problem, f"It {end} at 20" in told.cause)
+    assert (told.problem, f"It {end} at 20" in told.cause) == ("This key is no longer valid.", True)
 
 
 def _refusal(keys, text):
@@ -131,7 +131,7 @@ def test_a_disabled_person_is_signed_out(database):
     people.create("ada", "correct horse battery", "editor")
     token = people.begin_session(people.verified("ada", "correct horse battery")).token
 
-    assert "ada" == people.authenticate(token).name
+    assert people.authenticate(token).name == "ada"
     people.disable("ada")
     with pytest.raises(NotAuthenticated):
         people.authenticate(token)

@@ -132,7 +132,7 @@ def failing(seeds, new_disk=Disk):
 
 def test_no_seed_breaks_a_promise():
     """Ten seeds: each job is there once, whole, at the version that was acknowledged."""
-    assert {} == failing(range(10))
+    assert failing(range(10)) == {}
 
 
 def test_a_seed_repeats_itself():
@@ -147,7 +147,7 @@ def test_a_disk_that_forgets_is_caught():
             faults = shrunk(seed, ForgettingDisk)
             assert 1 <= len(faults)
             assert simulate(seed, faults, ForgettingDisk)[2]
-            assert [] == simulate(seed)[2]
+            assert simulate(seed)[2] == []
             return
     pytest.fail("no seed lost power at the wrong moment")
 
@@ -159,5 +159,5 @@ def test_no_seed_breaks_a_promise_for_long():
     wanted, seed, steps = int(os.environ.get("FREEZEFRAME_SIMULATION_STEPS", "1000000")), 1000, 0
     while steps < wanted:
         done, _, found = simulate(seed)
-        assert [] == found, f"simulate({seed}, {shrunk(seed)})"
+        assert found == [], f"simulate({seed}, {shrunk(seed)})"
         steps, seed = steps + done, seed + 1

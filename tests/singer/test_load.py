@@ -39,11 +39,12 @@ def test_all_streams_and_the_state_are_one_version(tmp_path):
     )
 
     found = tenant(tmp_path)
-    assert (0, 0, ("Account", "Invoice")) == (receipt.tenant_version, found.version, found.streams())
+    assert (receipt.tenant_version, found.version, found.streams()) == (0, 0, ("Account", "Invoice"))
     assert {"Account": 2, "Invoice": 1} == found.files.read_json("singer/state.json") == json.loads(told)
-    assert [{"Id": "007", "Name": "Ada"}, {"Id": "8", "Name": None}] == found.stream("Account").read(
-        as_="arrow"
-    ).to_pylist()
+    assert found.stream("Account").read(as_="arrow").to_pylist() == [
+        {"Id": "007", "Name": "Ada"},
+        {"Id": "8", "Name": None},
+    ]
 
 
 def test_a_run_that_changes_nothing_makes_no_version(tmp_path):
@@ -52,7 +53,7 @@ def test_a_run_that_changes_nothing_makes_no_version(tmp_path):
     run(tmp_path, *messages)
     receipt, told = run(tmp_path, *messages)
 
-    assert (0, False, '{"at": 1}') == (receipt.tenant_version, receipt.committed, told)
+    assert (receipt.tenant_version, receipt.committed, told) == (0, False, '{"at": 1}')
 
 
 def test_rows_beyond_a_batch_are_one_update_in_their_order(tmp_path):
@@ -64,9 +65,9 @@ def test_rows_beyond_a_batch_are_one_update_in_their_order(tmp_path):
     )
 
     kept = {row["Id"]: row for row in tenant(tmp_path).stream("Account").read(as_="arrow").to_pylist()}
-    assert (0, 7) == (receipt.tenant_version, receipt.streams["Account"].inserted)
-    assert {"Id": "3", "Name": "new", "City": "Rome"} == kept["3"]
-    assert {"Id": "5", "Name": "19", "City": None} == kept["5"]
+    assert (receipt.tenant_version, receipt.streams["Account"].inserted) == (0, 7)
+    assert kept["3"] == {"Id": "3", "Name": "new", "City": "Rome"}
+    assert kept["5"] == {"Id": "5", "Name": "19", "City": None}
 
 
 def test_batches_are_bounded_by_bytes_too(tmp_path):
@@ -88,14 +89,14 @@ def test_a_null_replaces_the_stored_value_unless_nulls_are_kept(tmp_path, nulls,
     run(tmp_path, schema(Name=TEXT), record(Id="1", Name="Ada"))
     run(tmp_path, schema(Name=TEXT), record(Id="1", Name=None), nulls=nulls)
 
-    assert [expected] == tenant(tmp_path).stream("Account").read(as_="arrow")["Name"].to_pylist()
+    assert tenant(tmp_path).stream("Account").read(as_="arrow")["Name"].to_pylist() == [expected]
 
 
 def test_a_stream_without_records_is_made_empty(tmp_path):
     """A SCHEMA alone makes a stream with its columns."""
     run(tmp_path, schema(Born={"type": ["null", "string"], "format": "date"}))
 
-    assert ["Id", "Born"] == tenant(tmp_path).stream("Account").columns().names
+    assert tenant(tmp_path).stream("Account").columns().names == ["Id", "Born"]
 
 
 def test_a_failed_run_commits_nothing(tmp_path):
@@ -112,11 +113,11 @@ def test_a_failed_run_commits_nothing(tmp_path):
         )
 
     found = tenant(tmp_path)
-    assert (0, ("Invoice",), 1) == (
+    assert (
         found.version,
         found.streams(),
         found.files.read_json("singer/state.json"),
-    )
+    ) == (0, ("Invoice",), 1)
 
 
 def test_a_bad_line_leaves_no_tenant(tmp_path):
@@ -139,8 +140,8 @@ def test_a_new_version_of_the_source_removes_rows_that_are_gone(tmp_path, spark_
         activate(2),
     )
 
-    assert ["2", "3", "5"] == ids(tmp_path)
-    assert (1, 2) == (receipt.streams["Account"].inserted, receipt.streams["Account"].deleted)
+    assert ids(tmp_path) == ["2", "3", "5"]
+    assert (receipt.streams["Account"].inserted, receipt.streams["Account"].deleted) == (1, 2)
 
 
 def test_the_version_that_is_loaded_already_removes_nothing(tmp_path):
@@ -148,7 +149,7 @@ def test_the_version_that_is_loaded_already_removes_nothing(tmp_path):
     run(tmp_path, schema(), activate(7), *(record(Id=one, version=7) for one in "123"))
     run(tmp_path, schema(), activate(7), record(Id="4", version=7))
 
-    assert ["1", "2", "3", "4"] == ids(tmp_path)
+    assert ids(tmp_path) == ["1", "2", "3", "4"]
 
 
 def test_an_unfinished_load_removes_nothing(tmp_path):
@@ -156,7 +157,7 @@ def test_an_unfinished_load_removes_nothing(tmp_path):
     run(tmp_path, schema(), record(Id="1", version=3))
     run(tmp_path, schema(), record(Id="2", version=3), activate(3))
 
-    assert ["1", "2"] == ids(tmp_path)
+    assert ids(tmp_path) == ["1", "2"]
 
 
 @pytest.mark.spark
@@ -168,7 +169,7 @@ def test_too_many_deletions_are_refused(tmp_path, spark_settings):
     refused = ids(tmp_path)
     run(tmp_path, schema(), activate(2), max_delete_ratio=1.0)
 
-    assert (["1", "2", "3"], []) == (refused, ids(tmp_path))
+    assert (refused, ids(tmp_path)) == (["1", "2", "3"], [])
 
 
 @pytest.mark.spark
@@ -180,7 +181,7 @@ def test_a_stream_without_a_key_is_replaced_where_that_is_asked_for(tmp_path, sp
     with pytest.raises(TooManyDeletions, match="would become empty"):
         run(tmp_path, ledger, load_method="overwrite")
 
-    assert ["2"] == ids(tmp_path, "Ledger")
+    assert ids(tmp_path, "Ledger") == ["2"]
 
 
 def test_a_foreign_file_of_versions_is_refused(tmp_path):
@@ -190,4 +191,4 @@ def test_a_foreign_file_of_versions_is_refused(tmp_path):
     with pytest.raises(UnreadableInput, match=r"table-versions\.json"):
         run(tmp_path, schema(), record(Id="2"))
 
-    assert ["1"] == ids(tmp_path)
+    assert ids(tmp_path) == ["1"]

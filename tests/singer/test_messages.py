@@ -81,4 +81,4 @@ def test_a_message_that_does_not_fit_the_ones_before_it_is_refused(tmp_path, kin
 
     assert kind is type(caught.value)
     assert "line" in caught.value.details
-    assert () == freezeframe.open(tmp_path).tenants()
+    assert freezeframe.open(tmp_path).tenants() == ()

@@ -32,16 +32,16 @@ def test_a_process_reads_a_tap_and_prints_the_state(tmp_path, config):
         capture_output=True,
     )
 
-    assert (0, b'{"at": 1}\n') == (run.returncode, run.stdout), run.stderr
-    assert b"Account: 1 inserted, 0 updated, 0 unchanged, 0 deleted\nacme: version 0\n" == run.stderr
-    assert 0 == freezeframe.open(tmp_path / "data").tenant("acme").version
+    assert (run.returncode, run.stdout) == (0, b'{"at": 1}\n'), run.stderr
+    assert run.stderr == b"Account: 1 inserted, 0 updated, 0 unchanged, 0 deleted\nacme: version 0\n"
+    assert freezeframe.open(tmp_path / "data").tenant("acme").version == 0
 
 
 def test_the_package_installs_the_command():
     """`target-freezeframe` is a console script of the package."""
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
 
-    assert "freezeframe.cli.singer_target:main" == project["scripts"]["target-freezeframe"]
+    assert project["scripts"]["target-freezeframe"] == "freezeframe.cli.singer_target:main"
 
 
 def test_a_refused_run_ends_with_its_code_and_no_state(tmp_path, config, monkeypatch, capsys):
@@ -49,9 +49,9 @@ def test_a_refused_run_ends_with_its_code_and_no_state(tmp_path, config, monkeyp
     code = command(monkeypatch, ["--config", config], *MESSAGES, "{")
     told = capsys.readouterr()
 
-    assert (2, "") == (code, told.out)
+    assert (code, told.out) == (2, "")
     assert told.err.startswith("Line 4 of the tap's output cannot be taken.\nCause: It is not JSON")
-    assert () == freezeframe.open(tmp_path / "data").tenants()
+    assert freezeframe.open(tmp_path / "data").tenants() == ()
 
 
 def test_the_output_of_a_tap_may_be_a_file(tmp_path, config, monkeypatch, capsys):
@@ -60,7 +60,7 @@ def test_the_output_of_a_tap_may_be_a_file(tmp_path, config, monkeypatch, capsys
     path.write_bytes(b"".join(lines(*MESSAGES)))
     codes = [command(monkeypatch, ["--config", config, "--input", one]) for one in (path, tmp_path / "none")]
 
-    assert ([0, 4], '{"at": 1}\n') == (codes, capsys.readouterr().out)
+    assert (codes, capsys.readouterr().out) == ([0, 4], '{"at": 1}\n')
 
 
 def test_later_files_and_the_environment_count_before_earlier_files(tmp_path, config, monkeypatch):
@@ -72,8 +72,8 @@ def test_later_files_and_the_environment_count_before_earlier_files(tmp_path, co
     command(monkeypatch, ["--config", "ENV", "--config", config, "--config", other], *MESSAGES)
     store = freezeframe.open(tmp_path / "data")
 
-    assert ("other",) == store.tenants()
-    assert {"at": 1} == store.tenant("other").files.read_json("bookmarks.json")
+    assert store.tenants() == ("other",)
+    assert store.tenant("other").files.read_json("bookmarks.json") == {"at": 1}
 
 
 @pytest.mark.parametrize(
@@ -103,12 +103,12 @@ def test_wrong_settings_are_refused(tmp_path, monkeypatch, capsys, text, code, t
 
 def test_about_tells_settings_and_capabilities(monkeypatch, capsys):
     """`--about --format=json` is what Meltano's tools read: name, capabilities, settings as JSON schema."""
-    assert 0 == command(monkeypatch, ["--about", "--format=json"])
+    assert command(monkeypatch, ["--about", "--format=json"]) == 0
     facts = json.loads(capsys.readouterr().out)
 
-    assert "target-freezeframe" == facts["name"]
-    assert ["tenant"] == facts["settings"]["required"]
-    assert {"about", "activate-version", "hard-delete"} == set(facts["capabilities"])
+    assert facts["name"] == "target-freezeframe"
+    assert facts["settings"]["required"] == ["tenant"]
+    assert set(facts["capabilities"]) == {"about", "activate-version", "hard-delete"}
     assert all("description" in one for one in facts["settings"]["properties"].values())
 
 
@@ -124,10 +124,10 @@ def test_about_and_version_need_no_settings(monkeypatch, capsys, arguments, told
     """They print and end with 0."""
     code = command(monkeypatch, arguments)
 
-    assert (0, True) == (code, told in capsys.readouterr().out)
+    assert (code, told in capsys.readouterr().out) == (0, True)
 
 
 def test_an_unknown_form_of_about_is_refused(monkeypatch, capsys):
     """Exit 2 with the known ones."""
-    assert 2 == command(monkeypatch, ["--about", "--format", "yaml"])
+    assert command(monkeypatch, ["--about", "--format", "yaml"]) == 2
     assert "Use text, json or markdown." in capsys.readouterr().err

@@ -116,8 +116,8 @@ def test_a_value_of_another_type_is_refused(tmp_path, declared, value):
     with pytest.raises(UnreadableInput, match="Line 2") as caught:
         run(tmp_path, schema(Value=declared), raw(value))
 
-    assert ("Account", "Value") == (caught.value.details["stream"], caught.value.details["column"])
-    assert () == freezeframe.open(tmp_path).tenants()
+    assert (caught.value.details["stream"], caught.value.details["column"]) == ("Account", "Value")
+    assert freezeframe.open(tmp_path).tenants() == ()
 
 
 @pytest.mark.parametrize(("declared", "value"), [("integer", "1.5"), ("number", "12345678901234567890" * 2)])

@@ -62,7 +62,7 @@ def prove(root, writers, commits):
             one.path.removesuffix(".parquet") for one in map(parse_line, lines) if isinstance(one, Add)
         ]
     assert {version: [name] for version, name in acknowledged.items()} == landed
-    assert {1} == set(Counter(name for names in landed.values() for name in names).values())
+    assert set(Counter(name for names in landed.values() for name in names).values()) == {1}
     snapshot = DeltaLog(storage, "t").update()
     assert (writers * commits, writers * commits) == (snapshot.version, snapshot.count)
 

@@ -101,7 +101,7 @@ def violations(root, acknowledged):
 
 def prove(root, writers, commits):
     acknowledged = race(LocalStorage, root, writers, commits)
-    assert [] == violations(root, acknowledged)
+    assert violations(root, acknowledged) == []
     assert writers * commits == len(acknowledged)
     snapshot = DeltaLog(LocalStorage(root), "t").update()
     assert (writers * commits, writers * commits) == (snapshot.version, snapshot.count)
@@ -141,4 +141,4 @@ def test_the_checker_finds_each_kind_of_damage(tmp_path):
     for version, text in lines.items():
         (log / f"{version:020d}.json").write_text(text)
     found = violations(tmp_path, [(0, "a"), (0, "b"), (2, "a")])
-    assert ["doubled", "gap", "lost", "shared", "torn"] == sorted(one.split(":")[0] for one in found)
+    assert sorted(one.split(":")[0] for one in found) == ["doubled", "gap", "lost", "shared", "torn"]

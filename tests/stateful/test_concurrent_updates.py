@@ -59,7 +59,7 @@ def race(folder, vectors_from_bytes, updates):
     found = [one for _ in processes for one in results.get(timeout=500)]
     for process in processes:
         process.join(60)
-    assert [0] * WRITERS == [process.exitcode for process in processes]
+    assert [process.exitcode for process in processes] == [0] * WRITERS
     return sorted(found)
 
 
@@ -81,9 +81,9 @@ def prove(folder, vectors_from_bytes, updates, every):
             expected[key] = expected.get(key, {}) | cells
         if version in (newest, versions[0]) or version % every == 0:
             found = stream.read(as_="arrow", stream_version=version).to_pylist()
-            assert expected == {
+            assert {
                 row["Id"]: {name: cell for name, cell in row.items() if cell is not None} for row in found
-            }
+            } == expected
 
 
 def test_four_processes_update_one_stream(spark_engine, tmp_path):

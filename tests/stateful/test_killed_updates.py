@@ -116,7 +116,7 @@ def prove(folders, kills, seed):
         assert (version + 1, 1) == (receipt.stream_version, receipt.inserted)
         # A reader that knows nothing of us sees the same, and no stream that nobody made.
         tenant = Tenant(LocalStorage(folder), shared_engine(), Settings())
-        assert ("Account",) == tenant.streams()
+        assert tenant.streams() == ("Account",)
         if plan != "marked":
             table = DeltaTable(str(folder / "Account.snapshot")).to_pyarrow_table()
             found = dict(zip(table["Id"].to_pylist(), table["by"].to_pylist(), strict=True))

@@ -35,7 +35,7 @@ def work(folder, tenants, start, results):
 
     def keep_updating(tenant, stream):
         for number in range(1, UPDATES + 1):
-            assert ROWS == stream.update(rows(number), key="Id").updated
+            assert stream.update(rows(number), key="Id").updated == ROWS
             done.append((time.time(), tenant, number))
 
     try:
@@ -109,7 +109,7 @@ def prove(processes, each, folder, heap_bytes):
     assert client_bytes < CLIENT_BYTES_MAX
     for tenant in tenants:
         stream = Tenant(LocalStorage(folder / tenant), None, Settings()).stream("Account")
-        assert [UPDATES] * ROWS == stream.read(as_="arrow")["by"].to_pylist()
+        assert stream.read(as_="arrow")["by"].to_pylist() == [UPDATES] * ROWS
 
 
 def test_six_tenants_each_get_their_turn(spark_settings, tmp_path):

@@ -163,7 +163,7 @@ def prove(folder, writers, jobs, read_every, seconds):
     acknowledged, seen = race(folder, writers, jobs, read_every, seconds)
     storage = LocalStorage(folder)
     tenant = Tenant(storage, ArrowEngine(storage), Settings())
-    assert [] == violations(acknowledged, seen, content(tenant))
+    assert violations(acknowledged, seen, content(tenant)) == []
     assert writers * jobs == tenant.version + 1 == len({job[1:] for job in acknowledged})
     assert len(seen) >= writers
     assert [entry.job_id for entry in tenant.history()] == [
@@ -219,15 +219,15 @@ def test_the_checker_finds_a_read_of_two_moments():
 
     mixed = ({**newest[0], STREAMS[0]: first[0][STREAMS[0]]}, newest[1])
 
-    assert [] == violations(acknowledged, [(0, content(view)), (1, newest)], newest)
-    assert ["mixed: what was read at 1"] == violations(acknowledged, [(1, mixed)], newest)
+    assert violations(acknowledged, [(0, content(view)), (1, newest)], newest) == []
+    assert violations(acknowledged, [(1, mixed)], newest) == ["mixed: what was read at 1"]
 
 
 def test_the_checker_finds_each_kind_of_damage():
     """Doubled, shared, left out and lost jobs are each found in hand-made histories."""
     one = changed(({}, {}), 0, 0)
     both = changed(one, 0, 1)
-    assert [] == violations([(0, 0, 0), (1, 0, 1), (1, 0, 1)], [(0, one), (1, both)], both)
+    assert violations([(0, 0, 0), (1, 0, 1), (1, 0, 1)], [(0, one), (1, both)], both) == []
     for kind, acknowledged, newest in (
         ("doubled", [(0, 0, 0), (1, 0, 0)], one),
         ("shared", [(0, 0, 0), (0, 0, 1)], both),

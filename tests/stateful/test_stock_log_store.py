@@ -74,5 +74,5 @@ def test_the_checker_finds_what_stock_delta_loses(tmp_path):
 
     wrong = _checker().violations(tmp_path, acknowledged)
 
-    assert VERSIONS == len(list(folder.glob("*.json")))
+    assert len(list(folder.glob("*.json"))) == VERSIONS
     assert any(found.startswith("lost") for found in wrong), "the checker found nothing, so it is at fault"

@@ -57,7 +57,7 @@ def operations(base):
 
 
 def sound(work):
-    assert [] == verify_log(LocalStorage(work), "A.snapshot/_delta_log")
+    assert verify_log(LocalStorage(work), "A.snapshot/_delta_log") == []
 
 
 def make(base):

@@ -19,7 +19,7 @@ def test_calls_on_a_disk_run_in_sequence(tmp_path):
         taken.append(threading.current_thread())
         return len(taken)
 
-    assert (1, 2) == run_concurrently(storage, note, note)
+    assert run_concurrently(storage, note, note) == (1, 2)
     with pytest.raises(FileNotFoundError, match="second"):
         run_concurrently(storage, note, fails, note)
     assert [threading.current_thread()] * 3 == taken
@@ -33,7 +33,7 @@ def test_calls_on_a_bucket_run_concurrently():
         begun.wait()
         return answer
 
-    assert ("a", "b", "c") == run_concurrently(MemoryStorage(), *(lambda one=one: look(one) for one in "abc"))
+    assert run_concurrently(MemoryStorage(), *(lambda one=one: look(one) for one in "abc")) == ("a", "b", "c")
 
 
 def test_the_first_error_in_order_is_raised_when_all_calls_have_ended():
@@ -51,7 +51,7 @@ def test_the_first_error_in_order_is_raised_when_all_calls_have_ended():
 
     with pytest.raises(FileNotFoundError, match="first"):
         run_concurrently(MemoryStorage(), first, other)
-    assert ["first"] == over
+    assert over == ["first"]
 
 
 def test_answers_keep_the_order_of_their_names():
@@ -62,8 +62,8 @@ def test_answers_keep_the_order_of_their_names():
         together.wait()
         return name.upper()
 
-    assert ["A", "B", "C", "D"] == map_concurrently(read, ["a", "b", "c", "d"], 2)
-    assert [] == map_concurrently(read, [], 2)
+    assert map_concurrently(read, ["a", "b", "c", "d"], 2) == ["A", "B", "C", "D"]
+    assert map_concurrently(read, [], 2) == []
 
 
 def test_the_first_error_of_a_map_is_raised():

@@ -14,9 +14,9 @@ def test_the_longest_chain_is_counted():
     requests = [Request("read", name, began, ended) for name, began, ended in
                 [("a", 0, 1), ("b", 0, 1), ("c", 0.5, 1.5), ("d", 1, 2), ("e", 2, 3)]]  # fmt: skip
     for order in (requests, requests[::-1]):
-        assert ["d", "e"] == [one.name for one in in_sequence(order)][1:]
-        assert 3 == len(in_sequence(order))
-    assert () == in_sequence([])
+        assert [one.name for one in in_sequence(order)][1:] == ["d", "e"]
+        assert len(in_sequence(order)) == 3
+    assert in_sequence([]) == ()
 
 
 def test_each_request_takes_its_time_and_failures_count():
@@ -24,13 +24,13 @@ def test_each_request_takes_its_time_and_failures_count():
     storage = LatencyStorage(MemoryStorage(), 0.2)
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda number: storage.put_if_absent(f"f/{number}", b"x"), range(4)))
-    assert (4, 1) == (len(storage.requests), len(in_sequence(storage.requests)))
+    assert (len(storage.requests), len(in_sequence(storage.requests))) == (4, 1)
     with pytest.raises(FileNotFoundError):
         storage.read("f/5")
-    assert b"x" == storage.read("f/1")
-    assert 4 == len(list(storage.list_from("f")))
-    assert ["read", "read", "list_from"] == [one.verb for one in storage.requests[4:]]
-    assert 4 == len(in_sequence(storage.requests))
+    assert storage.read("f/1") == b"x"
+    assert len(list(storage.list_from("f"))) == 4
+    assert [one.verb for one in storage.requests[4:]] == ["read", "read", "list_from"]
+    assert len(in_sequence(storage.requests)) == 4
     assert all(one.ended - one.began >= 0.2 for one in storage.requests)
     with pytest.raises(InvalidOption):
         LatencyStorage(MemoryStorage(), -1)

@@ -66,7 +66,7 @@ def test_killed_at_every_call(tmp_path):
     first = tmp_path / "first"
     first.mkdir()
     said, trace = run(first)
-    assert ["ACK"] == said
+    assert said == ["ACK"]
     points = changes(trace)
     assert len(points) >= 10, points
     for number, (call, when) in enumerate(points):

@@ -62,7 +62,7 @@ def test_good_storage_passes_and_is_left_clean(kind, tmp_path):
         "lost answer": lambda: FaultyStorage(MemoryStorage(), [Fault(0, Way.FAIL_AFTER, "put_if_absent")]),
     }[kind]()
     require_atomic_create(storage, "_freezeframe")
-    assert [] == list(storage.list_from("_freezeframe"))
+    assert list(storage.list_from("_freezeframe")) == []
 
 
 @pytest.mark.parametrize(

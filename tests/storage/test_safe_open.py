@@ -115,19 +115,19 @@ def test_no_verb_of_a_storage_follows_a_planted_link(kind, name, two_tenants):
             continue
     for folder in (name, name.rpartition("/")[0]):
         try:
-            assert [] == [s for s in storage.list_from(folder) if s.size == len(CANARY)]
+            assert [s for s in storage.list_from(folder) if s.size == len(CANARY)] == []
         except UnsafePath:
             continue
     with contextlib.suppress(UnsafePath):
         storage.delete(name)
-    assert CANARY == (two_tenants / "b" / "secret").read_bytes()
-    assert ["secret"] == [file.name for file in (two_tenants / "b").iterdir()]
+    assert (two_tenants / "b" / "secret").read_bytes() == CANARY
+    assert [file.name for file in (two_tenants / "b").iterdir()] == ["secret"]
 
 
 def test_a_walk_tells_links_as_links(two_tenants):
     """Listing all below names the links and never what they lead to."""
     found = {status.name for status in LocalStorage(two_tenants / "a").list_below("")}
-    assert {"door", "folder/door", "folder/file", "inside", "link", "relative"} == found
+    assert found == {"door", "folder/door", "folder/file", "inside", "link", "relative"}
 
 
 def test_a_pipe_is_refused_at_once(tmp_path):

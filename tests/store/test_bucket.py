@@ -46,8 +46,8 @@ def test_it_is_opened_by_its_address(bucket):
     opened = stores.open(f"s3://{bucket}/by-address")
     opened.tenant("t", create=True).files.write("x", b"1")
 
-    assert ("t",) == stores.open(f"s3://{bucket}/by-address").tenants()
-    assert b"1" == stores.open(f"s3://{bucket}/by-address/").tenant("t").files.read("x")
+    assert stores.open(f"s3://{bucket}/by-address").tenants() == ("t",)
+    assert stores.open(f"s3://{bucket}/by-address/").tenant("t").files.read("x") == b"1"
     with pytest.raises(InvalidOption):
         stores.open("s3://")
     with pytest.raises(StorageUnavailable):
@@ -61,14 +61,14 @@ def test_a_job_and_its_past(acme, store):
         job.stream("Account").update(ROWS, key="Id")
         job.files.write("maps/a.csv", b"a,b\n")
     assert job.receipt.repeated
-    assert [1, 0] == [entry.version for entry in again.history()]
-    assert (("Account", "Owner"), b"c\n") == (again.streams(), again.files.read("maps/a.csv"))
+    assert [entry.version for entry in again.history()] == [1, 0]
+    assert (again.streams(), again.files.read("maps/a.csv")) == (("Account", "Owner"), b"c\n")
 
     again.restore(0)
 
-    assert ROWS == acme.stream("Account").read(as_="arrow")
-    assert (("Account",), b"a,b\n") == (acme.streams(), acme.files.read("maps/a.csv"))
-    assert {"Owner": "removed"} == {name: one.fate for name, one in acme.diff(1).streams.items()}
+    assert acme.stream("Account").read(as_="arrow") == ROWS
+    assert (acme.streams(), acme.files.read("maps/a.csv")) == (("Account",), b"a,b\n")
+    assert {name: one.fate for name, one in acme.diff(1).streams.items()} == {"Owner": "removed"}
 
 
 def test_what_nobody_needs_goes(acme):
@@ -78,7 +78,7 @@ def test_what_nobody_needs_goes(acme):
     acme.gc()
 
     assert done.versions_expired
-    assert ROWS == acme.stream("Account").read(as_="arrow")
+    assert acme.stream("Account").read(as_="arrow") == ROWS
     assert 0 not in [entry.version for entry in acme.history()]
 
 
@@ -89,11 +89,11 @@ def test_clone_archive_and_deletion(acme, store, tmp_path):
     back = store.import_tenant(tmp_path / "acme.tar.gz", "back")
 
     for one in (copy, back):
-        assert ROWS == one.stream("Owner").read(as_="arrow")
-        assert b"c\n" == one.files.read("maps/a.csv")
-        assert 1 == len(list(one.history()))
+        assert one.stream("Owner").read(as_="arrow") == ROWS
+        assert one.files.read("maps/a.csv") == b"c\n"
+        assert len(list(one.history())) == 1
     for name in ("copy", "back"):
-        assert 0 == store.delete_tenant(name).files_left
+        assert store.delete_tenant(name).files_left == 0
         with pytest.raises(TenantNotFound):
             store.tenant(name)
-    assert ("acme",) == store.tenants()
+    assert store.tenants() == ("acme",)

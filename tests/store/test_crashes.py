@@ -53,7 +53,7 @@ def test_every_crash_leaves_old_or_new(open_on, way):
         assert NEW.equals(_read(after, "Contact"))
         assert (found is None) == (_read(after, "Lead") is None)
 
-    assert {True, False} == outcomes
+    assert outcomes == {True, False}
 
 
 @pytest.mark.parametrize("way", [Way.FAIL_BEFORE, Way.FAIL_AFTER])

@@ -64,12 +64,12 @@ def test_frames_have_numpys_days(stream):
 
     assert [np.datetime64(one, "D") for one in (BEFORE, 0, FAR)] == frame["Id"].tolist()
     assert "10000-01-01" in str(frame)
-    assert 3 == stream.update(frame.drop(columns="l")).unchanged
+    assert stream.update(frame.drop(columns="l")).unchanged == 3
 
 
 def test_changes_and_differences_are_told(tenant, stream):
     """As frames, as a page of a preview and as differences of the tenant."""
-    assert ["insert", "update"] == stream.changes(since=0)["_change_type"].tolist()
+    assert stream.changes(since=0)["_change_type"].tolist() == ["insert", "update"]
 
     page = change_preview(stream, 0, None, ChangesWanted())
     told = [json.loads(line) for line in page.json_rows()]
@@ -87,7 +87,7 @@ def test_rows_are_shown(stream, capsys, tmp_path):
 
     for arguments in (["show", "Account"], ["changes", "Account", "--since", "0"], ["diff", "Account", "0"]):
         for form in ([], ["--json"]):
-            assert 0 == main(["stream", *arguments, "--dir", str(tmp_path), *form])
+            assert main(["stream", *arguments, "--dir", str(tmp_path), *form]) == 0
             assert all(text in capsys.readouterr().out for text in TEXTS[:1])
 
 
@@ -122,10 +122,10 @@ def test_rows_are_restored(tenant):
     """One row by its key, which is a far date."""
     wanted = RowSelection(StreamName("Account"), 0, rows([FAR], [0]).select(["Id"]))
 
-    assert 1 == len(restore_rows(tenant.place, wanted).changes)
+    assert len(restore_rows(tenant.place, wanted).changes) == 1
 
     moments = tenant.stream("Account").read(as_="arrow")["t"].cast(pa.int64()).to_pylist()
-    assert [0, None, 2**62] == moments
+    assert moments == [0, None, 2**62]
 
 
 def test_an_import_of_them_is_previewed(tenant, stream, tmp_path):
@@ -135,14 +135,14 @@ def test_an_import_of_them_is_previewed(tenant, stream, tmp_path):
     with file.open("rb") as content:
         found = import_preview(tenant, "Account", ImportFile("parquet", content), ["Id"], "upsert")
 
-    assert (3, None) == (found.counts.unchanged, found.problem)
+    assert (found.counts.unchanged, found.problem) == (3, None)
 
 
 def test_hashes_take_them():
     """A row of a far date has a hash, whatever holds it, and another one than its neighbour."""
     hashes = {get_row_hash({"d": np.datetime64(day, "D")}, ["d"]) for day in (FAR, FAR + 1, BEFORE)}
 
-    assert 3 == len(hashes)
+    assert len(hashes) == 3
     assert get_row_hash({"d": date(2026, 1, 1)}, ["d"]) == get_row_hash(
         {"d": np.datetime64("2026-01-01")}, ["d"]
     )
@@ -157,7 +157,7 @@ def test_dates_become_one_text(stream):
         pa.table({"Id": other["Id"], "text": rows([BEFORE], [0])["d"]}), on_drift="string"
     )
 
-    assert 1 == receipt.updated
+    assert receipt.updated == 1
     assert TEXTS[1] in stream.read(as_="arrow")["text"].to_pylist()
 
 
@@ -182,7 +182,7 @@ def test_far_dates_beside_moments_are_counted_by_spark(tmp_path, spark_engine, d
     stream = Tenant(LocalStorage(tmp_path), spark_engine, Settings(engine="spark")).stream("Account")
     stream.update(before, key="Id")
     receipt = stream.update(after, key="Id", override=True)
-    assert (0, 1, 1, 0) == (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted)
+    assert (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted) == (0, 1, 1, 0)
     assert after["v"].type.equals(stream.read(as_="arrow")["v"].type)
 
 
@@ -196,7 +196,7 @@ def test_a_frames_dates_that_no_moment_reaches_are_refused(tmp_path, spark_engin
     frame = spark_session.range(row_count).selectExpr("cast(id as string) Id", far)
     with pytest.raises(SchemaDriftError):
         stream.update(frame, key="Id")
-    assert 1 == stream.read(as_="arrow").num_rows
+    assert stream.read(as_="arrow").num_rows == 1
 
 
 @pytest.mark.spark

@@ -36,9 +36,9 @@ def test_each_write_is_a_version(tenant):
     first = tenant.files.write("a.bin", b"one")
     tenant.files.write("a.bin", b"two")
     tenant.files.delete("a.bin")
-    assert [b"one", b"two"] == [tenant.files.read("a.bin", version) for version in (0, 1)]
-    assert b"one" == tenant.files.read("a.bin", as_of=first.modified)
-    assert b"two" == tenant.files.read("a.bin", tenant_version=1)
+    assert [tenant.files.read("a.bin", version) for version in (0, 1)] == [b"one", b"two"]
+    assert tenant.files.read("a.bin", as_of=first.modified) == b"one"
+    assert tenant.files.read("a.bin", tenant_version=1) == b"two"
     with pytest.raises(FileNotFound):
         tenant.files.read("a.bin")
     with pytest.raises(VersionNotFound):
@@ -46,21 +46,21 @@ def test_each_write_is_a_version(tenant):
     with pytest.raises(InvalidOption):
         tenant.files.read("a.bin", 1, as_of=first.modified)
     kinds = [(one.version, one.deleted, one.size) for one in tenant.files.history("a.bin")]
-    assert [(2, True, 0), (1, False, 3), (0, False, 3)] == kinds
+    assert kinds == [(2, True, 0), (1, False, 3), (0, False, 3)]
 
 
 def test_listing_tells_size_moment_and_hash(tenant):
     """A folder lists what is directly in it, or all below; each with what is stored."""
     for path in ("b.txt", "m/a.csv", "m/deep/c.csv", "mm"):
         tenant.files.write_text(path, path)
-    assert ["b.txt", "mm"] == [one.path for one in tenant.files.list()]
-    assert ["m/a.csv"] == [one.path for one in tenant.files.list("m")]
-    assert ["m/a.csv", "m/deep/c.csv"] == [one.path for one in tenant.files.list("m", recursive=True)]
+    assert [one.path for one in tenant.files.list()] == ["b.txt", "mm"]
+    assert [one.path for one in tenant.files.list("m")] == ["m/a.csv"]
+    assert [one.path for one in tenant.files.list("m", recursive=True)] == ["m/a.csv", "m/deep/c.csv"]
     entry = tenant.files.list("m")[0]
-    assert (7, False, 1) == (entry.size, entry.sealed, entry.version)
-    assert 64 == len(entry.sha256)
+    assert (entry.size, entry.sealed, entry.version) == (7, False, 1)
+    assert len(entry.sha256) == 64
     assert entry.to_json()["modified"].endswith("Z")
-    assert ["b.txt"] == [one.path for one in tenant.files.list(version=0, recursive=True)]
+    assert [one.path for one in tenant.files.list(version=0, recursive=True)] == ["b.txt"]
 
 
 def test_a_job_changes_files_together(tenant):
@@ -70,19 +70,19 @@ def test_a_job_changes_files_together(tenant):
         job.files.write("new", b"2")
         job.files.write("new", b"3")
         job.files.move("old", "moved")
-        assert b"3" == job.files.read("new")
+        assert job.files.read("new") == b"3"
         assert not job.files.exists("old")
         assert not tenant.files.exists("new")
-    assert (1, ("moved", "new"), ("old",)) == (
+    assert (
         job.receipt.tenant_version,
         job.receipt.files_written,
         job.receipt.files_deleted,
-    )
+    ) == (1, ("moved", "new"), ("old",))
     with pytest.raises(ZeroDivisionError), tenant.job() as job:  # noqa: PT012 - the job is the statement
         job.files.write("x", b"")
         raise ZeroDivisionError
-    assert ["moved", "new"] == [one.path for one in tenant.files.list()]
-    assert 1 == tenant.version
+    assert [one.path for one in tenant.files.list()] == ["moved", "new"]
+    assert tenant.version == 1
 
 
 def test_bytes_that_no_version_names_are_not_left(tenant, memory):
@@ -94,15 +94,15 @@ def test_bytes_that_no_version_names_are_not_left(tenant, memory):
         job.files.write("b", b"third")
         raise ZeroDivisionError
     blobs = [memory.read(f"_freezeframe/blobs/{one.name}") for one in memory.list_below("_freezeframe/blobs")]
-    assert [b"second"] == blobs
+    assert blobs == [b"second"]
 
 
 def test_json_is_patched_as_the_standard_says(tenant):
     """Objects are merged, null removes, anything else replaces; a first patch makes the file."""
-    assert {"a": {"b": 1}} == tenant.files.patch_json("c.json", {"a": {"b": 1, "x": None}})
+    assert tenant.files.patch_json("c.json", {"a": {"b": 1, "x": None}}) == {"a": {"b": 1}}
     tenant.files.patch_json("c.json", {"a": {"c": [1, 2]}, "d": "é"})
-    assert {"a": {"c": [1, 2]}, "d": "é"} == tenant.files.patch_json("c.json", {"a": {"b": None}})
-    assert {"a": {"c": [1, 2]}, "d": "é"} == tenant.files.read_json("c.json")
+    assert tenant.files.patch_json("c.json", {"a": {"b": None}}) == {"a": {"c": [1, 2]}, "d": "é"}
+    assert tenant.files.read_json("c.json") == {"a": {"c": [1, 2]}, "d": "é"}
     for bad in (float("nan"), {1: 2}, object()):
         with pytest.raises(InvalidOption):
             tenant.files.write_json("c.json", bad)
@@ -118,7 +118,7 @@ def test_two_patches_at_once_lose_nothing(tenant, open_on, memory):
     with pytest.raises(ConflictError), tenant.job() as job:  # noqa: PT012 - the job is the statement
         job.files.patch_json("c.json", {"mine": 1})
         open_on(memory).files.patch_json("c.json", {"theirs": 2})
-    assert {"theirs": 2} == tenant.files.read_json("c.json")
+    assert tenant.files.read_json("c.json") == {"theirs": 2}
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_paths_that_cannot_lie_beside_others_are_refused(tenant, path):
     tenant.files.write("folder/b", b"2")
     with pytest.raises(InvalidName):
         tenant.files.write(path, b"3")
-    assert 1 == tenant.version
+    assert tenant.version == 1
 
 
 def test_a_twin_that_came_meanwhile_is_refused(tenant, open_on, memory):
@@ -138,7 +138,7 @@ def test_a_twin_that_came_meanwhile_is_refused(tenant, open_on, memory):
     with pytest.raises(InvalidName), tenant.job() as job:  # noqa: PT012 - the job is the statement
         job.files.write("Config.json", b"1")
         open_on(memory).files.write("config.json", b"2")
-    assert ["config.json"] == [one.path for one in tenant.files.list()]
+    assert [one.path for one in tenant.files.list()] == ["config.json"]
 
 
 @pytest.mark.parametrize("content", ["text", 7, None, ["a"], [b"a", 3]])
@@ -146,7 +146,7 @@ def test_only_bytes_are_taken(tenant, content):
     """Text and other things that are not bytes are refused, and nothing is written."""
     with pytest.raises(InvalidOption):
         tenant.files.write("a", content)
-    assert -1 == tenant.version
+    assert tenant.version == -1
 
 
 def test_streams_and_chunks_are_taken_and_given(open_on, local):
@@ -158,7 +158,7 @@ def test_streams_and_chunks_are_taken_and_given(open_on, local):
     pieces = list(tenant.files.chunks("big"))
     assert content == b"".join(pieces)
     assert max(map(len, pieces)) < len(content)
-    assert b"ab" == tenant.files.read("parts")
+    assert tenant.files.read("parts") == b"ab"
 
 
 @pytest.mark.parametrize("sealed", [False, True])
@@ -187,18 +187,18 @@ def test_secrets_are_nowhere_in_the_clear(keyed, tmp_path):
     tenant.files.patch_json("tenant-config.json", {"more": SECRET})
     moved = tenant.files.move("tenant-config.json", "folder/config.json")
     assert moved.sealed
-    assert {"api_key": SECRET, "more": SECRET} == tenant.files.read_json("folder/config.json")
-    assert {"api_key": SECRET} == tenant.files.read_json("tenant-config.json", 0)
+    assert tenant.files.read_json("folder/config.json") == {"api_key": SECRET, "more": SECRET}
+    assert tenant.files.read_json("tenant-config.json", 0) == {"api_key": SECRET}
     found = [path for path in (tmp_path / "t").rglob("*") if path.is_file()]
     assert len(found) > 6
-    assert [] == [path for path in found if SECRET.encode() in path.read_bytes()]
+    assert [path for path in found if SECRET.encode() in path.read_bytes()] == []
 
 
 def test_sealing_without_a_key_is_refused_before_anything_is_written(tenant):
     """There is no sealing in name only."""
     with pytest.raises(SealingUnavailable):
         tenant.files.write("a", b"1", sealed=True)
-    assert -1 == tenant.version
+    assert tenant.version == -1
 
 
 def test_the_same_job_again_is_answered_though_its_seal_differs(keyed):
@@ -207,7 +207,7 @@ def test_the_same_job_again_is_answered_though_its_seal_differs(keyed):
     for _ in range(2):
         with Tenant(storage, None, keyed).job("once") as job:
             job.files.write("a", b"secret", sealed=True)
-    assert (0, True) == (job.receipt.tenant_version, job.receipt.repeated)
+    assert (job.receipt.tenant_version, job.receipt.repeated) == (0, True)
 
 
 @pytest.mark.parametrize("way", [Way.CUT_BEFORE, Way.CUT_AFTER])
@@ -264,4 +264,4 @@ def test_files_behave_like_a_dictionary_with_a_past(open_on, taken):
         past.append(model)
     for version, expected in enumerate(past):
         found = tenant.files.list(recursive=True, version=version)
-        assert expected == {one.path: tenant.files.read(one.path, version) for one in found}
+        assert {one.path: tenant.files.read(one.path, version) for one in found} == expected

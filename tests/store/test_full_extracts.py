@@ -34,17 +34,17 @@ def test_absent_keys_are_removed(stream):
 
     receipt = stream.update(extract, mode="full")
 
-    assert (1, 1, 1, 1) == _counts(receipt)
-    assert [["2", "b", 2], ["3", "C", 3], ["4", "d", None]] == _rows(stream.read())
+    assert _counts(receipt) == (1, 1, 1, 1)
+    assert _rows(stream.read()) == [["2", "b", 2], ["3", "C", 3], ["4", "d", None]]
     kinds = receipt.changed_rows("arrow").select(["_change_type", "Id"]).to_pylist()
-    assert [("delete", "1"), ("update", "3"), ("insert", "4")] == [tuple(row.values()) for row in kinds]
+    assert [tuple(row.values()) for row in kinds] == [("delete", "1"), ("update", "3"), ("insert", "4")]
 
 
 def test_whole_rows_are_taken_if_nulls_overwrite(stream):
     """`nulls="overwrite"` holds for an extract as for an upsert."""
     stream.update(pd.DataFrame({"Id": ["1", "2"], "v": [None, "B"]}), mode="full", nulls="overwrite")
 
-    assert [["1", None, 1], ["2", "B", 2]] == _rows(stream.read())
+    assert _rows(stream.read()) == [["1", None, 1], ["2", "B", 2]]
 
 
 def test_a_row_keeps_the_key_that_it_has(tmp_path, spark_engine):
@@ -54,23 +54,23 @@ def test_a_row_keeps_the_key_that_it_has(tmp_path, spark_engine):
 
     receipt = stream.update(pa.table({"k": [0.0, 1.0], "v": ["a", "B"]}), key="k", mode="full")
 
-    assert (0, 1, 1, 1) == _counts(receipt)
+    assert _counts(receipt) == (0, 1, 1, 1)
     told = receipt.changed_rows("arrow").select(["_change_type", "k"]).to_pylist()
-    assert [("update", 1.0), ("delete", 2.0)] == [tuple(row.values()) for row in told]
-    assert ["-0.0", "1.0"] == sorted(map(repr, stream.read(as_="arrow")["k"].to_pylist()))
+    assert [tuple(row.values()) for row in told] == [("update", 1.0), ("delete", 2.0)]
+    assert sorted(map(repr, stream.read(as_="arrow")["k"].to_pylist())) == ["-0.0", "1.0"]
 
     receipt = stream.update(pa.table({"k": [0.0, 1.0], "v": ["a", "B"]}), override=True)
 
-    assert (0, 0, 2, 0) == _counts(receipt)
-    assert [] == receipt.changed_rows("arrow").to_pylist()
+    assert _counts(receipt) == (0, 0, 2, 0)
+    assert receipt.changed_rows("arrow").to_pylist() == []
 
 
 def test_an_equal_extract_makes_no_version(stream):
     """Nothing is deleted, nothing is written."""
     receipt = stream.update(ROWS, mode="full")
 
-    assert ((0, 0, 3, 0), False, 0) == (_counts(receipt), receipt.committed, stream.version())
-    assert 0 == len(receipt.changed_rows())
+    assert (_counts(receipt), receipt.committed, stream.version()) == ((0, 0, 3, 0), False, 0)
+    assert len(receipt.changed_rows()) == 0
 
 
 @pytest.mark.parametrize(
@@ -94,9 +94,9 @@ def test_a_ratio_of_one_allows_everything(stream):
     """An empty extract, even one without columns, then empties the stream; its columns stay."""
     receipt = stream.update(pd.DataFrame(), mode="full", max_delete_ratio=1.0)
 
-    assert (0, 0, 0, 3) == _counts(receipt)
-    assert (["Id", "v", "w"], 0) == (list(stream.read().columns), len(stream.read()))
-    assert (0, 0, 0, 0) == _counts(stream.update(ROWS.head(0), mode="full"))
+    assert _counts(receipt) == (0, 0, 0, 3)
+    assert (list(stream.read().columns), len(stream.read())) == (["Id", "v", "w"], 0)
+    assert _counts(stream.update(ROWS.head(0), mode="full")) == (0, 0, 0, 0)
 
 
 def test_the_remedy_that_is_told_works(stream):
@@ -105,16 +105,16 @@ def test_the_remedy_that_is_told_works(stream):
         stream.update(ROWS.head(1), mode="full")
     ratio = float(caught.value.remedy.split("max_delete_ratio=")[1].split(";")[0])
 
-    assert 2 == stream.update(ROWS.head(1), mode="full", max_delete_ratio=ratio).deleted
+    assert stream.update(ROWS.head(1), mode="full", max_delete_ratio=ratio).deleted == 2
 
 
 def test_a_full_extract_begins_a_stream(tmp_path, spark_engine):
     """Nothing is stored, so nothing is deleted, flagged or not."""
     after = update_snapshot(tmp_path, "New", "Id", ROWS, mode="full", deletes="flag")
 
-    assert [False] * 3 == list(after["_deleted"])
+    assert list(after["_deleted"]) == [False] * 3
     nothing = open_tenant(tmp_path).stream("Other").update(pd.DataFrame(), key="Id", mode="full")
-    assert (-1, 0) == (nothing.stream_version, len(nothing.changed_rows()))
+    assert (nothing.stream_version, len(nothing.changed_rows())) == (-1, 0)
 
 
 def test_absent_keys_are_flagged(stream):
@@ -125,14 +125,14 @@ def test_absent_keys_are_flagged(stream):
     back = stream.update(ROWS.head(1))
     after = stream.read().set_index("Id")["_deleted"].to_dict()
 
-    assert (0, 0, 2, 1) == _counts(first)
-    assert ((0, 0, 2, 0), False) == (_counts(again), again.committed)
-    assert {"1": True, "2": False, "3": False} == gone
-    assert (0, 1, 0, 0) == _counts(back)
-    assert {"1": False, "2": False, "3": False} == after
-    assert ["delete"] == list(first.changed_rows()["_change_type"])
-    assert [("update", {"Id": "1", "v": "a", "w": 1, "_deleted": True})] == [
-        (row["_change_type"], row["_before"]) for row in back.changed_rows("arrow").to_pylist()
+    assert _counts(first) == (0, 0, 2, 1)
+    assert (_counts(again), again.committed) == ((0, 0, 2, 0), False)
+    assert gone == {"1": True, "2": False, "3": False}
+    assert _counts(back) == (0, 1, 0, 0)
+    assert after == {"1": False, "2": False, "3": False}
+    assert list(first.changed_rows()["_change_type"]) == ["delete"]
+    assert [(row["_change_type"], row["_before"]) for row in back.changed_rows("arrow").to_pylist()] == [
+        ("update", {"Id": "1", "v": "a", "w": 1, "_deleted": True})
     ]
 
 
@@ -145,8 +145,8 @@ def test_flagged_rows_are_no_part_of_the_ratio(stream):
 
     receipt = stream.update(ROWS.tail(1), mode="full", deletes="remove")
 
-    assert (0, 0, 1, 2) == _counts(receipt)
-    assert [["3", "c", 3, False]] == _rows(stream.read())
+    assert _counts(receipt) == (0, 0, 1, 2)
+    assert _rows(stream.read()) == [["3", "c", 3, False]]
 
 
 def test_a_column_of_the_flags_name_is_refused(stream, tmp_path):
@@ -164,12 +164,12 @@ def test_a_column_of_the_flags_name_is_refused(stream, tmp_path):
     with pytest.raises(InvalidOption, match="'_deleted' cannot be dropped"):
         stream.update(ROWS, drop_column="_deleted")
     # An override begins anew: the column is the rows' own then.
-    assert [True] == list(
+    assert list(
         update_snapshot(
             tmp_path, "Account", "Id", pd.DataFrame({"Id": ["1"], "_deleted": [True]}), override=True
         )["_deleted"]
-    )
-    assert 1 == stream.update(pd.DataFrame({"Id": ["1"], "_deleted": [False]})).updated
+    ) == [True]
+    assert stream.update(pd.DataFrame({"Id": ["1"], "_deleted": [False]})).updated == 1
 
 
 def test_persist_false_tries_an_extract(stream, tmp_path):
@@ -180,7 +180,7 @@ def test_persist_false_tries_an_extract(stream, tmp_path):
     with pytest.raises(TooManyDeletions):
         update_snapshot(tmp_path, "Account", "Id", ROWS.tail(1), persist=False, mode="full")
 
-    assert ["2", "3"] == list(merged["Id"])
+    assert list(merged["Id"]) == ["2", "3"]
     assert before == sorted(tmp_path.rglob("*"))
 
 
@@ -191,5 +191,5 @@ def test_a_spark_frame_is_an_extract(stream, tmp_path, spark_session):
     receipt = stream.update(frame, mode="full", deletes="flag")
     new = open_tenant(tmp_path).stream("New").update(frame, key="Id", mode="full", deletes="flag")
 
-    assert ((0, 1, 1, 1), (2, 0, 0, 0)) == (_counts(receipt), _counts(new))
-    assert [False, False] == list(get_snapshot(tmp_path, "New")["_deleted"])
+    assert (_counts(receipt), _counts(new)) == ((0, 1, 1, 1), (2, 0, 0, 0))
+    assert list(get_snapshot(tmp_path, "New")["_deleted"]) == [False, False]

@@ -39,7 +39,7 @@ def test_an_upsert_takes_them_in_the_stored_type(open_finding, local, kind):
         {name: new[name] for name in NAMES},
     )
     receipt = stream.update(pa.table({"Id": ["2"], "n": pa.nulls(1, pa.string())}), nulls="overwrite")
-    assert ([1, None, None], 1) == (stream.read(as_="arrow")["n"].to_pylist(), receipt.updated)
+    assert (stream.read(as_="arrow")["n"].to_pylist(), receipt.updated) == ([1, None, None], 1)
     assert types.equals(stream.columns())
 
 
@@ -50,7 +50,7 @@ def test_a_frozen_schema_and_an_empty_frame_take_them(open_finding, local):
 
     stream.update(pd.DataFrame({"Id": ["3"], "n": pd.Series([None], dtype="string")}), schema="frozen")
     receipt = stream.update(pa.table({"Id": pa.array([], pa.int64()), "n": pa.array([], pa.string())}))
-    assert (False, [1, 2, None]) == (receipt.committed, stream.read(as_="arrow")["n"].to_pylist())
+    assert (receipt.committed, stream.read(as_="arrow")["n"].to_pylist()) == (False, [1, 2, None])
 
 
 @pytest.mark.spark
@@ -67,7 +67,7 @@ def test_spark_frames_too(spark_engine, spark_session, tmp_path, mode):
     receipt = stream.update(frame, **mode)
 
     assert (1, types) == (receipt.inserted, stream.columns())
-    assert [None] * 4 == list(stream.read(as_="arrow").to_pylist()[-1].values())[1:]
+    assert list(stream.read(as_="arrow").to_pylist()[-1].values())[1:] == [None] * 4
     with pytest.raises(Exception, match="is stored as int64, but the batch has string"):
         stream.update(spark_session.createDataFrame([("4", "x")], "Id string, n string"), **mode)
 
@@ -81,4 +81,4 @@ def test_frames_in_memory_that_spark_merges(spark_engine, tmp_path, mode):
     stream.update(pa.table({"Id": ["2", "3"], **IDLE["structs"]}), **mode)
 
     assert STORED.schema.equals(stream.columns())
-    assert [None] * 4 == list(stream.read(as_="arrow").to_pylist()[-1].values())[1:]
+    assert list(stream.read(as_="arrow").to_pylist()[-1].values())[1:] == [None] * 4

@@ -49,15 +49,15 @@ def test_streams_of_a_job_appear_together(open_on, memory):
     with tenant.job(message="Nightly", who="ops") as job:
         job.stream("Lead").update(table(2), key="Id")
         inside = job.stream("Contact").update(table(3), key="Id")
-        assert ([2], None) == (rows(job, "Lead"), rows(tenant, "Lead"))
-        assert ("Account", "Contact", "Lead") == job.streams()
-        assert (0, 1, 1) == (inside.stream_version, inside.version, inside.tenant_version)
+        assert (rows(job, "Lead"), rows(tenant, "Lead")) == ([2], None)
+        assert job.streams() == ("Account", "Contact", "Lead")
+        assert (inside.stream_version, inside.version, inside.tenant_version) == (0, 1, 1)
 
-    assert ([2], [3]) == (rows(tenant, "Lead"), rows(tenant, "Contact"))
-    assert (1, True) == (tenant.version, job.receipt.committed)
-    assert {"Contact": 1, "Lead": 1} == {name: one.inserted for name, one in job.receipt.streams.items()}
+    assert (rows(tenant, "Lead"), rows(tenant, "Contact")) == ([2], [3])
+    assert (tenant.version, job.receipt.committed) == (1, True)
+    assert {name: one.inserted for name, one in job.receipt.streams.items()} == {"Contact": 1, "Lead": 1}
     (newest,) = tenant.history(limit=1)
-    assert ("Nightly", {"Lead", "Contact"}) == (newest.message, set(newest.streams))
+    assert (newest.message, set(newest.streams)) == ("Nightly", {"Lead", "Contact"})
 
 
 def test_an_exception_inside_means_that_nothing_happened(open_on, local):
@@ -88,7 +88,7 @@ def test_an_update_that_fails_inside_leaves_the_job_as_it_was(open_on, memory):
         with pytest.raises(InvalidName):
             job.stream("LEAD").update(table(2), key="Id")
 
-    assert ([1], ("Lead",)) == (rows(tenant, "Lead"), tenant.streams())
+    assert (rows(tenant, "Lead"), tenant.streams()) == ([1], ("Lead",))
 
 
 def test_several_updates_of_a_stream_are_one_commit_of_its_table(open_on, memory):
@@ -98,14 +98,14 @@ def test_several_updates_of_a_stream_are_one_commit_of_its_table(open_on, memory
     with tenant.job() as job:
         stream = job.stream("Lead")
         stream.update(table(1), key="Id")
-        assert 0 == stream.update(table(2), key="Id").version
-        assert {"Id": ["1", "2"], "v": [1, 2]} == stream.read(as_="arrow").to_pydict()
+        assert stream.update(table(2), key="Id").version == 0
+        assert stream.read(as_="arrow").to_pydict() == {"Id": ["1", "2"], "v": [1, 2]}
 
-    assert ([1, 2], 0) == (rows(tenant, "Lead"), tenant.stream("Lead").version())
+    assert (rows(tenant, "Lead"), tenant.stream("Lead").version()) == ([1, 2], 0)
     commits = [name for name in files(memory) if name.startswith("Lead.snapshot/_delta_log/")]
-    assert ["Lead.snapshot/_delta_log/00000000000000000000.json"] == commits
-    assert 2 == job.receipt.streams["Lead"].inserted
-    assert 2 == len(job.receipt.streams["Lead"].changed_rows())
+    assert commits == ["Lead.snapshot/_delta_log/00000000000000000000.json"]
+    assert job.receipt.streams["Lead"].inserted == 2
+    assert len(job.receipt.streams["Lead"].changed_rows()) == 2
 
 
 def test_the_same_job_again_is_answered_and_not_done(open_on, memory):
@@ -115,7 +115,7 @@ def test_the_same_job_again_is_answered_and_not_done(open_on, memory):
     def run():
         with tenant.job("2026-11-21T04:00") as job:
             found = job.stream("Lead").update(table(1, 2), key="Id")
-            assert [1, 2] == rows(job, "Lead")
+            assert rows(job, "Lead") == [1, 2]
         return job.receipt, found.inserted
 
     first, inserted = run()
@@ -123,7 +123,7 @@ def test_the_same_job_again_is_answered_and_not_done(open_on, memory):
     before = files(memory)
     again, inserted_again = run()
 
-    assert (True, False) == (again.repeated, first.repeated)
+    assert (again.repeated, first.repeated) == (True, False)
     assert (first.tenant_version, first.streams, inserted) == (
         again.tenant_version,
         again.streams,
@@ -150,7 +150,7 @@ def test_another_input_under_the_same_id_is_refused(open_on, memory, change):
     with pytest.raises(IdempotencyConflict, match="j"), tenant.job("j") as job:
         change(job)
 
-    assert (0, [1, 2]) == (tenant.version, rows(tenant, "Lead"))
+    assert (tenant.version, rows(tenant, "Lead")) == (0, [1, 2])
 
 
 def test_equal_values_are_the_same_input_however_they_lie_in_memory(open_on, memory):
@@ -181,7 +181,7 @@ def test_job_ids_survive_checkpoints(open_on, local):
     with open_on(local).job("j") as job:
         job.stream("Lead").update(table(1), key="Id")
 
-    assert (True, 0) == (job.receipt.repeated, job.receipt.tenant_version)
+    assert (job.receipt.repeated, job.receipt.tenant_version) == (True, 0)
 
 
 def test_a_job_with_an_id_is_remembered_even_if_it_changed_nothing(open_on, memory):
@@ -194,7 +194,7 @@ def test_a_job_with_an_id_is_remembered_even_if_it_changed_nothing(open_on, memo
     with tenant.job() as nameless:
         pass
 
-    assert (0, True, False) == (tenant.version, again.receipt.repeated, nameless.receipt.committed)
+    assert (tenant.version, again.receipt.repeated, nameless.receipt.committed) == (0, True, False)
 
 
 def test_two_runs_of_a_job_at_once_are_one(open_on, memory):
@@ -205,8 +205,8 @@ def test_two_runs_of_a_job_at_once_are_one(open_on, memory):
         with open_on(memory).job("j") as quick:
             quick.stream("Lead").update(table(1), key="Id")
 
-    assert (0, True, 0) == (tenant.version, slow.receipt.repeated, slow.receipt.tenant_version)
-    assert 1 == len([name for name in files(memory) if name.endswith(".parquet")])
+    assert (tenant.version, slow.receipt.repeated, slow.receipt.tenant_version) == (0, True, 0)
+    assert len([name for name in files(memory) if name.endswith(".parquet")]) == 1
 
 
 def test_jobs_on_different_streams_both_commit(open_on, memory):
@@ -217,7 +217,7 @@ def test_jobs_on_different_streams_both_commit(open_on, memory):
         tenant.stream("Contact").update(table(2), key="Id")
         assert None is rows(job, "Contact")
 
-    assert (1, [1], [2]) == (job.receipt.tenant_version, rows(tenant, "Lead"), rows(tenant, "Contact"))
+    assert (job.receipt.tenant_version, rows(tenant, "Lead"), rows(tenant, "Contact")) == (1, [1], [2])
 
 
 def test_jobs_on_the_same_stream_are_carried_out_one_after_the_other(open_on, memory):
@@ -226,15 +226,15 @@ def test_jobs_on_the_same_stream_are_carried_out_one_after_the_other(open_on, me
     with tenant.job() as job:
         job.stream("Lead").update(table(1, 2), key="Id")
         tenant.stream("Lead").update(table(3), key="Id")
-        assert [1, 2] == rows(job, "Lead")
+        assert rows(job, "Lead") == [1, 2]
         job.stream("Contact").update(table(4), key="Id")
 
-    assert ([1, 2, 3], [4]) == (rows(tenant, "Lead"), rows(tenant, "Contact"))
-    assert (1, 1, 2) == (
+    assert (rows(tenant, "Lead"), rows(tenant, "Contact")) == ([1, 2, 3], [4])
+    assert (
         job.receipt.tenant_version,
         job.receipt.streams["Lead"].version,
         job.receipt.streams["Lead"].inserted,
-    )
+    ) == (1, 1, 2)
 
 
 def test_what_was_read_and_written_must_not_have_changed(open_on, memory):
@@ -244,13 +244,13 @@ def test_what_was_read_and_written_must_not_have_changed(open_on, memory):
     before = files(memory)
 
     with pytest.raises(ConflictError, match="read rows"), tenant.job() as job:  # noqa: PT012 - the end of the block raises
-        assert [] == rows(job, "Lead")
+        assert rows(job, "Lead") == []
         job.stream("Lead").update(table(1), key="Id")
         job.stream("Other").update(table(1), key="Id")
         tenant.stream("Lead").update(table(2), key="Id")
 
-    assert ([2], None) == (rows(tenant, "Lead"), rows(tenant, "Other"))
-    assert 3 == len(files(memory)) - len(before)  # the winner's entry, commit and data file
+    assert (rows(tenant, "Lead"), rows(tenant, "Other")) == ([2], None)
+    assert len(files(memory)) - len(before) == 3  # the winner's entry, commit and data file
 
 
 def test_a_reader_sees_one_moment(open_on, memory):
@@ -260,7 +260,7 @@ def test_a_reader_sees_one_moment(open_on, memory):
 
     with tenant.job() as job:
         tenant.stream("Contact").update(table(2), key="Id")
-        assert ("Lead",) == job.streams()
+        assert job.streams() == ("Lead",)
         assert None is rows(job, "Contact")
 
     assert not job.receipt.committed
@@ -276,19 +276,19 @@ def test_a_job_that_was_declared_dead_cannot_commit(open_on, memory):
         tenant._place.log.add(TenantState(), Entry("r", 1, (revoke,), kind="revoke"))
 
     assert None is rows(tenant, "Lead")
-    assert [] == list(memory.list_from(STAGING_FOLDER))
+    assert list(memory.list_from(STAGING_FOLDER)) == []
 
 
 def test_a_lease_names_what_is_under_way(open_on, memory):
     """It is there from the first staged file on, and gone after the commit."""
     tenant = open_on(memory)
     with tenant.job() as job:
-        assert [] == list(memory.list_from(STAGING_FOLDER))
+        assert list(memory.list_from(STAGING_FOLDER)) == []
         job.stream("Lead").update(table(1), key="Id")
         (lease,) = memory.list_from(STAGING_FOLDER)
         assert any(lease.name.removesuffix(".json") in name for name in files(memory) if "Lead" in name)
 
-    assert [] == list(memory.list_from(STAGING_FOLDER))
+    assert list(memory.list_from(STAGING_FOLDER)) == []
 
 
 @pytest.mark.parametrize("job_id", ["", " ", 7, "x" * 501])
@@ -306,9 +306,9 @@ def test_long_commits_are_kept_beside_the_entry(open_on, memory, monkeypatch):
         job.stream("Wide").update(table(1), key="Id")
 
     (change,) = tenant._place.log.entry(0).streams
-    assert (64, "") == (len(change.sha256), change.content)
-    assert [1] == rows(open_on(memory), "Wide")
-    assert [] == list(memory.list_from(STAGING_FOLDER))
+    assert (len(change.sha256), change.content) == (64, "")
+    assert rows(open_on(memory), "Wide") == [1]
+    assert list(memory.list_from(STAGING_FOLDER)) == []
 
 
 def two_streams(tenant):
@@ -339,17 +339,17 @@ def test_a_job_changes_rows_that_it_changed_before(open_finding, memory):
 
     with tenant.job() as job:
         stream = job.stream("Lead")
-        assert 1 == stream.update(pa.table({"Id": ["2"], "v": [20]}), key="Id").updated
-        assert 1 == stream.update(pa.table({"Id": ["2"], "v": [200]}), key="Id").updated
-        assert [1, 3, 200] == rows(job, "Lead")
+        assert stream.update(pa.table({"Id": ["2"], "v": [20]}), key="Id").updated == 1
+        assert stream.update(pa.table({"Id": ["2"], "v": [200]}), key="Id").updated == 1
+        assert rows(job, "Lead") == [1, 3, 200]
         stream.update(table(1, 4), override=True)
 
-    assert ([1, 4], 1) == (rows(tenant, "Lead"), tenant.stream("Lead").version())
-    assert [1, 2, 3] == sorted(tenant.stream("Lead").read(version=0)["v"])
+    assert (rows(tenant, "Lead"), tenant.stream("Lead").version()) == ([1, 4], 1)
+    assert sorted(tenant.stream("Lead").read(version=0)["v"]) == [1, 2, 3]
     changed = job.receipt.streams["Lead"].changed_rows("arrow")
-    assert ["delete", "delete", "insert"] == sorted(changed["_change_type"].to_pylist())
+    assert sorted(changed["_change_type"].to_pylist()) == ["delete", "delete", "insert"]
     live = [name for name in files(memory) if name.endswith(".parquet")]
-    assert 2 == len(live)  # of the first version and of the last update: what lay between is gone
+    assert len(live) == 2  # of the first version and of the last update: what lay between is gone
 
 
 def test_a_race_for_one_row_is_carried_out_again(open_finding, memory):
@@ -361,7 +361,7 @@ def test_a_race_for_one_row_is_carried_out_again(open_finding, memory):
         job.stream("Lead").update(pa.table({"Id": ["1"], "a": [2]}), key="Id")
         tenant.stream("Lead").update(pa.table({"Id": ["1"], "b": [2]}), key="Id")
 
-    assert {"Id": ["1"], "a": [2], "b": [2]} == tenant.stream("Lead").read(as_="arrow").to_pydict()
+    assert tenant.stream("Lead").read(as_="arrow").to_pydict() == {"Id": ["1"], "a": [2], "b": [2]}
 
 
 @pytest.mark.sampled
@@ -379,12 +379,12 @@ def test_every_fault_leaves_all_or_nothing(open_on, way):
         outcomes.add(found[0] is not None)
         assert found in [([1], [2]), (None, None)], call
         assert receipt is None or found == ([1], [2]), call
-        assert [0] == rows(reader, "Account")
+        assert rows(reader, "Account") == [0]
 
         again = two_streams(open_on(inner))
 
         assert again.repeated == (found[0] is not None), call
-        assert ([1], [2], 1) == (rows(reader, "Lead"), rows(reader, "Contact"), reader.version)
+        assert (rows(reader, "Lead"), rows(reader, "Contact"), reader.version) == ([1], [2], 1)
     assert True in outcomes
 
 
@@ -409,9 +409,9 @@ def test_four_threads_of_jobs_lose_nothing(open_finding, local):
     for thread in threads:
         thread.join()
 
-    assert [] == errors
+    assert errors == []
     tenant = open_finding(local)
-    assert 12 == tenant.version
+    assert tenant.version == 12
     for version in range(13):
         found = [tenant.stream(name).read(tenant_version=version) for name in tenant.streams(version)]
         assert 2 * version == sum(len(rows) for rows in found), version

@@ -19,19 +19,19 @@ def test_an_update_for_another_version_is_refused(open_on, memory):
 
     with pytest.raises(ConflictError, match="version 0"):
         stream.apply(ROWS, Update(key=("Id",), expected_version=-1))
-    assert 0 == stream.version()
+    assert stream.version() == 0
 
 
 def test_notes_are_kept_with_the_commit(open_on, memory):
     """They are the table's properties, there from the commit on, also for a stream of no rows."""
     stream = open_on(memory).stream("A")
-    assert {} == stream.notes()
+    assert stream.notes() == {}
 
     stream.apply(ROWS.head(0), Update(key=("Id",), notes=(("origin", "a file, ä"),)))
     stream.update(ROWS, key="Id")
 
-    assert {"origin": "a file, ä"} == stream.notes()
-    assert {"origin": "a file, ä"} == open_on(memory).stream("A").notes()
+    assert stream.notes() == {"origin": "a file, ä"}
+    assert open_on(memory).stream("A").notes() == {"origin": "a file, ä"}
 
 
 def test_a_stream_can_be_made_without_a_key(open_on, memory):
@@ -40,4 +40,4 @@ def test_a_stream_can_be_made_without_a_key(open_on, memory):
 
     stream.apply(pd.concat([ROWS, ROWS]), Update(key=(), mode="overwrite", sets_key=True))
 
-    assert ((), 2) == (stream.key(), stream.row_count())
+    assert (stream.key(), stream.row_count()) == ((), 2)

@@ -63,11 +63,11 @@ def test_an_update_waits_six_times_for_its_logs(place, options):
 
     def update(value):
         changed = ROWS.sample(1_000, random_state=-value).assign(v=value)
-        assert 1_000 == tenant.stream("Account").update(changed, **options).updated
+        assert tenant.stream("Account").update(changed, **options).updated == 1_000
 
     update(-99)
     waits, asked = fewest_waits(storage, update, 6)
-    assert 6 == waits, asked
+    assert waits == 6, asked
     assert len(asked) <= 17
 
 
@@ -87,7 +87,7 @@ def test_an_update_after_somebody_elses_reads_what_they_committed(place):
         update(-1 - number)
         if len(in_sequence(asked[-1])) <= 8:
             break
-    assert 8 == len(in_sequence(asked[-1])), asked[-1]
+    assert len(in_sequence(asked[-1])) == 8, asked[-1]
     kept = tenant.stream("Account").read().head(6)["v"]
     assert [-1 - number] * 2 + [99 - number] * 3 + [5] == list(kept)
 
@@ -105,7 +105,7 @@ def test_a_job_of_many_streams_waits_for_their_tables_together(place):
         asked = [one for one in storage.requests[before:] if _is_of_a_log(one)]
         if len(in_sequence(asked)) <= 4:
             break
-    assert 4 == len(in_sequence(asked)), asked
+    assert len(in_sequence(asked)) == 4, asked
     assert ["Account", *names] == list(tenant.streams())
 
 
@@ -120,15 +120,15 @@ def test_a_job_that_reads_what_it_writes_to_looks_at_the_table_twice(place):
 
     _, asked = fewest_waits(storage, job, 7)
     tables = [one for one in asked if one.name.endswith("Account.snapshot/_delta_log")]
-    assert ["list_from", "list_from"] == [one.verb for one in tables], asked
+    assert [one.verb for one in tables] == ["list_from", "list_from"], asked
 
 
 def test_a_look_at_a_stream_waits_for_its_logs_and_its_file(place):
     """Reading again asks both logs whether they have grown; the table's own log tells what has landed."""
     storage, tenant = place
     stream = tenant.stream("Account")
-    assert 10_000 == len(stream.read(as_="arrow"))
+    assert len(stream.read(as_="arrow")) == 10_000
     before = len(storage.requests)
-    assert 10_000 == len(stream.read(as_="arrow"))
+    assert len(stream.read(as_="arrow")) == 10_000
     asked = storage.requests[before:]
-    assert ["list_from", "list_from", "read"] == [one.verb for one in asked], asked
+    assert [one.verb for one in asked] == ["list_from", "list_from", "read"], asked

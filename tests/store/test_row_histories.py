@@ -40,18 +40,18 @@ def test_changed_rows_are_closed_and_opened(stream):
     """At one moment for the whole commit; unchanged rows are untouched; readers get the rows of now."""
     receipt = stream.update(pd.DataFrame({"Id": ["1", "2", "4"], "v": ["A", "b", "d"]}))
 
-    assert (1, 1, 1, 0) == _counts(receipt)
-    assert [
+    assert _counts(receipt) == (1, 1, 1, 0)
+    assert _history(stream) == [
         ("1", "A", 1, None),
         ("1", "a", 0, 1),
         ("2", "b", 0, None),
         ("3", "c", 0, None),
         ("4", "d", 1, None),
-    ] == _history(stream)
+    ]
     now = stream.read().sort_values("Id")
-    assert (["Id", "v"], ["A", "b", "c", "d"]) == (list(now.columns), list(now["v"]))
-    assert (4, ["Id", "v"]) == (stream.row_count(), stream.columns().names)
-    assert ["update", "insert"] == list(receipt.changed_rows()["_change_type"])
+    assert (list(now.columns), list(now["v"])) == (["Id", "v"], ["A", "b", "c", "d"])
+    assert (stream.row_count(), stream.columns().names) == (4, ["Id", "v"])
+    assert list(receipt.changed_rows()["_change_type"]) == ["update", "insert"]
 
 
 def test_moments_lie_between_the_commits(stream, tmp_path):
@@ -61,7 +61,7 @@ def test_moments_lie_between_the_commits(stream, tmp_path):
     later, first = open_tenant(tmp_path).history()
     moments = sorted(stream.read(history=True)[VALID_FROM].unique())
     assert moments[0] <= first.timestamp < moments[1] <= later.timestamp
-    assert "UTC" == stream.read(history=True, as_="arrow").schema.field(VALID_FROM).type.tz
+    assert stream.read(history=True, as_="arrow").schema.field(VALID_FROM).type.tz == "UTC"
 
 
 def test_deleted_rows_are_closed(stream):
@@ -72,15 +72,15 @@ def test_deleted_rows_are_closed(stream):
         stream.update(ROWS.tail(1), mode="full")
     back = stream.update(ROWS.tail(1))
 
-    assert ((0, 1, 1, 1), (1, 0, 0, 0)) == (_counts(receipt), _counts(back))
-    assert [
+    assert (_counts(receipt), _counts(back)) == ((0, 1, 1, 1), (1, 0, 0, 0))
+    assert _history(stream) == [
         ("1", "a", 0, None),
         ("2", "B", 1, None),
         ("2", "b", 0, 1),
         ("3", "c", 0, 1),
         ("3", "c", 2, None),
-    ] == _history(stream)
-    assert ["update", "delete"] == list(receipt.changed_rows()["_change_type"])
+    ]
+    assert list(receipt.changed_rows()["_change_type"]) == ["update", "delete"]
 
 
 def test_a_batch_that_changes_nothing_makes_no_version(stream):
@@ -89,7 +89,7 @@ def test_a_batch_that_changes_nothing_makes_no_version(stream):
 
     receipt = stream.update(pd.DataFrame({"Id": ["1", "2"], "v": ["A", "b"]}))
 
-    assert ((0, 0, 2, 0), False) == (_counts(receipt), receipt.committed)
+    assert (_counts(receipt), receipt.committed) == ((0, 0, 2, 0), False)
 
 
 def test_a_stream_may_begin_its_history_later(tmp_path, spark_engine):
@@ -114,10 +114,12 @@ def test_columns_may_come_widen_and_go(stream):
     stream.update(pd.DataFrame({"Id": ["1"], "n": [1.5]}))
     stream.update(pd.DataFrame({"Id": ["1"], "n": [1.5]}), drop_column="v")
 
-    assert [("1", 1.0, 1, 2), ("1", 1.5, 2, None), ("1", None, 0, 1)] == [
-        row for row in _history(stream) if row[0] == "1"
+    assert [row for row in _history(stream) if row[0] == "1"] == [
+        ("1", 1.0, 1, 2),
+        ("1", 1.5, 2, None),
+        ("1", None, 0, 1),
     ]
-    assert ["Id", "n"] == list(stream.read().columns)
+    assert list(stream.read().columns) == ["Id", "n"]
 
 
 def test_a_window_closes_rows(tmp_path, spark_engine):
@@ -130,14 +132,14 @@ def test_a_window_closes_rows(tmp_path, spark_engine):
         pd.DataFrame({"Id": [2, 4], "day": [2, 2], "v": ["B", "d"]}), replace_where="day = 2"
     )
 
-    assert (1, 1, 0, 1) == _counts(receipt)
-    assert [
+    assert _counts(receipt) == (1, 1, 0, 1)
+    assert _history(stream) == [
         (1, 1, "a", 0, None),
         (2, 2, "B", 1, None),
         (2, 2, "b", 0, 1),
         (3, 2, "c", 0, 1),
         (4, 2, "d", 1, None),
-    ] == _history(stream)
+    ]
 
 
 def test_an_override_must_say_what_becomes_of_the_history(stream, tmp_path):
@@ -147,14 +149,14 @@ def test_an_override_must_say_what_becomes_of_the_history(stream, tmp_path):
         stream.update(ROWS, override=True)
 
     anew = stream.update(ROWS.head(2), override=True, history="scd2")
-    assert [("1", "a", 0, None), ("2", "b", 0, None)] == _history(stream)
+    assert _history(stream) == [("1", "a", 0, None), ("2", "b", 0, None)]
     ended = stream.update(ROWS.head(2), override=True, history="none")
 
-    assert ((0, 1, 1, 1), (0, 0, 2, 0)) == (_counts(anew), _counts(ended))
+    assert (_counts(anew), _counts(ended)) == ((0, 1, 1, 1), (0, 0, 2, 0))
     with pytest.raises(InvalidOption, match="keeps no history"):
         stream.read(history=True)
-    assert ["Id", "v"] == list(get_snapshot(tmp_path, "Account").columns)
-    assert 4 == len(get_snapshot(tmp_path, "Account", version=1, history=True))
+    assert list(get_snapshot(tmp_path, "Account").columns) == ["Id", "v"]
+    assert len(get_snapshot(tmp_path, "Account", version=1, history=True)) == 4
 
 
 @pytest.mark.parametrize(
@@ -171,7 +173,7 @@ def test_what_a_history_cannot_be_is_refused(stream, frame, options, error):
     """The two columns are the stream's own; a flag for deleted rows says the same less well."""
     with pytest.raises(error):
         stream.update(frame, **options)
-    assert 0 == stream.version()
+    assert stream.version() == 0
 
 
 def test_what_cannot_have_a_history_is_refused(tmp_path, spark_engine):
@@ -187,7 +189,7 @@ def test_what_cannot_have_a_history_is_refused(tmp_path, spark_engine):
         tenant.stream("Taken").update(ROWS, history="scd2")
     with pytest.raises(InvalidOption, match="either a history or a flag"):
         tenant.stream("Flags").update(ROWS, history="scd2")
-    assert {0} == {tenant.stream(name).stream_version() for name in tenant.streams()}
+    assert {tenant.stream(name).stream_version() for name in tenant.streams()} == {0}
 
 
 def test_readers_of_now_see_no_period(stream, tmp_path, spark_session):
@@ -195,23 +197,23 @@ def test_readers_of_now_see_no_period(stream, tmp_path, spark_session):
     after = update_snapshot(tmp_path, "Account", "Id", pd.DataFrame({"Id": ["1"], "v": ["A"]}))
     spark = get_snapshot(tmp_path, "Account", as_="spark")
 
-    assert [["1", "A"], ["2", "b"], ["3", "c"]] == after.to_numpy().tolist()
-    assert (["Id", "v"], 3) == (spark.columns, spark.count())
-    assert 4 == get_snapshot(tmp_path, "Account", as_="spark", history=True).count()
-    assert ["A"] == get_snapshot(tmp_path, "Account", columns=["v"], where=[("Id", "=", "1")])["v"].tolist()
-    assert ["a"] == get_snapshot(tmp_path, "Account", version=0, where=[("Id", "=", "1")])["v"].tolist()
+    assert after.to_numpy().tolist() == [["1", "A"], ["2", "b"], ["3", "c"]]
+    assert (spark.columns, spark.count()) == (["Id", "v"], 3)
+    assert get_snapshot(tmp_path, "Account", as_="spark", history=True).count() == 4
+    assert get_snapshot(tmp_path, "Account", columns=["v"], where=[("Id", "=", "1")])["v"].tolist() == ["A"]
+    assert get_snapshot(tmp_path, "Account", version=0, where=[("Id", "=", "1")])["v"].tolist() == ["a"]
     past = get_snapshot(tmp_path, "Account", history=True, where=[("v", "=", "a")])
-    assert ["Id", "v", VALID_FROM, VALID_TO] == list(past.columns)
+    assert list(past.columns) == ["Id", "v", VALID_FROM, VALID_TO]
     with pytest.raises(MissingColumn, match="history=True"):
         get_snapshot(tmp_path, "Account", columns=[VALID_FROM])
     frame = spark_session.createDataFrame(pa.table({"Id": ["9"], "v": ["z"]}))
-    assert 4 == update_snapshot(tmp_path, "Account", "Id", frame).count()
-    assert 1 == open_tenant(tmp_path).stream("New").update(frame, key="Id", history="scd2").inserted
-    assert [("9", "z", 0, None)] == _history(open_tenant(tmp_path).stream("New"))
+    assert update_snapshot(tmp_path, "Account", "Id", frame).count() == 4
+    assert open_tenant(tmp_path).stream("New").update(frame, key="Id", history="scd2").inserted == 1
+    assert _history(open_tenant(tmp_path).stream("New")) == [("9", "z", 0, None)]
     preview = update_snapshot(
         tmp_path, "Account", "Id", pd.DataFrame({"Id": ["1"], "v": ["?"]}), persist=False
     )
-    assert (["Id", "v"], ["?"]) == (list(preview.columns), preview.loc[preview["Id"] == "1", "v"].tolist())
+    assert (list(preview.columns), preview.loc[preview["Id"] == "1", "v"].tolist()) == (["Id", "v"], ["?"])
 
 
 BATCH = st.tuples(
@@ -269,5 +271,5 @@ def test_a_table_with_a_past_can_be_released_and_adopted(stream, tmp_path):
     stream.release()
     open_tenant(tmp_path).adopt("Account")
 
-    assert 1 == stream.update(pd.DataFrame({"Id": ["2"], "v": ["B"]})).updated
-    assert 2 == stream.read(history=True)["_valid_to"].notna().sum()
+    assert stream.update(pd.DataFrame({"Id": ["2"], "v": ["B"]})).updated == 1
+    assert stream.read(history=True)["_valid_to"].notna().sum() == 2

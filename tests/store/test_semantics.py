@@ -129,7 +129,7 @@ def test_repeated_keys_are_an_error_where_asked(open_on, memory, override):
     with pytest.raises(DuplicateKeyError, match=r"12 keys.* 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and more"):
         stream.update(twice, key="Id", override=override, drop_duplicates=False)
 
-    assert -1 == stream.version()
+    assert stream.version() == -1
     stream.update(twice, key="Id", override=override)
     assert list(range(12, 24)) == list(stream.read()["v"])
 
@@ -145,7 +145,7 @@ def test_a_spark_frame_needs_an_order_for_rows_that_differ(tmp_path, spark_engin
         stream.update(frame, key="Id")
     stream.update(frame, key="Id", order_by="at")
 
-    assert [("1", "c"), ("2", "x")] == sorted(zip(stream.read()["Id"], stream.read()["v"], strict=True))
+    assert sorted(zip(stream.read()["Id"], stream.read()["v"], strict=True)) == [("1", "c"), ("2", "x")]
 
 
 @pytest.mark.spark
@@ -160,9 +160,9 @@ def test_a_null_in_a_key_is_refused_matched_or_dropped(tmp_path, spark_engine):
     first = stream.update(frame, null_keys="match")
     again = stream.update(frame.assign(v=[1, 3]), null_keys="match")
 
-    assert (1, 1) == (dropped.inserted, dropped.null_keys_dropped)
-    assert ((1, 0), (0, 1)) == ((first.inserted, first.updated), (again.inserted, again.updated))
-    assert [1, 3] == sorted(stream.read()["v"])
+    assert (dropped.inserted, dropped.null_keys_dropped) == (1, 1)
+    assert ((first.inserted, first.updated), (again.inserted, again.updated)) == ((1, 0), (0, 1))
+    assert sorted(stream.read()["v"]) == [1, 3]
 
 
 @pytest.mark.spark
@@ -185,10 +185,13 @@ def test_values_stay_exactly_as_they_came(tmp_path, spark_engine):
 
     kept = merged[merged["Id"] == "007"].drop(columns="extra")
     assert [row] == first.to_dict("records") == kept.to_dict("records")
-    assert {"big": "Int64", "ok": "boolean", "empty": "string", "at": "datetime64[us, UTC]"} == {
-        name: str(merged[name].dtype) for name in ("big", "ok", "empty", "at")
+    assert {name: str(merged[name].dtype) for name in ("big", "ok", "empty", "at")} == {
+        "big": "Int64",
+        "ok": "boolean",
+        "empty": "string",
+        "at": "datetime64[us, UTC]",
     }
-    assert ["007", "7", "NA"] == list(merged["Id"])
+    assert list(merged["Id"]) == ["007", "7", "NA"]
 
 
 def test_a_key_of_another_type_is_refused(open_on, memory):
@@ -200,7 +203,7 @@ def test_a_key_of_another_type_is_refused(open_on, memory):
         SchemaDriftError, match="key column 'Id' is stored as string, but the batch has int64"
     ):
         stream.update(pd.DataFrame({"Id": [1]}))
-    assert 0 == stream.version()
+    assert stream.version() == 0
 
 
 def test_whatever_pandas_misses_is_null(open_on, memory):
@@ -210,11 +213,11 @@ def test_whatever_pandas_misses_is_null(open_on, memory):
     tenant.stream("A").update(pd.DataFrame({"Id": range(5), "v": missing}), key="Id")
     tenant.stream("B").update(pa.table({"Id": [1, 2], "x": [float("nan"), None]}), key="Id")
 
-    assert [None, None, None, None, "nan"] == tenant.stream("A").read(as_="arrow")["v"].to_pylist()
-    assert (1, "nan") == (
+    assert tenant.stream("A").read(as_="arrow")["v"].to_pylist() == [None, None, None, None, "nan"]
+    assert (
         tenant.stream("B").read(as_="arrow")["x"].null_count,
         str(tenant.stream("B").read(as_="arrow")["x"][0].as_py()),
-    )
+    ) == (1, "nan")
 
 
 @pytest.mark.parametrize(
@@ -227,7 +230,7 @@ def test_an_empty_batch_makes_no_version(open_on, memory, batch):
 
     receipt = stream.update(batch)
 
-    assert (0, False, 2) == (receipt.version, receipt.committed, stream.row_count())
+    assert (receipt.version, receipt.committed, stream.row_count()) == (0, False, 2)
 
 
 def test_time_travel_has_three_ways(tmp_path):
@@ -237,9 +240,9 @@ def test_time_travel_has_three_ways(tmp_path):
     tenant.stream("B").update(ROWS.head(1), key="Id")
     _, first = tenant.history()
 
-    assert 2 == len(get_snapshot(tmp_path, "A", version=0))
-    assert 2 == len(get_snapshot(tmp_path, "A", tenant_version=0))
-    assert 2 == len(get_snapshot(tmp_path, "A", as_of=first.timestamp))
+    assert len(get_snapshot(tmp_path, "A", version=0)) == 2
+    assert len(get_snapshot(tmp_path, "A", tenant_version=0)) == 2
+    assert len(get_snapshot(tmp_path, "A", as_of=first.timestamp)) == 2
     assert get_snapshot(tmp_path, "B", tenant_version=0) is None
 
 
@@ -249,6 +252,6 @@ def test_a_stream_of_a_flow_is_one_of_its_own(tmp_path):
     tenant.stream("Account").update(ROWS, key="Id")
     tenant.stream("Account@qbo").update(ROWS.head(1), key="Id")
 
-    assert ("Account", "Account@qbo") == tenant.streams()
-    assert (2, 1) == (len(get_snapshot(tmp_path, "Account")), len(get_snapshot(tmp_path, "Account@qbo")))
+    assert tenant.streams() == ("Account", "Account@qbo")
+    assert (len(get_snapshot(tmp_path, "Account")), len(get_snapshot(tmp_path, "Account@qbo"))) == (2, 1)
     assert (tmp_path / "Account@qbo.snapshot" / "_delta_log").is_dir()

@@ -37,12 +37,12 @@ def test_a_tenant_is_found_by_its_id(memory):
     """It is made when asked for, found by any process, and unknown ids are refused."""
     with pytest.raises(TenantNotFound):
         store_on(memory).tenant("acme")
-    assert [] == list(memory.list_below(""))
+    assert list(memory.list_below("")) == []
     store_on(memory).tenant("acme", create=True).files.write("a", b"1")
-    assert b"1" == store_on(memory).tenant("acme").files.read("a")
+    assert store_on(memory).tenant("acme").files.read("a") == b"1"
     store_on(memory).tenant("acme", create=True).files.write("b", b"2")
-    assert ("acme",) == store_on(memory).tenants()
-    assert [] == [one.name for one in memory.list_below("") if "acme" in one.name]
+    assert store_on(memory).tenants() == ("acme",)
+    assert [one.name for one in memory.list_below("") if "acme" in one.name] == []
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "../x", "a/b", "a\0", "a\u2028b", "_freezeframe", 7, None])
@@ -60,7 +60,7 @@ def test_forged_ids_are_refused(memory, name):
     for call in calls:
         with pytest.raises((InvalidName, TenantNotFound)):
             call(name)
-    assert [] == list(memory.list_below(""))
+    assert list(memory.list_below("")) == []
 
 
 def test_tenants_and_environments_do_not_meet(memory):
@@ -70,7 +70,7 @@ def test_tenants_and_environments_do_not_meet(memory):
         store_on(memory, "staging").tenant("acme", create=True),
     )
     other.files.write("secret", CANARY)
-    assert () == one.files.list()
+    assert one.files.list() == ()
     folder = store_on(memory, "staging")._registry.current_state().folder("staging", "acme")
     for path in (
         "secret",
@@ -100,9 +100,9 @@ def test_of_two_that_make_a_tenant_one_folder_stays(local):
         thread.start()
     for thread in threads:
         thread.join()
-    assert [1, 1, 1] == [len(folders) for folders in found.values()]
+    assert [len(folders) for folders in found.values()] == [1, 1, 1]
     folders = {one.name.split("/")[0] for one in local.list_below("tenants")}
-    assert 3 == len(folders)
+    assert len(folders) == 3
 
 
 def test_pages_are_in_order(memory):
@@ -110,10 +110,10 @@ def test_pages_are_in_order(memory):
     store = store_on(memory)
     for name in ("b2", "a", "b10", "c", "b1", "é"):
         store.tenant(name, create=True)
-    assert ("a", "b1", "b10", "b2", "c", "é") == store.tenants()
-    assert ("b1", "b10", "b2") == store.tenants(prefix="b")
-    assert ("b10",) == store.tenants(prefix="b", after="b1", limit=1)
-    assert () == store.tenants(after="é")
+    assert store.tenants() == ("a", "b1", "b10", "b2", "c", "é")
+    assert store.tenants(prefix="b") == ("b1", "b10", "b2")
+    assert store.tenants(prefix="b", after="b1", limit=1) == ("b10",)
+    assert store.tenants(after="é") == ()
     with pytest.raises(InvalidOption):
         store.tenants(limit=0)
 
@@ -125,7 +125,7 @@ def test_all_pages_are_all_tenants(memory):
     for name in names:
         store.tenant(name, create=True)
 
-    assert [("t0", "t1"), ("t2", "t3"), ("t4",)] == list(store.tenant_pages(2))
+    assert list(store.tenant_pages(2)) == [("t0", "t1"), ("t2", "t3"), ("t4",)]
     assert [tuple(names)] == list(store.tenant_pages())
 
 
@@ -145,7 +145,7 @@ def test_a_page_of_ten_thousand_is_quick(memory):
         started = time.thread_time()
         page = store_on(memory).tenants(after="tenant-04999", limit=100)
         seconds.append(time.thread_time() - started)
-    assert ("tenant-05000", 100) == (page[0], len(page))
+    assert (page[0], len(page)) == ("tenant-05000", 100)
     assert min(seconds) < 0.05
 
 
@@ -155,10 +155,10 @@ def test_the_registry_keeps_checkpoints_and_does_without(memory):
     for number in range(302):
         store._registry.create("default", f"t{number}", f"{number:032x}")
     checkpoints = [one.name for one in memory.list_from("_freezeframe/registry") if "checkpoint." in one.name]
-    assert [200, 300] == [int(name[:20]) for name in checkpoints]
-    assert 302 == len(store_on(memory).tenants(limit=1000))
+    assert [int(name[:20]) for name in checkpoints] == [200, 300]
+    assert len(store_on(memory).tenants(limit=1000)) == 302
     memory.replace(f"_freezeframe/registry/{checkpoints[1]}", b"{}")
-    assert 302 == len(store_on(memory).tenants(limit=1000))
+    assert len(store_on(memory).tenants(limit=1000)) == 302
 
 
 class Names(MemoryStorage):
@@ -227,19 +227,19 @@ def test_a_deleted_tenant_leaves_nothing(keyed, local, tmp_path):
     before = [path for path in place.rglob("*") if path.is_symlink() or path.is_file()]
     size = sum(path.lstat().st_size for path in before)
     certificate = store.delete_tenant("acme")
-    assert (1, 1, 2, 1, 0) == (
+    assert (
         certificate.versions,
         certificate.streams,
         certificate.files,
         certificate.keys,
         certificate.files_left,
-    )
+    ) == (1, 1, 2, 1, 0)
     assert (len(before), size) == (certificate.objects, certificate.size_bytes)
     assert tmp_path.is_dir()
     assert not place.exists()
-    assert [] == [
+    assert [
         path for path in (tmp_path / "snapshots").rglob("*") if path.is_file() and CANARY in path.read_bytes()
-    ]
+    ] == []
     assert (
         certificate.to_bytes()
         == (tmp_path / "snapshots/_freezeframe/certificates" / f"{folder}.json").read_bytes()
@@ -248,8 +248,8 @@ def test_a_deleted_tenant_leaves_nothing(keyed, local, tmp_path):
         store.tenant("acme")
     with pytest.raises(TenantNotFound):
         store.delete_tenant("acme")
-    assert b"1" == store.tenant("other").files.read("a")
-    assert () == store.tenant("acme", create=True).files.list()
+    assert store.tenant("other").files.read("a") == b"1"
+    assert store.tenant("acme", create=True).files.list() == ()
 
 
 def test_the_certificate_proves_what_was_removed(keyed, memory):
@@ -260,7 +260,7 @@ def test_the_certificate_proves_what_was_removed(keyed, memory):
     expected = hashlib.sha256(
         "".join(f"{size} {name.partition('/')[2]}\n" for name, size in listing).encode()
     ).hexdigest()
-    assert expected == certificate.listing_sha256
+    assert certificate.listing_sha256 == expected
     assert certificate.to_json()["finished"].endswith("Z")
 
 
@@ -278,15 +278,15 @@ def test_a_deletion_is_finished_after_a_crash(way):
             break
         store = store_on(memory)
         if store.tenants():
-            assert CANARY == store.tenant("acme").files.read("a")
+            assert store.tenant("acme").files.read("a") == CANARY
             continue
         if number % 2:
             store.sweep()
         else:
             with suppress(TenantNotFound):  # it had been finished but for the answer
                 store.delete_tenant("acme")
-        assert [] == list(memory.list_below("tenants"))
-        assert {} == dict(store._registry.current_state().leaving)
+        assert list(memory.list_below("tenants")) == []
+        assert dict(store._registry.current_state().leaving) == {}
     assert 15 < number < 199
 
 
@@ -326,7 +326,7 @@ def test_a_job_ends_with_its_tenant(is_before):
                 job.stream("Account").update(rows, key="Id")
                 job.files.write("a", CANARY)
         except TenantNotFound:
-            assert [] == [one.name for one in storage.list_below("tenants")], number
+            assert [one.name for one in storage.list_below("tenants")] == [], number
             continue
         assert storage.countdown is not None, number
         break
@@ -341,39 +341,39 @@ def test_a_job_without_changes_does_not_outlive_its_tenant(memory):
     with pytest.raises(TenantNotFound), tenant.job("one"):
         store_on(memory).delete_tenant("acme")
 
-    assert [] == list(memory.list_below("tenants"))
+    assert list(memory.list_below("tenants")) == []
 
 
 def test_a_sweep_spares_what_is_young(memory):
     """A folder that the registry does not know goes only when nobody has written into it for long."""
     memory.put_if_absent(f"tenants/{'a' * 32}/half", b"1")
     store_on(memory).sweep()
-    assert 1 == len(list(memory.list_below("tenants")))
+    assert len(list(memory.list_below("tenants"))) == 1
     time.sleep(0.002)
     store_on(memory, settings=Settings(lease_dead_seconds=0, gc_grace_seconds=0)).sweep()
-    assert [] == list(memory.list_below("tenants"))
+    assert list(memory.list_below("tenants")) == []
 
 
 def test_a_clone_has_all_and_shares_nothing(keyed, local):
     """Rows, files and secrets are the source's at that moment; what happens to one leaves the other alone."""
     store = filled(local, keyed)
     clone = store.clone_tenant("acme", "copy")
-    assert 0 == clone.version
+    assert clone.version == 0
     assert ["x", CANARY.decode()] == store.tenant("copy").stream("Account").read()["Name"].to_list()
-    assert b"sealed" + CANARY == clone.files.read("secret")
+    assert clone.files.read("secret") == b"sealed" + CANARY
     assert clone.files.list()[0].sealed
     known = store._registry.current_state().tenants["default"]
     one, other = (PrefixStorage(local, f"tenants/{known[name]}") for name in ("acme", "copy"))
     inodes = [
         {place.local_path(f.name).stat().st_ino for f in place.list_below("")} for place in (one, other)
     ]
-    assert set() == inodes[0] & inodes[1]
+    assert inodes[0] & inodes[1] == set()
     tables = [place.read("Account.snapshot/_delta_log/00000000000000000000.json") for place in (one, other)]
     assert tables[0] != tables[1]
     store.delete_tenant("acme")
-    assert CANARY == clone.files.read("folder/a")
-    assert 2 == len(clone.stream("Account").read())
-    assert 0 == clone.stream("Account").version()
+    assert clone.files.read("folder/a") == CANARY
+    assert len(clone.stream("Account").read()) == 2
+    assert clone.stream("Account").version() == 0
 
 
 def test_a_clone_that_cannot_be_is_no_tenant(keyed, local):
@@ -395,8 +395,8 @@ def test_a_clone_that_cannot_be_is_no_tenant(keyed, local):
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(CorruptData):
         store.clone_tenant("acme", "copy")
-    assert ("acme",) == store.tenants()
-    assert 1 == len({one.name.split("/")[0] for one in local.list_below("tenants")})
+    assert store.tenants() == ("acme",)
+    assert len({one.name.split("/")[0] for one in local.list_below("tenants")}) == 1
 
 
 def test_rotating_the_master_key_needs_no_file_anew(keyed, memory, tmp_path):
@@ -410,9 +410,9 @@ def test_rotating_the_master_key_needs_no_file_anew(keyed, memory, tmp_path):
     rotated = store_on(memory).rotate_master_key(
         read_master_key(keyed.master_key_file), read_master_key(new_file)
     )
-    assert 2 == rotated
+    assert rotated == 2
     after = store_on(memory, settings=Settings(master_key_file=new_file))
-    assert b"sealed" + CANARY == after.tenant("second").files.read("secret")
+    assert after.tenant("second").files.read("secret") == b"sealed" + CANARY
     with pytest.raises(SealingUnavailable):
         store_on(memory, settings=keyed).tenant("acme").files.read("secret")
     assert blobs == {
@@ -434,4 +434,4 @@ def test_a_planted_link_leads_nowhere(local, tmp_path):
             file.symlink_to(next((theirs / "_freezeframe" / "blobs").rglob("*/*")))
     with pytest.raises(Exception, match="symbolic link") as caught:
         store.tenant("a").files.read("f")
-    assert "UNSAFE_PATH" == caught.value.error_code
+    assert caught.value.error_code == "UNSAFE_PATH"

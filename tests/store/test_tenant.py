@@ -27,7 +27,7 @@ def test_a_new_tenant_holds_nothing(open_on, local):
     """Looking at a tenant writes nothing."""
     tenant = open_on(local)
 
-    assert (-1, (), []) == (tenant.version, tenant.streams(), list(tenant.history()))
+    assert (tenant.version, tenant.streams(), list(tenant.history())) == (-1, (), [])
     assert not local.local_path("").exists()
 
 
@@ -39,12 +39,15 @@ def test_history_names_each_commit(open_on, memory):
 
     newest, oldest = tenant.history()
 
-    assert (1, {"Lead": 1}) == (newest.version, {n: c.inserted for n, c in newest.streams.items()})
+    assert (newest.version, {n: c.inserted for n, c in newest.streams.items()}) == (1, {"Lead": 1})
     assert newest.timestamp > oldest.timestamp
     assert [newest] == list(tenant.history(limit=1))
-    assert {"inserted": 2, "updated": 0, "unchanged": 0, "deleted": 0} == oldest.to_json()["streams"][
-        "Account"
-    ]
+    assert oldest.to_json()["streams"]["Account"] == {
+        "inserted": 2,
+        "updated": 0,
+        "unchanged": 0,
+        "deleted": 0,
+    }
 
 
 def test_streams_are_those_of_a_tenant_version(open_on, memory):
@@ -53,7 +56,7 @@ def test_streams_are_those_of_a_tenant_version(open_on, memory):
     tenant.stream("Account").update(ROWS, key="Id")
     tenant.stream("Lead").update(ROWS, key="Id")
 
-    assert ("Account",) == tenant.streams(version=0)
+    assert tenant.streams(version=0) == ("Account",)
     with pytest.raises(StreamNotFound):
         tenant.stream("Lead").read(tenant_version=0)
     with pytest.raises(VersionNotFound):
@@ -66,7 +69,7 @@ def test_a_moment_finds_its_version(open_on, memory):
     tenant.stream("Account").update(ROWS, key="Id")
     (entry,) = tenant.history()
 
-    assert 2 == len(tenant.stream("Account").read(as_of=entry.timestamp))
+    assert len(tenant.stream("Account").read(as_of=entry.timestamp)) == 2
     with pytest.raises(VersionNotFound):
         tenant.stream("Account").read(as_of="2000-01-01T00:00:00Z")
     with pytest.raises(InvalidOption):
@@ -135,9 +138,9 @@ def test_an_empty_frame_with_columns_makes_an_empty_stream(open_on, memory):
 
     receipt = stream.update(pd.DataFrame({"Id": pd.Series([], dtype="string"), "v": []}), key="Id")
 
-    assert (0, True) == (receipt.inserted, receipt.committed)
-    assert ["Id", "v"] == list(stream.read().columns)
-    assert 0 == stream.row_count()
+    assert (receipt.inserted, receipt.committed) == (0, True)
+    assert list(stream.read().columns) == ["Id", "v"]
+    assert stream.row_count() == 0
 
 
 def test_ten_writers_of_ten_streams_all_commit(open_on, local):
@@ -156,10 +159,10 @@ def test_ten_writers_of_ten_streams_all_commit(open_on, local):
     for thread in threads:
         thread.join()
 
-    assert [] == errors
+    assert errors == []
     tenant = open_on(local)
-    assert (9, 10) == (tenant.version, len(tenant.streams()))
-    assert {2} == {tenant.stream(name).row_count() for name in tenant.streams()}
+    assert (tenant.version, len(tenant.streams())) == (9, 10)
+    assert {tenant.stream(name).row_count() for name in tenant.streams()} == {2}
 
 
 def test_checkpoints_carry_the_state(open_on, local):
@@ -168,12 +171,12 @@ def test_checkpoints_carry_the_state(open_on, local):
     for number in range(12):
         tenant.stream(f"S{number:02}").update(ROWS, key="Id")
     log = local.local_path("_freezeframe/log")
-    assert 1 == len(list(log.glob("*.checkpoint.*.json")))
+    assert len(list(log.glob("*.checkpoint.*.json"))) == 1
 
     for version in range(9):
         (log / f"{version:020d}.json").unlink()
 
-    assert 12 == len(open_on(local).streams())
+    assert len(open_on(local).streams()) == 12
 
 
 def test_a_damaged_checkpoint_costs_time_only(open_on, local):
@@ -184,7 +187,7 @@ def test_a_damaged_checkpoint_costs_time_only(open_on, local):
     (checkpoint,) = local.local_path("_freezeframe/log").glob("*.checkpoint.*.json")
     checkpoint.write_bytes(checkpoint.read_bytes()[:20])
 
-    assert 11 == len(open_on(local).streams())
+    assert len(open_on(local).streams()) == 11
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b'{"kind":"commit"'])
@@ -228,7 +231,7 @@ def test_a_commit_around_the_log_is_found(open_on, local):
 
     with pytest.raises(ForeignCommit, match="Account"):
         open_on(local).stream("Account").update(pd.DataFrame({"Id": ["2"]}), key="Id")
-    assert 2 == len(open_on(local).stream("Account").read())
+    assert len(open_on(local).stream("Account").read()) == 2
 
 
 def test_a_table_that_lost_versions_is_damage(open_on, local):

@@ -99,7 +99,7 @@ def test_kept_values_are_exact(spark_engine, tmp_path, policy, widens):
         if widens == (cell.fate in {"widened", "text"})
     }
     if policy == "strict" and widens:
-        assert {} == chosen, "a frozen schema was widened"
+        assert chosen == {}, "a frozen schema was widened"
         return
     stream = Tenant(LocalStorage(tmp_path), spark_engine, Settings()).stream("Account")
     columns = {name: pa.array(old * 2, stored.arrow) for name, (stored, _, old, _) in chosen.items()}
@@ -108,7 +108,7 @@ def test_kept_values_are_exact(spark_engine, tmp_path, policy, widens):
     columns = {name: pa.array(new * 2, incoming.arrow) for name, (_, incoming, _, new) in chosen.items()}
     receipt = stream.update(pa.table({"Id": range(ROWS, 3 * ROWS), **columns}), **OPTIONS[policy])
 
-    assert (ROWS, 0) == (receipt.inserted, receipt.deleted)
+    assert (receipt.inserted, receipt.deleted) == (ROWS, 0)
     table = stream.read(as_="arrow").sort_by("Id")
     wrong = []
     for name, (stored, incoming, old, new) in chosen.items():
@@ -116,7 +116,7 @@ def test_kept_values_are_exact(spark_engine, tmp_path, policy, widens):
         found = table[name].to_pylist()
         if not all(map(is_exact, [*old, *changed, *new], found)):
             wrong.append((stored.name, incoming.name, old, new, found))
-    assert [] == wrong
+    assert wrong == []
 
 
 @pytest.mark.spark
@@ -140,7 +140,7 @@ def test_kept_keys_find_their_rows(spark_engine, searcher, tmp_path, policy):
     columns = {name: pa.array(values, incoming.arrow) for name, (_, incoming, values) in chosen.items()}
     receipt = stream.update(pa.table({"Id": range(ROWS), **columns, "v": range(ROWS)}), **OPTIONS[policy])
 
-    assert (0, ROWS - 1, 1) == (receipt.inserted, receipt.updated, receipt.unchanged)
+    assert (receipt.inserted, receipt.updated, receipt.unchanged) == (0, ROWS - 1, 1)
     table = stream.read(as_="arrow").sort_by("Id")
     assert list(range(ROWS)) == table["v"].to_pylist()
     for name, (stored, _, values) in chosen.items():
@@ -167,19 +167,19 @@ def test_widened_keys_stay_the_same_keys(spark_engine, tmp_path, policy):
         pa.table({"Id": range(ROWS, 2 * ROWS), **columns, "v": [0] * ROWS}), **OPTIONS[policy]
     )
 
-    assert (ROWS, 0, 0) == (receipt.inserted, receipt.updated, receipt.deleted)
-    assert ["insert"] * ROWS == list(receipt.changed_rows()["_change_type"])
+    assert (receipt.inserted, receipt.updated, receipt.deleted) == (ROWS, 0, 0)
+    assert list(receipt.changed_rows()["_change_type"]) == ["insert"] * ROWS
     table = stream.read(as_="arrow").sort_by("Id")
     wrong = [
         (cell.stored.name, cell.incoming.name)
         for name, (cell, old, new) in chosen.items()
         if cell.kind != table[name].type or not all(map(is_exact, [*old, *new], table[name].to_pylist()))
     ]
-    assert [] == wrong
+    assert wrong == []
 
     again = table.set_column(table.column_names.index("v"), "v", pa.array(range(2 * ROWS)))
     receipt = stream.update(again)
-    assert (0, 2 * ROWS - 1, 1) == (receipt.inserted, receipt.updated, receipt.unchanged)
+    assert (receipt.inserted, receipt.updated, receipt.unchanged) == (0, 2 * ROWS - 1, 1)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -219,7 +219,7 @@ def test_refused_keys_leave_nothing(memory, open_on, stored, size):
     else:
         with pytest.raises(BadInput):
             stream.update(made, key="v")
-        assert {} == contents(memory)
+        assert contents(memory) == {}
         return
     before = contents(memory)
 
@@ -233,7 +233,7 @@ def test_refused_keys_leave_nothing(memory, open_on, stored, size):
                     )
 
     assert before == contents(memory)
-    assert 0 == stream.version()
+    assert stream.version() == 0
 
 
 def contents(storage):
@@ -242,15 +242,23 @@ def contents(storage):
 
 def test_there_are_as_many_cells_as_promised():
     """24 x 24 types, as values and keys, under three policies."""
-    assert 3456 == sum(
-        1 for place in ("value", "key") for policy in POLICIES for _ in all_cells(place, policy, "extreme")
+    assert (
+        sum(
+            1
+            for place in ("value", "key")
+            for policy in POLICIES
+            for _ in all_cells(place, policy, "extreme")
+        )
+        == 3456
     )
 
 
 def test_a_frozen_schema_widens_no_key():
     """Every key that is kept keeps its type."""
-    assert {"same", "taken", "refused"} == {
-        cell.fate for size in SIZES for cell in all_cells("key", "strict", size)
+    assert {cell.fate for size in SIZES for cell in all_cells("key", "strict", size)} == {
+        "same",
+        "taken",
+        "refused",
     }
 
 
@@ -299,7 +307,7 @@ def test_types_alone_decide_about_spark_frames(spark_engine, spark_session, tmp_
             )
         )
     }
-    assert set() == wrong
+    assert wrong == set()
 
 
 # Headers: any name that is no case twin of another comes back as it was.
@@ -334,7 +342,7 @@ def prove_names(engine, folder, names):
         {name: values[0] for name, values in later.items()},
         dict.fromkeys(rows) | {"Id": "2"},
     ]
-    assert expected == stream.read(as_="arrow").sort_by("Id").to_pylist()
+    assert stream.read(as_="arrow").sort_by("Id").to_pylist() == expected
     assert list(rows) == list(stream.read().columns)
 
 
@@ -348,7 +356,7 @@ def test_headers_that_break_lines(local, open_on, name):
     assert [{"Id": "1", name: "x"}] == open_on(local).stream("Account").read(as_="arrow").to_pylist()
     files = [status.name for status in local.list_below("") if status.name.endswith(".parquet")]
     log = TenantLog(local, Settings())
-    assert 2 == len(files)
+    assert len(files) == 2
     assert set(files) <= referenced_files(local, log, log.current_state(), floor=0)
 
 

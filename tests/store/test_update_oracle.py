@@ -340,7 +340,7 @@ def test_a_null_in_a_key_is_an_error(local, open_on, kind):
     with pytest.raises(NullKeyError):
         stream.update(pa.table({"Id": pa.array([None], kind.arrow), "v": [1]}), key="Id")
 
-    assert -1 == stream.stream_version()
+    assert stream.stream_version() == -1
 
 
 @pytest.mark.spark
@@ -357,11 +357,11 @@ def test_spark_frames_under_names_that_need_mapping(spark_engine, spark_session,
         assert all(row["{p}"] == {"a b": 1} for row in found)
         return {row["Id"]: row["n m"] for row in found}
 
-    assert {"1": 1, "2": 2} == update(["1", "2"], [1, 2], pa.int32(), key="Id")
-    assert {"1": 1, "2": 2**40} == update(["2"], [2**40], pa.int64())
-    assert {"1": 1, "2": 7, "3": 9} == update(["2", "3"], [7, 9], pa.int64(), replace_where="`n m` > 6")
-    assert {"2": 7, "3": 10} == update(["2", "3"], [7, 10], pa.int64(), mode="full")
-    assert {"4": 4} == update(["4"], [4], pa.int32(), override=True)
+    assert update(["1", "2"], [1, 2], pa.int32(), key="Id") == {"1": 1, "2": 2}
+    assert update(["2"], [2**40], pa.int64()) == {"1": 1, "2": 2**40}
+    assert update(["2", "3"], [7, 9], pa.int64(), replace_where="`n m` > 6") == {"1": 1, "2": 7, "3": 9}
+    assert update(["2", "3"], [7, 10], pa.int64(), mode="full") == {"2": 7, "3": 10}
+    assert update(["4"], [4], pa.int32(), override=True) == {"4": 4}
 
 
 @pytest.mark.parametrize("name", ["n", "n m"])
@@ -372,7 +372,7 @@ def test_an_empty_frame_makes_an_empty_table(local, open_on, name):
     nulls = pa.table({"Id": pa.array([None], pa.string()), name: [1]})
     receipt = tenant.stream("Dropped").update(nulls, key="Id", null_keys="drop")
 
-    assert 1 == receipt.null_keys_dropped
+    assert receipt.null_keys_dropped == 1
     for stream in ("Empty", "Dropped"):
         found = tenant.stream(stream).read(as_="arrow")
         assert (["Id", name], 0) == (found.column_names, found.num_rows)
@@ -389,11 +389,11 @@ def test_a_part_of_a_key_may_be_open(spark_engine, tmp_path, rule):
         receipt = stream.update(rows, key=["Id", "Line"], null_keys="match")
         return receipt.inserted, receipt.updated, receipt.unchanged
 
-    assert (2, 0, 0) == update(["1", "2"], [None, None], [1, 2])
-    assert (1, 1, 1) == update(["1", "2", "3"], [None] * 3, [1, 3, 4])
-    assert (1, 1, 0) == update(["1", "1"], [None, "x"], [5, 6])
+    assert update(["1", "2"], [None, None], [1, 2]) == (2, 0, 0)
+    assert update(["1", "2", "3"], [None] * 3, [1, 3, 4]) == (1, 1, 1)
+    assert update(["1", "1"], [None, "x"], [5, 6]) == (1, 1, 0)
     found = {(row["Id"], row["Line"]): row["v"] for row in stream.read(as_="arrow").to_pylist()}
-    assert {("1", None): 5, ("2", None): 3, ("3", None): 4, ("1", "x"): 6} == found
+    assert found == {("1", None): 5, ("2", None): 3, ("3", None): 4, ("1", "x"): 6}
 
 
 def test_a_key_without_any_value_is_refused(local, open_on):
@@ -403,7 +403,7 @@ def test_a_key_without_any_value_is_refused(local, open_on):
     with pytest.raises(NullKeyError, match="no column of it ever had a value"):
         stream.update(pd.DataFrame({"Id": [None], "v": [1]}), key="Id", null_keys="match")
 
-    assert -1 == stream.stream_version()
+    assert stream.stream_version() == -1
 
 
 def test_rows_without_any_value_are_refused(local, open_on):
@@ -413,4 +413,4 @@ def test_rows_without_any_value_are_refused(local, open_on):
     with pytest.raises(BadInput, match="no value at all"):
         stream.update(pd.DataFrame({"Id": [None], "v": [None]}), key="Id", null_keys="match")
 
-    assert -1 == stream.stream_version()
+    assert stream.stream_version() == -1

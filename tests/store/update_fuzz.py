@@ -311,7 +311,7 @@ def _prove_changes(model, changes, step):
     kinds = changes["_change_type"].to_pylist()
     assert model.counts[3] == kinds.count("delete"), step
     if not kinds:
-        assert {} == model.changed, step
+        assert model.changed == {}, step
         return
     rows = rows_of(changes.drop_columns(["_change_type", "_before"]))
     told = {

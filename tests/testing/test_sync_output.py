@@ -63,7 +63,7 @@ def test_the_second_sync_brings_new_changed_and_unchanged_rows():
     for stream in ("Lead", "Invoice"):
         known = {row["Id"]: row for row in first[stream]}
         fates = {"new" if row["Id"] not in known else row == known[row["Id"]] for row in second[stream]}
-        assert {"new", True, False} == fates
+        assert fates == {"new", True, False}
     before = {tuple(row.values()) for row in first["GeneralLedgerCashReport"] if row["Date"] >= "2026-09-01"}
     after = {tuple(row.values()) for row in second["GeneralLedgerCashReport"]}
     assert before & after
@@ -89,6 +89,6 @@ def test_crm_ids_are_distinct_when_case_is_ignored():
     ids = [crm_id(random, "00Q") for _ in range(1000)]
     twin = crm_id(Random(3), "00Q")
 
-    assert {18} == {len(one) for one in ids}
+    assert {len(one) for one in ids} == {18}
     assert len(ids) == len({one.upper() for one in ids})
     assert ids[0] == twin

@@ -39,7 +39,7 @@ def test_another_file_under_the_right_name_is_refused(tmp_path, mirror):
 
     assert done.returncode == 1
     assert "is not the file that was pinned" in done.stderr
-    assert [] == list((tmp_path / "jars").rglob("*.jar*"))
+    assert list((tmp_path / "jars").rglob("*.jar*")) == []
 
 
 def test_what_is_there_and_right_is_not_fetched_again(mirror):

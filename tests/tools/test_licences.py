@@ -56,4 +56,4 @@ def test_packages_are_under_licences_that_fit():
     }
 
     assert len(needed) > 80
-    assert {} == odd
+    assert odd == {}

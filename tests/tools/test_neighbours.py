@@ -27,7 +27,7 @@ def asked(*words, text=""):
         text=True,
         check=False,
     )
-    assert 0 == done.returncode, done.stderr
+    assert done.returncode == 0, done.stderr
     return done.stdout
 
 

@@ -54,7 +54,7 @@ def test_the_wheel_holds_the_pages_and_the_licence(built):
     assert any(name.endswith("index.html") for name in names)
     assert "freezeframe/py.typed" in names
     assert any(name.endswith("licenses/LICENSE") for name in names)
-    assert [] == [name for name in names if name.startswith("tests/")]
+    assert [name for name in names if name.startswith("tests/")] == []
 
 
 def test_the_source_archive_holds_what_its_make_needs(built):
@@ -71,7 +71,7 @@ def test_the_source_archive_holds_what_its_make_needs(built):
         "ui/package.json",
         ".ci/run",
     }
-    assert set() == wanted - names
+    assert wanted - names == set()
 
 
 def test_what_is_declared_is_what_is_installed(installed):
@@ -114,7 +114,7 @@ def test_the_service_answers_from_the_wheel(installed, tmp_path):
     )
     try:
         url = json.loads(process.stdout.readline())["url"]
-        assert 200 == httpx.get(f"{url}/health/ready", timeout=30).status_code
+        assert httpx.get(f"{url}/health/ready", timeout=30).status_code == 200
         assert (
             "<title>"
             in httpx.get(url, headers={"Accept": "text/html"}, follow_redirects=True, timeout=30).text

@@ -129,7 +129,7 @@ def test_debian_13_gets_the_java_that_it_has(tmp_path):
         check=False,
     )
 
-    assert (0, "Installing openjdk-21-jre-headless: None.\n") == (done.returncode, done.stderr)
+    assert (done.returncode, done.stderr) == (0, "Installing openjdk-21-jre-headless: None.\n")
     assert "openjdk-21-jre-headless" in (tmp_path / "told").read_text()
     assert "openjdk-17" not in (tmp_path / "told").read_text()
 
@@ -185,7 +185,7 @@ def test_a_machine_that_is_offline_gets_one_sentence(tmp_path, says, told):
         check=False,
     )
 
-    assert 1 == done.returncode
+    assert done.returncode == 1
     assert told in done.stderr
     assert ("ERROR" in done.stderr) == ("else" in says)
 
@@ -267,7 +267,7 @@ def test_files_that_the_scripts_name_exist():
     named = {match for text in texts for match in re.findall(r"src/freezeframe/[\w./-]+", text)}
 
     assert named
-    assert [] == [name for name in named if not (REPOSITORY / name).exists()]
+    assert [name for name in named if not (REPOSITORY / name).exists()] == []
 
 
 def test_a_run_that_nobody_knows_is_a_usage_error():

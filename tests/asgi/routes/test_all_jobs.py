@@ -36,18 +36,18 @@ def test_jobs_of_all_tenants_are_listed_by_page_tenant_and_status(api, jobs):
     assert [jobs[0]] == ids(api.get(PLACE, params={"limit": 2, "cursor": cursor}))
     assert [jobs[2], jobs[0]] == ids(api.get(PLACE, params={"tenant": "globex"}))
     assert [jobs[1]] == ids(api.get(PLACE, params={"status": "cancelled"}))
-    assert 422 == api.get(PLACE, params={"tenant": "globex", "cursor": cursor}).status_code
+    assert api.get(PLACE, params={"tenant": "globex", "cursor": cursor}).status_code == 422
 
 
 def test_a_bound_key_sees_its_own_tenants_jobs(served, jobs):
     """Asked for another one's jobs it is answered as if there were none."""
     with served.client(served.key(tenants=["initech"])) as bound:
         assert [jobs[1]] == ids(bound.get(PLACE))
-        assert [] == ids(bound.get(PLACE, params={"tenant": "globex"}))
+        assert ids(bound.get(PLACE, params={"tenant": "globex"})) == []
     with served.client(served.key(environments=["staging"])) as elsewhere:
-        assert [] == ids(elsewhere.get(PLACE))
+        assert ids(elsewhere.get(PLACE)) == []
     with served.client(served.key("snapshots:read")) as nobody:
-        assert 403 == nobody.get(PLACE).status_code
+        assert nobody.get(PLACE).status_code == 403
 
 
 def test_jobs_of_an_earlier_tenant_of_the_same_id_are_not_listed(served, api):
@@ -60,6 +60,6 @@ def test_jobs_of_an_earlier_tenant_of_the_same_id_are_not_listed(served, api):
     assert [mine.job_id] == ids(api.get(PLACE, params={"tenant": tenant}))
     served.service.stores.environment(ENVIRONMENT).delete_tenant(tenant)
     served.service.stores.environment(ENVIRONMENT).tenant(tenant, create=True)
-    assert [] == ids(api.get(PLACE, params={"tenant": tenant}))
+    assert ids(api.get(PLACE, params={"tenant": tenant})) == []
     summary = api.get(f"/api/v1/environments/{ENVIRONMENT}/overviews", params={"tenant": tenant}).json()
     assert summary["tenants"][0]["last_job"] is None

@@ -31,8 +31,8 @@ def test_a_version_holds_the_head_of_the_audit(served, api, acme):
         connection.execute(delete(table).where(table.c.tenant == _chain(served, acme), table.c.number >= 1))
     cut = api.get(f"{acme}/audit/proof").json()
 
-    assert (True, 2, 2, 1) == (whole["is_whole"], whole["entries"], whole["heads"], whole["head_number"])
-    assert (False, 1) == (cut["is_whole"], cut["broken_at"])
+    assert (whole["is_whole"], whole["entries"], whole["heads"], whole["head_number"]) == (True, 2, 2, 1)
+    assert (cut["is_whole"], cut["broken_at"]) == (False, 1)
     assert "version 1 of the tenant knows entry 1" in cut["reason"]
 
 
@@ -42,7 +42,7 @@ def test_a_chain_that_is_gone_is_found(served, api, acme):
     with served.service.database.begin() as connection:
         connection.execute(delete(table).where(table.c.tenant == _chain(served, acme)))
 
-    assert 0 == api.get(f"{acme}/audit/proof").json()["broken_at"]
+    assert api.get(f"{acme}/audit/proof").json()["broken_at"] == 0
 
 
 def test_entries_are_filtered_by_time_person_and_action(served, api, acme):
@@ -56,14 +56,14 @@ def test_entries_are_filtered_by_time_person_and_action(served, api, acme):
     def subjects(**wanted):
         return [one["subject"] for one in api.get(f"{acme}/audit", params=wanted).json()["entries"]]
 
-    assert ["0"] == subjects(principal="key other")
-    assert ["2", "1", "0"] == subjects(action="file.write")
-    assert [] == subjects(until=told[-1]["moment"])
-    assert 4 == len(subjects(since=told[-1]["moment"]))
+    assert subjects(principal="key other") == ["0"]
+    assert subjects(action="file.write") == ["2", "1", "0"]
+    assert subjects(until=told[-1]["moment"]) == []
+    assert len(subjects(since=told[-1]["moment"])) == 4
     page = api.get(f"{acme}/audit", params={"action": "file.write", "limit": 1}).json()
     cursor = {"cursor": page["next_cursor"], "limit": 1}
-    assert 200 == api.get(f"{acme}/audit", params={"action": "file.write", **cursor}).status_code
-    assert 422 == api.get(f"{acme}/audit", params={"action": "file.delete", **cursor}).status_code
+    assert api.get(f"{acme}/audit", params={"action": "file.write", **cursor}).status_code == 200
+    assert api.get(f"{acme}/audit", params={"action": "file.delete", **cursor}).status_code == 422
 
 
 @pytest.mark.parametrize("where", ["tenant", "service"])
@@ -94,12 +94,15 @@ def test_the_services_own_chain_tells_of_keys_and_sign_ins(served, api):
         right = browser.post("/api/v1/session", json={"name": "berta", "password": "correct horse battery"})
     entries = api.get(ORIGIN, params={"limit": 4}).json()["entries"]
 
-    assert (401, 401, 200) == (wrong.status_code, odd.status_code, right.status_code)
-    assert ["session.begin", "session.refuse", "session.refuse", "key.create"] == [
-        one["action"] for one in entries
+    assert (wrong.status_code, odd.status_code, right.status_code) == (401, 401, 200)
+    assert [one["action"] for one in entries] == [
+        "session.begin",
+        "session.refuse",
+        "session.refuse",
+        "key.create",
     ]
-    assert ("berta", "password") == (entries[2]["subject"], entries[2]["details"]["way"])
-    assert ("0a1b", "key") == (entries[1]["subject"], entries[1]["details"]["way"])
+    assert (entries[2]["subject"], entries[2]["details"]["way"]) == ("berta", "password")
+    assert (entries[1]["subject"], entries[1]["details"]["way"]) == ("0a1b", "key")
     assert made["id"] == entries[3]["subject"]
     assert api.get(f"{ORIGIN}/proof").json()["is_whole"]
 
@@ -111,7 +114,7 @@ def test_the_services_own_chain_is_for_who_may_do_all(served):
         with served.client(key) as client:
             answers = {client.get(f"{ORIGIN}{rest}").status_code for rest in ("", "/proof", "/export")}
 
-        assert {403} == answers
+        assert answers == {403}
 
 
 def test_a_deleted_tenants_head_stays_in_the_services_chain(served, api):
@@ -142,4 +145,4 @@ def test_wrong_passwords_elsewhere_lock_nobody_out(served):
     with served.client("", event_hooks=_from(served)) as browser:
         answer = browser.post("/api/v1/session", json=order)
 
-    assert 200 == answer.status_code
+    assert answer.status_code == 200

@@ -49,7 +49,7 @@ def test_a_watched_tenants_versions_and_all_jobs_are_told(served, api, acme):
     """First what the tenant is at, then each new version; and what becomes of a job, whatever its tenant."""
     tenant = acme.rpartition("/")[2]
     with served.client() as other, Following(other, tenant=tenant, seconds=60) as following:
-        assert ("anew", {}) == following.next("anew")
+        assert following.next("anew") == ("anew", {})
         assert ("version", {"tenant": tenant, "version": -1}) == following.next("version")
         api.put(f"{acme}/files/a.txt", content=b"a").raise_for_status()
 
@@ -61,8 +61,8 @@ def test_a_watched_tenants_versions_and_all_jobs_are_told(served, api, acme):
         served.service.jobs._queue.cancel(ENVIRONMENT, "globex", job.job_id)
         assert ("job", {**told, "status": "cancelled"}) == following.next("job")
         served.tenant(f"new-{uuid.uuid4().hex[:8]}")
-        assert ("tenants", {}) == following.next("tenants")
-        assert "no" == following.answer.headers["x-accel-buffering"]
+        assert following.next("tenants") == ("tenants", {})
+        assert following.answer.headers["x-accel-buffering"] == "no"
 
 
 def test_what_changes_just_after_one_began_to_follow_is_told(served, api, acme):
@@ -74,8 +74,8 @@ def test_what_changes_just_after_one_began_to_follow_is_told(served, api, acme):
         served.client() as late,
         Following(late, tenant=tenant, seconds=60) as following,
     ):
-        assert ("anew", {}) == before.next("anew")
-        assert ("anew", {}) == following.next("anew")
+        assert before.next("anew") == ("anew", {})
+        assert following.next("anew") == ("anew", {})
         api.put(f"{acme}/files/a.txt", content=b"a").raise_for_status()
         kind, told = following.next("version")
         while told["version"] < 0:
@@ -100,7 +100,7 @@ def test_a_bound_key_is_told_of_its_own_tenant_alone(served, api, acme):
 
             # The first thing that it hears of is its own.
             kind, told = following.next("version", "job", "tenants")
-    assert (404, 404) == (refused.status_code, absent.status_code)
+    assert (refused.status_code, absent.status_code) == (404, 404)
     assert ("job", tenant, mine.job_id) == (kind, told["tenant"], told["job_id"])
 
 
@@ -115,9 +115,9 @@ def test_a_key_without_the_scope_hears_nothing_of_jobs(served, acme):
         submitted(served, tenant)
         served.tenant(f"new-{uuid.uuid4().hex[:8]}")
 
-        assert "tenants" == following.next("job", "tenants")[0]
+        assert following.next("job", "tenants")[0] == "tenants"
     with served.client(served.key("jobs:read")) as nobody:
-        assert 403 == nobody.get(EVENTS, params={"environment": ENVIRONMENT}).status_code
+        assert nobody.get(EVENTS, params={"environment": ENVIRONMENT}).status_code == 403
 
 
 def test_a_stream_of_events_ends_with_the_time_or_the_key(served, acme):

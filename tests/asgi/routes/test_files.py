@@ -15,10 +15,10 @@ def test_a_file_comes_back_as_it_was_sent(api, acme):
     again = api.put(f"{acme}/files/mappings/ä b.bin", content=b"second")
     read = api.get(f"{acme}/files/mappings/ä b.bin")
 
-    assert (201, 200) == (made.status_code, again.status_code)
-    assert b"second" == read.content
+    assert (made.status_code, again.status_code) == (201, 200)
+    assert read.content == b"second"
     assert again.headers["etag"] == read.headers["etag"] != made.headers["etag"]
-    assert b"\x00hello\xff" == api.get(f"{acme}/files/mappings/ä b.bin?tenant_version=0").content
+    assert api.get(f"{acme}/files/mappings/ä b.bin?tenant_version=0").content == b"\x00hello\xff"
 
 
 @pytest.mark.parametrize(
@@ -44,17 +44,17 @@ def test_the_tag_that_was_read_lets_change_and_delete(api, acme):
     first = api.put(f"{acme}/files/a", content=b"first").headers["etag"]
     second = api.put(f"{acme}/files/a", content=b"second", headers={"if-match": first})
 
-    assert 200 == second.status_code
-    assert 412 == api.delete(f"{acme}/files/a", headers={"if-match": first}).status_code
-    assert 200 == api.delete(f"{acme}/files/a", headers={"if-match": second.headers["etag"]}).status_code
-    assert 404 == api.get(f"{acme}/files/a").status_code
+    assert second.status_code == 200
+    assert api.delete(f"{acme}/files/a", headers={"if-match": first}).status_code == 412
+    assert api.delete(f"{acme}/files/a", headers={"if-match": second.headers["etag"]}).status_code == 200
+    assert api.get(f"{acme}/files/a").status_code == 404
 
 
 def test_who_has_the_version_already_gets_304(api, acme):
     """If-None-Match with the present tag saves the bytes."""
     etag = api.put(f"{acme}/files/a", content=b"x").headers["etag"]
 
-    assert 304 == api.get(f"{acme}/files/a", headers={"if-none-match": etag}).status_code
+    assert api.get(f"{acme}/files/a", headers={"if-none-match": etag}).status_code == 304
 
 
 @pytest.mark.parametrize(
@@ -68,9 +68,9 @@ def test_a_digest_is_checked_before_anything_is_published(api, acme, headers):
     """The announced SHA-256 lets the right bytes in and refuses others."""
     wrong = api.put(f"{acme}/files/a", content=b"hellO", headers=headers)
 
-    assert (400, "UNREADABLE_REQUEST") == (wrong.status_code, wrong.json()["code"])
-    assert 404 == api.get(f"{acme}/files/a").status_code
-    assert 201 == api.put(f"{acme}/files/a", content=b"hello", headers=headers).status_code
+    assert (wrong.status_code, wrong.json()["code"]) == (400, "UNREADABLE_REQUEST")
+    assert api.get(f"{acme}/files/a").status_code == 404
+    assert api.put(f"{acme}/files/a", content=b"hello", headers=headers).status_code == 201
 
 
 def test_an_upload_that_breaks_off_changes_nothing(served, api, acme):
@@ -80,8 +80,8 @@ def test_an_upload_that_breaks_off_changes_nothing(served, api, acme):
         head = [f"PUT {acme}/files/a HTTP/1.1", "Host: x", f"x-api-key: {served.key()}", "Content-Length: 99"]
         connection.sendall("\r\n".join([*head, "", "only this"]).encode())
 
-    assert 404 == api.get(f"{acme}/files/a").status_code
-    assert [] == api.get(f"{acme}/history").json()["versions"]
+    assert api.get(f"{acme}/files/a").status_code == 404
+    assert api.get(f"{acme}/history").json()["versions"] == []
 
 
 @pytest.mark.parametrize(
@@ -122,10 +122,10 @@ def test_folders_are_made_listed_and_moved_into(api, acme):
     moved = api.post(f"{acme}/file-moves", json={"path": "a.csv", "target": "empty/a.csv"})
     top, inner = api.get(f"{acme}/files").json(), api.get(f"{acme}/files?folder=empty").json()
 
-    assert "empty/a.csv" == moved.json()["path"]
-    assert (["empty"], []) == (top["folders"], top["files"])
-    assert (["empty/inner"], ["empty/a.csv"]) == (inner["folders"], [one["path"] for one in inner["files"]])
-    assert 409 == api.post(f"{acme}/folders", json={"path": "empty"}).status_code
+    assert moved.json()["path"] == "empty/a.csv"
+    assert (top["folders"], top["files"]) == (["empty"], [])
+    assert (inner["folders"], [one["path"] for one in inner["files"]]) == (["empty/inner"], ["empty/a.csv"])
+    assert api.post(f"{acme}/folders", json={"path": "empty"}).status_code == 409
 
 
 def test_a_deleted_file_is_brought_back(api, acme):
@@ -135,9 +135,9 @@ def test_a_deleted_file_is_brought_back(api, acme):
     done = api.post(f"{acme}/file-returns", json={"path": "a", "version": version}).json()
     told = api.get(f"{acme}/file-history?path=a").json()["revisions"]
 
-    assert (True, ["a"]) == (done["committed"], done["files_written"])
-    assert b"kept" == api.get(f"{acme}/files/a").content
-    assert [False, True, False] == [one["deleted"] for one in told]
+    assert (done["committed"], done["files_written"]) == (True, ["a"])
+    assert api.get(f"{acme}/files/a").content == b"kept"
+    assert [one["deleted"] for one in told] == [False, True, False]
 
 
 def test_pages_of_files_are_of_one_moment(api, acme):
@@ -153,7 +153,7 @@ def test_pages_of_files_are_of_one_moment(api, acme):
         if cursor is None:
             break
 
-    assert ["0", "1", "2", "3", "4"] == seen
+    assert seen == ["0", "1", "2", "3", "4"]
 
 
 def test_a_cursor_of_another_list_is_refused(served, api, acme):
@@ -163,9 +163,9 @@ def test_a_cursor_of_another_list_is_refused(served, api, acme):
     cursor = api.get(f"{acme}/files?limit=1").json()["next_cursor"]
     other = served.tenant("another")
 
-    assert 422 == api.get(f"{other}/files", params={"limit": 1, "cursor": cursor}).status_code
-    assert 422 == api.get(f"{acme}/history", params={"cursor": cursor}).status_code
-    assert 422 == api.get(f"{acme}/files", params={"limit": 1, "cursor": cursor[:-2] + "AA"}).status_code
+    assert api.get(f"{other}/files", params={"limit": 1, "cursor": cursor}).status_code == 422
+    assert api.get(f"{acme}/history", params={"cursor": cursor}).status_code == 422
+    assert api.get(f"{acme}/files", params={"limit": 1, "cursor": cursor[:-2] + "AA"}).status_code == 422
 
 
 def test_in_strict_mode_a_change_needs_a_condition(serve):
@@ -175,14 +175,12 @@ def test_in_strict_mode_a_change_needs_a_condition(serve):
     with served.client() as api:
         made = api.put(f"{acme}/files/a", content=b"1")
 
-        assert 201 == made.status_code
-        assert 428 == api.put(f"{acme}/files/a", content=b"2").status_code
-        assert 428 == api.delete(f"{acme}/files/a").status_code
+        assert made.status_code == 201
+        assert api.put(f"{acme}/files/a", content=b"2").status_code == 428
+        assert api.delete(f"{acme}/files/a").status_code == 428
         assert (
-            200
-            == api.put(
-                f"{acme}/files/a", content=b"2", headers={"if-match": made.headers["etag"]}
-            ).status_code
+            api.put(f"{acme}/files/a", content=b"2", headers={"if-match": made.headers["etag"]}).status_code
+            == 200
         )
 
 
@@ -201,7 +199,7 @@ def test_a_sealed_file_is_read_with_a_trace_only(serve, tmp_path):
             connection.exec_driver_sql("ALTER TABLE audit RENAME TO audit_gone")
         refused = api.get(f"{acme}/files/secret.json")
 
-    assert b'{"password": "x"}' == read.content
-    assert ["secret.json"] == [one["subject"] for one in told]
+    assert read.content == b'{"password": "x"}'
+    assert [one["subject"] for one in told] == ["secret.json"]
     assert 500 <= refused.status_code
     assert b"password" not in refused.content

@@ -28,20 +28,20 @@ def test_all_below_a_folder_moves_in_one_version(api, tenant):
     moved = move(api, tenant, "folder", "archive/2026")
     (entry,) = api.get(f"{tenant}/audit?action=folder.move").json()["entries"]
 
-    assert {"path": "archive/2026", "files": 3} == moved.json()
+    assert moved.json() == {"path": "archive/2026", "files": 3}
     assert before + 1 == api.get(f"{tenant}/overview").json()["version"]
     files, folders = paths(api, tenant)
-    assert ["a.txt", "archive/2026/below/d.txt", "archive/2026/c.txt"] == files
+    assert files == ["a.txt", "archive/2026/below/d.txt", "archive/2026/c.txt"]
     assert "archive/2026/empty" in folders
-    assert b"folder/c.txt" == api.get(f"{tenant}/files/archive/2026/c.txt").content
-    assert 200 == api.get(f"{tenant}/files/folder/c.txt", params={"tenant_version": before}).status_code
-    assert ("folder", "archive/2026") == (entry["subject"], entry["details"]["target"])
+    assert api.get(f"{tenant}/files/archive/2026/c.txt").content == b"folder/c.txt"
+    assert api.get(f"{tenant}/files/folder/c.txt", params={"tenant_version": before}).status_code == 200
+    assert (entry["subject"], entry["details"]["target"]) == ("folder", "archive/2026")
 
 
 def test_a_folder_is_spelled_otherwise(api, tenant):
     """Capitals alone may change, though two such folders could not lie side by side."""
-    assert 200 == move(api, tenant, "folder", "Folder").status_code
-    assert ["Folder/below/d.txt", "Folder/c.txt", "a.txt"] == paths(api, tenant)[0]
+    assert move(api, tenant, "folder", "Folder").status_code == 200
+    assert paths(api, tenant)[0] == ["Folder/below/d.txt", "Folder/c.txt", "a.txt"]
 
 
 @pytest.mark.parametrize(

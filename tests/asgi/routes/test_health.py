@@ -34,7 +34,7 @@ def test_a_service_is_ready(served):
     with served.client("") as nobody:
         answer = nobody.get("/health")
 
-    assert (200, {"status": "ready", "reasons": []}) == (answer.status_code, answer.json())
+    assert (answer.status_code, answer.json()) == (200, {"status": "ready", "reasons": []})
 
 
 def test_a_service_without_workers_is_degraded(served, api, acme):
@@ -49,9 +49,9 @@ def test_a_service_without_workers_is_degraded(served, api, acme):
     with database.begin() as connection:
         connection.exec_driver_sql("DELETE FROM jobs")
 
-    assert "degraded" == answer["status"]
+    assert answer["status"] == "degraded"
     assert "none runs" in answer["reasons"][0]
-    assert 200 == api.get("/health/ready").status_code
+    assert api.get("/health/ready").status_code == 200
     (age,) = [line for line in metrics.splitlines() if line.startswith("freezeframe_queue_age_seconds ")]
     assert float(age.split()[1]) >= 1000
 
@@ -98,6 +98,6 @@ def test_the_log_has_the_request_of_a_failure(api, log, monkeypatch):
     answer = api.get("/api/v1/keys")
     lines = [one for one in told() if one.get("request") == answer.headers["x-request-id"]]
 
-    assert 500 == answer.status_code
+    assert answer.status_code == 500
     assert "ZeroDivisionError" not in answer.text
     assert any("ZeroDivisionError: inside" in one.get("exception", "") for one in lines)

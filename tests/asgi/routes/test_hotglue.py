@@ -29,9 +29,9 @@ def test_a_file_in_each_form_comes_back_as_base64(api, place, form):
     read = api.get(f"{place}/snapshots?file=mappings/a.bin").json()
     removed = api.delete(f"{place}/snapshots?file=mappings/a.bin")
 
-    assert (200, ["mappings/a.bin"], 200) == (done.status_code, listed, removed.status_code)
+    assert (done.status_code, listed, removed.status_code) == (200, ["mappings/a.bin"], 200)
     assert {"file": "mappings/a.bin", "content": base64.b64encode(b"\x00\xff bytes").decode()} == read
-    assert [] == api.get(f"{place}/snapshots").json()
+    assert api.get(f"{place}/snapshots").json() == []
 
 
 @pytest.mark.parametrize("form", ["raw", "multipart", "json"])
@@ -42,12 +42,12 @@ def test_a_snapshot_file_is_the_stream(api, place, form):
     text = api.get(f"{place}/snapshots?file=Account.snapshot.csv").json()["content"]
     parquet = api.get(f"{place}/snapshots?file=Account.snapshot.parquet").json()["content"]
 
-    assert (200, b"Id,City\n007,Thun\n8,\n") == (done.status_code, base64.b64decode(text))
-    assert b"PAR1" == base64.b64decode(parquet)[:4]
-    assert ["Account.snapshot.csv"] == api.get(f"{place}/snapshots").json()
-    assert [] == api.get(f"{place}/snapshots?folder=mappings").json()
-    assert 200 == api.delete(f"{place}/snapshots?file=Account.snapshot.csv").status_code
-    assert 404 == api.get(f"{place}/snapshots?file=Account.snapshot.csv").status_code
+    assert (done.status_code, base64.b64decode(text)) == (200, b"Id,City\n007,Thun\n8,\n")
+    assert base64.b64decode(parquet)[:4] == b"PAR1"
+    assert api.get(f"{place}/snapshots").json() == ["Account.snapshot.csv"]
+    assert api.get(f"{place}/snapshots?folder=mappings").json() == []
+    assert api.delete(f"{place}/snapshots?file=Account.snapshot.csv").status_code == 200
+    assert api.get(f"{place}/snapshots?file=Account.snapshot.csv").status_code == 404
 
 
 def test_parquet_goes_in_as_it_came_out(api, place):
@@ -55,9 +55,9 @@ def test_parquet_goes_in_as_it_came_out(api, place):
     _sent(api, place, "raw", "A.snapshot.csv", b"Id\n007\n")
     content = base64.b64decode(api.get(f"{place}/snapshots?file=A.snapshot.parquet").json()["content"])
 
-    assert 200 == _sent(api, place, "raw", "A.snapshot.parquet", content).status_code
+    assert _sent(api, place, "raw", "A.snapshot.parquet", content).status_code == 200
     text = api.get(f"{place}/snapshots?file=A.snapshot.csv").json()["content"]
-    assert b"Id\n007\n" == base64.b64decode(text)
+    assert base64.b64decode(text) == b"Id\n007\n"
 
 
 def test_more_rows_than_are_replaced_at_once_are_an_import(serve):
@@ -66,7 +66,7 @@ def test_more_rows_than_are_replaced_at_once_are_an_import(serve):
     with served.client() as api:
         answer = api.put("/tenant/dev/acme/snapshots?file=A.snapshot.csv", content=b"Id\n" + b"1\n" * 1000)
 
-    assert 413 == answer.status_code
+    assert answer.status_code == 413
     assert "import" in answer.json()["remedy"]
 
 
@@ -79,9 +79,9 @@ def test_configuration_mapping_and_metadata_are_parts_of_one_file(api, place):
     patched = api.patch(f"{place}/config", json={"apiCredentials": None, "x": 2}).json()
 
     assert {"mapping": {"F1": mapping}} == api.get(f"{place}/mapping").json()
-    assert {"metadata": {"plan": "gold"}} == api.get(f"{place}/metadata").json()
-    assert {"x", "hotglue_mapping", "hotglue_metadata"} == set(patched)
-    assert ["tenant-config.json"] == api.get(f"{place}/snapshots").json()
+    assert api.get(f"{place}/metadata").json() == {"metadata": {"plan": "gold"}}
+    assert set(patched) == {"x", "hotglue_mapping", "hotglue_metadata"}
+    assert api.get(f"{place}/snapshots").json() == ["tenant-config.json"]
 
 
 def test_all_tenants_are_one_array(api, place):
@@ -110,4 +110,4 @@ def test_an_upload_that_cannot_be_one(api, place, options, status):
     answer = api.put(f"{place}/snapshots", **options)
 
     assert (status, "application/problem+json") == (answer.status_code, answer.headers["content-type"])
-    assert ["kept"] == api.get(f"{place}/snapshots").json()
+    assert api.get(f"{place}/snapshots").json() == ["kept"]

@@ -41,7 +41,7 @@ def test_a_log_ends_with_what_allowed_to_read_it(served, ending):
     key = served.key("jobs:read", "tenants:read")
     with served.client(key) as client, client.stream("GET", waiting_log(served, tenant)) as answer:
         lines = answer.iter_lines()
-        assert "event: status" == next(lines)
+        assert next(lines) == "event: status"
         if ending == "revoked":
             served.service.keys.revoke(key.partition(".")[0])
         else:
@@ -54,10 +54,10 @@ def test_one_key_does_not_take_all_streams(crowded):
     first, second, log = crowded.key(), crowded.key(), waiting_log(crowded, crowded.tenant("acme"))
     with crowded.client(first) as busy, crowded.client(second) as other:
         with busy.stream("GET", log) as one, Following(busy, seconds=60) as two:
-            assert (200, 200) == (one.status_code, two.answer.status_code)
+            assert (one.status_code, two.answer.status_code) == (200, 200)
             refused = [busy.get(address) for address in (log, f"{EVENTS}?environment=dev&seconds=1")]
             with other.stream("GET", log) as three:
-                assert 200 == three.status_code
+                assert three.status_code == 200
                 full = other.get(log)
         short = {"environment": ENVIRONMENT, "seconds": 0}
         # The server hears of a stream that was left a moment later.
@@ -65,6 +65,6 @@ def test_one_key_does_not_take_all_streams(crowded):
         assert 200 in left
         answers = [busy.get(EVENTS, params=short) for _ in range(5)]
 
-    assert [(429, "RATE_LIMITED")] * 2 == [(one.status_code, one.json()["code"]) for one in refused]
-    assert (503, "30") == (full.status_code, full.headers["retry-after"])
-    assert {200} == {one.status_code for one in answers}
+    assert [(one.status_code, one.json()["code"]) for one in refused] == [(429, "RATE_LIMITED")] * 2
+    assert (full.status_code, full.headers["retry-after"]) == (503, "30")
+    assert {one.status_code for one in answers} == {200}

@@ -30,17 +30,17 @@ def test_a_tenant_at_a_glance(api, tenant):
     first = api.get(f"{tenant}/overview", params={"tenant_version": 0}).json()
 
     assert (3, 2, len(b"a.txtfolder/b.txt")) == (now["version"], now["files"], now["file_bytes"])
-    assert ("Account", 3, 1) == (stream["stream"], stream["rows"], stream["last"]["version"])
-    assert (30, True) == (len(now["days"]), now["days"][-1] > 0)
-    assert (0, 0, 0) == (first["version"], first["files"], first["streams"][0]["last"]["version"])
-    assert 404 == api.get(f"{tenant}/overview", params={"tenant_version": 9}).status_code
+    assert (stream["stream"], stream["rows"], stream["last"]["version"]) == ("Account", 3, 1)
+    assert (len(now["days"]), now["days"][-1] > 0) == (30, True)
+    assert (first["version"], first["files"], first["streams"][0]["last"]["version"]) == (0, 0, 0)
+    assert api.get(f"{tenant}/overview", params={"tenant_version": 9}).status_code == 404
 
 
 def test_a_tenant_without_a_version_is_empty(api, acme):
     """Nothing was kept yet, and that is no error."""
     told = api.get(f"{acme}/overview").json()
 
-    assert (-1, None, [], 0) == (told["version"], told["timestamp"], told["streams"], told["files"])
+    assert (told["version"], told["timestamp"], told["streams"], told["files"]) == (-1, None, [], 0)
 
 
 def test_files_folders_and_streams_come_as_one_zip(api, tenant):
@@ -50,12 +50,12 @@ def test_files_folders_and_streams_come_as_one_zip(api, tenant):
     with zipfile.ZipFile(io.BytesIO(answer.content)) as bundle:
         found = {name: bundle.read(name) for name in bundle.namelist()}
 
-    assert {"a.txt", "folder/b.txt", "Account.snapshot.csv"} == found.keys()
-    assert b"folder/b.txt" == found["folder/b.txt"]
+    assert found.keys() == {"a.txt", "folder/b.txt", "Account.snapshot.csv"}
+    assert found["folder/b.txt"] == b"folder/b.txt"
     assert b"Chur" in found["Account.snapshot.csv"]
-    assert 422 == api.get(f"{tenant}/bundle").status_code
-    assert 404 == api.get(f"{tenant}/bundle", params={"folder": "nowhere"}).status_code
-    assert 404 == api.get(f"{tenant}/bundle", params={"file": "b.txt"}).status_code
+    assert api.get(f"{tenant}/bundle").status_code == 422
+    assert api.get(f"{tenant}/bundle", params={"folder": "nowhere"}).status_code == 404
+    assert api.get(f"{tenant}/bundle", params={"file": "b.txt"}).status_code == 404
 
 
 def test_what_a_list_shows_comes_for_many_tenants_at_once(served, api, tenant):
@@ -68,14 +68,14 @@ def test_what_a_list_shows_comes_for_many_tenants_at_once(served, api, tenant):
         mine = bound.get(place, params={"tenant": [other, name]}).json()["tenants"]
 
     assert [(other, -1), (name, 3)] == [(one["tenant"], one["version"]) for one in both]
-    assert (1, 3, "job-1", "queued") == (
+    assert (
         both[1]["streams"],
         both[1]["rows"],
         both[1]["last_job"]["job_id"],
         both[1]["last_job"]["status"],
-    )
+    ) == (1, 3, "job-1", "queued")
     assert [(name, None)] == [(one["tenant"], one["last_job"]) for one in mine]
-    assert 422 == api.get(place).status_code
+    assert api.get(place).status_code == 422
 
 
 def test_a_kept_overview_follows_the_tenant(api, tenant):
@@ -88,7 +88,7 @@ def test_a_kept_overview_follows_the_tenant(api, tenant):
     assert before == again
     assert (4, 1, before["days"]) == (after["version"], after["files"], after["days"])
     assert before["streams"] == after["streams"]
-    assert ["a.txt"] == after["last"]["files_deleted"]
+    assert after["last"]["files_deleted"] == ["a.txt"]
 
 
 def test_an_environment_at_a_glance(served):
@@ -115,22 +115,22 @@ def test_an_environment_at_a_glance(served):
         refused = lacking.get(f"{place}/overview")
 
     told = first["tenants"][0]
-    assert [("acme", "job-7", "failed", "KeyError: 'Id'")] == [
-        (one["tenant"], one["job_id"], one["status"], one["error"]) for one in first["failed_jobs"]
+    assert [(one["tenant"], one["job_id"], one["status"], one["error"]) for one in first["failed_jobs"]] == [
+        ("acme", "job-7", "failed", "KeyError: 'Id'")
     ]
-    assert ("acme", "failed", ["tenant-config.json"]) == (
+    assert (
         told["tenant"],
         told["last_job"]["status"],
         told["unsealed"],
-    )
-    assert [("Account", 1, {"City": "string"})] == [
-        (one["stream"], one["version"], one["columns"]["added"]) for one in told["drift"]
+    ) == ("acme", "failed", ["tenant-config.json"])
+    assert [(one["stream"], one["version"], one["columns"]["added"]) for one in told["drift"]] == [
+        ("Account", 1, {"City": "string"})
     ]
     assert told["size_bytes"] > 2
-    assert ["quiet"] == [one["tenant"] for one in second["tenants"]]
-    assert ([], None) == (second["failed_jobs"], second["next_cursor"])
-    assert (["quiet"], []) == ([one["tenant"] for one in mine["tenants"]], mine["failed_jobs"])
-    assert 403 == refused.status_code
+    assert [one["tenant"] for one in second["tenants"]] == ["quiet"]
+    assert (second["failed_jobs"], second["next_cursor"]) == ([], None)
+    assert ([one["tenant"] for one in mine["tenants"]], mine["failed_jobs"]) == (["quiet"], [])
+    assert refused.status_code == 403
 
 
 def test_a_damaged_tenant_is_named_and_hides_nobody(served):
@@ -144,5 +144,5 @@ def test_a_damaged_tenant_is_named_and_hides_nobody(served):
     with served.client() as api:
         told = api.get("/api/v1/environments/damaged/overview").json()
 
-    assert ["broken"] == [one["tenant"] for one in told["unreadable"]]
-    assert ["whole"] == [one["tenant"] for one in told["tenants"]]
+    assert [one["tenant"] for one in told["unreadable"]] == ["broken"]
+    assert [one["tenant"] for one in told["tenants"]] == ["whole"]

@@ -50,7 +50,7 @@ def test_a_job_is_run_again_with_its_parameters(running, client, jobs):
 
     assert answer.json()["is_repeatable"] is False
     assert client.get(f"{jobs}/{first}").json()["is_repeatable"] is True
-    assert (422, 202, "queued") == (early.status_code, answer.status_code, answer.json()["status"])
+    assert (early.status_code, answer.status_code, answer.json()["status"]) == (422, 202, "queued")
     assert answer.headers["location"].endswith(again.job_id)
     assert first != again.job_id
     assert (old["script"], old["parameters"], old["flow"], 2) == (
@@ -76,7 +76,7 @@ def test_what_others_submitted_is_not_run_again(running, client, jobs, tmp_path)
     ended(running, {})
     answer = client.post(f"{jobs}/elsewhere/repetitions")
 
-    assert 422 == answer.status_code
+    assert answer.status_code == 422
     assert str(tmp_path) not in answer.text
     assert client.get(f"{jobs}/elsewhere").json()["is_repeatable"] is False
 
@@ -92,6 +92,6 @@ def test_an_executed_notebook_is_downloaded(running, client, jobs, tmp_path):
 
     assert told.json()["outcome"]["has_notebook"]
     assert str(tmp_path) not in told.text
-    assert (200, NOTEBOOK) == (answer.status_code, answer.content)
+    assert (answer.status_code, answer.content) == (200, NOTEBOOK)
     assert "etl.ipynb" in answer.headers["content-disposition"]
-    assert 404 == client.get(f"{jobs}/{job}/notebook").status_code
+    assert client.get(f"{jobs}/{job}/notebook").status_code == 404

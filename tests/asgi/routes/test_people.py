@@ -38,12 +38,12 @@ def test_an_invitation_sets_a_password_once(api, browser, invited):
     other = api.post(PLACE, json={"name": f"berta-{uuid.uuid4().hex[:6]}"}).json()
     forged = ".".join([other["person"]["id"], *text.split(".")[1:]])
 
-    assert 401 == _sign_in(browser, person)
-    assert 422 == _accept(browser, text, "short")
-    assert 401 == _accept(browser, forged)
-    assert 204 == _accept(browser, text)
-    assert 401 == _accept(browser, text, SECOND)
-    assert 200 == _sign_in(browser, person)
+    assert _sign_in(browser, person) == 401
+    assert _accept(browser, text, "short") == 422
+    assert _accept(browser, forged) == 401
+    assert _accept(browser, text) == 204
+    assert _accept(browser, text, SECOND) == 401
+    assert _sign_in(browser, person) == 200
 
 
 def test_a_reset_password_ends_the_old_one_and_all_sessions(api, browser, invited):
@@ -53,10 +53,10 @@ def test_a_reset_password_ends_the_old_one_and_all_sessions(api, browser, invite
     _sign_in(browser, person)
     reset = api.post(f"{PLACE}/{person['id']}/invitation").json()["invitation"]
 
-    assert 200 == browser.get("/api/v1/session").status_code
-    assert 204 == _accept(browser, reset, SECOND)
-    assert 401 == browser.get("/api/v1/session").status_code
-    assert (401, 200) == (_sign_in(browser, person), _sign_in(browser, person, SECOND))
+    assert browser.get("/api/v1/session").status_code == 200
+    assert _accept(browser, reset, SECOND) == 204
+    assert browser.get("/api/v1/session").status_code == 401
+    assert (_sign_in(browser, person), _sign_in(browser, person, SECOND)) == (401, 200)
 
 
 def test_a_person_changes_their_own_password(api, browser, invited):
@@ -66,11 +66,11 @@ def test_a_person_changes_their_own_password(api, browser, invited):
     _sign_in(browser, person)
     change = "/api/v1/session/password"
 
-    assert 401 == browser.post(change, json={"old": SECOND, "new": FIRST}).status_code
-    assert 204 == browser.post(change, json={"old": FIRST, "new": SECOND}).status_code
-    assert 401 == browser.get("/api/v1/session").status_code
-    assert 200 == _sign_in(browser, person, SECOND)
-    assert 422 == api.post(change, json={"old": FIRST, "new": SECOND}).status_code
+    assert browser.post(change, json={"old": SECOND, "new": FIRST}).status_code == 401
+    assert browser.post(change, json={"old": FIRST, "new": SECOND}).status_code == 204
+    assert browser.get("/api/v1/session").status_code == 401
+    assert _sign_in(browser, person, SECOND) == 200
+    assert api.post(change, json={"old": FIRST, "new": SECOND}).status_code == 422
 
 
 def test_a_change_holds_from_the_next_request_on(api, browser, invited):
@@ -84,15 +84,15 @@ def test_a_change_holds_from_the_next_request_on(api, browser, invited):
     loosed = api.patch(place, json={"tenants": None}).json()
     ended = api.patch(place, json={"is_disabled": True}).json()
 
-    assert ("editor", ["acme"]) == (raised["role"], raised["tenants"])
+    assert (raised["role"], raised["tenants"]) == ("editor", ["acme"])
     assert ("snapshots:write" in told["scopes"], ["acme"]) == (True, told["tenants"])
-    assert ("editor", None) == (loosed["role"], loosed["tenants"])
+    assert (loosed["role"], loosed["tenants"]) == ("editor", None)
     assert ended["disabled"]
-    assert 401 == browser.get("/api/v1/session").status_code
-    assert 401 == _sign_in(browser, person)
-    assert 422 == api.post(f"{place}/invitation").status_code
+    assert browser.get("/api/v1/session").status_code == 401
+    assert _sign_in(browser, person) == 401
+    assert api.post(f"{place}/invitation").status_code == 422
     assert api.patch(place, json={"is_disabled": False}).json()["disabled"] is None
-    assert 200 == _sign_in(browser, person)
+    assert _sign_in(browser, person) == 200
 
 
 def test_sessions_are_listed_and_ended(served, api, browser, invited):
@@ -105,16 +105,16 @@ def test_sessions_are_listed_and_ended(served, api, browser, invited):
     cookie = {"freezeframe_session": one["id"]}
 
     with served.client("", cookies=cookie) as thief:
-        assert 401 == thief.get("/api/v1/session").status_code
-    assert 204 == api.delete(f"{place}/{'0' * 16}").status_code
-    assert 200 == browser.get("/api/v1/session").status_code
-    assert 204 == api.delete(f"{place}/{one['id']}").status_code
-    assert 401 == browser.get("/api/v1/session").status_code
+        assert thief.get("/api/v1/session").status_code == 401
+    assert api.delete(f"{place}/{'0' * 16}").status_code == 204
+    assert browser.get("/api/v1/session").status_code == 200
+    assert api.delete(f"{place}/{one['id']}").status_code == 204
+    assert browser.get("/api/v1/session").status_code == 401
     _sign_in(browser, person)
     _sign_in(browser, person)
-    assert 2 == len(api.get(place).json()["sessions"])
-    assert 204 == api.delete(place).status_code
-    assert [] == api.get(place).json()["sessions"]
+    assert len(api.get(place).json()["sessions"]) == 2
+    assert api.delete(place).status_code == 204
+    assert api.get(place).json()["sessions"] == []
 
 
 def test_nobody_changes_their_own_role(api, browser, invited):
@@ -126,10 +126,10 @@ def test_nobody_changes_their_own_role(api, browser, invited):
     listed = browser.get(PLACE).json()["people"]
     told = api.get("/api/v1/audit", params={"subject": person["name"]}).json()["entries"]
 
-    assert 422 == browser.patch(f"{PLACE}/{person['id']}", json={"role": "viewer"}).status_code
+    assert browser.patch(f"{PLACE}/{person['id']}", json={"role": "viewer"}).status_code == 422
     assert person["name"] in {one["name"] for one in listed}
-    assert {"person.create", "person.change"} == {one["action"] for one in told}
-    assert 404 == api.get(f"{PLACE}/{'0' * 18}/sessions").status_code
+    assert {one["action"] for one in told} == {"person.create", "person.change"}
+    assert api.get(f"{PLACE}/{'0' * 18}/sessions").status_code == 404
 
 
 def test_a_viewer_reads_no_sealed_file(serve, tmp_path):
@@ -155,6 +155,6 @@ def test_a_viewer_reads_no_sealed_file(serve, tmp_path):
     with served.client(served.key("snapshots:read", "secrets:read")) as reader:
         allowed = {reader.get(one).status_code for one in ways}
 
-    assert [403] * 4 == [one.status_code for one in answers]
-    assert {"secrets:read"} == {one.json()["scope"] for one in answers}
-    assert (200, {200}) == (plain.status_code, allowed)
+    assert [one.status_code for one in answers] == [403] * 4
+    assert {one.json()["scope"] for one in answers} == {"secrets:read"}
+    assert (plain.status_code, allowed) == (200, {200})

@@ -46,36 +46,36 @@ def browser(site, provider):
 def come_back(browser, page=None):
     """Go to the provider and follow it back; the last answer."""
     left = browser.get(LEAVE, params={} if page is None else {"next": page})
-    assert 302 == left.status_code, left.text
+    assert left.status_code == 302, left.text
     there = httpx.get(left.headers["location"])
     return browser.get(there.headers["location"])
 
 
 def test_an_account_signs_in_and_out(site, provider, browser):
     """The person is made at the first time, has the claim's role, and a session as everybody has."""
-    assert {"provider": "Example"} == browser.get(f"{WHO}/ways").json()
+    assert browser.get(f"{WHO}/ways").json() == {"provider": "Example"}
     done = come_back(browser, "/tenants/acme?tab=files")
     who = browser.get(WHO).json()
     cookie = done.headers.get_list("set-cookie")
 
-    assert (303, "/tenants/acme?tab=files") == (done.status_code, done.headers["location"])
-    assert ("person", "ada@example.org", False) == (who["kind"], who["name"], "admin" in who["scopes"])
+    assert (done.status_code, done.headers["location"]) == (303, "/tenants/acme?tab=files")
+    assert (who["kind"], who["name"], "admin" in who["scopes"]) == ("person", "ada@example.org", False)
     assert any(
         "freezeframe_session=" in one and "HttpOnly" in one and "SameSite=lax" in one for one in cookie
     )
     origin = {"origin": site.url}
-    assert 201 == browser.post(TENANTS, json={"tenant": "made"}, headers=origin).status_code
-    assert 204 == browser.delete(WHO, headers=origin).status_code
-    assert 401 == browser.get(WHO).status_code
-    assert 303 == come_back(browser).status_code
-    assert 1 == sum(one.name == "ada@example.org" for one in site.service.people.list())
+    assert browser.post(TENANTS, json={"tenant": "made"}, headers=origin).status_code == 201
+    assert browser.delete(WHO, headers=origin).status_code == 204
+    assert browser.get(WHO).status_code == 401
+    assert come_back(browser).status_code == 303
+    assert sum(one.name == "ada@example.org" for one in site.service.people.list()) == 1
 
 
 def test_the_role_is_what_the_claim_says_now(provider, browser):
     """Of several the highest; with the next sign-in it may be another one."""
     for roles, admin in ((["guests", "ops", "x"], True), ("guests", False)):
         provider.claims = {"roles": roles}
-        assert 303 == come_back(browser).status_code
+        assert come_back(browser).status_code == 303
         scopes = browser.get(WHO).json()["scopes"]
         assert (admin, admin) == ("admin" in scopes, "snapshots:write" in scopes)
 
@@ -88,34 +88,34 @@ def test_who_has_no_role_is_told_what_is_missing(provider, browser):
     browser.headers["accept"] = "text/html"
     page = come_back(browser)
 
-    assert (403, "NO_ROLE") == (refused.status_code, problem["code"])
+    assert (refused.status_code, problem["code"]) == (403, "NO_ROLE")
     assert "'roles'" in problem["cause"]
     assert "guests, ops, staff" in problem["cause"]
-    assert (403, False, True) == (page.status_code, "<script>" in page.text, "&lt;script&gt;" in page.text)
+    assert (page.status_code, "<script>" in page.text, "&lt;script&gt;" in page.text) == (403, False, True)
     assert "default-src 'none'" in page.headers["content-security-policy"]
-    assert 401 == browser.get(WHO).status_code
+    assert browser.get(WHO).status_code == 401
 
 
 def test_a_disabled_person_is_refused(site, provider, browser):
     """Whatever the provider says, and at once."""
     provider.claims = {"sub": "3", "email": "eve@example.org"}
-    assert 303 == come_back(browser).status_code
+    assert come_back(browser).status_code == 303
     site.service.people.disable("eve@example.org")
 
-    assert 401 == browser.get(WHO).status_code
-    assert 401 == come_back(browser).status_code
+    assert browser.get(WHO).status_code == 401
+    assert come_back(browser).status_code == 401
 
 
 def test_a_name_that_somebody_has_is_not_taken_over(site, provider, browser):
     """A person with a password, and another account of the same name, stay who they are."""
     site.service.people.create("root@example.org", "correct horse battery", "viewer")
     provider.claims = {"sub": "4", "email": "root@example.org", "roles": ["ops"]}
-    assert 303 == come_back(browser).status_code
+    assert come_back(browser).status_code == 303
     name = browser.get(WHO).json()["name"]
     local = next(one for one in site.service.people.list() if one.name == "root@example.org")
 
     assert name.startswith("root@example.org (")
-    assert "viewer" == local.role
+    assert local.role == "viewer"
     with site.client("") as other:
         order, origin = {"name": name, "password": ""}, {"origin": site.url}
         assert other.post(WHO, json=order, headers=origin).status_code in {401, 422}
@@ -145,8 +145,8 @@ def test_a_token_that_is_not_what_it_must_be(provider, browser, lie):
     """Signed as it should be, and not for us, or not for now."""
     provider.claims = LIES[lie]
 
-    assert (401, "NOT_AUTHENTICATED") == (come_back(browser).status_code, come_back(browser).json()["code"])
-    assert 401 == browser.get(WHO).status_code
+    assert (come_back(browser).status_code, come_back(browser).json()["code"]) == (401, "NOT_AUTHENTICATED")
+    assert browser.get(WHO).status_code == 401
 
 
 @pytest.mark.parametrize("way", ["signed_by_another", "signed_by_nobody", "signed_with_the_public_key"])
@@ -154,15 +154,15 @@ def test_a_token_that_is_not_the_providers(provider, browser, way):
     """By another key, by none (alg none), or by the public key as if it were a shared secret."""
     provider.sign = getattr(provider, way)
 
-    assert 401 == come_back(browser).status_code
-    assert 401 == browser.get(WHO).status_code
+    assert come_back(browser).status_code == 401
+    assert browser.get(WHO).status_code == 401
 
 
 def test_clocks_may_differ_a_little(provider, browser):
     """Half a minute is no lie."""
     provider.claims = {"iat": int(time.time()) + 30, "exp": int(time.time()) - 30}
 
-    assert 303 == come_back(browser).status_code
+    assert come_back(browser).status_code == 303
 
 
 def test_a_return_is_for_the_browser_that_left_and_for_once(site, provider, browser):
@@ -172,19 +172,19 @@ def test_a_return_is_for_the_browser_that_left_and_for_once(site, provider, brow
     back = httpx.get(left.headers["location"]).headers["location"]
     forged = back.replace("state=", "state=x")
     with site.client("") as victim:
-        assert 401 == victim.get(back).status_code  # a link that an attacker sends, made for another session
+        assert victim.get(back).status_code == 401  # a link that an attacker sends, made for another session
         victim.get(LEAVE)
-        assert 401 == victim.get(back).status_code
-    assert 401 == browser.get(forged).status_code
+        assert victim.get(back).status_code == 401
+    assert browser.get(forged).status_code == 401
     browser.cookies.set("freezeframe_sign_in", ticket)
-    assert 303 == browser.get(back).status_code
+    assert browser.get(back).status_code == 303
     browser.cookies.clear()
     again = {"cookie": f"freezeframe_sign_in={ticket}"}
-    assert 401 == browser.get(back, headers=again).status_code
+    assert browser.get(back, headers=again).status_code == 401
     for cookie in ("", "x", ticket[:-3] + "AAA", ticket[5:]):
         broken = {"cookie": f"freezeframe_sign_in={cookie}"}
-        assert 401 == browser.get(back, headers=broken).status_code
-    assert 401 == browser.get(WHO).status_code
+        assert browser.get(back, headers=broken).status_code == 401
+    assert browser.get(WHO).status_code == 401
 
 
 @pytest.mark.parametrize(
@@ -203,15 +203,17 @@ def test_nobody_is_sent_elsewhere(browser, page):
     """An address that is not a page of ours is not the end of a sign-in."""
     done = come_back(browser, page)
 
-    assert (303, "/tenants") == (done.status_code, done.headers["location"])
+    assert (done.status_code, done.headers["location"]) == (303, "/tenants")
 
 
 def test_what_is_sent_to_the_provider(site, browser):
     """A challenge and not its verifier, and an address of ours."""
     asked = parse_qs(urlsplit(browser.get(LEAVE).headers["location"]).query)
 
-    assert (["S256"], ["code"], [CLIENT]) == tuple(
-        asked[name] for name in ("code_challenge_method", "response_type", "client_id")
+    assert tuple(asked[name] for name in ("code_challenge_method", "response_type", "client_id")) == (
+        ["S256"],
+        ["code"],
+        [CLIENT],
     )
     assert [f"{site.url}{RETURN}"] == asked["redirect_uri"]
     assert "code_verifier" not in asked
@@ -221,8 +223,8 @@ def test_what_is_sent_to_the_provider(site, browser):
 def test_without_a_provider_there_is_none(served):
     """The page is told so, and the ways there are not there."""
     with served.client("") as browser:
-        assert {"provider": None} == browser.get(f"{WHO}/ways").json()
-        assert [404, 404] == [browser.get(one).status_code for one in (LEAVE, RETURN)]
+        assert browser.get(f"{WHO}/ways").json() == {"provider": None}
+        assert [browser.get(one).status_code for one in (LEAVE, RETURN)] == [404, 404]
 
 
 @pytest.fixture(scope="module")
@@ -255,6 +257,6 @@ def test_claims_bind_an_account(bounded, provider, claims, environments, tenants
         who = browser.get(WHO).json()
         seen = browser.get("/api/v1/environments/dev/tenants/acme").status_code
 
-    assert 303 == done.status_code
+    assert done.status_code == 303
     assert (environments, tenants) == (who["environments"], who["tenants"])
     assert (200 if tenants == ["acme"] else 404) == seen

@@ -21,13 +21,15 @@ def rows(served):
 def test_a_row_and_what_each_version_did_to_it(api, rows):
     """Old and new values by cell, the newest first; a page goes on where the one before ended."""
     told = api.get(f"{rows}/007/history").json()
-    assert ({"Id": "007"}, None, True) == (told["key"], told["row"], told["is_whole"])
-    assert [(2, "delete"), (1, "update"), (0, "insert")] == [
-        (one["version"], one["row"]["fate"]) for one in told["versions"]
+    assert (told["key"], told["row"], told["is_whole"]) == ({"Id": "007"}, None, True)
+    assert [(one["version"], one["row"]["fate"]) for one in told["versions"]] == [
+        (2, "delete"),
+        (1, "update"),
+        (0, "insert"),
     ]
     update = told["versions"][1]["row"]
-    assert ("new", "won") == (update["before"]["Stage"], update["after"]["Stage"])
-    assert ["Stage"] == update["changed"]
+    assert (update["before"]["Stage"], update["after"]["Stage"]) == ("new", "won")
+    assert update["changed"] == ["Stage"]
     first = api.get(f"{rows}/007/history", params={"limit": 1}).json()
     rest = api.get(f"{rows}/007/history", params={"until": first["following"]}).json()
     assert told["versions"] == first["versions"] + rest["versions"]
@@ -45,12 +47,12 @@ def test_what_is_no_key_is_refused(api, rows):
     """A text that no key of the stream can have, and a stream that is not there."""
     for text, status in (("[1", 422), ('["a","b"]', 422), ("008", 200)):
         assert status == api.get(f"{rows}/{quote(text, safe='')}/history").status_code
-    assert 404 == api.get(f"{rows.replace('Lead', 'Deal')}/1/history").status_code
+    assert api.get(f"{rows.replace('Lead', 'Deal')}/1/history").status_code == 404
 
 
 def test_single_cells_are_restored(api, rows):
     """Other cells of the row stay; the key's own are refused."""
     url = rows.replace("rows", "row-restorations")
     order = {"version": 0, "keys": [{"Id": "a/b"}], "columns": ["Stage"]}
-    assert 1 == api.post(url, json=order | {"dry_run": True}).json()["counts"]["updated"]
-    assert 422 == api.post(url, json=order | {"columns": ["Id"]}).status_code
+    assert api.post(url, json=order | {"dry_run": True}).json()["counts"]["updated"] == 1
+    assert api.post(url, json=order | {"columns": ["Id"]}).status_code == 422

@@ -33,15 +33,15 @@ def test_a_schedule_is_made_paused_run_and_removed(timed):
         audit = [one["action"] for one in api.get(f"{tenant}/audit").json()["entries"]]
 
     answers = (made, again, other, run, deleted, gone)
-    assert (201, 201, 409, 202, 204, 404) == tuple(one.status_code for one in answers)
+    assert tuple(one.status_code for one in answers) == (201, 201, 409, 202, 204, 404)
     assert made.json() == again.json()
-    assert [("nightly", "etl.py", "Europe/Berlin", 3)] == [
-        (one["name"], one["script"], one["zone"], len(one["next_runs"])) for one in listed
+    assert [(one["name"], one["script"], one["zone"], len(one["next_runs"])) for one in listed] == [
+        ("nightly", "etl.py", "Europe/Berlin", 3)
     ]
     assert listed[0]["next_due"] == listed[0]["next_runs"][0]
-    assert (False, None, []) == (paused["enabled"], paused["next_due"], paused["next_runs"])
-    assert (True, 3) == (resumed["enabled"], len(resumed["next_runs"]))
-    assert ("queued", "timed") == (job["status"], job["tenant"])
+    assert (paused["enabled"], paused["next_due"], paused["next_runs"]) == (False, None, [])
+    assert (resumed["enabled"], len(resumed["next_runs"])) == (True, 3)
+    assert (job["status"], job["tenant"]) == ("queued", "timed")
     assert {"schedule.create", "schedule.change", "schedule.delete", "job.run"} <= set(audit)
 
 
@@ -59,10 +59,10 @@ def test_the_list_has_pages_and_only_what_is_the_callers(timed):
         mine = bound.get("/api/v1/environments/dev/schedules").json()["schedules"]
         none = bound.get("/api/v1/environments/dev/schedules", params={"tenant": "another"}).json()
 
-    assert ["another"] == [one["tenant"] for one in first["schedules"]]
-    assert (["timed"], None) == ([one["tenant"] for one in second["schedules"]], second["next_cursor"])
-    assert ["timed"] == [one["tenant"] for one in mine]
-    assert [] == none["schedules"]
+    assert [one["tenant"] for one in first["schedules"]] == ["another"]
+    assert ([one["tenant"] for one in second["schedules"]], second["next_cursor"]) == (["timed"], None)
+    assert [one["tenant"] for one in mine] == ["timed"]
+    assert none["schedules"] == []
 
 
 @pytest.mark.parametrize(

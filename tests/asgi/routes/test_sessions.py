@@ -12,7 +12,7 @@ PASSWORD = "correct horse battery"
 def signed_in(served, browser, order):
     """The cookie of who signs in so."""
     answer = browser.post(WHO, json=order, headers={"origin": served.url})
-    assert 200 == answer.status_code, answer.text
+    assert answer.status_code == 200, answer.text
     return answer.headers["set-cookie"]
 
 
@@ -33,9 +33,9 @@ def test_the_cookie_of_a_key_is_not_the_key(served):
         browser.delete(WHO, headers={"origin": served.url})
     assert not [part for part in key.split(".") if part in cookie]
     assert ("key", key.partition(".")[0]) == (who["kind"], who["id"])
-    assert (200, 401, 401) == (before, status(served, token), status(served, key))
+    assert (before, status(served, token), status(served, key)) == (200, 401, 401)
     with served.client(key) as program:
-        assert 200 == program.get(TENANTS).status_code
+        assert program.get(TENANTS).status_code == 200
 
 
 @pytest.mark.parametrize("ending", ["revoked", "rotated", "expired"])
@@ -59,7 +59,7 @@ def test_signing_in_with_a_key_is_in_the_audit(served):
         signed_in(served, browser, {"key": key})
         begun = served.service.audit.entries(AuditPlace())[0]
         wrong = browser.post(WHO, json={"key": "id.secret"}, headers={"origin": served.url})
-    assert ("session.begin", 401) == (begun.action, wrong.status_code)
+    assert (begun.action, wrong.status_code) == ("session.begin", 401)
     assert begun.principal.startswith(f"key:{key.partition('.')[0]} ")
 
 

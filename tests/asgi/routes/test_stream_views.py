@@ -25,23 +25,23 @@ def test_rows_come_in_the_order_that_is_asked_for(api, tenant):
     """Down or up, a page at a time, with the total; what cannot be sorted by is a problem."""
     url = f"{tenant[0]}/streams/Account/sorted-rows"
     first = api.get(url, params={"by": "N", "descending": "true", "limit": 2}).json()
-    assert (3, ["1", "9"]) == (first["total"], [row["Id"] for row in first["rows"]])
+    assert (first["total"], [row["Id"] for row in first["rows"]]) == (3, ["1", "9"])
     rest = api.get(url, params={"by": "N", "descending": "true", "offset": 2, "columns": ["City"]}).json()
-    assert [{"City": "Bern"}] == rest["rows"]
+    assert rest["rows"] == [{"City": "Bern"}]
     past = api.get(url, params={"by": "N", "tenant_version": 0, "limit": 1}).json()
-    assert "Basel" == past["rows"][0]["City"]
-    assert 422 == api.get(url, params={"by": "Nobody"}).status_code
-    assert 413 == api.get(url, params={"by": "N", "offset": 10_000}).status_code
+    assert past["rows"][0]["City"] == "Basel"
+    assert api.get(url, params={"by": "Nobody"}).status_code == 422
+    assert api.get(url, params={"by": "N", "offset": 10_000}).status_code == 413
 
 
 def test_columns_tell_what_they_hold(api, tenant):
     """Statistics of every column, or of those that are named, also of the past."""
     url = f"{tenant[0]}/streams/Account/statistics"
     told = api.get(url).json()
-    assert (3, ["Id", "City", "N"]) == (told["rows"], [one["name"] for one in told["columns"]])
+    assert (told["rows"], [one["name"] for one in told["columns"]]) == (3, ["Id", "City", "N"])
     assert (str(2**60), 3) == (told["columns"][2]["high"], told["columns"][2]["distinct"])
     past = api.get(url, params={"tenant_version": 0, "columns": ["City"]}).json()["columns"]
-    assert [(1, 2)] == [(one["nulls"], one["distinct"]) for one in past]
+    assert [(one["nulls"], one["distinct"]) for one in past] == [(1, 2)]
 
 
 def test_an_import_is_told_before_it_is_a_job(api, tenant):
@@ -49,15 +49,15 @@ def test_an_import_is_told_before_it_is_a_job(api, tenant):
     url = f"{tenant[0]}/streams/Account/import-preview"
     before = tenant[1].version
     told = api.post(url, content=b"Id,City\n1,Wil\n5,Thun\n", headers=CSV).json()
-    assert (1, 1, None) == (told["counts"]["inserted"], told["counts"]["updated"], told["problem"])
-    assert ("Chur", "Wil") == tuple(told["examples"][0][side]["City"] for side in ("before", "after"))
+    assert (told["counts"]["inserted"], told["counts"]["updated"], told["problem"]) == (1, 1, None)
+    assert tuple(told["examples"][0][side]["City"] for side in ("before", "after")) == ("Chur", "Wil")
     refused = api.post(f"{url}?mode=full", content=b"Id\n1\n", headers=CSV).json()
-    assert "TOO_MANY_DELETIONS" == refused["problem"]["code"]
+    assert refused["problem"]["code"] == "TOO_MANY_DELETIONS"
     head = api.post(f"{url}?beginning=true", content=b"Id,City\n1,Wil\n5,Th", headers=CSV).json()
-    assert (1, None) == (head["rows"], head["counts"])
-    assert 400 == api.post(url, content=b"", headers={"content-type": "text/plain"}).status_code
+    assert (head["rows"], head["counts"]) == (1, None)
+    assert api.post(url, content=b"", headers={"content-type": "text/plain"}).status_code == 400
     too_long = b"Id\n" + b"1\n" * (9 * 1024 * 1024)
-    assert 413 == api.post(url, content=too_long, headers=CSV).status_code
+    assert api.post(url, content=too_long, headers=CSV).status_code == 413
     assert (before, []) == (tenant[1].version, api.get(f"{tenant[0]}/jobs").json()["jobs"])
 
 
@@ -66,30 +66,30 @@ def test_rows_are_brought_back_by_key(api, served, tenant):
     url = f"{tenant[0]}/streams/Account/row-restorations"
     order = {"version": 0, "keys": [{"Id": "1"}, {"Id": "2"}, {"Id": "9"}]}
     told = api.post(url, json={**order, "dry_run": True}).json()
-    assert (False, 1) == (told["committed"], told["tenant_version"])
-    assert {"inserted": 1, "updated": 1, "unchanged": 0, "deleted": 1} == told["counts"]
-    assert 412 == api.post(url, json=order, headers={"if-match": '"0"'}).status_code
+    assert (told["committed"], told["tenant_version"]) == (False, 1)
+    assert told["counts"] == {"inserted": 1, "updated": 1, "unchanged": 0, "deleted": 1}
+    assert api.post(url, json=order, headers={"if-match": '"0"'}).status_code == 412
     done = api.post(url, json={**order, "message": "as ordered"}, headers={"if-match": '"1"'}).json()
     assert (True, 2, told["rows"]) == (done["committed"], done["tenant_version"], done["rows"])
     rows = api.get(f"{tenant[0]}/streams/Account/rows").json()["rows"]
-    assert {"007": "Bern", "1": "Basel", "2": None} == {row["Id"]: row["City"] for row in rows}
+    assert {row["Id"]: row["City"] for row in rows} == {"007": "Bern", "1": "Basel", "2": None}
     newest = api.get(f"{tenant[0]}/history").json()["versions"][0]
     assert newest["message"].endswith(": as ordered")
     assert ("restore", order["version"]) == (newest["kind"], newest["restored"])
     entry = api.get(f"{tenant[0]}/audit", params={"action": "rows.restore"}).json()["entries"][0]
-    assert ("Account", 3) == (entry["subject"], entry["details"]["rows"])
+    assert (entry["subject"], entry["details"]["rows"]) == ("Account", 3)
 
 
 def test_rows_that_cannot_be_named_so_are_refused(api, served, tenant):
     """Another column, a value of another type, none or too many keys, no right to write."""
     url = f"{tenant[0]}/streams/Account/row-restorations"
     for keys in ([{"City": "Bern"}], [{"Id": "1", "City": "x"}], [], [{"Id": "1"}] * 5001):
-        assert 422 == api.post(url, json={"version": 0, "keys": keys}).status_code, keys[:1]
-    assert 404 == api.post(url, json={"version": 99, "keys": [{"Id": "1"}]}).status_code
+        assert api.post(url, json={"version": 0, "keys": keys}).status_code == 422, keys[:1]
+    assert api.post(url, json={"version": 99, "keys": [{"Id": "1"}]}).status_code == 404
     order = {"version": 0, "keys": [{"Id": "1"}]}
     with served.client(served.key("snapshots:read")) as reader:
-        assert 403 == reader.post(url, json=order).status_code
-        assert 200 == reader.post(url, json={**order, "dry_run": True}).status_code
+        assert reader.post(url, json=order).status_code == 403
+        assert reader.post(url, json={**order, "dry_run": True}).status_code == 200
 
 
 def test_a_column_of_another_type_is_told_among_the_differences(api, served):
@@ -99,5 +99,5 @@ def test_a_column_of_another_type_is_told_among_the_differences(api, served):
     stream.update(pa.table({"Id": [1], "N": [1], "Old": ["x"]}), "Id")
     stream.update(pa.table({"Id": [1], "N": ["one"], "New": [True]}), "Id", override=True)
     told = api.get(f"{path}/streams/Account/diff", params={"before": 0}).json()
-    assert ({"New": "boolean"}, {"Old": "string"}) == (told["columns_added"], told["columns_dropped"])
-    assert {"N": ["long", "string"]} == told["columns_retyped"]
+    assert (told["columns_added"], told["columns_dropped"]) == ({"New": "boolean"}, {"Old": "string"})
+    assert told["columns_retyped"] == {"N": ["long", "string"]}

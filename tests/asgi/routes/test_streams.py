@@ -26,11 +26,13 @@ def test_a_stream_tells_what_it_is(api, stream):
     """Version, rows, columns; its ETag saves the answer."""
     told = api.get(stream)
 
-    assert (1, 3) == (told.json()["version"], told.json()["rows"])
-    assert [("Id", "string"), ("City", "string"), ("Born", "date")] == [
-        (one["name"], one["type"]) for one in told.json()["columns"]
+    assert (told.json()["version"], told.json()["rows"]) == (1, 3)
+    assert [(one["name"], one["type"]) for one in told.json()["columns"]] == [
+        ("Id", "string"),
+        ("City", "string"),
+        ("Born", "date"),
     ]
-    assert 304 == api.get(stream, headers={"if-none-match": told.headers["etag"]}).status_code
+    assert api.get(stream, headers={"if-none-match": told.headers["etag"]}).status_code == 304
 
 
 def test_rows_by_columns_conditions_and_version(api, stream):
@@ -38,8 +40,8 @@ def test_rows_by_columns_conditions_and_version(api, stream):
     some = api.get(f"{stream}/rows", params={"where": ["City != Bern"], "columns": ["Id"], "limit": 1}).json()
     before = api.get(f"{stream}/rows", params={"version": 0, "where": "Born = 2000-01-02"}).json()
 
-    assert (2, ["Id"], 1) == (some["total"], some["columns"], len(some["rows"]))
-    assert [{"Id": "007", "City": "Bern", "Born": "2000-01-02"}] == before["rows"]
+    assert (some["total"], some["columns"], len(some["rows"])) == (2, ["Id"], 1)
+    assert before["rows"] == [{"Id": "007", "City": "Bern", "Born": "2000-01-02"}]
 
 
 def test_rows_as_arrow(api, stream):
@@ -48,7 +50,7 @@ def test_rows_as_arrow(api, stream):
     table = pa.ipc.open_stream(answer.content).read_all()
 
     assert pa.date32() == table.schema.field("Born").type
-    assert {"007", "1", "2"} == set(table["Id"].to_pylist())
+    assert set(table["Id"].to_pylist()) == {"007", "1", "2"}
 
 
 def _walked(api, path, **parameters):
@@ -72,20 +74,20 @@ def test_pages_of_rows_stay_in_their_version(api, acme, stream):
         f"{stream}/rows", params=parameters, headers={"accept": "application/vnd.apache.arrow.stream"}
     )
 
-    assert (1, 3, True) == (first["version"], first["total"], first["is_total_exact"])
-    assert (1, [{"Id": "1", "City": "Chur", "Born": None}]) == (second["version"], second["rows"])
-    assert ("3", "true") == (arrow.headers["x-total-rows"], arrow.headers["x-total-exact"])
+    assert (first["version"], first["total"], first["is_total_exact"]) == (1, 3, True)
+    assert (second["version"], second["rows"]) == (1, [{"Id": "1", "City": "Chur", "Born": None}])
+    assert (arrow.headers["x-total-rows"], arrow.headers["x-total-exact"]) == ("3", "true")
     assert second["next_cursor"] == arrow.headers["x-next-cursor"]
-    assert ["000", "1"] == [page["rows"][0]["Id"] for page in _walked(api, f"{stream}/rows", limit=1)]
+    assert [page["rows"][0]["Id"] for page in _walked(api, f"{stream}/rows", limit=1)] == ["000", "1"]
     for odd in ({"where": "Id != 8"}, {"version": 0}, {"cursor": "AAAA"}):
-        assert 422 == api.get(f"{stream}/rows", params={**parameters, **odd}).status_code
+        assert api.get(f"{stream}/rows", params={**parameters, **odd}).status_code == 422
 
 
 def test_rows_that_are_not_counted_are_at_least_so_many(api, stream):
     """Without counting a page says how many rows there are at least, and the last one how many exactly."""
     pages = _walked(api, f"{stream}/rows", limit=2, where="Id != 9", count=False)
 
-    assert [(3, False), (3, True)] == [(page["total"], page["is_total_exact"]) for page in pages]
+    assert [(page["total"], page["is_total_exact"]) for page in pages] == [(3, False), (3, True)]
 
 
 def test_pages_of_changes_are_all_changes(api, stream):
@@ -137,8 +139,8 @@ def test_what_changed_and_back_again(api, acme, stream):
     done = api.post(f"{stream}/restore", json={"version": first, "message": "back"}).json()
 
     assert changed["total"] >= 2
-    assert (False, 3, True) == (dry["committed"], unchanged, done["committed"])
-    assert 2 == api.get(stream).json()["rows"]
+    assert (dry["committed"], unchanged, done["committed"]) == (False, 3, True)
+    assert api.get(stream).json()["rows"] == 2
     (newest,) = api.get(f"{acme}/history?limit=1").json()["versions"]
     assert ("restore", first, f"restore version {first}: back") == tuple(
         newest[name] for name in ("kind", "restored", "message")
@@ -153,18 +155,18 @@ def test_an_override_keeps_the_types_of_its_columns(api, acme):
     api.put(name, content=b"Id\n12\n13\n").raise_for_status()
     told = api.get(f"{acme}/streams/S").json()
 
-    assert ([("Id", "string")], 2) == ([(one["name"], one["type"]) for one in told["columns"]], told["rows"])
+    assert ([(one["name"], one["type"]) for one in told["columns"]], told["rows"]) == ([("Id", "string")], 2)
 
 
 def test_a_dropped_stream_comes_back(api, acme, stream):
     """Dropping asks for the version if it is told; the past restores the stream."""
     version = api.get(acme).json()["version"]
 
-    assert 412 == api.delete(stream, headers={"if-match": '"0"'}).status_code
-    assert 200 == api.delete(stream).status_code
-    assert 404 == api.get(stream).status_code
+    assert api.delete(stream, headers={"if-match": '"0"'}).status_code == 412
+    assert api.delete(stream).status_code == 200
+    assert api.get(stream).status_code == 404
     assert api.post(f"{acme}/restorations", json={"version": version}).json()["committed"]
-    assert 3 == api.get(stream).json()["rows"]
+    assert api.get(stream).json()["rows"] == 3
 
 
 def test_an_import_is_a_job(served, api, acme, stream):
@@ -174,17 +176,20 @@ def test_an_import_is_a_job(served, api, acme, stream):
     queued = served.service.jobs.get(TenantJob("dev", acme.rpartition("/")[2], job["job_id"]))
     request = json.loads(queued.request)
 
-    assert (202, "queued") == (answer.status_code, job["status"])
-    assert {"stream": "Account", "file": "rows.csv", "key": ["Id"], "mode": "full"} == json.loads(
-        request["parameters"]["IMPORT_OPTIONS"]
-    )
+    assert (answer.status_code, job["status"]) == (202, "queued")
+    assert json.loads(request["parameters"]["IMPORT_OPTIONS"]) == {
+        "stream": "Account",
+        "file": "rows.csv",
+        "key": ["Id"],
+        "mode": "full",
+    }
 
 
 def test_an_import_of_no_known_kind_is_refused(api, stream):
     """A content type that is none of the kinds says which there are."""
     answer = api.post(f"{stream}/import", content=CSV, headers={"content-type": "text/html"})
 
-    assert 400 == answer.status_code
+    assert answer.status_code == 400
     assert "text/csv" in answer.json()["remedy"]
 
 
@@ -219,7 +224,7 @@ def test_arrow_is_proved_before_it_is_queued(api, stream, content, status):
 
     assert status == answer.status_code, answer.text
     if status != 202:
-        assert "application/problem+json" == answer.headers["content-type"]
+        assert answer.headers["content-type"] == "application/problem+json"
 
 
 def test_an_upload_is_imported(served, api, acme, stream):
@@ -235,6 +240,6 @@ def test_an_upload_is_imported(served, api, acme, stream):
     odd = api.post(f"{stream}/import?key=Id", json={"upload": 7, "kind": "doc"})
     job = served.service.jobs.get(TenantJob("dev", acme.rpartition("/")[2], done.json()["job_id"]))
 
-    assert ("import", 409, 204) == (upload["purpose"], early.status_code, sent.status_code)
-    assert (202, 404, 422) == (done.status_code, again.status_code, odd.status_code)
-    assert CSV == (Path(json.loads(job.request)["input_dir"]) / "rows.csv").read_bytes()
+    assert (upload["purpose"], early.status_code, sent.status_code) == ("import", 409, 204)
+    assert (done.status_code, again.status_code, odd.status_code) == (202, 404, 422)
+    assert (Path(json.loads(job.request)["input_dir"]) / "rows.csv").read_bytes() == CSV

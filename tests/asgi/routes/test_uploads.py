@@ -34,11 +34,11 @@ def test_an_upload_in_parts_appears_with_its_last_byte(api, acme):
     stands = api.head(place).headers["upload-offset"]
     done = api.patch(place, content=CONTENT[6000:], headers={**PART, "upload-offset": "6000"})
 
-    assert (201, [], "6000", 204) == (begun.status_code, before, stands, done.status_code)
-    assert CONTENT == api.get(f"{acme}/files/big.bin").content
+    assert (begun.status_code, before, stands, done.status_code) == (201, [], "6000", 204)
+    assert api.get(f"{acme}/files/big.bin").content == CONTENT
     assert done.headers["etag"] == api.get(f"{acme}/files/big.bin").headers["etag"]
-    assert 404 == api.head(place).status_code
-    assert 1 == len(api.get(f"{acme}/history").json()["versions"])
+    assert api.head(place).status_code == 404
+    assert len(api.get(f"{acme}/history").json()["versions"]) == 1
 
 
 def test_what_waits_goes_with_an_erasure_and_with_the_tenant(served, api, acme):
@@ -52,21 +52,21 @@ def test_what_waits_goes_with_an_erasure_and_with_the_tenant(served, api, acme):
         place = _begin(api, acme).headers["location"]
         api.patch(place, content=CONTENT[:10], headers={**PART, "upload-offset": "0"}).raise_for_status()
         api.post(f"{acme}/streams/A/import?key=Id&job_id=j", **rows).raise_for_status()
-        assert 2 == len(list(waiting.iterdir()))
+        assert len(list(waiting.iterdir())) == 2
         return place
 
     place = wait()
     store.tenant(name).erase("A", [1])
-    assert (404, False) == (api.head(place).status_code, waiting.exists())
+    assert (api.head(place).status_code, waiting.exists()) == (404, False)
     wait()
     store.delete_tenant(name)
     assert not waiting.exists()
-    assert [(404, 404)] == [(api.get(f"{acme}/jobs").status_code, api.get(f"{acme}/jobs/j").status_code)]
+    assert [(api.get(f"{acme}/jobs").status_code, api.get(f"{acme}/jobs/j").status_code)] == [(404, 404)]
     store.tenant(name, create=True)
-    assert ([], 404) == (api.get(f"{acme}/jobs").json()["jobs"], api.get(f"{acme}/jobs/j").status_code)
-    assert 404 == api.post(f"{acme}/jobs/j/cancel").status_code
-    assert [] == api.get(f"{acme}/audit").json()["entries"]
-    assert "j" == api.post(f"{acme}/streams/A/import?key=Id&job_id=j", **rows).json()["job_id"]
+    assert (api.get(f"{acme}/jobs").json()["jobs"], api.get(f"{acme}/jobs/j").status_code) == ([], 404)
+    assert api.post(f"{acme}/jobs/j/cancel").status_code == 404
+    assert api.get(f"{acme}/audit").json()["entries"] == []
+    assert api.post(f"{acme}/streams/A/import?key=Id&job_id=j", **rows).json()["job_id"] == "j"
 
 
 def test_a_part_that_broke_off_is_kept(served, api, acme):
@@ -89,8 +89,8 @@ def test_a_part_that_broke_off_is_kept(served, api, acme):
         stands = int(api.head(place).headers["upload-offset"])
     done = api.patch(place, content=CONTENT[stands:], headers={**PART, "upload-offset": str(stands)})
 
-    assert (4000, 204) == (stands, done.status_code)
-    assert CONTENT == api.get(f"{acme}/files/big.bin").content
+    assert (stands, done.status_code) == (4000, 204)
+    assert api.get(f"{acme}/files/big.bin").content == CONTENT
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_a_part_that_cannot_be_taken(api, acme, headers, content, status):
     place = _begin(api, acme).headers["location"]
 
     assert status == api.patch(place, content=content, headers={**PART, **headers}).status_code
-    assert 404 == api.get(f"{acme}/files/big.bin").status_code
+    assert api.get(f"{acme}/files/big.bin").status_code == 404
 
 
 def test_other_bytes_than_announced_are_never_published(api, acme):
@@ -116,23 +116,23 @@ def test_other_bytes_than_announced_are_never_published(api, acme):
     place = _begin(api, acme, sha256=hashlib.sha256(b"other").hexdigest()).headers["location"]
     done = api.patch(place, content=CONTENT, headers={**PART, "upload-offset": "0"})
 
-    assert 400 == done.status_code
-    assert 404 == api.get(f"{acme}/files/big.bin").status_code
+    assert done.status_code == 400
+    assert api.get(f"{acme}/files/big.bin").status_code == 404
 
 
 def test_an_upload_that_is_given_up_is_gone(api, acme):
     """DELETE ends it."""
     place = _begin(api, acme).headers["location"]
 
-    assert 204 == api.delete(place, headers=PART).status_code
-    assert 404 == api.head(place).status_code
+    assert api.delete(place, headers=PART).status_code == 204
+    assert api.head(place).status_code == 404
 
 
 def test_more_than_the_service_takes_is_refused_at_once(api, acme, served):
     """The announced length is held to the limit before a byte is sent."""
     limit = served.service.settings.service_upload_bytes_max
 
-    assert 413 == _begin(api, acme, length=limit + 1).status_code
+    assert _begin(api, acme, length=limit + 1).status_code == 413
     assert str(limit) == api.options(f"{acme}/uploads").headers["tus-max-size"]
 
 
@@ -144,14 +144,14 @@ def test_a_part_may_be_larger_than_other_bodies(serve):
         tenant = served.tenant("acme")
         place = _begin(api, tenant, length=len(content)).headers["location"]
 
-        assert 413 == api.put(f"{tenant}/files/a", content=content).status_code
-        assert 204 == api.patch(place, content=content, headers={**PART, "upload-offset": "0"}).status_code
+        assert api.put(f"{tenant}/files/a", content=content).status_code == 413
+        assert api.patch(place, content=content, headers={**PART, "upload-offset": "0"}).status_code == 204
 
 
 def test_an_empty_file_is_there_at_once(api, acme):
     """An upload of no bytes needs no part."""
-    assert 201 == _begin(api, acme, length=0).status_code
-    assert b"" == api.get(f"{acme}/files/big.bin").content
+    assert _begin(api, acme, length=0).status_code == 201
+    assert api.get(f"{acme}/files/big.bin").content == b""
 
 
 def test_what_waits_for_a_tenant_goes_with_it(served, api, acme):
@@ -165,8 +165,8 @@ def test_what_waits_for_a_tenant_goes_with_it(served, api, acme):
     api.delete(acme, params={"confirm": acme.rpartition("/")[2]}).raise_for_status()
     folder = served.uploads
 
-    assert [] == [one for one in folder.rglob("*") if one.is_file() and b"secret-of-acme" in one.read_bytes()]
-    assert 200 == api.head(kept).status_code
+    assert [one for one in folder.rglob("*") if one.is_file() and b"secret-of-acme" in one.read_bytes()] == []
+    assert api.head(kept).status_code == 200
 
 
 def _waiting(api, acme, path, content):
@@ -196,7 +196,7 @@ def test_a_batch_of_uploads_is_one_version(served, api, acme):
     assert files == written["files"]
     assert contents == {path: api.get(f"{acme}/files/{path}").content for path in contents}
     assert set(contents) == {one["subject"] for one in audited if one["action"] == "file.write"}
-    assert [] == list((served.uploads).glob(f"*/{named[0]['upload']}"))
+    assert list((served.uploads).glob(f"*/{named[0]['upload']}")) == []
 
 
 def test_a_batch_is_written_whole_or_not_at_all(api, acme):
@@ -216,12 +216,14 @@ def test_a_batch_is_written_whole_or_not_at_all(api, acme):
     twice = api.post(f"{acme}/file-batches", json={"files": [*settled, {**settled[0]}]})
     done = api.post(f"{acme}/file-batches", json={"files": settled})
 
-    assert (412, ["a", "b"]) == (refused.status_code, refused.json()["paths"])
-    assert (422, 200) == (twice.status_code, done.status_code)
-    assert [b"second", b"first", b"second"] == [
-        api.get(f"{acme}/files/{path}").content for path in ("a", "b", "b (2)")
+    assert (refused.status_code, refused.json()["paths"]) == (412, ["a", "b"])
+    assert (twice.status_code, done.status_code) == (422, 200)
+    assert [api.get(f"{acme}/files/{path}").content for path in ("a", "b", "b (2)")] == [
+        b"second",
+        b"first",
+        b"second",
     ]
-    assert 3 == len(api.get(f"{acme}/history").json()["versions"])
+    assert len(api.get(f"{acme}/history").json()["versions"]) == 3
 
 
 def test_only_a_finished_upload_of_that_purpose_is_of_a_batch(api, acme):
@@ -233,5 +235,5 @@ def test_only_a_finished_upload_of_that_purpose_is_of_a_batch(api, acme):
         for one in (half, other, "0" * 32)
     ]
 
-    assert [409, 409, 404] == [one.status_code for one in found]
-    assert [] == api.get(f"{acme}/files").json()["files"]
+    assert [one.status_code for one in found] == [409, 409, 404]
+    assert api.get(f"{acme}/files").json()["files"] == []

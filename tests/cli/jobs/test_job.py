@@ -41,7 +41,7 @@ def told(capsys, place):
 
     def run(*arguments):
         capsys.readouterr()
-        assert 0 == main([*arguments, *place, "--json"]), capsys.readouterr().err
+        assert main([*arguments, *place, "--json"]) == 0, capsys.readouterr().err
         return json.loads(capsys.readouterr().out)
 
     return run
@@ -50,37 +50,40 @@ def told(capsys, place):
 def test_a_job_from_submission_to_its_log(told, place, capsys, tmp_path):
     """Submitted twice it is one; a worker runs it; its end, its log and the exit code of wait are told."""
     submit = ["job", "submit", "etl.py", "--tenant", "acme", "--job-id", "j1", "--param", "n=1"]
-    assert "queued" == told(*submit)["status"]
-    assert ["j1"] == [job["job_id"] for job in (told(*submit), *told("job", "list"))][1:]
-    assert 3 == main([*submit, "--flow", "other", *place])
+    assert told(*submit)["status"] == "queued"
+    assert [job["job_id"] for job in (told(*submit), *told("job", "list"))][1:] == ["j1"]
+    assert main([*submit, "--flow", "other", *place]) == 3
     (tmp_path / "gone.py").write_text(ETL)
     told("job", "submit", "gone.py", "--tenant", "acme", "--job-id", "j2")
     told("job", "cancel", "j2")
-    assert "cancelled" == told("job", "submit", "gone.py", "--tenant", "acme", "--job-id", "j2")["status"]
+    assert told("job", "submit", "gone.py", "--tenant", "acme", "--job-id", "j2")["status"] == "cancelled"
     again = told("job", "submit", "gone.py", "--tenant", "acme", "--job-id", "j2", "--again")
-    assert ("queued", 3) == (again["status"], again["attempts_max"])
+    assert (again["status"], again["attempts_max"]) == ("queued", 3)
     (tmp_path / "gone.py").unlink()
     capsys.readouterr()
-    assert 0 == main(["worker", "--drain", *place])
+    assert main(["worker", "--drain", *place]) == 0
     printed = capsys.readouterr().out
 
-    assert ["running", "succeeded", "running", "failed"] == [
-        line.split()[3] for line in printed.splitlines()
+    assert [line.split()[3] for line in printed.splitlines()] == [
+        "running",
+        "succeeded",
+        "running",
+        "failed",
     ], printed
-    assert ("succeeded", 0) == (
+    assert (
         (found := told("job", "wait", "j1"))["status"],
         found["outcome"]["tenant_version"],
-    )
-    assert 1 == main(["job", "wait", "j2", *place])
+    ) == ("succeeded", 0)
+    assert main(["job", "wait", "j2", *place]) == 1
     assert "There is no file" in capsys.readouterr().out
-    assert {"line": "for acme"} == told("job", "logs", "j1")
-    assert 0 == main(["job", "logs", "-f", "j1", *place])
+    assert told("job", "logs", "j1") == {"line": "for acme"}
+    assert main(["job", "logs", "-f", "j1", *place]) == 0
     assert capsys.readouterr().out.startswith("for acme\n")
-    assert "queued" == told("job", "retry", "j2")["status"]
-    assert "cancelled" == told("job", "cancel", "j2")["status"]
-    assert ["j2"] == [job["job_id"] for job in told("job", "list", "--status", "cancelled")]
-    assert "succeeded" == told(*submit, "--again", "--wait")["status"]
-    assert "j1" == told("file", "read", "ledger.txt", "--tenant", "acme")["content"]
+    assert told("job", "retry", "j2")["status"] == "queued"
+    assert told("job", "cancel", "j2")["status"] == "cancelled"
+    assert [job["job_id"] for job in told("job", "list", "--status", "cancelled")] == ["j2"]
+    assert told(*submit, "--again", "--wait")["status"] == "succeeded"
+    assert told("file", "read", "ledger.txt", "--tenant", "acme")["content"] == "j1"
 
 
 def _ask_to_end(handler):
@@ -98,7 +101,7 @@ def test_a_worker_ends_when_it_is_asked(place, capsys):
     asked = threading.Thread(target=_ask_to_end, args=(before[signal.SIGTERM],))
     asked.start()
     try:
-        assert 0 == main(["worker", *place])
+        assert main(["worker", *place]) == 0
     finally:
         asked.join()
         for number, handler in before.items():
@@ -124,19 +127,19 @@ def test_a_worker_that_is_asked_twice_gives_back(told, place, tmp_path):
         worker.send_signal(signal.SIGTERM)
         time.sleep(0.3)
 
-    assert 0 == worker.wait(timeout=30)
+    assert worker.wait(timeout=30) == 0
     reader.join()
     worker.stdout.close()
-    assert [" running ", " queued "] == [f" {line.split()[3]} " for line in lines[1:]]
+    assert [f" {line.split()[3]} " for line in lines[1:]] == [" running ", " queued "]
     job = told("job", "show", "j")
-    assert ("queued", 0) == (job["status"], job["attempts"])
+    assert (job["status"], job["attempts"]) == ("queued", 0)
 
 
 def test_what_is_not_there_is_said(place, capsys, tmp_path):
     """Exit code 4 for a job, a script or a schedule; 2 for what cannot be, or is not one thing."""
     submit = ["job", "submit", "etl.py", "--tenant"]
     for tenant in ("a", "b"):
-        assert 0 == main([*submit, tenant, "--job-id", "same", *place])
+        assert main([*submit, tenant, "--job-id", "same", *place]) == 0
     for code, arguments in (
         (4, ["job", "show", "nope"]),
         (4, ["job", "logs", "nope"]),
@@ -159,16 +162,16 @@ def test_what_is_not_there_is_said(place, capsys, tmp_path):
     ):
         assert code == main([*arguments, *place]), arguments
     assert "Traceback" not in capsys.readouterr().err
-    assert 2 == main(["job", "list", "--root", "s3://bucket/x"])
+    assert main(["job", "list", "--root", "s3://bucket/x"]) == 2
     (tmp_path / "empty").mkdir()
-    assert 0 == main(["job", "list", "--root", str(tmp_path / "empty")])
+    assert main(["job", "list", "--root", str(tmp_path / "empty")]) == 0
     assert "There are no such jobs." in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("command", [["job", "list"], ["job", "show", "x"], ["schedule", "list"]])
 def test_looking_makes_no_store(tmp_path, command):
     """A mistyped root is exit code 4, and nothing is there afterwards either."""
-    assert 4 == main([*command, "--root", str(tmp_path / "absent")])
+    assert main([*command, "--root", str(tmp_path / "absent")]) == 4
     assert not (tmp_path / "absent").exists()
 
 
@@ -176,14 +179,14 @@ def test_schedules_come_and_go(told, capsys, place):
     """Made, listed, disabled, enabled, deleted."""
     schedule = ["schedule", "create", "daily", "etl.py", "--tenant", "acme", "--cron", "@daily"]
     made = told(*schedule, "--zone", "Europe/Berlin", "--param", "full=true")
-    assert ("0 0 * * *", "Europe/Berlin", True) == (made["cron"], made["zone"], made["enabled"])
-    assert 3 == main([*schedule, *place])
+    assert (made["cron"], made["zone"], made["enabled"]) == ("0 0 * * *", "Europe/Berlin", True)
+    assert main([*schedule, *place]) == 3
     assert [made] == told("schedule", "list")
     assert told("schedule", "disable", "daily", "--tenant", "acme")["next_due"] is None
     assert told("schedule", "enable", "daily", "--tenant", "acme")["next_due"] is not None
     assert told("schedule", "delete", "daily", "--tenant", "acme")["deleted"] is True
     capsys.readouterr()
-    assert 0 == main(["schedule", "list", *place])
+    assert main(["schedule", "list", *place]) == 0
     assert "There are no schedules" in capsys.readouterr().out
 
 
@@ -202,14 +205,14 @@ def test_what_is_queued_takes_the_options_of_a_run(told, place, tmp_path):
     expected = {name: str(tmp_path / f"{name}.json") for name in ("config", "state", "catalog")}
     expected |= {"connector_id": "quickbooks", "job_type": "write", "sync_type": "full", "who": "ada"}
     for request in map(json.loads, (queued, schedule.asked.request)):
-        assert expected == {name: request[name] for name in expected}
+        assert {name: request[name] for name in expected} == expected
 
 
 def test_a_database_of_the_settings_is_taken(told, tmp_path, monkeypatch):
     """Instead of the file in the store's root."""
     monkeypatch.setenv("FREEZEFRAME_DATABASE_URL", f"sqlite:///{tmp_path / 'elsewhere.db'}")
 
-    assert [] == told("job", "list")
+    assert told("job", "list") == []
     assert (tmp_path / "elsewhere.db").exists()
     assert not (tmp_path / "store").exists()
 

@@ -34,7 +34,7 @@ def test_a_run_says_what_it_did(store, capsys):
     script = _script(
         store, "print('l\\x1b[2J'); open('snapshots/a', 'w').write('1'); open('etl-output/b', 'w')"
     )
-    assert 0 == main(["run", "--tenant", "acme", "--job-id", "x", script])
+    assert main(["run", "--tenant", "acme", "--job-id", "x", script]) == 0
     said = capsys.readouterr().out
     assert "l\\x1b[2J" in said
     assert "Files written: a" in said
@@ -42,7 +42,7 @@ def test_a_run_says_what_it_did(store, capsys):
     assert "Output: " in said
     assert (store / "freezeframe-data" / "job-roots").is_dir()
     assert "Log: freezeframe-data/job-roots/" in said
-    assert 0 == main(["run", "--tenant", "acme", "--job-id", "x", script])
+    assert main(["run", "--tenant", "acme", "--job-id", "x", script]) == 0
     said = capsys.readouterr().out
     assert "not run again" in said
     assert "That was version 0 of acme.\n" in said
@@ -51,28 +51,28 @@ def test_a_run_says_what_it_did(store, capsys):
 def test_a_run_that_makes_a_tenant_says_so(store, capsys):
     """A mistyped id is told with the ids that it is close to; a known one is not."""
     script = _script(store, "print('done')")
-    assert 0 == main(["run", "--tenant", "acme", script])
+    assert main(["run", "--tenant", "acme", script]) == 0
     assert "Made a new tenant: acme.\n" in capsys.readouterr().out
-    assert 0 == main(["run", "--tenant", "acme", script])
+    assert main(["run", "--tenant", "acme", script]) == 0
     assert "Made a new tenant" not in capsys.readouterr().out
-    assert 0 == main(["run", "--tenant", "acmee", script])
+    assert main(["run", "--tenant", "acmee", script]) == 0
     said = capsys.readouterr().out
     assert "Made a new tenant: acmee. The store has acme: is one of them meant?" in said
-    assert 0 == main(["run", "--tenant", "akme", script, "--json"])
+    assert main(["run", "--tenant", "akme", script, "--json"]) == 0
     outcome = json.loads(capsys.readouterr().out)
-    assert (True, ["acme", "acmee"]) == (outcome["made_tenant"], sorted(outcome["similar_tenants"]))
+    assert (outcome["made_tenant"], sorted(outcome["similar_tenants"])) == (True, ["acme", "acmee"])
 
 
 def test_a_run_without_input_or_changes_says_so(store, capsys):
     """An empty sync-output is named with its reason, and a version that holds no change is called so."""
     script = _script(store, "open('errors.txt', 'w').write('a warning')")
     (store / "empty").mkdir()
-    assert 0 == main(["run", "--tenant", "acme", script])
+    assert main(["run", "--tenant", "acme", script]) == 0
     said = capsys.readouterr().out
     assert "The script's sync-output was empty: there was no --input.\n" in said
     assert "Nothing was changed; the run is kept as version 0 of acme" in said
     assert "The script ended well, but wrote freezeframe-data/" in said
-    assert 0 == main(["run", "--tenant", "acme", "--input", "empty", script])
+    assert main(["run", "--tenant", "acme", "--input", "empty", script]) == 0
     said = capsys.readouterr().out
     assert "sync-output was empty: nothing is in empty.\n" in said
     assert "kept as version 1 of acme" in said
@@ -88,9 +88,9 @@ def test_columns_that_came_or_lack_are_told(store, capsys, monkeypatch):
         "update_snapshot('snapshots', 'Lead', columns[0], pd.DataFrame({name: ['1'] for name in columns}))",
     )
     command = ["run", "--tenant", "acme", script, "--param"]
-    assert 0 == main([*command, "columns=Id City Name"])
+    assert main([*command, "columns=Id City Name"]) == 0
     assert "Columns of" not in capsys.readouterr().out
-    assert 0 == main([*command, "columns=Id Phone Name"])
+    assert main([*command, "columns=Id Phone Name"]) == 0
     assert "Columns of Lead: added Phone; missing City\n" in capsys.readouterr().out
 
 
@@ -98,17 +98,17 @@ def test_json_is_the_outcome(store, capsys):
     """One JSON object on standard output, whatever the script prints; the error goes to standard error."""
     script = _script(store, "import os; print('noise'); raise SystemExit(int(os.environ['PARAM_code']))")
     options = ["run", "--root", "s", "--tenant", "acme", script, "--json", "--param"]
-    assert 0 == main([*options, "code=0"])
-    assert "succeeded" == json.loads(capsys.readouterr().out)["status"]
-    assert 1 == main([*options, "code=7"])
+    assert main([*options, "code=0"]) == 0
+    assert json.loads(capsys.readouterr().out)["status"] == "succeeded"
+    assert main([*options, "code=7"]) == 1
     said = capsys.readouterr()
     outcome = json.loads(said.out)
-    assert ("failed", 7, "SCRIPT_FAILED") == (
+    assert (
         outcome["status"],
         outcome["exit_code"],
         outcome["error"]["code"],
-    )
-    assert "SCRIPT_FAILED" == json.loads(said.err)["error"]["code"]
+    ) == ("failed", 7, "SCRIPT_FAILED")
+    assert json.loads(said.err)["error"]["code"] == "SCRIPT_FAILED"
 
 
 @pytest.mark.parametrize(
@@ -135,18 +135,20 @@ def test_a_wrong_call_runs_nothing(store, capsys, options, code):
 def test_a_run_is_among_the_jobs_of_its_store(store, capsys):
     """Where the store has a control database: with its outcome, its log, and `run` as what it was."""
     script = _script(store, "print('hello'); raise SystemExit(len(open('parameters.json').read()) > 5)")
-    assert 0 == main(["run", "--tenant", "acme", "--job-id", "before", script])
-    assert 0 == main(["job", "submit", "--tenant", "beta", "--job-id", "queued", script])
-    assert 0 == main(["run", "--tenant", "acme", "--job-id", "good", script])
+    assert main(["run", "--tenant", "acme", "--job-id", "before", script]) == 0
+    assert main(["job", "submit", "--tenant", "beta", "--job-id", "queued", script]) == 0
+    assert main(["run", "--tenant", "acme", "--job-id", "good", script]) == 0
     assert 0 != main(["run", "--tenant", "acme", "--job-id", "bad", "--param", "long=enough", script])
     capsys.readouterr()
 
-    assert 0 == main(["job", "list", "--json"])
+    assert main(["job", "list", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)
-    assert [("bad", "failed"), ("good", "succeeded"), ("queued", "queued")] == [
-        (one["job_id"], one["status"]) for one in listed
+    assert [(one["job_id"], one["status"]) for one in listed] == [
+        ("bad", "failed"),
+        ("good", "succeeded"),
+        ("queued", "queued"),
     ]
-    assert 0 == main(["job", "logs", "bad"])
+    assert main(["job", "logs", "bad"]) == 0
     assert "hello" in capsys.readouterr().out
 
 
@@ -154,10 +156,10 @@ def test_a_control_database_that_cannot_be_opened_keeps_no_script_from_running(s
     """The script is run; that it is not among the jobs is a warning."""
     control = store / "freezeframe-data" / "_freezeframe" / "control.db"
     script = _script(store, "print('done')")
-    assert 0 == main(["run", "--tenant", "acme", script])
+    assert main(["run", "--tenant", "acme", script]) == 0
     control.write_text("no database")
 
-    assert 0 == main(["run", "--tenant", "acme", script])
+    assert main(["run", "--tenant", "acme", script]) == 0
     assert "not listed among the jobs" in caplog.text
 
 
@@ -171,10 +173,10 @@ def test_an_interrupt_cancels_the_run(store):
         text=True,
         env=dict(os.environ),
     )
-    assert "begun\n" == process.stdout.readline()
+    assert process.stdout.readline() == "begun\n"
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=300)  # half of what the script sleeps
-    assert 130 == process.returncode
+    assert process.returncode == 130
     assert "cancelled" in errors
 
 
@@ -184,8 +186,8 @@ def test_output_copies_what_the_script_wrote_for_others(store, capsys):
         store, "import os; open('etl-output/a.csv', 'w').write('1'); 1 / int(os.environ['PARAM_n'])"
     )
     options = ["run", script, "--tenant", "acme", "--output", "out"]
-    assert 1 == main([*options, "--param", "n=0"])
+    assert main([*options, "--param", "n=0"]) == 1
     assert not (store / "out").exists()
     (store / "out").mkdir()
-    assert 0 == main([*options, "--param", "n=1"])
-    assert "1" == (store / "out" / "a.csv").read_text()
+    assert main([*options, "--param", "n=1"]) == 0
+    assert (store / "out" / "a.csv").read_text() == "1"

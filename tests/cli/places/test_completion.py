@@ -44,7 +44,7 @@ def complete(monkeypatch, capsys):
         with suppress(SystemExit):
             main([])
         printed = capsys.readouterr()
-        assert "" == printed.err
+        assert printed.err == ""
         return printed.out
 
     return ask
@@ -52,35 +52,35 @@ def complete(monkeypatch, capsys):
 
 def test_each_shell_is_offered_the_commands(complete):
     """Bash gets words, zsh an expression, fish words with help; sub-commands and options as well."""
-    assert ["stream"] == complete("bash", "strea").split()
+    assert complete("bash", "strea").split() == ["stream"]
     assert '"stream":"A tenant' in complete("zsh", "strea")
     assert "stream\tA tenant" in complete("fish", "strea")
-    assert ["restore", "retype", "release", "repair"] == complete("bash", "stream", "re").split()
-    assert ["--version"] == complete("bash", "stream", "show", "--vers").split()
+    assert complete("bash", "stream", "re").split() == ["restore", "retype", "release", "repair"]
+    assert complete("bash", "stream", "show", "--vers").split() == ["--version"]
     assert "--version" in complete("bash", "--ver").split()
 
 
 def test_tenants_and_streams_are_offered_by_name(complete, root, monkeypatch):
     """Those of the store that the line or the settings name; names that a shell would obey are left out."""
-    assert ["acme"] == complete("bash", "stream", "list", "--root", root, "--tenant", "a").split()
+    assert complete("bash", "stream", "list", "--root", root, "--tenant", "a").split() == ["acme"]
     place = ["--root", root, "--tenant", "acme"]
-    assert ["Account", "Accrual"] == complete("bash", "stream", "show", *place, "Acc").split()
+    assert complete("bash", "stream", "show", *place, "Acc").split() == ["Account", "Accrual"]
     assert "Lead" in complete("zsh", "stream", "show", *place, "L")
     monkeypatch.setenv("FREEZEFRAME_ROOT", root)
-    assert ["globex"] == complete("fish", "tenant", "delete", "g").split()
-    assert ["spark_memory"] == complete("bash", "config", "get", "spark_mem").split()
+    assert complete("fish", "tenant", "delete", "g").split() == ["globex"]
+    assert complete("bash", "config", "get", "spark_mem").split() == ["spark_memory"]
 
 
 def test_where_nothing_is_known_nothing_is_offered(complete, tmp_path, monkeypatch):
     """A store or folder that is not there, or settings that are broken, are no error while typing."""
     monkeypatch.chdir(tmp_path)
     assert (
-        "" == complete("bash", "stream", "show", "--root", str(tmp_path / "no"), "--tenant", "a", "A").strip()
+        complete("bash", "stream", "show", "--root", str(tmp_path / "no"), "--tenant", "a", "A").strip() == ""
     )
-    assert "" == complete("bash", "stream", "show", "A").strip()
+    assert complete("bash", "stream", "show", "A").strip() == ""
     (tmp_path / "freezeframe.toml").write_text("broken")
-    assert "" == complete("bash", "tenant", "delete", "a").strip()
-    assert [] == list(tmp_path.glob("no*"))
+    assert complete("bash", "tenant", "delete", "a").strip() == ""
+    assert list(tmp_path.glob("no*")) == []
 
 
 def test_a_real_bash_completes(root):
@@ -100,4 +100,4 @@ def test_a_real_bash_completes(root):
         env={**os.environ, "PATH": path},
     )
 
-    assert ["Account"] == done.stdout.split(), done.stderr
+    assert done.stdout.split() == ["Account"], done.stderr

@@ -42,13 +42,13 @@ def test_without_options_it_is_the_folder_snapshots(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputNotFound, match="snapshots"):
         Place().tenant()
-    assert "snapshots" == str(Place())
+    assert str(Place()) == "snapshots"
 
 
 def test_a_store_tenant_is_found_by_root_id_and_environment(root):
     """The same id in two environments is two tenants; an unknown one is not made."""
-    assert ("Account",) == Place(root=root, tenant_id="acme").tenant().streams()
-    assert () == Place(root=root, tenant_id="acme", environment="test").tenant().streams()
+    assert Place(root=root, tenant_id="acme").tenant().streams() == ("Account",)
+    assert Place(root=root, tenant_id="acme", environment="test").tenant().streams() == ()
     with pytest.raises(TenantNotFound):
         Place(root=root, tenant_id="acme", environment="nope").tenant()
     with pytest.raises(InputNotFound):
@@ -58,34 +58,34 @@ def test_a_store_tenant_is_found_by_root_id_and_environment(root):
 
 def test_every_command_takes_the_options_of_a_place(capsys, root):
     """A command of streams works on a store's tenant as on a directory; errors have their codes."""
-    assert 0 == main(["stream", "list", "--root", root, "--tenant", "acme", "--json"])
-    assert ["Account"] == [row["stream"] for row in json.loads(capsys.readouterr().out)]
-    assert 2 == main(["stream", "list", "--root", root])
-    assert 2 == main(["stream", "list", "--env", "test"])
-    assert 4 == main(["stream", "list", "--root", root, "--tenant", "globex"])
-    assert 2 == main(["stream", "list", "--root", root, "--tenant", "../acme"])
+    assert main(["stream", "list", "--root", root, "--tenant", "acme", "--json"]) == 0
+    assert [row["stream"] for row in json.loads(capsys.readouterr().out)] == ["Account"]
+    assert main(["stream", "list", "--root", root]) == 2
+    assert main(["stream", "list", "--env", "test"]) == 2
+    assert main(["stream", "list", "--root", root, "--tenant", "globex"]) == 4
+    assert main(["stream", "list", "--root", root, "--tenant", "../acme"]) == 2
 
 
 def test_a_mistyped_tenant_gets_a_suggestion(capsys, root):
     """The error of an unknown tenant names the ids that are like it, and none where none is."""
-    assert 4 == main(["stream", "list", "--root", root, "--tenant", "amce"])
+    assert main(["stream", "list", "--root", root, "--tenant", "amce"]) == 4
     assert "Did you mean acme?" in capsys.readouterr().err
-    assert 4 == main(["stream", "list", "--root", root, "--tenant", "globex"])
+    assert main(["stream", "list", "--root", root, "--tenant", "globex"]) == 4
     assert "Did you mean" not in capsys.readouterr().err
 
 
 def test_without_a_root_the_store_is_that_of_the_settings(capsys, root, monkeypatch):
     """A tenant's id is enough where a file or variable names the store; so it is for commands of stores."""
     monkeypatch.setenv("FREEZEFRAME_ROOT", root)
-    assert 0 == main(["stream", "list", "--tenant", "acme", "--json"])
-    assert ["Account"] == [row["stream"] for row in json.loads(capsys.readouterr().out)]
-    assert 0 == main(["tenant", "list", "--json"])
-    assert [{"tenant": "acme"}] == json.loads(capsys.readouterr().out)
+    assert main(["stream", "list", "--tenant", "acme", "--json"]) == 0
+    assert [row["stream"] for row in json.loads(capsys.readouterr().out)] == ["Account"]
+    assert main(["tenant", "list", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == [{"tenant": "acme"}]
     monkeypatch.setenv("FREEZEFRAME_ENVIRONMENT", "test")
-    assert 0 == main(["stream", "list", "--tenant", "acme", "--json"])
-    assert [] == json.loads(capsys.readouterr().out)
+    assert main(["stream", "list", "--tenant", "acme", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == []
     monkeypatch.setenv("FREEZEFRAME_ROOT", f"{root}/nope")
-    assert 4 == main(["stream", "list", "--tenant", "acme"])
+    assert main(["stream", "list", "--tenant", "acme"]) == 4
 
 
 @pytest.mark.parametrize(
@@ -106,12 +106,12 @@ def test_a_store_is_no_directory_of_a_tenant(root, capsys, tmp_path, monkeypatch
     Path("rows.csv").write_text("Id\n1\n")
     before = sorted(Path(root).rglob("*"))
 
-    assert 2 == main([*command, "--dir", root])
+    assert main([*command, "--dir", root]) == 2
 
     assert "--tenant" in capsys.readouterr().err
     assert before == sorted(Path(root).rglob("*"))
     assert not Path("out.tar.gz").exists()
-    assert 0 == main(["tenant", "list", "--root", root])
+    assert main(["tenant", "list", "--root", root]) == 0
 
 
 @pytest.mark.parametrize(
@@ -137,14 +137,14 @@ def test_a_store_is_no_snapshot_directory_of_a_script(root, call):
 def test_a_forgotten_tenant_is_that_of_the_settings(capsys, root, monkeypatch, tmp_path):
     """Where nothing names one the error says how; --tenant and --dir go first."""
     monkeypatch.chdir(tmp_path)
-    assert 2 == main(["run", "etl.py", "--root", root])
+    assert main(["run", "etl.py", "--root", root]) == 2
     assert "FREEZEFRAME_TENANT" in capsys.readouterr().err
-    assert 2 == main(["stream", "list", "--root", root])
+    assert main(["stream", "list", "--root", root]) == 2
     assert "FREEZEFRAME_TENANT" in capsys.readouterr().err
     monkeypatch.setenv("FREEZEFRAME_ROOT", root)
     monkeypatch.setenv("FREEZEFRAME_TENANT", "acme")
-    assert 0 == main(["stream", "list", "--json"])
-    assert ["Account"] == [one["stream"] for one in json.loads(capsys.readouterr().out)]
-    assert 4 == main(["stream", "list", "--dir", "absent"])
+    assert main(["stream", "list", "--json"]) == 0
+    assert [one["stream"] for one in json.loads(capsys.readouterr().out)] == ["Account"]
+    assert main(["stream", "list", "--dir", "absent"]) == 4
     monkeypatch.setenv("FREEZEFRAME_TENANT", "globex")
-    assert 0 == main(["stream", "list", "--tenant", "acme"])
+    assert main(["stream", "list", "--tenant", "acme"]) == 0

@@ -29,7 +29,7 @@ def test_a_keys_life(said):
     _, rotated = said("key", "rotate", made["id"])
     _, revoked = said("key", "revoke", made["id"])
 
-    assert (["dev"], ["acme"], ["snapshots:read"]) == (made["environments"], made["tenants"], made["scopes"])
+    assert (made["environments"], made["tenants"], made["scopes"]) == (["dev"], ["acme"], ["snapshots:read"])
     assert made["key"].startswith(f"{made['id']}.")
     assert [made["id"]] == [one["id"] for one in listed]
     assert "key" not in listed[0]
@@ -64,6 +64,6 @@ def test_a_person_is_made_listed_and_disabled(said, monkeypatch):
     _, made = said("person", "create", "ada", "--role", "admin")
     _, disabled = said("person", "disable", "ada")
 
-    assert (2, "admin") == (refused, made["role"])
+    assert (refused, made["role"]) == (2, "admin")
     assert disabled["disabled"]
     assert "password" not in json.dumps(made)

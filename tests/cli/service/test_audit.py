@@ -81,12 +81,12 @@ def test_verify_finds_what_somebody_did_to_the_database(said, root, monkeypatch,
     _run(root, attack)
     found, after = said("audit", "verify", "--heads", str(sink))
 
-    assert (0, [True], [3]) == (code, [one["is_whole"] for one in before], [one["heads"] for one in before])
+    assert (code, [one["is_whole"] for one in before], [one["heads"] for one in before]) == (0, [True], [3])
     assert (1, [broken_at]) == (found, [one["broken_at"] for one in after])
 
 
 def _flushed(path):
-    assert 3 == len(path.read_text().splitlines())
+    assert len(path.read_text().splitlines()) == 3
     return path
 
 
@@ -106,8 +106,8 @@ def test_verify_goes_through_the_tenants_too(said, root):
     cut, told = said("audit", "verify")
     one, _ = said("audit", "verify", "--env", "dev", "--tenant", "acme")
 
-    assert (0, 1, 1) == (whole, cut, one)
-    assert {"": True, "dev": False} == {each["environment"]: each["is_whole"] for each in told}
+    assert (whole, cut, one) == (0, 1, 1)
+    assert {each["environment"]: each["is_whole"] for each in told} == {"": True, "dev": False}
 
 
 def test_trim_needs_a_yes_and_keeps_what_is_young(said):
@@ -117,7 +117,7 @@ def test_trim_needs_a_yes_and_keeps_what_is_young(said):
     done, told = said("audit", "trim", "--days", "30", "--yes")
     absent, _ = said("audit", "list", "--tenant", "nobody")
 
-    assert (2, 0, {"deleted": 0}, 4) == (asked, done, told, absent)
+    assert (asked, done, told, absent) == (2, 0, {"deleted": 0}, 4)
 
 
 def test_export_writes_lines(capsys, root, said):
@@ -130,6 +130,6 @@ def test_export_writes_lines(capsys, root, said):
     bad.write_text('{"number": 1}\n')
     code, told = said("audit", "verify", "--heads", str(bad))
 
-    assert [0, 1] == [json.loads(line)["number"] for line in lines]
-    assert 2 == code
+    assert [json.loads(line)["number"] for line in lines] == [0, 1]
+    assert code == 2
     assert "Line 1" in told["error"]["problem"]

@@ -27,15 +27,15 @@ def answer(capsys, *arguments):
 
 def test_a_setting_is_changed_and_its_origin_told(project, capsys, monkeypatch):
     """Set writes the project's file; show and get name the file and line, and get prints the value alone."""
-    assert "default" == answer(capsys, "config", "show", "--origin")["spark"]["origin"]
+    assert answer(capsys, "config", "show", "--origin")["spark"]["origin"] == "default"
     set_ = answer(capsys, "config", "set", "spark", "local")
     assert {"setting": "spark", "value": "local", "file": str(project / "freezeframe.toml")} == set_
     place = f"{project / 'freezeframe.toml'}:1"
     told = {"setting": "spark", "value": "local", "origin": "project", "place": place}
     assert told == answer(capsys, "config", "get", "spark")
     assert main(["config", "get", "spark"]) == 0
-    assert "local\n" == capsys.readouterr().out
-    assert "local" == answer(capsys, "config", "show")["spark"]
+    assert capsys.readouterr().out == "local\n"
+    assert answer(capsys, "config", "show")["spark"] == "local"
     assert str(project / "freezeframe.toml") == answer(capsys, "config", "path")["project"]
     assert main(["config", "show", "--origin"]) == 0
     assert "freezeframe.toml:1" in capsys.readouterr().out
@@ -45,7 +45,7 @@ def test_the_users_file_is_below_the_projects(project, capsys, monkeypatch):
     """--user writes the other file; a change that something hides is told."""
     user = project.parent / ".config" / "freezeframe" / "freezeframe.toml"
     assert str(user) == answer(capsys, "config", "set", "spark_memory", "2g", "--user")["file"]
-    assert "user" == answer(capsys, "config", "get", "spark_memory")["origin"]
+    assert answer(capsys, "config", "get", "spark_memory")["origin"] == "user"
     monkeypatch.setenv("FREEZEFRAME_SPARK", "sc://there")
     assert main(["config", "set", "spark", "local"]) == 0
     assert "FREEZEFRAME_SPARK comes first" in capsys.readouterr().out
@@ -60,7 +60,7 @@ def test_a_path_is_kept_as_seen_from_the_file(project, capsys, monkeypatch):
     answer(capsys, "config", "set", "root", "mine")
     assert 'root = "below/mine"' in (project / "freezeframe.toml").read_text()
     answer(capsys, "config", "set", "root", "s3://bucket/a")
-    assert "s3://bucket/a" == answer(capsys, "config", "get", "root")["value"]
+    assert answer(capsys, "config", "get", "root")["value"] == "s3://bucket/a"
 
 
 def test_secrets_are_not_printed(project, capsys):

@@ -69,7 +69,7 @@ def test_a_machine_that_has_all_is_fine(examine, machine):
     assert "Java 21" in found["Java"]["found"]
     assert "pyspark" in found["Packages"]["found"]
     assert not (machine / "store").exists()
-    assert [] == list((machine / "home").iterdir())
+    assert list((machine / "home").iterdir()) == []
 
 
 def test_a_folder_that_is_not_there_is_named(examine, machine):
@@ -88,13 +88,13 @@ def test_wrong_settings_are_a_finding(examine, machine, monkeypatch):
     monkeypatch.setenv("FREEZEFRAME_XYZZY", "1")
     both = examine(0)["Settings"]
     assert "warning" == found["level"] == both["level"]
-    assert "FREEZEFRAME_SPARK_MEMROY: Did you mean FREEZEFRAME_SPARK_MEMORY?" == found["remedy"]
+    assert found["remedy"] == "FREEZEFRAME_SPARK_MEMROY: Did you mean FREEZEFRAME_SPARK_MEMORY?"
     assert "FREEZEFRAME_SPARK_MEMROY, FREEZEFRAME_XYZZY" in both["found"]
     monkeypatch.delenv("FREEZEFRAME_XYZZY")
     (machine / "home" / "freezeframe.toml").write_text("spark_idle_seconds = 0\n")
     found = examine(1)
     assert "freezeframe.toml:1" in found["Settings"]["found"]
-    assert "ok" == found["Java"]["level"]
+    assert found["Java"]["level"] == "ok"
 
 
 def test_what_is_set_and_cannot_be_used_is_an_error(examine, machine, monkeypatch):
@@ -112,11 +112,11 @@ def test_what_is_set_and_cannot_be_used_is_an_error(examine, machine, monkeypatc
     monkeypatch.setenv("FREEZEFRAME_DATABASE_URL", f"sqlite:///{database}")
     found = examine(1)
 
-    assert {"Spark", "Master key", "Database"} == {part for part, one in found.items() if not one["ok"]}
+    assert {part for part, one in found.items() if not one["ok"]} == {"Spark", "Master key", "Database"}
     assert all(one["remedy"] for one in found.values() if not one["ok"])
     assert "pa55" not in json.dumps(found)
     key.chmod(0o600)
-    assert "ok" == examine(1)["Master key"]["level"]
+    assert examine(1)["Master key"]["level"] == "ok"
 
 
 def test_the_control_database_is_looked_at_and_not_changed(examine, machine, monkeypatch):
@@ -126,12 +126,12 @@ def test_the_control_database_is_looked_at_and_not_changed(examine, machine, mon
     assert "none yet" in examine(0)["Database"]["found"]
     assert not database.exists()
     ControlDatabase.open(f"sqlite:///{database}").close()
-    assert "ok" == examine(0)["Database"]["level"]
+    assert examine(0)["Database"]["level"] == "ok"
     with sqlite3.connect(database) as connection:
         connection.execute("DELETE FROM control_version")
     connection.close()
     found = examine(0)["Database"]
-    assert ("warning", True) == (found["level"], found["ok"])
+    assert (found["level"], found["ok"]) == ("warning", True)
 
 
 def test_the_folder_of_the_token_must_be_ours_alone(examine, machine):
@@ -149,17 +149,17 @@ def test_memory_that_does_not_fit_is_told(examine, monkeypatch):
     monkeypatch.setenv("FREEZEFRAME_SPARK_MEMORY", "64t")
     found = examine(0)["Memory"]
 
-    assert "warning" == found["level"]
+    assert found["level"] == "warning"
     assert found["remedy"].startswith("freezeframe config set spark_memory ")
 
 
 def test_remedies_are_printed_below_the_table(capsys, monkeypatch):
     """People see each part in a line, and what to do about those that are not well."""
     monkeypatch.setenv("FREEZEFRAME_SPARK_MEMORY", "64t")
-    assert 0 == main(["doctor"])
+    assert main(["doctor"]) == 0
     lines = capsys.readouterr().out.splitlines()
 
-    assert ["Memory", "warning"] == next(line.split()[:2] for line in lines if line.startswith("Memory"))
+    assert next(line.split()[:2] for line in lines if line.startswith("Memory")) == ["Memory", "warning"]
     assert lines[-1].startswith("Memory: freezeframe config set")
 
 
@@ -176,12 +176,12 @@ def test_a_bundle_holds_what_helps_and_no_secret(capsys, machine, monkeypatch):
     with zipfile.ZipFile(bundle) as file:
         texts = {name: file.read(name).decode() for name in file.namelist()}
 
-    assert {"versions.json", "settings.json", "findings.json", "logs/spark-1/server.log"} == set(texts)
+    assert set(texts) == {"versions.json", "settings.json", "findings.json", "logs/spark-1/server.log"}
     assert "pa55" not in "".join(texts.values()) + capsys.readouterr().out
     assert texts["logs/spark-1/server.log"].endswith("last words\n")
     assert len(texts["logs/spark-1/server.log"]) < 70_000
     assert json.loads(texts["versions.json"])["packages"]["pyspark"]
-    assert 0o600 == bundle.stat().st_mode & 0o777
+    assert bundle.stat().st_mode & 0o777 == 0o600
     assert main(["doctor", "--bundle", str(bundle)]) == 2
 
 
@@ -204,11 +204,11 @@ def test_a_tenant_in_a_store_is_told_with_the_way_out(examine, machine, capsys):
     command = remedies[0].partition("then run: ")[2].partition(" - the store")[0]
     subprocess.run(["/bin/sh", "-c", command], check=True)
 
-    assert ("acme",) == freezeframe.open(root).tenants()
+    assert freezeframe.open(root).tenants() == ("acme",)
     freed = freezeframe.open_tenant(f"{root}-tenant")
-    assert ["007"] == freed.stream("Account").read()["Id"].tolist()
-    assert b"{}" == freed.files.read("a.json")
-    assert "ok" == examine(0, "--root", str(root))["Storage"]["level"]
+    assert freed.stream("Account").read()["Id"].tolist() == ["007"]
+    assert freed.files.read("a.json") == b"{}"
+    assert examine(0, "--root", str(root))["Storage"]["level"] == "ok"
 
 
 def test_the_doctor_tells_a_store_from_a_tenant(examine, machine):

@@ -19,7 +19,7 @@ def test_a_project_can_be_used_at_once(tmp_path, capsys, monkeypatch):
     """Settings, script and syncs are whole: the settings load, the script parses, the syncs are read."""
     monkeypatch.delenv("FREEZEFRAME_ROOT", raising=False)
     project = tmp_path / "new" / "project"
-    assert 0 == main(["init", str(project), "--json"])
+    assert main(["init", str(project), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
 
     assert sorted(told["files"]) == sorted(path.name for path in project.iterdir())
@@ -28,15 +28,15 @@ def test_a_project_can_be_used_at_once(tmp_path, capsys, monkeypatch):
     assert str(project / "freezeframe-data") == load_settings().root
     assert "pyspark" in (project / "etl.py").read_text()
     ast.parse((project / "etl.py").read_text())
-    assert {"Lead", "Invoice", "GeneralLedgerCashReport"} == set(gs.read_csv_folder("sync-1"))
-    assert 60 == len(gs.read_csv_folder("sync-1")["Lead"])
+    assert set(gs.read_csv_folder("sync-1")) == {"Lead", "Invoice", "GeneralLedgerCashReport"}
+    assert len(gs.read_csv_folder("sync-1")["Lead"]) == 60
     assert len(gs.read_csv_folder("sync-2")["Lead"]) < 60
 
 
 def test_the_script_can_be_a_notebook(tmp_path, capsys):
     """It is valid, and its cells together are the script."""
-    assert 0 == main(["init", str(tmp_path / "a"), "--notebook"])
-    assert 0 == main(["init", str(tmp_path / "b")])
+    assert main(["init", str(tmp_path / "a"), "--notebook"]) == 0
+    assert main(["init", str(tmp_path / "b")]) == 0
     assert "freezeframe run etl.ipynb --tenant acme --input sync-1" in capsys.readouterr().out
     book = nbformat.read(tmp_path / "a" / "etl.ipynb", as_version=4)
     nbformat.validate(book)
@@ -49,7 +49,7 @@ def test_the_script_can_be_a_notebook(tmp_path, capsys):
 
 def test_the_script_can_use_pandas(tmp_path):
     """With --pandas it reads and writes pandas frames, and needs no session."""
-    assert 0 == main(["init", str(tmp_path), "--pandas"])
+    assert main(["init", str(tmp_path), "--pandas"]) == 0
     script = (tmp_path / "etl.py").read_text()
     ast.parse(script)
     assert "to_csv" in script
@@ -59,13 +59,13 @@ def test_the_script_can_use_pandas(tmp_path):
 def test_nothing_is_overwritten(tmp_path, capsys):
     """One file that is there already is enough to write none; a file in the folder's place is told."""
     (tmp_path / "etl.py").write_text("mine")
-    assert 2 == main(["init", str(tmp_path)])
+    assert main(["init", str(tmp_path)]) == 2
     assert "There is etl.py in" in capsys.readouterr().err
-    assert ["etl.py"] == [path.name for path in tmp_path.iterdir()]
-    assert 2 == main(["init", str(tmp_path / "etl.py")])
+    assert [path.name for path in tmp_path.iterdir()] == ["etl.py"]
+    assert main(["init", str(tmp_path / "etl.py")]) == 2
     (tmp_path / "etl.py").rename(tmp_path / "other.py")
-    assert 0 == main(["init", str(tmp_path)])
-    assert 2 == main(["init", str(tmp_path)])
+    assert main(["init", str(tmp_path)]) == 0
+    assert main(["init", str(tmp_path)]) == 2
 
 
 @pytest.mark.parametrize("limit", [0, 2_000])
@@ -81,7 +81,7 @@ def test_half_a_project_is_none(tmp_path, limit):
     done = subprocess.run(
         [sys.executable, "-c", code, project, str(limit)], capture_output=True, text=True, check=False
     )
-    assert 1 == done.returncode
+    assert done.returncode == 1
     assert "\nRemedy: Check the disk" in done.stderr
     assert "Traceback" not in done.stderr
     assert not project.exists()

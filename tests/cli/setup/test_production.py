@@ -42,7 +42,7 @@ def _levels(settings, root):
 
 def test_a_hardened_service_passes(hardened, tmp_path):
     """Every point is ok."""
-    assert {"ok"} == set(_levels(hardened, str(tmp_path)).values())
+    assert set(_levels(hardened, str(tmp_path)).values()) == {"ok"}
 
 
 @pytest.mark.parametrize(
@@ -68,14 +68,14 @@ def test_a_mode_that_lets_others_in_is_told(hardened, tmp_path, name, mode):
     """A secret that others read, a script that others write."""
     (tmp_path / name).chmod(mode)
 
-    assert ["error"] == [one for one in _levels(hardened, str(tmp_path)).values() if one != "ok"]
+    assert [one for one in _levels(hardened, str(tmp_path)).values() if one != "ok"] == ["error"]
 
 
 def test_root_is_told(hardened, tmp_path, monkeypatch):
     """Neither service nor worker need be root."""
     monkeypatch.setattr(production.os, "geteuid", lambda: 0)
 
-    assert "error" == _levels(hardened, str(tmp_path))["Account"]
+    assert _levels(hardened, str(tmp_path))["Account"] == "error"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root starts a process of another user")
@@ -92,4 +92,4 @@ def test_a_worker_of_the_same_user_is_told(hardened, tmp_path):
                 levels.append(_levels(hardened, str(tmp_path))["Account"])
                 worker.communicate()
 
-    assert ["error", "ok"] == levels
+    assert levels == ["error", "ok"]

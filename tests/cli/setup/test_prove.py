@@ -8,28 +8,29 @@ from freezeframe.cli.main import main
 def test_the_report_says_what_was_counted(tmp_path, capsys):
     """JSON has seed, verdict and counts of each proof; the folder is empty afterwards."""
     options = ["--storage", str(tmp_path), "--only", "listing", "--only", "clocks", "--seed", "3", "--json"]
-    assert 0 == main(["prove", *options])
+    assert main(["prove", *options]) == 0
     report = json.loads(capsys.readouterr().out)
     assert ("kept", 3, str(tmp_path)) == (report["verdict"], report["seed"], report["storage"])
-    assert [("listing", "kept"), ("clocks", "kept")] == [
-        (one["name"], one["verdict"]) for one in report["proofs"]
+    assert [(one["name"], one["verdict"]) for one in report["proofs"]] == [
+        ("listing", "kept"),
+        ("clocks", "kept"),
     ]
-    assert 120 == report["proofs"][0]["counts"]["listings"]
-    assert [] == list(tmp_path.iterdir())
+    assert report["proofs"][0]["counts"]["listings"] == 120
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_storage_that_takes_no_file_breaks_no_promise(tmp_path, capsys):
     """It is told as what it is, before any proof begins."""
     (tmp_path / "file").write_text("")
-    assert 1 == main(["prove", "--storage", str(tmp_path / "file" / "below"), "--only", "values", "--json"])
+    assert main(["prove", "--storage", str(tmp_path / "file" / "below"), "--only", "values", "--json"]) == 1
     told = capsys.readouterr()
     problem = json.loads(told.err)["error"]["problem"]
-    assert ("", True) == (told.out, problem.startswith("The system refused")), problem
+    assert (told.out, problem.startswith("The system refused")) == ("", True), problem
 
 
 def test_text_names_the_promise_and_the_seed(tmp_path, capsys):
     """People read each proof's line as it ends, what was promised, and how to repeat the run."""
-    assert 0 == main(["prove", "--storage", str(tmp_path), "--only", "listing", "--seed", "5"])
+    assert main(["prove", "--storage", str(tmp_path), "--only", "listing", "--seed", "5"]) == 0
     told = capsys.readouterr()
     assert told.err.startswith("listing: kept (120 listings, 60 changes;")
     assert "A listing shows" in told.out
@@ -38,8 +39,8 @@ def test_text_names_the_promise_and_the_seed(tmp_path, capsys):
 
 def test_bad_input_is_refused(tmp_path, capsys):
     """A proof or a storage that is not there ends with 2, and nothing is written."""
-    assert 2 == main(["prove", "--storage", str(tmp_path), "--only", "x"])
+    assert main(["prove", "--storage", str(tmp_path), "--only", "x"]) == 2
     assert "no proof named x" in capsys.readouterr().err
-    assert 2 == main(["prove", "--storage", "ftp://x", "--only", "listing"])
+    assert main(["prove", "--storage", "ftp://x", "--only", "listing"]) == 2
     assert "not a place for a store" in capsys.readouterr().err
-    assert [] == list(tmp_path.iterdir())
+    assert list(tmp_path.iterdir()) == []

@@ -44,19 +44,20 @@ def test_a_version_is_the_tenants_on_every_command(capsys, snapshots, tmp_path):
     open_tenant(snapshots).stream("Account").update(pd.DataFrame({"Id": ["009"]}), key=["Id"])
     show = ["stream", "show", "Account", "--dir", snapshots]
 
-    assert 2 == len(told(capsys, *show, "--version", "1"))
-    assert 2 == len(told(capsys, *show, "--stream-version", "0"))
-    assert 3 == len(told(capsys, *show, "--stream-version", "1"))
-    assert 4 == main([*show, "--stream-version", "2"])
-    assert 2 == main([*show, "--stream-version", "1", "--version", "1"])
+    assert len(told(capsys, *show, "--version", "1")) == 2
+    assert len(told(capsys, *show, "--stream-version", "0")) == 2
+    assert len(told(capsys, *show, "--stream-version", "1")) == 3
+    assert main([*show, "--stream-version", "2"]) == 4
+    assert main([*show, "--stream-version", "1", "--version", "1"]) == 2
     out = ["stream", "export", "Account", "--dir", snapshots, "--to", str(tmp_path / "out")]
     (tmp_path / "out").mkdir()
     capsys.readouterr()
     file = told(capsys, *out, "--stream-version", "0")["file"]
-    assert 2 == len(pd.read_csv(file))
+    assert len(pd.read_csv(file)) == 2
     shown = told(capsys, "tenant", "show", "--dir", snapshots)["streams"]
-    assert [("Account", 2, 1), ("Owner", 1, 0)] == [
-        (one["stream"], one["tenant_version"], one["stream_version"]) for one in shown
+    assert [(one["stream"], one["tenant_version"], one["stream_version"]) for one in shown] == [
+        ("Account", 2, 1),
+        ("Owner", 1, 0),
     ]
 
 
@@ -108,9 +109,9 @@ def test_history_is_newest_first_and_by_stream(capsys, snapshots):
 def test_explain_tells_what_becomes_of_each_file(capsys, snapshots):
     """Without a batch no Spark is needed: the files, their fate under new rows, and the reason."""
     told_of = told(capsys, "stream", "explain", "Account", "--dir", snapshots)
-    assert ("patch", None, 0) == (told_of["route"], told_of["counts"], told_of["stream_version"])
+    assert (told_of["route"], told_of["counts"], told_of["stream_version"]) == ("patch", None, 0)
     (file,) = told_of["files"]
-    assert ("rewritten", 2, 0) == (file["fate"], file["rows"], file["deleted"])
+    assert (file["fate"], file["rows"], file["deleted"]) == ("rewritten", 2, 0)
     assert main(["stream", "explain", "Account", "--dir", snapshots]) == 0
     assert "smaller than" in capsys.readouterr().out
 
@@ -121,7 +122,7 @@ def test_explain_takes_a_batch_from_a_file(capsys, snapshots, tmp_path):
     batch.write_text("Id,Name\n009,Ada\n")
     arguments = ["stream", "explain", "Lead", "--batch", str(batch), "--key", "Id", "--dir", snapshots]
     told_of = told(capsys, *arguments)
-    assert ("load", 1, -1) == (told_of["route"], told_of["counts"]["inserted"], told_of["stream_version"])
+    assert (told_of["route"], told_of["counts"]["inserted"], told_of["stream_version"]) == ("load", 1, -1)
     assert main([*arguments[:4], str(tmp_path / "none.csv"), "--dir", snapshots]) == 4
 
 
@@ -141,4 +142,4 @@ def test_path_is_the_folder_of_the_table(tmp_path, capsys):
     assert (tmp_path / "Account.snapshot" / "_delta_log").is_dir()
     assert (str(tmp_path / "Account.snapshot"), 0) == (shown["path"], shown["stream_version"])
     assert all(shown["path"] in shown[tool] for tool in ("duckdb", "polars", "delta_rs", "spark"))
-    assert 4 == main(["stream", "path", "No", "--dir", str(tmp_path)])
+    assert main(["stream", "path", "No", "--dir", str(tmp_path)]) == 4

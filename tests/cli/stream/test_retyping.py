@@ -27,15 +27,15 @@ def test_a_column_is_retyped_after_a_look(told, snapshots):
 
     tenant = open_tenant(snapshots)
     entry = next(tenant.history())
-    assert ("ada", "retype Account.Id as string: Ticket 4711") == (entry.who, entry.message)
-    assert ["1", "2"] == list(tenant.stream("Account").read()["Id"])
+    assert (entry.who, entry.message) == ("ada", "retype Account.Id as string: Ticket 4711")
+    assert list(tenant.stream("Account").read()["Id"]) == ["1", "2"]
 
 
 def test_what_would_be_lost_is_told_by_its_key(capsys, snapshots):
     """Exit code 2 for a value, a type or an option that does not do, 4 for what is not there."""
-    assert 2 == main(["stream", "retype", "Account", "zip", "long", "--dir", snapshots])
+    assert main(["stream", "retype", "Account", "zip", "long", "--dir", snapshots]) == 2
     assert "Id 2, value '0800'" in capsys.readouterr().err
-    assert 2 == main(["stream", "retype", "Account", "zip", "uuid", "--dir", snapshots])
-    assert 2 == main(["stream", "retype", "Account", "nope", "long", "--dir", snapshots])
-    assert 4 == main(["stream", "retype", "Nobody", "Id", "string", "--dir", snapshots])
-    assert 0 == open_tenant(snapshots).version
+    assert main(["stream", "retype", "Account", "zip", "uuid", "--dir", snapshots]) == 2
+    assert main(["stream", "retype", "Account", "nope", "long", "--dir", snapshots]) == 2
+    assert main(["stream", "retype", "Nobody", "Id", "string", "--dir", snapshots]) == 4
+    assert open_tenant(snapshots).version == 0

@@ -21,14 +21,14 @@ def snapshots(tmp_path):
 def test_it_goes_out_and_comes_back(told, snapshots, tmp_path, kind):
     """With its schema file, or as Parquet, the rows are the same in another stream; never over a file."""
     out = told("export", "Account", "--to", str(tmp_path), "--kind", kind)
-    assert 2 == main(
-        ["stream", "export", "Account", "--to", str(tmp_path), "--kind", kind, "--dir", snapshots]
+    assert (
+        main(["stream", "export", "Account", "--to", str(tmp_path), "--kind", kind, "--dir", snapshots]) == 2
     )
     typed = ["--schema", out["schema"]] if out["schema"] else ["--key", "Id"]
 
     receipt = told("import", "Copy", out["file"], *typed, "--who", "ops")
 
-    assert (2, 1) == (receipt["inserted"], receipt["tenant_version"])
+    assert (receipt["inserted"], receipt["tenant_version"]) == (2, 1)
     assert told("show", "Account") == told("show", "Copy")
     (entry,) = open_tenant(snapshots).history(1)
     assert ("ops", f"import Account.snapshot.{kind}") == (entry.who, entry.message)
@@ -41,7 +41,7 @@ def test_a_name_is_one_however_its_letters_are_written(told, tmp_path):
     rows.write_text("Id\n1\n")
     assert joined == told("import", apart, str(rows), "--key", "Id")["stream"]
     assert 1 == len(told("history", apart)) == len(told("history", joined))
-    assert 1 == len(told("diff", apart, "0"))
+    assert len(told("diff", apart, "0")) == 1
 
 
 def test_a_preview_keeps_nothing(told, snapshots, tmp_path):
@@ -50,16 +50,16 @@ def test_a_preview_keeps_nothing(told, snapshots, tmp_path):
     rows.write_text("Id\n1\n2\n3\n")
     before = sorted(str(file) for file in (tmp_path / "acme").rglob("*.parquet"))
     receipt = told("import", "Lead", str(rows), "--key", "Id", "--dry-run")
-    assert (3, False) == (receipt["inserted"], receipt["committed"])
+    assert (receipt["inserted"], receipt["committed"]) == (3, False)
     tenant = open_tenant(snapshots)
-    assert (("Account",), 0) == (tenant.streams(), tenant.version)
+    assert (tenant.streams(), tenant.version) == (("Account",), 0)
     assert before == sorted(str(file) for file in (tmp_path / "acme").rglob("*.parquet"))
 
 
 def test_deleting_by_a_full_extract_needs_a_yes(snapshots, tmp_path):
     """Without a terminal --yes is asked for before the file is even read; a missing file is not found."""
     arguments = ["stream", "import", "Account", str(tmp_path / "none.csv"), "--dir", snapshots]
-    assert 2 == main([*arguments, "--mode", "full"])
-    assert 4 == main([*arguments, "--mode", "full", "--yes"])
-    assert 4 == main(arguments)
-    assert 2 == main([*arguments, "--mode", "nonsense"])
+    assert main([*arguments, "--mode", "full"]) == 2
+    assert main([*arguments, "--mode", "full", "--yes"]) == 4
+    assert main(arguments) == 4
+    assert main([*arguments, "--mode", "nonsense"]) == 2

@@ -26,49 +26,50 @@ def snapshots(tmp_path):
 
 def test_show_takes_conditions(told, snapshots):
     """All must hold; they are typed as the columns; an unknown column is refused."""
-    assert [{"Id": "2", "v": 2}] == told("show", "Account", "--where", "v > 1")
-    assert [] == told("show", "Account", "--where", "v > 1", "--where", "Id = 1")
-    assert [{"Id": "1"}] == told("show", "Account", "--where", "v = 1", "--column", "Id", "--version", "0")
-    assert [{"Id": "1", "v": 1}] == told("show", "Account", "--where", "v<2", "--tenant-version", "0")
-    assert 2 == main(["stream", "show", "Account", "--where", "w = 1", "--dir", snapshots])
-    assert 4 == main(["stream", "show", "Nope", "--where", "w = 1", "--dir", snapshots])
+    assert told("show", "Account", "--where", "v > 1") == [{"Id": "2", "v": 2}]
+    assert told("show", "Account", "--where", "v > 1", "--where", "Id = 1") == []
+    assert told("show", "Account", "--where", "v = 1", "--column", "Id", "--version", "0") == [{"Id": "1"}]
+    assert told("show", "Account", "--where", "v<2", "--tenant-version", "0") == [{"Id": "1", "v": 1}]
+    assert main(["stream", "show", "Account", "--where", "w = 1", "--dir", snapshots]) == 2
+    assert main(["stream", "show", "Nope", "--where", "w = 1", "--dir", snapshots]) == 4
 
 
 def test_changes_are_by_row(told, snapshots):
     """From the beginning all rows are insertions; a limit narrows the answer."""
-    assert [("insert", "1"), ("insert", "2")] == [
-        (row["_change_type"], row["Id"]) for row in told("changes", "Account")
+    assert [(row["_change_type"], row["Id"]) for row in told("changes", "Account")] == [
+        ("insert", "1"),
+        ("insert", "2"),
     ]
-    assert [] == told("changes", "Account", "--since", "0")
-    assert 1 == len(told("changes", "Account", "--limit", "1"))
-    assert 4 == main(["stream", "changes", "Account", "--since", "7", "--dir", snapshots])
+    assert told("changes", "Account", "--since", "0") == []
+    assert len(told("changes", "Account", "--limit", "1")) == 1
+    assert main(["stream", "changes", "Account", "--since", "7", "--dir", snapshots]) == 4
 
 
 def test_diff_and_restore_of_one_stream(capsys, told, snapshots):
     """A stream that came or went between versions is told by rows, and comes back alone."""
-    assert [("insert", 9)] == [(row["_change_type"], row["Id"]) for row in told("diff", "Owner", "0")]
-    assert [] == told("diff", "Account", "0", "1")
-    assert 4 == main(["stream", "diff", "Nope", "0", "--dir", snapshots])
+    assert [(row["_change_type"], row["Id"]) for row in told("diff", "Owner", "0")] == [("insert", 9)]
+    assert told("diff", "Account", "0", "1") == []
+    assert main(["stream", "diff", "Nope", "0", "--dir", snapshots]) == 4
 
     open_tenant(snapshots).drop_stream("Account")
-    assert ["delete", "delete"] == [row["_change_type"] for row in told("diff", "Account", "1")]
+    assert [row["_change_type"] for row in told("diff", "Account", "1")] == ["delete", "delete"]
     capsys.readouterr()
-    assert 2 == main(["stream", "restore", "Account", "1", "--dir", snapshots])
+    assert main(["stream", "restore", "Account", "1", "--dir", snapshots]) == 2
     capsys.readouterr()
-    assert "brought back" == told("restore", "Account", "1", "--dry-run")["streams"]["Account"]["fate"]
-    assert ["Account"] == list(told("restore", "Account", "1", "--yes")["streams"])
-    assert 2 == len(told("show", "Account"))
+    assert told("restore", "Account", "1", "--dry-run")["streams"]["Account"]["fate"] == "brought back"
+    assert list(told("restore", "Account", "1", "--yes")["streams"]) == ["Account"]
+    assert len(told("show", "Account")) == 2
 
 
 def test_drop_asks_and_its_past_stays(capsys, told, snapshots):
     """Without a terminal it takes --yes; a dry run tells; the rows come back by a restoration."""
-    assert 2 == main(["stream", "drop", "Account", "--dir", snapshots])
-    assert 2 == told("drop", "Account", "--dry-run")["rows"]
+    assert main(["stream", "drop", "Account", "--dir", snapshots]) == 2
+    assert told("drop", "Account", "--dry-run")["rows"] == 2
     dropped = told("drop", "Account", "--yes", "--message", "done with it")
-    assert 2 == dropped["tenant_version"]
-    assert 4 == main(["stream", "drop", "Account", "--yes", "--dir", snapshots])
+    assert dropped["tenant_version"] == 2
+    assert main(["stream", "drop", "Account", "--yes", "--dir", snapshots]) == 4
     told("restore", "Account", "1", "--yes")
-    assert 2 == len(told("show", "Account"))
+    assert len(told("show", "Account")) == 2
 
 
 def test_people_see_changed_cells_and_a_line_of_rows(capsys, snapshots):
@@ -79,11 +80,11 @@ def test_people_see_changed_cells_and_a_line_of_rows(capsys, snapshots):
     tenant.stream("Account").update(rows, override=True, key=["Id"])
     capsys.readouterr()
 
-    assert 0 == main(["stream", "diff", "Account", "1", "--dir", snapshots])
+    assert main(["stream", "diff", "Account", "1", "--dir", snapshots]) == 0
     told = capsys.readouterr().out
     assert "v: 1 → 10" in told
     assert "w: (null) → x" in told
-    assert 0 == main(["stream", "history", "Account", "--dir", snapshots])
+    assert main(["stream", "history", "Account", "--dir", snapshots]) == 0
     assert "Rows █▅ 2 at version 0, 1 now" in capsys.readouterr().out
 
 
@@ -92,16 +93,17 @@ def test_a_row_is_told_with_what_each_version_did_to_it(snapshots, capsys):
     storage = LocalStorage(snapshots)
     tenant = Tenant(storage, ArrowEngine(storage), Settings())
     tenant.stream("Account").update(pd.DataFrame({"Id": ["2"], "v": [5]}), key=["Id"])
-    assert 0 == main(["stream", "row", "Account", "2", "--dir", snapshots, "--json"])
+    assert main(["stream", "row", "Account", "2", "--dir", snapshots, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert ({"Id": "2", "v": 5}, True) == (told["row"], told["is_whole"])
-    assert [(2, "update", ["v"]), (0, "insert", [])] == [
-        (one["tenant_version"], one["change"], one["changed"]) for one in told["versions"]
+    assert (told["row"], told["is_whole"]) == ({"Id": "2", "v": 5}, True)
+    assert [(one["tenant_version"], one["change"], one["changed"]) for one in told["versions"]] == [
+        (2, "update", ["v"]),
+        (0, "insert", []),
     ]
-    assert 0 == main(["stream", "row", "Account", "2", "--dir", snapshots, "--limit", "1"])
+    assert main(["stream", "row", "Account", "2", "--dir", snapshots, "--limit", "1"]) == 0
     text = capsys.readouterr().out
     assert "v: 2 → 5" in text
     assert "Older ones: --until 0" in text
-    assert 0 == main(["stream", "row", "Account", "3", "--dir", snapshots])
+    assert main(["stream", "row", "Account", "3", "--dir", snapshots]) == 0
     assert "no row 3" in capsys.readouterr().out
-    assert 2 == main(["stream", "row", "Owner", "x", "--dir", snapshots])
+    assert main(["stream", "row", "Owner", "x", "--dir", snapshots]) == 2

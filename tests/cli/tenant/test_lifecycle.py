@@ -39,36 +39,40 @@ def filled(root):
 
 def test_tenants_are_made_once_and_listed_by_pages(capsys, told, root):
     """Making one again changes nothing; a page goes on after its last id; environments are apart."""
-    assert 4 == main(["tenant", "list", "--root", root])
+    assert main(["tenant", "list", "--root", root]) == 4
     for name in ("acme", "acme", "globex", "initech"):
         assert {"tenant": name, "tenant_version": -1} == told("create", name)
     told("create", "hidden", "--env", "test")
 
-    assert ["acme", "globex", "initech"] == [row["tenant"] for row in told("list")]
-    assert [{"tenant": "globex"}] == told("list", "--after", "acme", "--limit", "1")
-    assert [] == told("list", "--prefix", "x")
-    assert 2 == main(["tenant", "create", "../x", "--root", root])
+    assert [row["tenant"] for row in told("list")] == ["acme", "globex", "initech"]
+    assert told("list", "--after", "acme", "--limit", "1") == [{"tenant": "globex"}]
+    assert told("list", "--prefix", "x") == []
+    assert main(["tenant", "create", "../x", "--root", root]) == 2
     capsys.readouterr()
-    assert 0 == main(["tenant", "list", "--root", root, "--limit", "1"])
+    assert main(["tenant", "list", "--root", root, "--limit", "1"]) == 0
     assert "--after acme" in capsys.readouterr().out
 
 
 def test_delete_needs_a_yes_and_gives_a_certificate(capsys, told, root):
     """A dry run tells what is there; then nothing is left, and an unknown tenant is not found."""
     filled(root)
-    assert (["Account"], ["a/b.txt"]) == tuple(
-        told("delete", "acme", "--dry-run")[name] for name in ("streams", "files")
+    assert tuple(told("delete", "acme", "--dry-run")[name] for name in ("streams", "files")) == (
+        ["Account"],
+        ["a/b.txt"],
     )
-    assert 2 == main(["tenant", "delete", "acme", "--root", root])
-    assert ["acme"] == [row["tenant"] for row in told("list")]
+    assert main(["tenant", "delete", "acme", "--root", root]) == 2
+    assert [row["tenant"] for row in told("list")] == ["acme"]
 
     certificate = told("delete", "acme", "--yes")
 
-    assert ("acme", 1, 1, 0) == tuple(
-        certificate[name] for name in ("tenant", "streams", "files", "files_left")
+    assert tuple(certificate[name] for name in ("tenant", "streams", "files", "files_left")) == (
+        "acme",
+        1,
+        1,
+        0,
     )
-    assert [] == told("list")
-    assert 4 == main(["tenant", "delete", "acme", "--yes", "--root", root])
+    assert told("list") == []
+    assert main(["tenant", "delete", "acme", "--yes", "--root", root]) == 4
 
 
 def test_jobs_go_with_their_tenant(capsys, told, root):
@@ -82,17 +86,17 @@ def test_jobs_go_with_their_tenant(capsys, told, root):
     queue.submit(Submission("{}", environment="default", tenant="acme", job_id="j"))
     queue.submit(Submission("{}", environment="default", tenant="globex", job_id="j"))
     create = ["schedule", "create", "s", __file__, "--cron", "@daily", "--root", root, "--tenant"]
-    assert [0, 0] == [main([*create, tenant]) for tenant in ("acme", "globex")]
+    assert [main([*create, tenant]) for tenant in ("acme", "globex")] == [0, 0]
     capsys.readouterr()
     schedules = Schedules(database)
     mine = schedules.get("default", "acme", "s").asked
     assert mine.incarnation == freezeframe.open(root).folder("acme")
 
     told("delete", "acme", "--yes")
-    assert 4 == main(["tenant", "delete", "globex", "--yes", "--root", root])
+    assert main(["tenant", "delete", "globex", "--yes", "--root", root]) == 4
 
-    assert ["globex"] == [job.tenant for job in queue.list().jobs]
-    assert [("globex", "")] == [(one.asked.tenant, one.asked.incarnation) for one in schedules.list()]
+    assert [job.tenant for job in queue.list().jobs] == ["globex"]
+    assert [(one.asked.tenant, one.asked.incarnation) for one in schedules.list()] == [("globex", "")]
     database.close()
 
 
@@ -102,9 +106,9 @@ def test_a_clone_has_the_newest_state(capsys, told, root):
     told("clone", "acme", "copy")
 
     copy = freezeframe.open(root).tenant("copy")
-    assert (["007"], b"text") == (copy.stream("Account").read()["Id"].tolist(), copy.files.read("a/b.txt"))
-    assert 2 == main(["tenant", "clone", "acme", "copy", "--root", root])
-    assert 4 == main(["tenant", "clone", "nope", "other", "--root", root])
+    assert (copy.stream("Account").read()["Id"].tolist(), copy.files.read("a/b.txt")) == (["007"], b"text")
+    assert main(["tenant", "clone", "acme", "copy", "--root", root]) == 2
+    assert main(["tenant", "clone", "nope", "other", "--root", root]) == 4
 
 
 @pytest.mark.parametrize("is_bare", [False, True])
@@ -119,15 +123,15 @@ def test_an_archive_carries_a_tenant_from_place_to_place(capsys, told, root, tmp
             job.files.write("a/b.txt", b"text")
     else:
         filled(root)
-    assert 0 == main(["tenant", "export", str(archive), *place])
-    assert 2 == main(["tenant", "export", str(archive), *place])
+    assert main(["tenant", "export", str(archive), *place]) == 0
+    assert main(["tenant", "export", str(archive), *place]) == 2
     capsys.readouterr()
 
     told("import", str(archive), "other")
     other = freezeframe.open(root).tenant("other")
-    assert (["007"], b"text") == (other.stream("Account").read()["Id"].tolist(), other.files.read("a/b.txt"))
+    assert (other.stream("Account").read()["Id"].tolist(), other.files.read("a/b.txt")) == (["007"], b"text")
 
     archive.write_bytes(archive.read_bytes()[:-40])
-    assert 2 == main(["tenant", "import", str(archive), "third", "--root", root])
-    assert 4 == main(["tenant", "import", str(tmp_path / "none"), "third", "--root", root])
+    assert main(["tenant", "import", str(archive), "third", "--root", root]) == 2
+    assert main(["tenant", "import", str(tmp_path / "none"), "third", "--root", root]) == 4
     assert "third" not in [row["tenant"] for row in told("list")]

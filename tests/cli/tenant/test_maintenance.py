@@ -28,14 +28,15 @@ def snapshots(tmp_path):
 
 def test_retention_is_shown_and_set(told, snapshots):
     """Limits are set, told and taken off; contradictions are refused."""
-    assert {"keep_versions": None, "keep_days": None} == told("retention")
-    assert {"keep_versions": 3, "keep_days": 1.5} == told(
-        "retention", "--keep-versions", "3", "--keep-days", "1.5"
-    )
-    assert {"keep_versions": 3, "keep_days": 1.5} == told("retention")
-    assert {"keep_versions": None, "keep_days": None} == told("retention", "--keep-all")
-    assert 2 == main(["tenant", "retention", "--keep-all", "--keep-days", "1", "--dir", snapshots])
-    assert 2 == main(["tenant", "retention", "--keep-versions", "0", "--dir", snapshots])
+    assert told("retention") == {"keep_versions": None, "keep_days": None}
+    assert told("retention", "--keep-versions", "3", "--keep-days", "1.5") == {
+        "keep_versions": 3,
+        "keep_days": 1.5,
+    }
+    assert told("retention") == {"keep_versions": 3, "keep_days": 1.5}
+    assert told("retention", "--keep-all") == {"keep_versions": None, "keep_days": None}
+    assert main(["tenant", "retention", "--keep-all", "--keep-days", "1", "--dir", snapshots]) == 2
+    assert main(["tenant", "retention", "--keep-versions", "0", "--dir", snapshots]) == 2
 
 
 def test_gc_tells_and_deletes(capsys, told, snapshots, tmp_path, monkeypatch):
@@ -43,17 +44,17 @@ def test_gc_tells_and_deletes(capsys, told, snapshots, tmp_path, monkeypatch):
     monkeypatch.setenv("FREEZEFRAME_GC_GRACE_SECONDS", "0")
     (tmp_path / "acme").rename(tmp_path / "other")  # a tenant is opened once for a process, with its settings
     place = ["--dir", str(tmp_path / "other"), "--json"]
-    assert 0 == main(["tenant", "retention", "--keep-versions", "1", *place])
+    assert main(["tenant", "retention", "--keep-versions", "1", *place]) == 0
     capsys.readouterr()
 
-    assert 0 == main(["tenant", "gc", "--dry-run", *place])
+    assert main(["tenant", "gc", "--dry-run", *place]) == 0
     preview = json.loads(capsys.readouterr().out)
-    assert (True, 1, 5) == (preview["dry_run"], preview["files"], preview["bytes"])
-    assert 2 == main(["tenant", "gc", *place])
+    assert (preview["dry_run"], preview["files"], preview["bytes"]) == (True, 1, 5)
+    assert main(["tenant", "gc", *place]) == 2
     assert (tmp_path / "other" / preview["names"][0]).exists()
     capsys.readouterr()
 
-    assert 0 == main(["tenant", "gc", "--yes", *place])
+    assert main(["tenant", "gc", "--yes", *place]) == 0
     done = json.loads(capsys.readouterr().out)
     assert (False, preview["names"]) == (done["dry_run"], done["names"])
     assert not (tmp_path / "other" / preview["names"][0]).exists()
@@ -66,22 +67,22 @@ def test_erase_previews_and_proves(capsys, told, snapshots, tmp_path):
     keys = ["--key", "person-1", "--key", "person-9", "--keys-file", str(more)]
 
     preview = told("erase", "Account", *keys, "--dry-run")
-    assert {"stream": "Account", "keys": 3, "rows_now": 2, "versions_lost": 2} == preview
-    assert 2 == main(["tenant", "erase", "Account", *keys, "--dir", snapshots])
-    assert 3 == open_tenant(snapshots).stream("Account").row_count()
+    assert preview == {"stream": "Account", "keys": 3, "rows_now": 2, "versions_lost": 2}
+    assert main(["tenant", "erase", "Account", *keys, "--dir", snapshots]) == 2
+    assert open_tenant(snapshots).stream("Account").row_count() == 3
     capsys.readouterr()
 
     done = told("erase", "Account", *keys, "--yes", "--who", "ops")
-    assert (3, 2, []) == (done["keys"], done["rows_erased"], done["proof"]["remaining"])
+    assert (done["keys"], done["rows_erased"], done["proof"]["remaining"]) == (3, 2, [])
     tenant = open_tenant(snapshots)
-    assert ["person-2"] == tenant.stream("Account").read()["Id"].tolist()
-    assert ["ops"] == [entry.who for entry in tenant.history()]
+    assert tenant.stream("Account").read()["Id"].tolist() == ["person-2"]
+    assert [entry.who for entry in tenant.history()] == ["ops"]
 
 
 def test_a_key_of_several_columns_is_a_json_array(told, snapshots):
     """Each part is typed as its column; only the whole key counts."""
     told_of = told("erase", "Line", "--key", '["A-1000", 2]', "--key", '["B-2000", "2"]', "--dry-run")
-    assert (2, 1) == (told_of["keys"], told_of["rows_now"])
+    assert (told_of["keys"], told_of["rows_now"]) == (2, 1)
 
 
 @pytest.mark.parametrize(
@@ -99,25 +100,25 @@ def test_a_key_of_several_columns_is_a_json_array(told, snapshots):
 def test_keys_that_are_none_are_refused(snapshots, arguments, code):
     """No key, an unknown stream, a key of the wrong shape or type: nothing is erased."""
     assert code == main(["tenant", "erase", *arguments, "--yes", "--dir", snapshots])
-    assert 1 == open_tenant(snapshots).version
+    assert open_tenant(snapshots).version == 1
 
 
 def test_verify_reads_a_whole_tenant(capsys, told, snapshots, tmp_path):
     """Sound with the counts of what was read; damage is named by its file, exit code 1."""
     whole = told("verify")
-    assert (True, 2, 2, 2, []) == (
+    assert (
         whole["sound"],
         whole["entries"],
         whole["streams"],
         whole["blobs"],
         whole["findings"],
-    )
-    assert 0 == main(["tenant", "verify", "--dir", snapshots])
+    ) == (True, 2, 2, 2, [])
+    assert main(["tenant", "verify", "--dir", snapshots]) == 0
     assert "is sound: 2 entries, 2 streams" in capsys.readouterr().out
     (data, *_) = (tmp_path / "acme" / "Account.snapshot").glob("*/*.parquet")
     data.write_bytes(data.read_bytes()[:-9] + b"X" * 9)
 
-    assert 1 == main(["tenant", "verify", "--dir", snapshots, "--json"])
+    assert main(["tenant", "verify", "--dir", snapshots, "--json"]) == 1
 
     (finding,) = json.loads(capsys.readouterr().out)["findings"]
     assert str(data.relative_to(tmp_path / "acme")) == finding["file"]
@@ -132,11 +133,11 @@ def test_verify_finds_a_store_tenant_that_does_not_open(capsys, tmp_path):
     entry.write_bytes(entry.read_bytes().replace(b"commit", b"commie"))
     place = ["--root", root, "--tenant", "acme"]
 
-    assert 1 == main(["tenant", "show", *place])
-    assert 1 == main(["tenant", "verify", *place, "--json"])
+    assert main(["tenant", "show", *place]) == 1
+    assert main(["tenant", "verify", *place, "--json"]) == 1
 
     told = json.loads(capsys.readouterr().out)
     assert [f"_freezeframe/log/{0:020d}.json"] == [one["file"] for one in told["findings"]]
     (tmp_path / "empty").mkdir()
-    assert 4 == main(["tenant", "verify", "--dir", str(tmp_path / "empty")])
-    assert 4 == main(["tenant", "verify", "--root", root, "--tenant", "nobody"])
+    assert main(["tenant", "verify", "--dir", str(tmp_path / "empty")]) == 4
+    assert main(["tenant", "verify", "--root", root, "--tenant", "nobody"]) == 4

@@ -37,79 +37,82 @@ def test_show_is_the_tenant_now_or_then(capsys, told, snapshots):
     """Streams, files, tags and retention; --version and --as-of look back, both at once are refused."""
     now, then = told("tenant", "show"), told("tenant", "show", "--version", "0")
 
-    assert (2, ["Account", "Lead"], ["config.json"]) == (
+    assert (
         now["tenant_version"],
         [one["stream"] for one in now["streams"]],
         [one["path"] for one in now["files"]],
-    )
-    assert (0, ["Account"], []) == (
+    ) == (2, ["Account", "Lead"], ["config.json"])
+    assert (
         then["tenant_version"],
         [one["stream"] for one in then["streams"]],
         then["files"],
-    )
-    assert 2 == told("tenant", "show", "--as-of", now["timestamp"])["tenant_version"]
-    assert 2 == main(["tenant", "show", "--dir", snapshots, "--version", "0", "--as-of", "2026-01-01"])
-    assert 4 == main(["tenant", "show", "--dir", snapshots, "--version", "9"])
+    ) == (0, ["Account"], [])
+    assert told("tenant", "show", "--as-of", now["timestamp"])["tenant_version"] == 2
+    assert main(["tenant", "show", "--dir", snapshots, "--version", "0", "--as-of", "2026-01-01"]) == 2
+    assert main(["tenant", "show", "--dir", snapshots, "--version", "9"]) == 4
     capsys.readouterr()
-    assert 0 == main(["tenant", "show", "--dir", snapshots])
+    assert main(["tenant", "show", "--dir", snapshots]) == 0
     assert "all versions" in capsys.readouterr().out
 
 
 def test_show_of_nothing_is_no_error(capsys, tmp_path):
     """A directory without a commit is version -1 and empty."""
-    assert 0 == main(["tenant", "show", "--dir", str(tmp_path), "--json"])
+    assert main(["tenant", "show", "--dir", str(tmp_path), "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
-    assert (-1, [], []) == (shown["tenant_version"], shown["streams"], shown["files"])
+    assert (shown["tenant_version"], shown["streams"], shown["files"]) == (-1, [], [])
 
 
 def test_history_is_newest_first_and_can_be_narrowed(capsys, told, snapshots):
     """Who, when, job and message; by stream, file or job."""
     everything = told("tenant", "history")
 
-    assert [2, 1, 0] == [entry["tenant_version"] for entry in everything]
-    assert ("ops", "sync-1", "Nightly", ["config.json"]) == tuple(
-        everything[1][name] for name in ("author", "job_id", "message", "files_written")
+    assert [entry["tenant_version"] for entry in everything] == [2, 1, 0]
+    assert tuple(everything[1][name] for name in ("author", "job_id", "message", "files_written")) == (
+        "ops",
+        "sync-1",
+        "Nightly",
+        ["config.json"],
     )
-    assert [0] == [entry["tenant_version"] for entry in told("tenant", "history", "--stream", "Account")]
-    assert [2, 1] == [entry["tenant_version"] for entry in told("tenant", "history", "--file", "config.json")]
-    assert [1] == [entry["tenant_version"] for entry in told("tenant", "history", "--job", "sync-1")]
-    assert [2] == [entry["tenant_version"] for entry in told("tenant", "history", "--limit", "1")]
-    assert 0 == main(["tenant", "history", "--dir", snapshots])
+    assert [entry["tenant_version"] for entry in told("tenant", "history", "--stream", "Account")] == [0]
+    assert [entry["tenant_version"] for entry in told("tenant", "history", "--file", "config.json")] == [2, 1]
+    assert [entry["tenant_version"] for entry in told("tenant", "history", "--job", "sync-1")] == [1]
+    assert [entry["tenant_version"] for entry in told("tenant", "history", "--limit", "1")] == [2]
+    assert main(["tenant", "history", "--dir", snapshots]) == 0
     assert "Lead +1 ~0 -0" in capsys.readouterr().out
 
 
 def test_diff_tells_streams_and_files(capsys, told, snapshots):
     """By rows and by name; with --text the changed lines as well."""
     found = told("tenant", "diff", "0", "1")
-    assert ("added", 1) == (found["streams"]["Lead"]["fate"], found["streams"]["Lead"]["inserted"])
-    assert {"config.json": {"fate": "added", "sealed": False}} == found["files"]
+    assert (found["streams"]["Lead"]["fate"], found["streams"]["Lead"]["inserted"]) == ("added", 1)
+    assert found["files"] == {"config.json": {"fate": "added", "sealed": False}}
 
     later = told("tenant", "diff", "1", "--text")
     assert '-{"a": 1}\n+{"a": 2}' in later["files"]["config.json"]["text"]
-    assert 0 == main(["tenant", "diff", "2", "--dir", snapshots])
+    assert main(["tenant", "diff", "2", "--dir", snapshots]) == 0
     assert "hold the same" in capsys.readouterr().out
-    assert 4 == main(["tenant", "diff", "7", "--dir", snapshots])
+    assert main(["tenant", "diff", "7", "--dir", snapshots]) == 4
 
 
 def test_restore_previews_asks_and_makes_a_version(capsys, told, snapshots):
     """--dry-run does nothing, without --yes and a terminal nothing is done, with it a version is made."""
     preview = told("tenant", "restore", "0", "--dry-run")
-    assert (False, "removed", ["config.json"]) == (
+    assert (
         preview["committed"],
         preview["streams"]["Lead"]["fate"],
         preview["files_deleted"],
-    )
-    assert 2 == main(["tenant", "restore", "0", "--dir", snapshots])
+    ) == (False, "removed", ["config.json"])
+    assert main(["tenant", "restore", "0", "--dir", snapshots]) == 2
     printed = capsys.readouterr()
     assert "--yes" in printed.err
     assert "Lead" in printed.out
-    assert 2 == told("tenant", "show")["tenant_version"]
+    assert told("tenant", "show")["tenant_version"] == 2
 
     done = told("tenant", "restore", "0", "--yes", "--who", "ops", "--message", "Back")
-    assert (True, 3) == (done["committed"], done["tenant_version"])
+    assert (done["committed"], done["tenant_version"]) == (True, 3)
     (entry,) = told("tenant", "history", "--limit", "1")
-    assert ("ops", "restore version 0: Back") == (entry["author"], entry["message"])
-    assert ("restore", 0) == (entry["kind"], entry["restored_version"])
+    assert (entry["author"], entry["message"]) == ("ops", "restore version 0: Back")
+    assert (entry["kind"], entry["restored_version"]) == ("restore", 0)
     assert told("tenant", "restore", "0")["committed"] is False  # nothing differs, so nothing is asked
 
 
@@ -118,25 +121,25 @@ def test_diff_and_restore_take_tags_and_moments(capsys, told, snapshots):
     moment = told("tenant", "history")[1]["timestamp"]
     told("tenant", "tag", "go-live", moment)
 
-    assert {"config.json"} == set(told("tenant", "diff", "go-live")["files"])
-    assert {"Lead"} == set(told("tenant", "diff", "0", moment)["streams"])
-    assert [] == told("stream", "diff", "Lead", "go-live")
-    assert 1 == told("tenant", "restore", "go-live", "--yes")["restored_version"]
-    assert 0 == told("stream", "restore", "Lead", "0", "--yes")["restored_version"]
-    assert 1 == told("stream", "restore", "Lead", moment, "--yes")["restored_version"]
-    assert 2 == main(["tenant", "restore", "yesterday", "--yes", "--dir", snapshots])
+    assert set(told("tenant", "diff", "go-live")["files"]) == {"config.json"}
+    assert set(told("tenant", "diff", "0", moment)["streams"]) == {"Lead"}
+    assert told("stream", "diff", "Lead", "go-live") == []
+    assert told("tenant", "restore", "go-live", "--yes")["restored_version"] == 1
+    assert told("stream", "restore", "Lead", "0", "--yes")["restored_version"] == 0
+    assert told("stream", "restore", "Lead", moment, "--yes")["restored_version"] == 1
+    assert main(["tenant", "restore", "yesterday", "--yes", "--dir", snapshots]) == 2
     assert "'yesterday' is not a version, tag or moment" in capsys.readouterr().err
-    assert 2 == main(["tenant", "diff", "yesterday", "--dir", snapshots])
-    assert ("restore", 1) == (
+    assert main(["tenant", "diff", "yesterday", "--dir", snapshots]) == 2
+    assert (
         told("tenant", "history")[0]["kind"],
         told("tenant", "history")[0]["restored_version"],
-    )
+    ) == ("restore", 1)
 
 
 def test_restore_takes_parts(told):
     """Single files and streams come back alone."""
     done = told("tenant", "restore", "1", "--file", "config.json", "--yes")
-    assert ({}, ["config.json"]) == (done["streams"], done["files_written"])
+    assert (done["streams"], done["files_written"]) == ({}, ["config.json"])
 
 
 @pytest.mark.parametrize(("answer", "code", "version"), [("y\n", 0, 3), ("n\n", 130, 2)])
@@ -152,9 +155,9 @@ def test_on_a_terminal_it_is_asked(monkeypatch, snapshots, answer, code, version
 
 def test_tags_name_versions(capsys, told, snapshots):
     """A tag is set on a version and taken off; a name that is taken is refused."""
-    assert {"tag": "go-live", "tenant_version": 1} == told("tenant", "tag", "go-live", "1")
-    assert {"go-live": 1} == told("tenant", "show")["tags"]
-    assert 2 == main(["tenant", "tag", "go-live", "0", "--dir", snapshots])
-    assert {"tags": {}} == told("tenant", "untag", "go-live")
-    assert 4 == main(["tenant", "untag", "go-live", "--dir", snapshots])
+    assert told("tenant", "tag", "go-live", "1") == {"tag": "go-live", "tenant_version": 1}
+    assert told("tenant", "show")["tags"] == {"go-live": 1}
+    assert main(["tenant", "tag", "go-live", "0", "--dir", snapshots]) == 2
+    assert told("tenant", "untag", "go-live") == {"tags": {}}
+    assert main(["tenant", "untag", "go-live", "--dir", snapshots]) == 4
     assert "go-live" in capsys.readouterr().err

@@ -10,9 +10,9 @@ def test_the_shorter_form_is_taken(tmp_path, monkeypatch):
     folder = tmp_path / "project"
     folder.mkdir()
     monkeypatch.chdir(folder)
-    assert "store/log" == near_path(folder / "store" / "log")
-    assert "../beside" == near_path(tmp_path / "beside")
-    assert "/x" == near_path(Path("/x"))
+    assert near_path(folder / "store" / "log") == "store/log"
+    assert near_path(tmp_path / "beside") == "../beside"
+    assert near_path(Path("/x")) == "/x"
 
 
 def test_without_a_working_directory_it_stays_whole(tmp_path, monkeypatch):
@@ -21,4 +21,4 @@ def test_without_a_working_directory_it_stays_whole(tmp_path, monkeypatch):
     folder.mkdir()
     monkeypatch.chdir(folder)
     folder.rmdir()
-    assert "/a/b" == near_path(Path("/a/b"))
+    assert near_path(Path("/a/b")) == "/a/b"

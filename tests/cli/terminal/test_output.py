@@ -75,7 +75,7 @@ def test_a_pipe_gets_plain_aligned_lines(capsys):
     Output().table("Rows", [{"name": "東京", "n": 7}, {"name": "x" * 300, "n": 1000}])
     lines = capsys.readouterr().out.splitlines()
 
-    assert ["Rows", "name" + " " * 298 + "   n", "東京" + " " * 298 + "   7", "x" * 300 + "  1000"] == lines
+    assert lines == ["Rows", "name" + " " * 298 + "   n", "東京" + " " * 298 + "   7", "x" * 300 + "  1000"]
 
 
 def test_data_cannot_speak_to_the_terminal(capsys):
@@ -100,8 +100,8 @@ def test_a_narrow_alphabet_gets_escapes(monkeypatch):
     stream.seek(0)
     text, as_json = stream.read().splitlines()
 
-    assert "Z\\xfcrich" == text
-    assert {"city": "Zürich"} == json.loads(as_json)
+    assert text == "Z\\xfcrich"
+    assert json.loads(as_json) == {"city": "Zürich"}
 
 
 class Terminal(io.StringIO):
@@ -130,7 +130,7 @@ def test_a_terminal_gets_what_it_wants(monkeypatch, variables, has_colour, has_b
     if has_bold:
         plain = re.sub(r"\x1b\[[\d;]*m", "", out.getvalue())
         assert max(map(len, plain.splitlines())) <= 40
-        assert 60 == plain.count("x")
+        assert plain.count("x") == 60
 
 
 def test_an_error_on_a_terminal_is_broken_between_words(monkeypatch):
@@ -150,8 +150,8 @@ def test_an_error_on_a_terminal_is_broken_between_words(monkeypatch):
 def test_a_table_without_a_title_begins_with_its_head(monkeypatch, capsys):
     """No empty line stands in its stead, in a pipe and on a terminal."""
     Output().table("", [{"a": 1}])
-    assert ["a", "1"] == capsys.readouterr().out.split("\n")[:2]
-    assert ["a"] == printed_on_terminal(monkeypatch, [{"a": 1}], title="")[0].split()
+    assert capsys.readouterr().out.split("\n")[:2] == ["a", "1"]
+    assert printed_on_terminal(monkeypatch, [{"a": 1}], title="")[0].split() == ["a"]
 
 
 def printed_on_terminal(monkeypatch, rows, title="Rows"):
@@ -169,8 +169,8 @@ def test_what_is_empty_goes_first_where_there_is_no_room(monkeypatch):
     row = {"a": "x" * 20, "empty": None, "b": "y" * 20, "c": "z" * 8}
     lines = printed_on_terminal(monkeypatch, [row])
 
-    assert "Nothing is in: empty" == lines[-1]
-    assert ["a", "b", "c"] == lines[1].split()
+    assert lines[-1] == "Nothing is in: empty"
+    assert lines[1].split() == ["a", "b", "c"]
 
 
 def test_a_table_that_cannot_be_read_is_told_row_by_row(monkeypatch):
@@ -178,17 +178,17 @@ def test_a_table_that_cannot_be_read_is_told_row_by_row(monkeypatch):
     rows = [{f"column{number}": f"value {number}" for number in range(20)}, {"column3": "last"}]
     lines = printed_on_terminal(monkeypatch, rows)
 
-    assert "Rows" == lines[0]
+    assert lines[0] == "Rows"
     assert lines[1].startswith("1 ──")
     assert "column3   value 3" in lines
     assert lines[-2].startswith("2 ──")
-    assert "column3  last" == lines[-1]
+    assert lines[-1] == "column3  last"
     assert max(map(len, lines)) <= 60
 
 
 def test_the_bare_table_stays_where_there_is_room(monkeypatch):
     """Columns without a value are shown as long as they fit."""
-    assert ["a", "empty"] == printed_on_terminal(monkeypatch, [{"a": 1, "empty": None}])[1].split()
+    assert printed_on_terminal(monkeypatch, [{"a": 1, "empty": None}])[1].split() == ["a", "empty"]
 
 
 @pytest.mark.parametrize("as_json", [True, False])

@@ -36,33 +36,33 @@ def soon(monkeypatch):
 def test_the_line_says_what_is_known():
     """Share, amounts and the time left once there is a total; before that the time that has passed."""
     state = Progress("Exporting acme", started=0.0)
-    assert "Exporting acme: 1:05" == state.line(65.0)
+    assert state.line(65.0) == "Exporting acme: 1:05"
     state.begin("writing", "bytes", 2_000_000)
     state._part_started = 0.0
-    assert "Exporting acme: writing, 0:01" == state.line(1.0)
+    assert state.line(1.0) == "Exporting acme: writing, 0:01"
     state.advance(500_000)
-    assert "Exporting acme  25%  writing 500.0 kB of 2.0 MB  0:30 left" == state.line(10.0)
+    assert state.line(10.0) == "Exporting acme  25%  writing 500.0 kB of 2.0 MB  0:30 left"
     assert "[#####...............] 25%" in state.line(10.0, has_bar=True)
     state.advance(2_500_000)
     assert "  100%  " in state.line(10.0)
     state.begin("deleting", "files", None)
     state.advance(1234)
-    assert "Exporting acme  deleting 1,234 files" == state.line(10.0)
+    assert state.line(10.0) == "Exporting acme  deleting 1,234 files"
     assert "1:01:01" in Progress("x", started=0.0).line(3661.0)
 
 
 def test_the_line_tells_what_the_work_waits_for():
     """While another program works its words stand there, with the time; without a label nothing else does."""
     labelled, bare = Progress("Importing acme", started=0.0), Progress("", started=0.0)
-    assert "" == bare.line(65.0)
+    assert bare.line(65.0) == ""
     for state in (labelled, bare):
         state.wait_for("Spark: 1 of 2 tasks\x1b")
         state.wait_for("Spark: 2 of 2 tasks")
         state._wait_started = 60.0
-    assert "Importing acme: Spark: 2 of 2 tasks, 0:05" == labelled.line(65.0)
-    assert "Spark: 2 of 2 tasks, 0:05" == bare.line(65.0)
+    assert labelled.line(65.0) == "Importing acme: Spark: 2 of 2 tasks, 0:05"
+    assert bare.line(65.0) == "Spark: 2 of 2 tasks, 0:05"
     labelled.wait_for("")
-    assert "Importing acme: 1:05" == labelled.line(65.0)
+    assert labelled.line(65.0) == "Importing acme: 1:05"
 
 
 def test_a_terminals_line_makes_way_for_other_lines(monkeypatch, soon):
@@ -104,10 +104,10 @@ def test_it_is_silent_where_nobody_wants_it(monkeypatch, soon, tmp_path, capsys)
     freezeframe.open(tmp_path).tenant("acme", create=True)
     monkeypatch.setattr("sys.stderr", err := io.StringIO())
     place = ["--root", str(tmp_path), "--tenant", "acme"]
-    assert 0 == main(["tenant", "export", str(tmp_path / "a.tar.gz"), *place, "--json"])
-    assert 0 == main(["--quiet", "tenant", "export", str(tmp_path / "b.tar.gz"), *place])
-    assert "" == err.getvalue()
-    assert 0 == main(["tenant", "export", str(tmp_path / "c.tar.gz"), *place])
+    assert main(["tenant", "export", str(tmp_path / "a.tar.gz"), *place, "--json"]) == 0
+    assert main(["--quiet", "tenant", "export", str(tmp_path / "b.tar.gz"), *place]) == 0
+    assert err.getvalue() == ""
+    assert main(["tenant", "export", str(tmp_path / "c.tar.gz"), *place]) == 0
     assert f"Exporting acme in {tmp_path}" in err.getvalue()
 
 
@@ -130,6 +130,6 @@ def test_an_interrupted_command_leaves_nothing_half_done(tmp_path):
                 time.sleep(0.05)
         code, err = process.wait(60), process.stderr.read()
 
-    assert (130, b"") == (code, err)
+    assert (code, err) == (130, b"")
     tenant = freezeframe.open(tmp_path).tenant("acme")
     assert (before, b"old") == (tenant.version, tenant.files.read("a.bin"))

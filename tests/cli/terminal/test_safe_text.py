@@ -25,7 +25,7 @@ ANY_TEXT = st.text(alphabet=st.characters())
 )
 def test_what_a_terminal_would_obey_is_shown_as_its_escape(text, expected):
     """Escape sequences, line ends, changes of direction and halves of letters; letters stay letters."""
-    assert expected == visible(text)
+    assert visible(text) == expected
 
 
 @given(ANY_TEXT)

@@ -46,16 +46,16 @@ def test_migrations_make_what_the_tables_say(database):
     with database.read() as connection:
         context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
 
-        assert [] == compare_metadata(context, metadata)
+        assert compare_metadata(context, metadata) == []
 
 
 def test_several_processes_make_it_at_once(database_url, run_python):
     """All of them find it ready."""
     process = run_python(OPEN, database_url, 4)
 
-    assert ("", 0) == (process.communicate(timeout=60)[1], process.returncode)
+    assert (process.communicate(timeout=60)[1], process.returncode) == ("", 0)
     with closing(ControlDatabase.open(database_url)) as database:
-        assert {0} == set(JobQueue(database).counts().values())
+        assert set(JobQueue(database).counts().values()) == {0}
 
 
 def test_a_newer_database_is_refused(database, database_url):
@@ -98,9 +98,9 @@ def test_a_failed_transaction_changes_nothing(database):
     with pytest.raises(ZeroDivisionError):
         write_and_fail()
 
-    assert [True, False] == made
+    assert made == [True, False]
     with database.read() as connection:
-        assert [] == connection.execute(sqlalchemy.select(lanes)).all()
+        assert connection.execute(sqlalchemy.select(lanes)).all() == []
 
 
 def test_a_constraint_is_not_taken_for_trouble_with_the_connection(database):
@@ -118,8 +118,8 @@ def test_sqlite_is_durable_and_its_owners_alone(tmp_path):
             connection.exec_driver_sql(f"PRAGMA {name}").scalar_one()
             for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
         ]
-    assert ["wal", 2, 1, 30000] == found
-    assert 0o600 == stat.S_IMODE(file.stat().st_mode)
+    assert found == ["wal", 2, 1, 30000]
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
 def test_a_reader_does_not_wait_for_a_writer(database):
@@ -127,7 +127,7 @@ def test_a_reader_does_not_wait_for_a_writer(database):
     with database.begin() as writing:
         insert_if_absent(writing, lanes, {"name": "a", "running": 0, "running_max": 1})
         with database.read() as connection:
-            assert [] == connection.execute(sqlalchemy.select(lanes)).all()
+            assert connection.execute(sqlalchemy.select(lanes)).all() == []
 
 
 @pytest.mark.parametrize("url", ["", "mysql://u:secret@h/d", "sqlite://", "sqlite:///:memory:", "no url"])
@@ -205,4 +205,4 @@ def test_a_file_that_is_being_recovered_is_waited_for():
             raise error
 
     _run_when_unlocked(act)
-    assert [0, 1, 2] == tried
+    assert tried == [0, 1, 2]

@@ -14,7 +14,7 @@ def test_it_is_in_the_store_unless_the_settings_say_otherwise(tmp_path):
     ControlDatabase.open(database_url(Settings(), str(root))).close()
 
     assert (root / "_freezeframe" / "control.db").exists()
-    assert "postgresql://h/d" == database_url(Settings(database_url="postgresql://h/d"), "s3://bucket")
+    assert database_url(Settings(database_url="postgresql://h/d"), "s3://bucket") == "postgresql://h/d"
 
 
 def test_a_bucket_holds_no_database():

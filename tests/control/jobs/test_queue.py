@@ -47,17 +47,17 @@ def test_a_run_begins_without_waiting_for_its_turn(queue, clock):
         return queue.begin(given, "w", lease_seconds=30)
 
     submit(queue, "queued")
-    assert [None, 1, None] == [began and began.attempts for began in map(begin, ["queued", "r", "r"])]
+    assert [began and began.attempts for began in map(begin, ["queued", "r", "r"])] == [None, 1, None]
     run = queue.get("dev", "acme", "r")
     assert ("running", timedelta(seconds=30)) == (run.status, run.lease_until - run.started)
     queue.finish(run, "failed", '{"exit_code": 1}')
 
     again = begin("r", '{"script": "other.py"}')
-    assert ("running", 2, 2, None) == (again.status, again.attempts, again.attempts_max, again.outcome)
-    assert '{"script":"other.py"}' == again.request
+    assert (again.status, again.attempts, again.attempts_max, again.outcome) == ("running", 2, 2, None)
+    assert again.request == '{"script":"other.py"}'
     queue.finish(again, "succeeded")
     assert begin("r") is None
-    assert "queued" == queue.claim("w2").job_id
+    assert queue.claim("w2").job_id == "queued"
 
 
 def test_a_job_goes_from_the_queue_to_its_end(queue, clock):
@@ -65,22 +65,22 @@ def test_a_job_goes_from_the_queue_to_its_end(queue, clock):
     submitted = submit(queue, "j")
     clock.forward(5)
     claimed = queue.claim("w1", lease_seconds=30)
-    assert ("running", "w1", 1) == (claimed.status, claimed.worker, claimed.attempts)
+    assert (claimed.status, claimed.worker, claimed.attempts) == ("running", "w1", 1)
     assert timedelta(seconds=30) == claimed.lease_until - claimed.started
-    assert ("", False) == (claimed.taken_over_from, claimed.only_close)
-    assert "held" == queue.heartbeat(claimed)
+    assert (claimed.taken_over_from, claimed.only_close) == ("", False)
+    assert queue.heartbeat(claimed) == "held"
     clock.forward(7)
 
     ended = queue.finish(claimed, "succeeded", '{"tenant_version": 3}')
 
-    assert ("succeeded", {"tenant_version": 3}, None) == (ended.status, ended.outcome, ended.lease_id)
-    assert [5, 7] == [
+    assert (ended.status, ended.outcome, ended.lease_id) == ("succeeded", {"tenant_version": 3}, None)
+    assert [
         (ended.started - submitted.created).seconds,
         (ended.finished - ended.started).seconds,
-    ]
+    ] == [5, 7]
     assert queue.claim("w1") is None
-    assert "lost" == queue.heartbeat(claimed)
-    assert "2026-11-21T08:00:12.000Z" == ended.to_json()["finished"]
+    assert queue.heartbeat(claimed) == "lost"
+    assert ended.to_json()["finished"] == "2026-11-21T08:00:12.000Z"
 
 
 def test_the_same_submission_is_the_same_job(queue):
@@ -97,7 +97,7 @@ def test_the_same_submission_is_the_same_job(queue):
         queue.submit(Submission("{}", environment=environment, tenant=tenant, job_id="j"))
         for environment, tenant in (("dev", "other"), ("prod", "acme"))
     ]
-    assert 3 == len({first.sequence, *(other.sequence for other in others)})
+    assert len({first.sequence, *(other.sequence for other in others)}) == 3
 
 
 def test_a_tenants_jobs_run_one_at_a_time_in_order(queue):
@@ -107,10 +107,10 @@ def test_a_tenants_jobs_run_one_at_a_time_in_order(queue):
     submit(queue, "b1", tenant="beta")
     first, other = queue.claim("w"), queue.claim("w")
 
-    assert ["a1", "b1"] == [first.job_id, other.job_id]
+    assert [first.job_id, other.job_id] == ["a1", "b1"]
     assert queue.claim("w") is None
     queue.finish(first, "succeeded")
-    assert "a2" == queue.claim("w").job_id
+    assert queue.claim("w").job_id == "a2"
 
 
 def test_more_at_once_by_a_key(queue):
@@ -118,9 +118,9 @@ def test_more_at_once_by_a_key(queue):
     for number, tenant in enumerate(("a", "b", "c")):
         submit(queue, f"j{number}", tenant=tenant, lane="api", running_max=2)
 
-    assert ["j0", "j1", None] == [job and job.job_id for job in (queue.claim("w") for _ in range(3))]
+    assert [job and job.job_id for job in (queue.claim("w") for _ in range(3))] == ["j0", "j1", None]
     submit(queue, "j3", tenant="d", lane="api", running_max=3)
-    assert "j2" == queue.claim("w").job_id
+    assert queue.claim("w").job_id == "j2"
 
 
 def test_priority_comes_before_order_and_time_before_both(queue, clock):
@@ -130,9 +130,9 @@ def test_priority_comes_before_order_and_time_before_both(queue, clock):
     submit(queue, "urgent", tenant="b", priority=10)
     submit(queue, "later", tenant="c", priority=20, run_at=later)
 
-    assert ["urgent", "plain", None] == [job and job.job_id for job in (queue.claim("w") for _ in range(3))]
+    assert [job and job.job_id for job in (queue.claim("w") for _ in range(3))] == ["urgent", "plain", None]
     clock.forward(20)
-    assert "later" == queue.claim("w").job_id
+    assert queue.claim("w").job_id == "later"
 
 
 def test_a_silent_worker_is_taken_over(queue, clock):
@@ -144,19 +144,19 @@ def test_a_silent_worker_is_taken_over(queue, clock):
     clock.forward(1)
     present = queue.claim("w2")
 
-    assert ("j", "w1", 2, False) == (
+    assert (
         present.job_id,
         present.taken_over_from,
         present.attempts,
         present.only_close,
-    )
+    ) == ("j", "w1", 2, False)
     assert present.lease_id != former.lease_id
-    assert "lost" == queue.heartbeat(former)
+    assert queue.heartbeat(former) == "lost"
     for ending in (lambda: queue.finish(former, "succeeded"), lambda: queue.give_back(former)):
         with pytest.raises(JobRevoked):
             ending()
-    assert "running" == status(queue, "j")
-    assert "succeeded" == queue.finish(present, "succeeded").status
+    assert status(queue, "j") == "running"
+    assert queue.finish(present, "succeeded").status == "succeeded"
 
 
 def test_a_late_heartbeat_is_in_time_if_nobody_came(queue, clock):
@@ -165,7 +165,7 @@ def test_a_late_heartbeat_is_in_time_if_nobody_came(queue, clock):
     claimed = queue.claim("w1", lease_seconds=30)
     clock.forward(45)
 
-    assert "held" == queue.heartbeat(claimed, lease_seconds=30)
+    assert queue.heartbeat(claimed, lease_seconds=30) == "held"
     assert queue.claim("w2") is None
 
 
@@ -176,8 +176,8 @@ def test_when_attempts_are_used_up_a_silent_job_is_only_to_be_closed(queue, cloc
     clock.forward(30)
     closing = queue.claim("w2")
 
-    assert (True, 1, "w1") == (closing.only_close, closing.attempts, closing.taken_over_from)
-    assert "dead" == queue.finish(closing, "dead", None, may_retry=True).status
+    assert (closing.only_close, closing.attempts, closing.taken_over_from) == (True, 1, "w1")
+    assert queue.finish(closing, "dead", None, may_retry=True).status == "dead"
 
 
 def test_a_failed_job_waits_and_keeps_its_place(queue, clock):
@@ -186,14 +186,14 @@ def test_a_failed_job_waits_and_keeps_its_place(queue, clock):
     submit(queue, "second")
     for wait in (10, 15):
         failed = queue.finish(queue.claim("w"), "failed", '{"error": "x"}', may_retry=True)
-        assert ("queued", {"error": "x"}) == (failed.status, failed.outcome)
+        assert (failed.status, failed.outcome) == ("queued", {"error": "x"})
         clock.forward(wait - 1)
         assert queue.claim("w") is None
         clock.forward(1)
     last = queue.claim("w")
-    assert ("first", 3) == (last.job_id, last.attempts)
-    assert "timed_out" == queue.finish(last, "timed_out", may_retry=True).status
-    assert "second" == queue.claim("w").job_id
+    assert (last.job_id, last.attempts) == ("first", 3)
+    assert queue.finish(last, "timed_out", may_retry=True).status == "timed_out"
+    assert queue.claim("w").job_id == "second"
 
 
 def test_what_need_not_be_retried_is_not(queue):
@@ -204,7 +204,7 @@ def test_what_need_not_be_retried_is_not(queue):
     submit(queue, "c")
     claimed = queue.claim("w")
     queue.cancel("dev", "acme", "c")
-    assert "failed" == queue.finish(claimed, "failed", may_retry=True).status
+    assert queue.finish(claimed, "failed", may_retry=True).status == "failed"
 
 
 def test_a_given_back_job_is_as_before(queue):
@@ -212,29 +212,29 @@ def test_a_given_back_job_is_as_before(queue):
     submit(queue, "j", attempts_max=1)
     submit(queue, "k")
     back = queue.give_back(queue.claim("w1"))
-    assert ("queued", 0) == (back.status, back.attempts)
+    assert (back.status, back.attempts) == ("queued", 0)
     again = queue.claim("w2")
-    assert ("j", 1, "") == (again.job_id, again.attempts, again.taken_over_from)
+    assert (again.job_id, again.attempts, again.taken_over_from) == ("j", 1, "")
     queue.cancel("dev", "acme", "j")
-    assert "cancelled" == queue.give_back(again).status
+    assert queue.give_back(again).status == "cancelled"
 
 
 def test_cancel_ends_a_queued_job_and_asks_a_running_one(queue, clock):
     """The worker hears of it by its heartbeat, whoever takes over is told; what has ended stays."""
     submit(queue, "waiting", tenant="b")
-    assert "cancelled" == queue.cancel("dev", "b", "waiting").status
+    assert queue.cancel("dev", "b", "waiting").status == "cancelled"
     submit(queue, "j")
     claimed = queue.claim("w1", lease_seconds=30)
-    assert ("running", True) == (
+    assert (
         (asked := queue.cancel("dev", "acme", "j")).status,
         asked.cancel_requested,
-    )
-    assert "cancel" == queue.heartbeat(claimed, lease_seconds=30)
+    ) == ("running", True)
+    assert queue.heartbeat(claimed, lease_seconds=30) == "cancel"
     clock.forward(30)
     closing = queue.claim("w2")
-    assert (True, True) == (closing.only_close, closing.cancel_requested)
-    assert "cancelled" == queue.finish(closing, "cancelled").status
-    assert "cancelled" == queue.cancel("dev", "acme", "j").status
+    assert (closing.only_close, closing.cancel_requested) == (True, True)
+    assert queue.finish(closing, "cancelled").status == "cancelled"
+    assert queue.cancel("dev", "acme", "j").status == "cancelled"
     assert queue.claim("w") is None
 
 
@@ -245,7 +245,7 @@ def test_retry_gives_an_ended_job_more_attempts(queue):
         queue.retry("dev", "acme", "j")
     queue.finish(queue.claim("w"), "failed")
     again = queue.retry("dev", "acme", "j", attempts=2)
-    assert ("queued", 1, 3, None) == (again.status, again.attempts, again.attempts_max, again.finished)
+    assert (again.status, again.attempts, again.attempts_max, again.finished) == ("queued", 1, 3, None)
     queue.finish(queue.claim("w"), "succeeded")
     with pytest.raises(InvalidOption, match="it is succeeded"):
         queue.retry("dev", "acme", "j")
@@ -262,11 +262,11 @@ def test_lists_go_by_pages(queue):
         cursor, pages = page.next_cursor, pages + 1
 
     assert [f"j{number}" for number in range(6, -1, -1)] == found
-    assert 3 == pages
-    assert ["j5", "j3", "j1"] == [job.job_id for job in queue.list(JobFilter(tenant="acme")).jobs]
+    assert pages == 3
+    assert [job.job_id for job in queue.list(JobFilter(tenant="acme")).jobs] == ["j5", "j3", "j1"]
     queue.claim("w")
-    assert ["j0"] == [job.job_id for job in queue.list(JobFilter(status="running")).jobs]
-    assert (1, 6, 0) == tuple(queue.counts()[one] for one in ("running", "queued", "dead"))
+    assert [job.job_id for job in queue.list(JobFilter(status="running")).jobs] == ["j0"]
+    assert tuple(queue.counts()[one] for one in ("running", "queued", "dead")) == (1, 6, 0)
     for wrong in ("", "x", "ajE6LTE", "ajE6", f"{cursor_after(3)}="):
         with pytest.raises(InvalidOption, match="is not a cursor"):
             queue.list(cursor=wrong)
@@ -303,7 +303,7 @@ def test_what_cannot_be_a_job_is_refused(tmp_path, options, error):
 
     with pytest.raises(error):
         queue.submit(Submission(**{**good, **options}))
-    assert () == queue.list().jobs
+    assert queue.list().jobs == ()
     with pytest.raises(NotFound):
         queue.get("dev", "acme", "j")
     database.close()

@@ -39,20 +39,20 @@ def test_a_due_time_makes_one_job(database, clock):
     """With an id of its own, in the request as well; the next due time follows."""
     schedules, queue = Schedules(database), JobQueue(database)
     made = schedules.create(hourly(priority=3, attempts_max=2))
-    assert "2026-11-21T09:00:00.000Z" == made.to_json()["next_due"]
+    assert made.to_json()["next_due"] == "2026-11-21T09:00:00.000Z"
     clock.forward(HOUR - 1)
-    assert () == schedules.submit_due()
+    assert schedules.submit_due() == ()
     clock.forward(1)
 
     (job,) = schedules.submit_due()
 
-    assert () == schedules.submit_due()
+    assert schedules.submit_due() == ()
     assert f"sync-{made.sequence}-20261121T090000Z" == job.job_id
     assert {"script": "etl.py", "job_id": job.job_id} == json.loads(job.request)
-    assert ("sync", 3, 2, "queued") == (job.schedule, job.priority, job.attempts_max, job.status)
+    assert (job.schedule, job.priority, job.attempts_max, job.status) == ("sync", 3, 2, "queued")
     assert (job,) == queue.list(JobFilter(schedule="sync")).jobs
     found = schedules.get("dev", "acme", "sync").to_json()
-    assert ["2026-11-21T09:00:00.000Z", "2026-11-21T10:00:00.000Z"] == [found["last_due"], found["next_due"]]
+    assert [found["last_due"], found["next_due"]] == ["2026-11-21T09:00:00.000Z", "2026-11-21T10:00:00.000Z"]
 
 
 def test_of_missed_times_the_latest_counts(database, clock):
@@ -63,8 +63,8 @@ def test_of_missed_times_the_latest_counts(database, clock):
     clock.forward(3 * HOUR + 60)
     jobs = schedules.submit_due()
 
-    assert ["every"] * 3 + ["sync"] == sorted(job.schedule for job in jobs)
-    assert ["20261121T110000Z"] == [job.job_id[-16:] for job in jobs if job.schedule == "sync"]
+    assert sorted(job.schedule for job in jobs) == ["every"] * 3 + ["sync"]
+    assert [job.job_id[-16:] for job in jobs if job.schedule == "sync"] == ["20261121T110000Z"]
 
 
 def test_many_who_look_at_once_make_one_job(database, clock):
@@ -88,7 +88,7 @@ def test_many_who_look_at_once_make_one_job(database, clock):
     made.extend(schedules.submit_due())
 
     assert [f"s{number}" for number in range(5)] == sorted(job.schedule for job in made)
-    assert 5 == len(JobQueue(database).list().jobs)
+    assert len(JobQueue(database).list().jobs) == 5
 
 
 def test_a_disabled_schedule_rests(database, clock):
@@ -97,11 +97,11 @@ def test_a_disabled_schedule_rests(database, clock):
     schedules.create(hourly())
     assert schedules.disable("dev", "acme", "sync").next_due is None
     clock.forward(5 * HOUR + 60)
-    assert () == schedules.submit_due()
+    assert schedules.submit_due() == ()
     again = schedules.enable("dev", "acme", "sync")
     assert again == schedules.enable("dev", "acme", "sync")
-    assert () == schedules.submit_due()
-    assert "2026-11-21T14:00:00.000Z" == again.to_json()["next_due"]
+    assert schedules.submit_due() == ()
+    assert again.to_json()["next_due"] == "2026-11-21T14:00:00.000Z"
 
 
 def test_names_are_a_tenants_own(database):
@@ -111,9 +111,9 @@ def test_names_are_a_tenants_own(database):
     with pytest.raises(ConflictError, match="already"):
         schedules.create(hourly())
     schedules.create(ScheduleRequest("sync", "dev", "beta", Timing("@daily"), "{}"))
-    assert ["acme", "beta"] == [one.asked.tenant for one in schedules.list(environment="dev")]
+    assert [one.asked.tenant for one in schedules.list(environment="dev")] == ["acme", "beta"]
     schedules.delete("dev", "acme", "sync")
-    assert ["beta"] == [one.asked.tenant for one in schedules.list()]
+    assert [one.asked.tenant for one in schedules.list()] == ["beta"]
     assert first.sequence != schedules.create(hourly()).sequence
     for call in (schedules.get, schedules.enable, schedules.disable, schedules.delete):
         with pytest.raises(NotFound):

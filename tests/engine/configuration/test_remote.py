@@ -8,5 +8,5 @@ def test_a_server_of_ours_is_nobodys_wish():
     ours = own_remote("sc://localhost:1/;token=t")
     assert ours[REMOTE] == "sc://localhost:1/;token=t"
     assert "" == foreign_remote({}) == foreign_remote(ours)
-    assert "sc://theirs" == foreign_remote({REMOTE: "sc://theirs"})
-    assert "sc://theirs" == foreign_remote({**ours, REMOTE: "sc://theirs"})
+    assert foreign_remote({REMOTE: "sc://theirs"}) == "sc://theirs"
+    assert foreign_remote({**ours, REMOTE: "sc://theirs"}) == "sc://theirs"

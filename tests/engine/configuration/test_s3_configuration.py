@@ -32,13 +32,13 @@ def jars(tmp_path):
 def test_a_server_knows_of_buckets_where_the_jars_are(jars, tmp_path):
     """Without jars it is started as ever; with them it has them all, and no secret in its options."""
     settings = Settings(root="s3://bucket/x", spark_jars_dir=jars, **OWN)
-    assert {} == server_options(settings.model_copy(update={"spark_jars_dir": tmp_path / "none"}))
+    assert server_options(settings.model_copy(update={"spark_jars_dir": tmp_path / "none"})) == {}
     options = server_options(settings)
     assert len(locked_jars("s3")) == len(options["spark.jars"].split(","))
-    assert "https://store" == options["spark.hadoop.fs.s3a.endpoint"]
+    assert options["spark.hadoop.fs.s3a.endpoint"] == "https://store"
     assert "s3cr3t" not in str(server_configuration(settings, "local[2]"))
-    assert {"AWS_ACCESS_KEY_ID": "mine", "AWS_SECRET_ACCESS_KEY": "s3cr3t"} == bucket_variables(settings)
-    assert {} == bucket_variables(settings.model_copy(update={"root": "data"}))
+    assert bucket_variables(settings) == {"AWS_ACCESS_KEY_ID": "mine", "AWS_SECRET_ACCESS_KEY": "s3cr3t"}
+    assert bucket_variables(settings.model_copy(update={"root": "data"})) == {}
 
 
 def test_other_keys_mean_another_server_where_the_store_is_a_bucket(jars):
@@ -64,7 +64,7 @@ def test_a_session_gets_the_keys_where_nobody_can_listen(server, is_told):
     """The settings' own keys, over loopback or TLS."""
     options = session_options(Settings(root="s3://bucket", **OWN), server)
     assert is_told == (options.get("fs.s3a.secret.key") == "s3cr3t")
-    assert "https://store" == options["fs.s3a.endpoint"]
+    assert options["fs.s3a.endpoint"] == "https://store"
 
 
 def test_variables_of_this_machine_are_not_sent_elsewhere(monkeypatch):
@@ -75,4 +75,4 @@ def test_variables_of_this_machine_are_not_sent_elsewhere(monkeypatch):
     assert "s3cr3t" not in there.values()
     assert "fs.s3a.aws.credentials.provider" not in there
     assert "s3cr3t" in session_options(Settings(root="s3://bucket"), "auto").values()
-    assert {} == session_options(Settings(root="data"), "auto")
+    assert session_options(Settings(root="data"), "auto") == {}

@@ -11,8 +11,8 @@ TASK = f"Task 1 failed: java.io.IOException: disk\n{FRAMES}\n\t... 3 more\n\nDri
 def test_a_text_loses_the_frames_of_the_jvm_alone():
     """What Spark says stays, also what it says of a failed task and what Python's own traceback says."""
     worker = 'ZeroDivisionError\n  File "u.py", line 6, in f\n    at = f(1)'
-    assert "[A] b" == without_jvm_stack(f"[A] b\n\nJVM stacktrace:\n{STACK}")
-    assert "Task 1 failed: java.io.IOException: disk\n" == without_jvm_stack(TASK)
+    assert without_jvm_stack(f"[A] b\n\nJVM stacktrace:\n{STACK}") == "[A] b"
+    assert without_jvm_stack(TASK) == "Task 1 failed: java.io.IOException: disk\n"
     assert worker == without_jvm_stack(worker)
 
 
@@ -27,6 +27,6 @@ def test_the_stack_is_that_of_the_error_or_its_cause():
     """It is found behind an error of ours, is bounded, and an error without one has none."""
     outer = EngineUnavailable("Spark does not answer.")
     outer.__cause__ = RuntimeError(f"[A] b\n\nJVM stacktrace:\n{STACK}")
-    assert STACK == jvm_stack(outer)
-    assert "" == jvm_stack(EngineUnavailable("Spark does not answer."))
-    assert 65_536 == len(jvm_stack(RuntimeError("JVM stacktrace:\n" + "x" * 70_000)))
+    assert jvm_stack(outer) == STACK
+    assert jvm_stack(EngineUnavailable("Spark does not answer.")) == ""
+    assert len(jvm_stack(RuntimeError("JVM stacktrace:\n" + "x" * 70_000))) == 65_536

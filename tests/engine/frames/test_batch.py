@@ -21,8 +21,8 @@ def test_the_last_row_of_a_key_stays_in_arrival_order():
     """Of rows that share a key the last one wins; "007" and "7" are two keys."""
     batch = check_batch(ROWS, "Id")
 
-    assert [1, 2, 3, 4] == batch.rows["row"].to_pylist()
-    assert (("Id",), 1, 0) == (batch.key, batch.duplicates_dropped, batch.null_keys_dropped)
+    assert batch.rows["row"].to_pylist() == [1, 2, 3, 4]
+    assert (batch.key, batch.duplicates_dropped, batch.null_keys_dropped) == (("Id",), 1, 0)
 
 
 def test_a_batch_without_duplicates_is_passed_on_as_it_is():
@@ -37,8 +37,8 @@ def test_composite_keys_keep_their_order():
     table = pa.table({"a": [1, 1, 1], "b": ["x", "y", "x"], "row": [0, 1, 2]})
     batch = check_batch(table, ["b", "a"])
 
-    assert ("b", "a") == batch.key
-    assert [1, 2] == batch.rows["row"].to_pylist()
+    assert batch.key == ("b", "a")
+    assert batch.rows["row"].to_pylist() == [1, 2]
 
 
 def test_duplicates_can_be_forbidden():
@@ -48,7 +48,7 @@ def test_duplicates_can_be_forbidden():
     with pytest.raises(DuplicateKeyError, match="and more") as caught:
         check_batch(table, "Id", drop_duplicates=False)
 
-    assert 12 == caught.value.details["count"]
+    assert caught.value.details["count"] == 12
     assert [repr(f"k{n}") for n in range(10)] == caught.value.details["keys"]
 
 
@@ -58,22 +58,22 @@ def test_a_null_key_is_an_error_naming_column_count_and_rows():
         check_batch(WITH_NULLS, ["row", "Id"])
 
     details = caught.value.details
-    assert ("Id", 2, [1, 3]) == (details["column"], details["count"], details["rows"])
+    assert (details["column"], details["count"], details["rows"]) == ("Id", 2, [1, 3])
 
 
 def test_null_keys_can_be_dropped_and_are_counted():
     """null_keys="drop" leaves those rows out."""
     batch = check_batch(WITH_NULLS, "Id", null_keys="drop")
 
-    assert [0, 2] == batch.rows["row"].to_pylist()
-    assert 2 == batch.null_keys_dropped
+    assert batch.rows["row"].to_pylist() == [0, 2]
+    assert batch.null_keys_dropped == 2
 
 
 def test_null_keys_can_match_each_other():
     """null_keys="match" takes null for a key of its own."""
     batch = check_batch(WITH_NULLS, "Id", null_keys="match")
 
-    assert [0, 2, 3] == batch.rows["row"].to_pylist()
+    assert batch.rows["row"].to_pylist() == [0, 2, 3]
 
 
 def test_a_key_column_without_any_type_is_all_null():
@@ -87,7 +87,7 @@ def test_a_missing_key_column_names_the_others_and_the_nearest():
     with pytest.raises(MissingColumn, match="Did you mean 'Id'") as caught:
         check_batch(ROWS, "id")
 
-    assert ["Id", "row"] == caught.value.details["columns"]
+    assert caught.value.details["columns"] == ["Id", "row"]
 
 
 @pytest.mark.parametrize("key", [[], ["Id", "Id"], [1], ""], ids=repr)
@@ -123,7 +123,7 @@ def test_a_batch_cannot_be_made_without_its_key():
 
 def test_zero_and_minus_zero_are_one_key():
     """Spark joins them, so two rows would meet one stored row."""
-    assert 1 == check_batch(pa.table({"a": [0.0, -0.0]}), "a").duplicates_dropped
+    assert check_batch(pa.table({"a": [0.0, -0.0]}), "a").duplicates_dropped == 1
 
 
 KEY_VALUES = st.one_of(
@@ -180,7 +180,7 @@ def test_rows_that_stay_keep_their_order():
         {"Id": ["2", "1", "2", "1"], "day": [1, 1, 1, 0], "hour": [5, 0, 4, 9], "v": ["a", "b", "c", "d"]}
     )
 
-    assert ["a", "b"] == check_batch(table, "Id", order_by=["day", "hour"]).rows["v"].to_pylist()
+    assert check_batch(table, "Id", order_by=["day", "hour"]).rows["v"].to_pylist() == ["a", "b"]
 
 
 @pytest.mark.parametrize(("name", "error"), [("nope", MissingColumn), ("tags", BadInput)])
@@ -197,4 +197,4 @@ def test_a_nan_is_one_key_whatever_its_bits():
     odd = np.array([0x7FF8000000000000, 0xFFF8000000000001, 0, 0x8000000000000000], np.uint64)
     table = pa.table({"Id": pa.array(odd.view(np.float64)), "v": [1, 2, 3, 4]})
 
-    assert [2, 4] == check_batch(table, "Id").rows["v"].to_pylist()
+    assert check_batch(table, "Id").rows["v"].to_pylist() == [2, 4]

@@ -34,10 +34,10 @@ def test_kind_of_names_the_library():
     """Frames are told apart without loading Spark."""
     spark_frame = type("DataFrame", (), {"__module__": "pyspark.sql.connect.dataframe"})()
 
-    assert "pandas" == kind_of(pd.DataFrame())
-    assert "arrow" == kind_of(pa.table({}))
-    assert "arrow" == kind_of(pa.record_batch({"a": [1]}))
-    assert "spark" == kind_of(spark_frame)
+    assert kind_of(pd.DataFrame()) == "pandas"
+    assert kind_of(pa.table({})) == "arrow"
+    assert kind_of(pa.record_batch({"a": [1]})) == "arrow"
+    assert kind_of(spark_frame) == "spark"
 
 
 def test_kind_of_refuses_other_things_by_their_type():
@@ -250,7 +250,7 @@ def test_the_index_is_not_data():
     """The seed drops the index when it writes, and so do we."""
     frame = pd.DataFrame({"a": [1, 2]}, index=pd.Index(["x", "y"], name="key"))
 
-    assert ["a"] == to_arrow(frame).column_names
+    assert to_arrow(frame).column_names == ["a"]
 
 
 def test_pandas_comes_back_in_types_with_room_for_missing_values():
@@ -273,7 +273,7 @@ def test_pandas_comes_back_in_types_with_room_for_missing_values():
     expected = ["Int64", "boolean", "string", "datetime64[us, UTC]", "datetime64[us]", "float64"] + 3 * [
         "object"
     ]
-    assert expected == [str(kind) for kind in frame.dtypes]
+    assert [str(kind) for kind in frame.dtypes] == expected
     assert [2**53 + 1, "", Decimal("1.10"), dt.date(2020, 1, 1), [2**53 + 1, None]] == [
         frame[name][0] for name in "isdxl"
     ]
@@ -282,8 +282,8 @@ def test_pandas_comes_back_in_types_with_room_for_missing_values():
 
 def test_frames_without_rows_or_columns_pass():
     """An empty frame is a frame."""
-    assert (0, 0) == to_pandas(to_arrow(pd.DataFrame())).shape
-    assert (0, 1) == to_pandas(to_arrow(pd.DataFrame({"a": []}))).shape
+    assert to_pandas(to_arrow(pd.DataFrame())).shape == (0, 0)
+    assert to_pandas(to_arrow(pd.DataFrame({"a": []}))).shape == (0, 1)
 
 
 SCALARS = {
@@ -330,7 +330,7 @@ def test_values_in_arrow_are_those_that_came(data):
     values = data.draw(st.lists(st.none() | SCALARS[name]))
     expected = [None if isinstance(value, float) and np.isnan(value) else value for value in values]
 
-    assert expected == to_arrow(pd.DataFrame({"a": objects(*values)}))["a"].to_pylist()
+    assert to_arrow(pd.DataFrame({"a": objects(*values)}))["a"].to_pylist() == expected
 
 
 def test_repeated_text_comes_out_as_any_text_does():

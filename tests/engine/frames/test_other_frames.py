@@ -49,7 +49,7 @@ def test_polars_rows_come_back_as_they_went_in(tmp_path):
     expected = ROWS.to_dicts()
     assert (pl.DataFrame, pl.DataFrame) == (type(told), type(read))
     assert expected == read.to_dicts() == told.to_dicts()
-    assert ["polars", "arrow"] == [kind_of(ROWS), kind_of(to_arrow(ROWS))]
+    assert [kind_of(ROWS), kind_of(to_arrow(ROWS))] == ["polars", "arrow"]
 
 
 def test_changes_and_previews_are_given_as_polars(tmp_path):
@@ -57,10 +57,11 @@ def test_changes_and_previews_are_given_as_polars(tmp_path):
     update_snapshot(tmp_path, "Account", ["Id"], ROWS)
     seen = update_snapshot(tmp_path, "Account", ["Id"], pl.DataFrame({"Id": ["9"]}), persist=False)
 
-    assert ["007", "8", "9"] == seen["Id"].to_list()
-    assert ["insert"] * 2 == open_tenant(tmp_path).stream("Account").changes(as_="polars")[
-        "_change_type"
-    ].to_list()
+    assert seen["Id"].to_list() == ["007", "8", "9"]
+    assert (
+        open_tenant(tmp_path).stream("Account").changes(as_="polars")["_change_type"].to_list()
+        == ["insert"] * 2
+    )
 
 
 def test_files_are_read_as_polars(tmp_path):
@@ -85,7 +86,7 @@ def test_the_module_of_pandas_frames_does_not_matter():
     newer = type("DataFrame", (), {"__module__": "pandas"})()
     foreign = type("DataFrame", (), {"__module__": "pandasish.core"})()
 
-    assert ["pandas", "pandas"] == [kind_of(pd.DataFrame()), kind_of(newer)]
+    assert [kind_of(pd.DataFrame()), kind_of(newer)] == ["pandas", "pandas"]
     with pytest.raises(BadInput, match=r"pandasish\.core\.DataFrame"):
         kind_of(foreign)
 

@@ -76,16 +76,16 @@ def test_pandas_gets_far_dates_and_gives_them_back():
 
     assert "10000-01-01" in str(frame)
     assert far.equals(to_arrow(frame))
-    assert [0, 2] == frame["d"].dropna().sort_values(ascending=False).index.tolist()
-    assert "datetime64[us, UTC]" == str(frame["t"].dtype)
+    assert frame["d"].dropna().sort_values(ascending=False).index.tolist() == [0, 2]
+    assert str(frame["t"].dtype) == "datetime64[us, UTC]"
 
 
 def test_every_date_has_one_text():
     """That of ISO 8601, which Spark writes as well; years have four digits at least."""
     assert list(DAYS.values()) == date_texts(dates(FAR_DAYS)).to_pylist()
-    assert ["1970-01-01", None] == date_texts(dates([0, None])).to_pylist()
-    assert [None] == date_texts(dates([None])).to_pylist()
-    assert "+10000-01-01T00:00:00.000001" == moment_text(np.datetime64("10000-01-01T00:00:00.000001"))
+    assert date_texts(dates([0, None])).to_pylist() == ["1970-01-01", None]
+    assert date_texts(dates([None])).to_pylist() == [None]
+    assert moment_text(np.datetime64("10000-01-01T00:00:00.000001")) == "+10000-01-01T00:00:00.000001"
 
 
 @given(st.dates())

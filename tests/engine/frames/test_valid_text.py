@@ -52,7 +52,7 @@ def test_an_arrow_column_is_refused_with_its_row(column):
     with pytest.raises(BadInput, match=r"'z'.*UTF-8.*row 1") as caught:
         to_arrow(pa.table({"k": [1, 2, 3], "z": column}))
 
-    assert [1] == caught.value.details["rows"]
+    assert caught.value.details["rows"] == [1]
 
 
 @pytest.mark.parametrize("column", COLUMNS.values(), ids=COLUMNS)
@@ -60,14 +60,14 @@ def test_rows_that_are_not_there_do_not_count(column):
     """Bytes outside of a slice, or below a null, are not values."""
     cut = pa.table({"k": [1, 2, 3], "z": column}).slice(2)
 
-    assert 1 == to_arrow(cut).num_rows
+    assert to_arrow(cut).num_rows == 1
 
 
 def test_text_below_a_null_does_not_count():
     """What lies below a missing struct is not a value."""
     column = pa.StructArray.from_arrays([text()], ["t"], mask=pa.array([False, True, False]))
 
-    assert [{"t": "a"}, None, {"t": "z"}] == to_arrow(pa.table({"z": column}))["z"].to_pylist()
+    assert to_arrow(pa.table({"z": column}))["z"].to_pylist() == [{"t": "a"}, None, {"t": "z"}]
 
 
 def test_a_pandas_frame_of_arrow_columns_is_refused():
@@ -98,7 +98,7 @@ def test_an_update_is_refused_before_anything_is_written(account, name):
     with pytest.raises(BadInput, match="UTF-8"):
         account.update(pa.table(rows))
 
-    assert (0, [{"k": "a", "z": "b"}]) == (account.version(), account.read(as_="arrow").to_pylist())
+    assert (account.version(), account.read(as_="arrow").to_pylist()) == (0, [{"k": "a", "z": "b"}])
 
 
 @pytest.fixture
@@ -133,7 +133,7 @@ def test_an_import_is_refused(account, parquet, bytes_max):
     with pytest.raises(BadInput, match="UTF-8"):
         import_stream(account, parquet, "k", memory_bytes_max=bytes_max)
 
-    assert -1 == account.version()
+    assert account.version() == -1
 
 
 def test_an_adopted_snapshot_file_is_refused(tmp_path, parquet):
@@ -164,7 +164,7 @@ def test_text_files_are_refused(account, tmp_path, name, content, bytes_max):
     with pytest.raises(UnreadableInput):
         import_stream(account, file, "k", memory_bytes_max=bytes_max)
 
-    assert -1 == account.version()
+    assert account.version() == -1
 
 
 def test_stored_text_of_another_writer_is_damage():
@@ -195,4 +195,4 @@ def test_a_spark_frame_is_refused(spark_engine, spark_session, tmp_path, express
     with pytest.raises(BadInput, match=r"'z'.*UTF-8"):
         stream.update(frame, override=True)
 
-    assert -1 == stream.version()
+    assert stream.version() == -1

@@ -32,11 +32,11 @@ def names(folder):
 def test_what_is_missing_comes_and_what_is_right_stays(tmp_path, mirror):
     """A second call finds nothing to do; a file that was changed is replaced."""
     first = fetch(JARS, tmp_path / "jars", mirror.as_uri())
-    assert (("one-1.0.jar", "two-1.0.jar"), (), 23) == (first.fetched, first.kept, first.bytes_fetched)
+    assert (first.fetched, first.kept, first.bytes_fetched) == (("one-1.0.jar", "two-1.0.jar"), (), 23)
     (tmp_path / "jars" / "one-1.0.jar").write_bytes(b"the first jaR")
     second = fetch(JARS, tmp_path / "jars", mirror.as_uri())
-    assert (("one-1.0.jar",), ("two-1.0.jar",)) == (second.fetched, second.kept)
-    assert ["one-1.0.jar", "two-1.0.jar"] == names(tmp_path / "jars")
+    assert (second.fetched, second.kept) == (("one-1.0.jar",), ("two-1.0.jar",))
+    assert names(tmp_path / "jars") == ["one-1.0.jar", "two-1.0.jar"]
     assert CONTENT["one"] == (tmp_path / "jars" / "one-1.0.jar").read_bytes()
 
 
@@ -46,9 +46,9 @@ def test_another_file_is_refused_and_what_came_before_it_is_kept(tmp_path, mirro
     wrong.write_bytes(b"the seconD")
     with pytest.raises(SetupError, match=r"two-1\.0\.jar is not the file that was pinned"):
         fetch(JARS, tmp_path / "jars", mirror.as_uri())
-    assert ["one-1.0.jar"] == names(tmp_path / "jars")
+    assert names(tmp_path / "jars") == ["one-1.0.jar"]
     wrong.write_bytes(CONTENT["two"])
-    assert ("two-1.0.jar",) == fetch(JARS, tmp_path / "jars", mirror.as_uri()).fetched
+    assert fetch(JARS, tmp_path / "jars", mirror.as_uri()).fetched == ("two-1.0.jar",)
 
 
 def test_what_a_run_that_was_cut_off_has_left_is_taken_over(tmp_path):
@@ -72,10 +72,10 @@ def test_a_mirror_is_a_url(tmp_path):
 def test_java_is_told_of_the_proxies():
     """The variables that everything else reads, small or large, as Java takes them."""
     told = proxy_options({"HTTPS_PROXY": "http://proxy:3128", "http_proxy": "http://p", "NO_PROXY": ".a,b"})
-    assert [
+    assert told == [
         "-Dhttp.proxyHost=p",
         "-Dhttps.proxyHost=proxy",
         "-Dhttps.proxyPort=3128",
         "-Dhttp.nonProxyHosts=*.a|b",
-    ] == told
-    assert [] == proxy_options({"NO_PROXY": "b"})
+    ]
+    assert proxy_options({"NO_PROXY": "b"}) == []

@@ -36,9 +36,9 @@ def test_a_merge_does_not_see_deleted_rows(bench):
     task = bench.task(stored, pa.table({"Id": ["b", "c"], "n": [20, 30]}), key=["Id"])
     task = replace(task, deleted={task.stored[0]: np.array([1], np.int64)})
     result = bench.engine.merge(task)
-    assert (1, 1, 0, 0) == (result.inserted, result.updated, result.unchanged, result.deleted)
+    assert (result.inserted, result.updated, result.unchanged, result.deleted) == (1, 1, 0, 0)
     rows = {row["Id"]: row["n"] for row in bench.rows(task.output, result.files)}
-    assert {"a": 1, "b": 20, "c": 30} == rows
+    assert rows == {"a": 1, "b": 20, "c": 30}
 
 
 def test_two_files_of_one_name_with_deleted_rows_are_refused(bench, tmp_path):
@@ -52,12 +52,12 @@ def test_two_files_of_one_name_with_deleted_rows_are_refused(bench, tmp_path):
 def test_large_vectors_are_not_left_in_the_shared_session(spark_settings, bench, monkeypatch):
     """What a session keeps until it ends is sent to one of this process alone."""
     small, large = np.arange(1_000_000), np.arange(0, 200 << 16, 1 << 16)
-    assert [False, False, True] == [are_large(one) for one in ({}, {"a": small}, {"a": small, "b": large})]
+    assert [are_large(one) for one in ({}, {"a": small}, {"a": small, "b": large})] == [False, False, True]
     monkeypatch.setattr("freezeframe.engine.plans.deletion_vectors._KEPT_BYTES_MIN", 1)
     table = pa.table({"Id": ["a", "b"]})
     task = bench.task(table, table, key=["Id"], write=False)
     engine = SparkEngine(spark_settings)
     result = engine.merge(replace(task, deleted={task.stored[0]: np.array([1])}))
-    assert (1, 1) == (result.inserted, result.unchanged)
-    assert (True, False) == (engine._own._connection is not None, engine._work._connection is not None)
+    assert (result.inserted, result.unchanged) == (1, 1)
+    assert (engine._own._connection is not None, engine._work._connection is not None) == (True, False)
     engine.close()

@@ -42,28 +42,28 @@ def test_each_key_is_found_with_its_file_and_position(bench):
     """Two files, of which each holds some of the keys; a key that is nowhere is not found."""
     stored = [pa.table({"Id": ["a", "b", "c"], "n": [1, 2, 3]}), pa.table({"Id": ["d", "e"], "n": [4, 5]})]
     keys = pa.table({"Id": ["e", "x", "b"]})
-    assert [(0, 1, 2), (1, 1, 0)] == found(bench, stored, keys)
+    assert found(bench, stored, keys) == [(0, 1, 2), (1, 1, 0)]
 
 
 def test_composite_keys_and_nulls_that_match(bench):
     """With null_keys='match' a null equals a null; without it, it is never found."""
     stored = [pa.table({"a": ["x", "x", None], "b": pa.array([1, None, 2], pa.int64())})]
     keys = pa.table({"a": ["x", None, "x"], "b": pa.array([None, 2, 1], pa.int64())})
-    assert [(0, 0, 2), (0, 1, 0), (0, 2, 1)] == found(bench, stored, keys, null_keys="match")
-    assert [(0, 0, 2)] == found(bench, stored, keys)
+    assert found(bench, stored, keys, null_keys="match") == [(0, 0, 2), (0, 1, 0), (0, 2, 1)]
+    assert found(bench, stored, keys) == [(0, 0, 2)]
 
 
 def test_keys_are_compared_in_the_target_type(bench):
     """A file that was written before a column was widened is searched as if it had been after."""
     stored = [pa.table({"Id": pa.array([1, 2], pa.int32())})]
     keys = pa.table({"Id": pa.array([2, 2**40], pa.int64())})
-    assert [(0, 1, 0)] == found(bench, stored, keys)
+    assert found(bench, stored, keys) == [(0, 1, 0)]
 
 
 def test_a_key_may_be_called_as_spark_calls_its_own_columns(bench):
     """The place of a row is never mistaken for a column of the stream."""
     stored = [pa.table({"_metadata": ["a", "b"], "`odd`": ["c", "d"]})]
-    assert [(0, 1, 0)] == found(bench, stored, pa.table({"_metadata": ["b"], "`odd`": ["d"]}))
+    assert found(bench, stored, pa.table({"_metadata": ["b"], "`odd`": ["d"]})) == [(0, 1, 0)]
 
 
 def test_many_keys_are_found_without_holding_them_all_at_once(bench, monkeypatch):
@@ -105,7 +105,7 @@ def test_page_checksums_are_of_no_concern_to_positions(bench):
     schema = arrow_to_delta(table.schema)
     task = FindTask((path,), schema, schema, (bench.file(pa.table({"Id": ["0999", "0500"]})),), rows=2)
     rows = bench.engine.find(task)
-    assert {(999, 0), (500, 1)} == set(zip(rows["row"].to_pylist(), rows["place"].to_pylist(), strict=True))
+    assert set(zip(rows["row"].to_pylist(), rows["place"].to_pylist(), strict=True)) == {(999, 0), (500, 1)}
 
 
 def test_keys_that_share_their_first_part_are_split_evenly(bench, spark_session, monkeypatch):
@@ -119,5 +119,5 @@ def test_keys_that_share_their_first_part_are_split_evenly(bench, spark_session,
     split = spark_session.createDataFrame(stored.to_pandas())
     whole = key_column(["account", "Id"], "error").alias("key")
     tasks = split.select(whole).repartition(8, "key").groupBy(F.spark_partition_id()).count().collect()
-    assert 8 == len(tasks)
+    assert len(tasks) == 8
     assert 250 > max(row["count"] for row in tasks)

@@ -176,8 +176,8 @@ def test_a_keyed_window_counts_by_key(bench):
     stored = pa.table({"Id": [1, 2, 3, 4], "day": [1, 2, 2, 2], "v": ["a", "b", "c", "d"]})
     batch = pa.table({"Id": [2, 3, 5], "day": [2, 2, 2], "v": ["b", "C", "e"]})
     result, rows = bench.merge(stored, batch, key=["Id"], mode="replace_where", where="day = 2")
-    assert (1, 1, 1, 1) == (result.inserted, result.updated, result.unchanged, result.deleted)
-    assert {1: "a", 2: "b", 3: "C", 5: "e"} == {row["Id"]: row["v"] for row in rows}
+    assert (result.inserted, result.updated, result.unchanged, result.deleted) == (1, 1, 1, 1)
+    assert {row["Id"]: row["v"] for row in rows} == {1: "a", 2: "b", 3: "C", 5: "e"}
 
 
 def test_a_key_outside_the_window_is_refused(bench):
@@ -214,11 +214,11 @@ def test_a_null_in_a_key_is_refused_or_matched(bench):
     with pytest.raises(NullKeyError, match=r"^2 rows"):
         bench.merge(stored, batch, key=["a", "b"])
     result, rows = bench.merge(stored, batch, key=["a", "b"], null_keys="match")
-    assert (1, 1, 3) == (result.inserted, result.updated, len(rows))
+    assert (result.inserted, result.updated, len(rows)) == (1, 1, 3)
     result, rows = bench.merge(
         stored.select(["a", "v"]), batch.slice(0, 1).select(["a", "v"]), key=["a"], null_keys="match"
     )
-    assert {(None, 2), ("x", 1)} == {(row["a"], row["v"]) for row in rows}
+    assert {(row["a"], row["v"]) for row in rows} == {(None, 2), ("x", 1)}
 
 
 def test_a_key_twice_in_the_batch_is_refused_by_name(bench):
@@ -248,10 +248,12 @@ def test_columns_come_go_and_widen(bench):
         }
     )
     result, rows = bench.merge(stored, batch, key=["Id"], target=target)
-    assert (1, 1, 0) == (result.inserted, result.updated, result.unchanged)
+    assert (result.inserted, result.updated, result.unchanged) == (1, 1, 0)
     assert list(rows[0]) == target.names
-    assert {1: {"x": 1, "y": None}, 2: {"x": 5, "y": "b"}, 3: {"x": None, "y": "c"}} == {
-        row["Id"]: row["s"] for row in rows
+    assert {row["Id"]: row["s"] for row in rows} == {
+        1: {"x": 1, "y": None},
+        2: {"x": 5, "y": "b"},
+        3: {"x": None, "y": "c"},
     }
 
 
@@ -277,9 +279,9 @@ def test_physical_names_are_those_of_the_files(bench):
     changes = {"stored": task.batch, "stored_schema": schema, "batch_schema": schema, "target_schema": schema}
     task = type(task)(**{f: getattr(task, f) for f in task.__slots__} | changes | {"key": ("col-2",)})
     result = bench.engine.merge(task)
-    assert (1, ["a"]) == (result.unchanged, [row["col-1"] for row in bench.rows(task.output, result.files)])
-    assert [{"col-3": 1}] == [row["col-2"] for row in bench.rows(task.output, result.files)]
-    assert ["col-2", "s;"] == bench.engine.read(task.stored, schema).columns
+    assert (result.unchanged, [row["col-1"] for row in bench.rows(task.output, result.files)]) == (1, ["a"])
+    assert [row["col-2"] for row in bench.rows(task.output, result.files)] == [{"col-3": 1}]
+    assert bench.engine.read(task.stored, schema).columns == ["col-2", "s;"]
 
 
 def test_counting_writes_nothing(bench):
@@ -287,7 +289,7 @@ def test_counting_writes_nothing(bench):
     stored, batch = pa.table({"Id": [1, 2]}), pa.table({"Id": [2, 3]})
     for mode, key, expected in (("overwrite", ["Id"], (1, 0, 1, 1)), ("overwrite", [], (1, 0, 1, 1))):
         result, rows = bench.merge(stored, batch, key=key, mode=mode, write=False, output="")
-        assert (expected, []) == ((result.inserted, result.updated, result.unchanged, result.deleted), rows)
+        assert ((result.inserted, result.updated, result.unchanged, result.deleted), rows) == (expected, [])
 
 
 def test_large_inputs_are_split_and_the_same(bench):
@@ -296,7 +298,7 @@ def test_large_inputs_are_split_and_the_same(bench):
     batch = pa.table({"Id": [str(n) for n in range(1900, 2100)], "v": [0] * 200})
     for key_options in ({}, {"null_keys": "match"}):
         result, rows = bench.merge(stored, batch, key=["Id"], size_bytes=2**28, **key_options)
-        assert (100, 100, 0) == (result.inserted, result.updated, result.unchanged)
+        assert (result.inserted, result.updated, result.unchanged) == (100, 100, 0)
         assert 2100 == len({row["Id"] for row in rows}) == len(rows)
         assert len(result.files) > 1
 
@@ -318,9 +320,9 @@ def test_files_are_as_promised(bench):
     (name,) = bench.engine.merge(task).files
     assert [name] == [path.name for path in (bench.folder / task.output).iterdir()]
     file = pq.ParquetFile(f"{task.output}/{name}")
-    assert {"ZSTD"} == {file.metadata.row_group(0).column(i).compression for i in range(2)}
-    assert "INT64" == file.metadata.row_group(0).column(1).physical_type
-    assert [1, 1] == [file.schema.column(i).max_definition_level for i in range(2)]
+    assert {file.metadata.row_group(0).column(i).compression for i in range(2)} == {"ZSTD"}
+    assert file.metadata.row_group(0).column(1).physical_type == "INT64"
+    assert [file.schema.column(i).max_definition_level for i in range(2)] == [1, 1]
     assert pa.timestamp("us", tz="UTC") == file.schema_arrow.field("at").type
     data = bytearray((bench.folder / task.output / name).read_bytes())
     data[file.metadata.row_group(0).column(0).data_page_offset + 40] ^= 0xFF

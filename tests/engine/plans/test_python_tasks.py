@@ -18,9 +18,9 @@ def test_each_call_is_a_task_and_answers_in_its_place(spark_session):
     """However many there are; none needs no task."""
     calls = [functools.partial(operator.mul, number, 10) for number in range(5)]
 
-    assert [0, 10, 20, 30, 40] == answers(spark_session, calls)
-    assert [] == answers(spark_session, [])
-    assert 0 == frame_of(spark_session, [], pa.schema([("a", pa.int64())])).count()
+    assert answers(spark_session, calls) == [0, 10, 20, 30, 40]
+    assert answers(spark_session, []) == []
+    assert frame_of(spark_session, [], pa.schema([("a", pa.int64())])).count() == 0
 
 
 def test_an_error_of_a_call_is_raised_as_it_was(spark_session, tmp_path):
@@ -45,4 +45,4 @@ def test_workers_without_freezeframe_are_told(spark_session, tmp_path, monkeypat
 
 def test_the_engine_runs_calls_on_its_own_server(spark_engine):
     """Its workers have this process's Python and see its files."""
-    assert [3] == spark_engine.run([functools.partial(operator.add, 1, 2)])
+    assert spark_engine.run([functools.partial(operator.add, 1, 2)]) == [3]

@@ -27,7 +27,7 @@ def test_every_type_that_a_stream_keeps_has_a_name():
         "`a``b c` timestamp_ntz, `t` timestamp, `d` decimal(20,2), "
         "`l` array<struct<`x`: tinyint, `y`: void>>, `m` map<string,date>"
     )
-    assert expected == spark_ddl(schema)
+    assert spark_ddl(schema) == expected
 
 
 SCRIPT = """
@@ -63,4 +63,4 @@ def test_spark_has_the_very_rows_that_arrow_has(tmp_path, spark_settings):
     )
     attachment.close()
 
-    assert "spark True" == run.stdout.strip(), run.stderr[-2000:]
+    assert run.stdout.strip() == "spark True", run.stderr[-2000:]

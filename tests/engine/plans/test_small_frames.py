@@ -30,12 +30,14 @@ def test_few_rows_are_a_table_in_the_types_that_files_would_have(spark_session):
     found = small(frame, "Id")
 
     kinds = {field.name: str(field.type) for field in found.schema}
-    assert ("timestamp[us, tz=UTC]", "timestamp[us]", "decimal128(3, 2)") == tuple(
-        kinds[name] for name in ("At", "Local", "Amount")
+    assert tuple(kinds[name] for name in ("At", "Local", "Amount")) == (
+        "timestamp[us, tz=UTC]",
+        "timestamp[us]",
+        "decimal128(3, 2)",
     )
-    assert "null" == kinds["Nothing"]
+    assert kinds["Nothing"] == "null"
     row = found.to_pylist()[0]
-    assert ("2026-01-01 12:00:00+00:00", [1, None]) == (str(row["At"]), row["Tags"])
+    assert (str(row["At"]), row["Tags"]) == ("2026-01-01 12:00:00+00:00", [1, None])
 
 
 @pytest.mark.parametrize(
@@ -57,7 +59,7 @@ def test_many_rows_are_left_to_files(spark_session, monkeypatch):
     """By the estimate before they are asked for; where it is wrong, as soon as they are too many."""
     assert small(spark_session.range(10_000_000)) is None
     monkeypatch.setattr(subject, "ROWS_MAX", 100)
-    assert 100 == len(small(spark_session.range(100)))
+    assert len(small(spark_session.range(100))) == 100
     assert small(spark_session.range(101)) is None
     assert small(spark_session.sql("select explode(sequence(1, 1000000)) as Id")) is None
 
@@ -86,10 +88,10 @@ def test_few_rows_are_computed_without_generated_code(spark_session, monkeypatch
         return execute(*arguments)
 
     monkeypatch.setattr(client, "to_table_as_iterator", noted)
-    assert 3 == len(small(spark_session.range(3)))
+    assert len(small(spark_session.range(3))) == 3
     with pytest.raises(PySparkException, match="DIVIDE_BY_ZERO"):
         small(spark_session.sql("select 1 / id as x from range(0, 1, 1, 1)"))
-    assert [("false", "NO_CODEGEN")] * 2 == while_asked
+    assert while_asked == [("false", "NO_CODEGEN")] * 2
     assert before == client.get_configs(*NAMES)
     spark_session.conf.unset(NAMES[1])
 
@@ -107,5 +109,5 @@ def test_threads_that_share_a_session_leave_its_settings(spark_session, monkeypa
     monkeypatch.setattr(client, "to_table_as_iterator", together)
     with ThreadPoolExecutor(2) as threads:
         found = list(threads.map(lambda rows: len(small(spark_session.range(rows))), [3, 4]))
-    assert [3, 4] == found
+    assert found == [3, 4]
     assert before == client.get_configs(*NAMES)

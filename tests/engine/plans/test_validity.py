@@ -48,15 +48,15 @@ def test_one_key_can_lead_to_two_rows(bench, size_bytes):
         stored, batch, key=["Id"], mode="full", target=TARGET, validity=PERIODS, size_bytes=size_bytes
     )
 
-    assert (1, 1, 1, 1, 3, 1) == _counts(result)
-    assert [
+    assert _counts(result) == (1, 1, 1, 1, 3, 1)
+    assert _rows(rows) == [
         (1, 0, 0, 2),
         (1, 1, 2, 3),
         (1, 10, 3, None),
         (2, 2, 1, None),
         (3, 3, 1, 3),
         (4, 40, 3, None),
-    ] == _rows(rows)
+    ]
     assert len(rows) == result.rows
 
 
@@ -75,12 +75,12 @@ def test_flags_are_set_once_and_taken_off(bench):
     batch = pa.table({"Id": [3], "v": [3]})
 
     result, rows = bench.merge(stored, batch, flags_absent=True, **options)
-    assert (0, 1, 0, 1, 1, 1) == _counts(result)
-    assert {1: True, 2: True, 3: False} == {row["Id"]: row["gone"] for row in rows}
+    assert _counts(result) == (0, 1, 0, 1, 1, 1)
+    assert {row["Id"]: row["gone"] for row in rows} == {1: True, 2: True, 3: False}
 
     result, rows = bench.merge(stored, batch, **options)
-    assert (0, 1, 0, 2, 1, 1) == _counts(result)
-    assert [{"Id": 3, "v": 3, "gone": False}] == rows
+    assert _counts(result) == (0, 1, 0, 2, 1, 1)
+    assert rows == [{"Id": 3, "v": 3, "gone": False}]
 
 
 @pytest.mark.parametrize(

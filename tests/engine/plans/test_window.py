@@ -27,7 +27,7 @@ def batch(session):
 def test_false_and_null_are_both_outside(batch):
     """A window holds the rows for which its predicate is true, and no others."""
     kept = batch.select("Id", inside("`a b` = 1").alias("is_inside")).collect()
-    assert {"a": True, "b": False, "c": False} == {row["Id"]: row["is_inside"] for row in kept}
+    assert {row["Id"]: row["is_inside"] for row in kept} == {"a": True, "b": False, "c": False}
 
 
 @pytest.mark.parametrize("where", ["true", "Id in ('a', 'b', 'c')", "`a b` > 0 or `a b` is null"])
@@ -40,7 +40,7 @@ def test_rows_outside_are_counted_and_the_first_shown(batch):
     """The message helps to find them; the count is for programs."""
     with pytest.raises(OutsideWindow, match=r"^2 rows of the batch .*'Id': 'b'") as caught:
         require_inside(batch.orderBy("Id"), "`a b` = 1")
-    assert 2 == caught.value.details["count"]
+    assert caught.value.details["count"] == 2
 
 
 def test_long_rows_are_cut(session):

@@ -42,8 +42,8 @@ def land(bench, frame, **options):
 def test_a_frame_without_key_is_written_as_it_is(bench, frame):
     """Rows repeat if there is no key; schema and count are those of the files."""
     landed, rows = land(bench, frame(("1", 1, None), ("1", 1, None)))
-    assert (2, 2, 0) == (landed.rows, len(rows), landed.duplicates)
-    assert ["Id", "count", "m"] == [column["name"] for column in landed.schema["fields"]]
+    assert (landed.rows, len(rows), landed.duplicates) == (2, 2, 0)
+    assert [column["name"] for column in landed.schema["fields"]] == ["Id", "count", "m"]
     assert all(column["nullable"] for column in landed.schema["fields"])
 
 
@@ -75,14 +75,14 @@ def test_equal_rows_collapse(bench, frame):
     landed, rows = land(
         bench, frame(("1", 1, {"a": 1, "b": 2}), ("1", 1, {"b": 2, "a": 1}), ("2", 1, None)), key=("Id",)
     )
-    assert (2, 1, {"1", "2"}) == (landed.rows, landed.duplicates, {row["Id"] for row in rows})
+    assert (landed.rows, landed.duplicates, {row["Id"] for row in rows}) == (2, 1, {"1", "2"})
 
 
 def test_rows_of_one_key_that_differ_are_an_error_with_the_keys(bench, frame):
     """A Spark frame has no order, so nobody can say which row is the last."""
     with pytest.raises(DuplicateKeyError, match="'7'") as caught:
         land(bench, frame(("7", 1, None), ("7", 2, None), ("8", 1, None)), key=("Id",))
-    assert ["'7'"] == caught.value.details["keys"]
+    assert caught.value.details["keys"] == ["'7'"]
 
 
 def test_many_disputed_keys_are_named_up_to_ten(bench, frame):
@@ -90,7 +90,7 @@ def test_many_disputed_keys_are_named_up_to_ten(bench, frame):
     rows = [(str(number), value, None) for number in range(30) for value in (1, 2)]
     with pytest.raises(DuplicateKeyError) as caught:
         land(bench, frame(*rows), key=("Id",))
-    assert 10 == len(caught.value.details["keys"])
+    assert len(caught.value.details["keys"]) == 10
 
 
 def test_order_by_says_which_row_is_the_last(bench, frame):
@@ -98,7 +98,7 @@ def test_order_by_says_which_row_is_the_last(bench, frame):
     landed, rows = land(
         bench, frame(("1", 1, None), ("1", 3, None), ("1", None, None)), key=("Id",), order_by=("count",)
     )
-    assert ([3], 2) == ([row["count"] for row in rows], landed.duplicates)
+    assert ([row["count"] for row in rows], landed.duplicates) == ([3], 2)
     with pytest.raises(DuplicateKeyError):
         land(bench, frame(("1", 1, {"a": 1}), ("1", 1, None)), key=("Id",), order_by=("count",))
 
@@ -115,9 +115,9 @@ def test_null_keys_are_refused_dropped_or_kept(bench, frame):
     with pytest.raises(NullKeyError, match=r"^1 rows"):
         land(bench, rows, key=("Id",))
     landed, left = land(bench, rows, key=("Id",), null_keys="drop")
-    assert (1, 1, ["1"]) == (landed.null_keys, landed.rows, [row["Id"] for row in left])
+    assert (landed.null_keys, landed.rows, [row["Id"] for row in left]) == (1, 1, ["1"])
     landed, left = land(bench, rows, key=("Id",), null_keys="match")
-    assert (0, 2) == (landed.null_keys, len(left))
+    assert (landed.null_keys, len(left)) == (0, 2)
 
 
 def test_a_missing_key_column_is_named(bench, frame):
@@ -138,7 +138,7 @@ def test_the_frame_is_computed_once(bench, spark_session):
     rows = spark_session.range(100).select(expr("cast(id % 50 as string) Id"), rand().alias("r"))
     task = WriteTask(bench.new("landed"), key=("Id",), order_by=("r",))
     landed = bench.engine.write_batch(rows, task)
-    assert (50, 50) == (landed.rows, landed.duplicates)
+    assert (landed.rows, landed.duplicates) == (50, 50)
     raw = bench.rows(task.output, [p.name for p in (bench.folder / task.output).glob("*.parquet")])
     left = bench.rows(task.output, landed.files)
     assert {row["Id"]: max(r["r"] for r in raw if r["Id"] == row["Id"]) for row in raw} == {
@@ -149,7 +149,7 @@ def test_the_frame_is_computed_once(bench, spark_session):
 def test_an_undecided_column_is_left_out_of_the_files(bench, spark_session):
     """A column of nulls without a type stays in the schema, as ``void``."""
     landed, rows = land(bench, spark_session.sql("select '1' Id, null as n"), key=("Id",))
-    assert ([{"Id": "1"}], "void") == (rows, landed.schema["fields"][1]["type"])
+    assert (rows, landed.schema["fields"][1]["type"]) == ([{"Id": "1"}], "void")
 
 
 MOMENT = "select timestamp'2026-01-01 00:00:00' at"
@@ -180,7 +180,7 @@ def test_the_callers_settings_are_not_touched(bench, int96_session, monkeypatch)
     monkeypatch.setattr(type(int96_session.conf), "unset", refused)
     task = WriteTask(bench.new("landed"))
     landed = bench.engine.write_batch(int96_session.sql(MOMENT), task)
-    assert ("INT64", 1) == (physical_type(task, landed), landed.rows)
+    assert (physical_type(task, landed), landed.rows) == ("INT64", 1)
     moment = datetime(2026, 1, 1, tzinfo=UTC)
     assert [{"at": moment}] == bench.rows(task.output, landed.files)
 
@@ -190,8 +190,8 @@ def test_threads_of_one_session_land_alike(bench, int96_session):
     tasks = [WriteTask(bench.new("landed")) for _ in range(4)]
     with ThreadPoolExecutor(4) as pool:
         landed = list(pool.map(lambda task: bench.engine.write_batch(int96_session.sql(MOMENT), task), tasks))
-    assert {"INT64"} == {physical_type(*one) for one in zip(tasks, landed, strict=True)}
-    assert "INT96" == int96_session.conf.get("spark.sql.parquet.outputTimestampType")
+    assert {physical_type(*one) for one in zip(tasks, landed, strict=True)} == {"INT64"}
+    assert int96_session.conf.get("spark.sql.parquet.outputTimestampType") == "INT96"
 
 
 @pytest.mark.parametrize("key", [(), ("id",)])
@@ -200,7 +200,7 @@ def test_a_part_that_is_lost_after_the_write_is_missed(bench, spark_session, key
     task = WriteTask(bench.new("landed"), key=key)
     frame = spark_session.range(0, 10, 1, 2)
     written = write_frame(frame, task, batch_schema(frame.schema, task))
-    assert 10 == written.rows
+    assert written.rows == 10
     min(Path(task.output).glob("*.parquet")).unlink()
     with pytest.raises(StorageNotShared, match="wrote 10 rows, and 5 of them are in the 1 files") as caught:
         settle(spark_session, task, written)
@@ -221,7 +221,7 @@ def test_no_file_is_not_no_row(bench, spark_session, tmp_path, monkeypatch, rows
 def test_an_empty_frame_is_landed_as_one(bench, spark_session):
     """No rows in a file that says so."""
     landed, rows = land(bench, spark_session.range(0), key=("id",))
-    assert (0, []) == (landed.rows, rows)
+    assert (landed.rows, rows) == (0, [])
     assert landed.files
 
 

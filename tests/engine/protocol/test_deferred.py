@@ -31,7 +31,7 @@ def test_nothing_is_made_before_the_first_use():
     made = []
     engine = DeferredEngine(lambda: made.append(1))
     engine.close()
-    assert [] == made
+    assert made == []
 
 
 def test_every_call_reaches_the_one_engine():
@@ -58,7 +58,7 @@ def test_every_call_reaches_the_one_engine():
         ("read", ("/a.parquet",), NOTHING, {"/a.parquet": [1]}, "frame"),
         ("require_shared", "/folder"),
     ] == asked
-    assert [1] == made
+    assert made == [1]
 
 
 def test_after_close_the_next_call_makes_another():
@@ -69,7 +69,7 @@ def test_after_close_the_next_call_makes_another():
     engine.close()
     engine.close()
     engine.require_shared("/b")
-    assert [("require_shared", "/a"), ("close",), ("require_shared", "/b")] == asked
+    assert asked == [("require_shared", "/a"), ("close",), ("require_shared", "/b")]
 
 
 def test_a_failed_start_is_tried_again():
@@ -85,7 +85,7 @@ def test_a_failed_start_is_tried_again():
     with pytest.raises(EngineUnavailable, match="not yet"):
         engine.require_shared("/a")
     engine.require_shared("/a")
-    assert [("require_shared", "/a")] == asked
+    assert asked == [("require_shared", "/a")]
 
 
 def test_threads_share_the_one_that_is_made():
@@ -103,10 +103,10 @@ def test_threads_share_the_one_that_is_made():
         thread.start()
     for thread in threads:
         thread.join()
-    assert [1] == made
+    assert made == [1]
 
 
 def test_to_import_it_loads_no_spark():
     """Reading a snapshot pays nothing for the engine."""
     code = "import sys, freezeframe, freezeframe.engine.protocol.deferred; print('pyspark' in sys.modules)"
-    assert b"False\n" == subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout == b"False\n"

@@ -67,7 +67,7 @@ def test_what_all_look_for_is_asked_at_once():
     """One question for five, and each has its own answer."""
     engine = Numbers()
     assert [[n] for n in range(5)] == meet(engine, *(finds(n) for n in range(5)))
-    assert ([[0, 1, 2, 3, 4]], []) == (engine.together, engine.alone)
+    assert (engine.together, engine.alone) == ([[0, 1, 2, 3, 4]], [])
 
 
 def test_who_needs_no_search_is_not_waited_for():
@@ -78,14 +78,14 @@ def test_who_needs_no_search_is_not_waited_for():
 
     engine = Numbers()
     assert [[1], [], CorruptData, [2]] == meet(engine, finds(1), finds(), fails, finds(2))
-    assert [[1, 2]] == engine.together
+    assert engine.together == [[1, 2]]
 
 
 def test_who_searches_again_is_asked_for_with_those_that_are_left():
     """Rounds of questions, each as soon as everybody who is there waits."""
     engine = Numbers()
-    assert [[1, 2, 3], [4], [5, 6]] == meet(engine, finds(1, 2, 3), finds(4), finds(5, 6))
-    assert ([[1, 4, 5], [2, 6]], [3]) == (engine.together, engine.alone)
+    assert meet(engine, finds(1, 2, 3), finds(4), finds(5, 6)) == [[1, 2, 3], [4], [5, 6]]
+    assert (engine.together, engine.alone) == ([[1, 4, 5], [2, 6]], [3])
 
 
 def test_a_meeting_that_is_over_keeps_nobody_waiting():
@@ -94,22 +94,22 @@ def test_a_meeting_that_is_over_keeps_nobody_waiting():
     meeting = QueryBatcher(engine, 1)
     with meeting.party():
         pass
-    assert [[7], [8]] == [finds(7)(meeting), finds(8)(meeting)]
-    assert ([], [7, 8]) == (engine.together, engine.alone)
+    assert [finds(7)(meeting), finds(8)(meeting)] == [[7], [8]]
+    assert (engine.together, engine.alone) == ([], [7, 8])
 
 
 def test_a_search_that_fails_fails_alone():
     """The common question is spoilt by one damaged file: each asks for itself, and one has the error."""
     engine = Numbers(CorruptData("damaged"))
     assert [[0], CorruptData, [2]] == meet(engine, finds(0), finds(1), finds(2))
-    assert [0, 1, 2] == sorted(engine.alone)
+    assert sorted(engine.alone) == [0, 1, 2]
 
 
 def test_a_server_that_is_gone_is_gone_for_all():
     """Nobody asks it once more."""
     engine = Numbers(EngineUnavailable("gone"))
     assert [EngineUnavailable] * 3 == meet(engine, finds(0), finds(1), finds(2))
-    assert [] == engine.alone
+    assert engine.alone == []
 
 
 def test_an_unforeseen_error_leaves_nobody_waiting():
@@ -129,8 +129,8 @@ def test_an_unforeseen_error_leaves_nobody_waiting():
         thread.start()
     for thread in threads:
         thread.join(60)
-    assert 1 == told.count(ZeroDivisionError)
-    assert 1 == len([answer for answer in told if answer in ([0], [1])])
+    assert told.count(ZeroDivisionError) == 1
+    assert len([answer for answer in told if answer in ([0], [1])]) == 1
 
 
 @pytest.mark.parametrize("times", [1, 3])
@@ -154,4 +154,4 @@ def test_who_has_tasks_run_is_not_waited_for():
         asked.set()
         return found
 
-    assert [[True], 7] == meet(engine, lambda meeting: meeting.run([wait_for_the_others]), find)
+    assert meet(engine, lambda meeting: meeting.run([wait_for_the_others]), find) == [[True], 7]

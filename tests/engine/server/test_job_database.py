@@ -51,7 +51,7 @@ def test_tables_do_not_meet(jobs, spark_settings):
     """Both make one of the same name; each reads its own, and after the jobs neither is there."""
     for number, session in enumerate(jobs):
         session.range(number + 1).write.saveAsTable("leads")
-    assert [1, 2] == [session.table("leads").count() for session in jobs]
+    assert [session.table("leads").count() for session in jobs] == [1, 2]
     with job(spark_settings) as later, pytest.raises(AnalysisException, match=LOST):
         later.session.table("leads").count()
 
@@ -60,7 +60,7 @@ def test_tables_do_not_meet(jobs, spark_settings):
 def test_views_do_not_meet(jobs, make):
     """A view is its job's, whether it is in the catalog or in the session alone."""
     jobs[0].sql(make)
-    assert 1 == jobs[0].table("leads").count()
+    assert jobs[0].table("leads").count() == 1
     with pytest.raises(AnalysisException, match=LOST):
         jobs[1].table("leads").count()
 
@@ -68,7 +68,7 @@ def test_views_do_not_meet(jobs, make):
 def test_functions_in_the_catalog_do_not_meet(jobs):
     """One of SQL goes with the job's database, one of Python with its session."""
     jobs[0].sql("create function one() returns int return 1")
-    assert 1 == jobs[0].sql("select one()").first()[0]
+    assert jobs[0].sql("select one()").first()[0] == 1
     with pytest.raises(AnalysisException, match="UNRESOLVED_ROUTINE"):
         jobs[1].sql("select one()").first()
 
@@ -90,7 +90,7 @@ def test_settings_do_not_meet(jobs):
     """What one sets, the other has as before."""
     name = "spark.sql.session.timeZone"
     jobs[0].conf.set(name, "America/New_York")
-    assert "UTC" == jobs[1].conf.get(name)
+    assert jobs[1].conf.get(name) == "UTC"
 
 
 def test_cached_frames_do_not_meet(jobs):
@@ -98,8 +98,8 @@ def test_cached_frames_do_not_meet(jobs):
     for number, session in enumerate(jobs):
         session.range(number + 1).write.saveAsTable("cached_leads")
     jobs[0].catalog.cacheTable("cached_leads")
-    assert [1, 2] == [session.table("cached_leads").count() for session in jobs]
-    assert [True, False] == [session.catalog.isCached("cached_leads") for session in jobs]
+    assert [session.table("cached_leads").count() for session in jobs] == [1, 2]
+    assert [session.catalog.isCached("cached_leads") for session in jobs] == [True, False]
 
 
 def test_added_files_do_not_meet(jobs, tmp_path):
@@ -119,7 +119,7 @@ def test_added_files_do_not_meet(jobs, tmp_path):
         file.write_text(f"VALUE = {number}\n")
         session.addArtifacts(str(file), pyfile=True)
     told = [session.range(0, 1, 1, 1).mapInArrow(value, schema).first()[0] for session in jobs]
-    assert [0, 1] == told
+    assert told == [0, 1]
 
 
 def test_what_all_jobs_would_see_is_refused(jobs):
@@ -153,7 +153,7 @@ def test_what_is_outside_of_any_job_can_save_no_table(jobs, spark_settings):
                 save()
         with pytest.raises(PySparkException, match=r"freezeframe\.spark\(\)"):
             plain.sql("create table leads (a int) using parquet")
-        assert [] == plain.sql("show tables").collect()
+        assert plain.sql("show tables").collect() == []
     finally:
         plain.stop()
         attachment.close()
@@ -168,7 +168,7 @@ def test_a_job_that_ends_leaves_nothing(spark_settings, jobs):
         assert databases(jobs[0]) - before == {name}
         assert list(folder.glob(f"work-*/**/{name}.db/leads"))
     assert before == databases(jobs[0])
-    assert [] == [*folder.glob(f"work-*/**/{name}.db"), *folder.glob(f"{DATABASES}/{name}")]
+    assert [*folder.glob(f"work-*/**/{name}.db"), *folder.glob(f"{DATABASES}/{name}")] == []
 
 
 def test_the_sessions_of_a_run_are_in_one_database(spark_settings, monkeypatch, jobs):

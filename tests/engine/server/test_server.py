@@ -84,10 +84,10 @@ def test_two_starters_start_one_and_it_leaves_when_idle(own):
             for _ in range(2)
         ]
         starts = {job.stdout.readline() for job in jobs}
-        assert 1 == len(starts)
+        assert len(starts) == 1
         folder = server_folder(own, "local[1]")
-        assert 0o600 == (folder / "address.json").stat().st_mode & 0o777
-        assert 0o700 == folder.stat().st_mode & 0o777
+        assert (folder / "address.json").stat().st_mode & 0o777 == 0o600
+        assert folder.stat().st_mode & 0o777 == 0o700
         address = json.loads((folder / "address.json").read_text())
         command = Path(f"/proc/{address['process']}/cmdline").read_text()
         assert address["token"] not in command
@@ -111,7 +111,7 @@ def test_a_server_killed_between_two_calls_is_started_again(own, tmp_path, monke
     monkeypatch.setenv("FREEZEFRAME_SPARK", "auto")
     told = []
     engine = SparkEngine(Settings(), told.append)
-    assert 3 == engine._own.connected().session.range(3).count()
+    assert engine._own.connected().session.range(3).count() == 3
     first = engine._work.connected().attachment.address
     os.kill(first.process, signal.SIGKILL)
     wait_for(lambda: not is_alive(first.process))
@@ -120,10 +120,10 @@ def test_a_server_killed_between_two_calls_is_started_again(own, tmp_path, monke
     schema = arrow_to_delta(pa.schema({"Id": pa.int64()}))
     output = str(tmp_path / "out")
     task = MergeTask((), schema, (str(rows),), schema, schema, ("Id",), "upsert", output=output)
-    assert 1 == engine.merge(task).inserted
+    assert engine.merge(task).inserted == 1
     second = engine._work.connected().attachment.address
     assert second.start != first.start
-    assert 2 == sum("Starting Spark" in text for text in told)
+    assert sum("Starting Spark" in text for text in told) == 2
     watcher = int(
         subprocess.run(
             ["ps", "-o", "ppid=", "-p", str(second.process)], capture_output=True, check=True
@@ -168,14 +168,14 @@ def test_other_settings_are_another_server(own):
         server_folder(own, "local[2]"),
         server_folder(own.model_copy(update={"spark_memory": "2g"}), "local[1]"),
     }
-    assert 3 == len(folders)
+    assert len(folders) == 3
 
 
 def test_a_state_folder_open_to_others_is_closed(tmp_path):
     """The token's folder is for its owner alone, whatever it was before."""
     folder = tmp_path / "state"
     folder.mkdir(mode=0o755)
-    assert 0o700 == private_folder(folder).stat().st_mode & 0o777
+    assert private_folder(folder).stat().st_mode & 0o777 == 0o700
 
 
 def test_a_state_folder_of_somebody_else_is_refused(tmp_path, monkeypatch):

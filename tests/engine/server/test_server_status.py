@@ -52,13 +52,13 @@ def until(holds, seconds=120):
 
 def test_a_server_is_told_with_who_uses_it(own):
     """Port, process, memory, settings; as many clients as hold it, and idle only when none does."""
-    assert [] == standings(own)
+    assert standings(own) == []
     attachment = attach(own, "local[1]", lambda _: None)
     second = attach(own, "local[1]", lambda _: None)
     (server,) = standings(own)
     assert (attachment.address.port, attachment.address.process) == (server.port, server.process)
     assert ("local[1]", own.spark_memory, False) == (server.master, server.spark_memory, server.is_retiring)
-    assert (2, 0.0) == (server.clients, server.idle_seconds)
+    assert (server.clients, server.idle_seconds) == (2, 0.0)
     assert server.memory_bytes > 1024 * 1024
     assert attachment.address.token not in str(server.to_json())
     second.close()
@@ -78,7 +78,7 @@ def test_a_server_in_use_stops_when_its_last_client_leaves(own):
     attachment = attach(own, "local[1]", lambda _: None)
     assert stop(standings(own)[0], 20, at_once=True)
     attachment.close()
-    assert [] == standings(own)
+    assert standings(own) == []
 
 
 def test_a_server_stays_as_long_as_it_is_told_to(own):
@@ -100,9 +100,9 @@ def test_other_settings_replace_the_server(own):
     (old,) = standings(own)
     other = own.model_copy(update={"spark_memory": "2g"})
     attach(other, "local[1]", lambda _: None).close()
-    assert "2g" == standings(own)[0].spark_memory
+    assert standings(own)[0].spark_memory == "2g"
     until(lambda: [old.process] != [one.process for one in standings(own)][-1:])
-    assert ["2g"] == [server.spark_memory for server in standings(own)]
+    assert [server.spark_memory for server in standings(own)] == ["2g"]
 
 
 def test_a_class_archive_that_java_cannot_use_costs_no_start(own):
@@ -113,23 +113,23 @@ def test_a_class_archive_that_java_cannot_use_costs_no_start(own):
     attachment = attach(own, "local[1]", lambda _: None)
     attachment.close()
     assert not archive.exists()
-    assert 1 == len(standings(own))
+    assert len(standings(own)) == 1
 
 
 def test_a_log_is_followed_into_the_next_servers(tmp_path):
     """Lines that come later are told as they come; a new file under the name is gone over to."""
     log = tmp_path / "server.log"
     log.write_text("one\n")
-    assert ["one\n"] == list(follow_lines(log, follow=False))
+    assert list(follow_lines(log, follow=False)) == ["one\n"]
     lines = follow_lines(log, follow=True)
-    assert "one\n" == next(lines)
+    assert next(lines) == "one\n"
     told = []
     reader = threading.Thread(target=lambda: told.append(next(lines)), daemon=True)
     reader.start()
     log.unlink()
     log.write_text("two\n")
     reader.join(20)
-    assert ["two\n"] == told
+    assert told == ["two\n"]
     lines.close()
 
 
@@ -142,5 +142,5 @@ def test_a_server_keeps_nothing_of_the_job_that_started_it(own, monkeypatch):
     names = {entry.partition(b"=")[0] for entry in environment.split(b"\0")}
     attachment.close()
     assert b"PATH" in names
-    assert set() == names & {b"API_KEY", b"TENANT"}
+    assert names & {b"API_KEY", b"TENANT"} == set()
     assert os.environ["TENANT"] == "acme"

@@ -110,9 +110,9 @@ def test_the_address_is_written_once_the_server_tells_its_port(tmp_path, watched
         address = each.address()
     process = address.pop("process")
     assert each.process.pid == address.pop("watcher")
-    assert {"port": 4711, "token": "the token", "start": "the start"} == address
+    assert address == {"port": 4711, "token": "the token", "start": "the start"}
     assert is_alive(process)
-    assert 0o600 == (tmp_path / "address.json").stat().st_mode & 0o777
+    assert (tmp_path / "address.json").stat().st_mode & 0o777 == 0o600
     assert not (tmp_path / "launch.json").exists()
 
 
@@ -123,7 +123,7 @@ def test_an_idle_server_stops_and_leaves_nothing(tmp_path, watched):
         process = each.address()["process"]
         time.sleep(1)
         assert is_alive(process)
-    assert "" == each.ended()
+    assert each.ended() == ""
     assert not is_alive(process)
     assert not each.work.exists()
     assert not (tmp_path / "address.json").exists()
@@ -143,8 +143,8 @@ def test_a_killed_server_takes_the_watcher_along(tmp_path, watched):
     with used(tmp_path):
         each = watched(RUNS)
         os.kill(each.address()["process"], signal.SIGKILL)
-        assert "" == each.ended()
-    assert 0 == each.process.returncode
+        assert each.ended() == ""
+    assert each.process.returncode == 0
     assert not (tmp_path / "address.json").exists()
 
 
@@ -152,8 +152,8 @@ def test_a_server_that_never_starts_ends_the_watcher(tmp_path, watched):
     """No address is written for it."""
     with used(tmp_path):
         each = watched("echo 'no such class'; exit 1")
-        assert "" == each.ended()
-    assert "no such class\n" == (tmp_path / "server.log").read_text()
+        assert each.ended() == ""
+    assert (tmp_path / "server.log").read_text() == "no such class\n"
     assert not (tmp_path / "address.json").exists()
 
 
@@ -165,7 +165,7 @@ def test_a_retired_server_stops_when_its_last_client_leaves(tmp_path, watched):
         (tmp_path / "retire").touch()
         time.sleep(0.5)
         assert is_alive(process)
-    assert "" == each.ended()
+    assert each.ended() == ""
     assert not is_alive(process)
 
 
@@ -181,7 +181,7 @@ def test_the_time_it_may_be_idle_can_be_changed_while_it_runs(tmp_path, watched)
     time.sleep(0.5)
     assert is_alive(process)
     (tmp_path / watcher.IDLE_SECONDS).write_text("0.1")
-    assert "" == each.ended()
+    assert each.ended() == ""
     assert not is_alive(process)
 
 
@@ -191,7 +191,7 @@ def test_a_terminated_watcher_stops_the_server_first(tmp_path, watched):
         each = watched(RUNS)
         process = each.address()["process"]
         each.process.terminate()
-        assert "" == each.ended()
+        assert each.ended() == ""
     assert not is_alive(process)
     assert not (tmp_path / "address.json").exists()
 
@@ -208,7 +208,7 @@ def test_an_idle_server_has_its_classes_archived(tmp_path, watched):
         time.sleep(0.5)
         assert not each.archive.exists()
     until(each.archive.exists)
-    assert ["java/lang/Object", "a/job/Class", "19"] == each.archive.read_text().split()
+    assert each.archive.read_text().split() == ["java/lang/Object", "a/job/Class", "19"]
     assert is_alive(process)
 
 
@@ -219,7 +219,7 @@ def test_half_an_archive_is_never_kept(watched, end):
     process = each.address()["process"]
     until((each.work / "classes.draft").exists)
     time.sleep(0.3)
-    assert (False, True) == (each.archive.exists(), is_alive(process))
+    assert (each.archive.exists(), is_alive(process)) == (False, True)
 
 
 def test_the_archive_waits_for_a_job_that_moved_rows(tmp_path, watched):
@@ -272,7 +272,7 @@ with open("log", "wb") as log:
 def test_what_has_no_guard_yet_never_begins(tmp_path):
     """A watcher that dies after it started a process and before its guard leaves no process that works."""
     command = [sys.executable, "-c", DIES_BEFORE_THE_GUARD, str(Path(watcher.__file__).parent), str(tmp_path)]
-    assert 9 == subprocess.run(command, cwd=tmp_path, check=False).returncode
+    assert subprocess.run(command, cwd=tmp_path, check=False).returncode == 9
     children = ["pgrep", "-f", f"guarded /bin/sh -c echo > begun {tmp_path}"]
     until(lambda: subprocess.run(children, stdout=subprocess.DEVNULL, check=False).returncode)
     assert not (tmp_path / "begun").exists()
@@ -283,7 +283,7 @@ def test_the_server_has_the_environment_it_was_given(tmp_path, watched):
     with used(tmp_path):
         each = watched(f"echo $SECRET > told; {RUNS}")
         each.address()
-        assert "from the environment\n" == (each.work / "told").read_text()
+        assert (each.work / "told").read_text() == "from the environment\n"
 
 
 def test_what_a_killed_job_left_is_cleared_once_nobody_holds_it(tmp_path, watched):

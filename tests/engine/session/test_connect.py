@@ -43,7 +43,7 @@ def test_a_second_process_finds_the_server_that_runs(address):
     """It starts nothing, tells of no start, and ends without a word though it closed nothing."""
     done = subprocess.run([sys.executable, "-c", JOB], capture_output=True, text=True, timeout=60, check=True)
     assert [address.start, 5, []] == json.loads(done.stdout)
-    assert "" == done.stderr
+    assert done.stderr == ""
 
 
 @pytest.mark.spark
@@ -67,8 +67,8 @@ def test_a_named_server_is_used_as_it_is(address, tmp_path, monkeypatch, variabl
     monkeypatch.setenv(variable, address.url)
     monkeypatch.setenv("FREEZEFRAME_STATE_DIR", str(tmp_path / "state"))
     connection = connect(Settings(), lambda _: None)
-    assert 3 == connection.session.range(3).count()
-    assert (None, "") == (connection.attachment, connection.log_tail())
+    assert connection.session.range(3).count() == 3
+    assert (connection.attachment, connection.log_tail()) == (None, "")
     connection.close()
     assert not (tmp_path / "state").exists()
 
@@ -79,7 +79,7 @@ def test_the_setting_wins_over_sparks_variable(address, spark_settings, monkeypa
     monkeypatch.setenv("SPARK_REMOTE", "sc://localhost:1")
     url = address.url
     connection = connect(spark_settings.model_copy(update={"spark": url}), lambda _: None)
-    assert 1 == connection.session.range(1).count()
+    assert connection.session.range(1).count() == 1
     connection.close()
 
 
@@ -113,8 +113,8 @@ def test_a_java_too_old_is_told_before_anything_starts(tmp_path, monkeypatch, sp
     told = []
     with pytest.raises(JavaUnsupported, match="is Java 8"):
         connect(Settings(spark=spark, state_dir=tmp_path / "state"), told.append)
-    assert [] == told
-    assert [] == [path for path in (tmp_path / "state").rglob("*") if path.name in LEFT_BY_A_START]
+    assert told == []
+    assert [path for path in (tmp_path / "state").rglob("*") if path.name in LEFT_BY_A_START] == []
 
 
 class OldServer(base_pb2_grpc.SparkConnectServiceServicer):
@@ -157,4 +157,4 @@ def test_the_folder_of_a_server_depends_on_what_it_is_started_with(tmp_path, mon
     folders = [before, server_folder(ours, "local[2]"), server_folder(other, "local[1]")]
     monkeypatch.setenv("JAVA_HOME", "/another/java")
     folders.append(server_folder(ours, "local[1]"))
-    assert 4 == len(set(folders))
+    assert len(set(folders)) == 4

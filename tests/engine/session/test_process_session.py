@@ -70,7 +70,7 @@ def test_threads_and_settings_share_the_session(spark_engine, spark_settings):
     assert {id(session)} == found
     assert session is SparkSession.builder.getOrCreate()
     names = ("spark.sql.session.timeZone", "spark.sql.caseSensitive", "spark.sql.adaptive.enabled")
-    assert ["UTC", "false", "true"] == [session.conf.get(name) for name in names]
+    assert [session.conf.get(name) for name in names] == ["UTC", "false", "true"]
 
 
 def test_a_session_that_was_stopped_is_replaced(spark_engine):
@@ -78,7 +78,7 @@ def test_a_session_that_was_stopped_is_replaced(spark_engine):
     first = freezeframe.spark()
     first.stop()
     second = freezeframe.spark()
-    assert (2, False) == (second.range(2).count(), second is first)
+    assert (second.range(2).count(), second is first) == (2, False)
     second.stop()
     third = SparkSession.builder.getOrCreate()
     assert third is freezeframe.spark()
@@ -92,12 +92,12 @@ def test_sessions_of_sparks_builder_are_in_the_database_of_their_job(spark_engin
     further = SparkSession.builder.remote(os.environ["SPARK_REMOTE"]).create()
     try:
         assert again is freezeframe.spark() is not further
-        assert "3" == again.conf.get("spark.sql.shuffle.partitions")
+        assert again.conf.get("spark.sql.shuffle.partitions") == "3"
         for number, session in enumerate([again, further]):
             session.range(number + 1).write.saveAsTable("leads")
             with pytest.raises(InvalidOption):
                 session.range(1).createGlobalTempView("leads")
-        assert [1, 2] == [session.table("leads").count() for session in (again, further)]
+        assert [session.table("leads").count() for session in (again, further)] == [1, 2]
         with closing(connect(spark_settings, print)) as other, pytest.raises(AnalysisException):
             other.session.table("leads").count()
     finally:
@@ -115,12 +115,12 @@ def test_a_frame_comes_back_in_the_session_of_the_callers(tmp_path, spark_sessio
         after = freezeframe.update_snapshot(tmp_path, "Account", "Id", frame)
         assert after.sparkSession is spark_session is not freezeframe.spark()
         assert [row["at"] for row in frame.collect()] == [row["at"] for row in after.collect()]
-        assert "America/New_York" == spark_session.conf.get(name)
+        assert spark_session.conf.get(name) == "America/New_York"
     finally:
         spark_session.conf.set(name, before)
     kept = freezeframe.get_snapshot(tmp_path, "Account", as_="spark")
     assert kept.sparkSession is freezeframe.spark()
-    assert "2026-01-01 17:00:00" == kept.selectExpr("string(at)").first()[0]
+    assert kept.selectExpr("string(at)").first()[0] == "2026-01-01 17:00:00"
 
 
 def test_rows_that_vectors_delete_are_left_out_in_any_session(tmp_path, spark_session, monkeypatch):
@@ -131,7 +131,7 @@ def test_rows_that_vectors_delete_are_left_out_in_any_session(tmp_path, spark_se
     frame = spark_session.sql("select bigint(7) Id, 'new' v")
     after = freezeframe.update_snapshot(tmp_path, "Account", "Id", frame)
     assert any("deletionVector" in file.read_text() for file in tmp_path.rglob("_delta_log/*.json"))
-    assert (5_000, 1) == (after.count(), after.where("v = 'new'").count())
+    assert (after.count(), after.where("v = 'new'").count()) == (5_000, 1)
 
 
 DEAD = """
@@ -169,4 +169,4 @@ def test_a_session_whose_server_died_is_replaced(tmp_path, spark_engine):
         timeout=300,
         check=False,
     )
-    assert (["gone", "1 False True"], 0) == (done.stdout.splitlines(), done.returncode), done.stderr
+    assert (done.stdout.splitlines(), done.returncode) == (["gone", "1 False True"], 0), done.stderr

@@ -18,7 +18,7 @@ def test_a_shared_folder_passes_and_is_remembered(spark_session, tmp_path):
     folder.mkdir()
     memory.mkdir()
     require_shared(spark_session, folder, memory)
-    assert [] == list(folder.iterdir())
+    assert list(folder.iterdir()) == []
     (remembered,) = memory.iterdir()
     before = remembered.stat().st_mtime_ns
     require_shared(spark_session, folder, memory)
@@ -34,8 +34,8 @@ def test_a_folder_that_only_we_see_is_refused(spark_session, tmp_path, monkeypat
     monkeypatch.chdir(tmp_path)
     with pytest.raises(StorageNotShared, match="does not see the files"):
         require_shared(spark_session, Path("/proc/self/cwd"), memory)
-    assert [] == list(memory.iterdir())
-    assert ["memory"] == [path.name for path in tmp_path.iterdir()]
+    assert list(memory.iterdir()) == []
+    assert [path.name for path in tmp_path.iterdir()] == ["memory"]
 
 
 @pytest.mark.spark
@@ -62,7 +62,7 @@ def test_another_view_of_the_files_is_told_apart(apart, expected):
     command = [*apart, "sh", "-c", "echo; read -r _"]
     with subprocess.Popen(command, stdin=-1, stdout=-1, env=environment) as process:
         process.stdout.readline()
-        assert expected == has_our_files(process.pid, "THE_TOKEN=7")
+        assert has_our_files(process.pid, "THE_TOKEN=7") == expected
         assert not has_our_files(process.pid, "THE_TOKEN=8")
         process.stdin.close()
 

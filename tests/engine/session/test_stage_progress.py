@@ -29,8 +29,8 @@ def test_tasks_and_stages_are_counted_and_the_end_is_told():
         tell_stages(stages=STAGES, inflight_tasks=2, operation_id="1", done=False)
         tell_stages(stages=STAGES, inflight_tasks=0, operation_id="1", done=True)
         tell_stages(stages=None, inflight_tasks=0, operation_id=None, done=False)
-    assert ["Spark: 1,204 of 1,230 tasks, 1 of 2 stages", ""] == waits.told[:2]
-    assert 3 == len(waits.told)
+    assert waits.told[:2] == ["Spark: 1,204 of 1,230 tasks, 1 of 2 stages", ""]
+    assert len(waits.told) == 3
 
 
 def test_a_watcher_that_fails_fails_no_question():
@@ -39,4 +39,4 @@ def test_a_watcher_that_fails_fails_no_question():
     with progress.watched_by(waits):
         tell_stages(stages=STAGES, inflight_tasks=2, operation_id="1", done=False)
     tell_stages(stages=STAGES, inflight_tasks=2, operation_id="1", done=False)
-    assert 1 == len(waits.told)
+    assert len(waits.told) == 1

@@ -40,7 +40,7 @@ def test_b058_every_known_reader_feature_and_any_writer_feature_is_read():
 def test_b059_a_property_whose_feature_is_not_listed_is_noticed():
     """The table was written by a faulty writer; readers must not honour the property."""
     metadata = Metadata("m", configuration={"delta.enableDeletionVectors": "true"})
-    assert ["deletionVectors"] == mismatched_features(Protocol(1, 2), metadata)
-    assert [] == mismatched_features(Protocol(3, 7, ("deletionVectors",)), metadata)
+    assert mismatched_features(Protocol(1, 2), metadata) == ["deletionVectors"]
+    assert mismatched_features(Protocol(3, 7, ("deletionVectors",)), metadata) == []
     mapped = Metadata("m", configuration={"delta.columnMapping.mode": "name"})
-    assert [] == mismatched_features(Protocol(2, 5), mapped)
+    assert mismatched_features(Protocol(2, 5), mapped) == []

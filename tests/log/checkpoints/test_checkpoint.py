@@ -54,7 +54,7 @@ def test_b034_every_kind_of_checkpoint_gives_the_same_state(kind, local, tmp_pat
     plain = rich_table().log().current_snapshot
     table = rich_table(LocalStorage(tmp_path) if local else None).checkpoint(10, kind)
     snapshot = table.log().current_snapshot
-    assert 10 == snapshot.segment.checkpoint_version
+    assert snapshot.segment.checkpoint_version == 10
     assert table.live() == paths(snapshot)
     assert plain.files.sort_by("path").equals(snapshot.files.sort_by("path"))
     assert plain.all_tombstones["path"].to_pylist() == snapshot.all_tombstones["path"].to_pylist()
@@ -211,5 +211,5 @@ def test_a_flip_of_any_byte_gives_the_right_files_or_a_typed_error(kind):
                 found = paths(table.log().current_snapshot)
             except CorruptLog:
                 continue
-            assert expected == found, (name, place)
+            assert found == expected, (name, place)
         table.raw(name, content)

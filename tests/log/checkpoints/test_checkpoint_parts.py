@@ -32,7 +32,7 @@ def test_the_parts_together_hold_the_whole_state(make_table):
         table.storage
     )
     without_commits(table.storage, before.version)
-    assert wanted == state(table.fresh())
+    assert state(table.fresh()) == wanted
     assert actions == hint.parts == json.loads(table.storage.read(f"{LOG}/_last_checkpoint"))["parts"]
 
 
@@ -51,11 +51,11 @@ def test_a_crash_between_parts_leaves_the_old_state(make_table):
             dying = FaultyStorage(table.storage, [Fault(call, way)])
             with pytest.raises(Crash):
                 write_checkpoint(DeltaLog(dying, "t").current_snapshot, part_actions_max=2)
-            assert wanted == state(DeltaLog(table.storage, "t").current_snapshot)
+            assert state(DeltaLog(table.storage, "t").current_snapshot) == wanted
             hint = write_checkpoint(table.fresh(), part_actions_max=2)
             assert hint.parts in (len(clean), len(clean) + 1)
-            assert 6 == table.fresh().segment.checkpoint_version
-            assert wanted == state(table.fresh())
+            assert table.fresh().segment.checkpoint_version == 6
+            assert state(table.fresh()) == wanted
 
 
 def test_two_writers_never_share_a_set_of_parts():
@@ -76,14 +76,14 @@ def test_two_writers_never_share_a_set_of_parts():
         for parts in {name.split(".")[3] for name in found}:
             authors = [author for name, (author, _) in found.items() if name.split(".")[3] == parts]
             assert int(parts) == len(authors)
-            assert 1 == len(set(authors))
+            assert len(set(authors)) == 1
 
 
 def test_a_checkpoint_that_is_there_is_taken():
     """Parts that another writer has completed are as good as one's own."""
     storage = MemoryStorage()
-    assert (3, 3) == write_parts(storage, LOG, 4, 3, lambda part, _: str(part).encode())
-    assert (3, 0) == write_parts(storage, LOG, 4, 3, lambda _part, _parts: b"other")
+    assert write_parts(storage, LOG, 4, 3, lambda part, _: str(part).encode()) == (3, 3)
+    assert write_parts(storage, LOG, 4, 3, lambda _part, _parts: b"other") == (3, 0)
 
 
 def test_sets_that_others_began_are_left_alone():

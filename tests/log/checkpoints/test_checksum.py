@@ -27,7 +27,7 @@ def test_b057_protocol_and_metadata_come_from_the_checksum():
     snapshot = TableBuilder(storage).log().current_snapshot
     names = {call.name.rsplit("/", 1)[-1] for call in storage.calls if call.verb == "read"}
     assert {"_last_checkpoint", checksum_name(8), f"{8:020d}.json"} == names
-    assert ("the-table", 8) == (snapshot.metadata.id, snapshot.version)
+    assert (snapshot.metadata.id, snapshot.version) == ("the-table", 8)
     assert not snapshot.is_loaded
     assert table.live() == sorted(snapshot.files["path"].to_pylist())
 
@@ -56,8 +56,8 @@ def test_b061_a_checksum_can_be_left_unused():
     table = TableBuilder().commits(3)
     lie = known(table, 2) | {"metadata": {"id": "lie"}}
     table.checksum(2, **lie)
-    assert "lie" == table.log().current_snapshot.metadata.id
-    assert "the-table" == table.log(use_checksum=False).current_snapshot.metadata.id
+    assert table.log().current_snapshot.metadata.id == "lie"
+    assert table.log(use_checksum=False).current_snapshot.metadata.id == "the-table"
 
 
 @pytest.mark.parametrize("name", ["fileSizeHistogram", "histogramOpt"])
@@ -71,7 +71,7 @@ def test_b066_vector_counters_are_none_unless_written():
     """A table without vectors has no counters."""
     assert parse_checksum(b'{"numFiles":1}').num_deletion_vectors is None
     found = parse_checksum(b'{"numDeletedRecordsOpt":5,"numDeletionVectorsOpt":2}')
-    assert (5, 2) == (found.num_deleted_records, found.num_deletion_vectors)
+    assert (found.num_deleted_records, found.num_deletion_vectors) == (5, 2)
 
 
 def test_a_checksum_survives_its_json():
@@ -85,4 +85,4 @@ def test_a_checksum_survives_its_json():
     }
     once = parse_checksum(json.dumps(fields).encode())
     assert once == parse_checksum(json.dumps(once.to_json()).encode())
-    assert (2, 5) == (len(once.all_files), once.in_commit_timestamp)
+    assert (len(once.all_files), once.in_commit_timestamp) == (2, 5)

@@ -24,9 +24,9 @@ SAMPLE = (
 
 def test_b026_a_missing_hint_is_none_and_the_log_is_listed_from_zero():
     """Without a hint the newest checkpoint is found by listing."""
-    assert (None, False) == read_hint(MemoryStorage(), "t/_delta_log")
+    assert read_hint(MemoryStorage(), "t/_delta_log") == (None, False)
     table = TableBuilder().commits(12).checkpoint(10)
-    assert 10 == table.log().current_snapshot.segment.checkpoint_version
+    assert table.log().current_snapshot.segment.checkpoint_version == 10
 
 
 @pytest.mark.parametrize("content", GARBLED)
@@ -35,14 +35,14 @@ def test_b027_a_garbled_hint_is_read_three_times_and_then_the_log_is_searched(co
     table = TableBuilder().commits(12).checkpoint(10).raw("_last_checkpoint", content)
     waits = []
     log = table.log(sleep=waits.append)
-    assert [1.0, 1.0] == waits
-    assert 10 == log.current_snapshot.segment.checkpoint_version
+    assert waits == [1.0, 1.0]
+    assert log.current_snapshot.segment.checkpoint_version == 10
     assert table.live() == sorted(log.current_snapshot.files["path"].to_pylist())
 
 
 def test_b028_the_checksum_of_the_protocols_sample():
     """The sample of the Delta protocol has the MD5 that it says."""
-    assert "6a92d155a59bf2eecbd4b4ec7fd1f875" == canonical_checksum(json.loads(SAMPLE))
+    assert canonical_checksum(json.loads(SAMPLE)) == "6a92d155a59bf2eecbd4b4ec7fd1f875"
 
 
 def test_b028_texts_are_url_encoded_in_utf8():
@@ -66,8 +66,8 @@ def test_b028_a_wrong_checksum_or_a_repeated_key_is_no_hint_and_no_checksum_is_f
 def test_b029_version_size_and_parts_come_first_and_absent_fields_are_left_out():
     """Old readers scan for the first fields; nulls are not written."""
     text = hint_text(Hint(version=10, size=3, parts=2, tags={"a": "b"}))
-    assert ["version", "size", "parts", "tags", "checksum"] == list(json.loads(text))
-    assert '{"version":10}' == hint_text(Hint(version=10), with_checksum=False)
+    assert list(json.loads(text)) == ["version", "size", "parts", "tags", "checksum"]
+    assert hint_text(Hint(version=10), with_checksum=False) == '{"version":10}'
 
 
 def test_b030_long_lists_of_a_v2_checkpoint_are_left_out():

@@ -16,7 +16,7 @@ def test_a_noted_commit_is_given_once():
     """The update that finds it listed takes it; nothing is kept after that."""
     own = OwnCommit()
     own.note(3, b"{}\n")
-    assert b"{}\n" == own.taken(listed(3, 3))
+    assert own.taken(listed(3, 3)) == b"{}\n"
     assert own.taken(listed(3, 3)) is None
 
 

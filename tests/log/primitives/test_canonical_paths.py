@@ -43,7 +43,7 @@ def test_b054_columns_are_spelled_row_by_row(paths):
     """The quick look over all bytes never skips a path that has to change."""
     column = pa.chunked_array([pa.array(paths, pa.string())])
     expected = [None if path is None else canonical_path(path) for path in paths]
-    assert expected == canonical_paths(column).to_pylist()
+    assert canonical_paths(column).to_pylist() == expected
 
 
 @pytest.mark.parametrize(
@@ -52,4 +52,4 @@ def test_b054_columns_are_spelled_row_by_row(paths):
 def test_b054_a_remove_hits_its_add_in_another_spelling(added, removed):
     """The file is gone, however the remove spells it."""
     table = TableBuilder().create().commit(file(added)).commit(Remove(removed, 1))
-    assert 0 == table.log().current_snapshot.count
+    assert table.log().current_snapshot.count == 0

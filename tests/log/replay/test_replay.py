@@ -89,34 +89,34 @@ def test_b053_the_same_path_with_another_vector_is_another_file():
     table = TableBuilder().create().commit(file("f"))
     table.commit(Remove("f", 1), file("f", deletion_vector=vector(1)))
     snapshot = table.log().current_snapshot
-    assert ["vector-1"] == [row["pathOrInlineDv"] for row in snapshot.files["deletion_vector"].to_pylist()]
-    assert [None] == snapshot.all_tombstones["deletion_vector"].to_pylist()
+    assert [row["pathOrInlineDv"] for row in snapshot.files["deletion_vector"].to_pylist()] == ["vector-1"]
+    assert snapshot.all_tombstones["deletion_vector"].to_pylist() == [None]
 
 
 def test_b053_a_file_that_is_added_again_is_no_tombstone():
     """Delete and re-add: the file lives, once."""
     table = TableBuilder().create().commit(file("f")).commit(Remove("f", 1)).commit(file("f", size=7))
     snapshot = table.log().current_snapshot
-    assert (["f"], [7], 0) == (
+    assert (
         snapshot.files["path"].to_pylist(),
         snapshot.files["size"].to_pylist(),
         snapshot.all_tombstones.num_rows,
-    )
+    ) == (["f"], [7], 0)
 
 
 def test_b025_a_remove_without_a_time_survives_compaction():
     """A compacted file keeps the remove, so the file stays gone."""
     table = TableBuilder().create().commit(file("f")).commit(file("g")).commit(Remove("f")).compact(2, 3)
     snapshot = table.log().current_snapshot
-    assert 1 == len(snapshot.segment.compacted)
-    assert ["g"] == snapshot.files["path"].to_pylist()
+    assert len(snapshot.segment.compacted) == 1
+    assert snapshot.files["path"].to_pylist() == ["g"]
 
 
 def test_a_large_state_stays_right_through_many_small_commits():
     """A thousand files and fifty commits that touch some of them: the same as replayed at once."""
     table = TableBuilder().create().commit(*(file(f"f{number}") for number in range(1000)))
     log = table.log()
-    assert 1000 == log.current_snapshot.count
+    assert log.current_snapshot.count == 1000
     for number in range(50):
         table.commit(Remove(f"f{number * 7}", 1), file(f"new{number}"), file(f"f{number * 7 + 1}", size=9))
         assert table.live() == sorted(log.update().files["path"].to_pylist())
@@ -130,7 +130,7 @@ def test_rows_are_chosen_alike_in_few_runs_and_in_many(step):
     table = from_adds(file(f"f{number}") for number in range(3 * RUNS_MAX))
     wanted = np.arange(table.num_rows) % step == 0
     expected = [f"f{number}" for number in range(0, 3 * RUNS_MAX, step)]
-    assert expected == select_rows(table, wanted)["path"].to_pylist()
+    assert select_rows(table, wanted)["path"].to_pylist() == expected
 
 
 @given(st.lists(st.text(max_size=80), max_size=60))
@@ -147,4 +147,4 @@ def test_fingerprints_tell_usual_file_names_apart():
     numbers = random.Random(1)
     ids = [uuid.UUID(int=numbers.getrandbits(128)) for _ in range(20)]
     names = [f"p={p}/part-{n:05d}-{one}.c000.snappy.parquet" for one in ids for p in "ab" for n in range(500)]
-    assert [] == find_repeated(fingerprints(from_adds(file(name) for name in names)["path"])).tolist()
+    assert find_repeated(fingerprints(from_adds(file(name) for name in names)["path"])).tolist() == []

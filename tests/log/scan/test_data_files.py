@@ -83,6 +83,6 @@ def test_hadoops_names_of_a_bucket_are_the_bucket(scheme, root):
         def root(self):
             return f"{root}://bucket/tables"
 
-    assert "t/a b.parquet" == file_name(Bucket(), "t", f"{scheme}://bucket/tables/t/a%20b.parquet")
+    assert file_name(Bucket(), "t", f"{scheme}://bucket/tables/t/a%20b.parquet") == "t/a b.parquet"
     with pytest.raises(UnsupportedTable):
         file_name(Bucket(), "t", f"{scheme}://bucket/tables2/t/a.parquet")

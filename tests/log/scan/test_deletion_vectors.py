@@ -28,7 +28,7 @@ positions = st.sets(st.integers(0, 2**40), max_size=50)
 def test_the_protocols_own_examples():
     """The example descriptors of the protocol: an inline vector of six rows, and a relative path's name."""
     inline = DeletionVector("i", "^Bg9^0rr910000000000iXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L", 44, 6)
-    assert [3, 4, 7, 11, 18, 29] == inline_rows(inline).tolist()
+    assert inline_rows(inline).tolist() == [3, 4, 7, 11, 18, 29]
     stored = DeletionVector("u", "ab^-aqEH.-t@S}K{vb[*k^", 36, 2, 1)
     assert vector_name(stored) == "ab/deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
 

@@ -30,11 +30,11 @@ def test_every_field_has_its_number_and_its_physical_name():
     """At every depth the id and the physical name of a field are found, where it has them."""
     mapped, id_max = with_mapping(NESTED)
     fields = list(every_field(mapped))
-    assert ["a", "s", "x", "y", "z", "m", "v"] == [field["name"] for field in fields]
-    assert [1, 2, 3, 4, 5, 6, 7] == [field_id(field) for field in fields]
+    assert [field["name"] for field in fields] == ["a", "s", "x", "y", "z", "m", "v"]
+    assert [field_id(field) for field in fields] == [1, 2, 3, 4, 5, 6, 7]
     assert id_max == len({physical_name(field) for field in fields}) == 7
     assert all(field_id(field) is None for field in every_field(NESTED))
-    assert ["a", "s", "x", "y", "z", "m", "v"] == [physical_name(field) for field in every_field(NESTED)]
+    assert [physical_name(field) for field in every_field(NESTED)] == ["a", "s", "x", "y", "z", "m", "v"]
 
 
 @pytest.mark.parametrize(

@@ -45,8 +45,8 @@ def test_values_come_back(kind, values):
 )
 def test_nothing_and_the_empty_text_are_null(kind):
     """Null and the empty text are null in every type, both ways."""
-    assert [None, None] == [partition_scalar(text, kind).as_py() for text in (None, "")]
-    assert [None, None] == [partition_text(value, "p") for value in (None, "")]
+    assert [partition_scalar(text, kind).as_py() for text in (None, "")] == [None, None]
+    assert [partition_text(value, "p") for value in (None, "")] == [None, None]
 
 
 @pytest.mark.parametrize(

@@ -68,13 +68,13 @@ def test_b001_no_log_is_version_minus_one(names):
     for name in names:
         table.raw(name, b"x")
     snapshot = table.log().current_snapshot
-    assert (-1, False, 0, {}, []) == (
+    assert (
         snapshot.version,
         snapshot.exists,
         snapshot.count,
         snapshot.transactions,
         snapshot.schema["fields"],
-    )
+    ) == (-1, False, 0, {}, [])
 
 
 def test_b001_a_table_that_is_deleted_becomes_version_minus_one_and_can_come_back():
@@ -83,9 +83,9 @@ def test_b001_a_table_that_is_deleted_becomes_version_minus_one_and_can_come_bac
     log = table.log()
     for version in range(2):
         table.delete(commit_name(version))
-    assert -1 == log.update().version
+    assert log.update().version == -1
     TableBuilder(table.storage).commits(1)
-    assert 0 == log.update().version
+    assert log.update().version == 0
 
 
 def test_b003_listing_starts_at_the_hint_and_later_at_the_checkpoint():
@@ -109,13 +109,13 @@ def test_b003_listing_starts_at_the_hint_and_later_at_the_checkpoint():
 
 def test_b015_a_hint_beyond_the_log_means_listing_from_zero():
     """The table was made anew while an old hint stayed."""
-    assert 2 == TableBuilder().commits(3).hint(30).log().current_snapshot.version
+    assert TableBuilder().commits(3).hint(30).log().current_snapshot.version == 2
 
 
 def test_b016_a_hinted_checkpoint_that_is_not_there_costs_only_a_fallback():
     """The previous complete checkpoint is taken; without any way back the error names the version."""
     table = TableBuilder().commits(13).checkpoint(5).hint(10)
-    assert 5 == table.log().current_snapshot.segment.checkpoint_version
+    assert table.log().current_snapshot.segment.checkpoint_version == 5
     table.delete(checkpoint_name(5))
     for version in range(10):
         table.delete(commit_name(version))
@@ -136,11 +136,11 @@ def test_b019_a_commit_that_was_replaced_makes_a_new_snapshot():
     table = TableBuilder().create().commit(file("old"))
     log = table.log()
     before = log.current_snapshot
-    assert ["old"] == paths(before)
+    assert paths(before) == ["old"]
     TableBuilder(table.storage).create().commit(file("new-one"))
     after = log.update()
     assert before is not after
-    assert ["new-one"] == paths(after)
+    assert paths(after) == ["new-one"]
 
 
 def test_b039_an_update_without_news_gives_the_same_object_and_a_newer_time():
@@ -164,8 +164,8 @@ def test_b040_a_new_snapshot_uncaches_the_old_one_which_stays_readable():
     expected = paths(old)
     table.commit(file("new"))
     new = log.update()
-    assert (False, True) == (old.is_loaded, new.is_loaded)
-    assert expected == paths(old)
+    assert (old.is_loaded, new.is_loaded) == (False, True)
+    assert paths(old) == expected
 
 
 def test_b042_an_update_that_is_recent_enough_needs_no_listing():
@@ -186,7 +186,7 @@ def test_b043_with_a_limit_of_zero_every_update_is_synchronous():
     log = table.log()
     assert log.is_snapshot_stale
     table.commit(file("new"))
-    assert 2 == log.update(staleness_acceptable=True).version
+    assert log.update(staleness_acceptable=True).version == 2
 
 
 def test_b043_a_fresh_snapshot_is_given_at_once_and_updated_in_the_background():
@@ -195,11 +195,11 @@ def test_b043_a_fresh_snapshot_is_given_at_once_and_updated_in_the_background():
     table.commit(file("new"))
     gate.open.clear()
     gate.waiting.clear()
-    assert 2 == log.update(staleness_acceptable=True).version
+    assert log.update(staleness_acceptable=True).version == 2
     assert gate.waiting.wait(10)
     gate.open.set()
     log._async_update.result(10)
-    assert 3 == log.current_snapshot.version
+    assert log.current_snapshot.version == 3
 
 
 def test_b043_at_most_one_background_update_is_under_way():
@@ -228,7 +228,7 @@ def test_b043_past_the_limit_the_caller_waits_for_the_update():
     table, _, clock, log = gated(staleness_limit_ms=1000)
     table.commit(file("new"))
     clock.now += 1000
-    assert 3 == log.update(staleness_acceptable=True).version
+    assert log.update(staleness_acceptable=True).version == 3
 
 
 def test_b043_a_background_update_that_fails_is_logged_and_the_next_one_runs(caplog):
@@ -242,7 +242,7 @@ def test_b043_a_background_update_that_fails_is_logged_and_the_next_one_runs(cap
     table.commit(file("new"))
     log.update(staleness_acceptable=True)
     log._async_update.result(10)
-    assert 2 == log.current_snapshot.version
+    assert log.current_snapshot.version == 2
 
 
 def test_b044_try_update_gives_the_current_snapshot_while_another_updates():
@@ -254,10 +254,10 @@ def test_b044_try_update_gives_the_current_snapshot_while_another_updates():
     other = threading.Thread(target=log.update)
     other.start()
     assert gate.waiting.wait(10)
-    assert 2 == log.try_update().version
+    assert log.try_update().version == 2
     gate.open.set()
     other.join(10)
-    assert 3 == log.try_update().version
+    assert log.try_update().version == 3
 
 
 def test_b046_a_failed_update_leaves_snapshot_and_time_as_they_were():
@@ -280,10 +280,10 @@ def test_b047_an_update_picks_up_a_newer_checkpoint():
     """The new segment has the checkpoint and only the commits after it."""
     table = TableBuilder().commits(9)
     log = table.log()
-    assert 8 == log.current_snapshot.count
+    assert log.current_snapshot.count == 8
     table.commits(15).checkpoint(10)
     segment = log.update().segment
-    assert (10, [11, 12, 13, 14]) == (segment.checkpoint_version, [one.version for one in segment.commits])
+    assert (segment.checkpoint_version, [one.version for one in segment.commits]) == (10, [11, 12, 13, 14])
     assert table.live() == paths(log.current_snapshot)
 
 
@@ -303,7 +303,7 @@ def test_b048_a_changed_table_id_is_a_warning(caplog):
     table = TableBuilder().commits(2)
     log = table.log()
     table.commit(Metadata("another-id"))
-    assert "another-id" == log.update().metadata.id
+    assert log.update().metadata.id == "another-id"
     assert "changed from the-table to another-id" in caplog.text
 
 
@@ -316,10 +316,10 @@ def test_b067_a_version_by_number():
     for version in range(14):
         found = log.snapshot_at(version)
         assert (version, table.live(version)) == (found.version, paths(found))
-    assert 5 == log.snapshot_at(5).segment.checkpoint_version
+    assert log.snapshot_at(5).segment.checkpoint_version == 5
     assert time == log.last_update_timestamp
     table.commit(file("new"))
-    assert 14 == log.snapshot_at(14).version
+    assert log.snapshot_at(14).version == 14
     with pytest.raises(VersionNotFound, match="non-existent version 99"):
         log.snapshot_at(99)
 
@@ -428,4 +428,4 @@ def test_a_protocol_that_is_not_known_is_refused_on_update_too():
     table.commit(Protocol(3, 7, ("fromTheFuture",), ("fromTheFuture",)))
     with pytest.raises(Exception, match="fromTheFuture"):
         log.update()
-    assert 1 == log.current_snapshot.version
+    assert log.current_snapshot.version == 1

@@ -27,7 +27,7 @@ def commits(*versions):
 def test_b010_without_commits_after_the_checkpoint_one_at_or_below_it_must_be_there():
     """A checkpoint alone is refused; with its own commit it is enough."""
     table = TableBuilder().commits(11).checkpoint(10)
-    assert () == table.log().current_snapshot.segment.commits
+    assert table.log().current_snapshot.segment.commits == ()
     for version in range(11):
         table.delete(commit_name(version))
     with pytest.raises(CorruptLog, match="Could not find any delta files for version 10"):
@@ -48,7 +48,7 @@ def test_b012_gap_names_versions():
     with pytest.raises(CorruptLog, match="between versions 1 and 3") as caught:
         table.log()
     assert caught.value.error_code == "DELTA_VERSIONS_NOT_CONTIGUOUS"
-    assert (1, 3) == (caught.value.details["before"], caught.value.details["after"])
+    assert (caught.value.details["before"], caught.value.details["after"]) == (1, 3)
 
 
 def test_b014_a_version_that_does_not_exist_is_refused():
@@ -126,7 +126,7 @@ def test_b022_a_hole_in_the_commits_fails_even_if_a_compacted_file_covers_it():
 def test_b023_compacted_files_are_ignored_when_switched_off():
     """Spark's `minorCompaction.useForReads=false` reads plain commits."""
     table = TableBuilder().commits(6).compact(1, 3)
-    assert () == table.log(use_compacted=False).current_snapshot.segment.compacted
+    assert table.log(use_compacted=False).current_snapshot.segment.compacted == ()
 
 
 def test_b024_compacted_files_never_leave_a_version_out():

@@ -69,7 +69,7 @@ def test_unusable_statistics_leave_no_file_out(statistics):
 def test_nothing_but_nulls():
     """A column that is null throughout matches only predicates that nulls match."""
     nulls = {"numRecords": 3, "nullCount": {"n": 3}}
-    assert [False, True, False] == [kept(where, nulls) for where in (N > 1, N.is_null(), N.is_valid())]
+    assert [kept(where, nulls) for where in (N > 1, N.is_null(), N.is_valid())] == [False, True, False]
 
 
 def test_nulls_among_values_are_not_forgotten():
@@ -86,7 +86,7 @@ def test_cut_times_are_read_as_reaching_a_millisecond_further():
     }
     base = pa.scalar("2020-01-01T00:00:00.000900Z").cast(pa.timestamp("us", "UTC"))
     later = pa.scalar("2020-01-01T00:00:00.001001Z").cast(pa.timestamp("us", "UTC"))
-    assert [True, False] == [kept(T >= pc.scalar(moment), cut) for moment in (base, later)]
+    assert [kept(T >= pc.scalar(moment), cut) for moment in (base, later)] == [True, False]
 
 
 def test_nan_bounds_nothing():
@@ -98,9 +98,9 @@ def test_nan_bounds_nothing():
 def test_partition_values_decide_before_statistics():
     """A partition value is exact, null included."""
     seven = {"n": pa.scalar(7, pa.int64())}
-    assert [True, False] == [kept(where, None, seven) for where in (N == 7, N == 8)]
+    assert [kept(where, None, seven) for where in (N == 7, N == 8)] == [True, False]
     null = {"n": pa.scalar(None, pa.int64())}
-    assert [False, True] == [kept(where, None, null) for where in (N == 7, N.is_null())]
+    assert [kept(where, None, null) for where in (N == 7, N.is_null())] == [False, True]
 
 
 def test_statistics_are_found_under_physical_names():
@@ -111,8 +111,8 @@ def test_statistics_are_found_under_physical_names():
 def test_the_columns_of_a_predicate():
     """The columns that a predicate needs, of any form, in the order of the schema."""
     where = as_expression([[("s", "=", "x"), ("n", "in", [1])], [("s", "!=", "y")]])
-    assert ["n", "s"] == columns_of(where, SCHEMA)
-    assert ["t"] == columns_of(T.is_null(), SCHEMA)
+    assert columns_of(where, SCHEMA) == ["n", "s"]
+    assert columns_of(T.is_null(), SCHEMA) == ["t"]
 
 
 X, Y = pc.field("x"), pc.field("y")

@@ -43,10 +43,10 @@ def test_b075_what_is_older_than_the_newest_expired_checkpoint_goes(table, tmp_p
     age(table, tmp_path, [50, 45, 40, 38, 35, 20, 10, 1])
     before = {version: table.live(version) for version in range(4, 8)}
     plan = clean(table)
-    assert 4 == plan.kept_from
+    assert plan.kept_from == 4
     assert [name for name in names(tmp_path) if int(name[:20]) < 4] == []
     log = table.log()
-    assert 4 == log.earliest_version()
+    assert log.earliest_version() == 4
     for version, live in before.items():
         assert live == sorted(log.snapshot_at(version).files["path"].to_pylist())
 
@@ -56,7 +56,7 @@ def test_b075_without_an_expired_checkpoint_nothing_goes(table, tmp_path):
     table.commits(5).checkpoint(4)
     age(table, tmp_path, [50, 49, 48, 47, 1])
     before = names(tmp_path)
-    assert () == clean(table).files
+    assert clean(table).files == ()
     assert before == names(tmp_path)
 
 
@@ -74,7 +74,7 @@ def test_b075_an_incomplete_checkpoint_is_nothing_to_stand_on(table, tmp_path):
     """Parts that miss a sibling keep no version readable."""
     table.commits(5).checkpoint(3, "parts").delete(f"{3:020d}.checkpoint.{1:010d}.{2:010d}.parquet")
     age(table, tmp_path, [50, 49, 48, 47, 1])
-    assert () == clean(table).files
+    assert clean(table).files == ()
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_b075_the_tables_own_policy_is_kept(table, tmp_path, configuration):
     """Switched off, kept longer, or protected: nothing goes."""
     table.create(**configuration).commits(6).checkpoint(4)
     age(table, tmp_path, [50, 49, 48, 47, 46, 1])
-    assert () == clean(table).files
+    assert clean(table).files == ()
 
 
 def test_b075_sidecars_that_no_kept_checkpoint_names_go_after_a_day(table, tmp_path):

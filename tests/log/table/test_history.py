@@ -70,20 +70,20 @@ def test_b068_versions_older_than_the_deleted_file_retention_can_be_refused(aged
         table.log(**options).snapshot_at(0)
     code = "DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION"
     assert code == caught.value.error_code
-    assert [1, 2] == [table.log(**options).snapshot_at(version).version for version in (1, 2)]
-    assert 0 == table.log().snapshot_at(0).version
+    assert [table.log(**options).snapshot_at(version).version for version in (1, 2)] == [1, 2]
+    assert table.log().snapshot_at(0).version == 0
 
 
 def test_b069_history_is_newest_first_and_clipped(aged):
     """Limit, start and end choose; an end beyond the latest version is the latest."""
     log = aged([0, 1, 2, 3]).log()
     versions = [entry.version for entry in log.history()]
-    assert [3, 2, 1, 0] == versions
-    assert [3, 2] == [entry.version for entry in log.history(limit=2)]
-    assert [2, 1] == [entry.version for entry in log.history(start=1, end=2)]
-    assert [3] == [entry.version for entry in log.history(start=3, end=99)]
-    assert [] == log.history(start=3, end=1)
-    assert [] == TableBuilder().log().history()
+    assert versions == [3, 2, 1, 0]
+    assert [entry.version for entry in log.history(limit=2)] == [3, 2]
+    assert [entry.version for entry in log.history(start=1, end=2)] == [2, 1]
+    assert [entry.version for entry in log.history(start=3, end=99)] == [3]
+    assert log.history(start=3, end=1) == []
+    assert TableBuilder().log().history() == []
     newest = log.history(limit=1)[0].to_json()
     assert {"version": 3, "timestamp": iso(to_ms(at(3))), "operation": "WRITE"} == newest
 
@@ -102,15 +102,15 @@ def test_b070_times_that_go_back_are_moved_forward(aged, caplog):
     first = to_ms(at(10))
     assert [to_ms(at(20)), first + 2, first + 1, first] == [entry.timestamp for entry in log.history()]
     assert "do not ascend" in caplog.text
-    assert 1 == log.version_at(at(10) + timedelta(milliseconds=1))
+    assert log.version_at(at(10) + timedelta(milliseconds=1)) == 1
 
 
 def test_b071_a_moment_finds_the_version_that_was_current(aged):
     """Exactly a commit's time gives it, a time between two the earlier one; naive times are UTC."""
     log = aged([0, 10, 20]).log()
-    assert [0, 0, 1, 1, 2] == [log.version_at(at(minute)) for minute in (0, 5, 10, 15, 20)]
-    assert 1 == log.version_at(at(15).replace(tzinfo=None))
-    assert 1 == log.snapshot_at(timestamp=at(15)).version
+    assert [log.version_at(at(minute)) for minute in (0, 5, 10, 15, 20)] == [0, 0, 1, 1, 2]
+    assert log.version_at(at(15).replace(tzinfo=None)) == 1
+    assert log.snapshot_at(timestamp=at(15)).version == 1
 
 
 def test_b071_before_the_first_and_after_the_last_commit(aged):
@@ -122,19 +122,19 @@ def test_b071_before_the_first_and_after_the_last_commit(aged):
         log.version_at(at(11))
     assert early.value.error_code == "DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION"
     assert late.value.error_code == "DELTA_TIMESTAMP_GREATER_THAN_COMMIT"
-    assert 1 == log.version_at(at(11), can_return_last_commit=True)
-    assert 0 == log.active_commit_at_time(at(-1), can_return_earliest_commit=True).version
+    assert log.version_at(at(11), can_return_last_commit=True) == 1
+    assert log.active_commit_at_time(at(-1), can_return_earliest_commit=True).version == 0
 
 
 def test_b072_the_earliest_version_that_can_be_made_again(aged):
     """Version 0, or the first complete checkpoint with all commits after it."""
     table = aged(range(8))
     log = table.log()
-    assert 0 == log.earliest_version()
+    assert log.earliest_version() == 0
     table.checkpoint(3).checkpoint(5)
     for version in range(2):
         table.delete(commit_name(version))
-    assert (3, 2) == (log.earliest_version(), log.earliest_version(must_be_recreatable=False))
+    assert (log.earliest_version(), log.earliest_version(must_be_recreatable=False)) == (3, 2)
     with pytest.raises(VersionNotFound, match="versions 3 to 7") as caught:
         log.check_version_exists(2)
     assert caught.value.error_code == "DELTA_VERSION_NOT_FOUND"
@@ -164,13 +164,13 @@ def test_b072_an_incomplete_checkpoint_is_no_beginning(aged):
     table.raw(checkpoint_name(3), b"")
     for version in range(3):
         table.delete(commit_name(version))
-    assert 4 == table.log().earliest_version()
+    assert table.log().earliest_version() == 4
 
 
 def test_b074_in_commit_timestamps_decide_where_they_are_on():
     """The commits' own times count, whatever the files say."""
     log = own_times([0, 10, 20, 30]).log()
-    assert [0, 1, 1, 2, 3] == [log.version_at(at(minute)) for minute in (0, 10, 19, 20, 30)]
+    assert [log.version_at(at(minute)) for minute in (0, 10, 19, 20, 30)] == [0, 1, 1, 2, 3]
     assert to_ms(at(30)) == log.current_snapshot.timestamp
     assert [to_ms(at(minute)) for minute in (30, 20, 10, 0)] == [entry.timestamp for entry in log.history()]
 
@@ -178,9 +178,9 @@ def test_b074_in_commit_timestamps_decide_where_they_are_on():
 def test_b074_before_they_were_enabled_the_files_times_count():
     """A moment before the enablement is looked up among older versions only."""
     log = own_times([0, 1, 10_000_000, 10_000_010], enabled_at=2).log()
-    assert 2 == log.version_at(at(10_000_005))
+    assert log.version_at(at(10_000_005)) == 2
     older = log.active_commit_at_time(at(9_999_999), can_return_last_commit=True)
-    assert 1 == older.version
+    assert older.version == 1
 
 
 def test_b074_only_a_few_commits_are_read_to_find_a_moment():
@@ -189,7 +189,7 @@ def test_b074_only_a_few_commits_are_read_to_find_a_moment():
     storage = FaultyStorage(table.storage)
     log = TableBuilder(storage).log()
     before = sum(call.verb == "read" for call in storage.calls)
-    assert 40 == log.version_at(at(40))
+    assert log.version_at(at(40)) == 40
     assert sum(call.verb == "read" for call in storage.calls) - before <= 8
 
 
@@ -213,6 +213,6 @@ def test_b074_a_version_without_its_time_is_damage(info, code):
 def test_a_streams_starting_version_is_the_first_at_or_after_a_moment(aged):
     """The seed's getStartingVersion: exactly a commit's time gives it, between two the later one."""
     log = aged([0, 10, 20]).log()
-    assert [0, 0, 1, 1, 2] == [log.starting_version(at(minute)) for minute in (-5, 0, 5, 10, 15)]
+    assert [log.starting_version(at(minute)) for minute in (-5, 0, 5, 10, 15)] == [0, 0, 1, 1, 2]
     with pytest.raises(VersionNotFound):
         log.starting_version(at(25))

@@ -23,14 +23,14 @@ def test_b055_tombstones_younger_than_the_retention_are_listed():
     table = TableBuilder().create().commit(*(file(f"f{age}") for age in ages))
     table.commit(*(Remove(f"f{age}", NOW - age * DAY_MS) for age in ages))
     snapshot = table.log(clock=lambda: NOW).current_snapshot
-    assert ["f0", "f6"] == sorted(snapshot.tombstones["path"].to_pylist())
-    assert 4 == snapshot.all_tombstones.num_rows
+    assert sorted(snapshot.tombstones["path"].to_pylist()) == ["f0", "f6"]
+    assert snapshot.all_tombstones.num_rows == 4
 
 
 def test_b055_a_tombstone_without_a_time_is_expired():
     """Nobody knows how old it is."""
     table = TableBuilder().create().commit(file("f")).commit(Remove("f"))
-    assert 0 == table.log().current_snapshot.tombstones.num_rows
+    assert table.log().current_snapshot.tombstones.num_rows == 0
 
 
 def test_b055_expired_tombstones_are_not_held_in_memory():
@@ -38,14 +38,14 @@ def test_b055_expired_tombstones_are_not_held_in_memory():
     table = TableBuilder().create().commit(file("f")).commit(Remove("f", NOW - 8 * DAY_MS))
     table.commit(Remove("g", NOW), Remove("h"))
     for log in (table.log(clock=lambda: NOW), table.checkpoint(3).log(clock=lambda: NOW)):
-        assert ["g"] == log.current_snapshot.state.files.tombstones["path"].to_pylist()
+        assert log.current_snapshot.state.files.tombstones["path"].to_pylist() == ["g"]
 
 
 def test_b055_a_retention_that_is_no_duration_keeps_all_tombstones():
     """The table is read; that the property is garbled is said when tombstones are asked for."""
     table = TableBuilder().create(**{"delta.deletedFileRetentionDuration": "a while"})
     snapshot = table.commit(file("f")).commit(Remove("f", 1)).log(clock=lambda: NOW).current_snapshot
-    assert 1 == snapshot.state.files.tombstones.num_rows
+    assert snapshot.state.files.tombstones.num_rows == 1
     with pytest.raises(InvalidOption):
         snapshot.tombstones  # noqa: B018 - it is what refuses
 
@@ -54,31 +54,31 @@ def test_b055_a_retention_that_is_raised_brings_tombstones_back():
     """The next snapshot has those that the log still holds, as a log opened then has."""
     table = TableBuilder().create().commit(file("f")).commit(Remove("f", NOW - 8 * DAY_MS))
     log = table.log(clock=lambda: NOW)
-    assert 0 == log.current_snapshot.tombstones.num_rows
+    assert log.current_snapshot.tombstones.num_rows == 0
     raised = {"delta.deletedFileRetentionDuration": "interval 1 month"}
     table.commit(replace(log.current_snapshot.metadata, configuration=raised))
-    assert 1 == log.update().tombstones.num_rows
+    assert log.update().tombstones.num_rows == 1
 
 
 def test_b055_the_retention_is_the_tables():
     """`delta.deletedFileRetentionDuration` moves the limit."""
     table = TableBuilder().create(**{"delta.deletedFileRetentionDuration": "interval 1 week 2 days"})
     table.commit(file("f")).commit(Remove("f", NOW - 8 * DAY_MS))
-    assert 1 == table.log(clock=lambda: NOW).current_snapshot.tombstones.num_rows
+    assert table.log(clock=lambda: NOW).current_snapshot.tombstones.num_rows == 1
 
 
 def test_b055_the_latest_transaction_of_each_application_counts():
     """A version may even go down."""
     table = TableBuilder().create().commit(Txn("a", 5)).commit(Txn("b", 1)).commit(Txn("a", 3))
     found = table.log().current_snapshot.transactions
-    assert {"a": 3, "b": 1} == {app: txn.version for app, txn in found.items()}
+    assert {app: txn.version for app, txn in found.items()} == {"a": 3, "b": 1}
 
 
 def test_b055_transactions_expire_where_the_table_says_so():
     """Older than the retention, or without a time: gone."""
     table = TableBuilder().create(**{"delta.setTransactionRetentionDuration": "interval 1 days"})
     table.commit(Txn("old", 1, NOW - 2 * DAY_MS), Txn("new", 1, NOW - 1000), Txn("timeless", 1))
-    assert {"new"} == set(table.log(clock=lambda: NOW).current_snapshot.transactions)
+    assert set(table.log(clock=lambda: NOW).current_snapshot.transactions) == {"new"}
 
 
 def test_b055_removed_domains_are_not_listed():
@@ -86,7 +86,7 @@ def test_b055_removed_domains_are_not_listed():
     table = TableBuilder().create().commit(DomainMetadata("a", "1"), DomainMetadata("b", "1"))
     table.commit(DomainMetadata("a", "2")).commit(DomainMetadata("b", "1", removed=True))
     found = table.log().current_snapshot.domains
-    assert {"a": "2"} == {name: domain.configuration for name, domain in found.items()}
+    assert {name: domain.configuration for name, domain in found.items()} == {"a": "2"}
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_b056_an_unknown_field_of_changing_type_is_no_matter():
         b'{"add":{"path":"b","size":2,"x":"y"}}',
     ]
     table = TableBuilder().create().raw(commit_name(1), b"\n".join(lines))
-    assert ["a", "b"] == sorted(table.log().current_snapshot.files["path"].to_pylist())
+    assert sorted(table.log().current_snapshot.files["path"].to_pylist()) == ["a", "b"]
 
 
 def test_b056_partition_values_and_tags_of_any_names_are_kept():
@@ -122,8 +122,8 @@ def test_b056_partition_values_and_tags_of_any_names_are_kept():
     line = b'{"add":{"path":"a","size":1,%b}}' % values
     table = TableBuilder().create().raw(commit_name(1), line + b"\n" + line.replace(b'"a"', b'"b"'))
     row = table.log().current_snapshot.files.to_pylist()[0]
-    assert {"d": "2020-01-01", "n": None} == {k: v for k, v in row["partition_values"] if k != "p"}
-    assert [("t", "2020-01-01")] == row["tags"]
+    assert {k: v for k, v in row["partition_values"] if k != "p"} == {"d": "2020-01-01", "n": None}
+    assert row["tags"] == [("t", "2020-01-01")]
 
 
 def test_lines_spelled_with_spaces_count_as_well():
@@ -134,7 +134,7 @@ def test_lines_spelled_with_spaces_count_as_well():
         b'{"add":{"path":"b","size":1}}',
     )
     table.raw(commit_name(1), first + b"\r\n\r\n" + second + b"\r\n")
-    assert ["a", "b"] == sorted(table.log().current_snapshot.files["path"].to_pylist())
+    assert sorted(table.log().current_snapshot.files["path"].to_pylist()) == ["a", "b"]
 
 
 def test_two_protocols_in_one_commit_are_damage():
@@ -148,10 +148,10 @@ def test_two_protocols_in_one_commit_are_damage():
 def test_b057_the_state_is_not_read_before_it_is_asked_for():
     """Protocol, metadata and schema are there; files are read later, once."""
     snapshot = TableBuilder().commits(4).log().current_snapshot
-    assert (["id", "p"], False) == (
+    assert (
         [field["name"] for field in snapshot.schema["fields"]],
         snapshot.is_loaded,
-    )
+    ) == (["id", "p"], False)
     assert snapshot.files is snapshot.files
     assert snapshot.is_loaded
 
@@ -162,7 +162,7 @@ def test_a_large_commit_is_read_in_pieces():
     table = TableBuilder().create().commit(*many).commit(Remove("part-000007.parquet", 1))
     snapshot = table.log().current_snapshot
     assert (49_999, sum(range(50_000)) - 7) == (snapshot.count, snapshot.size)
-    assert [("p", "a")] == snapshot.files["partition_values"][49_998].as_py()
+    assert snapshot.files["partition_values"][49_998].as_py() == [("p", "a")]
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_a_large_commit_is_read_in_pieces():
 )
 def test_durations_are_read_as_table_properties_write_them(text, expected):
     """With or without the word interval, several units, any case."""
-    assert expected == milliseconds(text)
+    assert milliseconds(text) == expected
 
 
 @pytest.mark.parametrize("text", ["", "interval", "a week", "5", "interval 1 century", "interval 5 days and"])
@@ -196,5 +196,5 @@ def test_partition_columns_of_odd_names_are_read(name):
     for value in ("x", "y", None):
         table.commit(Add(f"f{value}", 1, {name: value}, stats='{"numRecords":1}'))
     snapshot = table.log().current_snapshot
-    assert ["x", "y", None] == [dict(one)[name] for one in snapshot.files["partition_values"].to_pylist()]
-    assert ["fx"] == files_matching(snapshot, pc.field(name) == "x")["path"].to_pylist()
+    assert [dict(one)[name] for one in snapshot.files["partition_values"].to_pylist()] == ["x", "y", None]
+    assert files_matching(snapshot, pc.field(name) == "x")["path"].to_pylist() == ["fx"]

@@ -31,7 +31,7 @@ def findings(table):
 
 def test_a_sound_table_has_no_findings(table):
     """Every file is read and nothing is said."""
-    assert [] == findings(table)
+    assert findings(table) == []
 
 
 def test_a_torn_commit_is_named_even_below_the_checkpoint(table):
@@ -51,13 +51,13 @@ def test_a_gap_a_stale_hint_and_an_incomplete_checkpoint_are_named(table):
     table.delete(checkpoint_name(5)).checkpoint(5, "parts").delete(commit_name(3))
     table.delete(f"{5:020d}.checkpoint.{2:010d}.{2:010d}.parquet")
     found = dict(findings(table))
-    assert {"DELTA_VERSIONS_NOT_CONTIGUOUS", "CHECKPOINT_INCOMPLETE", "HINT_STALE"} == set(found.values())
+    assert set(found.values()) == {"DELTA_VERSIONS_NOT_CONTIGUOUS", "CHECKPOINT_INCOMPLETE", "HINT_STALE"}
 
 
 def test_a_garbled_hint_is_named(table):
     """Readers search instead; somebody should know."""
     table.raw("_last_checkpoint", b"{")
-    assert [("_last_checkpoint", "HINT_GARBLED")] == findings(table)
+    assert findings(table) == [("_last_checkpoint", "HINT_GARBLED")]
 
 
 def test_a_checksum_that_says_otherwise_is_named(table):
@@ -73,4 +73,4 @@ def test_a_missing_and_a_damaged_data_file_are_both_named(table, tmp_path):
     content = bytearray(path.read_bytes())
     content[len(content) // 3] ^= 0xFF
     path.write_bytes(content)
-    assert ["f1.parquet", "f4.parquet"] == sorted(name for name, _ in findings(table))
+    assert sorted(name for name, _ in findings(table)) == ["f1.parquet", "f4.parquet"]

@@ -63,7 +63,7 @@ def test_a_checkpoint_holds_the_whole_state(make_table, tmp_path, kind, place):
     without_commits(storage, before.version)
     after = table.fresh()
     assert before.version == after.segment.checkpoint_version == hint.version
-    assert wanted == state(after)
+    assert state(after) == wanted
     assert wanted_rows.equals(rows.read(after).sort_by("n"))
     assert hint.num_of_add_files == after.count
 
@@ -74,7 +74,7 @@ def test_a_checkpoint_has_page_checksums_and_deltas_schema(make_table):
     write_checkpoint(table.fresh())
     content = table.storage.read(f"t/_delta_log/{6:020d}.checkpoint.parquet")
     names = pq.ParquetFile(io.BytesIO(content), page_checksum_verification=True).read().column_names
-    assert ["txn", "add", "remove", "metaData", "protocol", "domainMetadata"] == names
+    assert names == ["txn", "add", "remove", "metaData", "protocol", "domainMetadata"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -84,7 +84,7 @@ def test_writing_it_again_changes_no_answer(make_table, kind):
     wanted = state(table.fresh())
     write_checkpoint(table.fresh())
     write_checkpoint(table.fresh())
-    assert wanted == state(table.fresh())
+    assert state(table.fresh()) == wanted
 
 
 def test_an_empty_table_has_a_checkpoint(make_table):
@@ -93,7 +93,7 @@ def test_an_empty_table_has_a_checkpoint(make_table):
     table.create()
     write_checkpoint(table.fresh())
     without_commits(table.storage, 0)
-    assert (0, 0) == (table.fresh().count, table.fresh().segment.checkpoint_version)
+    assert (table.fresh().count, table.fresh().segment.checkpoint_version) == (0, 0)
 
 
 def test_what_does_not_exist_has_no_checkpoint():
@@ -149,7 +149,7 @@ def test_a_checkpoint_is_fetched_once_for_its_state():
         table = TableBuilder().commits(6).checkpoint(4, kind)
         storage = FaultyStorage(table.storage)
         segment = table.log().log_segment_for_version()
-        assert 4 == read_checkpoint(storage, "t/_delta_log", segment.checkpoint).files.num_rows
+        assert read_checkpoint(storage, "t/_delta_log", segment.checkpoint).files.num_rows == 4
         names = [call.name for call in storage.calls]
         assert len(set(names)) == len(names) > 0
 

@@ -77,8 +77,8 @@ def test_a_file_that_is_added_again_is_one_file(make_table):
     for version in range(5):
         snapshot = DeltaLog(table.storage, "t").snapshot_at(version=version)
         verify_checksum(snapshot, stored(table, version))
-    assert (1, 1) == (stored(table, 4).num_files, stored(table, 4).num_deletion_vectors)
-    assert 3 == table.fresh().segment.checkpoint_version
+    assert (stored(table, 4).num_files, stored(table, 4).num_deletion_vectors) == (1, 1)
+    assert table.fresh().segment.checkpoint_version == 3
 
 
 def test_transactions_that_expire_do_not_stop_checkpoints(make_table, caplog):
@@ -89,8 +89,8 @@ def test_transactions_that_expire_do_not_stop_checkpoints(make_table, caplog):
     table.begin().commit([Txn("old", 1, 5), *table.adds([1])], "WRITE")
     for number in range(2, 5):
         table.append([number])
-    assert 4 == table.fresh().segment.checkpoint_version
-    assert (None, "") == (stored(table, 4).transactions, caplog.text)
+    assert table.fresh().segment.checkpoint_version == 4
+    assert (stored(table, 4).transactions, caplog.text) == (None, "")
 
 
 def test_a_checksum_is_never_overwritten():

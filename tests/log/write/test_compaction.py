@@ -38,7 +38,7 @@ def test_the_state_is_the_same_and_the_file_is_used(table):
     name = compact_log(table.storage, table.log.folder, 2, 6)
     found = DeltaLog(table.storage, "t").update()
     assert name in [file.name for file in found.segment.deltas]
-    assert wanted == state(found)
+    assert state(found) == wanted
 
 
 def test_it_holds_removes_and_no_commit_info(table):
@@ -47,10 +47,10 @@ def test_it_holds_removes_and_no_commit_info(table):
     name = compact_log(table.storage, table.log.folder, 1, 6)
     lines = [json.loads(line) for line in table.storage.read(f"t/_delta_log/{name}").splitlines()]
     kinds = [key for line in lines for key in line]
-    assert (2, 2, 0) == (kinds.count("add"), kinds.count("remove"), kinds.count("commitInfo"))
+    assert (kinds.count("add"), kinds.count("remove"), kinds.count("commitInfo")) == (2, 2, 0)
     assert not any(body.get("dataChange") for line in lines for body in line.values())
-    assert [{"domainMetadata": {"domain": "d", "configuration": "1", "removed": True}}] == [
-        line for line in lines if "domainMetadata" in line
+    assert [line for line in lines if "domainMetadata" in line] == [
+        {"domainMetadata": {"domain": "d", "configuration": "1", "removed": True}}
     ]
 
 
@@ -102,7 +102,7 @@ def test_a_damaged_one_is_done_without(table, damage):
     wanted = state(table.fresh())
     name = f"{table.log.folder}/{compact_log(table.storage, table.log.folder, 2, 6)}"
     table.storage.replace(name, damage(table.storage.read(name)))
-    assert wanted == state(DeltaLog(table.storage, "t").update())
+    assert state(DeltaLog(table.storage, "t").update()) == wanted
 
 
 def test_one_that_goes_after_the_listing_is_done_without(table):
@@ -113,7 +113,7 @@ def test_one_that_goes_after_the_listing_is_done_without(table):
     log = DeltaLog(table.storage, "t")
     snapshot = log.current_snapshot
     table.storage.delete(f"{log.folder}/{name}")
-    assert wanted == state(snapshot)
+    assert state(snapshot) == wanted
 
 
 def test_damage_of_a_commit_is_told_whether_or_not_it_is_compacted(table):

@@ -82,7 +82,7 @@ def test_a_protocol_is_not_lowered_under_features_in_use(table):
     with pytest.raises(Exception, match="deletionVectors"):
         table.begin().commit([lowered], "SET")
     off = replace(table.metadata, configuration={})
-    assert 1 == require_committed(table.begin().commit([lowered, off], "SET"))
+    assert require_committed(table.begin().commit([lowered, off], "SET")) == 1
 
 
 def test_a_vector_and_a_domain_need_their_features(make_table):
@@ -97,7 +97,7 @@ def test_a_vector_and_a_domain_need_their_features(make_table):
     ):
         with pytest.raises(InvalidOption, match=name):
             table.begin().commit(actions, "WRITE")
-    assert 0 == table.fresh().version
+    assert table.fresh().version == 0
 
 
 def test_a_vector_takes_the_place_of_another_with_its_removal(table):
@@ -105,7 +105,7 @@ def test_a_vector_takes_the_place_of_another_with_its_removal(table):
     path = live(table)
     transaction = table.begin()
     actions = table.delete(transaction, {path: [0]})
-    assert 2 == require_committed(transaction.commit(actions, "DELETE"))
+    assert require_committed(transaction.commit(actions, "DELETE")) == 2
 
 
 def tracked(make_table):
@@ -126,12 +126,12 @@ def test_new_files_get_row_ids_where_row_tracking_is_supported(make_table):
     told = sorted(
         zip(files["base_row_id"].to_pylist(), files["default_row_commit_version"].to_pylist(), strict=True)
     )
-    assert [(0, 1), (3, 2)] == told
+    assert told == [(0, 1), (3, 2)]
     transaction = table.begin()
     path = next(row["path"] for row in files.to_pylist() if row["base_row_id"] == 3)
     transaction.commit(table.delete(transaction, {path: [0]}), "DELETE")
-    assert [0, 3] == sorted(table.fresh().files["base_row_id"].to_pylist())
-    assert {"rowIdHighWaterMark": 4} == json.loads(table.fresh().domains["delta.rowTracking"].configuration)
+    assert sorted(table.fresh().files["base_row_id"].to_pylist()) == [0, 3]
+    assert json.loads(table.fresh().domains["delta.rowTracking"].configuration) == {"rowIdHighWaterMark": 4}
 
 
 def test_row_ids_of_racing_appends_do_not_overlap(make_table):
@@ -139,8 +139,8 @@ def test_row_ids_of_racing_appends_do_not_overlap(make_table):
     table = tracked(make_table)
     late = table.begin(isolation=Isolation.WRITE_SERIALIZABLE)
     table.append([1, 2, 3])
-    assert 2 == require_committed(late.commit(table.adds([4, 5]), "WRITE"))
-    assert [0, 3] == sorted(table.fresh().files["base_row_id"].to_pylist())
+    assert require_committed(late.commit(table.adds([4, 5]), "WRITE")) == 2
+    assert sorted(table.fresh().files["base_row_id"].to_pylist()) == [0, 3]
 
 
 def test_a_file_without_a_row_count_gets_no_row_ids(make_table):

@@ -38,15 +38,18 @@ def test_a_file_is_named_once_and_signed():
     assert (len(first.content), first.name) == (first.add.size, first.add.path)
     assert {SHA256_TAG: hashlib.sha256(first.content).hexdigest()} == first.add.tags
     found = json.loads(first.add.stats)
-    assert (3, {"n": 1}, {"n": 3}, {"n": 1}) == tuple(
-        found[key] for key in ("numRecords", "minValues", "maxValues", "nullCount")
+    assert tuple(found[key] for key in ("numRecords", "minValues", "maxValues", "nullCount")) == (
+        3,
+        {"n": 1},
+        {"n": 3},
+        {"n": 1},
     )
     assert data.equals(stored(first))
 
 
 def test_no_rows_make_no_file():
     """An empty batch writes nothing."""
-    assert [] == made(pa.table({"n": pa.array([], pa.int64())}))
+    assert made(pa.table({"n": pa.array([], pa.int64())})) == []
 
 
 def test_rows_are_parted_by_value():
@@ -65,7 +68,7 @@ def test_missing_columns_are_null_and_others_are_cast_without_loss():
     schema = arrow_to_delta(pa.schema([("a", pa.int64()), ("b", pa.decimal128(9, 2)), ("c", pa.string())]))
     data = pa.table({"b": pa.array([Decimal("1.5")], pa.decimal128(3, 1)), "a": pa.array([7], pa.int8())})
     [file] = made(data, schema)
-    assert [{"a": 7, "b": Decimal("1.50"), "c": None}] == stored(file).to_pylist()
+    assert stored(file).to_pylist() == [{"a": 7, "b": Decimal("1.50"), "c": None}]
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def test_a_checksum_that_does_not_fit_stops_the_checkpoint(make_table, caplog):
     wrong = replace(checksum_of(table.fresh()), num_files=9)
     table.storage.replace(f"t/_delta_log/{1:020d}.crc", checksum_text(wrong).encode())
     assert Committed(2) == table.append([2])
-    assert [] == named(table, ".checkpoint.")
+    assert named(table, ".checkpoint.") == []
     assert "DELTA" in caplog.text or "numFiles" in caplog.text
 
 

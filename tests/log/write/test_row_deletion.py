@@ -39,7 +39,7 @@ def test_a_file_that_loses_all_its_rows_is_removed(table):
     deletion = delete_rows(begun.snapshot, {paths(begun.snapshot)[0]: range(3)})
     assert (None, 3, [Remove]) == (deletion.file, deletion.deleted_rows, [type(a) for a in deletion.actions])
     begun.commit(deletion.actions, "DELETE")
-    assert [] == numbers(table.fresh())
+    assert numbers(table.fresh()) == []
 
 
 def test_many_files_share_one_vector_file(table):
@@ -52,14 +52,14 @@ def test_many_files_share_one_vector_file(table):
     assert 2 == len({add.deletion_vector.offset for add in adds}) == len(adds)
     table.storage.put_if_absent(f"t/{deletion.file.name}", deletion.file.content)
     begun.commit(deletion.actions, "DELETE")
-    assert [0, 2, 3, 5] == numbers(table.fresh())
+    assert numbers(table.fresh()) == [0, 2, 3, 5]
 
 
 def test_nothing_to_delete_is_nothing_to_do(table):
     """Without positions there is no file and no action."""
     table.append(range(3))
     deletion = delete_rows(table.fresh(), {paths(table.fresh())[0]: []})
-    assert (None, (), 0) == (deletion.file, deletion.actions, deletion.deleted_rows)
+    assert (deletion.file, deletion.actions, deletion.deleted_rows) == (None, (), 0)
 
 
 @pytest.mark.parametrize(("path", "position"), [(None, 3), ("not-there.parquet", 0)])

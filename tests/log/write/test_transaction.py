@@ -39,18 +39,18 @@ def numbers(snapshot):
 def test_commits_follow_each_other(table):
     """Each commit is the next version and its rows are there for whoever reads afresh."""
     assert [Committed(1), Committed(2)] == [table.append(range(3)), table.append(range(3, 5))]
-    assert [0, 1, 2, 3, 4] == numbers(table.fresh())
+    assert numbers(table.fresh()) == [0, 1, 2, 3, 4]
 
 
 def test_a_commit_says_who_and_what(table):
     """The commitInfo holds operation, parameters as JSON text, metrics as text, and a write id of its own."""
     table.begin().commit(table.adds([1]), "MERGE", {"on": ["id"], "mode": "x"}, {"rows": 1})
     info = table.fresh().commit_info.fields
-    assert ("MERGE", {"on": '["id"]', "mode": "x"}, {"rows": "1"}) == (
+    assert (
         info["operation"],
         info["operationParameters"],
         info["operationMetrics"],
-    )
+    ) == ("MERGE", {"on": '["id"]', "mode": "x"}, {"rows": "1"})
     table.append([2])
     assert info["writeId"] != table.fresh().commit_info.fields["writeId"]
     assert info["isBlindAppend"] is True
@@ -61,7 +61,7 @@ def test_appends_pass_each_other(table):
     first, second = table.begin(), table.begin()
     assert Committed(1) == first.commit(table.adds([1]), "WRITE")
     assert Committed(2) == second.commit(table.adds([2]), "WRITE")
-    assert [1, 2] == numbers(table.fresh())
+    assert numbers(table.fresh()) == [1, 2]
 
 
 def test_a_late_transaction_goes_behind_many(table):
@@ -148,7 +148,7 @@ def test_two_vectors_for_one_file(table):
     assert conflict(second.commit(theirs, "DELETE")) == "DELTA_CONCURRENT_DELETE_DELETE"
     third = table.begin()
     assert Committed(3) == third.commit(table.delete(third, {path: [5]}), "DELETE")
-    assert [0, 3, 4, 6, 7, 8, 9] == numbers(table.fresh())
+    assert numbers(table.fresh()) == [0, 3, 4, 6, 7, 8, 9]
 
 
 def test_a_changed_table_stops_everybody(table):
@@ -179,7 +179,7 @@ def test_progress_of_an_application_is_never_repeated(table):
     assert AlreadyDone(1) == late.commit([*table.adds([1]), Txn("job", 7)], "WRITE")
     assert AlreadyDone(1) == table.begin().commit([*table.adds([1]), Txn("job", 6)], "WRITE")
     assert Committed(2) == table.begin().commit([*table.adds([2]), Txn("job", 8)], "WRITE")
-    assert ([1, 2], 8) == (numbers(table.fresh()), table.begin().transaction_version("job"))
+    assert (numbers(table.fresh()), table.begin().transaction_version("job")) == ([1, 2], 8)
 
 
 def test_progress_that_was_read_must_not_move(table):
@@ -196,7 +196,7 @@ def test_one_domain_has_one_writer(table):
     assert Committed(1) == first.commit([DomainMetadata("d", "1")], "X")
     assert Committed(2) == second.commit([DomainMetadata("e", "1")], "X")
     assert conflict(third.commit([DomainMetadata("d", "2")], "X")) == "DELTA_CONCURRENT_WRITE"
-    assert ["d", "e"] == sorted(table.fresh().domains)
+    assert sorted(table.fresh().domains) == ["d", "e"]
 
 
 def test_in_commit_times_only_go_forward(make_table):
@@ -308,7 +308,7 @@ def test_a_lost_answer_is_looked_up(make_table):
     make_table(inner).create()
     table = make_table(FaultyStorage(inner, [Fault(1, Way.FAIL_AFTER, "put_if_absent")]))
     assert Committed(1) == table.append([1])
-    assert [1] == numbers(make_table(inner).fresh())
+    assert numbers(make_table(inner).fresh()) == [1]
 
 
 class Unreachable(MemoryStorage):
@@ -337,7 +337,7 @@ def test_an_outcome_that_cannot_be_read_is_unknown_until_it_can(make_table):
     assert isinstance(begun.commit(adds, "WRITE"), Unknown)
     storage.is_down = False
     assert [Committed(1), Committed(1)] == [begun.resolve(), begun.resolve()]
-    assert [1] == numbers(table.fresh())
+    assert numbers(table.fresh()) == [1]
 
 
 def test_nothing_sent_has_no_outcome(table):
@@ -351,7 +351,7 @@ def test_running_out_of_tries_is_a_conflict(table):
     late = table.begin(tries_max=1)
     table.append([1])
     assert conflict(late.commit(table.adds([2]), "WRITE")) == "CONFLICT"
-    assert [1] == numbers(table.fresh())
+    assert numbers(table.fresh()) == [1]
 
 
 def scenario(table, acknowledged):

@@ -57,7 +57,7 @@ def test_a_copy_that_fails_leaves_nothing(tmp_path, request_of):
     assert "could not copy" in caught.value.problem
     assert "File too large" in caught.value.cause
     assert "[(" not in str(caught.value)
-    assert [] == list(folder.iterdir())
+    assert list(folder.iterdir()) == []
 
 
 def test_a_given_folder_stays_and_is_empty(tmp_path, request_of):
@@ -68,7 +68,7 @@ def test_a_given_folder_stays_and_is_empty(tmp_path, request_of):
     with _files_of_at_most(5_000), pytest.raises(StorageUnavailable):
         make_job_root(tmp_path, request_of(root))
 
-    assert [] == list(root.iterdir())
+    assert list(root.iterdir()) == []
 
 
 def test_a_state_that_does_not_fit_leaves_nothing(tmp_path, request_of):
@@ -81,7 +81,7 @@ def test_a_state_that_does_not_fit_leaves_nothing(tmp_path, request_of):
     with _files_of_at_most(20_000), pytest.raises(StorageUnavailable):
         make_job_root(folder, request_of(state=state))
 
-    assert [] == list(folder.iterdir())
+    assert list(folder.iterdir()) == []
 
 
 def test_a_pipe_among_the_input_is_a_sentence(tmp_path, request_of):
@@ -94,4 +94,4 @@ def test_a_pipe_among_the_input_is_a_sentence(tmp_path, request_of):
         make_job_root(folder, request_of())
 
     assert "[(" not in str(caught.value)
-    assert [] == list(folder.iterdir())
+    assert list(folder.iterdir()) == []

@@ -41,4 +41,4 @@ def test_nothing_outside_the_folder_is_run(permitted, tmp_path, name):
 def test_an_import_is_always_this_versions(permitted):
     """Wherever the submitter has freezeframe, and also as former versions named it."""
     for folder in ("runs", "service"):
-        assert IMPORT_SCRIPT == permitted(f"/elsewhere/freezeframe/{folder}/import_script.py")
+        assert permitted(f"/elsewhere/freezeframe/{folder}/import_script.py") == IMPORT_SCRIPT

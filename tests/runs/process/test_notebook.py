@@ -45,16 +45,16 @@ def test_a_notebook_is_run_with_parameters(runs, notebook):
         kernel="no-such-kernel",
     )
     done = runs.run(script, parameters={"limit": 5, "name": "ü"})
-    assert "succeeded" == done.status, done.error
-    assert "5 ü" == runs.tenant.files.read_text("a.txt")
+    assert done.status == "succeeded", done.error
+    assert runs.tenant.files.read_text("a.txt") == "5 ü"
     assert "limit 5 True __main__" in runs.lines
     shown = outputs(done)
-    assert "limit 5 True __main__\n" == shown[2][0].text
-    assert [] == shown[3]
-    assert ["display_data", "execute_result"] == [one.output_type for one in shown[4]]
-    assert "'ü'" == shown[4][1].data["text/plain"]
+    assert shown[2][0].text == "limit 5 True __main__\n"
+    assert shown[3] == []
+    assert [one.output_type for one in shown[4]] == ["display_data", "execute_result"]
+    assert shown[4][1].data["text/plain"] == "'ü'"
     assert "from a shell" in shown[5][0].text
-    assert "ZeroDivisionError" == shown[6][0].ename
+    assert shown[6][0].ename == "ZeroDivisionError"
 
 
 def test_a_cell_that_fails_keeps_the_notebook_and_nothing_else(runs, notebook):
@@ -62,45 +62,45 @@ def test_a_cell_that_fails_keeps_the_notebook_and_nothing_else(runs, notebook):
     done = runs.run(
         notebook("open('snapshots/a', 'w').write('1')", "raise ValueError('schlécht')", "print('on')")
     )
-    assert ("failed", "SCRIPT_FAILED", "ValueError: schlécht") == (
+    assert (
         done.status,
         done.error["code"],
         done.error["cause"],
-    )
+    ) == ("failed", "SCRIPT_FAILED", "ValueError: schlécht")
     assert "on" not in runs.lines
-    assert ["ValueError"] == [
-        one.ename for cell in outputs(done) for one in cell if one.output_type == "error"
+    assert [one.ename for cell in outputs(done) for one in cell if one.output_type == "error"] == [
+        "ValueError"
     ]
-    assert -1 == runs.tenant.version
+    assert runs.tenant.version == -1
 
 
 def test_an_exit_ends_a_notebook(runs, notebook):
     """Code 0 is a good end and the cells after it are not run; any other code is a failure."""
     good = runs.run(notebook("import sys\nsys.exit(0)", "print('on')"))
-    assert ("succeeded", False) == (good.status, "on" in runs.lines)
+    assert (good.status, "on" in runs.lines) == ("succeeded", False)
     bad = runs.run(notebook("import sys\nsys.exit(4)", "print('on')"))
-    assert ("failed", 4, False) == (bad.status, bad.exit_code, "on" in runs.lines)
+    assert (bad.status, bad.exit_code, "on" in runs.lines) == ("failed", 4, False)
 
 
 def test_a_cell_that_forks_is_run_once(runs, notebook):
     """A fork ends with its cell; what comes after is the notebook's own process's."""
     done = runs.run(notebook("import os\nif os.fork():\n    os.wait()\nprint('cell')", "print('after')"))
-    assert "succeeded" == done.status
-    assert (2, 1) == (runs.lines.count("cell"), runs.lines.count("after"))
+    assert done.status == "succeeded"
+    assert (runs.lines.count("cell"), runs.lines.count("after")) == (2, 1)
 
 
 def test_a_cell_that_prints_much_is_cut_in_the_notebook_alone(runs, notebook):
     """The notebook keeps a million characters of a cell's text; the log has all."""
     done = runs.run(notebook("for _ in range(300):\n    print('x' * 9_999)"))
     assert done.notebook.stat().st_size < 1_200_000
-    assert 3_000_000 == done.log.stat().st_size
+    assert done.log.stat().st_size == 3_000_000
 
 
 def test_what_is_no_notebook_is_refused(runs):
     """A damaged file is named; nothing was run."""
     for text in ("{", "{}", "[]", json.dumps({"cells": 1})):
         done = runs.run(runs.script(text, name="etl.ipynb"))
-        assert ("failed", "UNREADABLE_INPUT") == (done.status, done.error["code"])
+        assert (done.status, done.error["code"]) == ("failed", "UNREADABLE_INPUT")
         assert "object" not in done.error["cause"]
 
 
@@ -118,5 +118,5 @@ def test_the_cells_of_a_notebook_have_one_spark_session(runs, notebook, spark_se
         "print(after.join(sent, 'Id').count(), spark.sql('select * from kept join sent using (Id)').count())",
     )
     done = runs.run(script, settings=load_settings(runner_idle_seconds=20))
-    assert "succeeded" == done.status, done.error
+    assert done.status == "succeeded", done.error
     assert "1 1" in runs.lines

@@ -37,15 +37,15 @@ def test_the_stack_is_in_the_log_once(runs, spark_settings, is_notebook, code, c
     outcome = runs.run(script, settings=load_settings(runner_idle_seconds=20))
     error, log = outcome.error, outcome.log.read_text()
 
-    assert ("failed", "SCRIPT_FAILED") == (outcome.status, error["code"])
-    assert "Spark could not do what the script asked for; nothing of the run was kept." == error["problem"]
+    assert (outcome.status, error["code"]) == ("failed", "SCRIPT_FAILED")
+    assert error["problem"] == "Spark could not do what the script asked for; nothing of the run was kept."
     assert error["cause"].startswith(cause)
     assert error["remedy"].startswith(remedy)
     printed = "\n".join(runs.lines)
     assert "begun" in runs.lines
     assert cause in printed
     assert not [text for text in (printed, *error.values()) if "\tat org." in str(text) or "JVM" in str(text)]
-    assert 1 == log.count("\nThe stack of Spark's JVM:\norg.apache.spark.")
+    assert log.count("\nThe stack of Spark's JVM:\norg.apache.spark.") == 1
     assert log.rstrip().splitlines()[-1].startswith("\tat org.apache.spark.sql.connect.")
     if is_notebook:
         assert "\\tat org." not in outcome.notebook.read_text()
@@ -67,7 +67,7 @@ def test_a_refused_call_is_shown_by_the_scripts_own_lines(runs, level):
     outcome = runs.run(REFUSED, settings=load_settings(engine="auto", log_level=level))
     printed = "\n".join(runs.lines)
 
-    assert "NULL_KEY" == outcome.error["code"]
+    assert outcome.error["code"] == "NULL_KEY"
     assert 'etl.py", line 5, in keep' in printed
     assert "NullKeyError: Stream 'Lead': The key column 'Id' is null in 1 of 1 rows" in printed
     assert (level == "debug") == ("snapshots.py" in printed)

@@ -44,26 +44,26 @@ def test_credentials_of_a_bucket_go_only_where_the_store_is_one():
     """The script's process commits to the store itself; a local store needs no credentials."""
     inherited = {"AWS_SECRET_ACCESS_KEY": "k", "PATH": "/bin", "LC_ALL": "C", "DATABASE_PASSWORD": "p"}
     local = _environment(inherited=inherited)
-    assert {"PATH": "/bin", "LC_ALL": "C"} == {name: local[name] for name in inherited if name in local}
+    assert {name: local[name] for name in inherited if name in local} == {"PATH": "/bin", "LC_ALL": "C"}
     bucket = _environment(root="s3://bucket/prefix", inherited=inherited)
-    assert ("k", False) == (bucket["AWS_SECRET_ACCESS_KEY"], "DATABASE_PASSWORD" in bucket)
+    assert (bucket["AWS_SECRET_ACCESS_KEY"], "DATABASE_PASSWORD" in bucket) == ("k", False)
     key = {"s3_access_key_id": "hunter2", "s3_secret_access_key": "hunter3"}
     assert "hunter" not in repr(_environment(**key))
     opened = _environment(root="s3://bucket/prefix", **key)
-    assert ("hunter2", "hunter3") == tuple(opened[f"FREEZEFRAME_{name.upper()}"] for name in key)
+    assert tuple(opened[f"FREEZEFRAME_{name.upper()}"] for name in key) == ("hunter2", "hunter3")
 
 
 def test_only_the_spark_that_a_user_named_is_handed_on():
     """The address that the library has set in this process is not the user's wish for a run."""
     theirs = {"SPARK_REMOTE": "sc://elsewhere"}
-    assert "sc://elsewhere" == _environment(inherited=theirs)["SPARK_REMOTE"]
+    assert _environment(inherited=theirs)["SPARK_REMOTE"] == "sc://elsewhere"
     assert "SPARK_REMOTE" not in _environment(inherited=own_remote("sc://localhost:1/;token=t"))
 
 
 def test_what_a_request_does_not_say_is_absent():
     """A script that asks with a default gets its default."""
     found = _environment()
-    assert ("full_sync", False, False) == (found["SYNC_TYPE"], "FLOW" in found, "JOB_TYPE" in found)
+    assert (found["SYNC_TYPE"], "FLOW" in found, "JOB_TYPE" in found) == ("full_sync", False, False)
 
 
 def test_parameters_are_variables_of_one_prefix():

@@ -29,18 +29,18 @@ def test_a_run_tells_how_far_spark_is(runs, spark_settings):
     waits = Waits()
     with progress.watched_by(waits):
         outcome = runs.run(SLOW + "import time; time.sleep(1.5)", settings=load_settings())
-    assert "succeeded" == outcome.status, outcome.error
+    assert outcome.status == "succeeded", outcome.error
     assert "Spark: 0 of 1 tasks, 0 of 1 stages" in waits.told
-    assert "" == waits.told[-1]
+    assert waits.told[-1] == ""
 
 
 def test_a_folder_that_is_gone_tells_nothing(tmp_path):
     """Writing there is no error of the script's, and reading says that nothing is waited for."""
     waiting = WaitingFile(tmp_path / "gone")
     waiting.wait_for("Spark")
-    assert "" == waiting.read()
+    assert waiting.read() == ""
     waiting = WaitingFile(tmp_path)
     waiting.wait_for("Spark: é")
     waiting.begin("reading", "rows", 1)
     waiting.advance(1)
-    assert "Spark: é" == WaitingFile(tmp_path).read()
+    assert WaitingFile(tmp_path).read() == "Spark: é"

@@ -35,9 +35,9 @@ def tenant():
 def test_files_lie_there_as_they_are(tenant, tmp_path):
     """All files are copied out, private, and an untouched copy has no changes."""
     before = check_out(tenant.files, tmp_path / "copy")
-    assert b"m/c.csv" == (tmp_path / "copy/m/c.csv").read_bytes()
-    assert {0o600} == {
-        path.stat().st_mode & 0o777 for path in (tmp_path / "copy").rglob("*") if path.is_file()
+    assert (tmp_path / "copy/m/c.csv").read_bytes() == b"m/c.csv"
+    assert {path.stat().st_mode & 0o777 for path in (tmp_path / "copy").rglob("*") if path.is_file()} == {
+        0o600
     }
     assert capture(tmp_path / "copy", before).is_empty
     with pytest.raises(InvalidOption):
@@ -63,8 +63,8 @@ def test_what_a_script_did_becomes_the_jobs(tenant, tmp_path):
     with tenant.job() as job:
         apply_changes(job.files, folder, changes)
     found = {one.path: tenant.files.read(one.path) for one in tenant.files.list(recursive=True)}
-    assert {"a.txt": b"A.txt", "m/c.csv": b"m/c.csv", "new/d/e": b"added"} == found
-    assert 1 == tenant.version
+    assert found == {"a.txt": b"A.txt", "m/c.csv": b"m/c.csv", "new/d/e": b"added"}
+    assert tenant.version == 1
 
 
 def test_a_file_that_was_replaced_in_time_is_found(tenant, tmp_path):
@@ -75,7 +75,7 @@ def test_a_file_that_was_replaced_in_time_is_found(tenant, tmp_path):
     (folder / "tmp").write_bytes(b"B.txt")
     (folder / "tmp").replace(folder / "a.txt")
     os.utime(folder / "a.txt", ns=(status.st_atime_ns, status.st_mtime_ns))
-    assert ("a.txt",) == capture(folder, before).changed
+    assert capture(folder, before).changed == ("a.txt",)
 
 
 @pytest.mark.parametrize("kind", ["link to a file", "link to a folder", "dangling", "pipe"])
@@ -145,13 +145,13 @@ def test_secrets_are_sealed_again_and_do_not_stay(tmp_path):
     tenant.files.write("c.json", b"secret", sealed=True)
     folder = tmp_path / "copy"
     before = check_out(tenant.files, folder)
-    assert b"secret" == (folder / "c.json").read_bytes()
+    assert (folder / "c.json").read_bytes() == b"secret"
     (folder / "c.json").write_bytes(b"secret 2")
     apply_changes(tenant.files, folder, capture(folder, before))
     assert tenant.files.list()[0].sealed
-    assert b"secret 2" == tenant.files.read("c.json")
+    assert tenant.files.read("c.json") == b"secret 2"
     remove_secrets(folder, before)
-    assert [] == list(folder.iterdir())
+    assert list(folder.iterdir()) == []
 
 
 paths = st.sampled_from(["a.txt", "b.json", "m/c.csv", "m/new", "x/y/z"])
@@ -177,4 +177,4 @@ def test_a_captured_copy_is_what_the_folder_was(tmp_path, steps):
             target.write_bytes(content)
     expected = {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
     apply_changes(tenant.files, folder, capture(folder, before))
-    assert expected == {one.path: tenant.files.read(one.path) for one in tenant.files.list(recursive=True)}
+    assert {one.path: tenant.files.read(one.path) for one in tenant.files.list(recursive=True)} == expected

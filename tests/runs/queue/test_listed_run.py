@@ -39,7 +39,7 @@ def run_it(queue, settings, tmp_path):
 def test_a_run_is_a_job_with_its_outcome(queue, run_it, parameters, status, code):
     """It runs at once, though another job of the tenant runs, and the queue says how it ended."""
     queue.submit(Submission("{}", environment="dev", tenant="acme", job_id="other"))
-    assert "other" == queue.claim("w").job_id
+    assert queue.claim("w").job_id == "other"
     outcome = run_it("r", **parameters)
 
     job = queue.get("dev", "acme", "r")
@@ -50,13 +50,13 @@ def test_a_run_is_a_job_with_its_outcome(queue, run_it, parameters, status, code
 
 def test_a_run_that_failed_is_tried_again_with_another_request(queue, run_it):
     """By the same id, as a job that is repeated; one that succeeded is answered, and stays as it is."""
-    assert "failed" == run_it("r", error="bad").status
-    assert "succeeded" == run_it("r").status
+    assert run_it("r", error="bad").status == "failed"
+    assert run_it("r").status == "succeeded"
     job = queue.get("dev", "acme", "r")
-    assert ("succeeded", 2) == (job.status, job.attempts)
-    assert {} == parse_run_request(job.request).parameters
+    assert (job.status, job.attempts) == ("succeeded", 2)
+    assert parse_run_request(job.request).parameters == {}
 
-    assert "repeated" == run_it("r", seconds=1.0).status
+    assert run_it("r", seconds=1.0).status == "repeated"
     assert job == queue.get("dev", "acme", "r")
 
 
@@ -65,9 +65,9 @@ def test_a_run_of_a_queued_job_leaves_it_in_the_queue(queue, run_it, settings, t
     request = order(tmp_path / "store", "acme", "r")
     queue.submit(Submission(json.dumps(request.to_json()), environment="dev", tenant="acme", job_id="r"))
 
-    assert "succeeded" == run_it("r").status
-    assert "queued" == queue.get("dev", "acme", "r").status
-    assert ["r"] == ledger(tmp_path / "store", "acme", settings)
+    assert run_it("r").status == "succeeded"
+    assert queue.get("dev", "acme", "r").status == "queued"
+    assert ledger(tmp_path / "store", "acme", settings) == ["r"]
 
 
 def test_what_cannot_be_run_is_listed_as_failed(queue, settings, tmp_path):
@@ -79,7 +79,7 @@ def test_what_cannot_be_run_is_listed_as_failed(queue, settings, tmp_path):
     with pytest.raises(InputNotFound):
         run_listed(queue, order(tmp_path / "store", "acme", "r"), settings, refuse, lambda: False)
     job = queue.get("dev", "acme", "r")
-    assert ("failed", "There is no script.") == (job.status, job.outcome["error"]["problem"])
+    assert (job.status, job.outcome["error"]["problem"]) == ("failed", "There is no script.")
 
 
 def test_a_run_is_cancelled_by_its_queue(queue, run_it):
@@ -90,18 +90,18 @@ def test_a_run_is_cancelled_by_its_queue(queue, run_it):
         return False
 
     outcome = run_it("r", cancel, Times(lease_seconds=60.0, beat_seconds=0.05), until="never", seconds=60.0)
-    assert ("cancelled", "cancelled") == (outcome.status, queue.get("dev", "acme", "r").status)
+    assert (outcome.status, queue.get("dev", "acme", "r").status) == ("cancelled", "cancelled")
 
 
 def test_a_run_that_was_killed_is_closed_by_a_worker(database, queue, settings, tmp_path):
     """Its lease ran out: it is dead, and not run again."""
     request = order(tmp_path / "store", "acme", "r")
     submission = Submission(json.dumps(request.to_json()), "dev", "acme", "r", attempts_max=1)
-    assert "running" == queue.begin(submission, "gone", lease_seconds=0.0).status
+    assert queue.begin(submission, "gone", lease_seconds=0.0).status == "running"
     Worker(database, file_run, settings, WorkerOptions()).work("one")
 
     job = queue.get("dev", "acme", "r")
-    assert ("dead", "gone", "WORKER_LOST") == (job.status, job.taken_over_from, job.outcome["error"]["code"])
+    assert (job.status, job.taken_over_from, job.outcome["error"]["code"]) == ("dead", "gone", "WORKER_LOST")
 
 
 def test_a_queue_that_cannot_be_reached_keeps_no_script_from_running(database, run_it, settings, tmp_path):
@@ -109,5 +109,5 @@ def test_a_queue_that_cannot_be_reached_keeps_no_script_from_running(database, r
     with database.begin() as connection:
         connection.execute(text("DROP TABLE jobs"))
 
-    assert "succeeded" == run_it("r").status
-    assert ["r"] == ledger(tmp_path / "store", "acme", settings)
+    assert run_it("r").status == "succeeded"
+    assert ledger(tmp_path / "store", "acme", settings) == ["r"]

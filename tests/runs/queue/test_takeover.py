@@ -23,11 +23,11 @@ def test_a_run_that_was_revoked_cannot_commit(runs, tmp_path):
         return False
 
     done = runs.run(request.script, is_cancelled=take_over, job_id="x")
-    assert ("failed", "JOB_REVOKED") == (done.status, done.error["code"])
-    assert () == runs.tenant.files.list()
+    assert (done.status, done.error["code"]) == ("failed", "JOB_REVOKED")
+    assert runs.tenant.files.list() == ()
     entry = next(iter(runs.tenant.history()))
-    assert ("revoke", "the worker was silent") == (entry.kind, entry.message)
-    assert "succeeded" == runs.run("open('snapshots/a', 'w').write('2')", job_id="x").status
+    assert (entry.kind, entry.message) == ("revoke", "the worker was silent")
+    assert runs.run("open('snapshots/a', 'w').write('2')", job_id="x").status == "succeeded"
 
 
 def test_nothing_is_written_where_nobody_runs(runs):
@@ -35,4 +35,4 @@ def test_nothing_is_written_where_nobody_runs(runs):
     revoke(runs.request("pass"), "gone", settings=runs.settings)
     runs.run("pass", job_id="x")
     revoke(runs.request("pass", job_id="x"), "gone", settings=runs.settings)
-    assert 0 == runs.tenant.version
+    assert runs.tenant.version == 0

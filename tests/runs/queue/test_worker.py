@@ -87,12 +87,12 @@ def test_it_runs_the_jobs_of_the_queue(queue, make_worker, submit, settings, tmp
     submit("j3", tenant="beta")
     worker = make_worker()
 
-    assert 1 == worker.work("one")
-    assert 2 == worker.work("empty")
-    assert 0 == worker.work("one")
-    assert ["j1", "j2"] == ledger(tmp_path / "store", "acme", settings)
+    assert worker.work("one") == 1
+    assert worker.work("empty") == 2
+    assert worker.work("one") == 0
+    assert ledger(tmp_path / "store", "acme", settings) == ["j1", "j2"]
     job = queue.get("dev", "acme", "j2")
-    assert ("succeeded", 1, 1) == (job.status, job.attempts, job.outcome["tenant_version"])
+    assert (job.status, job.attempts, job.outcome["tenant_version"]) == ("succeeded", 1, 1)
     assert worker.name == job.worker
 
 
@@ -113,11 +113,11 @@ def test_a_job_is_not_run_for_the_next_tenant_of_the_id(queue, make_worker, sett
             )
         )
 
-    assert 2 == make_worker().work("empty")
-    assert "succeeded" == queue.get("dev", "acme", "j").status
+    assert make_worker().work("empty") == 2
+    assert queue.get("dev", "acme", "j").status == "succeeded"
     old = queue.get("dev", "acme", "old")
-    assert ("failed", 1, "TENANT_NOT_FOUND") == (old.status, old.attempts, old.outcome["error"]["code"])
-    assert ["j"] == ledger(tmp_path / "store", "acme", settings)
+    assert (old.status, old.attempts, old.outcome["error"]["code"]) == ("failed", 1, "TENANT_NOT_FOUND")
+    assert ledger(tmp_path / "store", "acme", settings) == ["j"]
 
 
 def test_a_script_outside_the_folder_is_not_run(database, queue, submit, settings, tmp_path):
@@ -129,7 +129,7 @@ def test_a_script_outside_the_folder_is_not_run(database, queue, submit, setting
     Worker(database, file_run, where, WorkerOptions(times=SHORT)).work("one")
 
     job = queue.get("dev", "acme", "j")
-    assert ("failed", 1, "INVALID_OPTION") == (job.status, job.attempts, job.outcome["error"]["code"])
+    assert (job.status, job.attempts, job.outcome["error"]["code"]) == ("failed", 1, "INVALID_OPTION")
     assert not (tmp_path / "store").exists()
 
 
@@ -142,7 +142,7 @@ def test_several_jobs_run_at_once(make_worker, submit, queue, tmp_path):
     make_worker(concurrency=2).work("empty")
 
     assert time.monotonic() - started < 90
-    assert 2 == queue.counts()["succeeded"]
+    assert queue.counts()["succeeded"] == 2
 
 
 def test_a_failure_is_retried_where_that_may_help(database, make_worker, submit, queue):
@@ -153,16 +153,16 @@ def test_a_failure_is_retried_where_that_may_help(database, make_worker, submit,
     worker = make_worker()
     worker._queue = queue  # without waits between attempts
 
-    assert 4 == worker.work("empty")
+    assert worker.work("empty") == 4
 
     ended = {
         job.job_id: (job.status, job.attempts, job.outcome["error"]["code"]) for job in queue.list().jobs
     }
-    assert {
+    assert ended == {
         "bad": ("failed", 1, "BAD_REQUEST"),
         "busy": ("failed", 2, "TRY_AGAIN"),
         "crash": ("failed", 1, "FREEZEFRAME_ERROR"),
-    } == ended
+    }
 
 
 def test_a_job_may_only_be_what_the_queue_knows_it_as(queue, make_worker, tmp_path, settings):
@@ -172,9 +172,9 @@ def test_a_job_may_only_be_what_the_queue_knows_it_as(queue, make_worker, tmp_pa
     queue.submit(Submission("{}", environment="dev", tenant="acme", job_id="empty"))
     make_worker().work("empty")
 
-    assert [("failed", "INVALID_OPTION")] * 2 == [
-        (job.status, job.outcome["error"]["code"]) for job in queue.list().jobs
-    ]
+    assert [(job.status, job.outcome["error"]["code"]) for job in queue.list().jobs] == [
+        ("failed", "INVALID_OPTION")
+    ] * 2
     assert not (tmp_path / "store").exists()
 
 
@@ -201,10 +201,10 @@ def test_a_stopped_worker_finishes_or_gives_back(queue, make_worker, submit, tmp
             eventually(lambda: queue.counts()["running"] == 0)
         (tmp_path / "go").unlink(missing_ok=True)
         job = queue.get("dev", "acme", job_id)
-        assert expected == (job.status, job.attempts)
+        assert (job.status, job.attempts) == expected
     (tmp_path / "go").touch()
     make_worker().work("empty")
-    assert ["j20", "j0"] == ledger(tmp_path / "store", "acme", settings)
+    assert ledger(tmp_path / "store", "acme", settings) == ["j20", "j0"]
 
 
 def test_a_lease_outlasts_a_long_job(queue, make_worker, submit, tmp_path):
@@ -243,13 +243,13 @@ def test_a_silent_workers_job_is_brought_to_its_true_end(
     make_worker().work("empty")
 
     job = queue.get("dev", "acme", "j")
-    assert (expected, "silent") == (job.status, job.taken_over_from)
+    assert (job.status, job.taken_over_from) == (expected, "silent")
     if expected == "succeeded":
-        assert ["j"] == ledger(tmp_path / "store", "acme", settings)
+        assert ledger(tmp_path / "store", "acme", settings) == ["j"]
     else:
         tenant = request_store(order(tmp_path / "store", "acme", "j"), settings).tenant("acme")
-        assert [("revoke", ())] == [(one.kind, one.files_written) for one in tenant.history()]
-    assert "lost" == queue.heartbeat(claimed)
+        assert [(one.kind, one.files_written) for one in tenant.history()] == [("revoke", ())]
+    assert queue.heartbeat(claimed) == "lost"
 
 
 def test_what_a_silent_worker_started_cannot_commit_any_more(queue, make_worker, submit, settings, tmp_path):
@@ -268,8 +268,8 @@ def test_what_a_silent_worker_started_cannot_commit_any_more(queue, make_worker,
         time.sleep(0.1)
     make_worker().work("empty")
 
-    assert "dead" == queue.get("dev", "acme", "j").status
-    assert 2 == len({request.token for request in requests} - {""})
+    assert queue.get("dev", "acme", "j").status == "dead"
+    assert len({request.token for request in requests} - {""}) == 2
     place = request_store(requests[0], settings).tenant("acme").place
     for request in requests:
         with pytest.raises(JobRevoked), open_job_tenant(place, "j", token=request.token):
@@ -289,10 +289,10 @@ def test_it_lets_schedules_come_due(tmp_path, settings):
     Schedules(database).create(ScheduleRequest("s", "dev", "acme", Timing("@hourly"), request))
     clock.forward(3600)
 
-    assert 1 == Worker(database, file_run, settings).work("empty")
+    assert Worker(database, file_run, settings).work("empty") == 1
 
     (job,) = JobQueue(database).list().jobs
-    assert ("succeeded", "s") == (job.status, job.schedule)
+    assert (job.status, job.schedule) == ("succeeded", "s")
     assert [job.job_id] == ledger(tmp_path / "store", "acme", settings)
     database.close()
 
@@ -315,20 +315,20 @@ def test_a_schedule_ends_with_its_tenant(tmp_path, settings):
 
     scheduled()
     clock.forward(3600)
-    assert 1 == len(schedules.submit_due())
+    assert len(schedules.submit_due()) == 1
     store.delete_tenant("acme")
     store.tenant("acme", create=True)
     worker.work("empty")
     (job,) = JobQueue(database).list().jobs
-    assert ("failed", "TENANT_NOT_FOUND") == (job.status, job.outcome["error"]["code"])
-    assert () == schedules.list()
-    assert () == tuple(store.tenant("acme").history())
+    assert (job.status, job.outcome["error"]["code"]) == ("failed", "TENANT_NOT_FOUND")
+    assert schedules.list() == ()
+    assert tuple(store.tenant("acme").history()) == ()
 
     scheduled()
     assert not schedules.end_with_tenant(job)
     clock.forward(3600)
     worker.work("empty")
-    assert "succeeded" == JobQueue(database).list().jobs[0].status
+    assert JobQueue(database).list().jobs[0].status == "succeeded"
     database.close()
 
 

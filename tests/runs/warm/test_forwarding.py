@@ -97,7 +97,7 @@ def test_signals_reach_the_command(folder):
         process.stdout.readline()
         process.send_signal(signal.SIGINT)
         output, errors = process.communicate(timeout=60)
-    assert (130, "left in order", "") == (process.returncode, output, errors)
+    assert (process.returncode, output, errors) == (130, "left in order", "")
     with client(folder, "die") as process:
         process.communicate(timeout=60)
     assert 128 + signal.SIGTERM == process.returncode
@@ -133,5 +133,5 @@ def test_without_a_runner_nothing_is_done_at_once(tmp_path, monkeypatch, name, v
     monkeypatch.setenv(f"FREEZEFRAME_{name}", value)
     asked = [sys.executable, "-c", AT_ONCE]
     run = subprocess.run(asked, cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert "None\n" == run.stdout
-    assert [] == [path for path in tmp_path.rglob("*") if not path.name.startswith("runner-")]
+    assert run.stdout == "None\n"
+    assert [path for path in tmp_path.rglob("*") if not path.name.startswith("runner-")] == []

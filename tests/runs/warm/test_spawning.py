@@ -170,7 +170,7 @@ def test_no_two_processes_draw_the_same_numbers(jobs):
     """Neither Python's generator nor numpy's goes on from where the runner stands."""
     source = "import random, numpy; print(random.random(), numpy.random.random())"
     first, second = (jobs.done(source)[2].split() for _ in range(2))
-    assert set() == set(first) & set(second)
+    assert set(first) & set(second) == set()
 
 
 def test_a_job_that_dies_does_not_hurt_the_runner(jobs):
@@ -207,7 +207,7 @@ def test_several_jobs_at_once(jobs):
 def test_a_command_that_is_no_module_is_started(jobs):
     """So is one of another interpreter, and one with variables that count at the start of Python."""
     options = {"environment": dict(os.environ), "cwd": jobs.folder, "stdout": 1, "settings": jobs.settings}
-    assert 3 == spawn(["/bin/sh", "-c", "exit 3"], **options).wait(120)
+    assert spawn(["/bin/sh", "-c", "exit 3"], **options).wait(120) == 3
     kind, code, output = jobs.done("import sys; print(sys.flags.optimize)", variables={"PYTHONOPTIMIZE": "2"})
     assert (subprocess.Popen, 0, "2\n") == (kind, code, output)
 
@@ -236,7 +236,7 @@ def test_jobs_outlive_a_killed_runner_and_the_next_one_has_another(jobs):
     job = jobs.start("import time, sys; time.sleep(0.5); sys.exit(5)")
     other = jobs.start("import time; time.sleep(600)")
     os.kill(runner, signal.SIGKILL)
-    assert 5 == job.wait(120)
+    assert job.wait(120) == 5
     os.killpg(other.pid, signal.SIGKILL)
     assert -signal.SIGKILL == other.wait(120)
     assert (ForkedProcess, 0, "again\n") == jobs.done("print('again')")
@@ -251,7 +251,7 @@ def test_a_runner_leaves_garbage_unanswered(jobs):
             connection.sendall(words)
             connection.shutdown(socket.SHUT_WR)
             with contextlib.suppress(ConnectionResetError):
-                assert b"" == connection.recv(1)
+                assert connection.recv(1) == b""
     assert ask(jobs.place, {"module": "etl"}, 10) is None
     about = jobs.about()
     assert (before, []) == (about["process"], about["jobs"])
@@ -334,7 +334,7 @@ def test_a_runner_with_other_settings_takes_the_place(jobs, monkeypatch):
     assert (ForkedProcess, 0, "other\n") == other.done("print('other')")
     second = other.about()["process"]
     assert first != second
-    assert 0 == old.wait(120)
+    assert old.wait(120) == 0
     until(lambda: not is_alive(first))
     until(lambda: not is_alive(second))
     assert other.about() is None

@@ -45,8 +45,8 @@ def test_reading_reads_the_file_and_writes_nothing(write):
     """Text keeps its zeros, and the directory stays as it is."""
     snapshots = write("Account")
 
-    assert [["007", "Ann", 1.0], ["8", "NA", None]] == _rows(get_snapshot(snapshots, "Account"))
-    assert ["Account.snapshot.csv"] == _names(snapshots)
+    assert _rows(get_snapshot(snapshots, "Account")) == [["007", "Ann", 1.0], ["8", "NA", None]]
+    assert _names(snapshots) == ["Account.snapshot.csv"]
 
 
 def test_a_changed_file_is_read_as_it_is(write):
@@ -55,7 +55,7 @@ def test_a_changed_file_is_read_as_it_is(write):
     get_snapshot(snapshots, "contacts_F1")
     write("contacts_F1", "InputId,RemoteId\n1,a\n2,b\n")
 
-    assert [[1, "a"], [2, "b"]] == _rows(get_snapshot(snapshots, "contacts_F1"))
+    assert _rows(get_snapshot(snapshots, "contacts_F1")) == [[1, "a"], [2, "b"]]
     (snapshots / "contacts_F1.snapshot.csv").unlink()
     assert get_snapshot(snapshots, "contacts_F1") is None
 
@@ -66,7 +66,7 @@ def test_parquet_is_preferred(write):
     frame = pd.DataFrame({"Id": ["1"], "n": [2**53 + 1]}, index=[5])
     frame.to_parquet(snapshots / "Account.snapshot.parquet")
 
-    assert [["1", 2**53 + 1]] == _rows(get_snapshot(snapshots, "Account"))
+    assert _rows(get_snapshot(snapshots, "Account")) == [["1", 2**53 + 1]]
 
 
 def test_a_view_takes_columns_and_a_predicate(write):
@@ -74,7 +74,7 @@ def test_a_view_takes_columns_and_a_predicate(write):
     snapshots = write("Account", "Id,n,empty\na,1,\nb,2,\n")
 
     table = get_snapshot(snapshots, "Account", columns=["n"], where=[("Id", "=", "b")], as_="arrow")
-    assert {"n": [2]} == table.to_pydict()
+    assert table.to_pydict() == {"n": [2]}
     assert pa.string() == get_snapshot(snapshots, "Account", as_="arrow").schema.field("empty").type
     with pytest.raises(MissingColumn, match="'x'"):
         get_snapshot(snapshots, "Account", columns=["x"])
@@ -93,18 +93,18 @@ def test_the_first_update_takes_the_file_over(write, spark_engine):
 
     after = update_snapshot(snapshots, "Account", "Id", pd.DataFrame({"Id": ["8", "9"], "n": [8, 9]}))
 
-    assert [["007", "Ann", 1], ["8", "NA", 8], ["9", None, 9]] == _rows(after)
-    assert "Int64" == str(after["n"].dtype)
+    assert _rows(after) == [["007", "Ann", 1], ["8", "NA", 8], ["9", None, 9]]
+    assert str(after["n"].dtype) == "Int64"
     stream = open_tenant(snapshots).stream("Account")
-    assert (1, ("Id",)) == (stream.stream_version(), stream.key())
-    assert [["007", "Ann", 1], ["8", "NA", None]] == _rows(get_snapshot(snapshots, "Account", version=0))
+    assert (stream.stream_version(), stream.key()) == (1, ("Id",))
+    assert _rows(get_snapshot(snapshots, "Account", version=0)) == [["007", "Ann", 1], ["8", "NA", None]]
     note = json.loads(stream.notes()[ADOPTED_NOTE])
     assert {
         "file": "Account.snapshot.csv",
         "sha256": hashlib.sha256(before).hexdigest(),
         "version": 0,
     } == note
-    assert b"Id,Name,n\n007,Ann,1\n8,NA,8\n9,,9\n" == (snapshots / "Account.snapshot.csv").read_bytes()
+    assert (snapshots / "Account.snapshot.csv").read_bytes() == b"Id,Name,n\n007,Ann,1\n8,NA,8\n9,,9\n"
 
 
 @pytest.mark.spark
@@ -114,7 +114,7 @@ def test_a_file_is_taken_over_once(write, spark_engine):
     update_snapshot(snapshots, "Account", "Id", pd.DataFrame({"Id": ["9"]}))
     update_snapshot(snapshots, "Account", "Id", pd.DataFrame({"Id": ["1"]}), override=True)
 
-    assert ["1"] == list(get_snapshot(snapshots, "Account")["Id"])
+    assert list(get_snapshot(snapshots, "Account")["Id"]) == ["1"]
     assert pending_adoption(snapshots, open_tenant(snapshots).stream("Account")) is None
 
 
@@ -125,10 +125,10 @@ def test_a_file_that_alone_changed_replaces_the_stream(write, spark_engine):
     update_snapshot(snapshots, "Account", "Id", pd.DataFrame({"Id": [1], "n": [1]}))
     write("Account", "Id,n\n2,20\n3,3\n3,4\n")
 
-    assert [[2, 20], [3, 4]] == _rows(get_snapshot(snapshots, "Account"))
+    assert _rows(get_snapshot(snapshots, "Account")) == [[2, 20], [3, 4]]
     after = update_snapshot(snapshots, "Account", "Id", pd.DataFrame({"Id": [5], "n": [5]}))
 
-    assert [[2, 20], [3, 4], [5, 5]] == _rows(after)
+    assert _rows(after) == [[2, 20], [3, 4], [5, 5]]
 
 
 @pytest.mark.spark
@@ -140,11 +140,11 @@ def test_where_both_changed_only_the_files_changes_come_in(write, spark_engine):
     write("Account", "Id,n\n1,1\n2,20\n3,\n")
     before = open_tenant(snapshots).version
 
-    assert [[1, 100], [2, 20], [3, None]] == _rows(get_snapshot(snapshots, "Account"))
+    assert _rows(get_snapshot(snapshots, "Account")) == [[1, 100], [2, 20], [3, None]]
     assert before == open_tenant(snapshots).version
     after = update_snapshot(snapshots, "Account", "Id", pd.DataFrame({"Id": [4], "n": [4]}))
 
-    assert [[1, 100], [2, 20], [3, None], [4, 4]] == _rows(after)
+    assert _rows(after) == [[1, 100], [2, 20], [3, None], [4, 4]]
 
 
 @pytest.mark.spark
@@ -153,11 +153,11 @@ def test_a_stream_without_a_key_takes_the_files_content(write, spark_engine):
     snapshots = write("Report", "Date,n\n2026-10-01,1\n2026-10-01,1\n")
     report = pd.DataFrame({"Date": ["2026-10-02"], "n": [2]})
     update_snapshot(snapshots, "Report", None, report, override=True)
-    assert 2 == len(get_snapshot(snapshots, "Report", version=0))
-    assert 1 == len(get_snapshot(snapshots, "Report"))
+    assert len(get_snapshot(snapshots, "Report", version=0)) == 2
+    assert len(get_snapshot(snapshots, "Report")) == 1
     write("Report", "Date,n\n2026-10-03,3\n2026-10-03,3\n")
 
-    assert 2 == len(get_snapshot(snapshots, "Report"))
+    assert len(get_snapshot(snapshots, "Report")) == 2
 
 
 @pytest.mark.spark
@@ -169,22 +169,22 @@ def test_persist_false_merges_with_the_file_and_writes_nothing(write, spark_engi
         snapshots, "Account", "Id", pd.DataFrame({"Id": ["8"], "Name": ["Bo"]}), persist=False
     )
 
-    assert [["007", "Ann", 1.0], ["8", "Bo", None]] == _rows(merged)
-    assert ["Account.snapshot.csv"] == _names(snapshots)
+    assert _rows(merged) == [["007", "Ann", 1.0], ["8", "Bo", None]]
+    assert _names(snapshots) == ["Account.snapshot.csv"]
 
 
 @pytest.mark.spark
 def test_spark_frames_meet_a_file(write, spark_engine, spark_session):
     """A file is read as a Spark frame, and a Spark frame's types decide how it is taken over."""
     snapshots = write("Account", "Id,n\n7,1\n")
-    assert [("7", 1)] == [
+    assert [
         (str(row["Id"]), row["n"]) for row in get_snapshot(snapshots, "Account", as_="spark").collect()
-    ]
+    ] == [("7", 1)]
 
     frame = spark_session.createDataFrame(pa.table({"Id": ["8"], "n": [2]}))
     after = update_snapshot(snapshots, "Account", "Id", frame)
 
-    assert [("7", 1), ("8", 2)] == [(row["Id"], row["n"]) for row in after.collect()]
+    assert [(row["Id"], row["n"]) for row in after.collect()] == [("7", 1), ("8", 2)]
 
 
 def test_floats_of_pandas_are_integers_again(tmp_path):
@@ -216,7 +216,7 @@ def test_a_file_that_cannot_be_taken_is_named(write, text, error, says):
         update_snapshot(snapshots, "Account", "Id", pd.DataFrame({"Id": ["1"], "n": [1]}))
 
     assert "Account.snapshot.csv" in str(caught.value)
-    assert () == open_tenant(snapshots).streams()
+    assert open_tenant(snapshots).streams() == ()
 
 
 @pytest.mark.spark
@@ -227,7 +227,7 @@ def test_a_key_of_another_type_is_refused(tmp_path, spark_engine):
     with pytest.raises(SchemaDriftError, match="'Id'"):
         update_snapshot(tmp_path, "A", "Id", pd.DataFrame({"Id": ["007"]}))
 
-    assert [[7]] == _rows(get_snapshot(tmp_path, "A"))
+    assert _rows(get_snapshot(tmp_path, "A")) == [[7]]
 
 
 def test_a_write_that_was_cut_off_is_not_taken_for_nothing(tmp_path):
@@ -247,7 +247,7 @@ def test_a_file_written_meanwhile_is_not_adopted(write):
 
     with pytest.raises(ConflictError):
         adoption.take_over(("Id",), "error", None)
-    assert -1 == stream.stream_version()
+    assert stream.stream_version() == -1
 
 
 def test_a_stream_made_meanwhile_is_not_replaced(write):
@@ -259,4 +259,4 @@ def test_a_stream_made_meanwhile_is_not_replaced(write):
 
     with pytest.raises(ConflictError, match="version 0"):
         adoption.take_over(("Id",), "error", None)
-    assert ["1"] == list(stream.read()["Id"])
+    assert list(stream.read()["Id"]) == ["1"]

@@ -28,23 +28,25 @@ def before(tmp_path):
 def test_streams_files_and_keys_are_one_version(before, tmp_path, capsys):
     """Parquet wins over CSV, text stays text, a stream without the key's column has no key."""
     command = ["migrate", str(before), "--tenant", "acme", "--root", str(tmp_path / "store"), "--json"]
-    assert 0 == main([*command, "--dry-run"])
+    assert main([*command, "--dry-run"]) == 0
     assert json.loads(capsys.readouterr().out)["tenant_version"] is None
-    assert () == freezeframe.open(tmp_path / "store").tenants()
-    assert 0 == main(command)
+    assert freezeframe.open(tmp_path / "store").tenants() == ()
+    assert main(command) == 0
     told = json.loads(capsys.readouterr().out)
     acme = freezeframe.open(tmp_path / "store").tenant("acme")
 
-    assert {"Account": (["Id"], 2), "Lead": (["Id"], 1), "Report": ([], 2)} == {
-        one["stream"]: (one["key"], one["rows"]) for one in told["streams"]
+    assert {one["stream"]: (one["key"], one["rows"]) for one in told["streams"]} == {
+        "Account": (["Id"], 2),
+        "Lead": (["Id"], 1),
+        "Report": ([], 2),
     }
-    assert (0, 0) == (told["tenant_version"], acme.version)
-    assert ["007", "008"] == acme.stream("Account").read()["Id"].tolist()
-    assert [0.5] == acme.stream("Lead").read()["Score"].tolist()
-    assert ["mappings/a.csv", "tenant-config.json"] == [one.path for one in acme.files.list(recursive=True)]
-    assert 2 == main(command)
+    assert (told["tenant_version"], acme.version) == (0, 0)
+    assert acme.stream("Account").read()["Id"].tolist() == ["007", "008"]
+    assert acme.stream("Lead").read()["Score"].tolist() == [0.5]
+    assert [one.path for one in acme.files.list(recursive=True)] == ["mappings/a.csv", "tenant-config.json"]
+    assert main(command) == 2
     assert "already has" in capsys.readouterr().err
-    assert 0 == acme.version
+    assert acme.version == 0
 
 
 @pytest.mark.parametrize(
@@ -71,7 +73,7 @@ def test_rows_that_cannot_be_taken_leave_the_tenant_as_it_was(before, tmp_path):
     plan = plan_migration(before, ["Id"], acme)
     with pytest.raises(BadInput, match=r"Zero\.snapshot\.csv"), acme.job() as job:
         plan.carried_out(job)
-    assert ((), -1) == (acme.streams(), acme.version)
+    assert (acme.streams(), acme.version) == ((), -1)
 
 
 def test_a_tenant_keeps_what_it_has(before, tmp_path):

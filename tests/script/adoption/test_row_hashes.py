@@ -67,7 +67,7 @@ def _kind(cell):
 )
 def test_one_value_in_many_types_is_one(same):
     """What pandas, Arrow and Python make of a value does not change it."""
-    assert 1 == len({canonical_cell(value) for value in same})
+    assert len({canonical_cell(value) for value in same}) == 1
 
 
 def test_values_of_different_kinds_differ():
@@ -84,7 +84,7 @@ def test_the_order_of_columns_does_not_count():
 
     assert frame_hashes(frame) == frame_hashes(frame[["a", "b"]])
     assert frame_hashes(frame) == [row_hash({"a": "x", "b": 1})]
-    assert 32 == len(frame_hashes(frame)[0])
+    assert len(frame_hashes(frame)[0]) == 32
 
 
 def test_pandas_and_arrow_agree():
@@ -100,5 +100,5 @@ def test_pandas_and_arrow_agree():
 
 def test_a_frame_without_columns_has_rows():
     """Each row is the empty one."""
-    assert 2 == len(frame_hashes(pd.DataFrame(index=[0, 1])))
-    assert [] == table_hashes(pa.table({"a": pa.array([], pa.int64())}))
+    assert len(frame_hashes(pd.DataFrame(index=[0, 1]))) == 2
+    assert table_hashes(pa.table({"a": pa.array([], pa.int64())})) == []

@@ -68,11 +68,11 @@ def test_what_freezeframe_exported_is_no_version_of_the_file(tenant, run):
                 seen.append((folder / NAME).read_text()),
             )
         )
-        assert () == receipt.files_written
-    assert [CSV, CSV + "9,Cy\n", CSV + "9,Cy\n", CSV + "9,Di\n"] == seen
-    assert CSV == tenant.files.read_text(NAME)
-    assert 1 == len(list(tenant.files.history(NAME)))
-    assert {"007": "Ann", "8": "Bo", "9": "Di"} == names(tenant)
+        assert receipt.files_written == ()
+    assert seen == [CSV, CSV + "9,Cy\n", CSV + "9,Cy\n", CSV + "9,Di\n"]
+    assert tenant.files.read_text(NAME) == CSV
+    assert len(list(tenant.files.history(NAME))) == 1
+    assert names(tenant) == {"007": "Ann", "8": "Bo", "9": "Di"}
 
 
 def test_changes_of_the_stream_by_others_outlast_an_older_copy(tenant, run):
@@ -81,9 +81,9 @@ def test_changes_of_the_stream_by_others_outlast_an_older_copy(tenant, run):
     tenant.stream("Account").update(pd.DataFrame({"Id": ["8", "9"], "Name": ["Bob", "Cyd"]}))
     copies = []
     run(lambda folder: copies.append((folder / NAME).read_text()))
-    assert ["Id,Name\n007,Ann\n8,Bob\n9,Cyd\n"] == copies
+    assert copies == ["Id,Name\n007,Ann\n8,Bob\n9,Cyd\n"]
     run(update(**{"007": "Anna"}))
-    assert {"007": "Anna", "8": "Bob", "9": "Cyd"} == names(tenant)
+    assert names(tenant) == {"007": "Anna", "8": "Bob", "9": "Cyd"}
 
 
 def test_what_the_script_wrote_is_kept_and_adopted_once(tenant, run):
@@ -94,17 +94,17 @@ def test_what_the_script_wrote_is_kept_and_adopted_once(tenant, run):
         (folder / NAME).write_text("Id,Name\n2,New\n")
         update(**{"3": "Row"})(folder)
 
-    assert (NAME,) == run(write_and_update).files_written
-    assert "Id,Name\n2,New\n" == tenant.files.read_text(NAME)
-    assert {"2": "New", "3": "Row"} == names(tenant)
+    assert run(write_and_update).files_written == (NAME,)
+    assert tenant.files.read_text(NAME) == "Id,Name\n2,New\n"
+    assert names(tenant) == {"2": "New", "3": "Row"}
     seen = []
     receipt = run(lambda folder: seen.append(len(get_snapshot(folder, "Account"))))
-    assert ([2], {}, ()) == (seen, dict(receipt.streams), receipt.files_written)
+    assert (seen, dict(receipt.streams), receipt.files_written) == ([2], {}, ())
 
     receipt = run(lambda folder: (folder / NAME).write_text("Id,Name\n2,Newer\n"))
-    assert ((NAME,), {}) == (receipt.files_written, dict(receipt.streams))
-    assert () == run(update(**{"4": "Four"})).files_written
-    assert {"2": "Newer", "3": "Row", "4": "Four"} == names(tenant)
+    assert (receipt.files_written, dict(receipt.streams)) == ((NAME,), {})
+    assert run(update(**{"4": "Four"})).files_written == ()
+    assert names(tenant) == {"2": "Newer", "3": "Row", "4": "Four"}
 
 
 def test_a_refreshed_copy_is_no_read_of_the_stream(tenant, run):
@@ -114,8 +114,8 @@ def test_a_refreshed_copy_is_no_read_of_the_stream(tenant, run):
     def quicker(_):
         tenant.stream("Account").update(pd.DataFrame({"Id": ["8"], "Name": ["Bob"]}))
 
-    assert () == run(quicker).files_written
-    assert "Bob" == names(tenant)["8"]
+    assert run(quicker).files_written == ()
+    assert names(tenant)["8"] == "Bob"
 
 
 def test_a_file_that_was_removed_or_is_none_of_a_stream_is_left(tenant, run):
@@ -124,7 +124,8 @@ def test_a_file_that_was_removed_or_is_none_of_a_stream_is_left(tenant, run):
     tenant.files.write_text("maps/Account.snapshot.csv", CSV)
     run(update(**{"9": "Cy"}))
     receipt = run(lambda folder: (folder / NAME).unlink())
-    assert ((NAME,), ()) == (receipt.files_deleted, receipt.files_written)
-    assert ["Other.snapshot.csv", "maps/Account.snapshot.csv"] == [
-        one.path for one in tenant.files.list(recursive=True)
+    assert (receipt.files_deleted, receipt.files_written) == ((NAME,), ())
+    assert [one.path for one in tenant.files.list(recursive=True)] == [
+        "Other.snapshot.csv",
+        "maps/Account.snapshot.csv",
     ]

@@ -110,4 +110,4 @@ def test_reading_needs_no_more_than_a_batch(tmp_path):
     file = tmp_path / "rows.arrow"
     file.write_bytes(_written(ROWS))
 
-    assert [2, 1] == [len(batch) for batch in streamed_arrow(file)]
+    assert [len(batch) for batch in streamed_arrow(file)] == [2, 1]

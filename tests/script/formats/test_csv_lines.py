@@ -32,5 +32,5 @@ def test_the_first_line_that_is_not_utf8_is_found(tmp_path):
     clean = tmp_path / "clean.csv"
     clean.write_bytes(b"a\n")
 
-    assert 3 == undecodable_line(file)
+    assert undecodable_line(file) == 3
     assert undecodable_line(clean) is None

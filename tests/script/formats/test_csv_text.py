@@ -38,8 +38,8 @@ def test_missing_and_empty_are_told_apart():
     """An empty field is missing, two quotes are the empty text; lists are JSON."""
     table = pa.table({"a": ["", None, "x"], "list": [[1, None], None, []]})
 
-    assert 'a,list\n"","[1, null]"\n,\nx,[]\n' == csv_text(table)
-    assert "a b\n" == csv_text(pa.table({"a b": pa.array([], pa.string())}))
+    assert csv_text(table) == 'a,list\n"","[1, null]"\n,\nx,[]\n'
+    assert csv_text(pa.table({"a b": pa.array([], pa.string())})) == "a b\n"
 
 
 VALUES = st.fixed_dictionaries(

@@ -39,7 +39,7 @@ def test_a_file_is_divided_at_its_rows(tmp_path, monkeypatch):
     file = tmp_path / "A-1.csv"
     file.write_bytes(b'a,b\n1,"\n\n\n\n\n\n\n\n"\n3,4\n5,6\n')
 
-    assert [(0, 17), (17, 25)] == [(part.start, part.stop) for part in csv_parts(file, 5)]
+    assert [(part.start, part.stop) for part in csv_parts(file, 5)] == [(0, 17), (17, 25)]
 
 
 def test_a_file_of_lines_is_divided_behind_newlines(tmp_path, monkeypatch):
@@ -50,9 +50,9 @@ def test_a_file_of_lines_is_divided_behind_newlines(tmp_path, monkeypatch):
 
     found = [(part.start, part.stop, part.lines_before()) for part in line_parts(file, 3)]
 
-    assert [(0, 3, 0), (3, 24, 2), (24, 28, 3), (28, 29, 5)] == found
+    assert found == [(0, 3, 0), (3, 24, 2), (24, 28, 3), (28, 29, 5)]
     file.write_bytes(b"")
-    assert [True] == [part.is_whole for part in line_parts(file, 3)]
+    assert [part.is_whole for part in line_parts(file, 3)] == [True]
 
 
 @pytest.mark.parametrize("row", [b'5" pipe,1\n', b'"a"b"c,1\n'])
@@ -61,7 +61,7 @@ def test_a_quote_within_a_plain_field_leaves_the_file_whole(row, tmp_path):
     file = tmp_path / "A-1.csv"
     file.write_bytes(b"a,b\n" + row * 20)
 
-    assert [True] == [part.is_whole for part in csv_parts(file, 16)]
+    assert [part.is_whole for part in csv_parts(file, 16)] == [True]
 
 
 def test_a_file_that_changed_or_is_not_there_is_told(tmp_path):

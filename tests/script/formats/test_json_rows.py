@@ -49,7 +49,7 @@ def test_a_known_type_is_taken_where_every_value_is_exact(values, known, kind, e
     column = read(tmp_path, lines_of(values), KnownTypes(pa.schema([("a", known)])))["a"]
 
     assert kind == column.type
-    assert expected == column.to_pylist()
+    assert column.to_pylist() == expected
 
 
 def test_a_declared_type_has_wider_ones(tmp_path):
@@ -96,17 +96,17 @@ def test_a_line_that_is_no_object_is_named(line, tmp_path):
     """Also one that is in a part whose first line is not the file's, and halves of a pair of UTF-16."""
     with pytest.raises(UnreadableInput) as caught:
         read(tmp_path, b'\xef\xbb\xbf{"a": null}\r\n\n' + line + b"\n")
-    assert 3 == caught.value.details["line"]
+    assert caught.value.details["line"] == 3
     part = divide(tmp_path / "A-1.jsonl", [0, 17])[1]
     with pytest.raises(UnreadableInput) as caught:
         json_rows.survey_json(part, KnownTypes())
-    assert 3 == caught.value.details["line"]
+    assert caught.value.details["line"] == 3
 
 
 @pytest.mark.parametrize("content", [b"", b"\xef\xbb\xbf", b"\n\r\n", b"{}\n"])
 def test_a_file_without_values_has_no_columns(content, tmp_path):
     """But those that the caller wants in any case."""
-    assert [] == read(tmp_path, content).column_names
+    assert read(tmp_path, content).column_names == []
     columns = pa.schema([("a", pa.int64())])
     assert columns == read(tmp_path, content, KnownTypes(columns), columns=columns).schema
 
@@ -137,5 +137,5 @@ def test_a_folder_is_read_with_stored_and_declared_types(tmp_path):
     frame = read_json_folder(folder, ["B"], schemas=schemas)["A"]
 
     assert [pa.int64(), pa.date32(), pa.int64(), UTC] == table.schema.types
-    assert [1, 2] == table["Id"].to_pylist()
-    assert ["Int64", "object", "Int64", "datetime64[us, UTC]"] == [str(kind) for kind in frame.dtypes]
+    assert table["Id"].to_pylist() == [1, 2]
+    assert [str(kind) for kind in frame.dtypes] == ["Int64", "object", "Int64", "datetime64[us, UTC]"]

@@ -52,7 +52,7 @@ def test_a_column_that_a_file_lacks_is_null_there(written):
     """Columns are matched by name, in order of first appearance."""
     files = written(pa.table({"a": [1], "b": ["x"]}), pa.table({"c": [True], "a": [2]}))
 
-    assert {"a": [1, 2], "b": ["x", None], "c": [None, True]} == read_parquet_files(files).to_pydict()
+    assert read_parquet_files(files).to_pydict() == {"a": [1, 2], "b": ["x", None], "c": [None, True]}
 
 
 def test_types_that_cannot_be_joined_name_the_files(written):
@@ -90,8 +90,8 @@ def test_pandas_unnamed_index_is_left_out(tmp_path):
     frame.to_parquet(tmp_path / "A-1.parquet")
     frame.rename_axis("Id").to_parquet(tmp_path / "B-1.parquet")
 
-    assert ["a"] == read_parquet_files([tmp_path / "A-1.parquet"]).column_names
-    assert ["a", "Id"] == read_parquet_files([tmp_path / "B-1.parquet"]).column_names
+    assert read_parquet_files([tmp_path / "A-1.parquet"]).column_names == ["a"]
+    assert read_parquet_files([tmp_path / "B-1.parquet"]).column_names == ["a", "Id"]
 
 
 def test_int96_timestamps_are_read_whole(tmp_path):
@@ -132,5 +132,5 @@ def test_a_streamed_file_is_read_alike(index, limits, tmp_path):
 
     assert whole.schema == streamed.schema
     assert whole.to_pylist() == streamed.to_pylist()
-    assert ["u", "w", "text"] == whole.column_names[:3]
+    assert whole.column_names[:3] == ["u", "w", "text"]
     assert not any("index_level" in name for name in whole.column_names)

@@ -46,7 +46,7 @@ def test_a_bomb_is_refused_by_the_limit_that_it_breaks(bomb):
     with pytest.raises(TooLarge) as caught:
         file_rows(bomb, limits=LIMITS)
 
-    assert "UNPACKS_TOO_LARGE" == caught.value.error_code
+    assert caught.value.error_code == "UNPACKS_TOO_LARGE"
     assert caught.value.details["limit"] in {"unpacked_rows_max", "unpacked_bytes_max", "unpacked_ratio_max"}
     assert caught.value.details["limit"] in caught.value.cause
     assert bomb.name in caught.value.problem
@@ -135,7 +135,7 @@ def test_an_import_that_unpacks_to_much_is_streamed(tmp_path, monkeypatch):
     stream = Tenant(storage, ArrowEngine(storage), Settings()).stream("Account")
     with pytest.raises(TooLarge):
         import_stream(stream, tmp_path / "a.parquet", "Id", limits=UnpackLimits(bytes_max=20_000))
-    assert -1 == stream.version()
+    assert stream.version() == -1
     import_stream(stream, tmp_path / "a.parquet", "Id", limits=UnpackLimits(bytes_max=1_000_000))
     assert ROWS["Tags"].to_pylist() == stream.read(as_="arrow").sort_by("Id")["Tags"].to_pylist()
 

@@ -23,12 +23,12 @@ def test_a_stream_is_the_name_up_to_the_last_dash(tmp_path):
 
     found = stream_files(tmp_path, [".csv"], ignore=["Skipped"])
 
-    assert {
+    assert {stream: [file.name for file in files] for stream, files in found.items()} == {
         "-odd": ["-odd.csv"],
         "Account": ["Account-20200811T121507.CSV", "Account-20200812T000000.csv"],
         "Order-Line": ["Order-Line-20200811T121507.csv"],
         "plain": ["plain.csv"],
-    } == {stream: [file.name for file in files] for stream, files in found.items()}
+    }
 
 
 def test_a_single_file_is_a_folder_of_one(tmp_path):

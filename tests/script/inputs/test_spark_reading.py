@@ -142,7 +142,7 @@ def test_a_fault_in_json_lines_names_the_file_and_its_line(odd, tmp_path, spark_
         workers_rows(spark_session, [file], text=JSON_LINES)
 
     assert here.value.to_json() == caught.value.to_json()
-    assert 101 == caught.value.details["line"]
+    assert caught.value.details["line"] == 101
 
 
 def test_a_stream_without_lines_is_a_frame_without_columns(tmp_path, spark_session):
@@ -155,7 +155,7 @@ def test_a_stream_without_lines_is_a_frame_without_columns(tmp_path, spark_sessi
         for most in (0, 1000)
     ]
 
-    assert [([], 0)] * 2 == [(frame.columns, frame.count()) for frame in frames]
+    assert [(frame.columns, frame.count()) for frame in frames] == [([], 0)] * 2
 
 
 def test_a_few_rows_are_the_same_frame(tmp_path, spark_session):
@@ -180,7 +180,7 @@ def test_a_sessions_time_zone_changes_no_moment(tmp_path, spark_session):
     finally:
         spark_session.conf.set("spark.sql.session.timeZone", "UTC")
 
-    assert expected == found
+    assert found == expected
 
 
 def test_parquet_files_whose_types_differ_are_one_frame(tmp_path, spark_session):

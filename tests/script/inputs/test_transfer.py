@@ -49,7 +49,7 @@ def test_it_comes_back_the_same(kind, tmp_path):
     assert [str(source.columns().field(name).type) for name in ROWS.column_names] == [
         str(goal.columns().field(name).type) for name in ROWS.column_names
     ]
-    assert ("Id",) == goal.key()
+    assert goal.key() == ("Id",)
     with pytest.raises(InvalidOption):
         export_stream(source, tmp_path, kind)
 
@@ -64,7 +64,7 @@ def test_what_does_not_fit_the_schema_is_refused(tmp_path):
         goal = stream()
         with pytest.raises(SchemaDriftError):
             import_stream(goal, file, schema_from=schema_file(file))
-        assert -1 == goal.version()
+        assert goal.version() == -1
 
 
 def test_json_lines_without_a_schema_keep_their_values(tmp_path):
@@ -73,9 +73,11 @@ def test_json_lines_without_a_schema_keep_their_values(tmp_path):
     file.write_text('{"Id": "007", "at": "2026-01-01"}\n\n{"Id": "8", "n": 9007199254740993}\n')
     goal = stream()
     import_stream(goal, file, "Id")
-    assert {"Id": ["007", "8"], "at": ["2026-01-01", None], "n": [None, 2**53 + 1]} == goal.read(
-        as_="arrow"
-    ).to_pydict()
+    assert goal.read(as_="arrow").to_pydict() == {
+        "Id": ["007", "8"],
+        "at": ["2026-01-01", None],
+        "n": [None, 2**53 + 1],
+    }
 
 
 @pytest.mark.parametrize("line", ['{"a": NaN}', "[1]", "{", '{"a": 1}\n{"a": "x"}', "\udcff"])
@@ -100,7 +102,7 @@ def test_json_lines_are_of_the_stored_types(memory_bytes_max, tmp_path):
     import_stream(goal, file, memory_bytes_max=memory_bytes_max)
 
     expected = {**row, "on": date(2026, 2, 3), "d": Decimal("9007199254740993.00")}
-    assert [expected] == goal.read(as_="arrow").to_pylist()
+    assert goal.read(as_="arrow").to_pylist() == [expected]
 
 
 def test_what_cannot_be_imported_is_told(tmp_path):
@@ -163,7 +165,7 @@ def test_a_convention_holds_for_all_pieces(tmp_path, monkeypatch):
 
     whole, pieces = (tenant.stream(name).read(as_="arrow") for name in ("Whole", "Pieces"))
     assert whole == pieces
-    assert ["int64", "double", "string", "date32[day]"] == [str(kind) for kind in pieces.schema.types]
+    assert [str(kind) for kind in pieces.schema.types] == ["int64", "double", "string", "date32[day]"]
 
 
 @pytest.mark.parametrize("content", ["Id,v\n1,2\n3\n", 'Id,v\n1,"2\n', "", "Id,Id\n1,2\n", "Id,v\n1,\xff\n"])
@@ -180,7 +182,7 @@ def test_a_damaged_file_is_told_the_same_way(content, tmp_path):
         told.append(str(error.value))
 
     assert told[0] == told[1]
-    assert () == tenant.streams()
+    assert tenant.streams() == ()
 
 
 def test_text_is_taken_in_the_types_of_the_stream(tmp_path):
@@ -192,7 +194,9 @@ def test_text_is_taken_in_the_types_of_the_stream(tmp_path):
         goal.update(pa.table({"Id": ["1", "007"], "N": [1, 2]}), key="Id")
         file.write_text("Id,N\n1,5\n2,6\n")
         done = import_stream(goal, file, memory_bytes_max=memory_bytes_max)
-        assert (1, 1) == (done.inserted, done.updated)
-        assert {"1": 5, "2": 6, "007": 2} == {
-            row["Id"]: row["N"] for row in goal.read(as_="arrow").to_pylist()
+        assert (done.inserted, done.updated) == (1, 1)
+        assert {row["Id"]: row["N"] for row in goal.read(as_="arrow").to_pylist()} == {
+            "1": 5,
+            "2": 6,
+            "007": 2,
         }

@@ -36,8 +36,8 @@ def test_the_file_has_the_new_content(snapshots):
     """Its columns stay in their order, new ones come last; whoever opens it with pandas gets the rows."""
     text = (snapshots / "Account.snapshot.csv").read_text()
 
-    assert "Name,Id,n,City\nAnn,007,1,\nBo,8,,\n,9,,Bern\n" == text
-    assert 3 == len(pd.read_csv(snapshots / "Account.snapshot.csv"))
+    assert text == "Name,Id,n,City\nAnn,007,1,\nBo,8,,\n,9,,Bern\n"
+    assert len(pd.read_csv(snapshots / "Account.snapshot.csv")) == 3
 
 
 def test_our_own_copy_is_not_adopted(snapshots):
@@ -68,7 +68,7 @@ def test_a_copy_that_a_target_changed_is_adopted(snapshots):
 
     update_snapshot(snapshots, "Account", "Id", pd.DataFrame({"Id": ["10"]}))
 
-    assert ["10", "8", "9"] == sorted(get_snapshot(snapshots, "Account")["Id"])
+    assert sorted(get_snapshot(snapshots, "Account")["Id"]) == ["10", "8", "9"]
     assert "Bob,8,5," in path.read_text()
 
 
@@ -79,7 +79,7 @@ def test_a_file_that_was_removed_is_not_made_again(snapshots):
     update_snapshot(snapshots, "Account", "Id", pd.DataFrame({"Id": ["10"]}))
 
     assert not (snapshots / "Account.snapshot.csv").exists()
-    assert 4 == len(get_snapshot(snapshots, "Account"))
+    assert len(get_snapshot(snapshots, "Account")) == 4
 
 
 @pytest.mark.parametrize("landed", [True, False])
@@ -118,7 +118,7 @@ def test_the_setting_switches_it_off(snapshots, monkeypatch):
     update_snapshot(snapshots, "Account", "Id", pd.DataFrame({"Id": ["10"]}))
 
     assert before == (snapshots / "Account.snapshot.csv").read_bytes()
-    assert 4 == len(get_snapshot(snapshots, "Account"))
+    assert len(get_snapshot(snapshots, "Account")) == 4
 
 
 def test_a_parquet_file_stays_one(tmp_path, spark_engine):
@@ -128,11 +128,11 @@ def test_a_parquet_file_stays_one(tmp_path, spark_engine):
     frame.to_parquet(path, compression="gzip", index=False)
 
     snapshot_records(pd.DataFrame({"id": [2], "v": ["b"]}), "Account", tmp_path)
-    assert [{"v": "a", "id": 1}, {"v": "b", "id": 2}] == pd.read_parquet(path).to_dict("records")
-    assert "GZIP" == pq.read_metadata(path).row_group(0).column(0).compression
+    assert pd.read_parquet(path).to_dict("records") == [{"v": "a", "id": 1}, {"v": "b", "id": 2}]
+    assert pq.read_metadata(path).row_group(0).column(0).compression == "GZIP"
 
     snapshot_records(pd.DataFrame({"id": [3], "v": ["c"]}), "Account", tmp_path, overwrite=True)
-    assert [{"v": "c", "id": 3}] == pd.read_parquet(path).to_dict("records")
+    assert pd.read_parquet(path).to_dict("records") == [{"v": "c", "id": 3}]
     assert pending_adoption(tmp_path, open_tenant(tmp_path).stream("Account")) is None
 
 
@@ -146,5 +146,5 @@ def test_a_history_survives_what_a_file_lost(snapshots):
 
     update_snapshot(snapshots, "Account", "Id", pd.DataFrame({"Id": ["11"]}))
 
-    assert ["10", "11"] == sorted(stream.read()["Id"])
-    assert 3 == stream.read(history=True)["_valid_to"].notna().sum()
+    assert sorted(stream.read()["Id"]) == ["10", "11"]
+    assert stream.read(history=True)["_valid_to"].notna().sum() == 3

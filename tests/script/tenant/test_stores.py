@@ -12,8 +12,8 @@ def test_a_directory_need_not_exist(tmp_path):
     store = freezeframe.open(tmp_path / "new" / "store")
     assert not (tmp_path / "new").exists()
     store.tenant("acme", create=True)
-    assert ("acme",) == freezeframe.open(str(tmp_path / "new" / "store")).tenants()
-    assert () == freezeframe.open(tmp_path / "new" / "store", environment="staging").tenants()
+    assert freezeframe.open(str(tmp_path / "new" / "store")).tenants() == ("acme",)
+    assert freezeframe.open(tmp_path / "new" / "store", environment="staging").tenants() == ()
 
 
 @pytest.mark.parametrize("root", ["", "s3://", "ftp://host/x", "file:///tmp/x"])
@@ -42,8 +42,8 @@ def test_spark_works_in_a_tenants_folder(tmp_path, spark_engine):
         job.files.write_json("tenant-config.json", {"a": 1})
     clone = store.clone_tenant("acme", "copy")
     receipt = clone.stream("Account").update(pd.DataFrame({"Id": ["8", "9"], "N": [20, 30]}))
-    assert (1, 1, 1) == (receipt.inserted, receipt.updated, receipt.version)
-    assert {"007": 1, "8": 20, "9": 30} == dict(clone.stream("Account").read().set_index("Id")["N"])
+    assert (receipt.inserted, receipt.updated, receipt.version) == (1, 1, 1)
+    assert dict(clone.stream("Account").read().set_index("Id")["N"]) == {"007": 1, "8": 20, "9": 30}
     acme.stream("Account").update(pd.DataFrame({"Id": ["007"], "N": [5]}))
-    assert {"007": 5, "8": 2} == dict(acme.stream("Account").read().set_index("Id")["N"])
-    assert {"a": 1} == clone.files.read_json("tenant-config.json")
+    assert dict(acme.stream("Account").read().set_index("Id")["N"]) == {"007": 5, "8": 2}
+    assert clone.files.read_json("tenant-config.json") == {"a": 1}

@@ -62,7 +62,7 @@ def test_a_chain_that_nobody_touched_is_whole(audit):
     newest = audit.entries(ACME)[0]
     proof = audit.prove(ACME, [Head(newest.number, newest.hash, "version 3")])
 
-    assert (True, "", 5, 1) == (proof.is_whole, proof.reason, proof.entries, proof.heads)
+    assert (proof.is_whole, proof.reason, proof.entries, proof.heads) == (True, "", 5, 1)
     assert (4, newest.hash) == (proof.head_number, proof.head_hash)
 
 
@@ -100,7 +100,7 @@ def test_a_forged_chain_is_not_sealed_beside_signed_ones(database, audit):
     audit.write(AuditPlace(), principal="p", action="a")
     audit.seal("service")
 
-    assert 4 == audit.prove(ACME).broken_at
+    assert audit.prove(ACME).broken_at == 4
 
 
 @pytest.mark.parametrize("left", [0, 3])
@@ -116,7 +116,7 @@ def test_a_chain_that_was_cut_off_is_found_by_a_head(database, audit, left):
 
 def test_a_head_with_another_hash_is_found(audit):
     """What is kept elsewhere of an entry has to be the entry that is here."""
-    assert 2 == audit.prove(ACME, [Head(2, "0" * 64, "a sink")]).broken_at
+    assert audit.prove(ACME, [Head(2, "0" * 64, "a sink")]).broken_at == 2
 
 
 def test_entries_from_before_keys_are_read_and_sealed(database):
@@ -141,11 +141,11 @@ def test_entries_from_before_keys_are_read_and_sealed(database):
     old.seal("service")
     old.seal("service")
 
-    assert 0 == unsealed
-    assert ["audit.seal", "file.write"] == [one.action for one in old.entries(ACME)]
+    assert unsealed == 0
+    assert [one.action for one in old.entries(ACME)] == ["audit.seal", "file.write"]
     assert old.prove(ACME).is_whole
     _run(database, update(table).where(table.c.number == 0).values(principal="key:2"))
-    assert 0 == old.prove(ACME).broken_at
+    assert old.prove(ACME).broken_at == 0
 
 
 def test_trimming_leaves_a_chain_that_is_provable(database, audit):
@@ -155,25 +155,25 @@ def test_trimming_leaves_a_chain_that_is_provable(database, audit):
     heads = [Head(one.number, one.hash, "v") for one in audit.entries(ACME)]
     gone = audit.trim(ACME, cut, "command:root")
 
-    assert 4 == gone
-    assert ["audit.trim", "file.write"] == [one.action for one in audit.entries(ACME)]
+    assert gone == 4
+    assert [one.action for one in audit.entries(ACME)] == ["audit.trim", "file.write"]
     proof = audit.prove(ACME, heads)
-    assert (True, 2) == (proof.is_whole, proof.heads)
-    assert 0 == audit.trim(AuditPlace("dev", "nobody"), cut, "command:root")
+    assert (proof.is_whole, proof.heads) == (True, 2)
+    assert audit.trim(AuditPlace("dev", "nobody"), cut, "command:root") == 0
     _run(database, delete(table).where(table.c.number == 4))
-    assert 0 == audit.prove(ACME).broken_at
+    assert audit.prove(ACME).broken_at == 0
 
 
 def test_entries_are_filtered(audit):
     """By action, subject, a part of who asked, and time; all given must fit."""
     newest = audit.entries(ACME)[0].moment_ms
 
-    assert ["3"] == [one.subject for one in audit.entries(ACME, AuditFilter(principal="key:3"))]
-    assert 5 == len(audit.entries(ACME, AuditFilter(principal="ada", action="file.write")))
-    assert () == audit.entries(ACME, AuditFilter(principal="key:%"))
-    assert () == audit.entries(ACME, AuditFilter(since_ms=newest + 1))
-    assert 5 == len(audit.entries(ACME, AuditFilter(until_ms=newest + 1)))
-    assert ["2"] == [one.subject for one in audit.all_entries(ACME, AuditFilter(subject="2"))]
+    assert [one.subject for one in audit.entries(ACME, AuditFilter(principal="key:3"))] == ["3"]
+    assert len(audit.entries(ACME, AuditFilter(principal="ada", action="file.write"))) == 5
+    assert audit.entries(ACME, AuditFilter(principal="key:%")) == ()
+    assert audit.entries(ACME, AuditFilter(since_ms=newest + 1)) == ()
+    assert len(audit.entries(ACME, AuditFilter(until_ms=newest + 1))) == 5
+    assert [one.subject for one in audit.all_entries(ACME, AuditFilter(subject="2"))] == ["2"]
 
 
 def test_an_exported_table_has_no_formulas(database):
@@ -182,7 +182,7 @@ def test_an_exported_table_has_no_formulas(database):
     audit.write(ACME, principal="p", action="file.write", subject="=HYPERLINK(1)")
     rows = "".join(exported(audit.all_entries(ACME), "csv")).splitlines()
 
-    assert "=HYPERLINK(1)" == json.loads(next(exported(audit.all_entries(ACME), "jsonl")))["subject"]
+    assert json.loads(next(exported(audit.all_entries(ACME), "jsonl")))["subject"] == "=HYPERLINK(1)"
     assert rows[0].startswith("number,moment,principal,action,subject")
     assert ",'=HYPERLINK(1)," in rows[1]
 
@@ -199,7 +199,7 @@ def test_a_file_gets_every_entry(database, tmp_path):
 
     kept = [(one.number, one.hash) for one in audit.all_entries(ACME)]
     assert kept == [(one["number"], one["hash"]) for one in lines]
-    assert ("dev", "acme", "a") == (lines[0]["environment"], lines[0]["tenant"], lines[0]["action"])
+    assert (lines[0]["environment"], lines[0]["tenant"], lines[0]["action"]) == ("dev", "acme", "a")
 
 
 def test_a_url_gets_every_entry_and_may_be_down(database):
@@ -226,8 +226,8 @@ def test_a_url_gets_every_entry_and_may_be_down(database):
     written = Audit(database, KEYS, down).write(ACME, principal="p", action="b")
     down.close()
 
-    assert [0] == [one["number"] for one in got]
-    assert 1 == written.number
+    assert [one["number"] for one in got] == [0]
+    assert written.number == 1
 
 
 @pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_UNIX])
@@ -254,7 +254,7 @@ def test_a_local_syslog_that_is_down_loses_entries_and_counts_them(database, tmp
     written = Audit(database, KEYS, send).write(ACME, principal="p", action="a")
     send.close()
 
-    assert (0, 1) == (written.number, send.lost)
+    assert (written.number, send.lost) == (0, 1)
 
 
 @pytest.mark.parametrize("address", ["audit.log", "file://host/x", "ftp://host/x", "https://"])

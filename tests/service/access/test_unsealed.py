@@ -13,7 +13,7 @@ def test_configurations_that_are_not_sealed_are_named(tmp_path):
     store = stores.environment("dev")
     store.tenant("a", create=True).files.write("tenant-config.json", b"{}", sealed=True)
     store.tenant("b", create=True).files.write("mappings/a.csv", b"Id\n")
-    assert [] == list(unsealed_configurations(stores))
+    assert list(unsealed_configurations(stores)) == []
     store.tenant("c", create=True).files.write("tap/config.json", b"{}")
-    assert ["dev/c/tap/config.json"] == list(unsealed_configurations(stores))
-    assert [] == list(unsealed_configurations(stores, tenants_max=2))
+    assert list(unsealed_configurations(stores)) == ["dev/c/tap/config.json"]
+    assert list(unsealed_configurations(stores, tenants_max=2)) == []

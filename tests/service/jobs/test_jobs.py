@@ -75,7 +75,7 @@ def test_as_many_jobs_of_a_tenant_run_at_once_as_the_settings_say(place, queue):
     for name in ("j1", "j2", "j3"):
         service.submit(TenantJob("dev", "acme", name), JobRequest("sub/etl.py"), "ada")
 
-    assert ["j1", "j2", None] == [job and job.job_id for job in (queue.claim("worker") for _ in range(3))]
+    assert [job and job.job_id for job in (queue.claim("worker") for _ in range(3))] == ["j1", "j2", None]
 
 
 def test_a_log_is_told_line_by_line_and_goes_on(place, queue, jobs):
@@ -87,8 +87,8 @@ def test_a_log_is_told_line_by_line_and_goes_on(place, queue, jobs):
     lines, behind = jobs.log_lines(ended, LogPlace())
     rest, _ = jobs.log_lines(ended, lines[0][1])
 
-    assert ["one", "two \ufffd", "last"] == [text for text, _ in lines]
-    assert ["two \ufffd", "last"] == [text for text, _ in rest]
+    assert [text for text, _ in lines] == ["one", "two \ufffd", "last"]
+    assert [text for text, _ in rest] == ["two \ufffd", "last"]
     assert ([], behind) == jobs.log_lines(ended, behind)
     assert lines == jobs.log_lines(ended, LogPlace(7, 5))[0]
     assert behind == parse_log_place(str(behind))

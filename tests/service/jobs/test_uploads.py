@@ -56,14 +56,14 @@ def test_the_input_of_a_job_stays_until_the_job_has_ended(place, tmp_path):
     _sweep(uploads)
     kept = list((tmp_path / "uploads").rglob("rows.csv"))
 
-    assert [b"Id\n1\n"] == [one.read_bytes() for one in kept]
-    assert 1 == len(list((tmp_path / "uploads" / FOLDER).iterdir()))
+    assert [one.read_bytes() for one in kept] == [b"Id\n1\n"]
+    assert len(list((tmp_path / "uploads" / FOLDER).iterdir())) == 1
     claimed = queue.claim("worker")
     _sweep(uploads)
     assert kept[0].exists()
     queue.finish(claimed, "succeeded", "{}")
     _sweep(uploads)
-    assert [] == list((tmp_path / "uploads").iterdir())
+    assert list((tmp_path / "uploads").iterdir()) == []
 
 
 def test_the_same_import_again_is_the_same_job(place, tmp_path):
@@ -76,7 +76,7 @@ def test_the_same_import_again_is_the_same_job(place, tmp_path):
         jobs.submit_import(job, order, _content(b"Id\n2\n"), "ada")
 
     assert first.sequence == again.sequence
-    assert [b"Id\n1\n"] == [one.read_bytes() for one in (tmp_path / "uploads").rglob("rows.csv")]
+    assert [one.read_bytes() for one in (tmp_path / "uploads").rglob("rows.csv")] == [b"Id\n1\n"]
 
 
 def test_an_upload_is_its_tenants_alone(place):

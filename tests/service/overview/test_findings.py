@@ -48,7 +48,7 @@ def synced(*hours_ago, kind="commit", job_id="job"):
 )
 def test_a_tenant_is_stale_where_its_last_sync_is_longer_ago_than_usual(entries, success, expected):
     """Longer than twice the median gap and than each gap; only jobs count, and a success without changes."""
-    assert expected == stale_tenant(entries, NOW, success)
+    assert stale_tenant(entries, NOW, success) == expected
 
 
 def rows(numbers, **columns):
@@ -79,13 +79,13 @@ def unusual(*changes, rows):
 def test_unusual_deletions_and_growth_are_told():
     """A quarter of the rows gone at once, and rows doubled; not the first load or a restoration."""
     load, usual = ("commit", 200, 0), ("commit", 10, 5)
-    assert [("deletion", 8, 110, 210)] == unusual(("commit", 0, 110), ("commit", 10, 0), load, rows=100)
-    assert [("growth", 8, 200, 100)] == unusual(("commit", 200, 0), ("commit", 100, 0), rows=300)
-    assert [] == unusual(("restore", 0, 110), ("commit", 10, 0), load, rows=100)
-    assert [] == unusual(("commit", 0, 40), usual, load, rows=165)  # a fifth
-    assert [] == unusual(("commit", 60, 60), ("commit", 0, 25), load, rows=175)  # not three times as many
-    assert [] == unusual(("commit", 5, 0), ("commit", 0, 8), ("commit", 9, 0), rows=6)  # few rows
-    assert [] == unusual(load, rows=200)
+    assert unusual(("commit", 0, 110), ("commit", 10, 0), load, rows=100) == [("deletion", 8, 110, 210)]
+    assert unusual(("commit", 200, 0), ("commit", 100, 0), rows=300) == [("growth", 8, 200, 100)]
+    assert unusual(("restore", 0, 110), ("commit", 10, 0), load, rows=100) == []
+    assert unusual(("commit", 0, 40), usual, load, rows=165) == []  # a fifth
+    assert unusual(("commit", 60, 60), ("commit", 0, 25), load, rows=175) == []  # not three times as many
+    assert unusual(("commit", 5, 0), ("commit", 0, 8), ("commit", 9, 0), rows=6) == []  # few rows
+    assert unusual(load, rows=200) == []
 
 
 def test_columns_that_came_went_and_changed_type_are_drift(tenant):
@@ -100,12 +100,12 @@ def test_columns_that_came_went_and_changed_type_are_drift(tenant):
     account.update(rows([4], Size=0.5), "Id", override=True)
     told = found(tenant, findings).drift
 
-    assert () == first
-    assert [(2, {"Mail": "string"})] == [(one.version, one.columns.added) for one in second]
+    assert first == ()
+    assert [(one.version, one.columns.added) for one in second] == [(2, {"Mail": "string"})]
     assert told == found(tenant).drift
-    assert [3, 2] == [one.version for one in told]
-    assert {"City": "string", "Mail": "string"} == told[0].columns.dropped
-    assert {"Size": ("long", "double")} == told[0].columns.retyped
+    assert [one.version for one in told] == [3, 2]
+    assert told[0].columns.dropped == {"City": "string", "Mail": "string"}
+    assert told[0].columns.retyped == {"Size": ("long", "double")}
 
 
 def test_configurations_in_the_clear_are_told(tenant):
@@ -113,4 +113,4 @@ def test_configurations_in_the_clear_are_told(tenant):
     tenant.files.write("flow/tenant-config.json", b"{}")
     tenant.files.write("notes.json", b"{}")
 
-    assert ("flow/tenant-config.json",) == found(tenant).unsealed
+    assert found(tenant).unsealed == ("flow/tenant-config.json",)

@@ -44,4 +44,4 @@ def test_every_point_is_what_the_version_holds(tmp_path):
 def test_a_tenant_without_versions_has_no_points(tmp_path):
     """Nothing is told, and nothing fails."""
     storage = LocalStorage(tmp_path)
-    assert () == growth(Tenant(storage, ArrowEngine(storage), Settings()), 10)
+    assert growth(Tenant(storage, ArrowEngine(storage), Settings()), 10) == ()

@@ -110,14 +110,14 @@ def test_what_happened_is_told_once_and_signed(notifier, database, settings, rec
 
     assert (Round(3, 3, 0, 0), Round(0, 0, 0, 0)) == (first, second)
     told = {one["type"]: one for one in receiver.events}
-    assert ("job-1", "ValueError: no rows") == (told["job.failed"]["job_id"], told["job.failed"]["error"])
-    assert ("job-2", "Too many rows would go.") == (
+    assert (told["job.failed"]["job_id"], told["job.failed"]["error"]) == ("job-1", "ValueError: no rows")
+    assert (
         told["guard.refused"]["job_id"],
         told["guard.refused"]["error"],
-    )
-    assert {"City": "string"} == told["schema.drift"]["added"]
-    assert {("dev", "acme")} == {(one["environment"], one["tenant"]) for one in receiver.events}
-    assert 3 == len({headers["webhook-id"] for headers, _ in receiver.requests})
+    ) == ("job-2", "Too many rows would go.")
+    assert told["schema.drift"]["added"] == {"City": "string"}
+    assert {(one["environment"], one["tenant"]) for one in receiver.events} == {("dev", "acme")}
+    assert len({headers["webhook-id"] for headers, _ in receiver.requests}) == 3
     for headers, body in receiver.requests:
         signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
         expected = base64.b64encode(hmac.digest(SECRET, signed, hashlib.sha256)).decode()
@@ -130,8 +130,8 @@ def test_what_does_not_arrive_is_sent_again_under_the_same_id(notifier, database
     receiver.statuses += [500, 302]
     failed(database, "job-1", "SCRIPT_FAILED")
     assert Round(1, 1, 2, 0) == notifier.look(Webhook(settings))
-    assert 3 == len(receiver.requests)
-    assert 1 == len({(headers["webhook-id"], body) for headers, body in receiver.requests})
+    assert len(receiver.requests) == 3
+    assert len({(headers["webhook-id"], body) for headers, body in receiver.requests}) == 1
 
     receiver.statuses += [503] * ATTEMPTS_MAX
     failed(database, "job-2", "SCRIPT_FAILED")

@@ -54,28 +54,28 @@ def statistics(tenant, **options):
 def test_columns_of_every_kind_are_told(tenant):
     """Nulls, distinct values and ends are those of all rows; large integers and dates are text."""
     found, by_name = statistics(tenant)
-    assert (0, ROWS, 11) == (found.version, found.rows, len(found.columns))
+    assert (found.version, found.rows, len(found.columns)) == (0, ROWS, 11)
     assert all(
         (one.rows_read, one.nulls_of_all, one.ends_of_all) == (ROWS, True, True) for one in found.columns
     )
     told = {name: (one.nulls, one.distinct, one.low, one.high) for name, one in by_name.items()}
     assert (0, ROWS, str(2**53), str(2**53 + ROWS - 1)) == told["Id"]
-    assert (25, 2, "Basel", "Bern") == told["City"]
-    assert (0, ROWS, 0.5, 49.5) == told["Amount"]
-    assert (0, ROWS, "0.00", "0.99") == (*told["Price"][:2], *(str(one) for one in told["Price"][2:]))
-    assert (0, 28, "2000-01-01", "2000-01-28") == told["Born"]
+    assert told["City"] == (25, 2, "Basel", "Bern")
+    assert told["Amount"] == (0, ROWS, 0.5, 49.5)
+    assert (*told["Price"][:2], *(str(one) for one in told["Price"][2:])) == (0, ROWS, "0.00", "0.99")
+    assert told["Born"] == (0, 28, "2000-01-01", "2000-01-28")
     assert (0, 1, MOMENT.isoformat(), MOMENT.isoformat()) == told["At"]
-    assert (0, 2, False, True) == told["Is"]
-    assert (0, None, None, None) == told["Tags"]
-    assert (0, 1, None, None) == told["Raw"]
-    assert (ROWS, 0, None, None) == told["Empty"]
+    assert told["Is"] == (0, 2, False, True)
+    assert told["Tags"] == (0, None, None, None)
+    assert told["Raw"] == (0, 1, None, None)
+    assert told["Empty"] == (ROWS, 0, None, None)
     assert len(told["Long"][2]) < 250
 
 
 def test_bars_tell_the_shape_and_leave_no_value_out(tenant):
     """Ranges for many numbers, the most frequent values for few; the counts add up."""
     _, by_name = statistics(tenant)
-    assert [("Bern", 50), ("Basel", 25)] == [(bar.low, bar.count) for bar in by_name["City"].bars]
+    assert [(bar.low, bar.count) for bar in by_name["City"].bars] == [("Bern", 50), ("Basel", 25)]
     for name, values in (("Amount", ROWS - 1), ("Price", ROWS), ("Born", ROWS), ("Id", ROWS)):
         bars = by_name[name].bars
         assert (12, values) == (len(bars), sum(bar.count for bar in bars)), name
@@ -86,9 +86,9 @@ def test_bars_tell_the_shape_and_leave_no_value_out(tenant):
 def test_of_a_large_stream_the_first_rows_are_read_and_the_log_tells_the_rest(tenant):
     """Nulls come from the log for all rows, and ends where the log has them exactly: of numbers and dates."""
     _, by_name = statistics(tenant, rows_max=10)
-    assert {10} == {one.rows_read for one in by_name.values()}
+    assert {one.rows_read for one in by_name.values()} == {10}
     city, number = by_name["City"], by_name["Id"]
-    assert (25, True, False) == (city.nulls, city.nulls_of_all, city.ends_of_all)
+    assert (city.nulls, city.nulls_of_all, city.ends_of_all) == (25, True, False)
     assert (str(2**53 + ROWS - 1), True, 10) == (number.high, number.ends_of_all, number.distinct)
 
 
@@ -100,18 +100,18 @@ def test_rows_deleted_in_files_spoil_what_the_log_says(tenant, tmp_path):
     stream.update(pa.table({"Id": list(range(50)), "V": [None, 1] * 25}), "Id")
     stream.update(pa.table({"Id": [1], "V": [7]}), "Id")
     _, by_name = statistics(other, rows_max=10)
-    assert (False, False) == (by_name["V"].nulls_of_all, by_name["V"].ends_of_all)
+    assert (by_name["V"].nulls_of_all, by_name["V"].ends_of_all) == (False, False)
 
 
 def test_what_is_not_read_in_time_is_said_and_can_be_asked_for(tenant):
     """One column is always read; those that are left out have no figures until they are named."""
     cache = StatisticsCache()
     _, by_name = statistics(tenant, seconds_max=0, cache=cache)
-    assert [ROWS, 0] == [by_name[name].rows_read for name in ("Id", "City")]
+    assert [by_name[name].rows_read for name in ("Id", "City")] == [ROWS, 0]
     _, by_name = statistics(tenant, seconds_max=0, cache=cache, columns=["City"])
-    assert (["City"], ROWS) == (list(by_name), by_name["City"].rows_read)
+    assert (list(by_name), by_name["City"].rows_read) == (["City"], ROWS)
     _, by_name = statistics(tenant, seconds_max=0, cache=cache)
-    assert [ROWS, ROWS] == [by_name[name].rows_read for name in ("Id", "City")]
+    assert [by_name[name].rows_read for name in ("Id", "City")] == [ROWS, ROWS]
     with pytest.raises(MissingColumn):
         statistics(tenant, columns=["Nobody"])
 
@@ -123,4 +123,4 @@ def test_the_oldest_of_what_is_kept_goes_first(tenant):
     tenant.stream("Other").update(pa.table({"Id": [1]}), "Id")
     stream_statistics(tenant, "Other", Moment(), cache)
     _, by_name = statistics(tenant, seconds_max=0, cache=cache)
-    assert 0 == by_name["City"].rows_read
+    assert by_name["City"].rows_read == 0

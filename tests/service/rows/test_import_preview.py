@@ -34,37 +34,37 @@ def preview(tenant, text, *, kind="csv", key=(), mode="upsert", stream="Account"
 def test_an_upsert_is_counted_as_the_job_would(tenant):
     """New, updated and unchanged rows with their cells; an empty cell keeps what is stored."""
     seen = preview(tenant, FILE)
-    assert (3, ("Id",), "", None) == (seen.rows, seen.key, seen.uncounted, seen.problem)
-    assert (1, 1, 1, 0) == (*seen.counts.to_json().values(),)
+    assert (seen.rows, seen.key, seen.uncounted, seen.problem) == (3, ("Id",), "", None)
+    assert (*seen.counts.to_json().values(),) == (1, 1, 1, 0)
     update, insert = seen.examples
-    assert ("update", ("City", "Note"), "Basel", "Thun", 2) == (
+    assert (
         update.fate,
         update.changed,
         update.before["City"],
         update.after["City"],
         update.after["Age"],
-    )
-    assert ("insert", "9") == (insert.fate, insert.after["Id"])
+    ) == ("update", ("City", "Note"), "Basel", "Thun", 2)
+    assert (insert.fate, insert.after["Id"]) == ("insert", "9")
     assert (0, STORED.to_pylist()) == (tenant.version, tenant.stream("Account").read(as_="arrow").to_pylist())
 
 
 def test_a_full_extract_tells_what_it_would_delete(tenant):
     """Rows that the file lacks are counted and shown; to delete more than half is told to be refused."""
     seen = preview(tenant, FILE, mode="full")
-    assert (2, ["delete"] * 2) == (seen.counts.deleted, [one.fate for one in seen.examples[2:]])
-    assert ["3", "4"] == [one.before["Id"] for one in seen.examples[2:]]
+    assert (seen.counts.deleted, [one.fate for one in seen.examples[2:]]) == (2, ["delete"] * 2)
+    assert [one.before["Id"] for one in seen.examples[2:]] == ["3", "4"]
     assert seen.problem is None
     refused = preview(tenant, "Id,City\n1,Bern\n", mode="full")
-    assert ("TOO_MANY_DELETIONS", 3) == (refused.problem.code, refused.counts.deleted)
+    assert (refused.problem.code, refused.counts.deleted) == ("TOO_MANY_DELETIONS", 3)
 
 
 def test_columns_are_told_with_their_types_of_both_sides(tenant):
     """Known, new, of another type, or only in the stream."""
     seen = preview(tenant, "Id,Age,Note\n1,old,x\n")
     told = {one.name: (one.fate, one.file_type, one.stream_type, one.is_key) for one in seen.columns}
-    assert ("other type", "string", "long", False) == told["Age"]
-    assert ("new", "string", None, False) == told["Note"]
-    assert ("not in the file", None, "string", False) == told["City"]
+    assert told["Age"] == ("other type", "string", "long", False)
+    assert told["Note"] == ("new", "string", None, False)
+    assert told["City"] == ("not in the file", None, "string", False)
     assert told["Id"][3]
     assert "SCHEMA_DRIFT" in seen.problem.code
     assert seen.counts is None
@@ -74,8 +74,8 @@ def test_a_stream_that_is_not_there_yet_gets_all_rows(tenant):
     """The key must be named then."""
     assert preview(tenant, FILE, stream="New").problem is not None
     seen = preview(tenant, FILE, stream="New", key=["Id"])
-    assert (3, 0, {"new"}) == (seen.counts.inserted, seen.counts.updated, {one.fate for one in seen.columns})
-    assert ("Account",) == tenant.streams()
+    assert (seen.counts.inserted, seen.counts.updated, {one.fate for one in seen.columns}) == (3, 0, {"new"})
+    assert tenant.streams() == ("Account",)
 
 
 def test_a_key_that_cannot_be_is_told(tenant):
@@ -87,7 +87,7 @@ def test_a_key_that_cannot_be_is_told(tenant):
 def test_of_a_beginning_the_columns_are_told(tenant):
     """The last line may be cut off, also inside of quotes; rows are not counted, and that is said."""
     seen = preview(tenant, 'Id,City,Age\n1,Bern,1\n2,"Thu\nn', is_beginning=True)
-    assert (1, None) == (seen.rows, seen.counts)
+    assert (seen.rows, seen.counts) == (1, None)
     assert "beginning" in seen.uncounted
     for kind in ("parquet", "arrow"):
         with pytest.raises(InvalidOption):
@@ -98,13 +98,13 @@ def test_other_kinds_of_files_are_read_too(tenant):
     """Parquet, JSON Lines and Arrow; a file that is damaged is an error with its place."""
     sink = io.BytesIO()
     pq.write_table(STORED.slice(0, 1), sink)
-    assert 1 == preview(tenant, sink.getvalue(), kind="parquet").counts.unchanged
-    assert 1 == preview(tenant, '{"Id": "1", "City": "Wil"}\n', kind="jsonl").counts.updated
+    assert preview(tenant, sink.getvalue(), kind="parquet").counts.unchanged == 1
+    assert preview(tenant, '{"Id": "1", "City": "Wil"}\n', kind="jsonl").counts.updated == 1
     for kind in (pa.ipc.new_file, pa.ipc.new_stream):
         sink = io.BytesIO()
         with kind(sink, STORED.schema) as writer:
             writer.write_table(STORED.slice(0, 2))
-        assert 2 == preview(tenant, sink.getvalue(), kind="arrow").counts.unchanged
+        assert preview(tenant, sink.getvalue(), kind="arrow").counts.unchanged == 2
     for kind in ("parquet", "arrow"):
         with pytest.raises(UnreadableInput):
             preview(tenant, b"neither of them", kind=kind)
@@ -116,14 +116,14 @@ def test_what_only_spark_can_count_is_said(tmp_path):
     tenant = Tenant(storage, ArrowEngine(storage), Settings())
     tenant.stream("Account").update(STORED, "Id", history="scd2")
     seen = preview(tenant, FILE)
-    assert (None, None) == (seen.counts, seen.problem)
+    assert (seen.counts, seen.problem) == (None, None)
     assert "The job counts them." in seen.uncounted
 
 
 def test_a_beginning_ends_at_its_last_whole_line(tenant):
     """Quotes say where a line of CSV ends; of JSON Lines every line break does."""
     text = 'Id,City\n1,"a\n""b"\n2,"c\nd'
-    assert 1 == preview(tenant, text, is_beginning=True).rows
+    assert preview(tenant, text, is_beginning=True).rows == 1
     lines = '{"Id": "1", "City": "\\""}\n{"Id": "2"}\n{"Id'
-    assert 2 == preview(tenant, lines, kind="jsonl", is_beginning=True).rows
-    assert 0 == preview(tenant, "Id,City", is_beginning=True).rows
+    assert preview(tenant, lines, kind="jsonl", is_beginning=True).rows == 2
+    assert preview(tenant, "Id,City", is_beginning=True).rows == 0

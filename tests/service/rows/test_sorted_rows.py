@@ -75,9 +75,9 @@ def test_only_rows_that_meet_the_conditions_are_sorted_and_counted(tenant):
         where=["Id < 100"],
         window=Window(limit=2),
     )
-    assert (100, ["City", "Id"], 5) == (seen.total, seen.rows.column_names, seen.rows["Id"][0].as_py())
+    assert (seen.total, seen.rows.column_names, seen.rows["Id"][0].as_py()) == (100, ["City", "Id"], 5)
     nothing = sorted_rows(tenant, "Invoice", Moment(), SortOrder("Amount"), where=["Id < 0"])
-    assert (0, 0) == (nothing.total, len(nothing.rows))
+    assert (nothing.total, len(nothing.rows)) == (0, 0)
 
 
 def test_the_past_is_sorted_as_it_was(tenant):
@@ -85,7 +85,7 @@ def test_the_past_is_sorted_as_it_was(tenant):
     seen = sorted_rows(
         tenant, "Invoice", Moment(version=0), SortOrder("Amount", is_down=True), window=Window(limit=1)
     )
-    assert 999.0 == seen.rows["Amount"][0].as_py()
+    assert seen.rows["Amount"][0].as_py() == 999.0
 
 
 def test_what_cannot_be_sorted_is_refused_in_words(tenant):
@@ -113,5 +113,5 @@ def test_a_stream_of_too_many_cells_is_refused_until_less_is_asked_for(tenant, m
 
     with pytest.raises(TooLarge, match="6,000 rows of 3 columns are too much"):
         found()
-    assert 2 * ROWS - 1 == found(columns=["A"]).rows["A"][0].as_py()
-    assert ROWS - 1 == found(where=[f"Id < {ROWS}"]).rows["A"][0].as_py()
+    assert found(columns=["A"]).rows["A"][0].as_py() == 2 * ROWS - 1
+    assert found(where=[f"Id < {ROWS}"]).rows["A"][0].as_py() == ROWS - 1

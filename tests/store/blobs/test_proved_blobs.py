@@ -40,7 +40,7 @@ def test_parts_after_the_first_are_read_alone(storage, files):
     for first, last in ((0, 0), (5_000, 5_999), (len(CONTENT) - 10, len(CONTENT) + 50)):
         storage.read_bytes = 0
         assert CONTENT[first : last + 1] == b"".join(files.part("large.bin", first, last))
-    assert 10 == storage.read_bytes
+    assert storage.read_bytes == 10
 
 
 def test_damage_after_the_proof_is_found(storage, files, tmp_path):

@@ -90,7 +90,7 @@ def test_a_stream_that_came_or_went(side):
     comparison = Comparison(snapshot, None) if side == "before" else Comparison(None, snapshot)
 
     found = _all(comparison, 2)
-    assert 9 == len(found)
+    assert len(found) == 9
     assert {"delete" if side == "before" else "insert"} == set(found[CHANGE_TYPE].to_pylist())
 
 
@@ -128,7 +128,7 @@ def test_a_key_in_another_type_is_paged_as_well(open_finding, memory, monkeypatc
         (row["Id"], row[CHANGE_TYPE])
         for row in sorted(_all(comparison, limit).to_pylist(), key=lambda row: row["Id"])
     ]
-    assert (1, 1) == (comparison.counts().updated, comparison.counts().inserted + comparison.counts().deleted)
+    assert (comparison.counts().updated, comparison.counts().inserted + comparison.counts().deleted) == (1, 1)
 
 
 def test_a_page_of_a_large_difference_reads_and_holds_little():
@@ -146,9 +146,9 @@ def test_a_page_of_a_large_difference_reads_and_holds_little():
     held = pa.total_allocated_bytes()
     page = comparison.page(100, ChangePlace("old", place := RowPlace(old, 200_000)))
 
-    assert [200_001, 200_100] == [page.table["Id"][number].as_py() for number in (0, 99)]
+    assert [page.table["Id"][number].as_py() for number in (0, 99)] == [200_001, 200_100]
     assert place != page.following.row
     assert table.storage.bytes_read < (before.size + after.size) / 8
-    assert 800_000 == comparison.rows_max
+    assert comparison.rows_max == 800_000
     assert shared in before.files["path"].to_pylist()
     assert pa.total_allocated_bytes() - held < 20_000_000

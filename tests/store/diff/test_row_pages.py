@@ -102,7 +102,7 @@ def test_a_page_reads_little_of_a_large_stream():
         found.append((page.rows["Id"][0].as_py(), len(page.rows)))
         assert 0 < table.storage.bytes_read < snapshot.size / 8, wanted
 
-    assert [(0, 50), (150_002, 50), (150_000, 50)] == found
+    assert found == [(0, 50), (150_002, 50), (150_000, 50)]
 
 
 def test_rows_without_a_key_come_in_the_order_of_the_files():
@@ -127,8 +127,8 @@ def test_of_a_stream_with_a_history_the_rows_that_hold_now():
     )
     snapshot = table.commit()
 
-    assert [{"Id": 1}, {"Id": 2}] == _pages(snapshot, 1).to_pylist()
-    assert 2 == matching_count(snapshot)
+    assert _pages(snapshot, 1).to_pylist() == [{"Id": 1}, {"Id": 2}]
+    assert matching_count(snapshot) == 2
     with pytest.raises(MissingColumn):
         row_page(snapshot, ["_valid_to"])
 

@@ -40,10 +40,10 @@ def test_roots_are_beside_the_tenants_of_a_local_store(tmp_path):
     assert tmp_path / "store" / "job-roots" / FOLDER == job_roots_folder(local, settings)
     elsewhere = job_roots_folder(PrefixStorage(MemoryStorage(), f"tenants/{FOLDER}"), settings)
     assert elsewhere.is_relative_to(tmp_path / "state")
-    assert FOLDER == elsewhere.name
+    assert elsewhere.name == FOLDER
     with pytest.raises(InvalidOption):
         job_roots_folder(LocalStorage(tmp_path), settings)
-    assert 0 == remove_job_roots(LocalStorage(tmp_path), settings)
+    assert remove_job_roots(LocalStorage(tmp_path), settings) == 0
 
 
 def test_roots_that_began_before_a_moment_are_removed(tmp_path):
@@ -58,11 +58,11 @@ def test_roots_that_began_before_a_moment_are_removed(tmp_path):
     (old / "sub").chmod(0o500)
     unknown = folder / "unknown"
     unknown.mkdir()
-    assert 2 == remove_job_roots(storage, settings, before_ms=_ms(NOW))
+    assert remove_job_roots(storage, settings, before_ms=_ms(NOW)) == 2
     assert [new] == job_roots(folder)
     assert (tmp_path / "outside" / "kept").exists()
-    assert 1 == remove_job_roots(storage, settings)
-    assert [] == job_roots(folder)
+    assert remove_job_roots(storage, settings) == 1
+    assert job_roots(folder) == []
 
 
 def test_expired_roots_are_removed_unless_in_use(tmp_path):
@@ -71,8 +71,8 @@ def test_expired_roots_are_removed_unless_in_use(tmp_path):
     used = _made(tmp_path, NOW - timedelta(days=9), "used")
     old, young = _made(tmp_path, NOW - timedelta(days=3)), _made(tmp_path, NOW - timedelta(days=1))
     with in_use(used):
-        assert (True, False) == (is_in_use(used), is_in_use(young))
-        assert 1 == remove_expired_roots(tmp_path, settings, _ms(NOW))
+        assert (is_in_use(used), is_in_use(young)) == (True, False)
+        assert remove_expired_roots(tmp_path, settings, _ms(NOW)) == 1
     assert [used, young] == job_roots(tmp_path)
     assert not old.exists()
-    assert 1 == remove_expired_roots(tmp_path, settings, _ms(NOW))
+    assert remove_expired_roots(tmp_path, settings, _ms(NOW)) == 1

@@ -56,7 +56,7 @@ def test_a_directory_that_became_a_store_takes_no_first_change(storage):
         with pytest.raises(InvalidOption, match="store of many tenants"):
             change()
     assert before == _names(storage)
-    assert ("acme",) == _store(storage).tenants()
+    assert _store(storage).tenants() == ("acme",)
 
 
 def test_a_directory_that_became_a_tenant_takes_no_tenants(storage):

@@ -40,7 +40,7 @@ def test_a_data_key_is_made_once(keyed):
         thread.start()
     for thread in threads:
         thread.join()
-    assert 6 == len(found)
+    assert len(found) == 6
     assert {data_key(memory, settings).secret} == set(found)
     assert (
         b"".join(

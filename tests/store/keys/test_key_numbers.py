@@ -43,21 +43,21 @@ def test_rows_are_found_as_by_a_dictionary(search):
     kinds, keys, rows = search
     numbers = {form(kinds, key): number for number, key in enumerate(keys)}
     expected = [(at, numbers[form(kinds, row)]) for at, row in enumerate(rows) if form(kinds, row) in numbers]
-    assert expected == found(table(kinds, keys), table(kinds, rows))
+    assert found(table(kinds, keys), table(kinds, rows)) == expected
 
 
 def test_equal_is_what_is_equal_to_spark():
     """Zeros of either sign, any NaN, nulls."""
     keys = pa.table({"a": pa.array([0.0, math.nan, None])})
     rows = pa.table({"a": pa.array([None, -0.0, -math.nan, 1.0])})
-    assert [(0, 2), (1, 0), (2, 1)] == found(keys, rows)
+    assert found(keys, rows) == [(0, 2), (1, 0), (2, 1)]
 
 
 def test_columns_are_told_apart():
     """The same values in other columns are another key."""
     keys = pa.table({"a": ["x", "y"], "b": ["y", "x"], "c": ["z", "z"]})
     rows = pa.table({"a": ["x", "x", "y", "y"], "b": ["x", "y", "x", "y"], "c": ["z"] * 4})
-    assert [(1, 0), (2, 1)] == found(keys, rows)
+    assert found(keys, rows) == [(1, 0), (2, 1)]
 
 
 @pytest.mark.parametrize("stored", [pa.int32(), pa.null()])
@@ -66,7 +66,7 @@ def test_rows_of_another_type_are_compared_in_the_keys(stored):
     keys = pa.table({"a": pa.array([2**40, 2, None], pa.int64())})
     values = [None, 2, 3] if stored == pa.int32() else [None] * 3
     expected = [(0, 2), (1, 1)] if stored == pa.int32() else [(0, 2), (1, 2), (2, 2)]
-    assert expected == found(keys, pa.table({"a": pa.array(values, stored)}))
+    assert found(keys, pa.table({"a": pa.array(values, stored)})) == expected
 
 
 def test_pairs_of_many_values_do_not_run_over():

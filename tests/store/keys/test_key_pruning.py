@@ -84,7 +84,7 @@ def test_files_outside_the_bounds_are_passed_over():
         {"Id": "Id"},
     )
 
-    assert [False, True, True] == held
+    assert held == [False, True, True]
 
 
 @pytest.mark.parametrize("text", [None, "", "{", "[]", "{}", '{"minValues": 1}', '{"minValues": {"Id": 5}}'])
@@ -92,11 +92,11 @@ def test_statistics_that_say_nothing_exclude_nothing(text):
     """Absent, damaged and foreign statistics leave no file out."""
     keys = pa.table({"Id": list(TEXTS)})
 
-    assert [True] == may_hold([text], keys, keys.schema, {"Id": "Id"})
+    assert may_hold([text], keys, keys.schema, {"Id": "Id"}) == [True]
 
 
 def test_a_narrower_stored_type_excludes_nothing():
     """Keys of another type than the files' may order differently, so their bounds are not used."""
     rows = pa.table({"Id": pa.array([1, 2], pa.int32())})
 
-    assert [True] == may_hold([statistics_of(rows)], pa.table({"Id": [5]}), rows.schema, {"Id": "Id"})
+    assert may_hold([statistics_of(rows)], pa.table({"Id": [5]}), rows.schema, {"Id": "Id"}) == [True]

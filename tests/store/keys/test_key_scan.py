@@ -42,7 +42,7 @@ def keys(*ids):
 def found(stream, sought):
     snapshot = stream._snapshot()
     table = scan(snapshot, snapshot.files, sought)
-    assert FOUND == table.schema
+    assert table.schema == FOUND
     return sorted(zip(*(table[name].to_pylist() for name in FOUND.names), strict=True))
 
 
@@ -50,10 +50,10 @@ def test_each_key_is_found_with_its_file_and_position(stream):
     """A row that was changed is found where it was and where it is: which one is deleted, the log says."""
     stream.update(frame(range(7), 0), key="Id")
     stream.update(frame([5, 9], 1))
-    assert 2 == stream._snapshot().files.num_rows
-    assert [(0, 5, 1), (1, 0, 1), (1, 1, 0)] == found(stream, keys("0009", "0005", "0077"))
-    assert [(0, 5, 0), (1, 0, 0)] == found(stream, keys("0005"))
-    assert [] == found(stream, keys("x"))
+    assert stream._snapshot().files.num_rows == 2
+    assert found(stream, keys("0009", "0005", "0077")) == [(0, 5, 1), (1, 0, 1), (1, 1, 0)]
+    assert found(stream, keys("0005")) == [(0, 5, 0), (1, 0, 0)]
+    assert found(stream, keys("x")) == []
 
 
 def test_only_the_given_files_are_read(stream):
@@ -62,8 +62,8 @@ def test_only_the_given_files_are_read(stream):
     stream.update(frame(range(10, 13), 0))
     snapshot = stream._snapshot()
     table = scan(snapshot, snapshot.files.slice(1), keys("0001", "0012"))
-    assert [{"file": 0, "row": 2, "place": 1}] == table.to_pylist()
-    assert 0 == len(scan(snapshot, snapshot.files.slice(2), keys("0001")))
+    assert table.to_pylist() == [{"file": 0, "row": 2, "place": 1}]
+    assert len(scan(snapshot, snapshot.files.slice(2), keys("0001"))) == 0
 
 
 def test_tasks_for_other_processes_find_the_same(tmp_path, monkeypatch):
@@ -82,10 +82,10 @@ def test_tasks_for_other_processes_find_the_same(tmp_path, monkeypatch):
         pickle.dumps(scan_tasks(snapshot, snapshot.files, ["Id"], str(tmp_path / "keys.parquet")))
     )
 
-    assert 3 == len(tasks)
+    assert len(tasks) == 3
     places = [tuple(row.values()) for row in pa.concat_tables([task() for task in tasks]).to_pylist()]
     assert found(stream, sought) == sorted(places)
-    assert {(0, 10, 2), (0, 5, 1), (1, 0, 1), (1, 1, 0)} == set(places)
+    assert set(places) == {(0, 10, 2), (0, 5, 1), (1, 0, 1), (1, 1, 0)}
 
 
 def test_a_damaged_file_is_named(stream, memory):

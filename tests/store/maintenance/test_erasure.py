@@ -50,14 +50,14 @@ def test_no_byte_of_an_erased_row_is_left(open_finding, memory):
 
     done = tenant.erase("People", [SECRET], who="ops")
 
-    assert (1, 1, True, ()) == (done.keys, done.rows_erased, done.proof.is_clean, done.proof.mentions)
-    assert [] == bytes_with(memory, SECRET)
+    assert (done.keys, done.rows_erased, done.proof.is_clean, done.proof.mentions) == (1, 1, True, ())
+    assert bytes_with(memory, SECRET) == []
     assert SECRET not in str(done.to_json())
     for reader in (tenant, open_finding(memory)):
-        assert ["a-anna", "b-bert", "z-zoe", "zz-zack"] == keys(reader)
-        assert (b"{}", 1) == (reader.files.read("config.json"), reader.stream("Orders").row_count())
-        assert ["erase"] == [entry.kind for entry in reader.history()]
-        assert {} == reader.tags()
+        assert keys(reader) == ["a-anna", "b-bert", "z-zoe", "zz-zack"]
+        assert (reader.files.read("config.json"), reader.stream("Orders").row_count()) == (b"{}", 1)
+        assert [entry.kind for entry in reader.history()] == ["erase"]
+        assert reader.tags() == {}
         for version in range(done.tenant_version):
             with pytest.raises(VersionNotFound):
                 reader.at(version)
@@ -75,15 +75,15 @@ def test_a_tenant_goes_on_after_an_erasure(open_finding, memory):
     with open_finding(memory).job("j") as job:
         job.stream("Orders").update(pa.table({"No": ["1"], "by": ["nobody"]}), key="No")
         job.files.write("config.json", b"{}")
-    assert (True, 1, 1) == (
+    assert (
         job.receipt.repeated,
         job.receipt.tenant_version,
         job.receipt.streams["Orders"].inserted,
-    )
+    ) == (True, 1, 1)
     tenant.restore(first)
-    assert [SECRET, "b-bert", "z-zoe", "zz-zack"] == sorted(keys(tenant), key=lambda k: k != SECRET)
+    assert sorted(keys(tenant), key=lambda k: k != SECRET) == [SECRET, "b-bert", "z-zoe", "zz-zack"]
     assert tenant.erase("People", [SECRET, "absent-key"]).proof.is_clean
-    assert [] == bytes_with(open_finding(memory)._place.storage, SECRET)
+    assert bytes_with(open_finding(memory)._place.storage, SECRET) == []
 
 
 def test_keys_of_several_columns_and_numbers(open_finding, memory):
@@ -94,14 +94,14 @@ def test_keys_of_several_columns_and_numbers(open_finding, memory):
     tenant.stream("People").update(people("four"), key="Id")
     tenant.stream("Refs").update(pa.table({"Id": ["r1"], "who": ["four"]}), key="Id")
 
-    assert (1, 2) == (
+    assert (
         tenant.erase("Pairs", [(1, "y")]).rows_erased,
         tenant.stream("Pairs").row_count(),
-    )
-    assert 1 == tenant.erase("Pairs", [{"b": "x", "a": 2}]).rows_erased
+    ) == (1, 2)
+    assert tenant.erase("Pairs", [{"b": "x", "a": 2}]).rows_erased == 1
     proof = tenant.erase("People", ["four"]).proof
     assert proof.is_clean
-    assert {"Refs.snapshot"} == {name.partition("/")[0] for name in proof.mentions}
+    assert {name.partition("/")[0] for name in proof.mentions} == {"Refs.snapshot"}
 
 
 def test_what_cannot_be_erased_is_told_before(open_finding, memory):
@@ -132,9 +132,9 @@ def test_staged_batches_of_others_go_as_well(open_finding, memory):
     with pytest.raises(JobRevoked), tenant.job() as job:  # noqa: PT012 - the end of the block raises
         job.stream("People").update(people("a-a", SECRET + "2"), key="Id")
         tenant.erase("People", [SECRET])
-        assert [] == bytes_with(memory, SECRET)
+        assert bytes_with(memory, SECRET) == []
 
-    assert ["a-anna", "b-bert", "z-zoe", "zz-zack"] == keys(tenant)
+    assert keys(tenant) == ["a-anna", "b-bert", "z-zoe", "zz-zack"]
 
 
 @pytest.mark.sampled
@@ -161,8 +161,8 @@ def test_an_erasure_that_was_cut_off_is_finished_by_gc(open_finding):
         assert found == keys(tenant)
         outcomes.add(SECRET in found)
         if SECRET not in found:
-            assert [] == bytes_with(inner, SECRET), call
-    assert {True, False} == outcomes
+            assert bytes_with(inner, SECRET) == [], call
+    assert outcomes == {True, False}
 
 
 @pytest.mark.parametrize("interval", [1, 2, 3])
@@ -184,7 +184,7 @@ def test_a_job_from_before_an_erasure_is_answered_whatever_checkpoints_say(open_
         first = job.stream("Orders").update(pa.table({"No": ["1"], "by": ["nobody"]}), key="No")
         job.files.write("config.json", b"{}")
 
-    assert (True, 1) == (job.is_repeated, first.inserted)
+    assert (job.is_repeated, first.inserted) == (True, 1)
 
 
 def test_a_moment_after_an_erasure_is_found(open_finding, memory):
@@ -209,8 +209,8 @@ def test_digits_of_a_figure_are_no_rows(open_finding, memory, seconds):
 
     done = tenant.erase("Account", [10107])
 
-    assert (1, ()) == (done.rows_erased, done.proof.remaining)
-    assert () == tenant.erase("Account", [20000]).proof.remaining
+    assert (done.rows_erased, done.proof.remaining) == (1, ())
+    assert tenant.erase("Account", [20000]).proof.remaining == ()
 
 
 def test_a_number_that_is_left_in_the_log_is_found(open_finding, memory):

@@ -47,7 +47,7 @@ def test_without_a_policy_everything_is_kept(open_finding, memory):
     past = with_versions(tenant)
     before = data(memory)
 
-    assert (0, 0) == (tenant.gc().files, tenant.gc(dry_run=True).files)
+    assert (tenant.gc().files, tenant.gc(dry_run=True).files) == (0, 0)
     assert (before, past) == (data(memory), [content(tenant.at(one)) for one in range(6)])
 
 
@@ -57,16 +57,16 @@ def test_the_policy_decides_what_goes(open_finding, memory):
     past = with_versions(tenant)
     tenant.tag("year end", 1)
     tenant.set_retention(keep_versions=3)
-    assert 3 == tenant.retention().keep_versions
+    assert tenant.retention().keep_versions == 3
 
     told = tenant.gc(dry_run=True)
-    assert 7 == tenant.version
+    assert tenant.version == 7
     done = tenant.gc()
 
     assert (told.names, told.bytes, told.floor) == (done.names, done.bytes, done.floor)
-    assert (4, 3) == (done.files, done.floor)  # a data file and a blob each of versions 0 and 2
+    assert (done.files, done.floor) == (4, 3)  # a data file and a blob each of versions 0 and 2
     listed = [entry.version for entry in tenant.history()]
-    assert [8, 7, 6, 5, 4, 3, 1] == listed
+    assert listed == [8, 7, 6, 5, 4, 3, 1]
     for version in (1, 3, 4, 5):
         assert past[version] == content(tenant.at(version))
     for version in (0, 2):
@@ -76,7 +76,7 @@ def test_the_policy_decides_what_goes(open_finding, memory):
             tenant.restore(version)
     tenant.restore(1)
     assert past[1] == content(tenant)
-    assert (2, 0) == (tenant.gc().files, tenant.gc().files)  # version 3 is beyond the three newest now
+    assert (tenant.gc().files, tenant.gc().files) == (2, 0)  # version 3 is beyond the three newest now
 
 
 def test_days_count_as_well(open_finding, memory):
@@ -84,11 +84,11 @@ def test_days_count_as_well(open_finding, memory):
     tenant = open_finding(memory, **NOW)
     past = with_versions(tenant, 3)
     tenant.set_retention(keep_days=1)
-    assert 0 == tenant.gc().files
+    assert tenant.gc().files == 0
     tenant.set_retention(keep_days=0, keep_versions=2)
-    assert 1 == tenant.gc(dry_run=True).floor
+    assert tenant.gc(dry_run=True).floor == 1
     tenant.set_retention(keep_days=0)
-    assert 4 == tenant.gc().files
+    assert tenant.gc().files == 4
 
     assert past[2] == content(tenant)
     for wrong in ({"keep_versions": 0}, {"keep_days": -1}, {"keep_versions": "x"}):
@@ -103,7 +103,7 @@ def test_a_grace_period_lies_between(open_finding, memory):
     reader = tenant.at(0)
     tenant.set_retention(keep_versions=1)
 
-    assert 0 == tenant.gc().files
+    assert tenant.gc().files == 0
     assert past[0] == content(reader)
     with pytest.raises(VersionNotFound):
         tenant.at(0)
@@ -177,10 +177,10 @@ def test_a_commit_outlives_what_fails_after_it(open_finding, caplog, looks_often
     first = next(number for number, name in enumerate(deletes) if name.endswith(".parquet"))
     tenant, storage = updated([Fault(first, Way.FAIL_BEFORE, "delete")])
 
-    assert ["Versions that the retention lets go could not be deleted."] == [
-        one.message for one in caplog.records if one.name == garbage.__name__
+    assert [one.message for one in caplog.records if one.name == garbage.__name__] == [
+        "Versions that the retention lets go could not be deleted."
     ]
-    assert [9] == tenant.stream("A").read(as_="arrow")["v"].to_pylist()
+    assert tenant.stream("A").read(as_="arrow")["v"].to_pylist() == [9]
     _updated(tenant, 8)
     assert len(data(storage)) <= 2 * 4 + 3
 
@@ -195,10 +195,10 @@ def test_checkpoints_that_no_listed_version_is_read_from_go(open_finding, memory
     done = tenant.gc()
 
     assert told.names == done.names
-    assert [10, 30, 40] == _numbers(memory, ".checkpoint.parquet")
+    assert _numbers(memory, ".checkpoint.parquet") == [10, 30, 40]
     assert list(range(45)) == _numbers(memory, ".json")
     assert past == content(tenant.at(36))
-    assert 45 == len(list(DeltaLog(memory, "A.snapshot").history()))
+    assert len(list(DeltaLog(memory, "A.snapshot").history())) == 45
 
 
 def _numbers(storage, end):
@@ -213,9 +213,9 @@ def test_a_job_under_way_keeps_its_files(open_finding, memory):
     with tenant.job() as job:
         job.stream("New").update(table(1), key="Id")
         job.files.write("g", b"g")
-        assert (0, ()) == (tenant.gc().files, tenant.gc().revoked)
+        assert (tenant.gc().files, tenant.gc().revoked) == (0, ())
 
-    assert ({"A": [0], "New": [1]}, {"f": b"0", "g": b"g"}) == content(tenant)
+    assert content(tenant) == ({"A": [0], "New": [1]}, {"f": b"0", "g": b"g"})
 
 
 def test_a_dead_job_is_revoked_and_then_removed(open_finding, memory):
@@ -228,11 +228,11 @@ def test_a_dead_job_is_revoked_and_then_removed(open_finding, memory):
         job.stream("New").update(table(1), key="Id")
         job.files.write("g", b"g")
         found = open_finding(memory, **NOW).gc()
-        assert (1, 2) == (len(found.revoked), found.files)
+        assert (len(found.revoked), found.files) == (1, 2)
         assert before == data(memory)
 
-    assert ({"A": [0]}, {"f": b"0"}) == content(tenant)
-    assert "revoke" == next(tenant.history()).kind
+    assert content(tenant) == ({"A": [0]}, {"f": b"0"})
+    assert next(tenant.history()).kind == "revoke"
 
 
 def test_what_a_crash_left_goes(open_finding):
@@ -259,11 +259,11 @@ def test_what_a_crash_left_goes(open_finding):
         held = content(tenant)
         tenant.gc()
         assert held == content(tenant), call
-        assert ({"A": [0]}, {"f": b"0"}) == content(tenant.at(0))
+        assert content(tenant.at(0)) == ({"A": [0]}, {"f": b"0"})
         committed = 1 + (len(held[0]) == 2)
         assert (committed, 0) == (_blobs(inner), len(list(inner.list_from(STAGING_FOLDER)))), call
         again = tenant.gc()
-        assert (0, ()) == (again.files, again.revoked), call
+        assert (again.files, again.revoked) == (0, ()), call
 
 
 def _blobs(storage):
@@ -283,9 +283,9 @@ def test_a_long_commit_that_has_not_landed_is_kept(open_finding, memory, monkeyp
             break
     tenant = open_finding(memory, **NOW)
     tenant.gc()
-    assert [2] == content(tenant)[0]["B"]
+    assert content(tenant)[0]["B"] == [2]
     tenant.stream("C").update(table(3), key="Id")
-    assert [2] == content(open_finding(memory))[0]["B"]
+    assert content(open_finding(memory))[0]["B"] == [2]
 
 
 def test_a_released_table_is_left_alone(open_finding, memory):
@@ -307,8 +307,8 @@ def test_the_answer_is_plain_json(open_finding, memory):
     with_versions(tenant, 2)
     tenant.set_retention(keep_versions=1)
 
-    assert {"dry_run": False, "files": 2, "versions_expired": 1} == {
+    assert {
         name: value
         for name, value in json.loads(json.dumps(tenant.gc().to_json())).items()
         if name in ("dry_run", "files", "versions_expired")
-    }
+    } == {"dry_run": False, "files": 2, "versions_expired": 1}

@@ -48,10 +48,10 @@ def test_a_released_stream_is_anybodys(open_finding, memory):
     tenant = open_finding(memory)
     tenant.stream("Lead").update(table(1), key="Id")
 
-    assert 1 == tenant.stream("Lead").release()
+    assert tenant.stream("Lead").release() == 1
 
-    assert ((), False) == (tenant.streams(), TENANT_LOG_FEATURE in features(memory, "Lead"))
-    assert [1] == rows(tenant.at(0).stream("Lead"))
+    assert (tenant.streams(), TENANT_LOG_FEATURE in features(memory, "Lead")) == ((), False)
+    assert rows(tenant.at(0).stream("Lead")) == [1]
     with pytest.raises(StreamNotFound):
         tenant.stream("Lead").release()
     with pytest.raises(ForeignCommit):
@@ -65,12 +65,12 @@ def test_a_released_stream_is_taken_back_as_it_is_then(open_finding, memory):
     tenant.stream("Lead").release()
     foreign(memory, "Lead", 2, *removal_of_all(memory, "Lead"))
 
-    assert 2 == tenant.adopt("Lead")
+    assert tenant.adopt("Lead") == 2
 
-    assert ((), 3) == (tuple(rows(tenant.stream("Lead"))), tenant.stream("Lead").stream_version())
+    assert (tuple(rows(tenant.stream("Lead"))), tenant.stream("Lead").stream_version()) == ((), 3)
     assert TENANT_LOG_FEATURE in features(memory, "Lead")
     tenant.stream("Lead").update(table(5))
-    assert [5] == rows(tenant.stream("Lead"))
+    assert rows(tenant.stream("Lead")) == [5]
     with pytest.raises(InvalidOption, match="already"):
         tenant.adopt("Lead")
 
@@ -91,7 +91,7 @@ def test_a_table_with_text_that_is_no_utf8_is_not_adopted(open_finding, memory):
     with pytest.raises(BadInput, match=r"'Id'.*UTF-8"):
         tenant.adopt("Lead")
 
-    assert () == tenant.streams()
+    assert tenant.streams() == ()
 
 
 def test_any_plain_delta_table_can_be_adopted(open_finding, memory):
@@ -112,7 +112,7 @@ def test_any_plain_delta_table_can_be_adopted(open_finding, memory):
     tenant.adopt("Old", key="Id")
 
     tenant.stream("Old").update(table(3))
-    assert ([3], ("Id",)) == (rows(tenant.stream("Old")), tenant.stream("Old").key())
+    assert (rows(tenant.stream("Old")), tenant.stream("Old").key()) == ([3], ("Id",))
     assert {"appendOnly", "invariants", TENANT_LOG_FEATURE} <= set(features(memory, "Old"))
     with pytest.raises(StreamNotFound):
         tenant.adopt("Absent")
@@ -131,7 +131,7 @@ def test_a_table_that_streams_are_not_written_like_is_refused(open_finding, memo
         foreign(memory, name, 0, *lines)
         with pytest.raises(UnsupportedTable):
             open_finding(memory).adopt(name)
-    assert -1 == open_finding(memory).version
+    assert open_finding(memory).version == -1
 
 
 def test_foreign_commits_are_taken_over(open_finding, memory):
@@ -142,14 +142,14 @@ def test_foreign_commits_are_taken_over(open_finding, memory):
 
     with pytest.raises(ForeignCommit, match="repair"):
         tenant.stream("Lead").update(table(2), key="Id")
-    assert [1] == rows(tenant.stream("Lead"))
+    assert rows(tenant.stream("Lead")) == [1]
 
     found = tenant.stream("Lead").repair()
-    assert ("adopted", (1,), 1) == (found.action, found.versions, found.version)
-    assert [] == rows(tenant.stream("Lead"))
-    assert "external" == next(tenant.history(1)).kind
+    assert (found.action, found.versions, found.version) == ("adopted", (1,), 1)
+    assert rows(tenant.stream("Lead")) == []
+    assert next(tenant.history(1)).kind == "external"
     tenant.stream("Lead").update(table(2))
-    assert ([2], "nothing") == (rows(tenant.stream("Lead")), tenant.stream("Lead").repair().action)
+    assert (rows(tenant.stream("Lead")), tenant.stream("Lead").repair().action) == ([2], "nothing")
 
 
 def test_foreign_commits_are_undone_on_demand(open_finding, memory):
@@ -160,14 +160,14 @@ def test_foreign_commits_are_undone_on_demand(open_finding, memory):
 
     found = tenant.stream("Lead").repair(undo=True)
 
-    assert ("undone", 1, 2, [1]) == (
+    assert (
         found.action,
         found.version,
         found.stream_version,
         rows(tenant.stream("Lead")),
-    )
+    ) == ("undone", 1, 2, [1])
     tenant.stream("Lead").update(table(2))
-    assert [1, 2] == rows(tenant.stream("Lead"))
+    assert rows(tenant.stream("Lead")) == [1, 2]
 
 
 def test_a_key_that_is_there_twice_is_not_taken_over(open_finding, memory):
@@ -181,7 +181,7 @@ def test_a_key_that_is_there_twice_is_not_taken_over(open_finding, memory):
 
     found = tenant.stream("Lead").repair()
 
-    assert ("undone", [1]) == (found.action, rows(tenant.stream("Lead")))
+    assert (found.action, rows(tenant.stream("Lead"))) == ("undone", [1])
     assert "share a key" in found.reason
 
 
@@ -196,17 +196,17 @@ def test_a_commit_that_lost_its_place_is_brought_back(open_finding, memory):
         if open_finding(memory).version == 1:
             break
     log = DeltaLog(memory, "Lead.snapshot").update()
-    assert 0 == log.version
+    assert log.version == 0
     foreign(memory, "Lead", 1, *removal_of_all(memory, "Lead"))
 
     tenant = open_finding(memory)
-    assert [1, 2] == rows(tenant.stream("Lead"))
+    assert rows(tenant.stream("Lead")) == [1, 2]
     with pytest.raises(ForeignCommit):
         tenant.stream("Other").update(table(1), key="Id")
-    assert "undone" == tenant.stream("Lead").repair().action
-    assert [1, 2] == rows(tenant.stream("Lead"))
+    assert tenant.stream("Lead").repair().action == "undone"
+    assert rows(tenant.stream("Lead")) == [1, 2]
     tenant.stream("Lead").update(table(3))
-    assert [1, 2, 3] == rows(tenant.stream("Lead"))
+    assert rows(tenant.stream("Lead")) == [1, 2, 3]
 
 
 def test_custody_is_the_tenants_business(open_finding, memory):

@@ -36,19 +36,19 @@ def test_a_column_gets_another_type_in_one_version(tenant):
     stream = tenant.stream("Account")
     done = stream.retype("zip", "int", who="ada", message="postcodes")
 
-    assert ("string", "integer", 4, 2, True) == (
+    assert (
         done.type_before,
         done.type_after,
         done.rows,
         done.tenant_version,
         done.committed,
-    )
-    assert ([3000, None, 8001, 9000], 2) == ([row["zip"] for row in rows(stream)], stream.version())
-    assert ["3000", None, "8001", "9000"] == [row["zip"] for row in rows(stream, version=1)]
-    assert 0 == len(stream.changes(since=1))
+    ) == ("string", "integer", 4, 2, True)
+    assert ([row["zip"] for row in rows(stream)], stream.version()) == ([3000, None, 8001, 9000], 2)
+    assert [row["zip"] for row in rows(stream, version=1)] == ["3000", None, "8001", "9000"]
+    assert len(stream.changes(since=1)) == 0
     entry = next(tenant.history())
-    assert ("ada", "retype Account.zip as integer: postcodes") == (entry.who, entry.message)
-    assert 0 == entry.streams["Account"].changed
+    assert (entry.who, entry.message) == ("ada", "retype Account.zip as integer: postcodes")
+    assert entry.streams["Account"].changed == 0
     tenant.restore(1)
     assert pa.string() == stream.columns().field("zip").type
 
@@ -62,9 +62,9 @@ def test_a_value_that_would_be_lost_is_named_and_nothing_is_written(tenant, loca
     for dry_run in (True, False):
         with pytest.raises(SchemaDriftError, match=r"Account\.zip") as caught:
             stream.retype("zip", "long", dry_run=dry_run)
-        assert [{"Id": "10", "value": "'03000'"}] == caught.value.details["rows"]
+        assert caught.value.details["rows"] == [{"Id": "10", "value": "'03000'"}]
     done = stream.retype("Id", "string", dry_run=True)
-    assert (5, 2, False) == (done.rows, done.tenant_version, done.committed)
+    assert (done.rows, done.tenant_version, done.committed) == (5, 2, False)
     assert before == contents(local)
 
 
@@ -72,15 +72,15 @@ def test_a_key_becomes_text_and_numbers_again(tenant):
     """Both ways the rows stay the same ones, for updates and for changes."""
     stream = tenant.stream("Account")
     stream.retype("Id", "string")
-    assert ["1", "2", "3", "9"] == [row["Id"] for row in rows(stream)]
+    assert [row["Id"] for row in rows(stream)] == ["1", "2", "3", "9"]
     receipt = stream.update(pa.table({"Id": [9, 10], "zip": ["9001", "1"]}))
-    assert (1, 1) == (receipt.inserted, receipt.updated)
+    assert (receipt.inserted, receipt.updated) == (1, 1)
     stream.retype("Id", "long")
     receipt = stream.update(pa.table({"Id": [10], "zip": ["2"]}))
 
-    assert (0, 1) == (receipt.inserted, receipt.updated)
-    assert [1, 2, 3, 9, 10] == [row["Id"] for row in rows(stream)]
-    assert ["update", "insert"] == list(stream.changes(since=1)["_change_type"])
+    assert (receipt.inserted, receipt.updated) == (0, 1)
+    assert [row["Id"] for row in rows(stream)] == [1, 2, 3, 9, 10]
+    assert list(stream.changes(since=1)["_change_type"]) == ["update", "insert"]
     with pytest.raises(SchemaDriftError):  # the mark of a text key went with its type
         stream.update(pa.table({"Id": ["10"], "zip": ["3"]}))
 
@@ -88,12 +88,12 @@ def test_a_key_becomes_text_and_numbers_again(tenant):
 def test_the_same_type_changes_nothing_and_an_open_one_is_decided(tenant):
     """No version in the first case; in the second a later batch has to fit."""
     stream = tenant.stream("Account")
-    assert (False, 1) == (stream.retype("zip", "text").committed, stream.version())
+    assert (stream.retype("zip", "text").committed, stream.version()) == (False, 1)
     stream.update(pa.table({"Id": [1], "open": pa.nulls(1)}))
     assert stream.retype("open", "decimal(10,2)").committed
     assert pa.decimal128(10, 2) == stream.columns().field("open").type
     stream.update(pa.table({"Id": [1], "open": pa.array([7], pa.decimal128(10, 2))}))
-    assert Decimal("7.00") == rows(stream)[0]["open"]
+    assert rows(stream)[0]["open"] == Decimal("7.00")
 
 
 @pytest.mark.parametrize(
@@ -129,9 +129,9 @@ def test_a_key_keeps_its_kind(open_finding, local):
     with pytest.raises(InvalidOption, match="'Id'"):
         stream.retype("Id", "long")
     assert stream.retype("Id", "string").committed
-    assert 0 == len(stream.changes(since=0))
+    assert len(stream.changes(since=0)) == 0
     assert stream.retype("v", "long").committed
-    assert ["false", "true"] == [row["Id"] for row in rows(stream)]
+    assert [row["Id"] for row in rows(stream)] == ["false", "true"]
 
 
 class Meanwhile:
@@ -157,7 +157,7 @@ def test_rows_that_come_meanwhile_are_looked_at(open_finding, local, late, is_ke
     tenant = open_finding(Meanwhile(local, lambda: other.update(pa.table({"Id": [8], "zip": [late]}))))
 
     if is_kept:
-        assert 4 == tenant.stream("Account").retype("zip", "int").rows
+        assert tenant.stream("Account").retype("zip", "int").rows == 4
     else:
         with pytest.raises(SchemaDriftError):
             tenant.stream("Account").retype("zip", "int")
@@ -173,7 +173,7 @@ def test_rows_of_the_past_take_part(spark_engine, tmp_path):
     stream.retype("CHF", "long")
 
     found = [(row["CHF"], row[VALID_TO] is None) for row in rows(stream, history=True)]
-    assert [(2, False), (3, True)] == sorted(found)
+    assert sorted(found) == [(2, False), (3, True)]
     with pytest.raises(InvalidOption):
         stream.retype(VALID_TO, "string")
 
@@ -205,4 +205,4 @@ def test_which_values_survive(value, before, after, is_kept):
     column = pa.chunked_array([pa.array([None, value], before)])
 
     assert is_kept == (retype_column(column, after) is not None)
-    assert [None] == retype_column(column.slice(0, 1), after).to_pylist()
+    assert retype_column(column.slice(0, 1), after).to_pylist() == [None]

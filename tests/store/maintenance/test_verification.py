@@ -39,7 +39,7 @@ def test_a_sound_tenant_is_told_with_what_was_read(open_finding, memory):
 
     told = tenant.verify()
 
-    assert (True, ()) == (told.is_sound, told.findings)
+    assert (told.is_sound, told.findings) == (True, ())
     assert (tenant.version, tenant.version + 1, 2, 2) == (
         told.version,
         told.entries,
@@ -66,7 +66,7 @@ def test_every_damaged_file_is_found(open_finding, memory):
         if name not in found:
             missed.append((name, found))
         memory.replace(name, before)
-    assert [] == missed
+    assert missed == []
     assert verify_tenant(memory, Settings()).is_sound
 
 
@@ -118,7 +118,7 @@ def test_what_a_crash_left_half_way_is_sound(open_finding):
         storage = FaultyStorage(inner, [Fault(number, Way.CUT_AFTER)])
         with pytest.raises(Crash):
             open_finding(storage).stream("A").update(pa.table({"Id": ["a"]}), key="Id")
-        assert () == verify_tenant(inner, Settings()).findings
+        assert verify_tenant(inner, Settings()).findings == ()
 
 
 def test_it_goes_on_after_an_erasure_and_gc(open_finding, memory):
@@ -126,14 +126,14 @@ def test_it_goes_on_after_an_erasure_and_gc(open_finding, memory):
     tenant = filled(open_finding(memory, gc_grace_seconds=0))
     tenant.set_retention(keep_versions=2)
     tenant.gc()
-    assert () == tenant.verify().findings
+    assert tenant.verify().findings == ()
     tenant.erase("Account", ["a"])
-    assert () == tenant.verify().findings
+    assert tenant.verify().findings == ()
     tenant.stream("Lead").release()
-    assert () == tenant.verify().findings
+    assert tenant.verify().findings == ()
     tenant.adopt("Lead")
     tenant.stream("Lead").update(pa.table({"Id": ["y"]}), key="Id")
-    assert () == tenant.verify().findings
+    assert tenant.verify().findings == ()
 
 
 def test_no_tenant_is_an_error(tmp_path):

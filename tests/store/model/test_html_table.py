@@ -33,10 +33,10 @@ def test_text_is_escaped_and_none_is_empty():
     """Nothing that a tenant holds becomes markup."""
     html = html_table("<b>", ("&",), [("<script>",), (None,), (True,), (7,)])
 
-    assert (["&lt;b&gt;"], [["&amp;"], ["&lt;script&gt;"], [""], ["True"], ["7"]]) == (
+    assert (
         caption(html),
         cells(html),
-    )
+    ) == (["&lt;b&gt;"], [["&amp;"], ["&lt;script&gt;"], [""], ["True"], ["7"]])
 
 
 def test_a_tenant_shows_its_streams(tmp_path):
@@ -45,12 +45,12 @@ def test_a_tenant_shows_its_streams(tmp_path):
     then = tenant.at(0)._repr_html_()
 
     assert [f"{tenant.place.storage.root}, version 1"] == caption(tenant._repr_html_())
-    assert [
+    assert cells(tenant._repr_html_()) == [
         ["stream", "rows", "key", "changed in version"],
         ["A&amp;B", "1", "&lt;i&gt;", "1"],
         ["Account", "3", "Id", "1"],
-    ] == cells(tenant._repr_html_())
-    assert ["Account", "2", "Id", "0"] == cells(then)[1]
+    ]
+    assert cells(then)[1] == ["Account", "2", "Id", "0"]
 
 
 def test_a_tenant_of_many_streams_shows_the_first_ones(tmp_path):
@@ -60,15 +60,15 @@ def test_a_tenant_of_many_streams_shows_the_first_ones(tmp_path):
         job.update({f"s{number:02}": pd.DataFrame({"Id": [1]}) for number in range(51)}, "Id")
     html = tenant._repr_html_()
 
-    assert (51, True) == (len(cells(html)), caption(html)[0].endswith("the first 50 of 51 streams"))
+    assert (len(cells(html)), caption(html)[0].endswith("the first 50 of 51 streams")) == (51, True)
 
 
 def test_a_new_tenant_shows_an_empty_table(tmp_path):
     """Before the first commit there is nothing, and nothing fails."""
     tenant = open_tenant(tmp_path / "none")
 
-    assert 1 == len(cells(tenant._repr_html_()))
-    assert ["Account, before its first update"] == caption(tenant.stream("Account")._repr_html_())
+    assert len(cells(tenant._repr_html_())) == 1
+    assert caption(tenant.stream("Account")._repr_html_()) == ["Account, before its first update"]
 
 
 def test_a_stream_shows_its_columns(tmp_path):
@@ -76,8 +76,8 @@ def test_a_stream_shows_its_columns(tmp_path):
     tenant, _, _ = kept(tmp_path)
     html = tenant.stream("Account")._repr_html_()
 
-    assert ["Account, 3 rows, key Id, version 1"] == caption(html)
-    assert [["column", "type"], ["Id", "string"], ["n", "int64"]] == cells(html)
+    assert caption(html) == ["Account, 3 rows, key Id, version 1"]
+    assert cells(html) == [["column", "type"], ["Id", "string"], ["n", "int64"]]
 
 
 def test_a_difference_shows_counts_and_files(tmp_path):
@@ -85,15 +85,15 @@ def test_a_difference_shows_counts_and_files(tmp_path):
     tenant, _, _ = kept(tmp_path)
     html = tenant.diff(0, 1)._repr_html_()
 
-    assert ["Version 0 to 1", "Files"] == caption(html)
-    assert [
+    assert caption(html) == ["Version 0 to 1", "Files"]
+    assert cells(html) == [
         ["stream", "inserted", "updated", "unchanged", "deleted", ""],
         ["A&amp;B", "1", "0", "0", "0", "added"],
         ["Account", "1", "1", "0", "0", "changed"],
         ["file", ""],
         ["a&amp;b.txt", "added"],
-    ] == cells(html)
-    assert ["Version 1 to 1: nothing differs"] == caption(tenant.diff(1, 1)._repr_html_())
+    ]
+    assert caption(tenant.diff(1, 1)._repr_html_()) == ["Version 1 to 1: nothing differs"]
 
 
 def test_receipts_show_counts(tmp_path):
@@ -101,10 +101,10 @@ def test_receipts_show_counts(tmp_path):
     tenant, first, job = kept(tmp_path)
     again = tenant.stream("Account").update(pd.DataFrame({"Id": ["1"], "n": [1]}), "Id")
 
-    assert (["Account, version 0"], ["Account", "2", "0", "0", "0"]) == (
+    assert (
         caption(first._repr_html_()),
         cells(first._repr_html_())[1],
-    )
-    assert ["Account, nothing committed"] == caption(again._repr_html_())
-    assert ["Job load-7, version 1", "Files"] == caption(job._repr_html_())
+    ) == (["Account, version 0"], ["Account", "2", "0", "0", "0"])
+    assert caption(again._repr_html_()) == ["Account, nothing committed"]
+    assert caption(job._repr_html_()) == ["Job load-7, version 1", "Files"]
     assert ["a&amp;b.txt", "written"] in cells(job._repr_html_())

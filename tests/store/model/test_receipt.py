@@ -47,7 +47,7 @@ def test_the_first_rows_are_all_new(open_on, memory):
     """In either kind; what changed nothing has no rows, in the same columns."""
     receipt = open_on(memory).stream("A").update(ROWS, key="Id")
 
-    assert ["insert", "insert"] == list(receipt.changed_rows()["_change_type"])
+    assert list(receipt.changed_rows()["_change_type"]) == ["insert", "insert"]
     assert isinstance(receipt.changed_rows("arrow"), pa.Table)
 
 
@@ -55,7 +55,7 @@ def test_a_receipt_of_nothing_has_no_rows(open_on, memory):
     """A frame without rows and columns for a stream that is not there."""
     receipt = open_on(memory).stream("A").update(pd.DataFrame(), key="Id")
 
-    assert (-1, False, 0) == (receipt.version, receipt.committed, len(receipt.changed_rows()))
+    assert (receipt.version, receipt.committed, len(receipt.changed_rows())) == (-1, False, 0)
 
 
 @pytest.mark.spark
@@ -69,12 +69,12 @@ def test_changed_rows_are_those_of_the_update_alone(tmp_path, spark_engine):
 
     found = mine.changed_rows("arrow").to_pylist()
 
-    assert [
+    assert found == [
         {"_change_type": "update", "Id": "2", "v": "B", "_before": {"Id": "2", "v": "b"}},
         {"_change_type": "insert", "Id": "3", "v": "c", "_before": None},
-    ] == found
-    assert ["_change_type", "Id", "v", "_before"] == list(same.changed_rows().columns)
-    assert 0 == len(same.changed_rows())
+    ]
+    assert list(same.changed_rows().columns) == ["_change_type", "Id", "v", "_before"]
+    assert len(same.changed_rows()) == 0
 
 
 @pytest.mark.spark
@@ -86,11 +86,13 @@ def test_rows_without_a_key_are_counted_as_a_multiset(tmp_path, spark_engine):
     receipt = stream.update(pd.DataFrame({"d": ["a", "a", "c"], "n": [None, None, 1]}), override=True)
 
     changed = receipt.changed_rows("arrow").to_pylist()
-    assert [("delete", "a"), ("delete", "b"), ("insert", "c")] == sorted(
-        (row["_change_type"], row["d"]) for row in changed
-    )
-    assert (1, 0, 2, 2) == (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted)
-    assert (("n",), ()) == (receipt.columns_added, receipt.columns_dropped)
+    assert sorted((row["_change_type"], row["d"]) for row in changed) == [
+        ("delete", "a"),
+        ("delete", "b"),
+        ("insert", "c"),
+    ]
+    assert (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted) == (1, 0, 2, 2)
+    assert (receipt.columns_added, receipt.columns_dropped) == (("n",), ())
 
 
 def test_columns_that_the_rows_lack_are_told(open_finding, memory):
@@ -101,10 +103,11 @@ def test_columns_that_the_rows_lack_are_told(open_finding, memory):
     more = stream.update(pa.table({"Id": ["2"], "n": [1]}))
     whole = stream.update(pa.table({"Id": ["2"], "n": [1]}), override=True, key="Id")
 
-    assert [(False, ("v",)), (True, ("v", "w"))] == [
-        (one.committed, one.columns_missing) for one in (same, more)
+    assert [(one.committed, one.columns_missing) for one in (same, more)] == [
+        (False, ("v",)),
+        (True, ("v", "w")),
     ]
-    assert (("v", "w"), ()) == (whole.columns_dropped, whole.columns_missing)
+    assert (whole.columns_dropped, whole.columns_missing) == (("v", "w"), ())
 
 
 def test_a_preview_keeps_nothing(open_on, local):
@@ -113,15 +116,15 @@ def test_a_preview_keeps_nothing(open_on, local):
 
     receipt = stream.preview(ROWS, key="Id")
 
-    assert (2, -1, -1, False) == (
+    assert (
         receipt.inserted,
         receipt.version,
         receipt.tenant_version,
         receipt.committed,
-    )
-    assert ["insert", "insert"] == list(receipt.changed_rows()["_change_type"])
-    assert 0 == len(stream.preview(pd.DataFrame(), key="Id").changed_rows())
-    assert [] == [path for path in local.local_path("").rglob("*") if path.is_file()]
+    ) == (2, -1, -1, False)
+    assert list(receipt.changed_rows()["_change_type"]) == ["insert", "insert"]
+    assert len(stream.preview(pd.DataFrame(), key="Id").changed_rows()) == 0
+    assert [path for path in local.local_path("").rglob("*") if path.is_file()] == []
 
 
 @pytest.mark.spark
@@ -135,7 +138,7 @@ def test_a_preview_tells_what_an_update_would_do(tmp_path, spark_engine):
     told = stream.preview(batch, mode="full")
 
     assert before == sorted(path for path in tmp_path.rglob("*") if path.is_file())
-    assert (0, 0, False) == (told.version, told.tenant_version, told.committed)
+    assert (told.version, told.tenant_version, told.committed) == (0, 0, False)
     done = stream.update(batch, mode="full")
     assert told.counts == done.counts
     assert done.changed_rows("arrow") == told.changed_rows("arrow")
@@ -151,7 +154,7 @@ def test_in_a_job_changed_rows_are_known_before_the_commit(tmp_path, spark_engin
         kinds = list(receipt.changed_rows()["_change_type"])
         seen_by_others = len(tenant.stream("A").read())
 
-    assert (["update", "insert"], 2) == (kinds, seen_by_others)
+    assert (kinds, seen_by_others) == (["update", "insert"], 2)
     assert kinds == list(job.receipt.streams["A"].changed_rows()["_change_type"])
 
 
@@ -164,10 +167,12 @@ def test_under_another_key_rows_are_compared_whole(tmp_path, spark_engine):
     receipt = stream.update(pd.DataFrame({"Id": ["1", "4"], "v": ["a", "b"]}), key="v", override=True)
 
     changed = receipt.changed_rows("arrow").select(["_change_type", "Id"]).to_pylist()
-    assert [("delete", "2"), ("delete", "3"), ("insert", "4")] == sorted(
-        tuple(row.values()) for row in changed
-    )
-    assert (1, 0, 1, 2) == (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted)
+    assert sorted(tuple(row.values()) for row in changed) == [
+        ("delete", "2"),
+        ("delete", "3"),
+        ("insert", "4"),
+    ]
+    assert (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted) == (1, 0, 1, 2)
 
 
 def test_columns_of_the_changes_names_are_told(open_on, memory):

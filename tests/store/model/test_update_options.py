@@ -10,9 +10,9 @@ from freezeframe.store.model.update_options import UpdateOptions, update_from
 
 def test_names_may_be_one_text_or_several():
     """A key is given as text, a list or a tuple."""
-    assert ("Id",) == update_from(key="Id").key
-    assert ("Id", "Line") == update_from(key=["Id", "Line"], drop_column="x").key
-    assert ("x",) == update_from(key="Id", drop_column="x").drop_columns
+    assert update_from(key="Id").key == ("Id",)
+    assert update_from(key=["Id", "Line"], drop_column="x").key == ("Id", "Line")
+    assert update_from(key="Id", drop_column="x").drop_columns == ("x",)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_an_option_that_there_is_not_is_named_with_the_one_meant():
     with pytest.raises(InvalidOption, match="Did you mean 'replace_where'") as caught:
         update_from(key="Id", replace_were="a = 1")
 
-    assert "replace_were" == caught.value.details["option"]
+    assert caught.value.details["option"] == "replace_were"
 
 
 def test_options_may_be_none():

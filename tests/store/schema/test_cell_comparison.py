@@ -23,7 +23,7 @@ def test_cells_differ_where_their_values_do(kind, data):
         for left, right in zip(drawn, other, strict=True)
     ]
 
-    assert expected == cells_differ(old, new).to_pylist()
+    assert cells_differ(old, new).to_pylist() == expected
 
 
 def test_maps_are_compared_without_their_order():
@@ -32,7 +32,7 @@ def test_maps_are_compared_without_their_order():
     old = pa.chunked_array([pa.array([[[("a", 1), ("b", None)]]], kind)])
     new = pa.chunked_array([pa.array([[[("b", None), ("a", 1)]]], kind)])
 
-    assert [False] == cells_differ(old, new).to_pylist()
+    assert cells_differ(old, new).to_pylist() == [False]
 
 
 def test_chunks_need_not_agree():
@@ -40,4 +40,4 @@ def test_chunks_need_not_agree():
     old = pa.chunked_array([pa.array([1, None]), pa.array([3])])
     new = pa.chunked_array([pa.array([1]), pa.array([2, 3])])
 
-    assert [False, True, False] == cells_differ(old, new).to_pylist()
+    assert cells_differ(old, new).to_pylist() == [False, True, False]

@@ -29,7 +29,7 @@ def test_plain_names_need_no_mapping():
     schema = delta_columns(PLAIN, None)
 
     assert not is_mapped(schema)
-    assert 1 == guarded_protocol(schema).min_reader_version
+    assert guarded_protocol(schema).min_reader_version == 1
 
 
 @pytest.mark.parametrize("name", ["First Name", "a,b", "a;b", "{a}", "(a)", "a\nb", "a\tb", "a=b", ""])
@@ -38,12 +38,12 @@ def test_an_odd_name_turns_mapping_on(name):
     schema = delta_columns(pa.schema([("Id", pa.string()), (name, pa.string())]), None)
 
     names = physical_names(schema)
-    assert "Id" == names["Id"]
+    assert names["Id"] == "Id"
     assert names[name].startswith("col-")
-    assert 3 == guarded_protocol(schema).min_reader_version
-    assert ("columnMapping",) == guarded_protocol(schema).reader_features
+    assert guarded_protocol(schema).min_reader_version == 3
+    assert guarded_protocol(schema).reader_features == ("columnMapping",)
     assert "columnMapping" in guarded_protocol(schema).writer_features
-    assert "name" == table_metadata(schema, ("Id",), None, 0).configuration["delta.columnMapping.mode"]
+    assert table_metadata(schema, ("Id",), None, 0).configuration["delta.columnMapping.mode"] == "name"
 
 
 def test_columns_keep_their_identity():
@@ -54,7 +54,7 @@ def test_columns_keep_their_identity():
     )
 
     assert first["fields"] == then["fields"][:2]
-    assert 3 == then["fields"][2]["metadata"]["delta.columnMapping.id"]
+    assert then["fields"][2]["metadata"]["delta.columnMapping.id"] == 3
     assert then["fields"][2]["metadata"]["delta.columnMapping.physicalName"].startswith("col-")
 
 
@@ -63,7 +63,7 @@ def test_mapping_on_an_existing_stream_leaves_its_files_readable():
     first = delta_columns(pa.schema([("Id", pa.string())]), None)
     then = delta_columns(pa.schema([("Id", pa.string()), ("First Name", pa.string())]), first)
 
-    assert "Id" == physical_names(then)["Id"]
+    assert physical_names(then)["Id"] == "Id"
 
 
 def test_undecided_columns_are_marked_and_not_written():
@@ -75,7 +75,7 @@ def test_undecided_columns_are_marked_and_not_written():
     schema = json.loads(json.dumps(delta_columns(target, None)))
 
     assert target.equals(arrow_columns(schema), check_metadata=True)
-    assert ["Id"] == [field["name"] for field in written_columns(schema)["fields"]]
+    assert [field["name"] for field in written_columns(schema)["fields"]] == ["Id"]
 
 
 def test_local_times_raise_the_reader_version():
@@ -83,7 +83,7 @@ def test_local_times_raise_the_reader_version():
     schema = delta_columns(pa.schema([("t", pa.list_(pa.struct([("x", pa.timestamp("us"))])))]), None)
 
     protocol = guarded_protocol(schema)
-    assert (3, ("timestampNtz",)) == (protocol.min_reader_version, protocol.reader_features)
+    assert (protocol.min_reader_version, protocol.reader_features) == (3, ("timestampNtz",))
 
 
 def test_a_protocol_is_never_lowered():
@@ -93,8 +93,8 @@ def test_a_protocol_is_never_lowered():
 
     joined = join_protocols(mapped, local)
 
-    assert 3 == joined.min_reader_version
-    assert ("columnMapping", "timestampNtz") == joined.reader_features
+    assert joined.min_reader_version == 3
+    assert joined.reader_features == ("columnMapping", "timestampNtz")
     assert set(mapped.writer_features) | set(local.writer_features) == set(joined.writer_features)
 
 
@@ -110,7 +110,7 @@ def test_the_key_is_part_of_the_table():
     """The key is kept in the properties, in order."""
     metadata = table_metadata(delta_columns(PLAIN, None), ("Id", "Account#"), None, 5)
 
-    assert ("Id", "Account#") == stored_key(metadata)
+    assert stored_key(metadata) == ("Id", "Account#")
     assert stored_key(None) is None
 
 
@@ -123,6 +123,6 @@ def test_parts_of_nested_columns_are_mapped_too():
     then = delta_columns(target, first)
 
     parts = first["fields"][2]["type"]["elementType"]["fields"]
-    assert ["First Name", "plain"] == [p["metadata"]["delta.columnMapping.physicalName"] for p in parts]
-    assert [4, 5] == [part["metadata"]["delta.columnMapping.id"] for part in parts]
+    assert [p["metadata"]["delta.columnMapping.physicalName"] for p in parts] == ["First Name", "plain"]
+    assert [part["metadata"]["delta.columnMapping.id"] for part in parts] == [4, 5]
     assert first == then

@@ -120,8 +120,8 @@ def test_a_spark_frame_under_mapped_names_overrides_other_types(spark_engine, sp
         override=True,
     )
 
-    assert (0, 1, 1, 0) == (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted)
-    assert [1, 7] == sorted(stream.read(as_="arrow")["n m"].to_pylist())
+    assert (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted) == (0, 1, 1, 0)
+    assert sorted(stream.read(as_="arrow")["n m"].to_pylist()) == [1, 7]
 
 
 def test_a_key_of_another_kind_finds_no_row(open_finding, memory):
@@ -131,8 +131,8 @@ def test_a_key_of_another_kind_finds_no_row(open_finding, memory):
 
     receipt = stream.update(pa.table({"k": [1, 2, 3]}), override=True)
 
-    assert (3, 0, 0, 2) == (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted)
-    assert 5 == receipt.changed_rows("arrow").num_rows
+    assert (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted) == (3, 0, 0, 2)
+    assert receipt.changed_rows("arrow").num_rows == 5
 
 
 def test_rows_without_a_key_are_compared_in_the_wider_type(open_finding, memory):
@@ -143,8 +143,8 @@ def test_rows_without_a_key_are_compared_in_the_wider_type(open_finding, memory)
     new = pa.table({"n": pa.array([5, 6], pa.int8()), "d": pa.array([0.5, 0.1], pa.float32())})
     receipt = stream.update(new, override=True)
 
-    assert (1, 0, 1, 1) == (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted)
-    assert ["delete", "insert"] == sorted(receipt.changed_rows("arrow")["_change_type"].to_pylist())
+    assert (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted) == (1, 0, 1, 1)
+    assert sorted(receipt.changed_rows("arrow")["_change_type"].to_pylist()) == ["delete", "insert"]
 
 
 def test_a_column_that_cannot_be_compared_stands_beside_the_new_one():
@@ -154,9 +154,9 @@ def test_a_column_that_cannot_be_compared_stands_beside_the_new_one():
 
     found = compare_columns(stored, new)
 
-    assert ["z_before_before", "z_before"] == [field["name"] for field in found.stored["fields"]]
-    assert ["z_before_before", "z"] == [field["name"] for field in found.target["fields"]]
-    assert "z" == found.stored["fields"][0]["metadata"]["delta.columnMapping.physicalName"]
+    assert [field["name"] for field in found.stored["fields"]] == ["z_before_before", "z_before"]
+    assert [field["name"] for field in found.target["fields"]] == ["z_before_before", "z"]
+    assert found.stored["fields"][0]["metadata"]["delta.columnMapping.physicalName"] == "z"
 
 
 @pytest.mark.parametrize(
@@ -193,9 +193,9 @@ def test_an_empty_batch_drops_columns(spark_engine, tmp_path):
     for name, (batch, options) in batches.items():
         stream = tenant.stream(name)
         receipt = stream.update(batch, drop_column=["mail", "unknown"], **options)
-        assert (("mail",), (), True) == (receipt.columns_dropped, receipt.columns_added, receipt.committed)
-        assert [] == receipt.changed_rows("arrow").to_pylist()
-        assert ["k", "z"] == stream.read(as_="arrow").column_names
+        assert (receipt.columns_dropped, receipt.columns_added, receipt.committed) == (("mail",), (), True)
+        assert receipt.changed_rows("arrow").to_pylist() == []
+        assert stream.read(as_="arrow").column_names == ["k", "z"]
         assert stream.update(batch, drop_column="mail", **options).committed is False
 
 
@@ -207,6 +207,6 @@ def test_changed_rows_agree_with_a_receipt_that_dropped_a_column(spark_engine, t
 
     receipt = stream.update(pa.table({"k": [1, 2], "z": [-0.0, 1.0]}), drop_column="mail")
 
-    assert (0, 1, 1) == (receipt.inserted, receipt.updated, receipt.unchanged)
+    assert (receipt.inserted, receipt.updated, receipt.unchanged) == (0, 1, 1)
     changes = receipt.changed_rows("arrow").to_pylist()
-    assert [("update", 1, "-0.0")] == [(row["_change_type"], row["k"], repr(row["z"])) for row in changes]
+    assert [(row["_change_type"], row["k"], repr(row["z"])) for row in changes] == [("update", 1, "-0.0")]

@@ -30,16 +30,16 @@ def test_a_new_stream_has_the_batchs_columns():
     found = evolve(None, _table(Id=["1"], n=pa.array([1], pa.int64())))
 
     assert pa.schema([("Id", pa.string()), ("n", pa.int64())]) == found.target
-    assert ("Id", "n") == found.added
+    assert found.added == ("Id", "n")
 
 
 def test_columns_of_either_side_stay():
     """A column that the batch lacks is kept, a new one is added at the end."""
     found = _evolve([("Id", pa.string()), ("old", pa.string())], _table(Id=["1"], new=["x"]))
 
-    assert ["Id", "old", "new"] == found.target.names
-    assert ["Id", "new"] == found.batch.column_names
-    assert ("new",) == found.added
+    assert found.target.names == ["Id", "old", "new"]
+    assert found.batch.column_names == ["Id", "new"]
+    assert found.added == ("new",)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_values_that_do_not_fit_are_refused(stored, incoming):
         _evolve([("v", stored)], _table(v=incoming))
 
     assert "'v'" in str(caught.value)
-    assert 0 == caught.value.details["rows"][0]["row"]
+    assert caught.value.details["rows"][0]["row"] == 0
 
 
 def test_stored_longs_become_doubles_only_when_their_range_is_exact():
@@ -121,8 +121,8 @@ def test_a_column_without_values_waits_for_its_type():
     first = evolve(None, _table(Id=["1"], v=pa.nulls(1)))
 
     assert is_undecided(first.target.field("v"))
-    assert ["Id"] == first.batch.column_names
-    assert ["Id"] == decided_columns(first.target).names
+    assert first.batch.column_names == ["Id"]
+    assert decided_columns(first.target).names == ["Id"]
 
     again = evolve(first.target, _table(Id=["1"], v=pa.nulls(1)))
     assert not again.changes_schema
@@ -146,9 +146,9 @@ def test_dropped_columns_leave_both_sides():
 
     found = _evolve(stored, _table(Id=["1"], v=["other type"]), drop=["v", "nobody"])
 
-    assert ["Id"] == found.target.names
-    assert ["Id"] == found.batch.column_names
-    assert ("v",) == found.dropped
+    assert found.target.names == ["Id"]
+    assert found.batch.column_names == ["Id"]
+    assert found.dropped == ("v",)
     assert found.changes_stored_files
 
 
@@ -206,7 +206,7 @@ def test_empty_lists_can_be_written():
     """A list column whose elements never had a value holds text until told otherwise."""
     found = evolve(None, _table(Id=["1", "2"], v=[[], None]))
 
-    assert [[], None] == found.batch["v"].to_pylist()
+    assert found.batch["v"].to_pylist() == [[], None]
     assert pa.list_(pa.string()) == found.target.field("v").type
 
 
@@ -300,12 +300,12 @@ def test_text_that_was_numbers_goes_on_taking_them(key):
     rules = SchemaRules(drift_to_text=True)
     widened = _evolve([("Id", pa.int64())], _table(Id=["X9"]), key=key, rules=rules).target
 
-    assert ["3", None] == evolve(widened, _table(Id=[3, None]), key=key).batch["Id"].to_pylist()
+    assert evolve(widened, _table(Id=[3, None]), key=key).batch["Id"].to_pylist() == ["3", None]
     with pytest.raises(SchemaDriftError, match="Id"):
         _evolve([("Id", pa.string())], _table(Id=[3]), key=key)
-    assert ["3"] == _evolve([("Id", pa.string())], _table(Id=[3]), key=key, rules=rules).batch[
-        "Id"
-    ].to_pylist()
+    assert _evolve([("Id", pa.string())], _table(Id=[3]), key=key, rules=rules).batch["Id"].to_pylist() == [
+        "3"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -325,4 +325,4 @@ def test_keys_widen_as_values_do(stored, incoming, expected):
     """Whole numbers to wider ones, dates to timestamps; a narrower batch takes the stored type."""
     found = _evolve([("Id", stored)], pa.table({"Id": incoming}), key=["Id"])
 
-    assert (expected, expected) == (found.target.field("Id").type, found.batch.schema.field("Id").type)
+    assert (found.target.field("Id").type, found.batch.schema.field("Id").type) == (expected, expected)

@@ -93,7 +93,7 @@ def test_entries_of_the_first_format_are_still_read():
     entry = parse_entry(json.dumps(signed, separators=(",", ":")).encode() + b"\n", "0.json")
 
     assert (StreamChange(StreamName("Account"), 0, stream["content"], Counts(1)),) == entry.changes
-    assert (None, (), None, "") == (entry.receipt, entry.files, entry.restored, entry.author)
+    assert (entry.receipt, entry.files, entry.restored, entry.author) == (None, (), None, "")
 
 
 def test_every_kind_of_change_comes_back_as_it_was():

@@ -68,7 +68,7 @@ def test_each_entry_names_its_version_and_its_predecessor(local):
     _filled(local, 3)
     records = [_record(local, version) for version in range(3)]
 
-    assert [0, 1, 2] == [record["version"] for record in records]
+    assert [record["version"] for record in records] == [0, 1, 2]
     assert ["", records[0]["sha256"], records[1]["sha256"]] == [record["previous"] for record in records]
 
 
@@ -108,7 +108,7 @@ def test_swapped_entries_are_found(local):
     local.replace(_name(2), other)
     local.replace(_name(3), one)
 
-    assert 2 == _damage(local)
+    assert _damage(local) == 2
 
 
 def test_a_renumbered_log_is_found(local):
@@ -118,7 +118,7 @@ def test_a_renumbered_log_is_found(local):
         local.replace(_name(version), local.read(_name(version + 1)))
     local.delete(_name(4))
 
-    assert 2 == _damage(local)
+    assert _damage(local) == 2
 
 
 def test_the_history_of_a_warm_tenant_is_proved(local):
@@ -172,7 +172,7 @@ def test_a_last_entry_that_lost_its_link_is_damage(local):
     _filled(local)
     _unchained(local, [4])
 
-    assert 4 == _damage(local)
+    assert _damage(local) == 4
 
 
 def test_an_old_checkpoint_is_continued_by_a_chained_entry(local):
@@ -186,7 +186,7 @@ def test_an_old_checkpoint_is_continued_by_a_chained_entry(local):
     tenant.files.write("a.csv", b"new")
 
     assert _record(local, 10)["sha256"] == _record(local, 11)["previous"]
-    assert 12 == len(list(_tenant(local).history()))
+    assert len(list(_tenant(local).history())) == 12
 
 
 def _make_checkpoint_old(storage):
@@ -203,12 +203,12 @@ def test_a_log_that_begins_at_a_checkpoint_is_still_chained(local):
     _filled(local, 13)
     for version in range(10):
         local.delete(_name(version))
-    assert 12 == _tenant(local).version
+    assert _tenant(local).version == 12
     _rewrite(local, 11, {**_record(local, 11), "previous": "0" * 64})
 
     with pytest.raises(CorruptLog) as caught:
         _tenant(local)
-    assert 11 == caught.value.details["version"]
+    assert caught.value.details["version"] == 11
 
 
 def test_a_damaged_checkpoint_is_not_used(local):
@@ -221,7 +221,7 @@ def test_a_damaged_checkpoint_is_not_used(local):
 
     found = _tenant(local).place.log.current_state()
 
-    assert (wanted, 0) == (found.files, found.floor)
+    assert (found.files, found.floor) == (wanted, 0)
 
 
 def test_a_checkpoint_under_another_version_is_not_used(local):
@@ -230,7 +230,7 @@ def test_a_checkpoint_under_another_version_is_not_used(local):
     (name,) = [one.name for one in local.list_from(TENANT_LOG_FOLDER) if ".checkpoint." in one.name]
     local.replace(f"{TENANT_LOG_FOLDER}/{12:020d}{name[20:]}", local.read(f"{TENANT_LOG_FOLDER}/{name}"))
 
-    assert b"12" == _tenant(local).files.read("a.csv")
+    assert _tenant(local).files.read("a.csv") == b"12"
 
 
 def test_an_erased_log_goes_on_in_its_chain(local, open_finding):
@@ -243,7 +243,7 @@ def test_an_erased_log_goes_on_in_its_chain(local, open_finding):
 
     afresh = open_finding(local)
 
-    assert [2, 1] == [entry.version for entry in afresh.history()]
+    assert [entry.version for entry in afresh.history()] == [2, 1]
     assert _record(local, 1)["sha256"] == _record(local, 2)["previous"]
 
 
@@ -255,7 +255,7 @@ def test_a_loser_of_a_race_continues_the_winner(local):
         other.files.write("first.csv", b"1")
 
     assert _record(local, 1)["sha256"] == _record(local, 2)["previous"]
-    assert 3 == len(list(_tenant(local).history()))
+    assert len(list(_tenant(local).history())) == 3
 
 
 def test_a_write_reads_no_more_than_before():
@@ -266,7 +266,7 @@ def test_a_write_reads_no_more_than_before():
     tenant.files.write("a.csv", b"new")
 
     read = [call.name for call in storage.calls[before:] if call.verb == "read"]
-    assert [] == [name for name in read if name.startswith(TENANT_LOG_FOLDER)]
+    assert [name for name in read if name.startswith(TENANT_LOG_FOLDER)] == []
 
 
 def test_a_clone_begins_a_chain_of_its_own(tmp_path):
@@ -322,7 +322,7 @@ def test_an_old_registry_is_read_and_continued(tmp_path):
     again = Store(storage, ArrowEngine(storage), Settings())
     again.tenant("c", create=True)
 
-    assert ("a", "b", "c") == Store(storage, ArrowEngine(storage), Settings()).tenants()
+    assert Store(storage, ArrowEngine(storage), Settings()).tenants() == ("a", "b", "c")
     assert _record(storage, 1, REGISTRY_FOLDER)["sha256"] == _record(storage, 2, REGISTRY_FOLDER)["previous"]
 
 
@@ -337,7 +337,7 @@ def test_a_restored_backup_is_continued(local, tmp_path):
     tenant = _tenant(local)
     tenant.files.write("a.csv", b"after the backup")
 
-    assert 4 == len(list(_tenant(local).history()))
+    assert len(list(_tenant(local).history())) == 4
 
 
 @pytest.mark.parametrize(("version", "previous"), [(0, "a"), (1, ""), (-1, "a")])

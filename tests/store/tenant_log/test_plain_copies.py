@@ -19,9 +19,9 @@ def test_a_script_finds_files_by_name(tenant, tmp_path):
     """What was written, moved and deleted is so in the directory, empty folders included."""
     root = tmp_path / "snapshots"
     tenant.files.write("folder/deep/a.txt", b"1")
-    assert b"1" == (root / "folder/deep/a.txt").read_bytes()
+    assert (root / "folder/deep/a.txt").read_bytes() == b"1"
     tenant.files.move("folder/deep/a.txt", "folder")
-    assert b"1" == (root / "folder").read_bytes()
+    assert (root / "folder").read_bytes() == b"1"
     tenant.files.delete("folder")
     assert not (root / "folder").exists()
 
@@ -30,9 +30,9 @@ def test_a_changed_copy_is_not_the_file(tenant, tmp_path):
     """Reading gives the version that was committed; the next change derives the copy anew."""
     tenant.files.write("a", b"1")
     (tmp_path / "snapshots" / "a").write_bytes(b"forged")
-    assert b"1" == tenant.files.read("a")
+    assert tenant.files.read("a") == b"1"
     tenant.files.write("a", b"2")
-    assert b"2" == (tmp_path / "snapshots" / "a").read_bytes()
+    assert (tmp_path / "snapshots" / "a").read_bytes() == b"2"
 
 
 def test_a_slow_writer_never_brings_an_old_file_back(tenant, open_on, local, tmp_path):
@@ -40,7 +40,7 @@ def test_a_slow_writer_never_brings_an_old_file_back(tenant, open_on, local, tmp
     tenant.files.write("a", b"1")
     open_on(local).files.write("a", b"2")
     derive_copies(local, tenant._place.log, ["a"])
-    assert b"2" == (tmp_path / "snapshots" / "a").read_bytes()
+    assert (tmp_path / "snapshots" / "a").read_bytes() == b"2"
 
 
 def test_a_copy_that_cannot_be_written_costs_nothing_else(tenant, tmp_path, caplog):
@@ -49,9 +49,9 @@ def test_a_copy_that_cannot_be_written_costs_nothing_else(tenant, tmp_path, capl
     (tmp_path / "snapshots" / "link").symlink_to(tmp_path)
     tenant.files.write("a", b"1")
     tenant.files.write("link/b", b"2")
-    assert [b"1", b"2"] == [tenant.files.read(path) for path in ("a", "link/b")]
+    assert [tenant.files.read(path) for path in ("a", "link/b")] == [b"1", b"2"]
     assert not (tmp_path / "b").exists()
-    assert 2 == caplog.text.count("could not be written")
+    assert caplog.text.count("could not be written") == 2
 
 
 def test_secrets_and_tenants_of_a_store_have_no_copies(local, tmp_path):

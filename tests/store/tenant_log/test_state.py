@@ -23,10 +23,10 @@ def test_each_entry_moves_its_streams():
         .after(2, _entry(30, Account=1))
     )
 
-    assert {"Account": 1, "Lead": 0} == dict(state.streams)
-    assert (2, 30) == (state.version, state.timestamp_ms)
-    assert "w30" == state.head.write_id
-    assert -1 == state.table_version(StreamName("Nobody"))
+    assert dict(state.streams) == {"Account": 1, "Lead": 0}
+    assert (state.version, state.timestamp_ms) == (2, 30)
+    assert state.head.write_id == "w30"
+    assert state.table_version(StreamName("Nobody")) == -1
 
 
 @pytest.mark.parametrize("version", [0, 2, 7])
@@ -42,7 +42,7 @@ def test_commit_times_always_rise():
     """A clock that stands still or jumps back cannot make two commits of one moment."""
     state = TenantState().after(0, _entry(1_000, Account=0))
 
-    assert [2_000, 1_001, 1_001] == [state.next_timestamp_ms(now) for now in (2_000, 1_000, 5)]
+    assert [state.next_timestamp_ms(now) for now in (2_000, 1_000, 5)] == [2_000, 1_001, 1_001]
 
 
 def test_a_checkpoint_holds_the_state():

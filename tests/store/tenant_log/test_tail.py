@@ -36,12 +36,12 @@ def test_a_log_that_stands_still_is_not_listed(storage):
     """Looking at a tenant again and again lists nothing; what another process adds is seen at once."""
     tenant, other = _tenant(storage), _tenant(LocalStorage(storage.root))
     tenant.files.write("a.csv", b"1")
-    assert 0 == tenant.version
+    assert tenant.version == 0
     before = storage.listings
-    assert [0] * 20 == [tenant.version for _ in range(20)]
+    assert [tenant.version for _ in range(20)] == [0] * 20
     assert before == storage.listings
     other.files.write("a.csv", b"2")
-    assert b"2" == tenant.files.read("a.csv")
+    assert tenant.files.read("a.csv") == b"2"
 
 
 def test_what_this_process_adds_is_not_listed_but_now_and_then(storage):
@@ -57,10 +57,10 @@ def test_what_this_process_adds_is_not_listed_but_now_and_then(storage):
         tenant.files.write("a.csv", b"%d" % number)
     assert before < storage.listings
     segment = tenant.place.log.current_snapshot.segment
-    assert (21, 20) == (segment.version, segment.checkpoint_version)
+    assert (segment.version, segment.checkpoint_version) == (21, 20)
     afresh = _tenant(LocalStorage(storage.root)).place.log.current_state()
     assert afresh == tenant.place.log.current_state()
-    assert (b"theirs", b"21") == (tenant.files.read("b.csv"), tenant.files.read("a.csv"))
+    assert (tenant.files.read("b.csv"), tenant.files.read("a.csv")) == (b"theirs", b"21")
 
 
 def test_a_log_that_was_put_back_from_a_backup_is_read_anew(storage, tmp_path):
@@ -77,7 +77,7 @@ def test_a_log_that_was_put_back_from_a_backup_is_read_anew(storage, tmp_path):
     other.files.write("a.csv", three)
     shutil.rmtree(storage.root)
     (tmp_path / "backup").rename(storage.root)
-    assert 1 == tenant.version
+    assert tenant.version == 1
     assert three == tenant.files.read("a.csv")
 
 
@@ -86,13 +86,13 @@ def test_a_log_whose_past_was_erased_is_listed(storage):
     tenant, other = _tenant(storage), _tenant(LocalStorage(storage.root))
     for number in range(3):
         tenant.files.write("a.csv", b"%d" % number)
-    assert 2 == tenant.version
+    assert tenant.version == 2
     other.files.write("a.csv", b"3")
     other.files.write("a.csv", b"4")
     other.place.log.write_checkpoint(other.place.log.current_state())
     for version in range(4):
         other.place.storage.delete(f"{TENANT_LOG_FOLDER}/{version:020d}.json")
-    assert (4, b"4") == (tenant.version, tenant.files.read("a.csv"))
+    assert (tenant.version, tenant.files.read("a.csv")) == (4, b"4")
 
 
 def test_pages_of_tenants_follow_each_change(tmp_path):
@@ -100,11 +100,11 @@ def test_pages_of_tenants_follow_each_change(tmp_path):
     storage = LocalStorage(tmp_path)
     here, there = (Store(storage, ArrowEngine(storage), Settings()) for _ in range(2))
     here.tenant("b", create=True)
-    assert ("b",) == here.tenants()
+    assert here.tenants() == ("b",)
     there.tenant("a", create=True)
-    assert ("a", "b") == here.tenants()
+    assert here.tenants() == ("a", "b")
     here.delete_tenant("a")
-    assert ("b",) == there.tenants()
+    assert there.tenants() == ("b",)
 
 
 class ForgottenMeanwhile(LogTail):
@@ -120,6 +120,6 @@ def test_a_checkpoint_of_another_thread_comes_between_two_looks(storage):
     _tenant(storage).files.write("a.csv", b"1")
     tail = ForgottenMeanwhile(storage, TENANT_LOG_FOLDER)
     tail.note(0)
-    assert (True, False) == (tail.is_at(0), tail.is_at(0))
+    assert (tail.is_at(0), tail.is_at(0)) == (True, False)
     tail.note(0)
     assert tail.note_added(1) is None

@@ -32,15 +32,15 @@ def test_a_version_is_the_tenants_and_a_streams_own_has_its_name(tenant):
     """``version`` counts the tenant's commits, ``stream_version`` those that changed the stream."""
     lead = tenant.stream("Lead")
 
-    assert (3, 1) == (lead.version(), lead.stream_version())
-    assert (2, 1) == (tenant.stream("Account").version(), tenant.stream("Account").stream_version())
-    assert [5] == ids(lead.read(version=2, as_="arrow"))
-    assert [5] == ids(lead.read(stream_version=0, as_="arrow"))
-    assert [5] == ids(lead.read(tenant_version=1, as_="arrow"))
-    assert (1, 1) == (lead.row_count(1), lead.row_count(stream_version=0))
+    assert (lead.version(), lead.stream_version()) == (3, 1)
+    assert (tenant.stream("Account").version(), tenant.stream("Account").stream_version()) == (2, 1)
+    assert ids(lead.read(version=2, as_="arrow")) == [5]
+    assert ids(lead.read(stream_version=0, as_="arrow")) == [5]
+    assert ids(lead.read(tenant_version=1, as_="arrow")) == [5]
+    assert (lead.row_count(1), lead.row_count(stream_version=0)) == (1, 1)
     assert lead.byte_count(2) == lead.byte_count(stream_version=0) < lead.byte_count()
-    assert [5] == lead.read_batches(version=1).read_all()["v"].to_pylist()
-    assert 0 == lead.snapshot(version=2).version
+    assert lead.read_batches(version=1).read_all()["v"].to_pylist() == [5]
+    assert lead.snapshot(version=2).version == 0
     with pytest.raises(StreamNotFound):
         lead.read(version=0)
     with pytest.raises(VersionNotFound):
@@ -58,22 +58,22 @@ def test_changes_lie_between_versions_of_the_tenant(tenant):
     """Where the stream was not there yet, all of its rows are new."""
     lead = tenant.stream("Lead")
 
-    assert [6] == ids(lead.changes(since=1, as_="arrow"))
-    assert [5] == ids(lead.changes(since=0, until="go-live", as_="arrow"))
-    assert [5, 6] == ids(lead.changes(as_="arrow"))
+    assert ids(lead.changes(since=1, as_="arrow")) == [6]
+    assert ids(lead.changes(since=0, until="go-live", as_="arrow")) == [5]
+    assert ids(lead.changes(as_="arrow")) == [5, 6]
 
 
 def test_a_receipt_has_both_versions(tenant):
     """The tenant's as ``version``, in a job those that it is to make."""
     receipt = tenant.stream("Lead").update(table(7), key="Id")
 
-    assert (5, 5, 2) == (receipt.version, receipt.tenant_version, receipt.stream_version)
-    assert [7] == ids(receipt.changed_rows("arrow"))
+    assert (receipt.version, receipt.tenant_version, receipt.stream_version) == (5, 5, 2)
+    assert ids(receipt.changed_rows("arrow")) == [7]
     with tenant.job() as job:
         inner = job.stream("Lead").update(table(8), key="Id")
-        assert (6, 3) == (inner.version, inner.stream_version)
-        assert (6, 2) == (job.stream("Lead").version(), job.stream("Account").version())
-        assert [5, 6, 7] == ids(job.stream("Lead").read(version=5, as_="arrow"))
+        assert (inner.version, inner.stream_version) == (6, 3)
+        assert (job.stream("Lead").version(), job.stream("Account").version()) == (6, 2)
+        assert ids(job.stream("Lead").read(version=5, as_="arrow")) == [5, 6, 7]
     assert {"version": 6, "stream_version": 3, "tenant_version": 6}.items() <= (
         job.receipt.streams["Lead"].to_json().items()
     )
@@ -83,16 +83,16 @@ def test_a_version_may_be_a_tag_or_a_moment(tenant):
     """At, diff, restore and reads take a number, a tag or a moment."""
     moment = next(iter(tenant.history(1, until=2))).timestamp
 
-    assert (1, 2, 2) == (
+    assert (
         tenant.at("go-live").version,
         tenant.at(moment).version,
         tenant.at(moment.isoformat()).version,
-    )
-    assert {"Account", "Lead"} == set(tenant.diff("go-live", 4).streams)
-    assert {"Lead"} == set(tenant.diff(moment).streams)
-    assert [5] == ids(tenant.stream("Lead").read(version="go-live", as_="arrow"))
-    assert 1 == tenant.restore("go-live").version
-    assert ([5], 1) == (ids(tenant.stream("Lead").read(as_="arrow")), next(iter(tenant.history(1))).restored)
+    ) == (1, 2, 2)
+    assert set(tenant.diff("go-live", 4).streams) == {"Account", "Lead"}
+    assert set(tenant.diff(moment).streams) == {"Lead"}
+    assert ids(tenant.stream("Lead").read(version="go-live", as_="arrow")) == [5]
+    assert tenant.restore("go-live").version == 1
+    assert (ids(tenant.stream("Lead").read(as_="arrow")), next(iter(tenant.history(1))).restored) == ([5], 1)
 
 
 def test_what_is_neither_is_told(tenant):
@@ -102,7 +102,7 @@ def test_what_is_neither_is_told(tenant):
     first = next(iter(tenant.history(1, until=0))).timestamp
     with pytest.raises(VersionNotFound):
         tenant.at(first - timedelta(seconds=1))
-    assert 4 == tenant.version
+    assert tenant.version == 4
 
 
 def test_a_clone_has_versions_of_its_own(tmp_path):

@@ -43,17 +43,19 @@ def archive(keyed, tmp_path):
 
 def test_it_comes_back_as_it_was(archive, keyed):
     """Rows with their types and key, files and secrets are there; the secret is sealed."""
-    assert 0o600 == archive.stat().st_mode & 0o777
+    assert archive.stat().st_mode & 0o777 == 0o600
     assert SECRET not in gzip.decompress(archive.read_bytes())
     goal = store(keyed)
     tenant = goal.import_tenant(archive, "copy")
     rows = tenant.stream("Account").read(as_="arrow").to_pydict()
-    assert {"Id": ["007", "8"], "Größe": [1, 2]} == rows
-    assert ("Id",) == tenant.stream("Account").key()
+    assert rows == {"Id": ["007", "8"], "Größe": [1, 2]}
+    assert tenant.stream("Account").key() == ("Id",)
     found = {one.path: one.sealed for one in tenant.files.list(recursive=True)}
-    assert {"big": False, "empty": False, "m/données.csv": False, "secret.json": True} == found
-    assert [SECRET, b"a,b\n", b""] == [
-        tenant.files.read(path) for path in ("secret.json", "m/données.csv", "empty")
+    assert found == {"big": False, "empty": False, "m/données.csv": False, "secret.json": True}
+    assert [tenant.files.read(path) for path in ("secret.json", "m/données.csv", "empty")] == [
+        SECRET,
+        b"a,b\n",
+        b"",
     ]
     with pytest.raises(InvalidOption):
         goal.import_tenant(archive, "copy")
@@ -66,7 +68,7 @@ def test_without_the_master_key_secrets_stay_closed(archive, keyed, tmp_path):
     goal = store()
     with pytest.raises(SealingUnavailable):
         goal.import_tenant(archive, "copy")
-    assert () == goal.tenants()
+    assert goal.tenants() == ()
     other = store(keyed)
     other.import_tenant(archive, "copy")
     unkeyed = Store(other._storage, None, Settings())
@@ -101,8 +103,8 @@ def resigned(content, change):
 def refused(goal, source, **options):
     with pytest.raises(FreezeframeError) as caught:
         goal.import_tenant(source, "copy", **options)
-    assert () == goal.tenants()
-    assert [] == list(goal._storage.list_below("tenants"))
+    assert goal.tenants() == ()
+    assert list(goal._storage.list_below("tenants")) == []
     return caught.value
 
 
@@ -196,8 +198,8 @@ def test_a_damaged_archive_is_never_half_imported(archive, keyed, tmp_path, plac
     try:
         tenant = goal.import_tenant(source, "copy")
     except FreezeframeError:
-        assert () == goal.tenants()
-        assert [] == list(goal._storage.list_below("tenants"))
+        assert goal.tenants() == ()
+        assert list(goal._storage.list_below("tenants")) == []
     else:
-        assert SECRET == tenant.files.read("secret.json")
-        assert 4 == len(tenant.files.list(recursive=True))
+        assert tenant.files.read("secret.json") == SECRET
+        assert len(tenant.files.list(recursive=True)) == 4

@@ -62,16 +62,16 @@ def test_a_run_frozen_at_any_moment_and_taken_over_cannot_commit(open_on):
             ends.append("committed")
         except JobRevoked:
             ends.append("refused")
-            assert ["before.txt"] == [one.path for one in other.files.list()]
+            assert [one.path for one in other.files.list()] == ["before.txt"]
             run(other, "second")
         if storage.meanwhile is not None:
             break  # it ended before it would have been frozen
         expected = {"committed": b"first", "refused": b"second"}[ends[-1]]
-        assert expected == open_on(storage).files.read("who.txt")
+        assert open_on(storage).files.read("who.txt") == expected
         assert find_committed_job(other.place, "j") is not None
 
     # Up to the commit point it is refused, from there on it had committed; there are moments of both kinds.
-    assert ["refused", "committed"] == sorted(set(ends), key=ends.index)
+    assert sorted(set(ends), key=ends.index) == ["refused", "committed"]
     assert ends == sorted(ends, reverse=True)
 
 
@@ -80,17 +80,17 @@ def test_a_run_is_refused_before_it_begins(open_on):
     storage = MemoryStorage()
     tenant = open_on(storage)
     tenant.files.write("before.txt", b"")
-    assert () == revoke_job(tenant.place, "j")
-    assert ("a/1", "a/2") == revoke_job(tenant.place, "j", tokens=["a/2", "a/1"])
-    assert ("a/3",) == revoke_job(tenant.place, "j", tokens=["a/1", "a/3"])
+    assert revoke_job(tenant.place, "j") == ()
+    assert revoke_job(tenant.place, "j", tokens=["a/2", "a/1"]) == ("a/1", "a/2")
+    assert revoke_job(tenant.place, "j", tokens=["a/1", "a/3"]) == ("a/3",)
     names = [one.name for one in storage.list_below("")]
 
     with pytest.raises(JobRevoked):
         run(open_on(storage), "a/1")
     assert names == [one.name for one in storage.list_below("")]
     run(open_on(storage), "a/4")
-    assert () == revoke_job(tenant.place, "j", tokens=["a/4"])
-    assert ["commit", "revoke", "revoke", "commit"] == [one.kind for one in reversed(list(tenant.history()))]
+    assert revoke_job(tenant.place, "j", tokens=["a/4"]) == ()
+    assert [one.kind for one in reversed(list(tenant.history()))] == ["commit", "revoke", "revoke", "commit"]
 
 
 def test_revoked_tokens_are_kept_as_long_as_job_ids(open_on):
@@ -98,7 +98,7 @@ def test_revoked_tokens_are_kept_as_long_as_job_ids(open_on):
     tenant = open_on(MemoryStorage())
     revoke_job(tenant.place, "j", tokens=["a/1"])
     state = tenant.place.log.current_state()
-    assert ["a/1"] == list(state.revoked_tokens)
+    assert list(state.revoked_tokens) == ["a/1"]
 
     kept = parse_checkpoint(state.to_checkpoint(oldest_job_ms=state.timestamp_ms), "checkpoint")
     assert state.revoked_tokens == kept.revoked_tokens

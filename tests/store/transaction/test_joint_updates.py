@@ -42,7 +42,7 @@ def test_works_are_done_in_groups_and_answered_in_order():
     outcomes = run_together(engine, [work(number) for number in range(count)])
     assert isinstance(outcomes.pop(1), InvalidOption)
     assert [0, *range(2, count)] == outcomes
-    assert [TOGETHER_MAX - 1, 3] == asked
+    assert asked == [TOGETHER_MAX - 1, 3]
 
 
 def frames(value, names=NAMES[:4]):
@@ -86,10 +86,10 @@ def test_a_job_updates_streams_together_as_it_does_one_by_one(spark_engine, aske
         assert [(r.inserted, r.updated, r.version) for r in receipts.values()] == [
             (r.inserted, r.updated, r.version) for r in together.values()
         ]
-    assert 1 == asked
+    assert asked == 1
     assert NAMES[:4] == list(together)
-    assert (2, 4) == (tenant.version, len(job.receipt.streams))
-    assert [1, 19] == [together["Stream3"].inserted, together["Stream3"].updated]
+    assert (tenant.version, len(job.receipt.streams)) == (2, 4)
+    assert [together["Stream3"].inserted, together["Stream3"].updated] == [1, 19]
     for name in together:
         assert (
             other.stream(name).read(as_="arrow").to_pylist()
@@ -117,11 +117,11 @@ def test_keys_can_differ_and_one_mistake_ends_the_job(spark_engine, tmp_path):
     good, bad = pd.DataFrame({"a": [1], "b": [2]}), pd.DataFrame({"a": [None], "b": [2]})
     with pytest.raises(NullKeyError), tenant.job() as job:
         job.update({"One": good, "Two": bad}, key="a")
-    assert () == tenant.streams()
+    assert tenant.streams() == ()
     with tenant.job() as job:
         told = job.update({"One": good, "Two": bad}, key={"One": ["a"], "Two": ["b"]})
-    assert [1, 1] == [receipt.inserted for receipt in told.values()]
-    assert ("One", "Two") == tenant.streams()
+    assert [receipt.inserted for receipt in told.values()] == [1, 1]
+    assert tenant.streams() == ("One", "Two")
 
 
 @pytest.mark.spark

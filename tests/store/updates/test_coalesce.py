@@ -90,7 +90,7 @@ def test_columns_that_decide_nothing_are_not_read():
 
     filled = coalesce(batch, batch.schema, ["Id", "at", "name"], ["Id"], old_values, keeps_nulls=True)
 
-    assert ["at"] == asked
+    assert asked == ["at"]
     assert batch == filled.rows
 
 
@@ -105,8 +105,8 @@ def test_old_values_of_a_narrower_type_are_widened():
 
     filled = coalesce(batch, target, ["Id", "n", "m"], ["Id"], old_values, keeps_nulls=False)
 
-    assert [False, True] == filled.changed.tolist()
-    assert [{"Id": 2, "n": None, "m": 2, "new": None}] == filled.rows.to_pylist()
+    assert filled.changed.tolist() == [False, True]
+    assert filled.rows.to_pylist() == [{"Id": 2, "n": None, "m": 2, "new": None}]
     assert np.bool_ == filled.changed.dtype
 
 
@@ -122,4 +122,4 @@ def test_a_batch_that_meets_no_stored_row_changes_none():
     )
 
     assert target.empty_table() == filled.rows
-    assert [] == filled.changed.tolist()
+    assert filled.changed.tolist() == []

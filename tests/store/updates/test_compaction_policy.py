@@ -146,7 +146,8 @@ def test_small_streams_are_written_anew_as_a_whole():
 
     fates = [choice.action for choice in choose(files, {"a": 1}, FileRule(2001, is_plain=False))]
 
-    assert ["rewritten", "rewritten"] == fates
-    assert ["marked", "left"] == [
-        choice.action for choice in choose(files, {"a": 1}, FileRule(2000, is_plain=False))
+    assert fates == ["rewritten", "rewritten"]
+    assert [choice.action for choice in choose(files, {"a": 1}, FileRule(2000, is_plain=False))] == [
+        "marked",
+        "left",
     ]

@@ -37,14 +37,14 @@ def test_only_changed_and_new_rows_are_written(stream):
     stream.update(frame(range(100), n=range(100)), key="Id")
     before = stream._snapshot().files["path"].to_pylist()
     receipt = stream.update(frame([3, 4, 5, 100], n=[3, 40, 50, 100]))
-    assert (1, 2, 1, 0) == (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted)
+    assert (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted) == (1, 2, 1, 0)
     files = stream._snapshot().files
     assert before == files["path"].to_pylist()[:1]
-    assert [2, None] == vectors(stream)
-    assert 2 == files.num_rows
+    assert vectors(stream) == [2, None]
+    assert files.num_rows == 2
     expected = {f"{n:04}": {"n": n} for n in range(101)} | {"0004": {"n": 40}, "0005": {"n": 50}}
-    assert expected == content(stream)
-    assert 101 == stream.row_count()
+    assert content(stream) == expected
+    assert stream.row_count() == 101
 
 
 def test_updates_add_up_in_one_vector(stream):
@@ -52,12 +52,12 @@ def test_updates_add_up_in_one_vector(stream):
     stream.update(frame(range(50), n=[0] * 50), key="Id")
     for number in range(1, 4):
         receipt = stream.update(frame([1, 2, 10 + number], n=[number] * 3))
-        assert (0, 3) == (receipt.inserted, receipt.updated)
+        assert (receipt.inserted, receipt.updated) == (0, 3)
     expected = {f"{n:04}": {"n": 0} for n in range(50)}
     expected |= {"0001": {"n": 3}, "0002": {"n": 3}, "0011": {"n": 1}, "0012": {"n": 2}, "0013": {"n": 3}}
-    assert expected == content(stream)
+    assert content(stream) == expected
     for version in range(4):
-        assert 50 == len(content(stream, version=version))
+        assert len(content(stream, version=version)) == 50
 
 
 def test_nulls_keep_or_replace_stored_cells(stream):
@@ -72,17 +72,17 @@ def test_nulls_keep_or_replace_stored_cells(stream):
         "0003": {"a": "z", "b": 30.0, "c": "m"},
         "0004": {"a": "q", "b": 4.5, "c": "n"},
     }
-    assert expected == content(stream)
+    assert content(stream) == expected
     stream.update(frame([1, 2], a=[None, "y"], b=[9.0, 2.5]), nulls="overwrite")
     expected["0001"] |= {"a": None, "b": 9.0}
-    assert expected == content(stream)
+    assert content(stream) == expected
 
 
 def test_a_new_column_and_a_decided_type(stream):
     """A column that only the batch has is added; stored rows have nothing in it."""
     stream.update(frame([1, 2, 3], a=[None] * 3), key="Id")
     receipt = stream.update(frame([2, 4], a=[7, 8], b=["new", None]))
-    assert ("b",) == receipt.columns_added
+    assert receipt.columns_added == ("b",)
     assert content(stream) == {
         "0001": {"a": None, "b": None},
         "0002": {"a": 7, "b": "new"},
@@ -95,7 +95,7 @@ def test_a_mostly_changed_file_is_written_anew(stream):
     """When most rows of a file change, the file goes and nothing is marked in it."""
     stream.update(frame(range(10), n=range(10)), key="Id")
     stream.update(frame(range(6), n=[n + 100 for n in range(6)]))
-    assert [None] == vectors(stream)
+    assert vectors(stream) == [None]
     assert {f"{n:04}": {"n": n + 100 if n < 6 else n} for n in range(10)} == content(stream)
 
 
@@ -105,7 +105,7 @@ def test_many_small_files_become_one(stream):
     for number in range(20):
         stream.update(frame([number], n=[number]))
         assert stream._snapshot().files.num_rows <= 10
-    assert 2020 == stream.row_count()
+    assert stream.row_count() == 2020
 
 
 def test_spark_frames_and_spark_reads(stream, spark_session):
@@ -113,8 +113,8 @@ def test_spark_frames_and_spark_reads(stream, spark_session):
     stream.update(frame(range(20), n=range(20)), key="Id")
     batch = spark_session.createDataFrame(frame([1, 2, 30], n=[10, 20, 300]))
     receipt = stream.update(batch)
-    assert (1, 2, 0) == (receipt.inserted, receipt.updated, receipt.unchanged)
-    assert [2, None] == vectors(stream)
+    assert (receipt.inserted, receipt.updated, receipt.unchanged) == (1, 2, 0)
+    assert vectors(stream) == [2, None]
     read = {row["Id"]: row["n"] for row in stream.read(as_="spark").collect()}
     assert {name: row["n"] for name, row in content(stream).items()} == read
 
@@ -123,15 +123,15 @@ def test_other_modes_on_a_stream_with_vectors(stream):
     """A window, a full extract and an override see a stream without its marked rows."""
     stream.update(frame(range(10), n=range(10)), key="Id")
     stream.update(frame([1], n=[100]))
-    assert [1, None] == vectors(stream)
+    assert vectors(stream) == [1, None]
     receipt = stream.update(frame([1, 2], n=[200, 300]), replace_where="n >= 100 or n = 2")
-    assert (0, 2, 0) == (receipt.inserted, receipt.updated, receipt.deleted)
+    assert (receipt.inserted, receipt.updated, receipt.deleted) == (0, 2, 0)
     stream.update(frame([3], n=[33]))
     receipt = stream.update(frame(range(9), n=range(9)), mode="full")
-    assert (0, 3, 6, 1) == (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted)
+    assert (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted) == (0, 3, 6, 1)
     stream.update(frame([3], n=[33]))
     receipt = stream.update(frame(range(9), n=range(9)), override=True)
-    assert (0, 1, 8, 0) == (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted)
+    assert (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted) == (0, 1, 8, 0)
 
 
 def test_composite_keys_with_nulls_and_odd_names(stream):
@@ -140,9 +140,9 @@ def test_composite_keys_with_nulls_and_odd_names(stream):
     stream.update(first, key=["a b", "{k}"], null_keys="match")
     again = pd.DataFrame({"a b": [None, "z", "q"], "{k}": ["2", None, None], "v, w": [20, 3, 4]})
     receipt = stream.update(again, null_keys="match")
-    assert (1, 1, 1) == (receipt.inserted, receipt.updated, receipt.unchanged)
+    assert (receipt.inserted, receipt.updated, receipt.unchanged) == (1, 1, 1)
     read = {(row["a b"], row["{k}"]): row["v, w"] for row in stream.read(as_="arrow").to_pylist()}
-    assert {("x", "1"): 1, (None, "2"): 20, ("z", None): 3, ("q", None): 4} == read
+    assert read == {("x", "1"): 1, (None, "2"): 20, ("z", None): 3, ("q", None): 4}
 
 
 def test_plain_compatibility_never_marks(spark_engine, tmp_path):
@@ -153,16 +153,16 @@ def test_plain_compatibility_never_marks(spark_engine, tmp_path):
     stream.update(frame(range(100, 110), n=range(10)))
     stream.update(frame([1], n=[100]))
     snapshot = stream._snapshot()
-    assert 1 == snapshot.protocol.min_reader_version
-    assert [None, None] == vectors(stream)
-    assert 20 == rows.count(snapshot)
+    assert snapshot.protocol.min_reader_version == 1
+    assert vectors(stream) == [None, None]
+    assert rows.count(snapshot) == 20
 
 
 def test_an_update_of_nothing_new_writes_nothing(stream):
     """All rows as they are: no file, no version."""
     stream.update(frame(range(10), n=range(10)), key="Id")
     receipt = stream.update(frame(range(5), n=range(5)))
-    assert (0, False, 5, 0) == (receipt.version, receipt.committed, receipt.unchanged, receipt.bytes_written)
+    assert (receipt.version, receipt.committed, receipt.unchanged, receipt.bytes_written) == (0, False, 5, 0)
 
 
 def test_a_large_batch_from_spark_is_merged_with_the_files_it_touches(stream, spark_session, monkeypatch):
@@ -174,11 +174,11 @@ def test_a_large_batch_from_spark_is_merged_with_the_files_it_touches(stream, sp
     untouched = stream._snapshot().files["path"].to_pylist()[1]
     stream.update(frame([1], n=[-1]))
     receipt = stream.update(spark_session.createDataFrame(frame([1, 2, 3, 50], n=[7, 8, 3, 9])))
-    assert (1, 2, 1, 0) == (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted)
+    assert (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted) == (1, 2, 1, 0)
     assert untouched in stream._snapshot().files["path"].to_pylist()
     assert [None] * stream._snapshot().files.num_rows == vectors(stream)
     expected = {f"{n:04}": {"n": n} for n in range(10)} | {f"{n:04}": {"n": n - 100} for n in range(100, 110)}
-    assert expected | {"0001": {"n": 7}, "0002": {"n": 8}, "0050": {"n": 9}} == content(stream)
+    assert content(stream) == expected | {"0001": {"n": 7}, "0002": {"n": 8}, "0050": {"n": 9}}
 
 
 def test_a_stream_of_any_size_is_patched_where_few_files_may_hold_a_key(stream, monkeypatch):
@@ -187,24 +187,24 @@ def test_a_stream_of_any_size_is_patched_where_few_files_may_hold_a_key(stream, 
     stream.update(frame(range(5000, 5010), n=range(10)))
     least, whole = sorted(stream._snapshot().files["size"].to_pylist())
     monkeypatch.setattr("freezeframe.store.updates.upsert.PATCHED_BYTES_MAX", least)
-    assert "patch" == stream.explain(frame([5003], n=[-1])).route.kind
+    assert stream.explain(frame([5003], n=[-1])).route.kind == "patch"
     told = stream.explain(frame([3], n=[-1])).route
     assert ("merge", f"files of {whole:,} bytes may hold a key of the batch") == (told.kind, told.reason)
 
 
 def test_an_explanation_tells_the_route_and_writes_nothing(stream, tmp_path):
     """What would become of each file, with its reason; the stream and its folder stay as they are."""
-    assert "load" == stream.explain().route.kind
+    assert stream.explain().route.kind == "load"
     stream.update(frame(range(10), n=range(10)), key="Id")
     before = sorted(path for path in tmp_path.rglob("*") if path.is_file())
     explanation = stream.explain(frame([1, 2, 77], n=[1, 20, 7]))
-    assert "patch" == explanation.route.kind
-    assert (1, 1, 1, 0) == tuple(explanation.counts.to_json().values())
+    assert explanation.route.kind == "patch"
+    assert tuple(explanation.counts.to_json().values()) == (1, 1, 1, 0)
     (file,) = explanation.files()
-    assert ("marked", 10, 0) == (file["fate"], file["rows"], file["deleted"])
+    assert (file["fate"], file["rows"], file["deleted"]) == ("marked", 10, 0)
     assert 0 < explanation.bytes_written
     assert before == sorted(path for path in tmp_path.rglob("*") if path.is_file())
-    assert 0 == stream.version()
+    assert stream.version() == 0
 
 
 def test_changes_read_only_rows_that_moved(stream):
@@ -212,15 +212,17 @@ def test_changes_read_only_rows_that_moved(stream):
     stream.update(frame(range(100), n=range(100)), key="Id")
     receipt = stream.update(frame([5, 200], n=[50, 2]))
     changed = receipt.changed_rows(as_="arrow").to_pylist()
-    assert [("insert", "0200", None), ("update", "0005", 5)] == sorted(
-        (row["_change_type"], row["Id"], (row["_before"] or {}).get("n")) for row in changed
-    )
+    assert sorted((row["_change_type"], row["Id"], (row["_before"] or {}).get("n")) for row in changed) == [
+        ("insert", "0200", None),
+        ("update", "0005", 5),
+    ]
     stream.update(frame([5, 6], n=[500, 60]))
     since = stream.changes(since=1, as_="arrow").to_pylist()
-    assert [("0005", 50, 500), ("0006", 6, 60)] == [
-        (row["Id"], row["_before"]["n"], row["n"]) for row in since
+    assert [(row["Id"], row["_before"]["n"], row["n"]) for row in since] == [
+        ("0005", 50, 500),
+        ("0006", 6, 60),
     ]
     whole = stream.changes(since=0, as_="arrow").to_pylist()
-    assert [("0005", 5, 500), ("0006", 6, 60)] == [
+    assert [
         (row["Id"], row["_before"]["n"], row["n"]) for row in whole if row["_change_type"] == "update"
-    ]
+    ] == [("0005", 5, 500), ("0006", 6, 60)]

@@ -58,8 +58,8 @@ def test_a_view_is_one_moment(past):
     """Streams and files of one commit, by version or by time; nothing can be changed there."""
     tenant, then = past
 
-    assert ({"Account": [1, 2]}, {}) == then[0]
-    assert ({"Account": [1, 2, 3], "Lead": [5]}, {"config.json": b'{"a": 2}\n'}) == then[2]
+    assert then[0] == ({"Account": [1, 2]}, {})
+    assert then[2] == ({"Account": [1, 2, 3], "Lead": [5]}, {"config.json": b'{"a": 2}\n'})
     assert then[2] == content(tenant.at(tenant.at(2).timestamp))
     with pytest.raises(InvalidOption, match="past"):
         tenant.at(2).stream("Account").update(table(1), key="Id")
@@ -76,17 +76,17 @@ def test_history_tells_who_and_what(past):
 
     found = {entry.version: entry for entry in tenant.history()}
 
-    assert [4, 3, 2, 1, 0] == list(found)
-    assert ("sync", "ops", "Nightly", ("config.json",)) == (
+    assert list(found) == [4, 3, 2, 1, 0]
+    assert (
         found[1].job_id,
         found[1].who,
         found[1].message,
         found[1].files_written,
-    )
-    assert ("config.json",) == found[4].files_deleted
-    assert [1] == [entry.version for entry in tenant.history(job_id="sync")]
-    assert [3, 2] == [entry.version for entry in tenant.history(2, stream="Account")]
-    assert [2, 1] == [entry.version for entry in tenant.history(until=3, path="config.json")]
+    ) == ("sync", "ops", "Nightly", ("config.json",))
+    assert found[4].files_deleted == ("config.json",)
+    assert [entry.version for entry in tenant.history(job_id="sync")] == [1]
+    assert [entry.version for entry in tenant.history(2, stream="Account")] == [3, 2]
+    assert [entry.version for entry in tenant.history(until=3, path="config.json")] == [2, 1]
     assert {"author", "kind", "files_written", "tags"} <= found[1].to_json().keys()
     with pytest.raises(InvalidOption):
         tenant.history(-1)
@@ -98,16 +98,17 @@ def test_a_difference_is_by_key_and_by_line(past):
 
     found = tenant.diff(1, 3)
 
-    assert {"Account": "changed"} == {name: one.fate for name, one in found.streams.items()}
-    assert (1, 2) == (found.streams["Account"].counts.inserted, found.streams["Account"].counts.deleted)
-    assert ["--- config.json", "+++ config.json", "@@ -1 +1 @@", '-{"a": 1}', '+{"a": 2}'] == (
-        found.files["config.json"].text().splitlines()
+    assert {name: one.fate for name, one in found.streams.items()} == {"Account": "changed"}
+    assert (found.streams["Account"].counts.inserted, found.streams["Account"].counts.deleted) == (1, 2)
+    assert found.files["config.json"].text().splitlines() == (
+        ["--- config.json", "+++ config.json", "@@ -1 +1 @@", '-{"a": 1}', '+{"a": 2}']
     )
-    assert {"Lead": "added", "Account": "changed"} == {
-        name: one["fate"] for name, one in tenant.diff(0).to_json()["streams"].items()
+    assert {name: one["fate"] for name, one in tenant.diff(0).to_json()["streams"].items()} == {
+        "Lead": "added",
+        "Account": "changed",
     }
-    assert 1 == tenant.diff(1, 0).streams["Lead"].counts.deleted
-    assert ({}, {}) == (tenant.diff(2, 2).streams, tenant.diff(2, 2).files)
+    assert tenant.diff(1, 0).streams["Lead"].counts.deleted == 1
+    assert (tenant.diff(2, 2).streams, tenant.diff(2, 2).files) == ({}, {})
 
 
 @pytest.mark.parametrize("version", range(5))
@@ -117,7 +118,7 @@ def test_any_listed_version_restores_equal(past, memory, version):
     data = [status.name for status in memory.list_below("") if not status.name.endswith(".json")]
 
     preview = tenant.restore(version, dry_run=True)
-    assert 4 == tenant.version
+    assert tenant.version == 4
     done = tenant.restore(version)
 
     assert then[version] == content(tenant)
@@ -135,18 +136,18 @@ def test_a_restored_tenant_goes_on(past):
     """Updates after a restoration, of streams that it removed as well, and restoring the restoration."""
     tenant, then = past
     tenant.restore(0)
-    assert ("Account",) == tenant.streams()
+    assert tenant.streams() == ("Account",)
     with pytest.raises(StreamNotFound):
         tenant.stream("Lead").read()
 
     receipt = tenant.stream("Lead").update(pa.table({"Id": ["9"], "v": [9], "w": ["new"]}), key=["Id", "w"])
-    assert (1, ("Id", "w")) == (receipt.inserted, tenant.stream("Lead").key())
-    assert {"Id": ["9"], "v": [9], "w": ["new"]} == tenant.stream("Lead").read(as_="arrow").to_pydict()
+    assert (receipt.inserted, tenant.stream("Lead").key()) == (1, ("Id", "w"))
+    assert tenant.stream("Lead").read(as_="arrow").to_pydict() == {"Id": ["9"], "v": [9], "w": ["new"]}
 
     tenant.restore(4)
     assert then[4] == content(tenant)
     tenant.stream("Account").update(table(70), key="Id")
-    assert [7, 70] == content(tenant)[0]["Account"]
+    assert content(tenant)[0]["Account"] == [7, 70]
 
 
 def test_single_streams_and_files_are_restored_alone(past):
@@ -154,7 +155,7 @@ def test_single_streams_and_files_are_restored_alone(past):
     tenant, then = past
 
     effect = tenant.restore(2, streams=["Account"], dry_run=True).streams["Account"]
-    assert ("changed", 1, 3) == (effect.fate, effect.rows_before, effect.rows_after)
+    assert (effect.fate, effect.rows_before, effect.rows_after) == ("changed", 1, 3)
     tenant.restore(2, streams=["Account"])
     assert ({"Account": [1, 2, 3], "Lead": [5]}, then[4][1]) == content(tenant)
     tenant.restore(1, files=["config.json"])
@@ -176,7 +177,7 @@ def test_a_version_without_its_files_is_not_restored(past, memory):
 
     with pytest.raises(CorruptData):
         tenant.restore(0)
-    assert 4 == tenant.version
+    assert tenant.version == 4
 
 
 def _live(tenant):
@@ -196,17 +197,17 @@ def test_columns_come_back_as_they_were(open_finding, memory):
     assert protocol == stream._snapshot().protocol
     stream.update(table(2), key="Id")
     tenant.restore(1)
-    assert {"Id": ["2"], "a b": ["x"]} == stream.read(as_="arrow").to_pydict()
+    assert stream.read(as_="arrow").to_pydict() == {"Id": ["2"], "a b": ["x"]}
 
 
 def test_a_dropped_stream_is_gone_and_its_past_is_not(past):
     """Dropping is a version; the name can be used again, with another key."""
     tenant, then = past
 
-    assert 5 == tenant.drop_stream("Lead")
-    assert ("Account",) == tenant.streams()
-    assert -1 == tenant.stream("Lead").version()
-    assert ("Lead",) == next(tenant.history(1)).streams_dropped
+    assert tenant.drop_stream("Lead") == 5
+    assert tenant.streams() == ("Account",)
+    assert tenant.stream("Lead").version() == -1
+    assert next(tenant.history(1)).streams_dropped == ("Lead",)
     assert then[1] == content(tenant.at(1))
     with pytest.raises(StreamNotFound):
         tenant.drop_stream("Lead")
@@ -215,11 +216,11 @@ def test_a_dropped_stream_is_gone_and_its_past_is_not(past):
 def test_a_tag_names_a_version(past):
     """One version for good, until it is taken off."""
     tenant, _ = past
-    assert (2, 4) == (tenant.tag("good", 2, who="ops"), tenant.tag("last", 4))
+    assert (tenant.tag("good", 2, who="ops"), tenant.tag("last", 4)) == (2, 4)
 
-    assert {"good": 2, "last": 4} == tenant.tags()
-    assert ("good",) == next(one for one in tenant.history() if one.version == 2).tags
-    assert 2 == tenant.tag("good", 2)
+    assert tenant.tags() == {"good": 2, "last": 4}
+    assert next(one for one in tenant.history() if one.version == 2).tags == ("good",)
+    assert tenant.tag("good", 2) == 2
     with pytest.raises(AlreadyExists, match="good"):
         tenant.tag("good", 3)
     with pytest.raises(VersionNotFound):
@@ -227,7 +228,7 @@ def test_a_tag_names_a_version(past):
     with pytest.raises(InvalidName):
         tenant.tag("a/b")
     tenant.untag("good")
-    assert {"last": 4} == tenant.tags()
+    assert tenant.tags() == {"last": 4}
     with pytest.raises(NotFound, match="good"):
         tenant.untag("good")
 
@@ -279,7 +280,7 @@ def test_a_dropped_stream_begins_anew_as_its_first_update_says(open_finding, mem
         job.stream("Lead").update(rows, key="Id", mode="full", deletes="flag")
         inside = job.stream("Lead").read(as_="arrow").column_names
 
-    assert ["Id", "v", "_deleted"] == seen[1][0]
+    assert seen[1][0] == ["Id", "v", "_deleted"]
     assert seen[1] == seen[0]
     assert seen[1][0] == inside
 
@@ -299,14 +300,14 @@ def test_a_restoration_says_what_it_restored_and_who_did_it(past):
         earlier.who,
         earlier.message,
     )
-    assert ("restore", 3, "ada", "restore version 3") == (
+    assert (
         later.kind,
         later.restored,
         later.who,
         later.message,
-    )
+    ) == ("restore", 3, "ada", "restore version 3")
     assert Counts(3, 0, 0, 1) == earlier.streams["Account"]
-    assert "commit" == next(iter(tenant.history(1, until=3))).kind
+    assert next(iter(tenant.history(1, until=3))).kind == "commit"
 
 
 def test_a_restoration_does_not_read_what_is_damaged(past, memory):
@@ -318,6 +319,6 @@ def test_a_restoration_does_not_read_what_is_damaged(past, memory):
     tenant.restore(2)
 
     assert then[2] == content(tenant)
-    assert (3, 1) == tuple(
+    assert tuple(
         getattr(next(iter(tenant.history(1))).streams["Account"], name) for name in ("inserted", "deleted")
-    )
+    ) == (3, 1)

@@ -44,23 +44,23 @@ def told(history):
 def test_each_version_that_touched_the_row_is_given_with_its_values(stream):
     """The newest first, with who and which job; versions that left the row as it was are left out."""
     history = stream.row_history("007")
-    assert [
+    assert told(history) == [
         (5, "insert", ()),
         (4, "delete", ()),
         (2, "update", ("Stage",)),
         (0, "insert", ()),
-    ] == told(history)
+    ]
     update = history.versions[2]
-    assert ("new", "won") == (update.before["Stage"], update.after["Stage"])
-    assert ("sync", "job-2", "nightly") == (update.entry.who, update.entry.job_id, update.entry.message)
-    assert (None, "won") == (history.versions[1].after, history.versions[1].before["Stage"])
-    assert {"Id": "007", "Stage": "lost", "Score": 1.5} == history.row
-    assert (True, None) == (history.is_whole, history.following)
+    assert (update.before["Stage"], update.after["Stage"]) == ("new", "won")
+    assert (update.entry.who, update.entry.job_id, update.entry.message) == ("sync", "job-2", "nightly")
+    assert (history.versions[1].after, history.versions[1].before["Stage"]) == (None, "won")
+    assert history.row == {"Id": "007", "Stage": "lost", "Score": 1.5}
+    assert (history.is_whole, history.following) == (True, None)
 
 
 def test_a_row_is_seen_from_a_version_and_in_steps(stream):
     """``until`` looks from an earlier version, ``limit`` tells where to go on."""
-    assert [(2, "update", ("Stage",)), (0, "insert", ())] == told(stream.row_history("007", until=3))
+    assert told(stream.row_history("007", until=3)) == [(2, "update", ("Stage",)), (0, "insert", ())]
     first = stream.row_history("007", limit=3)
     rest = stream.row_history("007", until=first.following)
     assert told(stream.row_history("007")) == told(first) + told(rest)
@@ -80,10 +80,13 @@ def test_a_restoration_and_a_dropped_stream_are_versions_of_the_row(tenant, stre
     tenant.drop_stream("Lead")
     stream.update(leads("007", stage="back"), "Id")
     history = stream.row_history("007")
-    assert [(9, "insert"), (7, "delete"), (6, "update"), (5, "insert")] == [
-        (one.version, one.change) for one in history.versions[:4]
+    assert [(one.version, one.change) for one in history.versions[:4]] == [
+        (9, "insert"),
+        (7, "delete"),
+        (6, "update"),
+        (5, "insert"),
     ]
-    assert ("restore", 1) == (history.versions[2].entry.kind, history.versions[2].entry.restored)
+    assert (history.versions[2].entry.kind, history.versions[2].entry.restored) == ("restore", 1)
     assert history.is_whole
 
 
@@ -95,10 +98,10 @@ def test_keys_of_several_columns_and_other_types(tenant):
     later = {"Day": days, "Ccy": ["EUR", "EUR"], "Rate": [1.5, 2.0], "Source": ["ledger", None]}
     stream.update(pa.table(later), ["Day", "Ccy"], override=True)
     history = stream.row_history((days[0], "EUR"))
-    assert [(1, "update", ("Rate", "Source")), (0, "insert", ())] == told(history)
+    assert told(history) == [(1, "update", ("Rate", "Source")), (0, "insert", ())]
     assert {"Day": days[0], "Ccy": "EUR", "Rate": 1.0} == {**history.versions[0].before}
     assert history == stream.row_history({"Ccy": "EUR", "Day": days[0]})
-    assert [(0, "insert", ())] == told(stream.row_history((days[1], "EUR")))
+    assert told(stream.row_history((days[1], "EUR"))) == [(0, "insert", ())]
 
 
 @pytest.mark.spark
@@ -109,9 +112,9 @@ def test_a_stream_that_keeps_its_past_or_flags_deletions_has_one_row_a_key(tmp_p
         stream = tenant.stream("-".join(options))
         stream.update(leads("1", "2"), "Id", mode="full", **options)
         stream.update(leads("1", stage="won"), "Id", mode="full")
-        assert ["delete", "insert"] == [one.change for one in stream.row_history("2").versions]
+        assert [one.change for one in stream.row_history("2").versions] == ["delete", "insert"]
         newest = stream.row_history("1").versions[0]
-        assert ("update", "new", "won") == (newest.change, newest.before["Stage"], newest.after["Stage"])
+        assert (newest.change, newest.before["Stage"], newest.after["Stage"]) == ("update", "new", "won")
 
 
 def test_another_key_or_forgotten_versions_end_what_is_known(tenant, stream):
@@ -119,10 +122,10 @@ def test_another_key_or_forgotten_versions_end_what_is_known(tenant, stream):
     tenant.set_retention(keep_versions=3)
     tenant.gc()
     history = stream.row_history("007")
-    assert ([(5, "insert", ()), (4, "delete", ())], False) == (told(history), history.is_whole)
+    assert (told(history), history.is_whole) == ([(5, "insert", ()), (4, "delete", ())], False)
     stream.update(pa.table({"Other": ["007"], "Id": ["007"]}), "Other", override=True)
     history = stream.row_history("007")
-    assert ([], False) == (told(history), history.is_whole)
+    assert (told(history), history.is_whole) == ([], False)
 
 
 def test_wrong_keys_and_streams_are_refused(tenant, stream):
@@ -152,4 +155,4 @@ def test_files_that_cannot_hold_the_key_are_not_read(tmp_path):
     for file in newer:
         file.unlink()
     assert newer
-    assert [(0, "insert", ())] == told(stream.row_history("0007"))
+    assert told(stream.row_history("0007")) == [(0, "insert", ())]

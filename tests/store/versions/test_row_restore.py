@@ -43,35 +43,35 @@ def test_rows_are_changed_back_brought_back_and_removed_in_one_version(tenant):
     before = rows(tenant)
     done = restore_rows(tenant.place, chosen(3, 4, 5), author=Author("ada"))
     after = rows(tenant)
-    assert (1, 1, 0, 1) == (*done.counts.to_json().values(),)
-    assert (True, 2) == (done.committed, done.tenant_version)
-    assert {"City": None, "Age": 3.0} == after[3]
-    assert {"City": "Chur", "Age": 4.0} == after[4]
-    assert {1, 2, 3, 4} == set(after)
+    assert (*done.counts.to_json().values(),) == (1, 1, 0, 1)
+    assert (done.committed, done.tenant_version) == (True, 2)
+    assert after[3] == {"City": None, "Age": 3.0}
+    assert after[4] == {"City": "Chur", "Age": 4.0}
+    assert set(after) == {1, 2, 3, 4}
     assert (before[1], before[2]) == (after[1], after[2])
     newest = next(tenant.history())
-    assert ("ada", "restore 3 rows of Account as of version 0") == (newest.who, newest.message)
-    assert ("restore", 0) == (newest.kind, newest.restored)
+    assert (newest.who, newest.message) == ("ada", "restore 3 rows of Account as of version 0")
+    assert (newest.kind, newest.restored) == ("restore", 0)
 
 
 def test_a_preview_tells_the_same_and_keeps_nothing(tenant):
     """The effect of a dry run is that of the real one."""
     told = restore_rows(tenant.place, chosen(3, 4, 5), dry_run=True)
-    assert (False, 1, 1) == (told.committed, told.tenant_version, tenant.version)
+    assert (told.committed, told.tenant_version, tenant.version) == (False, 1, 1)
     assert told.changes.equals(restore_rows(tenant.place, chosen(3, 4, 5)).changes)
 
 
 def test_rows_that_are_as_they_were_make_no_version(tenant):
     """Nor do keys that were never there."""
     done = restore_rows(tenant.place, chosen(1, 77))
-    assert (False, 0, 1) == (done.committed, len(done.changes), tenant.version)
+    assert (done.committed, len(done.changes), tenant.version) == (False, 0, 1)
 
 
 def test_only_removals_leave_the_files_where_they_are(tenant):
     """A row that was not there then is marked; no data file is written."""
     before = tenant.stream("Account").byte_count()
     restore_rows(tenant.place, chosen(5))
-    assert {1, 2, 3} == set(rows(tenant))
+    assert set(rows(tenant)) == {1, 2, 3}
     assert before == tenant.stream("Account").byte_count()
 
 
@@ -80,8 +80,8 @@ def test_columns_that_came_since_keep_their_values(tenant):
     tenant.stream("Account").update(pa.table({"Id": [2, 3], "Note": ["a", "b"]}), "Id")
     restore_rows(tenant.place, chosen(3, 4))
     after = rows(tenant)
-    assert {"City": None, "Age": 3.0, "Note": "b"} == after[3]
-    assert {"City": "Chur", "Age": 4.0, "Note": None} == after[4]
+    assert after[3] == {"City": None, "Age": 3.0, "Note": "b"}
+    assert after[4] == {"City": "Chur", "Age": 4.0, "Note": None}
 
 
 def test_a_key_of_several_columns_with_nulls_is_found(tmp_path):
@@ -94,7 +94,7 @@ def test_a_key_of_several_columns_with_nulls_is_found(tmp_path):
     stream.update(first.set_column(2, "V", pa.array([8, 9])), ["A", "B"], null_keys="match")
     keys = pa.table({"A": ["x"], "B": pa.array([None], pa.int64())})
     restore_rows(tenant.place, RowSelection(StreamName("S"), 0, keys))
-    assert [(None, 1), (1, 9)] == [(row["B"], row["V"]) for row in sorted_rows(stream)]
+    assert [(row["B"], row["V"]) for row in sorted_rows(stream)] == [(None, 1), (1, 9)]
 
 
 def sorted_rows(stream):
@@ -109,7 +109,7 @@ def test_the_same_request_again_is_told_what_it_did(tenant):
     again = restore_rows(place, chosen(3))
     assert (first.tenant_version, True) == (again.tenant_version, again.committed)
     assert first.changes.equals(again.changes)
-    assert "Wil" == rows(tenant)[3]["City"]
+    assert rows(tenant)[3]["City"] == "Wil"
 
 
 def test_the_check_sees_the_version_that_is_committed_on(tenant):
@@ -122,7 +122,7 @@ def test_the_check_sees_the_version_that_is_committed_on(tenant):
 
     with pytest.raises(ConflictError):
         restore_rows(tenant.place, chosen(3), check=refuse)
-    assert ([1], 1) == (seen, tenant.version)
+    assert (seen, tenant.version) == ([1], 1)
 
 
 def test_what_cannot_be_told_apart_is_refused(tenant, tmp_path):
@@ -142,9 +142,9 @@ def test_what_cannot_be_told_apart_is_refused(tenant, tmp_path):
 def test_single_cells_are_brought_back_and_the_others_stay(tenant):
     """Of rows that are there now and were then; a column of the key, or none of the stream, is refused."""
     done = restore_rows(tenant.place, replace(chosen(3, 4, 5), columns=("Age",)))
-    assert (0, 1, 0, 0) == (*done.counts.to_json().values(),)
-    assert {"City": "Zug", "Age": 3.0} == rows(tenant)[3]
-    assert {1, 2, 3, 5} == set(rows(tenant))
+    assert (*done.counts.to_json().values(),) == (0, 1, 0, 0)
+    assert rows(tenant)[3] == {"City": "Zug", "Age": 3.0}
+    assert set(rows(tenant)) == {1, 2, 3, 5}
     for name in ("Id", "Nope"):
         with pytest.raises(MissingColumn):
             restore_rows(tenant.place, replace(chosen(3), columns=(name,)))

@@ -98,10 +98,11 @@ def test_storage_options_lead_to_a_bucket_without_variables(bucket, tmp_path, mo
         DeltaLog.open(place, storage_options={"aws_regoin": "x"})
 
 
-def test_another_kind_of_url_is_refused(tmp_path):
-    """Nothing is made of it."""
+@pytest.mark.parametrize("uri", ["gs://bucket/t", "s3://", ""])
+def test_another_kind_of_url_is_refused(uri):
+    """Nothing is made of it; an empty text is not the working directory."""
     with pytest.raises(InvalidOption, match="neither a directory"):
-        DeltaLog.open("gs://bucket/t")
+        DeltaLog.open(uri)
 
 
 def test_creating_where_a_table_is_or_what_is_no_table_is_refused(tmp_path):

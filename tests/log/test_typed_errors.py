@@ -108,6 +108,32 @@ def test_versions_and_moments_of_other_types_are_refused(moment):
 
 
 @pytest.mark.parametrize(
+    "ask",
+    [
+        lambda log: log.history("3"),
+        lambda log: log.history(-1),
+        lambda log: log.history(True),
+        lambda log: log.history(start=None),
+        lambda log: log.history(end="2"),
+        lambda log: log.changes("a", 2),
+        lambda log: log.changes(0, -1),
+        lambda log: log.changes(2, 1),
+    ],
+)
+def test_ranges_of_other_values_are_refused(ask):
+    """Limits and versions are whole numbers from 0 on."""
+    with pytest.raises(InvalidOption):
+        ask(TableBuilder().commits(2).log())
+
+
+def test_a_text_is_not_a_predicate():
+    """The message says so, in place of what PyArrow makes of its letters."""
+    log = TableBuilder().commits(1).log()
+    with pytest.raises(InvalidOption, match=r"'i >' is not a predicate(.|\n)*It is a text"):
+        log.current_snapshot.to_arrow(where="i >")
+
+
+@pytest.mark.parametrize(
     ("value", "place"),
     [
         ([{"q": None}], "s.q"),

@@ -24,7 +24,7 @@ def storage_at(location: str | os.PathLike[str], options: Mapping[str, str] | No
     environment supplies omitted ones.
 
     Raises:
-        InvalidOption: an unsupported URL, or an unknown option.
+        InvalidOption: an empty text, an unsupported URL, or an unknown option.
         MissingExtra: a bucket without the extra ``s3`` installed.
     """
     text = os.fspath(location)
@@ -39,12 +39,12 @@ def storage_at(location: str | os.PathLike[str], options: Mapping[str, str] | No
     if text.startswith("file:"):
         text = unquote(urlsplit(text).path)
     scheme, separator, rest = text.partition("://")
-    if not separator:
+    if not separator and text:
         return LocalStorage(Path(text))
     if scheme not in _SCHEMES or not rest.strip("/"):
         raise InvalidOption(
             f"{text!r} is neither a directory of this machine nor a bucket.",
-            cause="Directories, file: and s3:// URLs are opened.",
+            cause="Directories, file: URLs and s3:// URLs with a bucket are opened.",
             remedy="Pass a path or s3://bucket/prefix; for another object store what open_bucket gives.",
         )
     access = S3Access.of_variables({**os.environ, **named})

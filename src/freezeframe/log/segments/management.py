@@ -310,7 +310,7 @@ class SnapshotManagement(ABC, Generic[S]):
                 cause="Both were given." if version is not None else "Neither was given.",
                 remedy="Give one of them.",
             )
-        wanted = _version(self.version_at(timestamp) if timestamp is not None else version)
+        wanted = require_version(self.version_at(timestamp) if timestamp is not None else version)
         current = self.current_snapshot
         if wanted > current.version:
             current = self.update()
@@ -421,7 +421,12 @@ class SnapshotManagement(ABC, Generic[S]):
                 old.snapshot.uncache()
 
 
-def _version(value: Any) -> int:
+def require_version(value: Any) -> int:
+    """The value as a version.
+
+    Raises:
+        InvalidOption: it is not a whole number from 0 on.
+    """
     if not isinstance(value, bool) and isinstance(value, Integral) and int(value) >= 0:
         return int(value)
     raise InvalidOption(f"{value!r:.80} is not a version.", remedy="Versions are whole numbers, from 0 on.")

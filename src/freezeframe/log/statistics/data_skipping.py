@@ -62,14 +62,17 @@ def as_expression(where: Predicate) -> pc.Expression:
     """
     if isinstance(where, pc.Expression):
         return where
+    if isinstance(where, str | bytes):
+        raise _not_a_predicate(where, "It is a text.")
     try:
         return pq.filters_to_expression(where)
     except (ValueError, TypeError, AttributeError) as error:
-        raise InvalidOption(
-            f"{where!r:.200} is not a predicate.",
-            cause=str(error),
-            remedy='Pass a pyarrow.compute expression, or tuples such as [("city", "=", "Bern")].',
-        ) from error
+        raise _not_a_predicate(where, str(error)) from error
+
+
+def _not_a_predicate(where: Predicate, cause: str) -> InvalidOption:
+    remedy = 'Pass a pyarrow.compute expression, or tuples such as [("city", "=", "Bern")].'
+    return InvalidOption(f"{where!r:.200} is not a predicate.", cause=cause, remedy=remedy)
 
 
 def columns_of(where: pc.Expression, schema: pa.Schema) -> list[str]:

@@ -15,6 +15,7 @@ from freezeframe.log.primitives.canonical_paths import canonical_path
 from freezeframe.log.primitives.paths import commit_name
 from freezeframe.log.scan.file_rows import FileRead, deleted_rows, file_batches, rows_at
 from freezeframe.log.scan.rows import plan_reads
+from freezeframe.log.segments.management import require_version
 from freezeframe.log.segments.segment import version_missing
 from freezeframe.log.table.snapshot import Snapshot
 from freezeframe.log.table.table_log import TableLog
@@ -31,12 +32,13 @@ def read_changes(log: TableLog, start: int, end: int | None = None) -> pa.Record
     """The changes of the versions ``start`` to ``end``, in the columns of ``end``; see ``DeltaLog.changes``.
 
     Raises:
-        InvalidOption: ``end`` is before ``start``.
+        InvalidOption: ``start`` or ``end`` is not a version, or ``end`` is before ``start``.
         VersionNotFound: a version of the range has no commit (any more).
     """
+    start = require_version(start)
     newest = log.update()
-    last = newest.version if end is None else end
-    if not 0 <= start <= last:
+    last = newest.version if end is None else require_version(end)
+    if start > last:
         raise InvalidOption(
             f"Versions {start} to {last} are not a range.", remedy="Pass the earlier version first."
         )

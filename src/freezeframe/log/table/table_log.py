@@ -12,7 +12,7 @@ from freezeframe.log.primitives.options import LogOptions
 from freezeframe.log.primitives.paths import LOG_FOLDER, LogFile
 from freezeframe.log.replay.replay import FileState
 from freezeframe.log.replay.table_state import Heads, TableState, require_heads
-from freezeframe.log.segments.management import SnapshotManagement
+from freezeframe.log.segments.management import SnapshotManagement, require_version
 from freezeframe.log.segments.segment import EMPTY_VERSION, LogSegment
 from freezeframe.log.table.history import CommitTime, History, HistoryEntry, require_within_retention, to_ms
 from freezeframe.log.table.snapshot import DELETED_FILE_RETENTION, Snapshot, VersionHead, oldest_tombstone
@@ -59,7 +59,12 @@ class TableLog(SnapshotManagement[Snapshot]):
 
         A cached snapshot that reaches ``end`` suffices; else the log is updated first.
         Seed: ``DeltaHistoryManager.getHistory``.
+
+        Raises:
+            InvalidOption: ``limit``, ``start`` or ``end`` is not a whole number from 0 on.
         """
+        for given in (start, *(one for one in (limit, end) if one is not None)):
+            require_version(given)
         snapshot = self.current_snapshot
         if end is None or end > snapshot.version:
             snapshot = self.update()

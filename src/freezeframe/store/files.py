@@ -34,7 +34,7 @@ class Files(FileReader):
     """
 
     def write(self, path: str, content: Content, *, sealed: bool | None = None) -> FileEntry:
-        """Keep ``content`` (bytes, an open binary file, or chunks) as the file's new version.
+        """Write ``content`` (bytes, an open binary file, or chunks) as the file's new version.
 
         ``sealed`` None: as the file is, and a new one is not sealed.
 
@@ -68,7 +68,7 @@ class Files(FileReader):
         return self.write(path, to_json_bytes(value), sealed=sealed)
 
     def patch_json(self, path: str, patch: Any, *, sealed: bool | None = None) -> Any:
-        """Change a JSON file by a merge patch (RFC 7396) and give its new value; no file counts as ``{}``.
+        """Change a JSON file by a merge patch (RFC 7396) and return the new value; no file counts as ``{}``.
 
         Raises:
             UnreadableInput: the file is there and is not JSON.
@@ -100,7 +100,7 @@ class Files(FileReader):
             self._remove(work, known)
 
     def move(self, path: str, target: str) -> FileEntry:
-        """Give the file another path, in one change; a sealed one is sealed anew, bound to the new path.
+        """Move the file, in one change; a sealed one is sealed anew, bound to the new path.
 
         Raises:
             FileNotFound: there is no such file.
@@ -123,7 +123,7 @@ class Files(FileReader):
         return self._staged_entry(goal, staged)
 
     def _staged_entry(self, path: FilePath, staged: HeldFile) -> FileEntry:
-        """The file as it was committed, unless it has been changed again."""
+        """The file's entry from the commit, unless it was changed again."""
         now = self._scope.state().files.get(str(path))
         return file_entry(str(path), now if now is not None and now.blob == staged.blob else staged)
 
@@ -151,7 +151,7 @@ class Files(FileReader):
 
 
 def _forget_own(work: UnitOfWork, before: HeldFile | None) -> None:
-    """Delete the bytes that this very work staged before for the same path: nothing else can name them."""
+    """Delete the blob that the same job staged before for the path: nothing else can name it."""
     if before is not None and before.blob.startswith(f"{work.write_id}/"):
         with suppress(StorageUnavailable):
             work.storage.delete(blob_file(before.blob))

@@ -63,7 +63,7 @@ class JobTenant(Tenant):
         message: str | None = None,  # noqa: ARG002
         who: str | None = None,  # noqa: ARG002
     ) -> Iterator[Job]:
-        """A part of the run: its changes appear with the run's others, and its receipt is the run's.
+        """A part of the run: its changes are committed with the run's others, and its receipt is the run's.
 
         An exception that leaves the block is the run's: what the block changed cannot be taken out
         again, so the run can no longer be committed, even if the script goes on.
@@ -119,7 +119,7 @@ class _SharedScope(JobScope):
 def open_job_tenant(
     place: TenantPlace, job_id: str, *, token: str, message: str = "", who: str = ""
 ) -> Iterator[JobTenant]:
-    """A job for a script, announced at once so that it can be revoked; committed when the block ends well.
+    """A job for a script, announced at once so that it can be revoked; committed if the block succeeds.
 
     ``token`` names this run of the job, and was known to who started it before this process was: it can be
     revoked although nobody has heard of the run yet.

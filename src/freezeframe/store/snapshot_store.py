@@ -72,7 +72,7 @@ class Store:
         return self._environment
 
     def tenant(self, tenant_id: str | TenantId, *, create: bool = False) -> Tenant:
-        """The tenant of that id; with ``create`` it is made if it is not there.
+        """The tenant of that id; with ``create`` it is created if it does not exist.
 
         Of any number of processes that make the same tenant at once, all get the same one.
 
@@ -99,7 +99,7 @@ class Store:
     def tenants(
         self, prefix: str = "", after: str | None = None, limit: int = TENANTS_PAGE
     ) -> tuple[str, ...]:
-        """A page of the tenants' ids, in order: those that begin with ``prefix`` and follow ``after``.
+        """A page of the tenants' ids in order: those that begin with ``prefix`` and follow ``after``.
 
         Raises:
             InvalidOption: ``limit`` is less than 1.
@@ -130,7 +130,7 @@ class Store:
         return tuple(sorted(name for name, known in tenants.items() if known))
 
     def delete_tenant(self, tenant_id: str | TenantId) -> DeletionCertificate:
-        """Remove all that is kept for the tenant, and certify it; one that is half removed is finished.
+        """Delete the tenant with all its data, and certify it; finishes a deletion that was cut off.
 
         From the first moment on the tenant is not to be found any more; its keys go first. Jobs that
         are under way for it fail at their end, and take away what they wrote meanwhile; what a job that
@@ -153,7 +153,7 @@ class Store:
         return certificates[-1]
 
     def sweep(self) -> tuple[DeletionCertificate, ...]:
-        """Finish what crashes left half-way in this store: removals, and tenants that never came to be.
+        """Finish what crashes left half done in this store: deletions, and unfinished tenants.
 
         A folder that the registry does not know is removed once nobody has written into it for as
         long as a job may stand still (``lease_dead_seconds`` and ``gc_grace_seconds``).
@@ -178,11 +178,11 @@ class Store:
     def clone_tenant(
         self, source: str | TenantId, target: str | TenantId, request_context: RequestContext = NO_REQUEST
     ) -> Tenant:
-        """A new tenant with the newest streams and files of ``source``, and none of its past.
+        """Create a tenant with the newest streams and files of ``source``, without its past.
 
         All bytes are copied: the two share nothing, so neither's gc, erasure or deletion can touch the
         other. Sealed files are sealed anew, under the new tenant's own key. The target is not to be
-        found before all of it is there. A clone that was made for the same occasion before is given again.
+        found before all of it is there. A clone of the same request is given again.
 
         Raises:
             TenantNotFound: there is no ``source``.
@@ -219,7 +219,7 @@ class Store:
         write_archive(self._folder(folder), Path(target), self._settings)
 
     def verify_tenant(self, tenant_id: str | TenantId) -> Verification:
-        """Name what is damaged of a tenant, even where its log cannot be opened; see ``Tenant.verify``.
+        """Report the damage of a tenant, also if its log cannot be opened; see ``Tenant.verify``.
 
         Raises:
             TenantNotFound: there is none.
@@ -238,7 +238,7 @@ class Store:
         bytes_max: int = ARCHIVE_BYTES_MAX,
         ratio_max: float = ARCHIVE_RATIO_MAX,
     ) -> Tenant:
-        """A new tenant from an archive, which is checked whole before the tenant is to be found.
+        """Create a tenant from an archive, which is checked whole before the tenant is visible.
 
         ``bytes_max`` is what it may unpack to, ``ratio_max`` how many times its own size that may be.
 
@@ -256,7 +256,7 @@ class Store:
         )
 
     def rotate_master_key(self, old: MasterKey, new: MasterKey) -> int:
-        """Put every tenant's data key, in all environments, under ``new``; how many there were.
+        """Encrypt the data keys of all tenants, in all environments, with ``new``; return their number.
 
         Files are not written anew. A crash on the way is finished by calling it again.
 

@@ -48,7 +48,7 @@ class Stream(StreamReader):
     """One stream, whether or not it exists yet: its first update makes it."""
 
     def update(self, frame: Any, key: Names | None = None, **options: Unpack[UpdateOptions]) -> Receipt:
-        """Bring new and changed rows in, and say how many were new, updated, unchanged and deleted.
+        """Update the stream by ``frame``; the receipt counts new, updated, unchanged and deleted rows.
 
         ``frame`` is a pandas, Polars, Arrow or Spark frame, or a PyArrow ``RecordBatchReader``, whose rows
         may be more than memory holds; the options are those of ``UpdateOptions``
@@ -63,14 +63,14 @@ class Stream(StreamReader):
         return self.apply(frame, parse_update(key, options))
 
     def apply(self, frame: Any, update: Update | KeyedUpdate) -> Receipt:
-        """Carry out an update that is already a value; errors as of ``update``."""
+        """Carry out an ``Update``; errors as of ``update``."""
         receipt = write(self._place, frame, update)
         return replace(receipt, source=functools.partial(self.changed_by, receipt))
 
     def explain(
         self, frame: Any = None, key: Names | None = None, **options: Unpack[UpdateOptions]
     ) -> Explanation:
-        """How ``update`` with the same arguments would be carried out, and why; nothing is kept.
+        """The plan of an ``update`` with the same arguments, and its reasons; nothing is written.
 
         Without a frame: what an update with new rows only would do with the stream's files.
 
@@ -84,7 +84,7 @@ class Stream(StreamReader):
         return explain(self._place, frame, update_from(self._stored_key() if needs_key else key, **options))
 
     def preview(self, frame: Any, key: Names | None = None, **options: Unpack[UpdateOptions]) -> Receipt:
-        """What ``update`` with the same arguments would do; nothing is kept.
+        """Preview an ``update`` with the same arguments; nothing is committed.
 
         The receipt's versions are those of now and ``committed`` is false; ``bytes_written`` would be
         written. Its ``changed_rows()`` are held in memory.
@@ -100,7 +100,7 @@ class Stream(StreamReader):
     def merged(
         self, frame: Any, update: Update, *, persist: bool = True, sort_columns: Sequence[str] = ()
     ) -> Any:
-        """The whole content after ``update``, in the kind of ``frame``, sorted by columns or by key.
+        """Update the stream; its whole content, in the kind of ``frame``, sorted by columns or by key.
 
         With ``persist=False`` nothing is kept.
 
@@ -158,7 +158,7 @@ class Stream(StreamReader):
         return self.key() if self.stream_version() >= 0 else None
 
     def release(self, *, who: str | None = None) -> int:
-        """Let the stream go: its table stays and is anybody's to write; the tenant version.
+        """Release the stream: its table stays, and any writer may change it; returns the tenant version.
 
         ``Tenant.adopt`` takes it back. Versions of the tenant from before can still be read.
 
@@ -171,7 +171,7 @@ class Stream(StreamReader):
     def repair(self, *, undo: bool = False, who: str | None = None) -> Repair:
         """Make the stream writable again after its table was changed around the tenant log.
 
-        What others committed is taken over if it can be; if not, or with ``undo``, a new version makes
+        Commits of others are taken over if that is possible; if not, or with ``undo``, a new version makes
         the table what the log says. The answer says what was done and why.
 
         Raises:
@@ -189,7 +189,7 @@ class Stream(StreamReader):
         message: str | None = None,
         who: str | None = None,
     ) -> Retyping:
-        """Give a column, also one of the key, another type, where no stored value is lost: one new version.
+        """Change the type of a column (also of the key) if no stored value is lost, as one new version.
 
         ``kind`` is a type by its name in Delta: ``"string"``, ``"long"``, ``"decimal(10,2)"`` and so on.
         Every value must come back from the type as it is. Text that was whole numbers goes on taking them.
@@ -206,7 +206,7 @@ class Stream(StreamReader):
         )
 
     def changed_by(self, receipt: Receipt, as_: FrameKind) -> Any:
-        """The rows that an update changed, as ``changes`` gives them: it made exactly one version."""
+        """The rows that an update of one version changed, as ``changes`` gives them."""
         until = receipt.stream_version
         if until < 0:  # nothing came and nothing was there
             return as_kind(_NO_CHANGES.empty_table(), as_)
@@ -217,7 +217,7 @@ class Stream(StreamReader):
 
 
 def _order(snapshot: Snapshot, sort_columns: Sequence[str]) -> tuple[str, ...]:
-    """The columns to sort by that the rows have; Spark is not asked for them."""
+    """The sort columns that the rows have, without a query to Spark."""
     known = set(row_columns(snapshot).names)
     names = tuple(sort_columns) or stored_key(snapshot.metadata) or ()
     return tuple(name for name in names if name in known)

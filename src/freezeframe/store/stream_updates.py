@@ -30,7 +30,7 @@ from freezeframe.store.updates.update_step import take_update
 def write(place: StreamPlace, frame: Any, update: Update | KeyedUpdate) -> Receipt:
     """Execute one update and return its receipt; in a job, the receipt of the pending change.
 
-    One that leaves the key to the stream is made once the stream was looked at.
+    Without a key in the update, the stream's key counts.
 
     Raises:
         BadInput, InvalidOption: the rows or the call cannot be taken; nothing was written.

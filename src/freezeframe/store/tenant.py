@@ -69,7 +69,7 @@ class Tenant(TenantReader):
         return TenantView(self._place, self._scope.state())._repr_html_()
 
     def on(self, request_context: RequestContext) -> Tenant:
-        """The same tenant, whose changes are made for a request; costs nothing."""
+        """The same tenant with a request context, which is recorded with its changes; costs nothing."""
         return self._at(replace(self._place, request_context=request_context))
 
     def checked(self, check: Check) -> Tenant:
@@ -92,7 +92,7 @@ class Tenant(TenantReader):
     def job(
         self, job_id: str | None = None, *, message: str | None = None, who: str | None = None
     ) -> AbstractContextManager[Job]:
-        """A job: all that is changed in its ``with`` block becomes visible at once, or not at all.
+        """A job: all changes of its ``with`` block are committed at once, or none is.
 
         With a ``job_id`` (unique for each run) the job is done once: when it comes again with the same
         input, it changes nothing and has the receipt of the first time. Ids are remembered for
@@ -112,7 +112,7 @@ class Tenant(TenantReader):
         return Files(self._scope)
 
     def at(self, version: Point) -> TenantView:
-        """All streams and files as of one commit: of a version or tag, or the newest one at a moment.
+        """All streams and files as of one version: by number, tag, or the newest one at a moment.
 
         Raises:
             InvalidOption: it is neither a version, a tag nor a moment.
@@ -131,7 +131,7 @@ class Tenant(TenantReader):
         who: str | None = None,
         check: VersionCheck | None = None,
     ) -> Restoration:
-        """Make everything, or the streams and files that are named, what it was at a version, tag or moment.
+        """Restore everything, or the named streams and files, to a version, tag or moment.
 
         That is a new version and no row is written; nothing that came since is lost. With
         ``dry_run`` the effect is told and nothing is done. A protocol that was raised stays so.
@@ -162,7 +162,7 @@ class Tenant(TenantReader):
         who: str | None = None,
         check: VersionCheck | None = None,
     ) -> int:
-        """Remove a stream in a new version, which is returned; its past can be read and restored.
+        """Drop a stream in a new version, which is returned; its past can be read and restored.
 
         ``check`` sees the stream's version that is committed on, and may raise.
 
@@ -172,7 +172,7 @@ class Tenant(TenantReader):
         return drop_stream(self._place, StreamName(name), Author(who or "", message or ""), check)
 
     def tag(self, name: str, version: int | None = None, *, who: str | None = None) -> int:
-        """Name a version (default: the newest) and keep it, whatever the policy says; the version.
+        """Tag a version (default: the newest), which the policy then keeps; returns the version.
 
         Raises:
             InvalidName: no tag can have that name.
@@ -182,7 +182,7 @@ class Tenant(TenantReader):
         return set_tag(self._place, name, version, who=who or "")
 
     def untag(self, name: str, *, who: str | None = None) -> None:
-        """Take a tag off; the version is then kept as long as the policy says.
+        """Remove a tag; its version is then kept as long as the policy says.
 
         Raises:
             NotFound: there is no such tag.
@@ -190,7 +190,7 @@ class Tenant(TenantReader):
         remove_tag(self._place, name, who=who or "")
 
     def adopt(self, name: str, key: str | Iterable[str] | None = None, *, who: str | None = None) -> int:
-        """Take the Delta table in the folder ``{name}.snapshot`` in as a stream; the tenant version.
+        """Adopt the Delta table in the folder ``{name}.snapshot`` as a stream; returns the tenant version.
 
         It may have been released before, or be anybody's. ``key`` None: the one that is noted with it.
         From then on other writers must refuse it.
@@ -206,7 +206,7 @@ class Tenant(TenantReader):
     def set_retention(
         self, keep_versions: int | None = None, keep_days: float | None = None, *, who: str | None = None
     ) -> int:
-        """Keep the newest ``keep_versions`` and those of the last ``keep_days``; the tenant version.
+        """Retain the newest ``keep_versions`` and those of ``keep_days``; returns the tenant version.
 
         With both, either is enough to be kept; with none, all are. ``gc`` carries it out.
 
@@ -216,7 +216,7 @@ class Tenant(TenantReader):
         return set_policy(self._place, Policy(keep_versions, keep_days), who=who or "")
 
     def gc(self, *, dry_run: bool = False) -> Garbage:
-        """Delete expired versions and unreferenced files; the numbers of files and bytes.
+        """Delete expired versions and unreferenced files; returns the numbers of files and bytes.
 
         What the policy lets go is first taken off the history and deleted by a call after
         ``gc_grace_seconds``; jobs whose heartbeat stopped are declared dead and their files treated the
@@ -230,7 +230,7 @@ class Tenant(TenantReader):
         return collect_garbage(self._place, dry_run=dry_run)
 
     def erase(self, name: str, keys: Iterable[Any], *, who: str | None = None) -> Erasure:
-        """Remove the rows of some keys from a stream for good, from every version and all bytes.
+        """Erase the rows of some keys from a stream for good, from every version and all bytes.
 
         A key is one value, or a tuple or dictionary for a key of several columns. The tenant's history
         begins anew at this commit: older versions of all streams and files can not be read or restored
@@ -269,21 +269,21 @@ class TenantView:
 
     @property
     def version(self) -> int:
-        """The tenant version that is seen."""
+        """The tenant version."""
         return self._state.version
 
     @property
     def timestamp(self) -> datetime:
-        """When it was committed."""
+        """The time of its commit."""
         return moment(self._state.timestamp_ms)
 
     @property
     def files(self) -> Files:
-        """The files of that moment; writing is refused."""
+        """The files at that version; writing is refused."""
         return Files(self._scope)
 
     def stream(self, name: str | StreamName) -> Stream:
-        """The stream of that name at that moment; updating is refused.
+        """The stream of that name at that version; updating is refused.
 
         Raises:
             InvalidName: no stream can have that name.
@@ -291,5 +291,5 @@ class TenantView:
         return Stream(name if isinstance(name, StreamName) else StreamName(name), self._scope)
 
     def streams(self) -> tuple[str, ...]:
-        """The names of the streams at that moment, sorted."""
+        """The names of the streams at that version, sorted."""
         return tuple(sorted(self._state.streams))

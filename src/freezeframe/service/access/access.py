@@ -106,7 +106,7 @@ class TenantAccess:
         """A new tenant with the newest content of another; the principal must see both.
 
         Raises:
-            AlreadyExists: there is a ``target`` already, and it was not made for this occasion.
+            AlreadyExists: there is a ``target`` already, and another request made it.
         """
         self.require_clone(environment, source, target)
         return self._find(

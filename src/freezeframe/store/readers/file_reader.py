@@ -121,7 +121,7 @@ class FileReader:
         as_of: datetime | str | None = None,
         tenant_version: int | None = None,
     ) -> FileEntry:
-        """Metadata of one file; errors as of ``read``, but for its content's."""
+        """The metadata of one file; errors as of ``read`` except those of its content."""
         known = FilePath(path)
         self._scope.note_read(known)
         return file_entry(str(known), self._held_file(known, self._state(version, as_of, tenant_version)))

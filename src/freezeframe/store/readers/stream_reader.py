@@ -192,11 +192,11 @@ class StreamReader:
         return stored_key(self._snapshot().metadata) or ()
 
     def notes(self) -> dict[str, str]:
-        """What updates noted with the stream (``Update.notes``), by name; nothing before the first one."""
+        """The notes that updates stored with the stream (``Update.notes``), by name."""
         return stored_notes(self._snapshot().metadata) if self.stream_version() >= 0 else {}
 
     def version(self) -> int:
-        """The version of the tenant that made the stream what it is now, -1 before its first update."""
+        """The version of the tenant that last changed the stream, -1 before its first update."""
         return self._place.scope.version_of(self._place.name)
 
     def version_of(self, snapshot: Snapshot) -> int:
@@ -204,15 +204,15 @@ class StreamReader:
         return self._place.scope.version_that_made(snapshot)
 
     def stream_version(self) -> int:
-        """How often the stream has been changed since it was made, -1 before its first update."""
+        """The version of the stream's own table: 0 after its first update, -1 before it."""
         return self._place.scope.state().table_version(self._place.name)
 
     def row_count(self, version: Point | None = None, *, stream_version: int | None = None) -> int:
-        """How many rows there are, or were at a version, without those of the past."""
+        """The number of current rows, now or at a version."""
         return row_count(self._snapshot(version, None, stream_version))
 
     def byte_count(self, version: Point | None = None, *, stream_version: int | None = None) -> int:
-        """How many bytes its data files have, now or at a version."""
+        """The bytes of the data files, now or at a version."""
         return sum(self._snapshot(version, None, stream_version).files["size"].to_pylist())
 
     def _snapshot(

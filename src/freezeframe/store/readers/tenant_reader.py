@@ -46,7 +46,7 @@ class TenantReader:
         stream: str | None = None,
         path: str | None = None,
     ) -> Iterator[HistoryEntry]:
-        """The versions that are kept, the newest (or ``until``) first, at most ``limit`` of them.
+        """The kept versions, the newest (or ``until``) first, at most ``limit`` of them.
 
         Every version that is listed can be read and restored. ``job_id``, ``stream`` and ``path`` leave
         only the versions that were made by that job, or changed that stream or file.
@@ -55,7 +55,7 @@ class TenantReader:
         return history(self._place.log, newest, limit, until=until, job_id=job_id, stream=stream, path=path)
 
     def diff(self, before: Point, after: Point | None = None) -> TenantDiff:
-        """What differs between two versions (``after``: now): streams by key, files by text.
+        """The difference between two versions (default ``after``: now): streams by key, files by text.
 
         Each is a number, a tag or a moment.
 

@@ -211,7 +211,7 @@ class Transaction:
     ) -> int | JobRecord:
         """Make all changes visible as the tenant version that is returned.
 
-        A record instead of a version: another run of the same job was quicker, and nothing is done.
+        A job record instead of a version: another run of the same job was quicker, and nothing was committed.
         ``receipt`` gives what the entry keeps as the job's answer, from its version.
 
         Raises:
@@ -278,7 +278,7 @@ class Transaction:
         return [staged.name for staged in self.streams.values() if staged.steps]
 
     def _rebase(self, state: TenantState, tables: Sequence[Snapshot]) -> None:
-        """Bring this transaction's changes up to the newest state, or say why that cannot be."""
+        """Rebase this transaction's changes on the newest state, or raise a conflict."""
         self._require_alive(state)
         for check in self.checks:
             check(state)

@@ -94,7 +94,7 @@ class UnitOfWork:
 
     @property
     def write_id(self) -> str:
-        """The transaction's own id: all that it stages is named after it."""
+        """The transaction's own id, which is in the names of all staged files."""
         return self._transaction.write_id
 
     @property
@@ -109,17 +109,17 @@ class UnitOfWork:
 
     @property
     def is_repeated(self) -> bool:
-        """Whether the job had been committed before it began here."""
+        """Whether the job was committed before this run."""
         return self._known is not None
 
     @property
     def is_over(self) -> bool:
-        """Whether the job is committed or given up."""
+        """Whether the job is committed or abandoned."""
         return self._is_over
 
     @property
     def done(self) -> JobReceipt:
-        """What the job did, once it is committed.
+        """The receipt of the job, after its commit.
 
         Raises:
             InvalidOption: it has not been committed (yet).
@@ -133,11 +133,11 @@ class UnitOfWork:
         return self.receipt
 
     def state(self) -> TenantState:
-        """What the job sees: the state that it began on, with its own changes."""
+        """The state within the job: the one that it began on, with its own changes."""
         return self._transaction.state()
 
     def snapshot(self, name: StreamName, version: int | None = None) -> Snapshot:
-        """The stream's table as the job sees it, or at an older version.
+        """The stream's table within the job, or at an older version.
 
         Raises:
             StreamNotFound, VersionNotFound: there is no such stream or version.
@@ -149,7 +149,7 @@ class UnitOfWork:
         return self._transaction.snapshot(name, version)
 
     def version_to_make(self, name: StreamName) -> int | None:
-        """The tenant version that the job makes of the stream, if no other job commits before it.
+        """The tenant version that the job creates for the stream, if no other job commits before it.
 
         None: the job has not changed the stream.
         """
@@ -157,7 +157,7 @@ class UnitOfWork:
         return self._transaction.base.version + 1 if staged is not None and staged.content else None
 
     def note_read(self, read: StreamName | FilePath) -> None:
-        """The stream's rows or the file were read: what the job writes to it later may rest on them."""
+        """Record a read of the stream or file, which later writes of the job to it may depend on."""
         if isinstance(read, FilePath):
             self._transaction.note_file_read(str(read))
         elif self._known is None:
@@ -166,7 +166,7 @@ class UnitOfWork:
     def update(self, name: StreamName, frame: Any, update: Update | KeyedUpdate) -> Receipt:
         """Stage an update in the job; the receipt predicts its result.
 
-        One that leaves the key to the stream is given the one that the job sees.
+        Without a key in the update, the stream's key within the job counts.
 
         Raises:
             BadInput, InvalidOption: the rows or the call cannot be taken; the job is as before it.
@@ -181,7 +181,7 @@ class UnitOfWork:
     def update_all(
         self, updates: Sequence[tuple[StreamName, Any, Update | KeyedUpdate]]
     ) -> tuple[Receipt, ...]:
-        """Updates of several streams, as by ``update``, whose searches for keys are asked of Spark together.
+        """Update several streams as ``update`` does; Spark searches all their keys in one query.
 
         Where one fails, the others are part of the job, as after one call for each; errors as of ``update``.
         """
@@ -202,7 +202,7 @@ class UnitOfWork:
     def _stage_update(
         self, name: StreamName, frame: Any, asked: Update | KeyedUpdate, engine: TableEngine
     ) -> _StagedUpdate:
-        """The update as a step of the transaction; of streams that were staged before, several at once."""
+        """The update as a step of the transaction; may run in threads for streams that are staged already."""
         staged = self._transaction.staged(name)
         update = self._resolve_key(name, asked)
         place = UpdatePlace(name, self.storage, engine, self.settings)
@@ -213,14 +213,14 @@ class UnitOfWork:
         return _StagedUpdate(name, update, taken.incoming, result)
 
     def _resolve_key(self, name: StreamName, update: Update | KeyedUpdate) -> Update:
-        """The update with the key that the job sees, where it was left to the stream."""
+        """The update with the stream's key within the job, if it has none of its own."""
         if isinstance(update, Update):
             return update
         seen = self.snapshot(name) if str(name) in self._repeated else self._transaction.staged(name).view()
         return update(stored_key(seen.metadata) or () if seen.version >= 0 else None)
 
     def _note_update(self, done: _StagedUpdate) -> Receipt:
-        """The update as part of the job's input, and its receipt."""
+        """Add the update to the job's input hash; its receipt."""
         if self._input is not None:
             self._input.add_update(done.name, done.update, done.incoming)
         transaction = self._transaction
@@ -230,13 +230,13 @@ class UnitOfWork:
         return receipt
 
     def add_step(self, name: StreamName, step: Step, call: str, *arguments: Any) -> StepResult | None:
-        """Any other change of a stream; ``call`` and ``arguments`` say what it is. None: was done before."""
+        """Any other change of a stream, described by ``call`` and ``arguments``; None in a repeated job."""
         if self._input is not None:
             self._input.add_call(call, str(name), *arguments)
         return None if self._known is not None else self._transaction.add_step(name, step)
 
     def stage_file(self, change: FileChange, content_sha256: str | None = None) -> None:
-        """Make ``change`` part of the job; a later one of the same path takes its place.
+        """Stage a change of a file; a later one of the same path replaces it.
 
         ``content_sha256`` is of the bytes as the caller gave them, where the stored ones differ (sealed).
         """
@@ -246,7 +246,7 @@ class UnitOfWork:
         self._transaction.add_file(change)
 
     def require_place(self, path: FilePath, moved: str | None = None) -> None:
-        """Refuse a path that cannot lie beside the files there are, now and when the job is committed.
+        """Refuse a path that conflicts with the existing files, now and at the commit.
 
         ``moved`` is the path of a file that is about to leave its place.
 
@@ -256,32 +256,32 @@ class UnitOfWork:
         self._transaction.files.require_place(path, moved)
 
     def announce(self) -> None:
-        """To be called before a blob is written: from now on gc leaves the job's files alone."""
+        """Write the job's lease before its first blob, so that gc leaves its files alone."""
         self._transaction.announce()
 
     def change_tenant(self, change: TenantChange, kind: Kind, *checks: Check) -> None:
-        """Change what belongs to the tenant itself; ``checks`` see the state that is committed on."""
+        """Change the tenant itself; ``checks`` see the state that the commit follows."""
         self._transaction.tenant = change
         self._transaction.checks.extend(checks)
         self._metadata = replace(self._metadata, kind=kind)
 
     def take_over(self, change: StreamChange, kind: Kind, *checks: Check) -> None:
-        """Take over what happened to a table outside of the log."""
+        """Take over changes of a table that were made outside of the tenant log."""
         self._transaction.taken_over[str(change.stream)] = change
         self._transaction.checks.extend(checks)
         self._metadata = replace(self._metadata, kind=kind)
 
     @property
     def identity(self) -> CommitIdentity:
-        """Who makes the commits of this job."""
+        """The author and times of this job's commits."""
         return self._transaction.identity
 
     def require(self, check: Check) -> None:
-        """Add a check of the state that the job is committed on."""
+        """Add a check of the state that the commit follows."""
         self._transaction.checks.append(check)
 
     def commit(self) -> JobReceipt:
-        """Make everything visible at once and say what it was.
+        """Commit all changes at once, and return the receipt.
 
         Raises:
             IdempotencyConflict: the job's id is committed with other input.
@@ -311,7 +311,7 @@ class UnitOfWork:
         return self.receipt
 
     def abandon(self, error: BaseException) -> None:
-        """Undo what was staged because of ``error``; where the outcome is unknown, nothing is deleted.
+        """Delete what was staged, because of ``error``; if the commit's outcome is unknown, delete nothing.
 
         Raises:
             TenantNotFound: the tenant was deleted meanwhile, which is why files were missing.
@@ -346,7 +346,7 @@ class UnitOfWork:
         return self._read_receipt(record)
 
     def _read_receipt(self, record: JobRecord) -> JobReceipt:
-        """What the job was answered when it was committed."""
+        """The receipt from when the job was committed."""
         kept = record.receipt or self._transaction.place.log.entry(record.version).receipt
         if kept is None:
             return JobReceipt(record.version, None, committed=True, seconds=0.0, repeated=True)
@@ -361,7 +361,7 @@ class UnitOfWork:
         )
 
     def _job_record(self, version: int) -> dict[str, Any] | None:
-        """What the entry keeps so that a repeated job can be answered."""
+        """The record in the entry from which a repeated job is answered."""
         return None if self._metadata.job_id is None else self._job_receipt(version, committed=True).to_json()
 
     def _job_receipt(self, version: int, *, committed: bool) -> JobReceipt:
@@ -400,7 +400,7 @@ def _paths(files: Mapping[str, FileChange], *, deleted: bool) -> tuple[str, ...]
 
 
 def _oldest_kept_state(log: TenantLog, newest: TenantState, version: int) -> TenantState:
-    """The state at a version, or at the oldest one that an erasure has left."""
+    """The state at a version, or at the oldest version that an erasure left."""
     wanted = max(version, newest.erased) if newest.erased else version
     return log.state_at(wanted) if wanted > NO_VERSION else TenantState()
 

@@ -333,7 +333,7 @@ def _rows_only_in(one: Snapshot, other: Snapshot) -> int:
 
 
 def _require_kept(storage: Storage, name: str, base: Snapshot, target: Snapshot | None) -> None:
-    """What is named again must be there: a version without its files is never made the newest."""
+    """Check that the files to be restored exist: a version without its files is never made the newest."""
     if target is None:
         return
     known = set(base.files["path"].to_pylist()) if base.version >= 0 else set()

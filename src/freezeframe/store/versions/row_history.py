@@ -60,12 +60,12 @@ class RowVersion:
 
     @property
     def timestamp(self) -> datetime:
-        """When it was committed."""
+        """The time of its commit."""
         return self.entry.timestamp
 
     @property
     def change(self) -> str:
-        """What happened to the row."""
+        """The kind of change."""
         return str(self.changes[CHANGE_TYPE][0].as_py())
 
     @property
@@ -88,7 +88,7 @@ class RowVersion:
         return tuple(changed_cells(self.changes))
 
     def to_json(self) -> dict[str, Any]:
-        """All of it by name."""
+        """All fields by name."""
         entry = self.entry
         return {
             "tenant_version": entry.version,
@@ -122,7 +122,7 @@ class RowHistory:
     is_whole: bool
 
     def to_json(self) -> dict[str, Any]:
-        """All of it by name."""
+        """All fields by name."""
         return {
             "stream": self.stream,
             "key": dict(self.key),
@@ -193,7 +193,7 @@ class _Commit:
     metadata: Metadata | None
 
     def may_touch(self, held: _Held | None) -> bool:
-        """Whether it may have made the row what it was afterwards."""
+        """Whether the commit may have changed the row."""
         return bool(self.removes) if held is None else any(one.path == held.path for one in self.adds)
 
 
@@ -240,7 +240,7 @@ def _metadata_before(scope: TenantScope, name: StreamName, commits: Sequence[_Co
 def _compare(
     before: _Held | None, held: _Held | None, key: Sequence[str], metadata: Metadata | None
 ) -> pa.Table | None:
-    """The change between two states of the row; None where there is none."""
+    """The change between two states of the row; None if they are equal."""
     if before is None and held is None:
         return None
     new = held.row if held is not None else before.row.slice(0, 0)  # type: ignore[union-attr]  # one is there
@@ -269,7 +269,7 @@ class _Finder:
         return False
 
     def removed(self, metadata: Metadata, removes: Sequence[Remove]) -> _Held | None:
-        """The row in files that a commit removed, which hold what they held before it."""
+        """The row in files that a commit removed, with its content from before the commit."""
         adds = [
             Add(
                 one.path,

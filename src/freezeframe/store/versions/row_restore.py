@@ -56,7 +56,7 @@ class RowRestoration:
 
     @property
     def counts(self) -> Counts:
-        """How many rows are brought back, changed back and removed."""
+        """The numbers of restored, changed and removed rows."""
         kinds = self.changes[CHANGE_TYPE].to_pylist()
         return Counts(kinds.count(INSERT), kinds.count(UPDATE), 0, kinds.count(DELETE))
 
@@ -92,7 +92,7 @@ def restore_rows(
     author: Author = SYSTEM,
     check: VersionCheck | None = None,
 ) -> RowRestoration:
-    """Make the selected rows what they were, as one new version; with ``dry_run`` the effect is only told.
+    """Restore the selected rows, as one new version; with ``dry_run`` nothing is written.
 
     ``check`` sees the tenant version that is committed on, and may raise.
 
@@ -153,7 +153,7 @@ def _plan(place: TenantPlace, selection: RowSelection, now: TenantState) -> _Pla
 def _with_cells(
     held: pa.Table, wanted: pa.Table, key: tuple[str, ...], columns: tuple[str, ...]
 ) -> tuple[pa.Table, pa.Table]:
-    """The rows that are on both sides, and the same with the cells of ``columns`` from ``wanted``."""
+    """The rows that exist on both sides, and the same rows with the cells of ``columns`` from ``wanted``."""
     unknown = [name for name in columns if name in key or name not in wanted.column_names]
     if unknown:
         raise MissingColumn(

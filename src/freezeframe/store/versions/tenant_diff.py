@@ -47,7 +47,7 @@ class StreamDifference:
 
     @property
     def counts(self) -> Counts:
-        """How many rows were inserted, updated and deleted, counted in little memory.
+        """The numbers of inserted, updated and deleted rows, counted in bounded memory.
 
         Rows without a key that are too many to be compared whole all count as deleted and inserted, but
         for those of files that both versions have.
@@ -67,7 +67,7 @@ class FileDifference:
 
     @property
     def is_sealed(self) -> bool:
-        """Whether either side is sealed: then no content is ever shown."""
+        """Whether either side is sealed; then no content is shown."""
         return any(side is not None and side.sealed for side in (self.before, self.after))
 
     def text(self, context_lines: int = 3) -> str | None:
@@ -110,7 +110,7 @@ class TenantDiff:
         }
 
     def _repr_html_(self) -> str:
-        """What differs, in a notebook: row counts of streams, and files."""
+        """The difference in a notebook: row counts of streams, and files."""
         versions = f"Version {self.before} to {self.after}"
         if not (self.streams or self.files):
             return html_table(f"{versions}: nothing differs", (), ())
@@ -122,7 +122,7 @@ class TenantDiff:
 
 
 def tenant_diff(storage: Storage, before: TenantState, after: TenantState) -> TenantDiff:
-    """What differs between two states.
+    """The difference between two states.
 
     Raises:
         CorruptLog: a table lacks a version that the tenant log names.

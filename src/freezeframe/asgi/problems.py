@@ -115,7 +115,7 @@ def add_problem_handlers(application: FastAPI, root: str) -> None:
 
     def unexpected(request: Request, error: Exception) -> Response:
         _logger.error("An answer failed.", exc_info=error)
-        return problem_response(_unexpected(), request_id_of(request))
+        return problem_response(_unexpected_error(), request_id_of(request))
 
     application.add_exception_handler(FreezeframeError, known)
     application.add_exception_handler(RequestValidationError, invalid)
@@ -192,7 +192,7 @@ def _routing_status(error: HTTPException) -> int:
     return error.status_code
 
 
-def _unexpected() -> FreezeframeError:
+def _unexpected_error() -> FreezeframeError:
     return FreezeframeError(
         "The service met something that it did not expect.",
         cause="Something is wrong with the service or its machine, not with the request.",

@@ -126,7 +126,7 @@ def carry_out(given: Sequence[str], commands: typer.Typer = app, name: str = "fr
         found = _as_told(error)
         if (found is None or isinstance(error, OSError)) and os.environ.get("FREEZEFRAME_DEBUG"):
             raise
-        output.error(found or _unexpected(error))
+        output.error(found or _unexpected_error(error))
         return exit_code(found) if found else FAILED
 
 
@@ -161,10 +161,10 @@ def _as_told(error: Exception) -> FreezeframeError | None:
     """The library's error for one of another class; None if it is not known."""
     if isinstance(error, ModuleNotFoundError):
         return missing_extra(error)
-    return _refused(error) if isinstance(error, OSError) else None
+    return _file_error(error) if isinstance(error, OSError) else None
 
 
-def _refused(error: OSError) -> FreezeframeError:
+def _file_error(error: OSError) -> FreezeframeError:
     """The error for a file outside of any store that a command cannot read or write."""
     return FreezeframeError(
         f"The system refused {error.filename or 'something that the command needs'}.",
@@ -173,7 +173,7 @@ def _refused(error: OSError) -> FreezeframeError:
     )
 
 
-def _unexpected(error: Exception) -> FreezeframeError:
+def _unexpected_error(error: Exception) -> FreezeframeError:
     return FreezeframeError(
         "freezeframe met something that it did not expect.",
         cause=f"{type(error).__name__}: {error}",

@@ -21,7 +21,7 @@ _NUMBER = re.compile(r"\d{4,}|[0-9a-f-]{12,}(?![a-z_])")
 def run(task: Task) -> None:
     """Damage copies, in memory, of the bytes that the storage returns; a file of each kind in each round."""
     for place, random in task.rounds():
-        held = _filled(place)
+        held = _fill_tenant(place)
         storage = place.storage()
         files = {one.name: storage.read(one.name) for one in storage.list_below("")}
         for name in _one_of_each_kind(sorted(files), random):
@@ -39,7 +39,7 @@ def _one_of_each_kind(names: list[str], random: Random) -> list[str]:
     return sorted({_NUMBER.sub("", name): name for name in names}.values())
 
 
-def _filled(place: Place) -> dict[int, Content]:
+def _fill_tenant(place: Place) -> dict[int, Content]:
     """A tenant with commits, checkpoints, rows, deletion vectors and blobs; what it held at each version."""
     held = {}
     tenant = place.tenant(checkpoint_interval=4, vectors_from_bytes=0)

@@ -53,7 +53,7 @@ def _stop_all(task: Task, faults: Mapping[str, tuple[int, tuple[Way, ...]]]) -> 
         for name in OPERATIONS:
             within = place.within(name)
             for number in range(_FIRST_JOBS):
-                _job(_opened(within), number)
+                _job(_open_tenant(within), number)
             for verb, (step, ways) in faults.items():
                 for way in ways:
                     calls = count(random.randrange(step), step)
@@ -64,12 +64,12 @@ def _stop_at_each(task: Task, place: Place, name: str, faults: Iterator[Fault]) 
     """At one call after the other, until the operation makes fewer calls than that."""
     for fault in faults:
         number = _FIRST_JOBS + task.counts["calls_stopped"]
-        reader = _opened(place)
+        reader = _open_tenant(place)
         before = content(reader)
         new = OPERATIONS[name].expected(before, reader, number)
         storage = FaultyStorage(place.storage(), [fault])
         outcome = _attempt(storage, name, number)
-        found = content(_opened(place))
+        found = content(_open_tenant(place))
         seen = f"{name} at {fault.verb} {fault.call} ({fault.way.value})"
         if outcome is None:
             task.require(found == new, f"{seen}: acknowledged, and not there")
@@ -93,7 +93,7 @@ def _attempt(storage: FaultyStorage, name: str, number: int) -> str | None:
     return None
 
 
-def _opened(place: Place) -> Tenant:
+def _open_tenant(place: Place) -> Tenant:
     return place.tenant(checkpoint_interval=_INTERVAL)
 
 

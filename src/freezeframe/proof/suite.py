@@ -84,7 +84,7 @@ def prove(
         for number, name in enumerate(names):
             share = max(0.0, ends - time.monotonic()) / (len(names) - number)
             task = Task(place.within(name), f"{seed}/{name}", share)
-            with _told(tell, name, task):
+            with _report_progress(tell, name, task):
                 result = _result(task, name)
             yield result
     finally:
@@ -92,7 +92,7 @@ def prove(
 
 
 @contextmanager
-def _told(tell: Callable[[str, dict[str, int]], None], name: str, task: Task) -> Iterator[None]:
+def _report_progress(tell: Callable[[str, dict[str, int]], None], name: str, task: Task) -> Iterator[None]:
     ended = threading.Event()
 
     def run() -> None:

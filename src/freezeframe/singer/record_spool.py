@@ -117,7 +117,7 @@ class RecordSpool:
                 left[name] = rules[name].left(table.column(name), left[name])
         schema = pa.schema([pa.field(name, rule.kind(left[name])) for name, rule in rules.items()])
         self._require_numbers(schema, stored)
-        tables = (_typed(self._table(one), rules, left, schema) for one in segments)
+        tables = (_to_typed_table(self._table(one), rules, left, schema) for one in segments)
         batches = itertools.chain.from_iterable(table.to_batches() for table in tables)
         return pa.RecordBatchReader.from_batches(schema, batches)
 
@@ -180,7 +180,7 @@ class RecordSpool:
         return pa.ipc.open_stream(os.pread(self._file.fileno(), segment.size, segment.offset)).read_all()
 
 
-def _typed(
+def _to_typed_table(
     text: pa.Table, rules: Mapping[str, ColumnRule], left: Mapping[str, Left], schema: pa.Schema
 ) -> pa.Table:
     columns: Iterable[Any] = (

@@ -24,7 +24,7 @@ from freezeframe.store.transaction.transaction import TenantPlace
 from freezeframe.store.transaction.unit_of_work import UnitOfWork
 
 
-def _refused(call: str) -> Any:
+def _refusing_method(call: str) -> Any:
     """A method that refuses a call that would be a separate commit."""
 
     def refuse(*_: Any, **__: Any) -> NoReturn:
@@ -74,14 +74,14 @@ class JobTenant(Tenant):
             self._work.require(_refuse_broken)
             raise
 
-    restore = _refused("restore")
-    drop_stream = _refused("drop_stream")
-    tag = _refused("tag")
-    untag = _refused("untag")
-    adopt = _refused("adopt")
-    set_retention = _refused("set_retention")
-    gc = _refused("gc")
-    erase = _refused("erase")
+    restore = _refusing_method("restore")
+    drop_stream = _refusing_method("drop_stream")
+    tag = _refusing_method("tag")
+    untag = _refusing_method("untag")
+    adopt = _refusing_method("adopt")
+    set_retention = _refusing_method("set_retention")
+    gc = _refusing_method("gc")
+    erase = _refusing_method("erase")
 
 
 class _SharedScope(JobScope):

@@ -77,11 +77,11 @@ class RequestGuard:
             self._measurements.answered(scope["method"], route, status, seconds)
             if _access_log.isEnabledFor(logging.INFO):
                 _access_log.info(
-                    "%s %s %d", scope["method"], scope["path"], status, extra=_told(scope, seconds)
+                    "%s %s %d", scope["method"], scope["path"], status, extra=_log_fields(scope, seconds)
                 )
 
 
-def _told(scope: Scope, seconds: float) -> dict[str, Any]:
+def _log_fields(scope: Scope, seconds: float) -> dict[str, Any]:
     """The fields of a request's log line, without its query, whose conditions hold values of rows."""
     client = scope.get("client") or ("",)
     return {"milliseconds": round(seconds * 1000, 1), "client": client[0]}

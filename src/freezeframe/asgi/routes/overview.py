@@ -86,21 +86,21 @@ def show_environment(
     tenants, unreadable = [], []
     for tenant in wanted:
         try:
-            found = _found(caller, environment, tenant, jobs.get(tenant), since, now)
+            found = _tenant_findings(caller, environment, tenant, jobs.get(tenant), since, now)
         except ReportDamage as error:
             unreadable.append(UnreadableTenant(tenant=tenant, code=error.error_code))
         else:
             tenants += found
     following = None if page.next_after is None else caller.service.cursors.made(listing, page.next_after)
     return EnvironmentOverview(
-        failed_jobs=_failed(caller, environment, since) if cursor is None else [],
+        failed_jobs=_failed_jobs(caller, environment, since) if cursor is None else [],
         tenants=tenants,
         unreadable=unreadable,
         next_cursor=following,
     )
 
 
-def _found(
+def _tenant_findings(
     caller: Caller,
     environment: EnvironmentName,
     tenant_id: TenantId,
@@ -120,7 +120,7 @@ def _found(
     return [TenantWithFindings.of(summary, stale=found.stale, **told)]
 
 
-def _failed(caller: Caller, environment: EnvironmentName, since: datetime) -> list[FailedJob]:
+def _failed_jobs(caller: Caller, environment: EnvironmentName, since: datetime) -> list[FailedJob]:
     if not (caller.principal.may("jobs:read") and caller.principal.sees_environment(environment)):
         return []
     found = failed_jobs(caller.service.database, environment, caller.principal.tenants, since)

@@ -30,14 +30,14 @@ def packages() -> Finding:
     for requirement in map(Requirement, requires("freezeframe") or ()):
         if requirement.marker is not None and not requirement.marker.evaluate():
             continue
-        found = _installed(requirement.name)
+        found = _package_version(requirement.name)
         if found is None:
             wrong.append(f"{requirement.name} is not installed")
         elif not requirement.specifier.contains(found, prereleases=True):
             wrong.append(f"{requirement.name} is {found}, needed is {requirement.specifier}")
     if wrong:
         return Finding("Packages", "error", "; ".join(wrong), _INSTALL)
-    named = ", ".join(f"{name} {_installed(name)}" for name in _NAMED)
+    named = ", ".join(f"{name} {_package_version(name)}" for name in _NAMED)
     return Finding("Packages", "ok", f"freezeframe {version('freezeframe')}, {named}")
 
 
@@ -49,7 +49,7 @@ def installed_version(name: str) -> str | None:
         return None
 
 
-def _installed(name: str) -> str | None:
+def _package_version(name: str) -> str | None:
     """As ``installed_version``; of PySpark the client as well, where Spark is elsewhere."""
     return installed_version(name) or (installed_version("pyspark-client") if name == "pyspark" else None)
 

@@ -125,13 +125,15 @@ def run(
         run_it = partial(
             run_request, settings=settings, variables=given, on_line=_silent if as_json else _printer(line)
         )
-        outcome = _listed(request, settings, lambda asked, ask: run_it(asked, is_cancelled=ask), is_cancelled)
+        outcome = _run_as_listed_job(
+            request, settings, lambda asked, ask: run_it(asked, is_cancelled=ask), is_cancelled
+        )
     if output_dir is not None and outcome.is_success:
         _copy_output(outcome.job_root / "etl-output", output_dir)
     _end(request, outcome, Output(as_json=as_json))
 
 
-def _listed(
+def _run_as_listed_job(
     request: RunRequest,
     settings: Settings,
     run_it: Callable[[RunRequest, Callable[[], bool]], RunOutcome],

@@ -68,7 +68,7 @@ class Asked:
 
         script = given_file(self.script, "script")
         input_dir = None if self.input_dir is None else given_folder(self.input_dir, "sync's output")
-        options: dict[str, Any] = {name: _given(path, name) for name, path in self.files.items()}
+        options: dict[str, Any] = {name: _given_path(path, name) for name, path in self.files.items()}
         options |= self.names
         return RunRequest(
             root=root if "://" in root else str(Path(root).resolve()),
@@ -87,7 +87,7 @@ class Asked:
         )
 
 
-def _given(path: Path | None, name: str) -> Path | None:
+def _given_path(path: Path | None, name: str) -> Path | None:
     from freezeframe.runs.model.given_paths import given_file
 
     return None if path is None else given_file(path, f"{name} file")

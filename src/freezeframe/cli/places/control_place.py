@@ -80,7 +80,7 @@ def control(root: str, environment: str | None = None, *, create: bool = False) 
     settings = load_settings(root=root, environment=environment)
     if not create and not settings.database_url:
         require_root(root)
-    with _opened(root, settings) as found:
+    with _open_control(root, settings) as found:
         yield found
 
 
@@ -97,12 +97,12 @@ def present_control(root: str, environment: str | None = None) -> Iterator[Contr
     if not settings.database_url and ("://" in root or not control_file(root).is_file()):
         yield None
         return
-    with _opened(root, settings) as found:
+    with _open_control(root, settings) as found:
         yield found
 
 
 @contextmanager
-def _opened(root: str, settings: Settings) -> Iterator[Control]:
+def _open_control(root: str, settings: Settings) -> Iterator[Control]:
     from freezeframe.control.database.database import ControlDatabase
     from freezeframe.control.database.place import database_url
 

@@ -85,7 +85,7 @@ def list_entries(
     as_json: Json = False,
 ) -> None:
     """List the newest entries of an audit."""
-    with _opened(root, environment) as found:
+    with _open_audit(root, environment) as found:
         wanted = _filter(action, principal, since, until)
         entries = found.audit.entries(found.place(tenant), wanted, limit=limit)
     told = [one.to_json() for one in entries]
@@ -107,7 +107,7 @@ def export(
     """Write the entries of an audit to standard output, the oldest first."""
     from freezeframe.service.access.audit_export import exported
 
-    with _opened(root, environment) as found:
+    with _open_audit(root, environment) as found:
         wanted = _filter(action, principal, since, until)
         for line in exported(
             found.audit.all_entries(found.place(tenant), wanted), "jsonl" if as_json else kind.value
@@ -130,7 +130,7 @@ def verify(
     Without --tenant all audits of the store are checked. The exit code is 1 if one is not whole.
     """
     told = []
-    with _opened(root, environment) as found:
+    with _open_audit(root, environment) as found:
         kept = {} if heads is None else _heads(heads)
         chains = _chains(found) if tenant is None else {found.place(tenant): _versions_heads(found, tenant)}
         for place in kept if tenant is None else ():
@@ -171,13 +171,13 @@ def trim(
     if not yes:
         require_yes(f"Delete the entries of {tenant or 'the service'} that are older than {days:g} days?")
     before = datetime.now(UTC) - timedelta(days=days)
-    with _opened(root, environment) as found:
+    with _open_audit(root, environment) as found:
         count = found.audit.trim(found.place(tenant), int(before.timestamp() * 1000), command_principal())
     Output(as_json=as_json).record({"deleted": count})
 
 
 @contextmanager
-def _opened(root: str, environment: str | None) -> Iterator[_Opened]:
+def _open_audit(root: str, environment: str | None) -> Iterator[_Opened]:
     from freezeframe.service.access.stores import Stores
 
     with opened_audit(root, environment) as found:

@@ -79,15 +79,15 @@ def _report(output: Output, root: str, seed: int, results: list[ProofResult]) ->
 
 def _line(result: ProofResult) -> str:
     verdict = "kept" if result.is_kept else "BROKEN"
-    head = f"{result.name}: {verdict} ({_counted(result.counts)}; {result.seconds:.1f} s)"
+    head = f"{result.name}: {verdict} ({_counts_text(result.counts)}; {result.seconds:.1f} s)"
     return "\n".join([head, *(f"  {seen}" for seen in result.violations)])
 
 
-def _counted(counts: Mapping[str, int]) -> str:
+def _counts_text(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{number:,} {name.replace('_', ' ')}" for name, number in counts.items())
 
 
 def _tell(name: str, counts: Mapping[str, int]) -> None:
     """Print the progress of a long proof."""
-    sys.stderr.write(f"{name}: so far {_counted(counts) or 'nothing counted'}\n")
+    sys.stderr.write(f"{name}: so far {_counts_text(counts) or 'nothing counted'}\n")
     sys.stderr.flush()

@@ -70,7 +70,7 @@ def export(
     stream = place.tenant().stream(name)
     with progress(f"Exporting {name}", as_json=as_json):
         file = export_stream(stream, folder, kind.value, version=version, stream_version=stream_version)
-    Output(as_json=as_json).record(_exported(name, file, kind))
+    Output(as_json=as_json).record(_export_fields(name, file, kind))
 
 
 def export_streams(
@@ -89,12 +89,12 @@ def export_streams(
         new_file(stream.name, folder, kind.value)
         stream.row_count(version)
     return [
-        _exported(stream.name, export_stream(stream, folder, kind.value, version=version), kind)
+        _export_fields(stream.name, export_stream(stream, folder, kind.value, version=version), kind)
         for stream in streams
     ]
 
 
-def _exported(name: str, file: Path, kind: Kind) -> dict[str, object]:
+def _export_fields(name: str, file: Path, kind: Kind) -> dict[str, object]:
     from freezeframe.script.inputs.transfer import schema_file
 
     return {

@@ -66,7 +66,7 @@ class Output:
         """As ``record`` for values that are formatted already; never as JSON."""
         width = max((_width(visible(name)) for name in fields), default=0)
         for name, value in fields.items():
-            label = _padded(visible(name), width, is_right=False)
+            label = _pad(visible(name), width, is_right=False)
             if is_terminal(sys.stdout):
                 from rich.text import Text
 
@@ -194,11 +194,11 @@ def _plain_table(
 ) -> list[str]:
     heads = [visible(name) for name in names]
     widths = [max(map(_width, column)) for column in zip(heads, *cells, strict=True)]
-    lines = ["  ".join(map(_padded, row, widths, numeric)).rstrip() for row in [heads, *cells]]
+    lines = ["  ".join(map(_pad, row, widths, numeric)).rstrip() for row in [heads, *cells]]
     return [visible(title), *lines] if title else lines
 
 
-def _padded(text: str, width: int, is_right: bool) -> str:
+def _pad(text: str, width: int, is_right: bool) -> str:
     space = " " * (width - _width(text))
     return space + text if is_right else text + space
 

@@ -54,7 +54,7 @@ class Timing:
     def __post_init__(self) -> None:
         fields = _ALIASES.get(self.cron.strip().lower(), self.cron).split()
         if len(fields) != _FIELDS or not all(map(_FIELD.fullmatch, fields)):
-            raise self._refused("It has five fields: minute, hour, day of month, month, day of week.")
+            raise self._timing_error("It has five fields: minute, hour, day of month, month, day of week.")
         object.__setattr__(self, "cron", " ".join(fields))
         try:
             ZoneInfo(self.zone)
@@ -65,7 +65,7 @@ class Timing:
         try:
             self._cron(datetime.now(UTC)).get_next()
         except CroniterError as error:
-            raise self._refused(str(error)) from error
+            raise self._timing_error(str(error)) from error
 
     def next_after(self, moment: datetime) -> datetime | None:
         """The first due time after a moment, in UTC; None where there is none in many years."""
@@ -104,7 +104,7 @@ class Timing:
         every_hour = self.cron.split()[_HOUR].startswith("*")
         return every_hour or found.utcoffset() == found.replace(fold=0).utcoffset()
 
-    def _refused(self, cause: str) -> InvalidOption:
+    def _timing_error(self, cause: str) -> InvalidOption:
         return InvalidOption(
             f"{self.cron!r} is not a schedule.",
             cause=cause,

@@ -31,7 +31,7 @@ def spark_ddl(schema: pa.Schema) -> str:
     Args:
         schema: types that a stream can keep (``engine.arrow_columns.stored_type``).
     """
-    return ", ".join(f"{_quoted(field.name)} {_type(field.type)}" for field in schema)
+    return ", ".join(f"{_quote(field.name)} {_type(field.type)}" for field in schema)
 
 
 def _type(kind: pa.DataType) -> str:
@@ -42,9 +42,9 @@ def _type(kind: pa.DataType) -> str:
     if pa.types.is_map(kind):
         return f"map<{_type(kind.key_type)},{_type(kind.item_type)}>"
     if pa.types.is_struct(kind):
-        return f"struct<{', '.join(f'{_quoted(field.name)}: {_type(field.type)}' for field in kind)}>"
+        return f"struct<{', '.join(f'{_quote(field.name)}: {_type(field.type)}' for field in kind)}>"
     return _NAMES[kind]
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"

@@ -65,7 +65,7 @@ def collect_small(frame: Any) -> SmallFrame | None:
     if found is None or float(found[1]) * _UNITS.get(found[2], float("inf")) > ESTIMATE_BYTES_MAX:
         return None
     with _interpreting(frame.sparkSession):
-        return _collected(frame.limit(ROWS_MAX + 1) if _GROWS.search(plan) else frame)
+        return _collect_rows(frame.limit(ROWS_MAX + 1) if _GROWS.search(plan) else frame)
 
 
 def rows_to_write(small: SmallFrame, task: WriteTask, schema: StructType) -> pa.Table | None:
@@ -143,7 +143,7 @@ def _interpreting(session: SparkSession) -> _Interpretation:
         return _interpretations.setdefault(session, _Interpretation(session.client))
 
 
-def _collected(frame: Any) -> SmallFrame | None:
+def _collect_rows(frame: Any) -> SmallFrame | None:
     """All rows; None once they exceed the limit."""
     client = frame.sparkSession.client
     answers: Any = client.to_table_as_iterator(frame._plan.to_proto(client), {})  # noqa: SLF001

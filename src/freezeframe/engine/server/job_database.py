@@ -44,7 +44,7 @@ _SHARED_BY_ALL = re.compile(
 def claimed(folder: Path) -> Iterator[Path]:
     """A name for the database of a run on the server of that folder, held until the block ends."""
     file = _new_file(folder)
-    with _held(file):
+    with _lock_file(file):
         yield file
 
 
@@ -64,7 +64,7 @@ class JobDatabase:
         """
         named = Path(os.environ.get(VARIABLE, ""))
         file = named if named.parent == folder / DATABASES else _new_file(folder)
-        lock = _held(file)
+        lock = _lock_file(file)
         is_maker = not lock.tell()
         lock.write(f"{session.session_id}\n")
         lock.flush()
@@ -118,7 +118,7 @@ def _new_file(folder: Path) -> Path:
     return folder / DATABASES / f"job_{uuid.uuid4().hex}"
 
 
-def _held(file: Path) -> IO[str]:
+def _lock_file(file: Path) -> IO[str]:
     """The file, open at its end and locked; a restart of the server deletes it."""
     file.parent.mkdir(mode=0o700, exist_ok=True)
     lock = file.open("a")

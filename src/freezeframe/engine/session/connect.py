@@ -190,10 +190,10 @@ def connect(
     if master is not None:
         attachment = attach(settings, master, progress)
         kinds = {"is_one_process": where == "auto", "is_shared": is_shared, "is_one_job": not is_shared}
-        return _attached(attachment, options, **kinds)
+        return _attach_server(attachment, options, **kinds)
     if where == "local":
         attachment = attach(settings, local_master(), progress, is_private=True)
-        return _attached(attachment, options, is_one_process=True)
+        return _attach_server(attachment, options, is_one_process=True)
     raise InvalidOption(
         f"FREEZEFRAME_SPARK cannot be '{where}'.",
         remedy="Use auto, local, sc://host:port or spark://host:port.",
@@ -211,7 +211,7 @@ def _where(settings: Settings) -> str:
     return remote if remote and settings.spark == "auto" else settings.spark
 
 
-def _attached(
+def _attach_server(
     attachment: Attachment,
     options: Mapping[str, str],
     *,

@@ -42,7 +42,7 @@ def process_session(settings: Settings, progress: Callable[[str], None]) -> Any:
         InvalidOption, SetupError, JavaNotFound, JavaUnsupported, EngineUnavailable: as ``connect``.
     """
     with _lock:
-        found = _found()
+        found = _existing_session()
         is_dead = _made is not None and found is _made.session and not _made.is_alive()
         if found is None or is_dead:
             _end(is_gone=is_dead)
@@ -69,7 +69,7 @@ def answered(settings: Settings, progress: Callable[[str], None], ask: Callable[
         return ask(process_session(settings, progress))
 
 
-def _found() -> Any:
+def _existing_session() -> Any:
     """The existing session that Spark's builder would return."""
     for kind in (AnySession, SparkSession):
         with suppress(PySparkRuntimeError):

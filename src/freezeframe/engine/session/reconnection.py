@@ -46,11 +46,11 @@ class SparkLink:
             EngineUnavailable: neither the first server nor the next one answered.
         """
         try:
-            return self._asked(ask)
+            return self._ask(ask)
         except EngineUnavailable as error:
             if not error.details.get("is_gone"):
                 raise
-        return self._asked(ask)
+        return self._ask(ask)
 
     def close(self) -> None:
         """Close the connection. Idempotent; a later call opens a new session."""
@@ -59,7 +59,7 @@ class SparkLink:
         if connection:
             connection.close()
 
-    def _asked(self, ask: Callable[[SparkSession], _Answer]) -> _Answer:
+    def _ask(self, ask: Callable[[SparkSession], _Answer]) -> _Answer:
         connection = self.connected()
         try:
             with _with_log(connection), spark_errors():

@@ -122,7 +122,7 @@ def canonical_checksum(value: Mapping[str, Any]) -> str:
     leaves: list[str] = []
     for key, one in value.items():
         if key != "checksum":
-            _canonicalise(one, _quoted(key), leaves)
+            _canonicalise(one, _quote(key), leaves)
     text = ",".join(sorted(leaves))
     return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
 
@@ -130,15 +130,15 @@ def canonical_checksum(value: Mapping[str, Any]) -> str:
 def _canonicalise(value: Any, path: str, leaves: list[str]) -> None:
     if isinstance(value, Mapping):
         for key, one in value.items():
-            _canonicalise(one, f"{path}+{_quoted(key)}", leaves)
+            _canonicalise(one, f"{path}+{_quote(key)}", leaves)
     elif isinstance(value, list):
         for index, one in enumerate(value):
             _canonicalise(one, f"{path}+{index}", leaves)
     else:
-        leaves.append(f"{path}={_quoted(value) if isinstance(value, str) else json.dumps(value)}")
+        leaves.append(f"{path}={_quote(value) if isinstance(value, str) else json.dumps(value)}")
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return '"' + quote(text, safe="") + '"'
 
 

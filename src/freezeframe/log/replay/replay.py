@@ -82,9 +82,9 @@ class FileState:
     def of_keys(self, keys: pa.ChunkedArray) -> pa.Table:
         """The live files with one of these ``file_keys``, in ``FILE_SCHEMA``."""
         near = rows_with(self.marks, fingerprints(keys))
-        struck, _, _ = _strike(self.base, near, self.gone, keys)
+        struck, _, _ = _remove_keys(self.base, near, self.gone, keys)
         hit = struck if self.gone is None else struck & ~self.gone
-        recent, _, _ = _strike(self.recent, np.arange(self.recent.num_rows), None, keys)
+        recent, _, _ = _remove_keys(self.recent, np.arange(self.recent.num_rows), None, keys)
         return pa.concat_tables([select_rows(self.base, hit), select_rows(self.recent, recent)])
 
     def without_expired(self, oldest: int | None) -> FileState:
@@ -118,10 +118,10 @@ def apply_actions(before: FileState, actions: FileActions) -> FileState:
         return FileState.of(adds, removes, marks[: adds.num_rows])
     keys = _join(file_keys(adds), file_keys(removes))
     near = rows_with(before.marks, marks)
-    gone, base_count, base_size = _strike(before.base, near, before.gone, keys)
+    gone, base_count, base_size = _remove_keys(before.base, near, before.gone, keys)
     recent, recent_count, recent_size = _without(before.recent, keys)
     ended = rows_with(before.tombstone_marks, marks)
-    back, back_count, _ = _strike(before.tombstones, ended, None, keys)
+    back, back_count, _ = _remove_keys(before.tombstones, ended, None, keys)
     tombstones = select_rows(before.tombstones, ~back) if back_count else before.tombstones
     tombstone_marks = before.tombstone_marks[~back] if back_count else before.tombstone_marks
     after = FileState(
@@ -177,7 +177,9 @@ def select_rows(table: pa.Table, wanted: Bools) -> pa.Table:
     return table.filter(to_arrow_flags(wanted))
 
 
-def _strike(table: pa.Table, near: Ints, gone: Bools | None, keys: pa.ChunkedArray) -> tuple[Bools, int, int]:
+def _remove_keys(
+    table: pa.Table, near: Ints, gone: Bools | None, keys: pa.ChunkedArray
+) -> tuple[Bools, int, int]:
     """Remove the rows with ``keys`` among ``near``: (removed flags, newly removed rows, their bytes)."""
     flags = np.zeros(table.num_rows, dtype=np.bool_) if gone is None else gone.copy()
     near = near[~flags[near]]
@@ -193,7 +195,7 @@ def _strike(table: pa.Table, near: Ints, gone: Bools | None, keys: pa.ChunkedArr
 
 def _without(table: pa.Table, keys: pa.ChunkedArray) -> tuple[pa.Table, int, int]:
     """(the rows with other keys, number of dropped rows, their bytes)."""
-    gone, count, size = _strike(table, np.arange(table.num_rows), None, keys)
+    gone, count, size = _remove_keys(table, np.arange(table.num_rows), None, keys)
     return (table if count == 0 else select_rows(table, ~gone)), count, size
 
 

@@ -40,9 +40,9 @@ def _texts(values: pa.Array, path: Path, zoned: Collection[Path]) -> pa.Array:
     if kinds.is_struct(kind):
         return _object(values, path, zoned)
     if kinds.is_timestamp(kind) and path in zoned:
-        return _quoted(far_times.texts(values.cast(pa.timestamp(kind.unit, "UTC"))))
+        return _quote_json(far_times.texts(values.cast(pa.timestamp(kind.unit, "UTC"))))
     if kinds.is_timestamp(kind) or kinds.is_date(kind):
-        return _quoted(far_times.texts(values))
+        return _quote_json(far_times.texts(values))
     if kinds.is_floating(kind):
         return _numbers(values)
     if kinds.is_integer(kind) or kinds.is_decimal(kind) or kinds.is_boolean(kind):
@@ -74,11 +74,11 @@ def _numbers(values: pa.Array) -> pa.Array:
 
 def _escape(values: pa.Array) -> pa.Array:
     if not pc.any(pc.match_substring_regex(values, _ESCAPED)).as_py():
-        return _quoted(values)
+        return _quote_json(values)
     builder = pa.lib.StringBuilder()
     builder.append_values([one if one is None else json.dumps(one) for one in values.to_pylist()])
     return builder.finish()
 
 
-def _quoted(values: pa.Array) -> pa.Array:
+def _quote_json(values: pa.Array) -> pa.Array:
     return pc.binary_join_element_wise('"', values, '"', "")

@@ -87,11 +87,11 @@ class _Commit:
         actions = self._actions()
         recorded = [action for action in actions if isinstance(action, Cdc)]
         if recorded:
-            for batch in self._recorded(recorded):
+            for batch in self._recorded_changes(recorded):
                 yield batch, None
             return
         adds = {canonical_path(a.path): a for a in actions if isinstance(a, Add) and a.data_change}
-        removed = self._removed([a for a in actions if isinstance(a, Remove) and a.data_change])
+        removed = self._removed_files([a for a in actions if isinstance(a, Remove) and a.data_change])
         for path, add in removed.items():
             after = adds.get(path)
             for batch in self._rows(add) if after is None else self._between(add, after):
@@ -115,7 +115,7 @@ class _Commit:
         found = (parse_line(line) for line in content.splitlines() if line.strip())
         return [action for action in found if action is not None]
 
-    def _removed(self, removes: Sequence[Remove]) -> dict[str, Add]:
+    def _removed_files(self, removes: Sequence[Remove]) -> dict[str, Add]:
         """The add actions of removed files, from the state before: a remove may hold only the path."""
         found: dict[str, Add] = {}
         bare: set[str] = set()
@@ -141,15 +141,17 @@ class _Commit:
 
     def _between(self, add: Add, other: Add) -> Iterator[pa.RecordBatch]:
         """The rows of a file that are live under the vector of ``add`` but deleted under ``other``'s."""
-        gone = np.setdiff1d(self._deleted(other.deletion_vector), self._deleted(add.deletion_vector))
+        gone = np.setdiff1d(
+            self._deleted_positions(other.deletion_vector), self._deleted_positions(add.deletion_vector)
+        )
         return rows_at(self._snapshot.storage, self._read(add), gone.astype(np.int64))
 
-    def _deleted(self, vector: DeletionVector | None) -> np.ndarray:
+    def _deleted_positions(self, vector: DeletionVector | None) -> np.ndarray:
         if vector is None:
             return np.zeros(0, np.uint64)
         return deleted_rows(self._snapshot.storage, self._snapshot.table, vector)
 
-    def _recorded(self, files: Sequence[Cdc]) -> Iterator[pa.RecordBatch]:
+    def _recorded_changes(self, files: Sequence[Cdc]) -> Iterator[pa.RecordBatch]:
         for file in files:
             read = self._read(Add(file.path, file.size, file.partition_values))
             wide = replace(read, fields=(*read.fields, _CHANGE_TYPE), shown=read.shown + 1)

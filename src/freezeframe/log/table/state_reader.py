@@ -139,7 +139,7 @@ class StateReader:
             del contents, content
         self._kept.clear()
         if batches:
-            heads = _folded(heads, small, newest)
+            heads = _fold_heads(heads, small, newest)
         return TableState(heads, apply_actions(before.files, FileActions.joined(batches)))
 
     def _batches(
@@ -201,9 +201,9 @@ class StateReader:
 
 def _over(base: Heads, newest_first: Sequence[Sequence[Action]], newest: Sequence[Action]) -> Heads:
     """The heads of ``base`` after the commits, with the commit info of the newest one."""
-    return _folded(base, (action for actions in reversed(newest_first) for action in actions), newest)
+    return _fold_heads(base, (action for actions in reversed(newest_first) for action in actions), newest)
 
 
-def _folded(base: Heads, actions: Iterable[Action], newest: Sequence[Action]) -> Heads:
+def _fold_heads(base: Heads, actions: Iterable[Action], newest: Sequence[Action]) -> Heads:
     """The heads after all actions, in one pass, with the commit info of the newest commit."""
     return replace(base.after(actions), commit_info=Heads.empty().after(newest).commit_info)

@@ -26,24 +26,24 @@ def first_actions(
             schema or all of it, or column mapping, whose ids an engine must assign.
     """
     if configuration.get(MODE_KEY, "none").lower() != "none":
-        raise _refused("Column mapping asks for an id and a name in the files of each column.")
+        raise _creation_error("Column mapping asks for an id and a name in the files of each column.")
     try:
         delta = arrow_to_delta(schema)
         delta_to_arrow(delta)
     except (ValueError, TypeError, NotImplementedError) as error:
-        raise _refused(str(error)) from error
+        raise _creation_error(str(error)) from error
     missing = [name for name in partition_by if name not in schema.names]
     if missing:
-        raise _refused(f"The partition column {missing[0]!r} is not among the columns.")
+        raise _creation_error(f"The partition column {missing[0]!r} is not among the columns.")
     if len(partition_by) == len(schema.names):
-        raise _refused("Every column is a partition column, so files would hold nothing.")
+        raise _creation_error("Every column is a partition column, so files would hold nothing.")
     metadata = Metadata(
         str(uuid.uuid4()), json.dumps(delta), tuple(partition_by), dict(configuration), created_time=now_ms()
     )
     return [lowest_protocol(metadata), metadata]
 
 
-def _refused(cause: str) -> InvalidOption:
+def _creation_error(cause: str) -> InvalidOption:
     return InvalidOption(
         "The definition of the table is invalid.", cause=cause, remedy="Correct its definition."
     )

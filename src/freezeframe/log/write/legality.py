@@ -76,7 +76,7 @@ def _faults(snapshot: Snapshot, actions: Sequence[Action]) -> Iterator[_Fault]:
     metadata = next((a for a in actions if isinstance(a, Metadata)), snapshot.metadata)
     if any(isinstance(action, Protocol | Metadata) for action in actions):
         yield from _definition(protocol, metadata)
-    yield from _unlisted(protocol, actions)
+    yield from _find_unlisted_features(protocol, actions)
     yield from _partition_values(protocol, metadata, actions)
     yield from _files(snapshot, metadata, actions)
 
@@ -148,7 +148,7 @@ def _levels(protocol: Protocol) -> Iterator[_Fault]:
         yield _Fault("Table Features", f"The reader feature {lacking[0]} is not among the writer features.")
 
 
-def _unlisted(protocol: Protocol, actions: Sequence[Action]) -> Iterator[_Fault]:
+def _find_unlisted_features(protocol: Protocol, actions: Sequence[Action]) -> Iterator[_Fault]:
     vectors = [a for a in actions if isinstance(a, Add) and a.deletion_vector is not None]
     if vectors and not has_reader_feature(protocol, "deletionVectors"):
         yield _Fault(

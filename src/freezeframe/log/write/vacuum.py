@@ -59,7 +59,7 @@ def vacuum_table(
             )
         kept_ms = retention_ms
     oldest = now_ms - kept_ms
-    needed = set(_needed(snapshot, oldest))
+    needed = set(_needed_paths(snapshot, oldest))
     prefix = f"{snapshot.table}/" if snapshot.table else ""
     found = [
         status
@@ -73,7 +73,7 @@ def vacuum_table(
     return Vacuumed(names, sum(status.size for status in found), dry_run)
 
 
-def _needed(snapshot: Snapshot, oldest: int) -> Iterator[str]:
+def _needed_paths(snapshot: Snapshot, oldest: int) -> Iterator[str]:
     tombstones = snapshot.all_tombstones
     young = select_rows(tombstones, younger_than(tombstones["deletion_timestamp"], oldest - 1))
     for files in (snapshot.files, young):

@@ -69,17 +69,17 @@ def require_writable(
             unlisted feature (behaviour 59).
     """
     if protocol.min_writer_version > WRITER_VERSION_MAX:
-        raise _refused(
+        raise _unsupported_error(
             table, [f"writer version {protocol.min_writer_version}"], "DELTA_INVALID_PROTOCOL_VERSION"
         )
     mismatched = mismatched_features(protocol, metadata)
     if mismatched:
-        raise _refused(table, mismatched, "DELTA_FEATURES_PROTOCOL_METADATA_MISMATCH")
+        raise _unsupported_error(table, mismatched, "DELTA_FEATURES_PROTOCOL_METADATA_MISMATCH")
     listed = protocol.writer_features or ()
     unknown = {name for name in listed if name not in WRITER_FEATURES and name not in own_features}
     asked = unknown | _in_use(metadata.configuration, schema)
     if asked:
-        raise _refused(table, sorted(asked), "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE")
+        raise _unsupported_error(table, sorted(asked), "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE")
 
 
 def _in_use(configuration: Mapping[str, str], schema: Mapping[str, Any]) -> set[str]:
@@ -96,7 +96,7 @@ def _in_use(configuration: Mapping[str, str], schema: Mapping[str, Any]) -> set[
     return used
 
 
-def _refused(table: str, features: list[str], code: str) -> UnsupportedTable:
+def _unsupported_error(table: str, features: list[str], code: str) -> UnsupportedTable:
     return UnsupportedTable(
         f"The table {table} cannot be written: it asks for {', '.join(features)}.",
         cause="Writing without it would break what other writers and readers rely on.",

@@ -168,7 +168,7 @@ class Worker:
         with observed("job") as operation:
             ended = attempt.perform()
             operation.outcome = "lost" if ended is None else ended.status
-        _logger.info("The attempt ended: %s", operation.outcome, extra=_told(operation, ended))
+        _logger.info("The attempt ended: %s", operation.outcome, extra=_log_fields(operation, ended))
         if ended is not None:
             self._on_change(ended)
             self._end_schedule_of_gone_tenant(ended)
@@ -188,7 +188,7 @@ class Worker:
         return self._stops_at is not None and time.monotonic() >= self._stops_at
 
 
-def _told(operation: Operation, ended: QueuedJob | None) -> dict[str, Any]:
+def _log_fields(operation: Operation, ended: QueuedJob | None) -> dict[str, Any]:
     """The fields of an attempt's log line: its duration, and the version of the tenant that it made."""
     told: dict[str, Any] = {"seconds": round(operation.seconds, 3)}
     version = None if ended is None or ended.outcome is None else ended.outcome.get("tenant_version")

@@ -25,10 +25,10 @@ def csv_text(rows: pa.Table) -> str:
         return f"{header}\n"
     fields = [pc.fill_null(_field(column), "") for column in rows.columns]
     lines = pc.binary_join_element_wise(pc.binary_join_element_wise(*fields, ","), "\n", "")
-    return f"{header}\n{''.join(map(_joined, lines.chunks))}"
+    return f"{header}\n{''.join(map(_join_texts, lines.chunks))}"
 
 
-def _joined(lines: pa.Array) -> str:
+def _join_texts(lines: pa.Array) -> str:
     """The concatenated texts, as the array holds them."""
     offsets = np.frombuffer(lines.buffers()[1], np.int32)
     first, last = (int(offsets[lines.offset + at]) for at in (0, len(lines)))

@@ -199,7 +199,7 @@ class Audit:
         limit: int = 100,
     ) -> tuple[AuditEntry, ...]:
         """Entries of a chain, the newest first: those below the number ``before``, at most ``limit``."""
-        query = _filtered(place, wanted)
+        query = _select_entries(place, wanted)
         if before is not None:
             query = query.where(audit.c.number < before)
         return self._read(query.order_by(audit.c.number.desc()).limit(limit))
@@ -208,7 +208,7 @@ class Audit:
         """All entries of a chain, the oldest first."""
         after = -1
         while True:
-            query = _filtered(place, wanted).where(audit.c.number > after)
+            query = _select_entries(place, wanted).where(audit.c.number > after)
             found = self._read(query.order_by(audit.c.number).limit(_PAGE))
             yield from found
             if len(found) < _PAGE:
@@ -289,7 +289,7 @@ def _chain(place: AuditPlace) -> tuple[Any, Any]:
     return (audit.c.environment == place.environment, audit.c.tenant == place.tenant)
 
 
-def _filtered(place: AuditPlace, wanted: AuditFilter) -> Select[Any]:
+def _select_entries(place: AuditPlace, wanted: AuditFilter) -> Select[Any]:
     query = select(audit).where(*_chain(place))
     for column, value in ((audit.c.action, wanted.action), (audit.c.subject, wanted.subject)):
         if value is not None:

@@ -185,7 +185,7 @@ def _drift(tenant: Tenant, state: TenantState, entries: Mapping[int, HistoryEntr
                 continue
             name, columns = str(change.stream), type_names(metadata.schema)
             if later := open_ones.get(name):
-                yield from _compared(*later, columns)
+                yield from _compare_columns(*later, columns)
             open_ones[name] = (entries[version], change, columns)
     for first, change, after in open_ones.values():
         if change.table_version and str(change.stream) in state.streams:
@@ -193,7 +193,7 @@ def _drift(tenant: Tenant, state: TenantState, entries: Mapping[int, HistoryEntr
                 before = table_snapshot(storage, state, change.stream, change.table_version - 1)
             except VersionNotFound:
                 continue  # cleaned away
-            yield from _compared(first, change, after, type_names(before.schema))
+            yield from _compare_columns(first, change, after, type_names(before.schema))
 
 
 def _metadata(content: str) -> Metadata | None:
@@ -203,7 +203,7 @@ def _metadata(content: str) -> Metadata | None:
     return next((one for one in actions if isinstance(one, Metadata)), None)
 
 
-def _compared(
+def _compare_columns(
     entry: HistoryEntry, change: StreamChange, columns: Mapping[str, str], before: Mapping[str, str]
 ) -> Iterator[SchemaDrift]:
     changes = ColumnChanges.between(before, columns)

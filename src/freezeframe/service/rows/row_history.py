@@ -59,13 +59,13 @@ def row_history(tenant: Tenant, stream: str, key: str, until: int | None, limit:
     return ToldHistory(
         json_value(found.key),
         json_value(found.row),
-        tuple(_told(one) for one in found.versions),
+        tuple(_json_version(one) for one in found.versions),
         found.following,
         found.is_whole,
     )
 
 
-def _told(one: store.RowVersion) -> ToldVersion:
+def _json_version(one: store.RowVersion) -> ToldVersion:
     entry, (row,) = one.entry, changed_rows(one.changes)
     return ToldVersion(
         entry.version,

@@ -71,9 +71,9 @@ def read_blob(storage: Storage, blob: Blob) -> bytes:
     try:
         content = storage.read(blob_file(blob.name))
     except FileNotFoundError:
-        raise _damaged(blob, "It is gone.") from None
+        raise _damage_error(blob, "It is gone.") from None
     if hashlib.sha256(content).hexdigest() != blob.sha256:
-        raise _damaged(blob, f"Its SHA-256 is not {blob.sha256}.")
+        raise _damage_error(blob, f"Its SHA-256 is not {blob.sha256}.")
     return content
 
 
@@ -87,7 +87,7 @@ def blob_chunks(storage: Storage, blob: Blob) -> Iterator[bytes]:
     measured = Measured(_chunks(storage, blob))
     yield from measured
     if measured.digest.hex() != blob.sha256:
-        raise _damaged(blob, "It changed while it was read.")
+        raise _damage_error(blob, "It changed while it was read.")
 
 
 def blob_part(storage: Storage, blob: Blob, first: int, last: int) -> Iterator[bytes]:
@@ -112,7 +112,7 @@ def _prove(storage: Storage, blob: Blob) -> None:
     for _ in measured:
         continue
     if measured.digest.hex() != blob.sha256:
-        raise _damaged(blob, f"Its SHA-256 is not {blob.sha256}.")
+        raise _damage_error(blob, f"Its SHA-256 is not {blob.sha256}.")
 
 
 def _chunks(storage: Storage, blob: Blob, start: int = 0, end: int | None = None) -> Iterator[bytes]:
@@ -121,14 +121,14 @@ def _chunks(storage: Storage, blob: Blob, start: int = 0, end: int | None = None
         try:
             chunk = storage.read(blob_file(blob.name), offset, min(CHUNK_BYTES, behind - offset))
         except FileNotFoundError:
-            raise _damaged(blob, "It is gone.") from None
+            raise _damage_error(blob, "It is gone.") from None
         if not chunk:
-            raise _damaged(blob, f"It ends after {offset} of {blob.size} bytes.")
+            raise _damage_error(blob, f"It ends after {offset} of {blob.size} bytes.")
         offset += len(chunk)
         yield chunk
 
 
-def _damaged(blob: Blob, cause: str) -> CorruptData:
+def _damage_error(blob: Blob, cause: str) -> CorruptData:
     return CorruptData(
         f"The stored bytes of a file ({blob_file(blob.name)}) are damaged.",
         cause=cause,

@@ -68,11 +68,11 @@ class FileNames:
         """
         _require_same(path, self._files.get(path.folded, str(path)), str(path))
         if path.folded in self._folders:
-            raise _refused(path, f"There is a folder of that name, {self._folder(path.folded)!r}.")
+            raise _conflict_error(path, f"There is a folder of that name, {self._folder(path.folded)!r}.")
         for folder in path.folders:
             if fold_path(folder) in self._files:
                 cause = f"{self._files[fold_path(folder)]!r} is a file, so it cannot be a folder."
-                raise _refused(path, cause)
+                raise _conflict_error(path, cause)
             if fold_path(folder) in self._folders:
                 _require_same(path, self._folder(fold_path(folder)), folder)
 
@@ -105,10 +105,12 @@ class SpareNames:
 
 def _require_same(path: FilePath, found: str, wanted: str) -> None:
     if found != wanted:
-        raise _refused(path, f"It differs from {found!r} only by case, and some file systems see no case.")
+        raise _conflict_error(
+            path, f"It differs from {found!r} only by case, and some file systems see no case."
+        )
 
 
-def _refused(path: FilePath, cause: str) -> InvalidName:
+def _conflict_error(path: FilePath, cause: str) -> InvalidName:
     return InvalidName(
         f"The file {str(path)!r} cannot be kept.",
         cause=cause,

@@ -79,7 +79,7 @@ def table_changes(old: pa.Table, new: pa.Table, key: Sequence[str], flag: str | 
         old, new = _with_flag(old, flag), _with_flag(new, flag)
     if not key or not set(key) <= set(old.column_names):
         return _by_content(old, new)
-    found = _matched(old, new, key)
+    found = _match_keys(old, new, key)
     in_both = found.filter(pc.and_(pc.is_valid(found["old"]), pc.is_valid(found["new"])))
     inserted = found.filter(pc.is_null(found["old"]))["new"]
     deleted = found.filter(pc.is_null(found["new"]))["old"]
@@ -166,7 +166,7 @@ def _same_columns(one: Snapshot, other: Snapshot) -> bool:
     return bool(arrow_columns(one.schema).equals(arrow_columns(other.schema)))
 
 
-def _matched(old: pa.Table, new: pa.Table, key: Sequence[str]) -> pa.Table:
+def _match_keys(old: pa.Table, new: pa.Table, key: Sequence[str]) -> pa.Table:
     """Full outer join by key: row numbers ``old`` and ``new``, null where a side lacks the key."""
     places = [f"k{place}" for place in range(len(key))]
     pairs = [_joinable(old[name], new[name]) for name in key]

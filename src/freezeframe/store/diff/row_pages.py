@@ -72,7 +72,7 @@ def row_page(
         VersionNotFound: the snapshot has no file at the place that is given.
         CorruptData: a file is missing or damaged; only files that are read are looked at.
     """
-    shown, expression = _asked(snapshot, columns, where)
+    shown, expression = _columns_and_predicate(snapshot, columns, where)
     finder = _Finder(snapshot, page_order(snapshot), expression)
     found = finder.first(offset + limit + 1, None if after is None else finder.at(after))
     return _page(snapshot, finder, found, shown, offset, limit)
@@ -91,7 +91,7 @@ def rows_after_key(
     ``order`` are columns that no two rows have the same values in. Of a file in ``only`` these positions
     alone are looked at. Rows are in the order of their keys in the types ``kinds_of``, if it names any.
     """
-    shown, expression = _asked(snapshot, None, None)
+    shown, expression = _columns_and_predicate(snapshot, None, None)
     finder = _Finder(snapshot, order, expression, only, kinds_of)
     found = finder.first(limit + 1, None if after is None else finder.beyond(after))
     return _page(snapshot, finder, found, shown, 0, limit)
@@ -122,7 +122,7 @@ def page_order(snapshot: ReadableSnapshot) -> tuple[str, ...]:
 
 def matching_count(snapshot: ReadableSnapshot, where: Any = None) -> int:
     """The number of current matching rows, from statistics where possible, else from few columns."""
-    _, expression = _asked(snapshot, (), where)
+    _, expression = _columns_and_predicate(snapshot, (), where)
     if expression is None:
         return rows.count(snapshot)
     needed = columns_of(expression, arrow_columns(snapshot.schema))
@@ -145,7 +145,7 @@ def rows_at_places(
     return table.take(pa.array(np.argsort(order)))
 
 
-def _asked(
+def _columns_and_predicate(
     snapshot: ReadableSnapshot, columns: Sequence[str] | None, where: Any
 ) -> tuple[list[str], pc.Expression | None]:
     """The columns to return and the predicate, restricted to current rows of a stream with history."""
@@ -226,7 +226,7 @@ class _Finder:
 
     def beyond(self, key: pa.Table) -> pa.Table:
         """A position after all rows with the key in the single row of ``key``."""
-        return self._numbered([key[name] for name in self._order], _LAST, pa.array([_LAST]))
+        return self._number_rows([key[name] for name in self._order], _LAST, pa.array([_LAST]))
 
     def at(self, place: RowPlace) -> pa.Table:
         """The row at a location."""
@@ -236,7 +236,7 @@ class _Finder:
                 remedy="Begin with the first page again.",
             )
         found = rows.read_at(self._snapshot, {place.path: np.array([place.position])}, list(self._order))
-        return self._numbered(found.columns, self.paths.index(place.path), pa.array([place.position]))
+        return self._number_rows(found.columns, self.paths.index(place.path), pa.array([place.position]))
 
     def _groups(
         self, number: int, opened: Callable[[], GroupedFile], start: pa.Table | None
@@ -260,9 +260,9 @@ class _Finder:
     def _rows(self, number: int, file: GroupedFile, group: RowGroup) -> Iterator[pa.Table]:
         for batch in file.rows(group, self._where, self._position):
             keys = [batch.column(name) for name in self._order]
-            yield self._numbered(keys, number, batch.column(self._position))
+            yield self._number_rows(keys, number, batch.column(self._position))
 
-    def _numbered(self, keys: Sequence[Any], number: int, positions: pa.Array) -> pa.Table:
+    def _number_rows(self, keys: Sequence[Any], number: int, positions: pa.Array) -> pa.Table:
         files = pa.repeat(pa.scalar(number, pa.int64()), len(positions))
         typed = [
             key if key.type == one.type else in_common(key, one.type)
@@ -276,7 +276,7 @@ class _Finder:
             found = found.filter(pc.invert(pc.fill_null(pc.greater(found["k0"], worst), fill_value=True)))
         if not len(found):
             return pool
-        return _sorted(pa.concat_tables([pool, found])).slice(0, wanted).combine_chunks()
+        return _sort_rows(pa.concat_tables([pool, found])).slice(0, wanted).combine_chunks()
 
     def _following(self, found: pa.Table, start: pa.Table | None) -> pa.Table:
         """The rows after the last one of the previous page."""
@@ -285,7 +285,7 @@ class _Finder:
         is_start = pc.and_(
             pc.equal(found[_FILE], start[_FILE][0]), pc.equal(found[_POSITION], start[_POSITION][0])
         )
-        both = _sorted(pa.concat_tables([start, found.filter(pc.invert(is_start))]))
+        both = _sort_rows(pa.concat_tables([start, found.filter(pc.invert(is_start))]))
         here = pc.and_(pc.equal(both[_FILE], start[_FILE][0]), pc.equal(both[_POSITION], start[_POSITION][0]))
         return both.slice(pc.index(here, value=True).as_py() + 1)
 
@@ -322,7 +322,7 @@ class _Finder:
         return bool(_comparable(high) >= _comparable(first))
 
 
-def _sorted(table: pa.Table) -> pa.Table:
+def _sort_rows(table: pa.Table) -> pa.Table:
     keys = [(name, "ascending") for name in table.column_names]
     return table.take(pc.sort_indices(table, sort_keys=keys))
 

@@ -191,10 +191,10 @@ class _Retype:
             table = pa.Table.from_batches([batch])
             cast = retype_column(table[self.column], self.kind)
             if cast is None:
-                raise self._refused(table, field, stored_key(snapshot.metadata) or ())
+                raise self._misfit_error(table, field, stored_key(snapshot.metadata) or ())
             yield table.set_column(place, self.column, cast)
 
-    def _refused(self, table: pa.Table, field: pa.Field, key: Sequence[str]) -> FreezeframeError:
+    def _misfit_error(self, table: pa.Table, field: pa.Field, key: Sequence[str]) -> FreezeframeError:
         found = [
             {
                 **{name: repr(table[name][row].as_py()) for name in key if name in table.column_names},

@@ -136,12 +136,12 @@ def as_spark(
     if own.has_history and not history:
         names = columns or row_columns(snapshot).names
         whole = as_spark(snapshot, storage, folder, engine, None, history=True, like=like)
-        return whole.where(f"`{VALID_TO}` is null").select(*map(_quoted, names))
+        return whole.where(f"`{VALID_TO}` is null").select(*map(_quote, names))
     schema = written_columns(snapshot.schema, None if columns is None else set(columns))
     uris = {path: storage.uri(f"{folder}/{unquote(path)}") for path in snapshot.files["path"].to_pylist()}
     deleted = {uris[path]: rows for path, rows in deleted_positions(snapshot, snapshot.files).items()}
     frame = engine.read(tuple(uris.values()), schema, deleted, like=like)
-    return frame if columns is None else frame.select(*map(_quoted, columns))
+    return frame if columns is None else frame.select(*map(_quote, columns))
 
 
 def sort_frame(frame: Any, names: Sequence[str], snapshot: ReadableSnapshot | None = None) -> Any:
@@ -153,7 +153,7 @@ def sort_frame(frame: Any, names: Sequence[str], snapshot: ReadableSnapshot | No
         return frame
     if snapshot is not None and (pc.sum(snapshot.files["size"]).as_py() or 0) <= SMALL_BYTES:
         frame = frame.coalesce(1)
-    return frame.orderBy(*map(_quoted, names))
+    return frame.orderBy(*map(_quote, names))
 
 
 def require_kind(kind: str) -> None:
@@ -181,5 +181,5 @@ def moment(given: datetime | str) -> datetime:
         ) from error
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return f"`{name.replace('`', '``')}`"

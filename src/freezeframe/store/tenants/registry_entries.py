@@ -134,7 +134,7 @@ def parse_registry_entry(content: bytes, name: str) -> RegistryEntry:
         known = {name: record[name] for name in _STORED}
         return RegistryEntry(**known, link=Link.of_record(record), sha256=sha256)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise _damaged(f"entry {name!r}", error) from error
+        raise _damage_error(f"entry {name!r}", error) from error
 
 
 def parse_registry_checkpoint(content: bytes, name: str) -> RegistryState:
@@ -155,10 +155,10 @@ def parse_registry_checkpoint(content: bytes, name: str) -> RegistryState:
             Chain.of_record(record),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise _damaged(f"checkpoint {name!r}", error) from error
+        raise _damage_error(f"checkpoint {name!r}", error) from error
 
 
-def _damaged(what: str, error: Exception) -> CorruptLog:
+def _damage_error(what: str, error: Exception) -> CorruptLog:
     return CorruptLog(
         f"The {what} of the store's registry cannot be read.",
         cause=f"It is damaged or cut off ({error}).",

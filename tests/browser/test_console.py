@@ -32,7 +32,10 @@ AT_REST = """() => document.getAnimations().every(
     (one) => one.playState !== "running" || one.effect.getComputedTiming().endTime === Infinity
 )"""
 # The dark scheme has the same elements in other colours.
-RULES = {"light": None, "dark": {"runOnly": ["color-contrast"]}}
+RULES = {
+    "light": {"resultTypes": ["violations"]},
+    "dark": {"resultTypes": ["violations"], "runOnly": ["color-contrast"]},
+}
 NARROW = {"width": 390, "height": 800}
 
 

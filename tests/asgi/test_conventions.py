@@ -18,6 +18,7 @@ TENANTS = "/api/v1/environments/dev/tenants"
 PASSWORD = "correct horse battery"
 
 
+@pytest.mark.long
 def test_the_application_never_loads_spark():
     """Importing all of the service leaves PySpark where it is."""
     code = "import sys, freezeframe.asgi.application; print('pyspark' in sys.modules, 'py4j' in sys.modules)"

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import yaml
 
 from freezeframe.singer.about import settings_table
@@ -20,6 +21,7 @@ def blocks(kind):
     return re.findall(rf"^```{kind}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.long
 def test_the_commands_of_the_page_print_what_it_says(tmp_path):
     """Configuration, tap and commands in an empty folder; the state is read back from the tenant."""
     programs = tmp_path / "bin"

@@ -210,6 +210,7 @@ def test_the_output_of_tests_is_shown_without_gnu_tail(tmp_path):
     assert (0, shown, "") == (done.returncode, done.stdout, done.stderr)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("tests", "passing_alone", "status", "runs"),
     [(1, True, 0, 2), (1, False, 1, 2), (4, True, 1, 4)],

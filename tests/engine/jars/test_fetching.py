@@ -51,6 +51,7 @@ def test_another_file_is_refused_and_what_came_before_it_is_kept(tmp_path, mirro
     assert fetch(JARS, tmp_path / "jars", mirror.as_uri()).fetched == ("two-1.0.jar",)
 
 
+@pytest.mark.long
 def test_what_a_run_that_was_cut_off_has_left_is_taken_over(tmp_path):
     """Whole files of its downloads are used without asking anybody; halves are not."""
     downloads = tmp_path / "jars" / ".downloads" / "org.example"

@@ -20,7 +20,6 @@ from freezeframe.asgi.routes.uploads import _metadata
 from freezeframe.errors import FreezeframeError
 from freezeframe.script.inputs.transfer import file_rows
 from freezeframe.script.types.conditions import predicate
-from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.service.base.conditions import Conditions
 from freezeframe.service.base.cursors import Cursors
 from freezeframe.service.jobs.jobs import parse_log_place
@@ -29,6 +28,7 @@ from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage
 from freezeframe.store import Tenant
 from freezeframe.store.blobs.json_patch import from_json_bytes, merged
+from freezeframe.store.diff.arrow_engine import ArrowEngine
 
 pytestmark = [pytest.mark.long, pytest.mark.sampled]
 

@@ -3,33 +3,42 @@
 import pyarrow as pa
 import pytest
 
+from freezeframe.engine.protocol.forwarding import ForwardingEngine
 from freezeframe.errors import CorruptData
 from freezeframe.settings import Settings
-from freezeframe.storage import MemoryStorage
+from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
 
 
-class WrongEngine:
-    """Finds a stored row where there is none, as an engine that loses track of its files does."""
+class WrongEngine(ForwardingEngine):
+    """Spark, whose answers name rows beyond the end of their files, as after it lost track of them."""
 
-    def require_shared(self, folder):
-        """Here all is one process."""
+    def __init__(self, spark):
+        self._spark = spark
 
-    def find(self, _task):
-        """A row beyond the end of the file."""
-        types = {"file": pa.int32(), "row": pa.int64(), "place": pa.int64()}
-        return pa.table(
-            {name: pa.array([value], types[name]) for name, value in zip(types, (0, 10, 0), strict=True)}
-        )
+    def _behind(self):
+        return self._spark
+
+    def find(self, task):
+        """The rows that Spark found, each ten rows too far."""
+        found = super().find(task)
+        rows = pa.array([row + 10 for row in found["row"].to_pylist()], found["row"].type)
+        return found.set_column(found.schema.get_field_index("row"), "row", rows)
+
+    def close(self):
+        """The engine is the whole run's."""
 
 
-def test_rows_that_do_not_add_up_are_refused():
+@pytest.mark.spark
+def test_rows_that_do_not_add_up_are_refused(tmp_path, spark_engine):
     """A position that no file has is refused before the commit; the stream is as it was."""
-    tenant = Tenant(MemoryStorage(), WrongEngine(), Settings(engine="spark"))
-    stream = tenant.stream("Lead")
-    stream.update(pa.table({"Id": ["1", "3"], "v": [1, 3]}), key="Id")
+    storage, settings = LocalStorage(tmp_path), Settings(engine="spark")
+    Tenant(storage, spark_engine, settings).stream("Lead").update(
+        pa.table({"Id": ["1", "3"], "v": [1, 3]}), key="Id"
+    )
+    stream = Tenant(storage, WrongEngine(spark_engine), settings).stream("Lead")
 
     with pytest.raises(CorruptData):
-        stream.update(pa.table({"Id": ["2"], "v": [2]}))
+        stream.update(pa.table({"Id": ["3", "5"], "v": [2, 2]}))
 
     assert stream.read(as_="arrow").to_pydict() == {"Id": ["1", "3"], "v": [1, 3]}

@@ -12,12 +12,12 @@ import pytest
 from freezeframe.control.database.database import ControlDatabase
 from freezeframe.control.database.place import database_url
 from freezeframe.script.inputs.transfer import export_stream
-from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.service.jobs.jobs import ImportRequest, TenantJob
 from freezeframe.service.jobs.uploads import AnnouncedUpload, ImportContent
 from freezeframe.service.service import open_service
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
+from freezeframe.store.diff.arrow_engine import ArrowEngine
 from freezeframe.store.snapshot_store import Store
 
 pytestmark = pytest.mark.long

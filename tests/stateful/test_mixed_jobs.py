@@ -16,10 +16,10 @@ import pyarrow as pa
 import pytest
 
 from freezeframe.errors import ConflictError, FreezeframeError
-from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.store import Tenant
+from freezeframe.store.diff.arrow_engine import ArrowEngine
 
 pytestmark = pytest.mark.stateful
 

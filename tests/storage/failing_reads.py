@@ -18,10 +18,10 @@ from freezeframe.script.inputs.streamed_rows import streamed_csv, streamed_parqu
 from freezeframe.script.reading import read_csv_folder, read_parquet_folder
 from freezeframe.script.snapshots import update_snapshot
 from freezeframe.script.types.typed_columns import KnownTypes
-from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
+from freezeframe.store.diff.arrow_engine import ArrowEngine
 from freezeframe.store.tenants.archive import read_archive, write_archive
 
 SETTINGS = Settings(checkpoint_interval=2)

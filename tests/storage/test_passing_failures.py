@@ -14,12 +14,12 @@ import pytest
 
 from freezeframe.errors import CorruptData, StorageUnavailable, TryAgain
 from freezeframe.log.statistics.file_statistics import file_statistics
-from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage
 from freezeframe.storage.faulty import Fault, FaultyStorage, Way
 from freezeframe.storage.passing_failures import passing_failure, reads_of
 from freezeframe.store import Tenant
+from freezeframe.store.diff.arrow_engine import ArrowEngine
 
 pytestmark = pytest.mark.long
 

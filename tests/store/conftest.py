@@ -1,24 +1,25 @@
 """Tenants for tests that move no stored rows, so that no engine is needed."""
 
 import os
-from typing import Any, NoReturn
+from typing import Any
 
 import pytest
 
-from freezeframe.service.access.arrow_engine import ArrowEngine
+from freezeframe.engine.protocol.forwarding import ForwardingEngine
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.store import Tenant
+from freezeframe.store.diff.arrow_engine import ArrowEngine
 
 
-class NoEngine:
+class NoEngine(ForwardingEngine):
     """Where Spark must not be asked: any call is a failure of the test."""
 
-    def __getattr__(self, name: str) -> Any:
-        def refuse(*_: Any) -> NoReturn:
-            raise AssertionError(f"the engine was asked to {name}")
+    def _behind(self):
+        raise AssertionError("the engine was asked")
 
-        return refuse
+    def close(self):
+        """Nothing to close."""
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ from freezeframe.gluestick import get_row_hash
 from freezeframe.identifiers import StreamName
 from freezeframe.script.adoption.row_hashes import frame_hashes, table_hashes
 from freezeframe.script.inputs.transfer import export_stream
-from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.service.exports.exports import export
 from freezeframe.service.rows.column_statistics import StatisticsCache, stream_statistics
 from freezeframe.service.rows.import_preview import ImportFile, import_preview
@@ -24,6 +23,7 @@ from freezeframe.service.rows.streams import Moment
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
+from freezeframe.store.diff.arrow_engine import ArrowEngine
 from freezeframe.store.versions.row_restore import RowSelection, restore_rows
 
 FAR, BEFORE = 2_932_897, -800_000

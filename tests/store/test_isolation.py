@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from freezeframe.errors import FreezeframeError
-from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
+from freezeframe.store.diff.arrow_engine import ArrowEngine
 from freezeframe.store.files import Files
 from freezeframe.store.snapshot_store import Store
 from freezeframe.store.stream import Stream

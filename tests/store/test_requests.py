@@ -5,9 +5,9 @@ import pytest
 from benchmarks.latency import LatencyStorage, in_sequence
 from obstore.store import MemoryStore
 
-from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.settings import Settings
 from freezeframe.storage.objects import ObjectStorage
+from freezeframe.store.diff.arrow_engine import ArrowEngine
 from freezeframe.store.snapshot_store import Store
 
 SECONDS = 0.05

@@ -13,9 +13,9 @@ from tests.store.stored_data.write_store import MASTER_KEY, accounts, read_tenan
 
 import freezeframe
 from freezeframe.errors import TenantNotFound
-from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
+from freezeframe.store.diff.arrow_engine import ArrowEngine
 from freezeframe.store.snapshot_store import Store
 
 STORED = Path(__file__).parent / "stored_data"

@@ -6,10 +6,10 @@ import random
 import pytest
 from tests.store.update_fuzz import Chances, prove
 
-from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.store import Tenant
+from freezeframe.store.diff.arrow_engine import ArrowEngine
 
 pytestmark = pytest.mark.long
 

@@ -9,9 +9,9 @@ from freezeframe.errors import FreezeframeError
 from freezeframe.proof.model import frame
 from freezeframe.proof.place import Place
 from freezeframe.proof.task import Task
-from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.settings import Settings
 from freezeframe.store import Tenant
+from freezeframe.store.diff.arrow_engine import ArrowEngine
 from freezeframe.store.snapshot_store import Store
 
 PROMISE = "A tenant sees and changes its own directory only, whatever the names that it is given."

@@ -10,10 +10,10 @@ from functools import cache
 from typing import Any
 
 from freezeframe.script.tenant.stores import storage_at
-from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.settings import Settings, load_settings
 from freezeframe.storage import PrefixStorage, Storage
 from freezeframe.store import Tenant
+from freezeframe.store.diff.arrow_engine import ArrowEngine
 
 _SCRATCH = "freezeframe-prove-"
 

@@ -7,10 +7,10 @@ import pytest
 
 from freezeframe.cli.main import main
 from freezeframe.script import open_tenant
-from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
+from freezeframe.store.diff.arrow_engine import ArrowEngine
 
 GROUP = "stream"
 

@@ -11,10 +11,10 @@ from freezeframe.script.adoption.legacy import LegacyFile
 from freezeframe.script.inputs.transfer import import_stream
 from freezeframe.script.reading import read_parquet_folder
 from freezeframe.script.tenant.exported_file import file_sha256
-from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
+from freezeframe.store.diff.arrow_engine import ArrowEngine
 
 BYTES = [b"a", b"b\xff\xfe", b"z"]
 

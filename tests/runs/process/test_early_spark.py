@@ -7,10 +7,10 @@ import pytest
 
 from freezeframe.runs.process.early_spark import start_beside_runner
 from freezeframe.runs.process.script_spark import script_spark
-from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage
 from freezeframe.store import Tenant
+from freezeframe.store.diff.arrow_engine import ArrowEngine
 
 
 @pytest.fixture

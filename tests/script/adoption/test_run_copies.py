@@ -10,10 +10,10 @@ from freezeframe.script import get_snapshot, update_snapshot
 from freezeframe.script.adoption.run_copies import refresh_copies
 from freezeframe.script.tenant.current_job import current_job
 from freezeframe.script.tenant.exported_file import own_exports
-from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
+from freezeframe.store.diff.arrow_engine import ArrowEngine
 from freezeframe.store.run_tenant import open_job_tenant
 
 NAME = "Account.snapshot.csv"

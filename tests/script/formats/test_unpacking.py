@@ -15,10 +15,10 @@ from freezeframe.script.formats.parquet_files import read_parquet_files, require
 from freezeframe.script.formats.unpacking import UnpackLimits, decoded_bytes
 from freezeframe.script.inputs.transfer import UNPACKED_MEMORY_BYTES_MAX, file_rows, import_stream
 from freezeframe.script.reading import read_parquet_folder
-from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage
 from freezeframe.store import Tenant
+from freezeframe.store.diff.arrow_engine import ArrowEngine
 
 LIMITS = UnpackLimits.of(Settings(), UNPACKED_MEMORY_BYTES_MAX)
 MEGABYTE = 1024 * 1024

@@ -11,10 +11,10 @@ from freezeframe.errors import InputNotFound, InvalidOption, SchemaDriftError, U
 from freezeframe.script.formats import csv_file, json_rows
 from freezeframe.script.inputs import streamed_rows
 from freezeframe.script.inputs.transfer import export_stream, import_stream, schema_file
-from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage
 from freezeframe.store import Tenant
+from freezeframe.store.diff.arrow_engine import ArrowEngine
 
 ROWS = pa.table(
     {

@@ -5,12 +5,12 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 import pytest
 
-from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.service.overview.findings import StaleTenant, TenantFindings, stale_tenant, unusual_changes
 from freezeframe.service.overview.overview import Overview, Overviews, StreamOverview
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
+from freezeframe.store.diff.arrow_engine import ArrowEngine
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.tenant_log.history import HistoryEntry
 

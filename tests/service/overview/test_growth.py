@@ -3,11 +3,11 @@
 import pyarrow as pa
 import pytest
 
-from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.service.overview.growth import growth
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
+from freezeframe.store.diff.arrow_engine import ArrowEngine
 
 pytestmark = pytest.mark.long
 

@@ -8,12 +8,12 @@ import pyarrow as pa
 import pytest
 
 from freezeframe.errors import MissingColumn
-from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.service.rows.column_statistics import StatisticsCache, stream_statistics
 from freezeframe.service.rows.streams import Moment
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
+from freezeframe.store.diff.arrow_engine import ArrowEngine
 
 ROWS = 100
 MOMENT = datetime(2026, 11, 20, 14, 5, 0, 123456, tzinfo=UTC)

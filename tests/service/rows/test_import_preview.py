@@ -7,11 +7,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from freezeframe.errors import InvalidOption, UnreadableInput
-from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.service.rows.import_preview import ImportFile, import_preview
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
+from freezeframe.store.diff.arrow_engine import ArrowEngine
 
 STORED = pa.table({"Id": ["1", "2", "3", "4"], "City": ["Bern", "Basel", None, "Chur"], "Age": [1, 2, 3, 4]})
 FILE = "Id,City,Age,Note\n1,Bern,1,\n2,Thun,,x\n9,Genf,9,\n"

@@ -6,13 +6,13 @@ import pyarrow as pa
 import pytest
 
 from freezeframe.errors import InvalidOption, MissingColumn, TooLarge
-from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.service.rows import sorted_rows as subject
 from freezeframe.service.rows.sorted_rows import SortOrder, Window, sorted_rows
 from freezeframe.service.rows.streams import Moment
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
+from freezeframe.store.diff.arrow_engine import ArrowEngine
 
 ROWS = 3000
 NAN = float("nan")

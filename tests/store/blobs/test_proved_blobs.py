@@ -3,10 +3,10 @@
 import pytest
 
 from freezeframe.errors import CorruptData
-from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
+from freezeframe.store.diff.arrow_engine import ArrowEngine
 
 CONTENT = bytes(range(256)) * 20_000
 

@@ -3,10 +3,10 @@
 import pytest
 
 from freezeframe.errors import InvalidOption
-from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.store import Tenant
+from freezeframe.store.diff.arrow_engine import ArrowEngine
 from freezeframe.store.snapshot_store import Store
 
 

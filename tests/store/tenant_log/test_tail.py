@@ -4,10 +4,10 @@ import shutil
 
 import pytest
 
-from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
+from freezeframe.store.diff.arrow_engine import ArrowEngine
 from freezeframe.store.directory.paths import TENANT_LOG_FOLDER
 from freezeframe.store.snapshot_store import Store
 from freezeframe.store.tenant_log.tail import LogTail

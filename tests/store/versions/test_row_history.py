@@ -6,10 +6,10 @@ import pyarrow as pa
 import pytest
 
 from freezeframe.errors import BadInput, InvalidOption, StreamNotFound
-from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
+from freezeframe.store.diff.arrow_engine import ArrowEngine
 
 
 @pytest.fixture

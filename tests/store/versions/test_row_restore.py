@@ -7,10 +7,10 @@ import pytest
 
 from freezeframe.errors import ConflictError, InvalidOption, MissingColumn, StreamNotFound, VersionNotFound
 from freezeframe.identifiers import StreamName
-from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
+from freezeframe.store.diff.arrow_engine import ArrowEngine
 from freezeframe.store.model.author import Author
 from freezeframe.store.model.request_context import RequestContext
 from freezeframe.store.versions.row_restore import RowSelection, restore_rows

@@ -8,8 +8,8 @@ import threading
 from freezeframe.control.jobs.job import QueuedJob
 from freezeframe.identifiers import EnvironmentName
 from freezeframe.script.tenant.stores import storage_at
-from freezeframe.service.access.arrow_engine import ArrowEngine
 from freezeframe.settings import Settings
+from freezeframe.store.diff.arrow_engine import ArrowEngine
 from freezeframe.store.snapshot_store import Store
 
 _DEFAULT_ENVIRONMENT = EnvironmentName("default")

@@ -11,7 +11,6 @@ from tests.buckets import keys, made_bucket
 from tests.proof import broken_storages as broken
 
 from freezeframe.errors import InvalidOption
-from freezeframe.proof import suite
 from freezeframe.proof.place import Place, open_storage, scratch
 from freezeframe.proof.suite import PROOFS, chosen, prove
 from freezeframe.proof.task import Task
@@ -111,12 +110,12 @@ def test_a_round_that_would_end_late_is_not_begun(tmp_path):
     assert rounds(60, [10, 30, 10]) == 2
 
 
-def test_a_running_proof_tells_its_counts(tmp_path, monkeypatch):
+def test_a_running_proof_tells_its_counts(tmp_path):
     """What a proof has counted so far is told under its name while it runs."""
-    monkeypatch.setattr(suite, "TELL_SECONDS", 0.001)
     told = []
     with scratch(str(tmp_path)) as place:
-        list(prove(place, ["listing"], 7, tell=lambda name, counts: told.append((name, counts))))
+        tell = lambda name, counts: told.append((name, counts))  # noqa: E731
+        list(prove(place, ["listing"], 7, tell=tell, tell_seconds=0.001))
     assert {name for name, _ in told} == {"listing"}
     assert "listings" in told[-1][1]
 

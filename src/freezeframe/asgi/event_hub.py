@@ -73,8 +73,8 @@ class Follower:
 class EventHub:
     """The followers of one process; for its one event loop."""
 
-    def __init__(self, watch: Watch) -> None:
-        self._watch = watch
+    def __init__(self, watch: Watch, look_seconds: float = _LOOKED_EVERY_SECONDS) -> None:
+        self._watch, self._look_seconds = watch, look_seconds
         self._followers: set[Follower] = set()
         self._task: asyncio.Task[None] | None = None
         self._has_looked = asyncio.Event()
@@ -112,7 +112,7 @@ class EventHub:
                         one.tell(event)
                 is_blind = False
             self._has_looked.set()
-            await asyncio.sleep(_LOOKED_EVERY_SECONDS)
+            await asyncio.sleep(self._look_seconds)
 
     def _greeting(self, follower: Follower) -> list[Event]:
         """The newest versions of the follower's tenants, which it compares with what it read before.

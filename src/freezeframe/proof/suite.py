@@ -70,11 +70,14 @@ def prove(
     seed: int,
     seconds: float = 0.0,
     tell: Callable[[str, dict[str, int]], None] = lambda *_: None,
+    *,
+    tell_seconds: float = TELL_SECONDS,
 ) -> Iterator[ProofResult]:
     """The result of each proof as it ends.
 
     Each proof has one round; what is left of ``seconds`` when one begins is shared out between those to come.
-    ``tell`` is given the counts of a proof that is still running, every ten seconds, in a thread of its own.
+    ``tell`` is given the counts of a proof that is still running, every
+    ``tell_seconds``, in a thread of its own.
     """
     logger = logging.getLogger("freezeframe")
     level = logger.level
@@ -84,7 +87,7 @@ def prove(
         for number, name in enumerate(names):
             share = max(0.0, ends - time.monotonic()) / (len(names) - number)
             task = Task(place.within(name), f"{seed}/{name}", share)
-            with _report_progress(tell, name, task):
+            with _report_progress(tell, name, task, tell_seconds):
                 result = _result(task, name)
             yield result
     finally:
@@ -92,11 +95,13 @@ def prove(
 
 
 @contextmanager
-def _report_progress(tell: Callable[[str, dict[str, int]], None], name: str, task: Task) -> Iterator[None]:
+def _report_progress(
+    tell: Callable[[str, dict[str, int]], None], name: str, task: Task, seconds: float
+) -> Iterator[None]:
     ended = threading.Event()
 
     def run() -> None:
-        while not ended.wait(TELL_SECONDS):
+        while not ended.wait(seconds):
             tell(name, dict(task.counts))
 
     thread = threading.Thread(target=run, daemon=True)

@@ -54,9 +54,9 @@ def files(count, seed):
     return pa.Table.from_pylist(rows, schema=FILE_SCHEMA)
 
 
-def skipper(where):
+def skipper(where, **sizes):
     schema = pa.schema([SCHEMA.field(name) for name in columns_of(where, SCHEMA)])
-    return Skipper(where, schema, NAMES, PARTITION)
+    return Skipper(where, schema, NAMES, PARTITION, **sizes)
 
 
 @pytest.mark.parametrize(
@@ -75,14 +75,12 @@ def skipper(where):
     ],
     ids=str,
 )
-def test_blocks_change_no_answer(monkeypatch, where):
+def test_blocks_change_no_answer(where):
     """Bounds, nulls, partition values and constants: with blocks of eight the same files as without any."""
     table = files(300, seed=7)
-    monkeypatch.setattr(block_index, "BLOCK_FILES", 8)
-    monkeypatch.setattr(block_index, "BLOCKS_FROM_FILES", 10**9)
-    wanted = skipper(where).kept(table)
-    monkeypatch.setattr(block_index, "BLOCKS_FROM_FILES", 1)
-    assert wanted.tolist() == skipper(where).kept(table).tolist()
+    plain = skipper(where, block_files=8, blocks_from_files=10**9).kept(table)
+    in_blocks = skipper(where, block_files=8, blocks_from_files=1).kept(table)
+    assert in_blocks.tolist() == plain.tolist()
 
 
 def test_few_files_of_many_are_looked_at():

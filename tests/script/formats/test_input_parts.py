@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from tests.examples import examples
 
 from freezeframe.errors import StorageNotShared, UnreadableInput
-from freezeframe.script.formats import input_parts
 from freezeframe.script.formats.csv_file import csv_text_pieces, read_csv_text
 from freezeframe.script.formats.input_parts import csv_parts, divide, line_parts
 
@@ -33,22 +32,20 @@ def test_parts_have_the_rows_of_the_file(rows, part_bytes, quotes_all):
         assert read_csv_text(file).to_pylist() == pa.concat_tables(pieces).to_pylist()
 
 
-def test_a_file_is_divided_at_its_rows(tmp_path, monkeypatch):
+def test_a_file_is_divided_at_its_rows(tmp_path):
     """Also where a block of the scan ends within a quoted field; a blank end is not a part of its own."""
-    monkeypatch.setattr(input_parts, "_BLOCK_BYTES", 7)
     file = tmp_path / "A-1.csv"
     file.write_bytes(b'a,b\n1,"\n\n\n\n\n\n\n\n"\n3,4\n5,6\n')
 
-    assert [(part.start, part.stop) for part in csv_parts(file, 5)] == [(0, 17), (17, 25)]
+    assert [(part.start, part.stop) for part in csv_parts(file, 5, block_bytes=7)] == [(0, 17), (17, 25)]
 
 
-def test_a_file_of_lines_is_divided_behind_newlines(tmp_path, monkeypatch):
+def test_a_file_of_lines_is_divided_behind_newlines(tmp_path):
     """A line longer than a part is one; each part knows how many lines are before it."""
-    monkeypatch.setattr(input_parts, "_BLOCK_BYTES", 7)
     file = tmp_path / "A-1.jsonl"
     file.write_bytes(b"1\n\n" + b"2" * 20 + b"\n3\n4\n5")
 
-    found = [(part.start, part.stop, part.lines_before()) for part in line_parts(file, 3)]
+    found = [(part.start, part.stop, part.lines_before(block_bytes=7)) for part in line_parts(file, 3)]
 
     assert found == [(0, 3, 0), (3, 24, 2), (24, 28, 3), (28, 29, 5)]
     file.write_bytes(b"")

@@ -32,12 +32,10 @@ NO_FIELDS = (["{}", "null"], pa.struct([]), [{}, None])
 
 @pytest.mark.parametrize(("values", "kind", "expected"), [*OWN, NO_FIELDS])
 @pytest.mark.parametrize("piece_bytes", [1, 2**20])
-def test_a_column_is_of_its_values_own_type(values, kind, expected, piece_bytes, tmp_path, monkeypatch):
+def test_a_column_is_of_its_values_own_type(values, kind, expected, piece_bytes, tmp_path):
     """Whatever the pieces in which the lines are read, once or twice."""
-    monkeypatch.setattr(json_rows, "_PIECE_BYTES", piece_bytes)
-    monkeypatch.setattr(json_rows, "_PARSED_ONCE_BYTES_MAX", piece_bytes)
-
-    table = read(tmp_path, lines_of(values) + '{"b": 1}\n')
+    text = lines_of(values) + '{"b": 1}\n'
+    table = read(tmp_path, text, piece_bytes=piece_bytes, parsed_once_bytes_max=piece_bytes)
 
     assert kind == table["a"].type
     assert repr([*expected, None]) == repr(table["a"].to_pylist())
@@ -111,12 +109,11 @@ def test_a_file_without_values_has_no_columns(content, tmp_path):
     assert columns == read(tmp_path, content, KnownTypes(columns), columns=columns).schema
 
 
-def test_cells_are_counted_before_they_are_made(tmp_path, monkeypatch):
+def test_cells_are_counted_before_they_are_made(tmp_path):
     """A column that only one line has takes room in all lines."""
-    monkeypatch.setattr("freezeframe.script.formats.unpacking.RATIO_FREE_BYTES", 0)
     lines = "".join(f'{{"c{number}": 1}}\n' for number in range(100))
     with pytest.raises(TooLarge):
-        read(tmp_path, lines, limits=UnpackLimits(bytes_max=50_000))
+        read(tmp_path, lines, limits=UnpackLimits(bytes_max=50_000, ratio_free_bytes=0))
 
 
 def test_a_folder_is_read_with_stored_and_declared_types(tmp_path):

@@ -80,12 +80,11 @@ print(refused, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 
 
 
 @pytest.mark.parametrize("limit", ["rows_max", "bytes_max", "ratio_max"])
-def test_each_limit_holds_by_itself(tmp_path, limit, monkeypatch):
+def test_each_limit_holds_by_itself(tmp_path, limit):
     """Rows, bytes and the ratio, each of a plain file."""
-    monkeypatch.setattr("freezeframe.script.formats.unpacking.RATIO_FREE_BYTES", 0)
     pq.write_table(ROWS, tmp_path / "a.parquet")
     with pytest.raises(TooLarge) as caught:
-        read_parquet_files([tmp_path / "a.parquet"], UnpackLimits(**{limit: 1}))
+        read_parquet_files([tmp_path / "a.parquet"], UnpackLimits(**{limit: 1}, ratio_free_bytes=0))
     assert (f"unpacked_{limit}", 1) == (caught.value.details["limit"], caught.value.details["limit_value"])
 
 

@@ -10,7 +10,6 @@ from tests.examples import examples
 from tests.store.stored_tables import StoredTable
 
 from freezeframe.errors import TooLarge
-from freezeframe.store.diff import row_diff_pages
 from freezeframe.store.diff.row_diff import CHANGE_TYPE, snapshot_changes
 from freezeframe.store.diff.row_diff_pages import ChangePlace, Comparison
 from freezeframe.store.diff.row_pages import RowPlace
@@ -64,11 +63,9 @@ def test_pages_are_all_changes(shared, gone, came, second, window, limit):
     if added:
         table.file(_rows(added, 100), groups=4)
     after = table.commit()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(row_diff_pages, "_WINDOW_ROWS", window)
-        comparison = Comparison(before, after)
-        found = _all(comparison, limit)
-        counts = comparison.counts()
+    comparison = Comparison(before, after, window_rows=window)
+    found = _all(comparison, limit)
+    counts = comparison.counts()
 
     expected = snapshot_changes(before, after, ("Id", "part"))
     by_key = [(name, "ascending") for name in ("Id", "part")]
@@ -94,7 +91,7 @@ def test_a_stream_that_came_or_went(side):
     assert {"delete" if side == "before" else "insert"} == set(found[CHANGE_TYPE].to_pylist())
 
 
-def test_rows_without_a_key_are_compared_whole_up_to_a_limit(monkeypatch):
+def test_rows_without_a_key_are_compared_whole_up_to_a_limit():
     """They are counted as a multiset, a page at a time; too many of them are refused."""
     table = StoredTable(pa.schema([("n", pa.int64())]))
     old = table.file(pa.table({"n": [1, 1, 2, 3]}))
@@ -104,14 +101,13 @@ def test_rows_without_a_key_are_compared_whole_up_to_a_limit(monkeypatch):
     after = table.commit()
 
     assert snapshot_changes(before, after, ()).equals(_all(Comparison(before, after), 1))
-    monkeypatch.setattr(row_diff_pages, "WHOLE_ROWS_MAX", 7)
     with pytest.raises(TooLarge):
-        Comparison(before, after).page(1)
+        Comparison(before, after, whole_rows_max=7).page(1)
 
 
 @pytest.mark.parametrize("back", [False, True])
 @pytest.mark.parametrize("limit", [1, 3, 100])
-def test_a_key_in_another_type_is_paged_as_well(open_finding, memory, monkeypatch, back, limit):
+def test_a_key_in_another_type_is_paged_as_well(open_finding, memory, back, limit):
     """Rows meet in the type that both have, in whose order the pages are, whatever the number of rows."""
     stream = open_finding(memory).stream("Account")
     days = pa.array(range(30), pa.int32()).cast(pa.date32())
@@ -119,10 +115,8 @@ def test_a_key_in_another_type_is_paged_as_well(open_finding, memory, monkeypatc
     stream.retype("Id", "string")
     stream.retype("day", "timestamp_ntz")
     stream.update(pa.table({"Id": ["7", "X", "10"], "day": days.take(pa.array([7, 7, 10])), "v": [0, 1, 10]}))
-    monkeypatch.setattr(row_diff_pages, "_WINDOW_ROWS", 1)
-    monkeypatch.setattr(row_diff_pages, "WHOLE_ROWS_MAX", 0)
     sides = [stream.snapshot(version=0), stream.snapshot()]
-    comparison = Comparison(*(reversed(sides) if back else sides))
+    comparison = Comparison(*(reversed(sides) if back else sides), whole_rows_max=0, window_rows=1)
 
     assert [("7", "update"), ("X", "delete" if back else "insert")] == [
         (row["Id"], row[CHANGE_TYPE])

@@ -53,7 +53,7 @@ def prove(
     results = []
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # the folder is deleted then as well
     with scratch(root) as place:
-        for result in proofs(place, names, number, minutes * _MINUTE, *([] if as_json else [_tell])):
+        for result in proofs(place, names, number, minutes * _MINUTE, _be_silent if as_json else _tell):
             results.append(result)
             if not as_json:
                 sys.stderr.write(f"{_line(result)}\n")
@@ -85,6 +85,10 @@ def _line(result: ProofResult) -> str:
 
 def _counts_text(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{number:,} {name.replace('_', ' ')}" for name, number in counts.items())
+
+
+def _be_silent(_name: str, _counts: Mapping[str, int]) -> None:
+    """Tell nothing: standard output is one JSON document at the end."""
 
 
 def _tell(name: str, counts: Mapping[str, int]) -> None:

@@ -38,13 +38,16 @@ _Ints = npt.NDArray[np.int64]
 class Skipper:
     """A predicate for data skipping: ``schema`` has its columns, ``names`` their keys in the statistics.
 
-    ``partition`` maps each partition column of the table to its key in the log and its Arrow type.
+    ``partition`` maps each partition column of the table to its key in the log and its Arrow type. From
+    ``blocks_from_files`` on, blocks of ``block_files`` are asked about first.
     """
 
     where: pc.Expression
     schema: pa.Schema
     names: Mapping[str, str]
     partition: Mapping[str, tuple[str, pa.DataType]]
+    block_files: int = BLOCK_FILES
+    blocks_from_files: int = BLOCKS_FROM_FILES
 
     def kept(self, files: pa.Table) -> Bools:
         """Mask of the rows of ``FILE_SCHEMA`` whose files may hold a matching row.
@@ -53,13 +56,13 @@ class Skipper:
             CorruptLog: a partition value does not parse as its column's type.
         """
         wanted = np.ones(files.num_rows, np.bool_)
-        if files.num_rows >= BLOCKS_FROM_FILES:
+        if files.num_rows >= self.blocks_from_files:
             wanted = self.by_block(files)
             if all(field.name in self.partition for field in self.schema):
                 return wanted  # all files of a block share their partition values: the first pass is exact
         places = np.flatnonzero(wanted)
-        for at in range(0, len(places), BLOCK_FILES):
-            here = places[at : at + BLOCK_FILES]
+        for at in range(0, len(places), self.block_files):
+            here = places[at : at + self.block_files]
             facts = [self._facts(row) for row in _take(files, here)]
             wanted[here] = keep(self.where, self.schema, facts, self.names)
         return wanted
@@ -100,7 +103,7 @@ class Skipper:
         place_in_code = np.arange(len(ordered)) - np.repeat(
             begins_code, np.diff(np.append(begins_code, len(ordered)))
         )
-        begins = place_in_code % BLOCK_FILES == 0
+        begins = place_in_code % self.block_files == 0
         blocks = np.cumsum(begins) - 1
         firsts = _take(files, order[begins])
         values = []

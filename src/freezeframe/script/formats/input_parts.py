@@ -52,10 +52,10 @@ class InputPart:
         """The bytes of the part, to be read once."""
         return _Section(self.file, self.start, self.stop)
 
-    def lines_before(self) -> int:
+    def lines_before(self, block_bytes: int = _BLOCK_BYTES) -> int:
         """How many lines of the file end before the part; it is one of a text file."""
         with self.file.open("rb") as content:
-            sizes = [_BLOCK_BYTES] * (self.start // _BLOCK_BYTES) + [self.start % _BLOCK_BYTES]
+            sizes = [block_bytes] * (self.start // block_bytes) + [self.start % block_bytes]
             return sum(content.read(size).count(b"\n") for size in sizes)
 
     def require_unchanged(self) -> None:
@@ -129,20 +129,22 @@ def line_parts(file: Path, part_bytes: int = PART_BYTES) -> tuple[InputPart, ...
     return divide(file, cuts if cuts[-1] < end or len(cuts) == 1 else cuts[:-1])
 
 
-def csv_parts(file: Path, part_bytes: int = PART_BYTES) -> tuple[InputPart, ...]:
-    """A CSV file in parts of whole rows, of about ``part_bytes``.
+def csv_parts(
+    file: Path, part_bytes: int = PART_BYTES, block_bytes: int = _BLOCK_BYTES
+) -> tuple[InputPart, ...]:
+    """A CSV file in parts of whole rows, of about ``part_bytes``; ``block_bytes`` are read at once.
 
     It is one part if a quote stands within a field that is not quoted: then only who reads it from its
     beginning knows which newlines end a row.
     """
     with reads_of(str(file)):
         small = file.stat().st_size <= part_bytes
-        return divide(file, [0] if small else _csv_cuts(file, part_bytes))
+        return divide(file, [0] if small else _csv_cuts(file, part_bytes, block_bytes))
 
 
-def _csv_cuts(file: Path, part_bytes: int) -> list[int]:
+def _csv_cuts(file: Path, part_bytes: int, block_bytes: int) -> list[int]:
     cuts, is_quoted = [0], False
-    for place, block, before in _blocks(file):
+    for place, block, before in _blocks(file, block_bytes):
         quotes = np.flatnonzero(block == _QUOTE)
         openings = quotes[int(is_quoted) :: 2]
         if not np.isin(np.where(openings > 0, block[openings - 1], before), _BEFORE_QUOTE).all():
@@ -163,11 +165,11 @@ def _row_end(block: npt.NDArray[np.uint8], begin: int, quotes: _Places, *, is_qu
     return int(outside[0]) + 1 if len(outside) else None
 
 
-def _blocks(file: Path) -> Iterator[tuple[int, npt.NDArray[np.uint8], int]]:
+def _blocks(file: Path, block_bytes: int) -> Iterator[tuple[int, npt.NDArray[np.uint8], int]]:
     """Each block with its place in the file and the byte before it; a byte order mark counts as newlines."""
     place, before = 0, _NEWLINE
     with file.open("rb") as content:
-        while block := content.read(_BLOCK_BYTES):
+        while block := content.read(block_bytes):
             if place == 0 and block.startswith(BYTE_ORDER_MARK):
                 block = b"\n" * len(BYTE_ORDER_MARK) + block[len(BYTE_ORDER_MARK) :]
             yield place, np.frombuffer(block, np.uint8), before

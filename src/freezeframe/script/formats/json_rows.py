@@ -5,6 +5,7 @@ A column is of its known type if every value is exact in it, else of the values'
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import math
@@ -86,18 +87,24 @@ def read_json_files(
     known: KnownTypes,
     columns: pa.Schema | None = None,
     limits: UnpackLimits = UNLIMITED,
+    *,
+    piece_bytes: int = _PIECE_BYTES,
+    parsed_once_bytes_max: int = _PARSED_ONCE_BYTES_MAX,
 ) -> pa.Table:
     """The rows of several files, in their order; an empty file has no columns.
+
+    Lines are read ``piece_bytes`` at a time, and twice in files of more than ``parsed_once_bytes_max``.
 
     Raises:
         TooLarge, UnreadableInput: as of ``survey_json`` and ``joined_json``.
     """
     parts = [part for file in files for part in divide(file, [0])]
-    is_small = sum(part.size for part in parts) <= _PARSED_ONCE_BYTES_MAX
-    parsed = [list(_pieces(part)) for part in parts] if is_small else None
+    is_small = sum(part.size for part in parts) <= parsed_once_bytes_max
+    read = functools.partial(_pieces, piece_bytes=piece_bytes)
+    parsed = [list(read(part)) for part in parts] if is_small else None
 
     def pieces() -> Iterator[tuple[InputPart, Iterable[Rows]]]:
-        return zip(parts, parsed or map(_pieces, parts), strict=True)
+        return zip(parts, parsed or map(read, parts), strict=True)
 
     surveys = [_survey(part, rows, known, limits) for part, rows in pieces()]
     found = joined_json(parts, surveys, known, columns)
@@ -105,8 +112,8 @@ def read_json_files(
     return pa.concat_tables([json_schema(known, found).empty_table(), *tables])
 
 
-def _pieces(part: InputPart) -> Iterator[Rows]:
-    return ([row for _, row in rows] for rows in _number_lines(part))
+def _pieces(part: InputPart, piece_bytes: int = _PIECE_BYTES) -> Iterator[Rows]:
+    return ([row for _, row in rows] for rows in _number_lines(part, piece_bytes))
 
 
 def _survey(part: InputPart, pieces: Iterable[Rows], known: KnownTypes, limits: UnpackLimits) -> Columns:
@@ -138,11 +145,13 @@ def _tables(
         yield pa.table(arrays, schema=schema)
 
 
-def _number_lines(part: InputPart) -> Iterator[list[tuple[int, dict[str, Any]]]]:
+def _number_lines(
+    part: InputPart, piece_bytes: int = _PIECE_BYTES
+) -> Iterator[list[tuple[int, dict[str, Any]]]]:
     """The objects with the numbers of their lines in the part, from 1, some at a time."""
     number = 0
     with reads_of(str(part.file)), io.BufferedReader(part.section()) as content:
-        while lines := content.readlines(_PIECE_BYTES):
+        while lines := content.readlines(piece_bytes):
             if part.start == number == 0:
                 lines[0] = lines[0].removeprefix(BYTE_ORDER_MARK)
             rows = []

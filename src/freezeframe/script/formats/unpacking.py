@@ -27,11 +27,15 @@ _OFFSET_BYTES = 4
 
 @dataclass(frozen=True, slots=True)
 class UnpackLimits:
-    """Limits on rows, bytes in memory and bytes per byte of the file; without arguments none."""
+    """Limits on rows, bytes in memory and bytes per byte of the file; without arguments none.
+
+    The ratio does not count below ``ratio_free_bytes``.
+    """
 
     rows_max: int = _ALL
     bytes_max: int = _ALL
     ratio_max: float = math.inf
+    ratio_free_bytes: int = RATIO_FREE_BYTES
 
     @classmethod
     def of(cls, settings: Settings, bytes_max: int | None = None) -> UnpackLimits:
@@ -64,7 +68,7 @@ class Unpacking:
             raise self._refusal(f"{rows:,} rows", f"{limits.rows_max:,} rows", "unpacked_rows_max")
         if size > limits.bytes_max:
             raise self._refusal(f"{size:,} bytes", f"{limits.bytes_max:,} bytes", BYTES_LIMIT)
-        if size > max(RATIO_FREE_BYTES, limits.ratio_max * self._size):
+        if size > max(limits.ratio_free_bytes, limits.ratio_max * self._size):
             found, most = f"{size / self._size:,.0f} times its size", f"{limits.ratio_max:g} times"
             raise self._refusal(found, most, "unpacked_ratio_max")
 

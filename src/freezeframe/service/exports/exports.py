@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,8 +24,17 @@ from freezeframe.store.schema.table_properties import stored_key
 from freezeframe.store.table.reader import read_row_batches, read_rows
 from freezeframe.store.table.row_order import sort_rows
 
-_BATCH_ROWS = 20_000
-_GROUP_ROWS = 100_000
+
+@dataclass(frozen=True, slots=True)
+class ExportSizes:
+    """Bytes up to which a stream is sorted in memory; rows of a piece of text, and of a row group."""
+
+    sorted_bytes_max: int = MEMORY_BYTES_MAX
+    piece_rows: int = 20_000
+    group_rows: int = 100_000
+
+
+_SIZES = ExportSizes()
 
 
 class StreamExport:
@@ -35,9 +45,9 @@ class StreamExport:
         CorruptData: a data file is missing, has another size or no footer.
     """
 
-    def __init__(self, stream: Stream, kind: ExportKind, moment: Moment) -> None:
+    def __init__(self, stream: Stream, kind: ExportKind, moment: Moment, sizes: ExportSizes = _SIZES) -> None:
         self._snapshot = stream.snapshot(**moment.arguments())
-        self._kind = kind
+        self._kind, self._sizes = kind, sizes
         rows.require_files(self._snapshot)
 
     def chunks(self) -> Iterator[bytes]:
@@ -48,32 +58,34 @@ class StreamExport:
         """
         reader = self._reader()
         if self._kind == "parquet":
-            yield from _parquet(reader)
+            yield from _parquet(reader, self._sizes.group_rows)
             return
-        pieces = _pieces(reader, _BATCH_ROWS)
-        yield from _csv(reader.schema, pieces) if self._kind == "csv" else _lines(pieces)
+        pieces = _pieces(reader, self._sizes.piece_rows)
+        yield from (
+            _csv(reader.schema, pieces) if self._kind == "csv" else _lines(pieces, self._sizes.piece_rows)
+        )
 
     def _reader(self) -> pa.RecordBatchReader:
-        if self._snapshot.size > MEMORY_BYTES_MAX:
+        if self._snapshot.size > self._sizes.sorted_bytes_max:
             return read_row_batches(self._snapshot)
         table = sort_rows(read_rows(self._snapshot), stored_key(self._snapshot.metadata) or ())
         return table.to_reader()
 
 
-def export(stream: Stream, kind: ExportKind, moment: Moment) -> Iterator[bytes]:
+def export(stream: Stream, kind: ExportKind, moment: Moment, sizes: ExportSizes = _SIZES) -> Iterator[bytes]:
     """All rows as a file; errors that can be known at once are raised before the first chunk.
 
     Raises:
         StreamNotFound, VersionNotFound: there is no such stream or version.
         CorruptData: a data file is missing or damaged; deep inside of a large one when it comes to that.
     """
-    chunks = StreamExport(stream, kind, moment).chunks()
+    chunks = StreamExport(stream, kind, moment, sizes).chunks()
     first = next(chunks, b"")
     return itertools.chain([first], chunks)
 
 
 def _pieces(reader: pa.RecordBatchReader, rows_max: int) -> Iterator[pa.Table]:
-    """The rows in tables of at most ``_BATCH_ROWS``."""
+    """The rows in tables of at most ``rows_max``."""
     for batch in reader:
         table = pa.Table.from_batches([batch])
         for start in range(0, len(table), rows_max):
@@ -87,26 +99,26 @@ def _csv(schema: pa.Schema, pieces: Iterator[pa.Table]) -> Iterator[bytes]:
         yield csv_text(piece).removeprefix(header).encode()
 
 
-def _lines(pieces: Iterator[pa.Table]) -> Iterator[bytes]:
+def _lines(pieces: Iterator[pa.Table], piece_rows: int) -> Iterator[bytes]:
     for piece in pieces:
-        yield from json_lines(piece, _BATCH_ROWS)
+        yield from json_lines(piece, piece_rows)
 
 
-def _parquet(reader: pa.RecordBatchReader) -> Iterator[bytes]:
+def _parquet(reader: pa.RecordBatchReader, group_rows: int) -> Iterator[bytes]:
     sink = StreamingBuffer()
     with pq.ParquetWriter(pa.PythonFile(sink, "w"), reader.schema) as writer:
-        for group in _groups(_pieces(reader, _GROUP_ROWS)):
+        for group in _groups(_pieces(reader, group_rows), group_rows):
             writer.write_table(group)
             yield sink.taken()
     yield sink.taken()
 
 
-def _groups(pieces: Iterator[pa.Table]) -> Iterator[pa.Table]:
+def _groups(pieces: Iterator[pa.Table], group_rows: int) -> Iterator[pa.Table]:
     """The pieces joined to tables of about equal size, so that small files make no small row groups."""
     waiting: list[pa.Table] = []
     for piece in pieces:
         waiting.append(piece)
-        if sum(map(len, waiting)) >= _GROUP_ROWS:
+        if sum(map(len, waiting)) >= group_rows:
             yield pa.concat_tables(waiting)
             waiting = []
     if waiting:

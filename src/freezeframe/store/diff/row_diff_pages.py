@@ -74,11 +74,22 @@ class ChangePage:
 class Comparison:
     """Comparison of two versions of a stream; None: the stream does not exist in that version.
 
+    Rows without a common key are compared whole, at most ``whole_rows_max``; else ``window_rows`` of a side
+    at a time.
+
     Raises:
         InvalidOption: the stream has a column that a change has itself.
     """
 
-    def __init__(self, before: Snapshot | None, after: Snapshot | None) -> None:
+    def __init__(
+        self,
+        before: Snapshot | None,
+        after: Snapshot | None,
+        *,
+        whole_rows_max: int = WHOLE_ROWS_MAX,
+        window_rows: int = _WINDOW_ROWS,
+    ) -> None:
+        self._whole_rows_max, self._window_rows = whole_rows_max, window_rows
         there = after or before
         assert there is not None  # noqa: S101 - a stream that is at neither version is not compared
         if after is not None:
@@ -101,7 +112,7 @@ class Comparison:
     @property
     def can_be_told(self) -> bool:
         """Whether ``page`` supports this difference."""
-        return self._is_by_key() or self.rows_max <= WHOLE_ROWS_MAX
+        return self._is_by_key() or self.rows_max <= self._whole_rows_max
 
     def counts_of_files(self) -> Counts:
         """Row counts of the files and positions that only one version has."""
@@ -116,7 +127,7 @@ class Comparison:
         """The first ``limit`` changes after a place; the very last page may be empty.
 
         Raises:
-            TooLarge: more than ``WHOLE_ROWS_MAX`` rows would have to be compared whole.
+            TooLarge: more than ``whole_rows_max`` rows would have to be compared whole.
             CorruptData: a file is missing or damaged.
         """
         if not self._is_by_key():
@@ -169,7 +180,7 @@ class Comparison:
             raise TooLarge(
                 f"The difference of {self.rows_max:,} rows cannot be told in pages.",
                 cause=f"Without a key, or under another one, rows are compared whole: at most "
-                f"{WHOLE_ROWS_MAX:,}.",
+                f"{self._whole_rows_max:,}.",
                 remedy="Export both versions and compare the files.",
             )
         if self._after is not None:
@@ -207,7 +218,7 @@ class Comparison:
             if one is not None
             for name, kind in self._kinds.items()
         ]
-        return _WINDOW_ROWS if all(kinds_there) else _WINDOW_ROWS * 10
+        return self._window_rows if all(kinds_there) else self._window_rows * 10
 
     def _with_common_keys(self, rows: pa.Table) -> pa.Table:
         for name, kind in self._kinds.items():

@@ -46,11 +46,13 @@ def files_with(snapshot: ReadableSnapshot, keys: pa.Table) -> pa.Table:
     return files.filter(pa.array(held, pa.bool_()))
 
 
-def scan(snapshot: ReadableSnapshot, files: pa.Table, keys: pa.Table) -> pa.Table:
+def scan(
+    snapshot: ReadableSnapshot, files: pa.Table, keys: pa.Table, piece_rows: int = PIECE_ROWS
+) -> pa.Table:
     """Locate distinct ``keys`` in ``files`` (rows of ``snapshot.files``).
 
     The columns are those of ``TableEngine.find``: the file's number, the row's position in the file, deleted
-    rows included, and the key's row. Memory is that of the keys and of a piece of stored ones a thread.
+    rows included, and the key's row. Memory is that of the keys and of ``piece_rows`` stored ones a thread.
 
     Raises:
         CorruptData: a file is missing or damaged.
@@ -59,7 +61,7 @@ def scan(snapshot: ReadableSnapshot, files: pa.Table, keys: pa.Table) -> pa.Tabl
     parts = _parts(snapshot, files, keys.column_names, snapshot.storage)
     threads = min(THREADS_MAX, _processors()) if is_local(snapshot.storage) else REQUESTS_MAX
     with ThreadPoolExecutor(max(1, min(threads, len(parts)))) as pool:
-        found = list(pool.map(lambda part: _scan_part(part, numbers), parts))
+        found = list(pool.map(lambda part: _scan_part(part, numbers, piece_rows), parts))
     return pa.concat_tables(found) if found else FOUND.empty_table()
 
 
@@ -108,10 +110,10 @@ def _scan_parts(parts: Sequence[_Part], keys_file: str) -> pa.Table:
     return pa.concat_tables([_scan_part(part, numbers) for part in parts])
 
 
-def _scan_part(part: _Part, numbers: KeyNumbers) -> pa.Table:
+def _scan_part(part: _Part, numbers: KeyNumbers, piece_rows: int = PIECE_ROWS) -> pa.Table:
     begin, batches = part.read()
     found = []
-    for piece in _pieces(batches, max(PIECE_ROWS, 2 * numbers.count)):
+    for piece in _pieces(batches, max(piece_rows, 2 * numbers.count)):
         row, place = numbers.found_in(piece)
         arrays = [pa.array(np.full(len(row), part.file, np.int32)), pa.array(row + begin), pa.array(place)]
         begin += len(piece)

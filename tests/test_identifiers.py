@@ -90,7 +90,7 @@ def test_ordinary_paths_are_taken():
 
 def test_case_twins_have_one_folded_form():
     """Paths that some file systems take for one fold to one."""
-    assert FilePath("A/Straße.txt").folded == FilePath("a/STRASSE.txt").folded
+    assert FilePath("A/Straße.txt").case_folded == FilePath("a/STRASSE.txt").case_folded
     assert FilePath("a/b/c").folders == ("a", "a/b")
 
 

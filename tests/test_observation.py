@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from freezeframe.errors import ConflictError
-from freezeframe.observation import configure_logging, log_context, note, observe_with, observed
+from freezeframe.observation import configure_logging, log_context, note, observe, observe_with
 
 LOGGER = logging.getLogger("freezeframe.tests")
 
@@ -90,12 +90,12 @@ def test_operations_are_told_with_their_outcome():
     """An error's code is the outcome; an observer that was ended hears nothing more."""
     heard = []
     end = observe_with(lambda one: heard.append((one.name, one.outcome, one.retries)))
-    with observed("commit") as operation:
+    with observe("commit") as operation:
         operation.retries += 2
-    with pytest.raises(ConflictError), observed("commit"):
+    with pytest.raises(ConflictError), observe("commit"):
         raise ConflictError("Busy.")
     end()
-    with observed("commit"):
+    with observe("commit"):
         pass
 
     assert [("commit", "done", 2), ("commit", ConflictError.code, 0)] == heard

@@ -110,7 +110,7 @@ class FilePath(str):
         return value if type(value) is cls else super().__new__(cls, _check_path(value))
 
     @property
-    def folded(self) -> str:
+    def case_folded(self) -> str:
         """The path without the differences that some file systems do not see: case, above all."""
         return fold_path(self)
 

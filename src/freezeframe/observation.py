@@ -55,7 +55,7 @@ _observers: list[Callable[[Operation], None]] = []
 
 
 @contextmanager
-def observed(name: str) -> Iterator[Operation]:
+def observe(name: str) -> Iterator[Operation]:
     """Report the operation of the block to the process's observers when it ends."""
     operation, started = Operation(name), time.perf_counter()
     try:

@@ -70,7 +70,7 @@ def test_a_look_that_fails_is_followed_by_another(error):
 
     async def work(follower, ending):
         hub = EventHub(FailingWatch([error, error]), look_seconds=0.001)
-        async with hub.following(follower):
+        async with hub.follow(follower):
             told = await follower.next_told(ending, 5)
         hub._task.cancel()
         await asyncio.wait({hub._task})

@@ -27,7 +27,7 @@ from freezeframe.service.rows.import_preview import ImportFile, import_preview
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage
 from freezeframe.store import Tenant
-from freezeframe.store.blobs.json_patch import from_json_bytes, merged
+from freezeframe.store.blobs.json_patch import from_json_bytes, merge_patch
 from freezeframe.store.diff.arrow_engine import ArrowEngine
 
 pytestmark = [pytest.mark.long, pytest.mark.sampled]
@@ -171,7 +171,7 @@ def test_json_files_and_patches(name):
 
     def patched(content):
         value = from_json_bytes(content, "a.json")
-        merged({"kept": value}, {"kept": value})
+        merge_patch({"kept": value}, {"kept": value})
 
     assert grown(patched, JSON_SHAPES[name], BODY) <= RATIO_MAX
 

@@ -34,22 +34,22 @@ def test_an_unused_engine_has_no_session(spark_settings):
 
 def test_a_closed_engine_opens_again(bench, engine):
     """close() lets go of the engine's own session, not of the process's; a later call opens another one."""
-    first, session = engine._own.connected().session.session_id, engine.session
+    first, session = engine._own.connection().session.session_id, engine.session
     engine.close()
     engine.close()
     assert engine.merge(bench.task(None, ROWS, key=["Id"])).inserted == 2
-    assert first != engine._own.connected().session.session_id
+    assert first != engine._own.connection().session.session_id
     assert session is engine.session
     assert session.range(1).count() == 1
 
 
 def test_a_session_that_the_server_ended_is_replaced(bench, engine):
     """A server that forgot the session is asked anew, unseen by the caller."""
-    first = engine._work.connected().session
+    first = engine._work.connection().session
     first.client.release_session()
     result = engine.merge(bench.task(None, ROWS, key=["Id"]))
     assert (result.inserted, result.updated) == (2, 0)
-    assert first.session_id != engine._work.connected().session.session_id
+    assert first.session_id != engine._work.connection().session.session_id
 
 
 def test_merges_share_a_session_and_frames_another(bench, spark_settings):
@@ -58,7 +58,7 @@ def test_merges_share_a_session_and_frames_another(bench, spark_settings):
     for engine in engines:
         engine.merge(bench.task(None, ROWS, key=["Id"]))
 
-    shared = {engine._work.connected().session.session_id for engine in engines}
+    shared = {engine._work.connection().session.session_id for engine in engines}
     frames = {engine.session.session_id for engine in engines}
     assert (len(shared), len(frames)) == (1, 1)
     assert not shared & frames
@@ -130,7 +130,7 @@ def test_a_private_server_serves_its_process_and_goes(spark_settings, spark_stat
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
     state = spark_state
     engine = SparkEngine(spark_settings.model_copy(update={"spark": "local", "state_dir": state}))
-    assert engine._own.connected().session.range(2).count() == 2
+    assert engine._own.connection().session.range(2).count() == 2
     process = engine._own._connection.attachment.address.process
     session = connect(engine._settings, print, is_process=True)
     assert process == session.attachment.address.process

@@ -12,7 +12,7 @@ from tests.proof import broken_storages as broken
 
 from freezeframe.errors import InvalidOption
 from freezeframe.proof.place import Place, open_storage, scratch
-from freezeframe.proof.suite import PROOFS, chosen, prove
+from freezeframe.proof.suite import PROOFS, prove, select_proofs
 from freezeframe.proof.task import Task
 from freezeframe.store import Stream
 
@@ -123,5 +123,5 @@ def test_a_running_proof_tells_its_counts(tmp_path):
 def test_unknown_proofs_are_refused():
     """A name that is not a proof's is bad input; no name means all."""
     with pytest.raises(InvalidOption, match="nothing"):
-        chosen(["kill", "nothing"])
-    assert (chosen([]), chosen(["gc", "kill"])) == (tuple(PROOFS), ("kill", "gc"))
+        select_proofs(["kill", "nothing"])
+    assert (select_proofs([]), select_proofs(["gc", "kill"])) == (tuple(PROOFS), ("kill", "gc"))

@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from freezeframe.errors import InvalidOption, SetupError
-from freezeframe.observation import observed
+from freezeframe.observation import observe
 from freezeframe.runs.metrics import serve_worker_metrics
 from freezeframe.settings import Settings
 
@@ -26,7 +26,7 @@ def serve(tmp_path):
 def test_attempts_are_counted_by_how_they_ended(serve):
     """With their times; and how many Spark servers stand on the machine."""
     port = serve("127.0.0.1:0").port
-    with observed("job") as operation:
+    with observe("job") as operation:
         operation.outcome = "succeeded"
     text = httpx.get(f"http://127.0.0.1:{port}/metrics").text
 

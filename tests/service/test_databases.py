@@ -129,11 +129,11 @@ def test_a_disabled_person_is_signed_out(database):
     """Signing in needs the password; disabling ends every session and the next attempt."""
     people = People(database, 1.0)
     people.create("ada", "correct horse battery", "editor")
-    token = people.begin_session(people.verified("ada", "correct horse battery")).token
+    token = people.begin_session(people.verify("ada", "correct horse battery")).token
 
     assert people.authenticate(token).name == "ada"
     people.disable("ada")
     with pytest.raises(NotAuthenticated):
         people.authenticate(token)
     with pytest.raises(NotAuthenticated):
-        people.begin_session(people.verified("ada", "correct horse battery"))
+        people.begin_session(people.verify("ada", "correct horse battery"))

@@ -43,7 +43,7 @@ def known_at_once(request: Request) -> Principal | None:
     known = getattr(request.state, "principal", None)
     if isinstance(known, Principal):
         return known
-    principal = service_of(request).keys.remembered(_key_of(request))
+    principal = service_of(request).keys.from_cache(_key_of(request))
     if principal is not None:
         request.state.principal = principal
     return principal

@@ -80,7 +80,7 @@ class EventHub:
         self._has_looked = asyncio.Event()
 
     @asynccontextmanager
-    async def following(self, follower: Follower) -> AsyncIterator[None]:
+    async def follow(self, follower: Follower) -> AsyncIterator[None]:
         """Deliver all further events to the follower until the block ends."""
         self._followers.add(follower)
         try:

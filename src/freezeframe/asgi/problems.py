@@ -94,7 +94,7 @@ _RESERVED = frozenset(
 def add_problem_handlers(application: FastAPI, root: str) -> None:
     """Make the application answer every error as a problem document, without a stack trace."""
 
-    def known(request: Request, error: Exception) -> Response:
+    def answer_known_error(request: Request, error: Exception) -> Response:
         assert isinstance(error, FreezeframeError)  # noqa: S101 - registered for these
         if status_of(type(error)) >= http.HTTPStatus.INTERNAL_SERVER_ERROR:
             _logger.error("%s: %s", error.error_code, error)
@@ -105,7 +105,7 @@ def add_problem_handlers(application: FastAPI, root: str) -> None:
         kind = media_type(request)
         return problem_response(_invalid(error, kind), request_id_of(request))
 
-    def routing(request: Request, error: Exception) -> Response:
+    def answer_routing_error(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101 - registered for these
         answer = problem_response(
             _routing_error(error), request_id_of(request), status=_routing_status(error)
@@ -113,14 +113,14 @@ def add_problem_handlers(application: FastAPI, root: str) -> None:
         answer.headers.update(error.headers or {})
         return answer
 
-    def unexpected(request: Request, error: Exception) -> Response:
+    def answer_unexpected_error(request: Request, error: Exception) -> Response:
         _logger.error("An answer failed.", exc_info=error)
         return problem_response(_unexpected_error(), request_id_of(request))
 
-    application.add_exception_handler(FreezeframeError, known)
+    application.add_exception_handler(FreezeframeError, answer_known_error)
     application.add_exception_handler(RequestValidationError, invalid)
-    application.add_exception_handler(HTTPException, routing)
-    application.add_exception_handler(Exception, unexpected)
+    application.add_exception_handler(HTTPException, answer_routing_error)
+    application.add_exception_handler(Exception, answer_unexpected_error)
 
 
 def request_id_of(request: Request) -> str:
@@ -128,7 +128,7 @@ def request_id_of(request: Request) -> str:
     return str(request.scope.get("request_id", ""))
 
 
-def declared(*statuses: int) -> dict[int | str, dict[str, Any]]:
+def to_openapi(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """These statuses as OpenAPI declares them, each with the problem document as its content."""
     return {
         status: {

@@ -23,7 +23,7 @@ class Part:
     help: str
     section: str
 
-    def loaded(self, name: str) -> Any:
+    def load(self, name: str) -> Any:
         """The command, ready to be invoked."""
         module, _, attribute = self.target.partition(":")
         found = getattr(importlib.import_module(f"{__package__}.{module}"), attribute)
@@ -95,7 +95,7 @@ class LazyGroup(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - Typer's signature
         """The command of that name, loaded; None if there is none."""
         if cmd_name in self.parts and cmd_name not in self._loaded:
-            self._loaded[cmd_name] = self.parts[cmd_name].loaded(cmd_name)
+            self._loaded[cmd_name] = self.parts[cmd_name].load(cmd_name)
         return self._loaded.get(cmd_name)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - Typer's signature

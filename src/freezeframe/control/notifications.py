@@ -96,7 +96,7 @@ class Notifications:
                 .values(next_ms=None, delivered_ms=self._database.now_ms(connection))
             )
 
-    def waiting(self) -> int:
+    def count_waiting(self) -> int:
         """How many did not arrive yet and will be sent again."""
         query = select(func.count()).where(
             table.c.environment == self._environment, table.c.next_ms.is_not(None)

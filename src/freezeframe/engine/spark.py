@@ -32,7 +32,7 @@ from freezeframe.engine.protocol.table_engine import (
     WrittenBatch,
 )
 from freezeframe.engine.session.connect import can_share
-from freezeframe.engine.session.process_session import answered, is_of_this_machine, process_session
+from freezeframe.engine.session.process_session import is_of_this_machine, process_session, run_on_session
 from freezeframe.engine.session.reconnection import SparkLink
 from freezeframe.engine.session.shared_files import require_shared, requiring_sight
 from freezeframe.settings import Settings
@@ -63,7 +63,7 @@ class SparkEngine:
     def merge(self, task: MergeTask) -> MergeResult:
         """Merge one update; see `TableEngine.merge`."""
         link = self._own if are_large(task.deleted) else self._work
-        return link.answered(lambda session: merge(session, task))
+        return link.run(lambda session: merge(session, task))
 
     def write_batch(self, frame: Any, task: WriteTask) -> WrittenBatch:
         """Write a Spark frame as Parquet; see `TableEngine.write_batch`."""
@@ -78,12 +78,12 @@ class SparkEngine:
         here = read_back(task, written.rows) if written.is_as_stored else None
         if here is not None:
             return WrittenBatch(json.loads(schema.json()), here[0], written.rows, table=here[1])
-        return self._work.answered(lambda session: settle(session, task, written))
+        return self._work.run(lambda session: settle(session, task, written))
 
     def _require_seen(self, session: Any, folder: str) -> None:
         """Check that the session of a caller's frame sees the folder, where it is none of our server."""
         path = local_folder(folder) if folder else None
-        if path is None or self._work.connected().is_of_same_server(session):
+        if path is None or self._work.connection().is_of_same_server(session):
             return
         with spark_errors():
             require_shared(session, path, self._memory())
@@ -94,25 +94,25 @@ class SparkEngine:
 
     def sum_rows(self, files: Sequence[str], schema: Mapping[str, Any]) -> RowSums:
         """Sums over hashes of the rows of files; see `TableEngine.sum_rows`."""
-        return self._work.answered(lambda session: row_sums(session, files, struct_type(schema)))
+        return self._work.run(lambda session: row_sums(session, files, struct_type(schema)))
 
     def find(self, task: FindTask) -> pa.Table:
         """Locate a batch's keys; see `TableEngine.find`."""
-        return self._work.answered(lambda session: find(session, task))
+        return self._work.run(lambda session: find(session, task))
 
     def find_all(self, tasks: Sequence[FindTask]) -> tuple[pa.Table, ...]:
         """Locate the keys of several batches; see `TableEngine.find_all`."""
-        return self._work.answered(lambda session: find_all(session, tasks))
+        return self._work.run(lambda session: find_all(session, tasks))
 
     def run(self, calls: Sequence[Callable[[], Any]]) -> list[Any] | None:
         """The calls' results, each computed by a Python worker; see `TableEngine.run`."""
-        if not self._work.connected().sees_our_files():
+        if not self._work.connection().sees_our_files():
             return None
-        return self._work.answered(lambda session: answers(session, calls))
+        return self._work.run(lambda session: answers(session, calls))
 
     def count_found(self, task: FindTask) -> tuple[int, ...]:
         """The number of rows with a key of a batch per file; see `TableEngine.count_found`."""
-        return self._work.answered(lambda session: count_found(session, task))
+        return self._work.run(lambda session: count_found(session, task))
 
     def read(
         self,
@@ -137,15 +137,15 @@ class SparkEngine:
                 frame.schema  # noqa: B018 - asks Spark whether the files are there
                 return frame
 
-        return answered(self._settings, self._tell, read)
+        return run_on_session(self._settings, self._tell, read)
 
     def require_shared(self, folder: str) -> None:
         """Check that Spark and this process see the same files; see `TableEngine.require_shared`."""
         path = local_folder(folder)
         if path is None or path in self._shared:
             return
-        if not self._work.connected().sees_our_files():
-            self._work.answered(lambda session: require_shared(session, path, self._memory()))
+        if not self._work.connection().sees_our_files():
+            self._work.run(lambda session: require_shared(session, path, self._memory()))
         self._shared.add(path)
 
     def _memory(self) -> Path:

@@ -8,7 +8,7 @@ from collections import Counter
 from multiprocessing.connection import Connection
 
 from freezeframe.errors import OutcomeUnknown
-from freezeframe.proof.child import raced, wait_for_start
+from freezeframe.proof.child import race, wait_for_start
 from freezeframe.proof.place import Place
 from freezeframe.proof.task import Task
 from freezeframe.storage import Storage
@@ -24,7 +24,7 @@ def run(task: Task) -> None:
     """See the module."""
     for place, _ in task.rounds():
         names = [f"race/{number:06}" for number in range(_NAMES)]
-        answers = raced(_create_all, [(place, names)] * _WRITERS)
+        answers = race(_create_all, [(place, names)] * _WRITERS)
         storage = place.storage()
         winners = Counter(name for won, _, _ in answers for name in won)
         digests = {name: digest for won, _, _ in answers for name, digest in won.items()}

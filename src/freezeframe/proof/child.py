@@ -92,7 +92,7 @@ def children(target: Callable[..., None], arguments: list[tuple[Any, ...]]) -> I
         yield started
 
 
-def raced(target: Callable[..., None], arguments: list[tuple[Any, ...]]) -> list[Any]:
+def race(target: Callable[..., None], arguments: list[tuple[Any, ...]]) -> list[Any]:
     """What each process answers. Each says a word when it is ready, waits for one, and answers once."""
     with children(target, arguments) as racers:
         for racer in racers:

@@ -6,7 +6,7 @@ import time
 from multiprocessing.connection import Connection
 
 from freezeframe.errors import ConflictError
-from freezeframe.proof.child import raced, wait_for_start
+from freezeframe.proof.child import race, wait_for_start
 from freezeframe.proof.job_history import Operation, violations
 from freezeframe.proof.model import frame, rows_of
 from freezeframe.proof.place import Place
@@ -27,7 +27,7 @@ def run(task: Task) -> None:
         place.tenant().stream("Account").update(frame({"first": 0}), key="Id")
         first = Operation("first", "commit", 0.0, 0.0, place.tenant().version, {"first": 0})
         processes = [(place, number, number < _WRITERS) for number in range(_WRITERS + _READERS)]
-        answers = raced(_take_part, processes)
+        answers = race(_take_part, processes)
         history = [first, *(one for answer in answers for one in answer or ())]
         tenant = place.tenant()
         last = rows_of(tenant.stream("Account").read(as_="arrow"))

@@ -50,7 +50,7 @@ PROOFS: MappingProxyType[str, tuple[str, Callable[[Task], None]]] = MappingProxy
 )
 
 
-def chosen(only: Sequence[str]) -> tuple[str, ...]:
+def select_proofs(only: Sequence[str]) -> tuple[str, ...]:
     """The proofs that are named, in their own order; all of them if none is.
 
     Raises:

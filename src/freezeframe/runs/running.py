@@ -33,7 +33,7 @@ from freezeframe.runs.process.variables import require_variables, script_environ
 from freezeframe.runs.process.waiting import WaitingFile
 from freezeframe.runs.run_error import run_error
 from freezeframe.runs.warm import spawn
-from freezeframe.runs.watching import Ending, Limits, Reason, watched
+from freezeframe.runs.watching import Ending, Limits, Reason, watch
 from freezeframe.settings import Settings
 from freezeframe.store.directory.job_folders import (
     in_use,
@@ -150,7 +150,7 @@ def _carried_out(
         finally:
             os.close(writing)
         limits = Limits(request.timeout_seconds, request.memory_bytes)
-        ending = watched(process, reading, root.log, limits, on_line, _told_waits(root, is_cancelled))
+        ending = watch(process, reading, root.log, limits, on_line, _told_waits(root, is_cancelled))
     _log_jvm_stack(root)
     return ending
 
@@ -190,7 +190,7 @@ def _find_receipt(tenant: Tenant, job_id: str) -> JobReceipt | None:
 def _outcome(
     request: RunRequest, root: JobRoot, ending: Ending, receipt: JobReceipt | None, seconds: float
 ) -> RunOutcome:
-    executed = root.executed(request.script)
+    executed = root.executed_path(request.script)
     status: Status = "succeeded"
     error = None
     # It may have been killed after its commit: what is committed has succeeded.
@@ -214,7 +214,7 @@ def _outcome(
 def _repeat_outcome(request: RunRequest, folder: Path, receipt: JobReceipt, seconds: float) -> RunOutcome:
     """The outcome for an id that is committed already, with the root of the first run if it still exists."""
     root = latest_root(folder, request.job_id) or JobRoot(folder)
-    executed = root.executed(request.script)
+    executed = root.executed_path(request.script)
     return RunOutcome(
         status="repeated",
         job_id=request.job_id,

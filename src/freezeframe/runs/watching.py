@@ -48,7 +48,7 @@ class Ending:
     """What it was found to have where that was too much."""
 
 
-def watched(
+def watch(
     process: Process,
     output: int,
     log: Path,

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from freezeframe.engine.frames.frames import FrameKind
 from freezeframe.errors import StreamNotFound, VersionNotFound
-from freezeframe.script.adoption.legacy import as_frame, merged, pending_adoption
+from freezeframe.script.adoption.legacy import as_frame, merge_file, pending_adoption
 from freezeframe.script.tenant.current_job import is_working_copy
 from freezeframe.script.tenant.tenants import open_tenant
 from freezeframe.store.directory.paths import FORMAT_FILE
@@ -137,7 +137,7 @@ def update_snapshot(
     )
     order = (sort_columns,) if isinstance(sort_columns, str) else tuple(sort_columns or ())
     known = open_tenant(snapshot_dir).stream(stream)
-    return merged(snapshot_dir, known, data_df, update, persist=persist, sort_columns=order)
+    return merge_file(snapshot_dir, known, data_df, update, persist=persist, sort_columns=order)
 
 
 def stored_schemas(snapshot_dir: Directory) -> dict[str, pa.Schema]:

@@ -114,7 +114,7 @@ class RecordSpool:
         left: dict[str, Left] = dict.fromkeys(rules)
         for table in map(self._table, segments):
             for name in table.column_names:
-                left[name] = rules[name].left(table.column(name), left[name])
+                left[name] = rules[name].narrow(table.column(name), left[name])
         schema = pa.schema([pa.field(name, rule.kind(left[name])) for name, rule in rules.items()])
         self._require_numbers(schema, stored)
         tables = (_to_typed_table(self._table(one), rules, left, schema) for one in segments)

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 from freezeframe.errors import AlreadyExists, InvalidOption, StorageUnavailable
 from freezeframe.identifiers import FilePath
 from freezeframe.store.blobs.blob_store import Measured, write_blob
-from freezeframe.store.blobs.json_patch import from_json_bytes, merged, to_json_bytes
+from freezeframe.store.blobs.json_patch import from_json_bytes, merge_patch, to_json_bytes
 from freezeframe.store.directory.paths import blob_file
 from freezeframe.store.encryption.cipher import seal
 from freezeframe.store.encryption.data_key import data_key
@@ -45,7 +45,7 @@ class Files(FileReader):
             ConflictError: in a job: somebody else changed the file meanwhile.
         """
         known = FilePath(path)
-        with self._scope.changing() as work:
+        with self._scope.change() as work:
             work.require_place(known)
             held = work.state().files.get(str(known))
             is_sealed = (held is not None and held.sealed) if sealed is None else sealed
@@ -75,14 +75,14 @@ class Files(FileReader):
             ConflictError: somebody else changed the file at the same moment; as ``write`` otherwise.
         """
         known = FilePath(path)
-        with self._scope.changing() as work:
+        with self._scope.change() as work:
             held = work.state().files.get(str(known))
             # What is written rests on what was read: somebody else's change between is a conflict.
             work.note_read(known)
             before = None
             if held is not None:
                 before = from_json_bytes(self._content(known, held), str(known))
-            value = merged({} if held is None else before, patch)
+            value = merge_patch({} if held is None else before, patch)
             work.require_place(known)
             is_sealed = (held is not None and held.sealed) if sealed is None else sealed
             self._stage(work, known, [to_json_bytes(value)], is_sealed=is_sealed)
@@ -95,7 +95,7 @@ class Files(FileReader):
             FileNotFound: there is no such file.
         """
         known = FilePath(path)
-        with self._scope.changing() as work:
+        with self._scope.change() as work:
             self._held_file(known, work.state())
             self._remove(work, known)
 
@@ -108,7 +108,7 @@ class Files(FileReader):
             InvalidName, SealingUnavailable: as ``write``.
         """
         source, goal = FilePath(path), FilePath(target)
-        with self._scope.changing() as work:
+        with self._scope.change() as work:
             state = work.state()
             held = self._held_file(source, state)
             if str(goal) in state.files:

@@ -78,7 +78,7 @@ class Job:
         updates = [
             (StreamName(name), frame, parse_update(keys.get(name), options)) for name, frame in frames.items()
         ]
-        with self._scope.changing() as work:
+        with self._scope.change() as work:
             receipts = work.update_all(updates)
         return {
             name: replace(receipt, source=functools.partial(self.stream(name).changed_by, receipt))

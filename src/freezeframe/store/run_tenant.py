@@ -109,9 +109,9 @@ class _SharedScope(JobScope):
             return super().base(name)
 
     @contextmanager
-    def changing(self, stream: StreamName | None = None) -> Iterator[UnitOfWork]:
+    def change(self, stream: StreamName | None = None) -> Iterator[UnitOfWork]:
         """See ``JobScope.changing``."""
-        with self._turn, super().changing(stream) as work:
+        with self._turn, super().change(stream) as work:
             yield work
 
 

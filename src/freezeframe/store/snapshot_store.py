@@ -309,7 +309,7 @@ class Store:
         with self._lock:
             self._tenants.pop(folder, None)
         certificate = remove_tenant(self._storage, environment, tenant, folder, self._settings)
-        self._registry.removed(environment, tenant, folder)
+        self._registry.commit_removal(environment, tenant, folder)
         return certificate
 
     def _open(self, folder: str) -> Tenant:

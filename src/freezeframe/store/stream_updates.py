@@ -38,7 +38,7 @@ def write(place: StreamPlace, frame: Any, update: Update | KeyedUpdate) -> Recei
         OutcomeUnknown: the commit's answer was lost; nothing it refers to was deleted.
         TryAgain: storage or engine failed; nothing is visible.
     """
-    with place.scope.changing(place.name) as work:
+    with place.scope.change(place.name) as work:
         receipt = work.update(place.name, frame, update)
     return receipt if work.receipt is None else work.receipt.streams[str(place.name)]
 

@@ -72,7 +72,7 @@ class Tenant(TenantReader):
         """The same tenant with a request context, which is recorded with its changes; costs nothing."""
         return self._at(replace(self._place, request_context=request_context))
 
-    def checked(self, check: Check) -> Tenant:
+    def with_check(self, check: Check) -> Tenant:
         """The same tenant with a ``check`` of the state that each commit follows."""
         return self._at(replace(self._place, checks=(*self._place.checks, check)))
 

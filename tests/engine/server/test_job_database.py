@@ -14,7 +14,7 @@ from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from freezeframe.engine.configuration.spark_configuration import cores
-from freezeframe.engine.server.job_database import VARIABLE, claimed
+from freezeframe.engine.server.job_database import VARIABLE, claim
 from freezeframe.engine.server.server import attach
 from freezeframe.engine.server.watcher import DATABASES
 from freezeframe.engine.session.connect import connect
@@ -175,7 +175,7 @@ def test_the_sessions_of_a_run_are_in_one_database(spark_settings, monkeypatch, 
     """The script's and the library's; who made the database drops it, also where a script stopped its own."""
     with job(spark_settings) as other:
         folder = other.attachment.folder
-    with claimed(folder) as file:
+    with claim(folder) as file:
         monkeypatch.setenv(VARIABLE, str(file))
         with job(spark_settings) as scripts, job(spark_settings) as library:
             assert file.name == scripts.session.catalog.currentDatabase()

@@ -111,8 +111,8 @@ def test_a_server_killed_between_two_calls_is_started_again(own, tmp_path, monke
     monkeypatch.setenv("FREEZEFRAME_SPARK", "auto")
     told = []
     engine = SparkEngine(Settings(), told.append)
-    assert engine._own.connected().session.range(3).count() == 3
-    first = engine._work.connected().attachment.address
+    assert engine._own.connection().session.range(3).count() == 3
+    first = engine._work.connection().attachment.address
     os.kill(first.process, signal.SIGKILL)
     wait_for(lambda: not is_alive(first.process))
     rows = tmp_path / "in.parquet"
@@ -121,7 +121,7 @@ def test_a_server_killed_between_two_calls_is_started_again(own, tmp_path, monke
     output = str(tmp_path / "out")
     task = MergeTask((), schema, (str(rows),), schema, schema, ("Id",), "upsert", output=output)
     assert engine.merge(task).inserted == 1
-    second = engine._work.connected().attachment.address
+    second = engine._work.connection().attachment.address
     assert second.start != first.start
     assert sum("Starting Spark" in text for text in told) == 2
     watcher = int(

@@ -16,8 +16,8 @@ def test_a_noted_commit_is_given_once():
     """The update that finds it listed takes it; nothing is kept after that."""
     own = OwnCommit()
     own.note(3, b"{}\n")
-    assert own.taken(listed(3, 3)) == b"{}\n"
-    assert own.taken(listed(3, 3)) is None
+    assert own.take(listed(3, 3)) == b"{}\n"
+    assert own.take(listed(3, 3)) is None
 
 
 @pytest.mark.parametrize(
@@ -29,11 +29,11 @@ def test_another_file_is_read(file):
     """Another version, another size under the version, or what is not a commit at all."""
     own = OwnCommit()
     own.note(3, b"{}\n")
-    assert own.taken(file) is None
+    assert own.take(file) is None
 
 
 def test_a_long_commit_is_not_kept():
     """Many logs may be open; what is long is read back when it is needed."""
     own = OwnCommit()
     own.note(3, b" " * (KEPT_BYTES_MAX + 1))
-    assert own.taken(listed(3, KEPT_BYTES_MAX + 1)) is None
+    assert own.take(listed(3, KEPT_BYTES_MAX + 1)) is None

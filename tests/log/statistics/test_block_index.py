@@ -78,8 +78,8 @@ def skipper(where, **sizes):
 def test_blocks_change_no_answer(where):
     """Bounds, nulls, partition values and constants: with blocks of eight the same files as without any."""
     table = files(300, seed=7)
-    plain = skipper(where, block_files=8, blocks_from_files=10**9).kept(table)
-    in_blocks = skipper(where, block_files=8, blocks_from_files=1).kept(table)
+    plain = skipper(where, block_files=8, blocks_from_files=10**9).mask(table)
+    in_blocks = skipper(where, block_files=8, blocks_from_files=1).mask(table)
     assert in_blocks.tolist() == plain.tolist()
 
 
@@ -91,4 +91,4 @@ def test_few_files_of_many_are_looked_at():
     rows = [{"path": f"f{n}", "size": 1, "stats": text.format(n)} for n in range(60_000)]
     table, one_key = pa.Table.from_pylist(rows, schema=FILE_SCHEMA), skipper(N == 31_000)
     assert block_index.BLOCK_FILES == one_key.by_block(table).sum()
-    assert one_key.kept(table).nonzero()[0].tolist() == [31_000]
+    assert one_key.mask(table).nonzero()[0].tolist() == [31_000]

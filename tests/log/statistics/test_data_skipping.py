@@ -143,7 +143,7 @@ def test_bounds_say_nothing_of_nan(where, answer, files):
     text = json.dumps({"numRecords": 2, "minValues": bounds, "maxValues": bounds})
     columns = columns_of(where, schema)
     asked = pa.schema([schema.field(name) for name in columns])
-    found = Skipper(where, asked, {name: name for name in schema.names}, {}).kept(
+    found = Skipper(where, asked, {name: name for name in schema.names}, {}).mask(
         from_adds(Add(f"f{number}", 1, stats=text) for number in range(files))
     )
     assert [answer] == sorted(set(found.tolist()))

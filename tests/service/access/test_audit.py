@@ -14,7 +14,7 @@ from freezeframe.control.schema.audit import audit as table
 from freezeframe.errors import InvalidOption
 from freezeframe.service.access.audit import Audit
 from freezeframe.service.access.audit_entry import FIRST, AuditFilter, AuditKeys, AuditPlace, Head
-from freezeframe.service.access.audit_export import exported
+from freezeframe.service.access.audit_export import export_lines
 from freezeframe.service.access.audit_sink import audit_sink
 from freezeframe.settings import Settings
 
@@ -180,9 +180,9 @@ def test_an_exported_table_has_no_formulas(database):
     """JSON lines are exact; in CSV a text that a spreadsheet would compute is marked as text."""
     audit = Audit(database, KEYS)
     audit.write(ACME, principal="p", action="file.write", subject="=HYPERLINK(1)")
-    rows = "".join(exported(audit.all_entries(ACME), "csv")).splitlines()
+    rows = "".join(export_lines(audit.all_entries(ACME), "csv")).splitlines()
 
-    assert json.loads(next(exported(audit.all_entries(ACME), "jsonl")))["subject"] == "=HYPERLINK(1)"
+    assert json.loads(next(export_lines(audit.all_entries(ACME), "jsonl")))["subject"] == "=HYPERLINK(1)"
     assert rows[0].startswith("number,moment,principal,action,subject")
     assert ",'=HYPERLINK(1)," in rows[1]
 
@@ -254,7 +254,7 @@ def test_a_local_syslog_that_is_down_loses_entries_and_counts_them(database, tmp
     written = Audit(database, KEYS, send).write(ACME, principal="p", action="a")
     send.close()
 
-    assert (written.number, send.lost) == (0, 1)
+    assert (written.number, send.lost_count) == (0, 1)
 
 
 @pytest.mark.parametrize("address", ["audit.log", "file://host/x", "ftp://host/x", "https://"])

@@ -98,14 +98,14 @@ def test_an_upload_for_an_import_is_used_up_by_it(place, tmp_path):
     upload = uploads.create(FOLDER, "key:1", AnnouncedUpload("", len(rows), sha256=digest, purpose="import"))
     other = uploads.create(FOLDER, "key:1", AnnouncedUpload("a.csv", 0))
     for found in (upload, other):
-        with pytest.raises(ConflictError), uploads.importing(FOLDER, found.id):
+        with pytest.raises(ConflictError), uploads.open_import(FOLDER, found.id):
             pass
-    with uploads.appending(upload, 0) as writer:
+    with uploads.open_append(upload, 0) as writer:
         writer.write(rows)
     job, order = TenantJob("dev", "acme", "j", FOLDER), ImportRequest("A", "arrow", ("Id",))
-    with pytest.raises(UnreadableInput), uploads.importing(FOLDER, upload.id) as content:
+    with pytest.raises(UnreadableInput), uploads.open_import(FOLDER, upload.id) as content:
         jobs.submit_import(job, order, content, "ada")
-    with uploads.importing(FOLDER, upload.id) as content:
+    with uploads.open_import(FOLDER, upload.id) as content:
         jobs.submit_import(job, ImportRequest("A", "csv", ("Id",)), content, "ada")
 
     assert [rows] == [one.read_bytes() for one in (tmp_path / "uploads").rglob("rows.csv")]
@@ -117,10 +117,10 @@ def test_other_bytes_than_announced_are_never_imported(place):
     """The upload is to be begun anew."""
     _, uploads, _ = place
     upload = uploads.create(FOLDER, "key:1", AnnouncedUpload("", 2, sha256="0" * 64, purpose="import"))
-    with uploads.appending(upload, 0) as writer:
+    with uploads.open_append(upload, 0) as writer:
         writer.write(b"ab")
 
-    with pytest.raises(UnreadableRequest), uploads.importing(FOLDER, upload.id):
+    with pytest.raises(UnreadableRequest), uploads.open_import(FOLDER, upload.id):
         pass
     with pytest.raises(NotFound):
         uploads.get(FOLDER, upload.id)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freezeframe.errors import InvalidOption, UnreadableInput
-from freezeframe.store.blobs.json_patch import from_json_bytes, merged, to_json_bytes
+from freezeframe.store.blobs.json_patch import from_json_bytes, merge_patch, to_json_bytes
 
 # RFC 7396, Appendix A: original, patch, result.
 CASES = [
@@ -33,7 +33,7 @@ CASES = [
 def test_the_standards_own_examples(original, patch, result):
     """Each example of the standard gives its result, and neither argument is changed."""
     before, change = json.loads(original), json.loads(patch)
-    assert json.loads(result) == merged(before, change)
+    assert json.loads(result) == merge_patch(before, change)
     assert (json.loads(original), json.loads(patch)) == (before, change)
 
 

@@ -61,7 +61,7 @@ class Caller:
             place or AuditPlace(), subject=subject, details=details, **self._trace(action)
         )
 
-    def auditing(
+    def audit_service_change(
         self,
         action: str,
         *subjects: str,
@@ -69,7 +69,7 @@ class Caller:
         details: Mapping[str, Any] | None = None,
     ) -> AbstractContextManager[AuditedOperation]:
         """A ``with`` block for a change, entered after its audit entry is durable; see ``undertaking``."""
-        return self.service.audit.undertaking(
+        return self.service.audit.operation(
             place or AuditPlace(), subjects or ("",), details=details, **self._trace(action)
         )
 
@@ -113,9 +113,9 @@ class TenantCaller(Caller):
         self.note("file.unseal", path, **details)
 
     @contextmanager
-    def noting(self, action: str, *subjects: str, **details: Any) -> Iterator[AuditedOperation]:
+    def audit_change(self, action: str, *subjects: str, **details: Any) -> Iterator[AuditedOperation]:
         """A ``with`` block for a change of the tenant; it is entered after the audit entry is durable."""
-        with self.auditing(action, *subjects, place=self.audit_place(), details=details) as begun:
+        with self.audit_service_change(action, *subjects, place=self.audit_place(), details=details) as begun:
             newest = begun.entries[-1]
             self.audit_head.number, self.audit_head.hash = newest.number, newest.hash
             yield begun
@@ -132,18 +132,18 @@ class TenantCaller(Caller):
         """The name of the tenant's audit chain."""
         return self.access.audit_place(self.environment, self.tenant_id)
 
-    def listing(self, what: str, *parameters: object) -> str:
+    def list_name(self, what: str, *parameters: object) -> str:
         """The name of a list of the tenant, which cursors are bound to."""
         return "\n".join(map(repr, (self.environment, self.tenant_id, what, *parameters)))
 
 
-async def calling(request: Request) -> Caller:
+async def request_caller(request: Request) -> Caller:
     """The caller of a request that is not about one tenant."""
     service, principal = service_of(request), await counted_principal(request)
     return Caller(service, service.access(principal), request_id_of(request), _identity(request))
 
 
-async def calling_for_tenant(
+async def request_tenant_caller(
     request: Request,
     environment: Annotated[
         str, Path(description="The environment's name.", min_length=1, max_length=200, examples=["default"])
@@ -211,7 +211,7 @@ async def _count(service: Service, kind: str, *names: str) -> None:
 
 
 async def named_environment(
-    _caller: Annotated[Caller, Depends(calling)],
+    _caller: Annotated[Caller, Depends(request_caller)],
     environment: Annotated[
         str, Path(description="The environment's name.", min_length=1, max_length=200, examples=["default"])
     ],
@@ -230,7 +230,7 @@ async def conditions(
     return Conditions(if_match, if_none_match)
 
 
-Calling = Annotated[Caller, Depends(calling)]
+Calling = Annotated[Caller, Depends(request_caller)]
 Environment = Annotated[EnvironmentName, Depends(named_environment)]
-TenantCalling = Annotated[TenantCaller, Depends(calling_for_tenant)]
+TenantCalling = Annotated[TenantCaller, Depends(request_tenant_caller)]
 Conditional = Annotated[Conditions, Depends(conditions)]

@@ -17,7 +17,12 @@ from starlette.requests import ClientDisconnect
 
 from freezeframe.asgi.authentication import authenticate, service_of
 from freezeframe.asgi.bodies.strict_json import strict_json
-from freezeframe.asgi.dependencies.caller import calling, calling_for_tenant, count_replay, counted_principal
+from freezeframe.asgi.dependencies.caller import (
+    count_replay,
+    counted_principal,
+    request_caller,
+    request_tenant_caller,
+)
 from freezeframe.asgi.media_type import media_type
 from freezeframe.errors import NotAuthenticated, TooLarge, TryAgain, UnreadableRequest
 from freezeframe.service.base.idempotency import (
@@ -57,7 +62,9 @@ class CheckedRoute(APIRoute):
         """See ``APIRoute.get_route_handler``."""
         inner = super().get_route_handler()
 
-        needs_caller = any(one.call in {calling, calling_for_tenant} for one in self.dependant.dependencies)
+        needs_caller = any(
+            one.call in {request_caller, request_tenant_caller} for one in self.dependant.dependencies
+        )
 
         async def handle(plain: Request) -> Response:
             request = _JsonRequest(plain.scope, plain.receive)

@@ -58,9 +58,9 @@ class Transfer:
         await self._count(way, size, reserves=True)
         moved, self._waiting[way] = self._waiting[way], 0
         self._reserved[way] = size
-        await self.moved(way, moved)
+        await self.count_bytes(way, moved)
 
-    async def moved(self, way: Way, size: int) -> None:
+    async def count_bytes(self, way: Way, size: int) -> None:
         """Note moved bytes; from time to time those that were not announced are counted.
 
         Raises:
@@ -106,7 +106,7 @@ class ByteCounts:
         async def received() -> Message:
             message = await receive()
             if message["type"] == "http.request":
-                await transfer.moved("upload", len(message.get("body", b"")))
+                await transfer.count_bytes("upload", len(message.get("body", b"")))
             return message
 
         async def sent(message: Message) -> None:
@@ -123,7 +123,7 @@ class ByteCounts:
                     await problem_response(error, request_id(scope))(scope, receive, send)
                     return
             if message["type"] == "http.response.body":
-                await transfer.moved("download", len(message.get("body", b"")))
+                await transfer.count_bytes("download", len(message.get("body", b"")))
                 if not message.get("more_body"):
                     # Before the caller knows of the end: whoever asks next is measured by all of it.
                     await transfer.spend()

@@ -66,7 +66,7 @@ class Measurements:
             self._commits.labels(operation.outcome).observe(operation.seconds)
             self._retries.inc(operation.retries)
 
-    def answered(self, method: str, route: str, status: int, seconds: float) -> None:
+    def count_response(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count one answer."""
         self._requests.labels(method, route, str(status)).inc()
         self._seconds.labels(method, route).observe(seconds)

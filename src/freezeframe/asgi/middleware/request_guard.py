@@ -74,7 +74,7 @@ class RequestGuard:
         finally:
             route = getattr(scope.get("route"), "path", "none")
             seconds = time.perf_counter() - started
-            self._measurements.answered(scope["method"], route, status, seconds)
+            self._measurements.count_response(scope["method"], route, status, seconds)
             if _access_log.isEnabledFor(logging.INFO):
                 _access_log.info(
                     "%s %s %d", scope["method"], scope["path"], status, extra=_log_fields(scope, seconds)

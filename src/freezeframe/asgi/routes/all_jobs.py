@@ -39,7 +39,7 @@ def list_all_jobs(
     place = None if cursor is None else str(caller.service.cursors.read(listing, cursor))
     fitting = JobFilter(environment=environment, tenants=seen, status=status, job_id=job_id)
     page = caller.service.jobs.page(fitting, limit=limit, cursor=place)
-    following = None if page.next_cursor is None else caller.service.cursors.made(listing, page.next_cursor)
+    following = None if page.next_cursor is None else caller.service.cursors.encode(listing, page.next_cursor)
     shown = filter(caller.service.stores.is_current, page.jobs)
     return JobPage(
         jobs=[Job(**caller.service.jobs.describe_job(one)) for one in shown], next_cursor=following

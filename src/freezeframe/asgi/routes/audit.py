@@ -10,12 +10,12 @@ from fastapi.responses import StreamingResponse
 
 from freezeframe.asgi.dependencies.caller import Caller, Calling, TenantCalling
 from freezeframe.asgi.models.audit import AuditEntry, AuditPage, AuditProof
-from freezeframe.asgi.problems import declared
+from freezeframe.asgi.problems import to_openapi
 from freezeframe.asgi.routes.parameters import CursorText, Limit
 from freezeframe.asgi.routes.routing import TENANT, api_router
 from freezeframe.service.access.access import audit_heads
 from freezeframe.service.access.audit_entry import AuditFilter, AuditPlace
-from freezeframe.service.access.audit_export import EXPORT_TYPES, exported
+from freezeframe.service.access.audit_export import EXPORT_TYPES, export_lines
 
 router = api_router("audit")
 _OWN = AuditPlace()
@@ -47,23 +47,25 @@ def wanted_entries(
 Wanted = Annotated[AuditFilter, Depends(wanted_entries)]
 
 
-@router.get(f"{TENANT}/audit", responses=declared(404))
+@router.get(f"{TENANT}/audit", responses=to_openapi(404))
 def list_audit(
     caller: TenantCalling, wanted: Wanted, limit: Limit = 100, cursor: CursorText = None
 ) -> AuditPage:
     """List who did what to a tenant, the newest first."""
     caller.tenant("admin")
-    return _page(caller, caller.audit_place(), caller.listing("audit", wanted), wanted, limit, cursor)
+    return _page(caller, caller.audit_place(), caller.list_name("audit", wanted), wanted, limit, cursor)
 
 
-@router.get(f"{TENANT}/audit/export", response_class=StreamingResponse, responses={**_FILE, **declared(404)})
+@router.get(
+    f"{TENANT}/audit/export", response_class=StreamingResponse, responses={**_FILE, **to_openapi(404)}
+)
 def export_audit(caller: TenantCalling, wanted: Wanted, format: Format = "jsonl") -> Response:  # noqa: A002 - as of streams
     """Export who did what to a tenant, the oldest first."""
     caller.tenant("admin")
     return _export(caller, caller.audit_place(), wanted, format)
 
 
-@router.get(f"{TENANT}/audit/proof", responses=declared(404))
+@router.get(f"{TENANT}/audit/proof", responses=to_openapi(404))
 def prove_audit(caller: TenantCalling) -> AuditProof:
     """Say whether any entry of a tenant's audit was changed, taken out or cut off.
 
@@ -104,14 +106,16 @@ def _page(
 ) -> AuditPage:
     before = None if cursor is None else int(caller.service.cursors.read(listing, cursor))
     found = caller.service.audit.entries(place, wanted, before=before, limit=limit + 1)
-    following = caller.service.cursors.made(listing, found[limit - 1].number) if len(found) > limit else None
+    following = (
+        caller.service.cursors.encode(listing, found[limit - 1].number) if len(found) > limit else None
+    )
     return AuditPage(entries=[AuditEntry(**one.to_json()) for one in found[:limit]], next_cursor=following)
 
 
 def _export(
     caller: Caller, place: AuditPlace, wanted: AuditFilter, kind: Literal["jsonl", "csv"]
 ) -> Response:
-    lines = exported(caller.service.audit.all_entries(place, wanted), kind)
+    lines = export_lines(caller.service.audit.all_entries(place, wanted), kind)
     headers = {"content-disposition": f'attachment; filename="audit.{kind}"'}
     return StreamingResponse(lines, media_type=EXPORT_TYPES[kind], headers=headers)
 

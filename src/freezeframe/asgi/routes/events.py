@@ -17,7 +17,7 @@ from freezeframe.asgi.dependencies.caller import Calling
 from freezeframe.asgi.event_hub import EventHub, Follower
 from freezeframe.asgi.middleware.closing import Closing
 from freezeframe.asgi.middleware.open_streams import OpenStreams
-from freezeframe.asgi.problems import declared
+from freezeframe.asgi.problems import to_openapi
 from freezeframe.asgi.routes.routing import api_router
 from freezeframe.errors import FreezeframeError
 from freezeframe.identifiers import EnvironmentName, TenantId
@@ -33,7 +33,7 @@ _COMMENT_EVERY_CHECKS = 3
 @router.get(
     "/events",
     response_class=StreamingResponse,
-    responses={200: {"content": {"text/event-stream": {}}}, **declared(404)},
+    responses={200: {"content": {"text/event-stream": {}}}, **to_openapi(404)},
 )
 async def follow_events(
     request: Request,
@@ -69,7 +69,7 @@ async def _events(request: Request, follower: Follower, seconds: int) -> AsyncIt
     end, checks = now() + seconds, 0
     ending = asyncio.create_task(closing.wait(seconds))
     try:
-        async with hub.following(follower):
+        async with hub.follow(follower):
             yield format_sse_event(event="anew", data_str="{}")
             while (left := end - now()) > 0 and not ending.done():
                 told = await follower.next_told(ending, min(left, _CHECKED_EVERY_SECONDS))

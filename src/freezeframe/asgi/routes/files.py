@@ -27,8 +27,8 @@ from freezeframe.asgi.models.files import (
 )
 from freezeframe.asgi.models.streams import Dropped
 from freezeframe.asgi.models.versions import Restoration, RestorationOrder
-from freezeframe.asgi.problems import declared, problem_response
-from freezeframe.asgi.routes.history import restored
+from freezeframe.asgi.problems import problem_response, to_openapi
+from freezeframe.asgi.routes.history import restore
 from freezeframe.asgi.routes.parameters import AsOf, CursorText, FilePathText, Limit, Message, TenantVersion
 from freezeframe.asgi.routes.routing import tenant_router
 from freezeframe.asgi.routes.streams import attachment
@@ -64,7 +64,7 @@ def list_files(
 ) -> FilePage:
     """List what a folder holds, now or earlier."""
     tenant = caller.tenant("snapshots:read")
-    listing = caller.listing("files", folder, recursive)
+    listing = caller.list_name("files", folder, recursive)
     seen, after = _version(tenant, version, as_of), ""
     if cursor is not None:
         seen, after = caller.service.cursors.read(listing, cursor)  # all pages are of one moment
@@ -73,7 +73,7 @@ def list_files(
     page = files.folder_page(tenant.files, folder, after, limit, recursive=recursive, tenant_version=seen)
     more = None
     if page.has_more:
-        more = caller.service.cursors.made(listing, [seen, page.files[-1].path])
+        more = caller.service.cursors.encode(listing, [seen, page.files[-1].path])
     return FilePage(
         version=seen,
         folder=folder,
@@ -86,7 +86,7 @@ def list_files(
 @router.put(
     "/files/{path:path}",
     openapi_extra=_RAW,
-    responses={201: {"model": File}, **declared(412, 428)},
+    responses={201: {"model": File}, **to_openapi(412, 428)},
 )
 def write_file(
     caller: TenantCalling,
@@ -103,7 +103,7 @@ def write_file(
     author = Author(caller.who, message)
     _require_conditions(caller, tenant, path, conditions)
     tenant = caller.service.stored_bytes.limit_tenant(tenant, body.size, path)
-    with caller.noting("file.write", path, size=body.size):
+    with caller.audit_change("file.write", path, size=body.size):
         entry, is_new = files.write_file(
             tenant,
             path,
@@ -120,7 +120,7 @@ def write_file(
 
 @router.get(
     "/files/{path:path}",
-    responses={200: {"content": _BYTES}, 206: {"content": _BYTES}, **declared(304, 416)},
+    responses={200: {"content": _BYTES}, 206: {"content": _BYTES}, **to_openapi(304, 416)},
     response_class=StreamingResponse,
 )
 def read_file(
@@ -168,7 +168,7 @@ def read_file(
     return StreamingResponse(chunks, headers={**headers, "Content-Length": str(size)}, media_type=kind)
 
 
-@router.delete("/files/{path:path}", responses=declared(412, 428))
+@router.delete("/files/{path:path}", responses=to_openapi(412, 428))
 def delete_file(
     caller: TenantCalling, path: FilePathText, conditions: Conditional, message: Message = ""
 ) -> Dropped:
@@ -176,7 +176,7 @@ def delete_file(
     tenant = caller.tenant("snapshots:delete")
     strict = caller.service.settings.service_requires_conditions
     _require_conditions(caller, tenant, path, conditions)
-    with caller.noting("file.delete", path):
+    with caller.audit_change("file.delete", path):
         version = files.delete_file(tenant, path, Author(caller.who, message), conditions, strict=strict)
     return Dropped(tenant_version=version)
 
@@ -197,7 +197,7 @@ def file_history(
 def create_folder(caller: TenantCalling, order: NewFolder) -> Folder:
     """Make a folder that holds nothing yet."""
     tenant = caller.tenant("snapshots:write")
-    with caller.noting("folder.create", str(FilePath(order.path))):
+    with caller.audit_change("folder.create", str(FilePath(order.path))):
         return Folder(path=files.create_folder(tenant, order.path, Author(caller.who)))
 
 
@@ -206,7 +206,7 @@ def move_file(caller: TenantCalling, order: FileMove) -> File:
     """Give a file another path, in one change."""
     tenant = caller.tenant("snapshots:write")
     source, target = str(FilePath(order.path)), str(FilePath(order.target))
-    with caller.noting("file.move", source, target=target):
+    with caller.audit_change("file.move", source, target=target):
         entry = files.move_file(tenant, source, target, Author(caller.who, order.message))
     return File.of(entry)
 
@@ -216,7 +216,7 @@ def return_file(caller: TenantCalling, order: FileReturn) -> Restoration:
     """Bring a file back as it was at a version of the tenant, deleted or changed since."""
     known = str(FilePath(order.path))
     whole = RestorationOrder(version=order.version, streams=[], files=[known], message=order.message)
-    return restored(caller, whole, "file.return", known)
+    return restore(caller, whole, "file.return", known)
 
 
 def _version(tenant: Tenant, version: int | None, as_of: str | None) -> int:
@@ -269,7 +269,7 @@ def delete_many(caller: TenantCalling, order: FileDeletion) -> FilesDeleted:
     """Remove files and folders in one version of the tenant, all of them or none; the past stays."""
     tenant = caller.tenant("snapshots:delete")
     named = select_paths(tenant.files, order.paths, order.folders)
-    with caller.noting("file.delete", *named, **({"folders": order.folders} if order.folders else {})):
+    with caller.audit_change("file.delete", *named, **({"folders": order.folders} if order.folders else {})):
         gone = delete_files(tenant, order.paths, order.folders, Author(caller.who, order.message))
     return FilesDeleted(tenant_version=tenant.version, paths=gone)
 
@@ -279,7 +279,7 @@ def move_folder(caller: TenantCalling, order: FolderMove) -> FolderMoved:
     """Give a folder another path with all that is below it, in one version of the tenant."""
     tenant = caller.tenant("snapshots:write")
     move = folder_moves.FolderMove(str(FilePath(order.path)), str(FilePath(order.target)))
-    with caller.noting("folder.move", move.source, target=move.target):
+    with caller.audit_change("folder.move", move.source, target=move.target):
         moved = folder_moves.move_folder(tenant, move, Author(caller.who, order.message))
     return FolderMoved(path=move.target, files=moved)
 

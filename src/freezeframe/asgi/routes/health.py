@@ -9,10 +9,10 @@ from fastapi import APIRouter, Request, Response
 from freezeframe.asgi.authentication import service_of
 from freezeframe.asgi.middleware.measurements import Measurements
 from freezeframe.asgi.models.base import ResponseModel
-from freezeframe.asgi.problems import declared
+from freezeframe.asgi.problems import to_openapi
 from freezeframe.service.degradation import degradations
 
-router = APIRouter(tags=["health"], responses=declared(400, 431, 500))
+router = APIRouter(tags=["health"], responses=to_openapi(400, 431, 500))
 
 
 class Health(ResponseModel):
@@ -27,7 +27,7 @@ def live() -> Health:
     return Health()
 
 
-@router.get("/health/ready", responses=declared(503))
+@router.get("/health/ready", responses=to_openapi(503))
 def ready(request: Request) -> Health:
     """Whether the store and the control database can be used."""
     service_of(request).require_ready()
@@ -41,7 +41,7 @@ class Condition(ResponseModel):
     reasons: list[str]
 
 
-@router.get("/health", responses=declared(503))
+@router.get("/health", responses=to_openapi(503))
 def show_status(request: Request) -> Condition:
     """Whether the service is ready (503 if not), or degraded: it answers, and somebody should look."""
     service = service_of(request)
@@ -51,7 +51,7 @@ def show_status(request: Request) -> Condition:
 
 
 @router.get(
-    "/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}, **declared(503)}
+    "/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}, **to_openapi(503)}
 )
 def metrics(request: Request) -> Response:
     """Numbers for Prometheus; no tenant's name is among them."""

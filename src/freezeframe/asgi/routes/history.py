@@ -25,7 +25,7 @@ from freezeframe.asgi.models.versions import (
     TagList,
     TenantVersion,
 )
-from freezeframe.asgi.problems import declared
+from freezeframe.asgi.problems import to_openapi
 from freezeframe.asgi.routes.parameters import VERSION_MAX, CursorText, Limit, StreamPath
 from freezeframe.asgi.routes.routing import tenant_router
 from freezeframe.service.access.audit import UNCHANGED
@@ -75,13 +75,13 @@ def show_difference(
     )
 
 
-@router.post("/restorations", responses=declared(412))
+@router.post("/restorations", responses=to_openapi(412))
 def restore_tenant(caller: TenantCalling, order: RestorationOrder, conditions: Conditional) -> Restoration:
     """Bring everything, or the streams and files that are named, back, as one new version.
 
     With `dry_run` the effect is told and nothing is done. `If-Match` is the tenant's version in quotes.
     """
-    return restored(caller, order, "tenant.restore", check=lambda version: conditions.require(f'"{version}"'))
+    return restore(caller, order, "tenant.restore", check=lambda version: conditions.require(f'"{version}"'))
 
 
 @router.get("/tags")
@@ -94,7 +94,7 @@ def list_tags(caller: TenantCalling) -> TagList:
 def set_tag(caller: TenantCalling, tag: TagName, order: NewTag) -> Tag:
     """Name a version of the tenant, which is then kept whatever the policy says."""
     tenant = caller.tenant("snapshots:write")
-    with caller.noting("tag.set", tag, version=order.version):
+    with caller.audit_change("tag.set", tag, version=order.version):
         version = tenant.tag(tag, order.version, who=caller.who)
     return Tag(name=tag, version=version)
 
@@ -103,7 +103,7 @@ def set_tag(caller: TenantCalling, tag: TagName, order: NewTag) -> Tag:
 def remove_tag(caller: TenantCalling, tag: TagName) -> None:
     """Take a tag off; the version is then kept as long as the policy says."""
     tenant = caller.tenant("snapshots:delete")
-    with caller.noting("tag.remove", tag):
+    with caller.audit_change("tag.remove", tag):
         tenant.untag(tag, who=caller.who)
 
 
@@ -117,12 +117,12 @@ def show_policy(caller: TenantCalling) -> Policy:
 def set_policy(caller: TenantCalling, order: NewPolicy) -> Policy:
     """Say how long a tenant's versions are kept; `gc` carries it out."""
     tenant = caller.tenant("admin")
-    with caller.noting("policy.set", keep_versions=order.keep_versions, keep_days=order.keep_days):
+    with caller.audit_change("policy.set", keep_versions=order.keep_versions, keep_days=order.keep_days):
         tenant.set_retention(order.keep_versions, order.keep_days, who=caller.who)
     return Policy.of(order)
 
 
-def restored(
+def restore(
     caller: TenantCaller,
     order: RestorationOrder,
     action: str,
@@ -136,7 +136,7 @@ def restored(
     )
     if order.dry_run:
         return Restoration.of(restore(dry_run=True, check=check))
-    with caller.noting(action, subject, version=order.version) as undertaking:
+    with caller.audit_change(action, subject, version=order.version) as undertaking:
         done = restore(who=caller.who, check=check)
         undertaking.outcome = "" if done.committed else UNCHANGED
     return Restoration.of(done)
@@ -146,10 +146,10 @@ def history_page(
     caller: TenantCaller, tenant: Tenant, limit: int, cursor: str | None, **wanted: Any
 ) -> HistoryPage:
     """A page of versions; ``wanted`` as of ``Tenant.history``."""
-    listing = caller.listing("history", *sorted(wanted.items()))
+    listing = caller.list_name("history", *sorted(wanted.items()))
     until = None if cursor is None else int(caller.service.cursors.read(listing, cursor))
     found = list(tenant.history(limit + 1, until=until, **wanted))
-    following = caller.service.cursors.made(listing, found[limit].version) if len(found) > limit else None
+    following = caller.service.cursors.encode(listing, found[limit].version) if len(found) > limit else None
     return HistoryPage(versions=list(map(TenantVersion.of, found[:limit])), next_cursor=following)
 
 
@@ -177,12 +177,12 @@ def show_row_difference(
     Rows are in the order of the key. A cursor goes on between the versions that the first page was of.
     """
     tenant = caller.tenant("snapshots:read")
-    listing = caller.listing("diff", stream, before, after)
+    listing = caller.list_name("diff", stream, before, after)
     place = None
     if cursor is not None:
         place = DifferencePlace.of_json(caller.service.cursors.read(listing, cursor))
     wanted = DifferenceWanted(limit, 0 if cursor else offset, count)
     seen = row_difference(tenant, stream, before, after, wanted, place)
     following = seen.following
-    next_cursor = None if following is None else caller.service.cursors.made(listing, following.to_json())
+    next_cursor = None if following is None else caller.service.cursors.encode(listing, following.to_json())
     return RowDifference.of(seen, next_cursor=next_cursor)

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Path, Query, Request
 
 from freezeframe.asgi.bodies.base64_body import JsonObject, Named
-from freezeframe.asgi.dependencies.caller import Calling, TenantCaller, calling_for_tenant
+from freezeframe.asgi.dependencies.caller import Calling, TenantCaller, request_tenant_caller
 from freezeframe.asgi.models.base import ResponseModel
-from freezeframe.asgi.problems import declared
+from freezeframe.asgi.problems import to_openapi
 from freezeframe.asgi.routes.tenants import made_tenant
 from freezeframe.errors import UnreadableRequest
 from freezeframe.identifiers import EnvironmentName, FilePath
@@ -18,7 +18,7 @@ from freezeframe.service.exports import hotglue
 from freezeframe.store import Tenant
 from freezeframe.store.model.author import Author
 
-_PROBLEMS = declared(400, 401, 403, 404, 409, 413, 422, 429, 431, 500, 503)
+_PROBLEMS = to_openapi(400, 401, 403, 404, 409, 413, 422, 429, 431, 500, 503)
 router = APIRouter(tags=["hotglue"], responses=_PROBLEMS, redirect_slashes=False)
 
 EnvironmentPath = Annotated[str, Path(min_length=1, max_length=200, description="The environment.")]
@@ -70,7 +70,7 @@ class FileDone(ResponseModel):
 
 async def hotglue_caller(request: Request, env_id: EnvironmentPath, tenant: TenantPath) -> TenantCaller:
     """The caller of a request for one tenant, by hotglue's names."""
-    return await calling_for_tenant(request, env_id, tenant)
+    return await request_tenant_caller(request, env_id, tenant)
 
 
 HotglueCalling = Annotated[TenantCaller, Depends(hotglue_caller)]
@@ -140,7 +140,7 @@ def hotglue_write(caller: HotglueCalling, body: Named) -> FileDone:
     bytes_max = caller.service.settings.service_override_bytes_max
     author = Author(caller.who, f"upload {body.name}")
     tenant = caller.service.stored_bytes.limit_tenant(tenant, body.size, body.name)
-    with caller.noting("file.write", body.name):
+    with caller.audit_change("file.write", body.name):
         hotglue.write(tenant, body.name, body.content, author, bytes_max)
     return FileDone(file=body.name)
 
@@ -150,7 +150,7 @@ def hotglue_delete(caller: HotglueCalling, file: FileName) -> FileDone:
     """Remove a snapshot file, or the stream that its name means."""
     tenant = caller.tenant("snapshots:delete")
     path = FilePath(file)
-    with caller.noting("file.delete", path):
+    with caller.audit_change("file.delete", path):
         hotglue.delete(tenant, path, Author(caller.who, f"delete {path}"))
     return FileDone(file=path)
 
@@ -167,7 +167,7 @@ def hotglue_config(caller: HotglueCalling) -> dict[str, Any]:
 def hotglue_set_config(caller: HotglueCalling, body: JsonObject) -> dict[str, Any]:
     """Replace the tenant's configuration, all of it."""
     tenant = _create_tenant(caller)
-    with caller.noting("file.write", hotglue.CONFIG_FILE):
+    with caller.audit_change("file.write", hotglue.CONFIG_FILE):
         return hotglue.set_config(tenant, body, Author(caller.who, "set config"))
 
 
@@ -176,7 +176,7 @@ def hotglue_patch_config(caller: HotglueCalling, body: JsonObject) -> dict[str, 
     """Change the tenant's configuration by a merge patch (RFC 7396)."""
     tenant = _create_tenant(caller)
     _note_config(caller)
-    with caller.noting("file.write", hotglue.CONFIG_FILE):
+    with caller.audit_change("file.write", hotglue.CONFIG_FILE):
         return hotglue.patch_config(tenant, body, Author(caller.who, "patch config"))
 
 
@@ -201,7 +201,7 @@ def hotglue_set_mapping(caller: HotglueCalling, body: JsonObject) -> dict[str, A
             remedy='Send {"config": {"mapping": {…}}, "flow": FLOW, "entityType": …, "entityId": …}.',
         )
     _note_config(caller)
-    with caller.noting("file.write", hotglue.CONFIG_FILE):
+    with caller.audit_change("file.write", hotglue.CONFIG_FILE):
         return hotglue.set_mapping(tenant, flow, found, Author(caller.who, f"set mapping of {flow}"))
 
 
@@ -219,7 +219,7 @@ def hotglue_set_metadata(caller: HotglueCalling, body: JsonObject) -> dict[str, 
     tenant = _create_tenant(caller)
     value = body["metadata"] if set(body) == {"metadata"} and isinstance(body["metadata"], dict) else body
     _note_config(caller)
-    with caller.noting("file.write", hotglue.CONFIG_FILE):
+    with caller.audit_change("file.write", hotglue.CONFIG_FILE):
         return hotglue.set_metadata(tenant, value, Author(caller.who, "set metadata"))
 
 

@@ -16,7 +16,7 @@ from freezeframe.asgi.dependencies.caller import TenantCaller, TenantCalling
 from freezeframe.asgi.middleware.closing import Closing
 from freezeframe.asgi.middleware.open_streams import OpenStreams
 from freezeframe.asgi.models.jobs import Job, JobPage, NewJob
-from freezeframe.asgi.problems import declared
+from freezeframe.asgi.problems import to_openapi
 from freezeframe.asgi.routes.parameters import CursorText, Limit
 from freezeframe.asgi.routes.routing import tenant_router
 from freezeframe.asgi.routes.streams import attachment, job_location
@@ -42,13 +42,13 @@ def list_jobs(
 ) -> JobPage:
     """List a tenant's jobs, the newest first."""
     caller.tenant("jobs:read")
-    listing = caller.listing("jobs", status)
+    listing = caller.list_name("jobs", status)
     place = None if cursor is None else str(caller.service.cursors.read(listing, cursor))
     wanted = JobFilter(
         environment=caller.environment, tenant=caller.tenant_id, status=status, incarnation=caller.folder()
     )
     page = caller.service.jobs.page(wanted, limit=limit, cursor=place)
-    following = None if page.next_cursor is None else caller.service.cursors.made(listing, page.next_cursor)
+    following = None if page.next_cursor is None else caller.service.cursors.encode(listing, page.next_cursor)
     return JobPage(
         jobs=[Job(**caller.service.jobs.describe_job(one)) for one in page.jobs], next_cursor=following
     )
@@ -60,7 +60,7 @@ def run_job(caller: TenantCalling, order: NewJob, response: Response) -> Job:
     caller.tenant("jobs:run")
     given = job_request(order)
     job = caller.job(order.job_id or caller.new_id())
-    with caller.noting("job.run", job.job_id, script=order.script):
+    with caller.audit_change("job.run", job.job_id, script=order.script):
         queued = caller.service.jobs.submit(job, given, caller.who)
     response.headers["Location"] = job_location(caller, queued.job_id)
     return Job(**caller.service.jobs.describe_job(queued))
@@ -90,7 +90,7 @@ def cancel_job(caller: TenantCalling, job_id: JobId) -> Job:
     caller.tenant("jobs:run")
     job = caller.job(job_id)
     caller.service.jobs.get(job)
-    with caller.noting("job.cancel", job_id):
+    with caller.audit_change("job.cancel", job_id):
         cancelled = caller.service.jobs.cancel(job)
     return Job(**caller.service.jobs.describe_job(cancelled))
 
@@ -98,7 +98,7 @@ def cancel_job(caller: TenantCalling, job_id: JobId) -> Job:
 @router.get(
     "/jobs/{job_id}/logs",
     response_class=StreamingResponse,
-    responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}, **declared(404)},
+    responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}, **to_openapi(404)},
 )
 def follow_logs(
     request: Request,
@@ -173,7 +173,7 @@ def repeat_job(caller: TenantCalling, job_id: JobId, response: Response) -> Job:
     past = caller.service.jobs.get(caller.job(job_id))
     order = repeated_order(past, caller.service.settings)
     job = caller.job(caller.new_id())
-    with caller.noting("job.run", job.job_id, script=order.script, repeats=job_id):
+    with caller.audit_change("job.run", job.job_id, script=order.script, repeats=job_id):
         queued = caller.service.jobs.submit(job, order, caller.who)
     response.headers["Location"] = job_location(caller, queued.job_id)
     return Job(**caller.service.jobs.describe_job(queued))
@@ -184,7 +184,7 @@ def repeat_job(caller: TenantCalling, job_id: JobId, response: Response) -> Job:
     response_class=FileResponse,
     responses={
         200: {"content": {_NOTEBOOK: {"schema": {"type": "string", "format": "binary"}}}},
-        **declared(404),
+        **to_openapi(404),
     },
 )
 def download_notebook(caller: TenantCalling, job_id: JobId) -> FileResponse:

@@ -8,7 +8,7 @@ from fastapi import Path, Response
 
 from freezeframe.asgi.dependencies.caller import Caller, Calling
 from freezeframe.asgi.models.keys import Key, KeyPage, KeyWithSecret, NewKey, Rotation
-from freezeframe.asgi.problems import declared
+from freezeframe.asgi.problems import to_openapi
 from freezeframe.asgi.routes.parameters import CursorText, Limit
 from freezeframe.asgi.routes.routing import api_router
 
@@ -25,7 +25,7 @@ def list_keys(caller: Calling, limit: Limit = 100, cursor: CursorText = None) ->
     caller.principal.require_everywhere()
     after = "" if cursor is None else str(caller.service.cursors.read(_LISTING, cursor))
     found = caller.service.keys.list(after, limit + 1)
-    following = caller.service.cursors.made(_LISTING, found[limit - 1].id) if len(found) > limit else None
+    following = caller.service.cursors.encode(_LISTING, found[limit - 1].id) if len(found) > limit else None
     return KeyPage(keys=[Key(**one.to_json()) for one in found[:limit]], next_cursor=following)
 
 
@@ -34,7 +34,7 @@ def create_key(caller: Calling, order: NewKey, response: Response) -> KeyWithSec
     """Make a key; its secret is told this once."""
     caller.principal.require_everywhere()
     draft = caller.service.keys.draft(_identity(caller))
-    with caller.auditing("key.create", draft.id, details=order.model_dump()):
+    with caller.audit_service_change("key.create", draft.id, details=order.model_dump()):
         made = caller.service.keys.create(
             order.name,
             scopes=order.scopes,
@@ -48,23 +48,23 @@ def create_key(caller: Calling, order: NewKey, response: Response) -> KeyWithSec
     return KeyWithSecret(**made.to_json())
 
 
-@router.post("/keys/{key_id}/rotate", responses=declared(404))
+@router.post("/keys/{key_id}/rotate", responses=to_openapi(404))
 def rotate_key(caller: Calling, key_id: KeyId, order: Rotation, response: Response) -> KeyWithSecret:
     """Give a key a new secret; the one from before is good for some hours more."""
     caller.principal.require_everywhere()
     caller.service.keys.get(key_id)
-    with caller.auditing("key.rotate", key_id, details={"overlap_hours": order.overlap_hours}):
+    with caller.audit_service_change("key.rotate", key_id, details={"overlap_hours": order.overlap_hours}):
         made = caller.service.keys.rotate(key_id, order.overlap_hours, _identity(caller))
     response.headers.update(_NOT_KEPT)
     return KeyWithSecret(**made.to_json())
 
 
-@router.delete("/keys/{key_id}", responses=declared(404))
+@router.delete("/keys/{key_id}", responses=to_openapi(404))
 def revoke_key(caller: Calling, key_id: KeyId) -> Key:
     """Revoke a key: it is good for nothing from the next second on."""
     caller.principal.require_everywhere()
     caller.service.keys.get(key_id)
-    with caller.auditing("key.revoke", key_id):
+    with caller.audit_service_change("key.revoke", key_id):
         return Key(**caller.service.keys.revoke(key_id).to_json())
 
 

@@ -20,7 +20,7 @@ from freezeframe.asgi.models.overview import (
     TenantWithFindings,
     UnreadableTenant,
 )
-from freezeframe.asgi.problems import declared
+from freezeframe.asgi.problems import to_openapi
 from freezeframe.asgi.routes.parameters import CursorText
 from freezeframe.asgi.routes.parameters import TenantVersion as TenantVersionQuery
 from freezeframe.asgi.routes.routing import TENANT, api_router
@@ -36,7 +36,7 @@ _SUMMARIES_MAX = 100
 _EACH_MAX = 20
 
 
-@router.get(f"{TENANT}/overview", responses=declared(404))
+@router.get(f"{TENANT}/overview", responses=to_openapi(404))
 def show_overview(caller: TenantCalling, version: TenantVersionQuery) -> Overview:
     """Show a tenant's streams with rows, sizes and last changes, now or at a version of the tenant."""
     seen = caller.service.overviews.of(caller.tenant("snapshots:read"), version)
@@ -91,7 +91,7 @@ def show_environment(
             unreadable.append(UnreadableTenant(tenant=tenant, code=error.error_code))
         else:
             tenants += found
-    following = None if page.next_after is None else caller.service.cursors.made(listing, page.next_after)
+    following = None if page.next_after is None else caller.service.cursors.encode(listing, page.next_after)
     return EnvironmentOverview(
         failed_jobs=_failed_jobs(caller, environment, since) if cursor is None else [],
         tenants=tenants,

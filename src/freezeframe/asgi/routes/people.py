@@ -19,7 +19,7 @@ from freezeframe.asgi.models.people import (
     PersonSession,
     PersonSessions,
 )
-from freezeframe.asgi.problems import declared, request_id_of
+from freezeframe.asgi.problems import request_id_of, to_openapi
 from freezeframe.asgi.routes.routing import api_router
 from freezeframe.errors import InvalidOption
 from freezeframe.service.access.audit_entry import AuditPlace
@@ -44,7 +44,7 @@ def list_people(caller: Calling) -> PersonList:
 def invite_person(caller: Calling, order: NewPerson, response: Response) -> Invitation:
     """Make a person, with an invitation to set a password."""
     administration = _administration(caller)
-    with caller.auditing("person.create", order.name, details=order.model_dump(exclude={"name"})):
+    with caller.audit_service_change("person.create", order.name, details=order.model_dump(exclude={"name"})):
         made = caller.service.people.create(
             order.name,
             None,
@@ -57,7 +57,7 @@ def invite_person(caller: Calling, order: NewPerson, response: Response) -> Invi
     return Invitation(person=_person(made), invitation=administration.invitation(made.id))
 
 
-@router.patch("/people/{person_id}", responses=declared(404))
+@router.patch("/people/{person_id}", responses=to_openapi(404))
 def change_person(caller: Calling, person_id: PersonId, order: PersonChange) -> Person:
     """Give a person another role or other bounds, or disable or enable them; what is left out stays."""
     administration = _administration(caller)
@@ -72,25 +72,25 @@ def change_person(caller: Calling, person_id: PersonId, order: PersonChange) -> 
     bounds: dict[str, list[str] | None] = {
         name: given[name] for name in ("environments", "tenants") if name in given
     }
-    with caller.auditing("person.change", known.name, details=given):
+    with caller.audit_service_change("person.change", known.name, details=given):
         changed = administration.change(
             person_id, role=order.role, bounds=bounds, is_disabled=order.is_disabled
         )
     return _person(changed)
 
 
-@router.post("/people/{person_id}/invitation", responses=declared(404))
+@router.post("/people/{person_id}/invitation", responses=to_openapi(404))
 def reset_password(caller: Calling, person_id: PersonId, response: Response) -> Invitation:
     """Make an invitation with which the person sets a new password; the old one is good until then."""
     administration = _administration(caller)
     known = administration.get(person_id)
-    with caller.auditing("person.invite", known.name):
+    with caller.audit_service_change("person.invite", known.name):
         invitation = administration.invitation(person_id)
     response.headers.update(_NOT_KEPT)
     return Invitation(person=_person(known), invitation=invitation)
 
 
-@router.get("/people/{person_id}/sessions", responses=declared(404))
+@router.get("/people/{person_id}/sessions", responses=to_openapi(404))
 def list_sessions(caller: Calling, person_id: PersonId) -> PersonSessions:
     """List where a person is signed in."""
     found = _administration(caller).sessions(person_id)
@@ -98,7 +98,7 @@ def list_sessions(caller: Calling, person_id: PersonId) -> PersonSessions:
 
 
 @router.delete(
-    "/people/{person_id}/sessions", status_code=204, response_class=Response, responses=declared(404)
+    "/people/{person_id}/sessions", status_code=204, response_class=Response, responses=to_openapi(404)
 )
 def end_sessions(caller: Calling, person_id: PersonId) -> Response:
     """Sign a person out everywhere."""
@@ -109,7 +109,7 @@ def end_sessions(caller: Calling, person_id: PersonId) -> Response:
     "/people/{person_id}/sessions/{session_id}",
     status_code=204,
     response_class=Response,
-    responses=declared(404),
+    responses=to_openapi(404),
 )
 def end_session(caller: Calling, person_id: PersonId, session_id: SessionId) -> Response:
     """End one session of a person; one that is over stays so."""
@@ -127,7 +127,7 @@ def change_password(caller: Calling, order: PasswordChange) -> Response:
         )
     # As many tries as there are to sign in.
     caller.service.limits.spend("sign-in", ("password", caller.principal.id))
-    with caller.auditing("person.password", caller.principal.name):
+    with caller.audit_service_change("person.password", caller.principal.name):
         administration = caller.service.people_administration
         administration.change_password(caller.principal.id, order.old, order.new)
     return Response(status_code=204)
@@ -141,7 +141,7 @@ def accept_invitation(request: Request, order: AcceptedInvitation) -> Response:
     client = request.client.host if request.client else ""
     service.limits.spend("sign-in address", (client,))
     person_id = order.invitation.partition(".")[0][:60]
-    with service.audit.undertaking(
+    with service.audit.operation(
         AuditPlace(),
         (person_id,),
         principal=f"nobody {client}",
@@ -160,7 +160,7 @@ def _administration(caller: Caller) -> PeopleAdministration:
 def _end(caller: Caller, person_id: str, session: str | None) -> Response:
     administration = _administration(caller)
     known = administration.get(person_id)
-    with caller.auditing("session.end", known.name, details={"session": session}):
+    with caller.audit_service_change("session.end", known.name, details={"session": session}):
         administration.end_sessions(person_id, session)
     return Response(status_code=204)
 

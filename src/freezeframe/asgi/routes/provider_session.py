@@ -11,7 +11,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from freezeframe.asgi.authentication import is_secure, keep_session, public_address, service_of
 from freezeframe.asgi.dependencies.checked_route import CheckedRoute
 from freezeframe.asgi.models.keys import SignInWays
-from freezeframe.asgi.problems import declared, problem_response, request_id_of, status_of
+from freezeframe.asgi.problems import problem_response, request_id_of, status_of, to_openapi
 from freezeframe.asgi.routes.routing import api_router
 from freezeframe.asgi.routes.session import begin_session, note_refusal
 from freezeframe.errors import FreezeframeError, NotAuthenticated, NotFound
@@ -44,7 +44,7 @@ def sign_in_ways(request: Request) -> SignInWays:
     "/session/provider",
     status_code=302,
     response_class=RedirectResponse,
-    responses={302: {"description": "To the provider."}, **declared(404)},
+    responses={302: {"description": "To the provider."}, **to_openapi(404)},
 )
 def leave_for_provider(
     request: Request,
@@ -57,7 +57,7 @@ def leave_for_provider(
     service.limits.spend("principal", ("nobody", request.client.host if request.client else ""))
     attempt = new_sign_in_attempt()
     answer = RedirectResponse(provider.address(attempt, _return_address(request)), 302)
-    ticket = service.tickets.made(Ticket(attempt, local_page(page)))
+    ticket = service.tickets.encode(Ticket(attempt, local_page(page)))
     # Lax: the browser comes back by a link from another site, and must bring it along.
     answer.set_cookie(
         _TICKET,
@@ -76,7 +76,7 @@ def leave_for_provider(
     "/session/provider/return",
     status_code=303,
     response_class=RedirectResponse,
-    responses={303: {"description": "To the page that was asked for, signed in."}, **declared(404)},
+    responses={303: {"description": "To the page that was asked for, signed in."}, **to_openapi(404)},
 )
 def return_from_provider(
     request: Request,
@@ -113,7 +113,7 @@ def _enter(request: Request, code: str, state: str, error: str, issuer: str | No
     service.answers.finish(used, _USED)
     account = provider.account(ticket.attempt, code, _return_address(request))
     person_id = provided_id(account.issuer, account.subject)
-    with service.audit.undertaking(
+    with service.audit.operation(
         AuditPlace(),
         (account.name,),
         principal=f"person:{person_id} {account.name[:200]}",
@@ -121,7 +121,7 @@ def _enter(request: Request, code: str, state: str, error: str, issuer: str | No
         request_id=request_id_of(request),
         details={"issuer": account.issuer, "role": account.role, **account.bounds},
     ):
-        person = service.people.entered(person_id, account.name, account.role, account.bounds)
+        person = service.people.get_or_create(person_id, account.name, account.role, account.bounds)
     answer = RedirectResponse(ticket.page, 303)
     keep_session(request, answer, begin_session(request, person).token)
     return answer

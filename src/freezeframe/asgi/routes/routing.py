@@ -6,7 +6,7 @@ from fastapi import APIRouter
 
 from freezeframe.asgi.dependencies.checked_route import CheckedRoute
 from freezeframe.asgi.dependencies.strict_route import StrictRoute
-from freezeframe.asgi.problems import declared
+from freezeframe.asgi.problems import to_openapi
 
 TENANT = "/environments/{environment}/tenants/{tenant}"
 _ANY = (400, 401, 403, 409, 413, 422, 429, 431, 500, 503)
@@ -18,7 +18,7 @@ def api_router(tag: str, route_class: type[CheckedRoute] = StrictRoute) -> APIRo
         prefix="/api/v1",
         tags=[tag],
         route_class=route_class,
-        responses=declared(*_ANY),
+        responses=to_openapi(*_ANY),
         redirect_slashes=False,
     )
 
@@ -29,6 +29,6 @@ def tenant_router(tag: str) -> APIRouter:
         prefix=f"/api/v1{TENANT}",
         tags=[tag],
         route_class=StrictRoute,
-        responses=declared(*_ANY, 404),
+        responses=to_openapi(*_ANY, 404),
         redirect_slashes=False,
     )

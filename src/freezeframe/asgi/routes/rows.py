@@ -19,7 +19,7 @@ from freezeframe.asgi.models.rows import (
     StreamStatistics,
 )
 from freezeframe.asgi.models.streams import ImportMode
-from freezeframe.asgi.problems import declared
+from freezeframe.asgi.problems import to_openapi
 from freezeframe.asgi.routes.parameters import VERSION_MAX, Limit, StreamPath, When
 from freezeframe.asgi.routes.routing import tenant_router
 from freezeframe.errors import TooLarge, UnreadableRequest
@@ -98,7 +98,7 @@ def show_row_history(
     return RowHistory.of(row_history(caller.tenant("snapshots:read"), stream, key, until, limit))
 
 
-@router.post("/streams/{stream}/row-restorations", responses=declared(412))
+@router.post("/streams/{stream}/row-restorations", responses=to_openapi(412))
 def restore_rows(
     caller: TenantCalling, stream: StreamPath, order: RowRestorationOrder, conditions: Conditional
 ) -> RowRestoration:
@@ -121,7 +121,7 @@ def restore_rows(
         done = restore()
     else:
         noted = {"version": order.version, "rows": len(order.keys)}
-        with caller.noting("rows.restore", stream, **noted) as undertaking:
+        with caller.audit_change("rows.restore", stream, **noted) as undertaking:
             done = restore()
             undertaking.outcome = "" if done.committed else UNCHANGED
     return RowRestoration.of(done)

@@ -8,7 +8,7 @@ from fastapi import Path, Query, Response
 
 from freezeframe.asgi.dependencies.caller import Calling, Environment, TenantCalling
 from freezeframe.asgi.models.jobs import Job, NewSchedule, Schedule, ScheduleChange, SchedulePage
-from freezeframe.asgi.problems import declared
+from freezeframe.asgi.problems import to_openapi
 from freezeframe.asgi.routes.jobs import job_request
 from freezeframe.asgi.routes.parameters import CursorText, Limit
 from freezeframe.asgi.routes.routing import TENANT, api_router
@@ -41,54 +41,54 @@ def list_schedules(
     listing = f"schedules\n{environment!r}\n{wanted!r}"
     after = ("", "") if cursor is None else tuple(caller.service.cursors.read(listing, cursor))
     page = caller.service.schedules.page(environment, seen, limit, (after[0], after[1]))
-    following = None if page.next_after is None else caller.service.cursors.made(listing, page.next_after)
+    following = None if page.next_after is None else caller.service.cursors.encode(listing, page.next_after)
     return SchedulePage(
         schedules=[Schedule(**describe_schedule(one)) for one in page.schedules], next_cursor=following
     )
 
 
-@router.post(f"{TENANT}/schedules", status_code=201, responses=declared(404))
+@router.post(f"{TENANT}/schedules", status_code=201, responses=to_openapi(404))
 def create_schedule(caller: TenantCalling, order: NewSchedule) -> Schedule:
     """Let one of the service's scripts be run for the tenant whenever it is due."""
     caller.tenant("jobs:run")
     given, timing = job_request(order), Timing(order.cron, order.zone)
-    with caller.noting("schedule.create", order.name, script=order.script, cron=order.cron):
+    with caller.audit_change("schedule.create", order.name, script=order.script, cron=order.cron):
         made = caller.service.schedules.create(
             caller.job(order.name), given, timing, order.missed, caller.who
         )
     return Schedule(**describe_schedule(made))
 
 
-@router.patch(_ONE, responses=declared(404))
+@router.patch(_ONE, responses=to_openapi(404))
 def change_schedule(caller: TenantCalling, schedule: Name, change: ScheduleChange) -> Schedule:
     """Pause a schedule, or let it come due again from now on; its jobs are not concerned."""
     caller.tenant("jobs:run")
     named = caller.job(schedule)
     caller.service.schedules.get(named)
-    with caller.noting("schedule.change", schedule, enabled=change.enabled):
+    with caller.audit_change("schedule.change", schedule, enabled=change.enabled):
         changed = caller.service.schedules.enable(named, is_enabled=change.enabled)
     return Schedule(**describe_schedule(changed))
 
 
-@router.delete(_ONE, status_code=204, responses=declared(404))
+@router.delete(_ONE, status_code=204, responses=to_openapi(404))
 def delete_schedule(caller: TenantCalling, schedule: Name) -> Response:
     """Remove a schedule; its jobs stay."""
     caller.tenant("jobs:run")
     named = caller.job(schedule)
     caller.service.schedules.get(named)
-    with caller.noting("schedule.delete", schedule):
+    with caller.audit_change("schedule.delete", schedule):
         caller.service.schedules.delete(named)
     return Response(status_code=204)
 
 
-@router.post(f"{_ONE}/runs", status_code=202, responses=declared(404))
+@router.post(f"{_ONE}/runs", status_code=202, responses=to_openapi(404))
 def run_schedule(caller: TenantCalling, schedule: Name, response: Response) -> Job:
     """Run what a schedule runs once now, whether or not it is due."""
     caller.tenant("jobs:run")
     named = caller.job(schedule)
     caller.service.schedules.get(named)
     job_id = caller.new_id()
-    with caller.noting("job.run", job_id, schedule=schedule):
+    with caller.audit_change("job.run", job_id, schedule=schedule):
         queued = caller.service.schedules.run_now(named, job_id)
     response.headers["Location"] = job_location(caller, queued.job_id)
     return Job(**caller.service.jobs.describe_job(queued))

@@ -49,7 +49,7 @@ def sign_in(request: Request, response: Response, order: SignIn | KeySignIn) -> 
             with _beginning(request, principal):
                 token = service.key_sessions.begin(order.key)
         else:
-            person = service.people.verified(order.name, order.password)
+            person = service.people.verify(order.name, order.password)
             principal, token = person.principal(), begin_session(request, person).token
     except NotAuthenticated:
         note_refusal(request, name, "key" if isinstance(order, KeySignIn) else "password")
@@ -78,7 +78,7 @@ def begin_session(request: Request, person: Person) -> NewSession:
 
 
 def _beginning(request: Request, principal: Principal) -> AbstractContextManager[AuditedOperation]:
-    return service_of(request).audit.undertaking(
+    return service_of(request).audit.operation(
         AuditPlace(),
         ("",),
         principal=f"{principal.kind}:{principal.id} {principal.name}",
@@ -92,7 +92,7 @@ def sign_out(request: Request, caller: Calling) -> Response:
     """End the session of who asks."""
     token = request.cookies.get(SESSION_COOKIE)
     if token is not None:
-        with caller.auditing("session.end"):
+        with caller.audit_service_change("session.end"):
             if is_of_key(token):
                 caller.service.key_sessions.end(token)
             else:

@@ -26,8 +26,8 @@ from freezeframe.asgi.models.streams import (
     StreamRestoration,
 )
 from freezeframe.asgi.models.versions import HistoryPage, Restoration, RestorationOrder
-from freezeframe.asgi.problems import declared
-from freezeframe.asgi.routes.history import history_page, restored
+from freezeframe.asgi.problems import to_openapi
+from freezeframe.asgi.routes.history import history_page, restore
 from freezeframe.asgi.routes.parameters import (
     VERSION_MAX,
     CursorText,
@@ -78,7 +78,7 @@ def list_streams(caller: TenantCalling, version: TenantVersion) -> StreamList:
     return StreamList(version=seen, streams=list(tenant.streams(version)))
 
 
-@router.get("/streams/{stream}", responses={200: {"model": StreamDetail}, **declared(304)})
+@router.get("/streams/{stream}", responses={200: {"model": StreamDetail}, **to_openapi(304)})
 def show_stream(
     caller: TenantCalling, stream: StreamPath, conditions: Conditional, response: Response
 ) -> Any:
@@ -91,20 +91,20 @@ def show_stream(
     return StreamDetail.of(detail)
 
 
-@router.delete("/streams/{stream}", responses=declared(412, 428))
+@router.delete("/streams/{stream}", responses=to_openapi(412, 428))
 def drop_stream(
     caller: TenantCalling, stream: StreamPath, conditions: Conditional, message: Message = ""
 ) -> Dropped:
     """Remove a stream in a new version; its past can be read and restored."""
     tenant = caller.tenant("snapshots:delete")
-    with caller.noting("stream.drop", stream):
+    with caller.audit_change("stream.drop", stream):
         version = tenant.drop_stream(
             stream, message=message, who=caller.who, check=lambda found: conditions.require(f'"{found}"')
         )
     return Dropped(tenant_version=version)
 
 
-@router.get("/streams/{stream}/rows", responses={**_ROWS_TOO, **declared(406)})
+@router.get("/streams/{stream}/rows", responses={**_ROWS_TOO, **to_openapi(406)})
 def preview_rows(
     caller: TenantCalling,
     request: Request,
@@ -133,7 +133,7 @@ def preview_rows(
     """
     found = caller.tenant("snapshots:read").stream(stream)
     wanted = RowsWanted(tuple(columns or ()), tuple(where or ()), 0 if cursor else offset, limit, count)
-    listing = caller.listing("pages of rows", found.name, when, wanted.columns, wanted.where)
+    listing = caller.list_name("pages of rows", found.name, when, wanted.columns, wanted.where)
     place = None
     if cursor is not None:
         place = PreviewPlace.of_json(caller.service.cursors.read(listing, cursor))
@@ -160,7 +160,7 @@ def list_changes(
     stream's beginning, without `until` to now, which for all pages is the version that the first one was of.
     """
     found = caller.tenant("snapshots:read").stream(stream)
-    listing = caller.listing("pages of changes", found.name, since, until)
+    listing = caller.list_name("pages of changes", found.name, since, until)
     place = None
     if cursor is not None:
         place = ChangesPlace.of_json(caller.service.cursors.read(listing, cursor))
@@ -184,7 +184,7 @@ def restore_stream(caller: TenantCalling, stream: StreamPath, order: StreamResto
     order_of_tenant = RestorationOrder(
         version=order.version, streams=[stream], files=[], dry_run=order.dry_run, message=order.message
     )
-    return restored(caller, order_of_tenant, "stream.restore", stream)
+    return restore(caller, order_of_tenant, "stream.restore", stream)
 
 
 @router.get(
@@ -215,7 +215,7 @@ def export_stream(
     return StreamingResponse(content, media_type=EXPORT_TYPES[format], headers=headers)
 
 
-@router.post("/streams/{stream}/import", status_code=202, openapi_extra=_RAW, responses=declared(415))
+@router.post("/streams/{stream}/import", status_code=202, openapi_extra=_RAW, responses=to_openapi(415))
 def import_stream(
     caller: TenantCalling,
     request: Request,
@@ -239,11 +239,11 @@ def import_stream(
     order = ImportRequest(stream, kind, tuple(key or ()), mode, message)
     job = caller.job(job_id or caller.new_id("import-"))
     source = (
-        caller.service.uploads.importing(caller.folder(), upload_id)
+        caller.service.uploads.open_import(caller.folder(), upload_id)
         if upload_id
         else nullcontext(ImportContent(body.content, body.sha256))
     )
-    with source as content, caller.noting("stream.import", stream, job_id=job.job_id):
+    with source as content, caller.audit_change("stream.import", stream, job_id=job.job_id):
         queued = caller.service.jobs.submit_import(
             job,
             order,
@@ -288,7 +288,7 @@ def _import_source(request: Request, body: ReceivedBody) -> tuple[str, str]:
 
 def _cursor(caller: TenantCaller, listing: str, seen: Preview) -> str | None:
     place = seen.following
-    return None if place is None else caller.service.cursors.made(listing, place.to_json())
+    return None if place is None else caller.service.cursors.encode(listing, place.to_json())
 
 
 def _rows(request: Request, seen: Preview, cursor: str | None) -> Response:

@@ -8,7 +8,7 @@ from fastapi import Query, Response
 
 from freezeframe.asgi.dependencies.caller import Caller, Calling, Environment, TenantCalling
 from freezeframe.asgi.models.tenants import Certificate, EnvironmentList, NewTenant, TenantDetail, TenantPage
-from freezeframe.asgi.problems import declared
+from freezeframe.asgi.problems import to_openapi
 from freezeframe.asgi.routes.parameters import CursorText, Limit
 from freezeframe.asgi.routes.routing import TENANT, api_router
 from freezeframe.errors import InvalidOption
@@ -36,7 +36,7 @@ def list_tenants(
     listing = f"tenants\n{environment}\n{prefix}"
     after = None if cursor is None else str(caller.service.cursors.read(listing, cursor))
     page = caller.access.page(environment, prefix, after, limit)
-    following = None if page.next_after is None else caller.service.cursors.made(listing, page.next_after)
+    following = None if page.next_after is None else caller.service.cursors.encode(listing, page.next_after)
     return TenantPage(tenants=list(page.tenants), next_cursor=following)
 
 
@@ -51,13 +51,13 @@ def create_tenant(
     return _detail(environment, tenant_id, tenant)
 
 
-@router.get(TENANT, responses=declared(404))
+@router.get(TENANT, responses=to_openapi(404))
 def show_tenant(caller: TenantCalling) -> TenantDetail:
     """Show a tenant: its version, streams and how many files it has."""
     return _detail(caller.environment, caller.tenant_id, caller.tenant("tenants:read"))
 
 
-@router.delete(TENANT, responses=declared(404))
+@router.delete(TENANT, responses=to_openapi(404))
 def delete_tenant(
     caller: TenantCalling,
     confirm: Annotated[str, Query(min_length=1, max_length=200, description="The tenant's id once more.")],
@@ -76,24 +76,27 @@ def delete_tenant(
     ending = {"schedules": list(caller.service.jobs.schedules(caller.environment, caller.tenant_id))}
     named = f"{caller.environment}/{caller.tenant_id}"
     chain = caller.audit_place()
-    with caller.noting("tenant.delete", caller.tenant_id, **ending) as noted:
+    with caller.audit_change("tenant.delete", caller.tenant_id, **ending) as noted:
         # In the service's own chain as well, with the head of the tenant's: of what is gone nobody can ask
         # for the audit any more, and no version of it holds the head.
         newest = noted.entries[-1]
         head = {"environment": chain.environment, "chain": chain.tenant}
         head_of = {**head, "number": newest.number, "hash": newest.hash}
-        with caller.auditing("tenant.delete", named, details={**ending, "audit": head_of}):
+        with caller.audit_service_change("tenant.delete", named, details={**ending, "audit": head_of}):
             caller.service.jobs.forget(caller.environment, caller.tenant_id)
             return Certificate.of(caller.access.delete(caller.environment, caller.tenant_id))
 
 
-@router.post(f"{TENANT}/clone", status_code=201, responses=declared(404))
+@router.post(f"{TENANT}/clone", status_code=201, responses=to_openapi(404))
 def clone_tenant(caller: TenantCalling, order: NewTenant) -> TenantDetail:
     """Make a new tenant with the newest streams and files of this one, and none of its past."""
     environment, source, target = caller.environment, caller.tenant_id, TenantId(order.tenant)
     caller.access.require_clone(environment, source, target)
     origin, named = {"source": source}, f"{environment}/{target}"
-    with caller.noting("tenant.cloned", target), caller.auditing("tenant.clone", named, details=origin):
+    with (
+        caller.audit_change("tenant.cloned", target),
+        caller.audit_service_change("tenant.clone", named, details=origin),
+    ):
         tenant = caller.access.clone(environment, source, target, caller.request_context())
     place = caller.access.audit_place(environment, target)
     caller.audit("tenant.clone", target, place=place, details=origin)
@@ -105,10 +108,10 @@ def made_tenant(caller: Caller, environment: EnvironmentName, tenant_id: TenantI
 
     What comes before it is there is in the service's own chain; its own begins with what made it.
     """
-    tenant = caller.access.found(environment, tenant_id)
+    tenant = caller.access.find(environment, tenant_id)
     if tenant is not None:
         return tenant.on(caller.request_context()), False
-    with caller.auditing("tenant.create", f"{environment}/{tenant_id}"):
+    with caller.audit_service_change("tenant.create", f"{environment}/{tenant_id}"):
         tenant, is_new = caller.access.create(environment, tenant_id)
     if is_new:
         place = caller.access.audit_place(environment, tenant_id)

@@ -22,7 +22,7 @@ from starlette.requests import ClientDisconnect
 from freezeframe.asgi.dependencies.caller import TenantCaller, TenantCalling
 from freezeframe.asgi.media_type import media_type
 from freezeframe.asgi.models.files import File, FileBatch, FilesWritten, UploadState
-from freezeframe.asgi.problems import declared
+from freezeframe.asgi.problems import to_openapi
 from freezeframe.asgi.routes.routing import tenant_router
 from freezeframe.clock import moment
 from freezeframe.errors import InvalidOption, NotFound, PreconditionFailed, TooLarge, UnreadableRequest
@@ -89,7 +89,7 @@ def tus_options(caller: TenantCalling) -> Response:
     return Response(status_code=204, headers={**_TUS, **told})
 
 
-@router.post("/uploads", status_code=201, responses=declared(412), dependencies=_TUS_ONLY)
+@router.post("/uploads", status_code=201, responses=to_openapi(412), dependencies=_TUS_ONLY)
 def begin_upload(
     caller: TenantCalling,
     response: Response,
@@ -114,7 +114,7 @@ def begin_upload(
     sha256 = _sha256(told.get("sha256", ""))
     stored_bytes = caller.service.stored_bytes
     stored_bytes.limit_tenant(tenant, upload_length, path)
-    with caller.noting("upload.begin", path, size=upload_length):
+    with caller.audit_change("upload.begin", path, size=upload_length):
         sealed = {"": None, "true": True, "false": False}.get(told.get("sealed", ""))
         upload = caller.service.uploads.create(
             caller.folder(),
@@ -133,7 +133,9 @@ def begin_upload(
     return UploadState(**upload.to_json())
 
 
-@router.head("/uploads/{upload_id}", response_class=Response, responses=declared(412), dependencies=_TUS_ONLY)
+@router.head(
+    "/uploads/{upload_id}", response_class=Response, responses=to_openapi(412), dependencies=_TUS_ONLY
+)
 def upload_offset(caller: TenantCalling, upload_id: UploadId) -> Response:
     """How far an upload has come."""
     upload = _find_upload(caller, upload_id)
@@ -146,7 +148,7 @@ def upload_offset(caller: TenantCalling, upload_id: UploadId) -> Response:
     status_code=204,
     response_class=Response,
     openapi_extra=_RAW,
-    responses=declared(412, 415),
+    responses=to_openapi(412, 415),
     dependencies=_TUS_ONLY,
     max_body_size=_ANY_BODY_BYTES,
 )
@@ -167,7 +169,7 @@ async def continue_upload(
     upload = await run_in_threadpool(_find_upload, caller, upload_id)
     uploads = caller.service.uploads
     # Opened, written and synced in threads: a slow disk holds up nobody else.
-    async with contextmanager_in_threadpool(uploads.appending(upload, upload_offset)) as writer:
+    async with contextmanager_in_threadpool(uploads.open_append(upload, upload_offset)) as writer:
         try:
             async for chunk in request.stream():
                 await run_in_threadpool(writer.write, chunk)
@@ -185,18 +187,18 @@ async def continue_upload(
     "/uploads/{upload_id}",
     status_code=204,
     response_class=Response,
-    responses=declared(412),
+    responses=to_openapi(412),
     dependencies=_TUS_ONLY,
 )
 def give_up_upload(caller: TenantCalling, upload_id: UploadId) -> Response:
     """Give an upload up; its bytes are removed."""
     upload = _find_upload(caller, upload_id)
-    with caller.noting("upload.remove", upload.path):
+    with caller.audit_change("upload.remove", upload.path):
         caller.service.uploads.remove(upload)
     return Response(status_code=204, headers=_TUS)
 
 
-@router.post("/file-batches", responses=declared(409, 412, 428))
+@router.post("/file-batches", responses=to_openapi(409, 412, 428))
 def write_batch(caller: TenantCalling, order: FileBatch) -> FilesWritten:
     """Make finished uploads of the purpose `batch` files, in one version of the tenant, all of them or none.
 
@@ -230,7 +232,7 @@ def _write_batch(caller: TenantCaller, tenant: Tenant, order: FileBatch) -> int:
     tenant = caller.service.stored_bytes.limit_tenant(tenant, size, *paths)
     strict = caller.service.settings.service_requires_conditions
     require_all_conditions(tenant.files, writes, strict=strict)
-    with caller.noting("file.write", *paths, batch=len(paths)):
+    with caller.audit_change("file.write", *paths, batch=len(paths)):
         return write_files(tenant, writes, Author(caller.who, order.message), strict=strict)
 
 
@@ -238,7 +240,7 @@ def _publish(caller: TenantCaller, upload: Upload) -> str:
     tenant = caller.tenant("snapshots:write")
     tenant = caller.service.stored_bytes.limit_tenant(tenant, upload.length, upload.path)
     uploads = caller.service.uploads
-    with caller.noting("file.write", upload.path, size=upload.length):
+    with caller.audit_change("file.write", upload.path, size=upload.length):
         entry, _ = write_file(
             tenant, upload.path, lambda: uploads.content(upload), Author(caller.who), sealed=upload.sealed
         )

@@ -53,7 +53,7 @@ def create(
     told = {"name": name, "scopes": scopes, "environments": environments, "tenants": tenants, "days": days}
     with _keys(root) as (keys, found):
         draft = keys.draft()
-        with found.auditing("key.create", draft.id, **told):
+        with found.audit_change("key.create", draft.id, **told):
             made = keys.create(
                 name,
                 scopes=scopes or (),
@@ -81,7 +81,7 @@ def list_keys(root: StoreRoot, as_json: Json = False) -> None:
 @app.command()
 def revoke(key: KeyArgument, root: StoreRoot, as_json: Json = False) -> None:
     """Revoke a key: a second later it is good for nothing."""
-    with _keys(root) as (keys, found), found.auditing("key.revoke", key):
+    with _keys(root) as (keys, found), found.audit_change("key.revoke", key):
         revoked = keys.revoke(key)
     Output(as_json=as_json).record(revoked.to_json())
 
@@ -96,7 +96,7 @@ def rotate(
     as_json: Json = False,
 ) -> None:
     """Give a key a new secret, which is printed once."""
-    with _keys(root) as (keys, found), found.auditing("key.rotate", key, overlap_hours=overlap_hours):
+    with _keys(root) as (keys, found), found.audit_change("key.rotate", key, overlap_hours=overlap_hours):
         rotated = keys.rotate(key, overlap_hours)
     Output(as_json=as_json).record(rotated.to_json())
 

@@ -105,11 +105,11 @@ def export(
     as_json: Json = False,
 ) -> None:
     """Write the entries of an audit to standard output, the oldest first."""
-    from freezeframe.service.access.audit_export import exported
+    from freezeframe.service.access.audit_export import export_lines
 
     with _open_audit(root, environment) as found:
         wanted = _filter(action, principal, since, until)
-        for line in exported(
+        for line in export_lines(
             found.audit.all_entries(found.place(tenant), wanted), "jsonl" if as_json else kind.value
         ):
             sys.stdout.write(line)

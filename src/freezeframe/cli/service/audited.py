@@ -28,14 +28,14 @@ class AuditedControl:
     audit: Audit
     pepper: bytes = field(repr=False)
 
-    def auditing(
+    def audit_change(
         self, action: str, subject: str = "", **details: Any
     ) -> AbstractContextManager[AuditedOperation]:
         """A ``with`` block for a change of keys or people, entered after its audit entry is durable."""
         from freezeframe.service.access.audit_entry import AuditPlace
 
         who = {"principal": command_principal(), "action": action, "request_id": ""}
-        return self.audit.undertaking(AuditPlace(), (subject,), details=details, **who)
+        return self.audit.operation(AuditPlace(), (subject,), details=details, **who)
 
 
 @contextmanager

@@ -49,7 +49,7 @@ def create(
     """
     password = _password()
     told = {"role": role.value, "environments": environments, "tenants": tenants}
-    with _people(root) as (people, found), found.auditing("person.create", name, **told):
+    with _people(root) as (people, found), found.audit_change("person.create", name, **told):
         made = people.create(name, password, role.value, environments=environments, tenants=tenants)
     Output(as_json=as_json).record(made.to_json())
 
@@ -67,7 +67,7 @@ def list_people(root: StoreRoot, as_json: Json = False) -> None:
 @app.command()
 def disable(name: NameArgument, root: StoreRoot, as_json: Json = False) -> None:
     """Sign a person out, for good."""
-    with _people(root) as (people, found), found.auditing("person.disable", name):
+    with _people(root) as (people, found), found.audit_change("person.disable", name):
         disabled = people.disable(name)
     Output(as_json=as_json).record(disabled.to_json())
 

@@ -43,11 +43,11 @@ def prove(
     Processes race and are killed, calls fail, files are damaged. The exit code is 1 if a promise was broken.
     """
     from freezeframe.proof.place import scratch
-    from freezeframe.proof.suite import chosen
     from freezeframe.proof.suite import prove as proofs
+    from freezeframe.proof.suite import select_proofs
     from freezeframe.settings import load_settings
 
-    names = chosen(only or [])
+    names = select_proofs(only or [])
     root = load_settings().root if storage is None else storage
     number = secrets.randbits(_SEED_BITS) if seed is None else seed
     results = []

@@ -129,7 +129,7 @@ def _merge_by_key(session: SparkSession, sides: _Sides) -> MergeResult:
         gone = [_CLASHING] if sides.leaves_deleted else [_DELETED, _CLASHING]
         remaining = _rows(sides, counting.frame().where(~F.col("fate").isin(*gone)))
         files = write_files(session, remaining, target, task.output)
-    counts = counting.counts() if task.write else counting.asked()
+    counts = counting.counts() if task.write else counting.query()
     _require_sound(sides, counts)
     _require_all_met(session, sides, counts)
     written = _rows_written(sides, counts)

@@ -40,7 +40,7 @@ class Counting:
         """The frame to write, once, with the counts observed."""
         return self._rows.observe(self._observation, *self._columns)
 
-    def observed(self) -> Mapping[str, int] | None:
+    def read_metrics(self) -> Mapping[str, int] | None:
         """The counts after the frame was written; None if Spark did not report them."""
         told = self._observation.get
         if self._names - told.keys() or None in told.values():
@@ -49,9 +49,9 @@ class Counting:
 
     def counts(self) -> Mapping[str, int]:
         """The counts after the frame was written; computed from the rows if Spark did not report them."""
-        return self.observed() or self.asked()
+        return self.read_metrics() or self.query()
 
-    def asked(self) -> Mapping[str, int]:
+    def query(self) -> Mapping[str, int]:
         """The counts by a separate query, for a frame that is not written."""
         row = self._rows.agg(*self._columns).collect()[0]
         return {name: int(row[name]) for name in self._names}

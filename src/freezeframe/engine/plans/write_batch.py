@@ -78,10 +78,10 @@ def write_frame(
     counting = Counting.of_rows(renamed)
     writer = counting.frame().write.mode(write_mode(task.output))
     writer.options(**WRITE_OPTIONS, **options).parquet(task.output)
-    counts = counting.observed()
+    counts = counting.read_metrics()
     # Asked again: the session is the caller's, whose threads may have changed it meanwhile.
     is_as_stored = is_as_stored and _has_our_settings(session, names)
-    rows = (counts or counting.asked())["rows"]
+    rows = (counts or counting.query())["rows"]
     return Written(schema, rows, counts is not None, is_as_stored)
 
 

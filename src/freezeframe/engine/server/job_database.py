@@ -41,7 +41,7 @@ _SHARED_BY_ALL = re.compile(
 
 
 @contextmanager
-def claimed(folder: Path) -> Iterator[Path]:
+def claim(folder: Path) -> Iterator[Path]:
     """A name for the database of a run on the server of that folder, held until the block ends."""
     file = _new_file(folder)
     with _lock_file(file):
@@ -57,7 +57,7 @@ class JobDatabase:
     _is_maker: bool
 
     @classmethod
-    def entered(cls, session: SparkSession, folder: Path) -> JobDatabase:
+    def enter(cls, session: SparkSession, folder: Path) -> JobDatabase:
         """Put a session on the server of that folder into the database of its job, made if it is not there.
 
         The job is a run's, where this process is part of one, and else the session itself.

@@ -225,7 +225,7 @@ def _attach_server(
         url = attachment.address.url
         session = _session(f"{url};session_id={session_id}", options, is_local=True)
         with spark_errors():
-            database = JobDatabase.entered(session, attachment.folder) if is_one_job else None
+            database = JobDatabase.enter(session, attachment.folder) if is_one_job else None
     except BaseException:
         attachment.close()
         raise

@@ -56,7 +56,9 @@ def is_of_this_machine(session: Any) -> bool:
     return made is not None and session is made.session and made.sees_our_files()
 
 
-def answered(settings: Settings, progress: Callable[[str], None], ask: Callable[[Any], _Answer]) -> _Answer:
+def run_on_session(
+    settings: Settings, progress: Callable[[str], None], ask: Callable[[Any], _Answer]
+) -> _Answer:
     """The answer of the session of this process; asked once more if a session made here was gone."""
     session = process_session(settings, progress)
     try:

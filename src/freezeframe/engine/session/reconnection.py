@@ -32,14 +32,14 @@ class SparkLink:
         self._lock = threading.Lock()
         self._connection: Connection | None = None
 
-    def connected(self) -> Connection:
+    def connection(self) -> Connection:
         """The open connection; opened if it is not."""
         with self._lock:
             if self._connection is None:
                 self._connection = connect(self._settings, self._progress, is_shared=self._is_shared)
             return self._connection
 
-    def answered(self, ask: Callable[[SparkSession], _Answer]) -> _Answer:
+    def run(self, ask: Callable[[SparkSession], _Answer]) -> _Answer:
         """The answer, asked once more on a new session if the first one was gone.
 
         Raises:
@@ -60,7 +60,7 @@ class SparkLink:
             connection.close()
 
     def _ask(self, ask: Callable[[SparkSession], _Answer]) -> _Answer:
-        connection = self.connected()
+        connection = self.connection()
         try:
             with _with_log(connection), spark_errors():
                 return ask(connection.session)

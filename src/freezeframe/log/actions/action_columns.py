@@ -83,7 +83,7 @@ class FileActions:
         return cls(no_rows(FILE_SCHEMA), none, no_rows(TOMBSTONE_SCHEMA), none)
 
     @classmethod
-    def joined(cls, batches: Sequence[FileActions]) -> FileActions:
+    def concat(cls, batches: Sequence[FileActions]) -> FileActions:
         """The batches concatenated in commit order; the orders of a later batch are shifted up."""
         if len(batches) == 1:
             return batches[0]

@@ -152,7 +152,7 @@ def parse_file_actions(contents: Sequence[CommitContent], partition_names: Seque
         return FileActions.empty()
     whole: Any = spans[0] if len(spans) == 1 else b"\n".join(spans)
     try:
-        table, names = _read_fully(whole, _Shape.sampled(spans, partition_names))
+        table, names = _read_fully(whole, _Shape.sample(spans, partition_names))
     except (pa.ArrowInvalid, UnicodeDecodeError):  # the second for names that are not UTF-8
         return _parse_each(contents)
     del whole, spans
@@ -224,7 +224,7 @@ class _Shape:
     keys: Mapping[str, tuple[str, ...]]
 
     @classmethod
-    def sampled(cls, spans: Sequence[memoryview], partition_names: Sequence[str]) -> _Shape:
+    def sample(cls, spans: Sequence[memoryview], partition_names: Sequence[str]) -> _Shape:
         keys = {"partitionValues": tuple(partition_names), "tags": ()}
         if sum(len(span) for span in spans) < _SAMPLED_BYTES:
             return cls({action: frozenset(_delta_names(schema)) for action, schema in _SCHEMAS.items()}, keys)
@@ -244,7 +244,7 @@ class _Shape:
             ]
         )
 
-    def widened(self, table: pa.Table) -> _Shape:
+    def widen(self, table: pa.Table) -> _Shape:
         """This schema with the fields found beyond it."""
         fields, keys = dict(self.fields), dict(self.keys)
         for action, schema in _SCHEMAS.items():
@@ -265,7 +265,7 @@ class _Shape:
 def _read_fully(body: Any, shape: _Shape) -> tuple[pa.Table, Mapping[str, Sequence[str]]]:
     while True:
         table = _arrow_json(body, shape.schema())
-        wider = shape.widened(table)
+        wider = shape.widen(table)
         if wider == shape:
             return table, shape.keys
         shape = wider

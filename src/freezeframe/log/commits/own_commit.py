@@ -21,7 +21,7 @@ class OwnCommit:
         """Record that ``content`` was durably added as ``version``."""
         self._known = (version, content) if len(content) <= KEPT_BYTES_MAX else None
 
-    def taken(self, file: LogFile) -> bytes | None:
+    def take(self, file: LogFile) -> bytes | None:
         """The content of a listed commit if it is the recorded one, once; else None."""
         known = self._known
         if known is None or file.kind is not Kind.COMMIT or known[0] != file.version:

@@ -30,7 +30,7 @@ Listener: TypeAlias = Callable[[LogEvent], None]
 
 
 @contextmanager
-def reported(listener: Listener | None, name: str, path: str) -> Iterator[dict[str, Any]]:
+def report(listener: Listener | None, name: str, path: str) -> Iterator[dict[str, Any]]:
     """Reports the block to the listener when it ends; the block adds its metrics.
 
     A failure of the listener is logged; the observed operation continues.

@@ -280,7 +280,7 @@ def _matching_files(snapshot: ReadableSnapshot, where: pc.Expression, whole: pa.
             for field in partition_fields(snapshot, fields)
         },
     )
-    return select_rows(snapshot.files, skipper.kept(snapshot.files))
+    return select_rows(snapshot.files, skipper.mask(snapshot.files))
 
 
 def _all_names(fields: dict[str, Any]) -> list[str]:

@@ -31,7 +31,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from freezeframe.errors import CorruptLog, InvalidOption, ReportDamage
 from freezeframe.log.checkpoints.checkpoint import CHECKPOINT_DAMAGED
 from freezeframe.log.checkpoints.hint import Hint, read_hint
-from freezeframe.log.primitives.events import reported
+from freezeframe.log.primitives.events import report
 from freezeframe.log.primitives.listing import (
     CheckpointFiles,
     Listing,
@@ -245,7 +245,7 @@ class SnapshotManagement(ABC, Generic[S]):
             known = (previous, new_commits) if one is segment else (None, None)
             return self.create_snapshot(one, *known)
 
-        with reported(self.options.listener, "deltaLog.snapshot", self.path) as metrics:
+        with report(self.options.listener, "deltaLog.snapshot", self.path) as metrics:
             metrics |= {"version": segment.version, "checkpoint": start, "commits": len(segment.commits)}
             return self._around_damage(segment, make)
 
@@ -378,7 +378,7 @@ class SnapshotManagement(ABC, Generic[S]):
 
     def update_internal(self, *, is_async: bool = False) -> S:
         """List and install new files; the caller holds the update lock (seed: ``updateInternal``)."""
-        with reported(self.options.listener, "deltaLog.update", self.path) as metrics:
+        with report(self.options.listener, "deltaLog.update", self.path) as metrics:
             before = self._captured.snapshot
             found = self._update()
             metrics |= {"version": found.version, "isAsync": is_async, "isNew": found is not before}

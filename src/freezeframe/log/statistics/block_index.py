@@ -49,7 +49,7 @@ class Skipper:
     block_files: int = BLOCK_FILES
     blocks_from_files: int = BLOCKS_FROM_FILES
 
-    def kept(self, files: pa.Table) -> Bools:
+    def mask(self, files: pa.Table) -> Bools:
         """Mask of the rows of ``FILE_SCHEMA`` whose files may hold a matching row.
 
         Raises:

@@ -140,7 +140,7 @@ class StateReader:
         self._kept.clear()
         if batches:
             heads = _fold_heads(heads, small, newest)
-        return TableState(heads, apply_actions(before.files, FileActions.joined(batches)))
+        return TableState(heads, apply_actions(before.files, FileActions.concat(batches)))
 
     def _batches(
         self, segment: LogSegment, files: Iterable[LogFile], metadata: Metadata | None
@@ -172,7 +172,7 @@ class StateReader:
             yield from kept
             return
         name = segment.path(file)
-        own = self.own_commit.taken(file)
+        own = self.own_commit.take(file)
         keep = self._kept.has_room(file)
         found: list[CommitContent] = []
         try:

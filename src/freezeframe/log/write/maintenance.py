@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from freezeframe.log.checkpoints.hint import Hint
-from freezeframe.log.primitives.events import reported
+from freezeframe.log.primitives.events import report
 from freezeframe.log.table.cleanup import CleanupPlan, clean_up
 from freezeframe.log.table.table_log import TableLog
 from freezeframe.log.table.verification import Finding, verify_log, verify_snapshot
@@ -27,7 +27,7 @@ class Maintenance:
             InvalidOption: the table does not exist.
             CorruptLog, StorageUnavailable: as ``write_checkpoint``.
         """
-        with reported(self._log.options.listener, "deltaLog.checkpoint", self._log.path) as metrics:
+        with report(self._log.options.listener, "deltaLog.checkpoint", self._log.path) as metrics:
             hint = write_checkpoint(self._log.update())
             metrics |= {"version": hint.version, "actions": hint.size, "bytes": hint.size_in_bytes}
             return hint

@@ -35,7 +35,7 @@ from freezeframe.log.commits.commit import Committed, Conflict, Outcome, Unknown
 from freezeframe.log.commits.commit_digest import sign_content
 from freezeframe.log.primitives.canonical_paths import canonical_path
 from freezeframe.log.primitives.engine_info import engine_info
-from freezeframe.log.primitives.events import reported
+from freezeframe.log.primitives.events import report
 from freezeframe.log.scan.rows import files_matching
 from freezeframe.log.schema.column_mapping import mapping_mode
 from freezeframe.log.statistics.data_skipping import Predicate, as_expression
@@ -153,7 +153,7 @@ class Transaction:
             UnsupportedTable: the table requires an unsupported writer feature.
             StorageUnavailable: the storage refused; nothing of this commit is visible.
         """
-        with reported(self._log.options.listener, "deltaLog.commit", self._log.path) as metrics_told:
+        with report(self._log.options.listener, "deltaLog.commit", self._log.path) as metrics_told:
             outcome = self._commit((*self._staged, *actions), _description(operation, parameters, metrics))
             told_version = {"version": outcome.version, "outcome": type(outcome).__name__}
             metrics_told |= {**told_version, "operation": operation}

@@ -89,7 +89,7 @@ class JobRoot:
         """The folder of messages between run and script process."""
         return self.path / OURS
 
-    def executed(self, script: Path) -> Path | None:
+    def executed_path(self, script: Path) -> Path | None:
         """Where the executed form of a notebook goes; None for any other script."""
         return self.path / script.name if script.suffix == ".ipynb" else None
 

@@ -104,7 +104,7 @@ def _run_script(plan: ScriptPlan, root: JobRoot, process: int) -> None:
     sys.path[:1] = [str(script.parent)]
     sys.path.append(str(script.parent / "lib"))
     try:
-        executed = root.executed(script)
+        executed = root.executed_path(script)
         if executed is None:
             run_python(script, is_trace_whole=plan.settings.log_level == "debug")
         else:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from freezeframe.engine.configuration.remote import REMOTE, own_remote
-from freezeframe.engine.server.job_database import VARIABLE, claimed
+from freezeframe.engine.server.job_database import VARIABLE, claim
 from freezeframe.engine.server.server import Address, attach, living_address, server_folder
 from freezeframe.runs.process.early_spark import master_of, speaks_to_spark, start_early
 from freezeframe.script.tenant.tenants import spark
@@ -49,12 +49,12 @@ def script_spark(
             start_early(settings, master, tenant, progress)
             yield {}
             return
-        with claimed(folder) as database:
+        with claim(folder) as database:
             yield _variables(address, database)
         return
     attachment = attach(settings, master, progress)
     try:
-        with claimed(attachment.folder) as database:
+        with claim(attachment.folder) as database:
             yield _variables(attachment.address, database)
     finally:
         attachment.close()

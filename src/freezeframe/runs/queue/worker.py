@@ -22,7 +22,7 @@ from freezeframe.control.jobs.job import QueuedJob
 from freezeframe.control.jobs.queue import JobQueue
 from freezeframe.control.jobs.schedules import Schedules
 from freezeframe.errors import InvalidOption, TenantNotFound, TryAgain
-from freezeframe.observation import Operation, log_context, observed
+from freezeframe.observation import Operation, log_context, observe
 from freezeframe.runs.queue.job_attempt import JobAttempt, RunFunction, Times
 from freezeframe.settings import Settings
 
@@ -165,7 +165,7 @@ class Worker:
         attempt = JobAttempt(
             self._queue, job, self._run, self._settings, self._options.times, self._must_stop
         )
-        with observed("job") as operation:
+        with observe("job") as operation:
             ended = attempt.perform()
             operation.outcome = "lost" if ended is None else ended.status
         _logger.info("The attempt ended: %s", operation.outcome, extra=_log_fields(operation, ended))

@@ -151,7 +151,7 @@ def connect(folder: Path, timeout_seconds: float) -> socket.socket:
     return connection
 
 
-def listening(folder: Path) -> socket.socket:
+def listen(folder: Path) -> socket.socket:
     """A listening socket in this folder; one that a dead runner left is removed.
 
     Raises:

@@ -28,7 +28,7 @@ from typing import IO
 from freezeframe.extras import missing_extra
 from freezeframe.runs.warm.forked import Child, Work, parse_work
 from freezeframe.runs.warm.messages import receive, require_own_user, send
-from freezeframe.runs.warm.place import SOCKET_NAME, listening
+from freezeframe.runs.warm.place import SOCKET_NAME, listen
 
 # What a job that updates streams loads before its first row moves.
 _FOR_JOBS = (
@@ -64,7 +64,7 @@ class Runner:
     def __init__(self, folder: Path, idle_seconds: float) -> None:
         self._folder = folder
         self._idle_seconds = idle_seconds
-        self._listener = listening(folder)
+        self._listener = listen(folder)
         self._children: dict[int, socket.socket] = {}
         self._started = time.time()
         self._last_used = time.monotonic()

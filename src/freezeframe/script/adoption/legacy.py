@@ -115,7 +115,9 @@ class Adoption:
         with _naming(self.file):
             table = self._rows(known)
             if not self.replaces:
-                joined: pa.Table = self.stream.merged(*self._change(table, (), "match"), persist=False)
+                joined: pa.Table = self.stream.update_and_read(
+                    *self._change(table, (), "match"), persist=False
+                )
                 return joined
             unique = check_batch(table, self.key, null_keys="match").rows if self.key else table
         return _decide_types(unique)
@@ -196,7 +198,7 @@ def snapshot_file_stream(path: str) -> str | None:
     return None if suffix is None or "/" in path else path.removesuffix(suffix)
 
 
-def merged(
+def merge_file(
     directory: str | os.PathLike[str],
     stream: Stream,
     frame: Any,
@@ -213,9 +215,9 @@ def merged(
         adoption = pending_adoption(directory, stream)
         if adoption is not None:
             return _preview(adoption, frame, update, sort_columns)
-        return stream.merged(frame, update, persist=False, sort_columns=sort_columns)
+        return stream.update_and_read(frame, update, persist=False, sort_columns=sort_columns)
     adopt(directory, stream, update, frame)
-    content = stream.merged(frame, update, sort_columns=sort_columns)
+    content = stream.update_and_read(frame, update, sort_columns=sort_columns)
     export_adopted(directory, stream)
     return content
 
@@ -254,7 +256,7 @@ def _preview(adoption: Adoption, frame: Any, update: Update, sort_columns: Seque
         key = adoption.key if adoption.version >= 0 else _adoption_key(update)
         with _naming(adoption.file):
             stream.apply(adoption.view(known), Update(key=key, mode="overwrite", null_keys=update.null_keys))
-        return stream.merged(frame, update, persist=False, sort_columns=sort_columns)
+        return stream.update_and_read(frame, update, persist=False, sort_columns=sort_columns)
 
 
 def as_frame(table: pa.Table, columns: Sequence[str] | None, where: Any, as_: FrameKind) -> Any:

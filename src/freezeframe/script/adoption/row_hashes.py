@@ -156,7 +156,7 @@ class _Instant:
 
     moment: np.datetime64
 
-    def encoded(self) -> bytes:
+    def encode(self) -> bytes:
         near = self.moment.item()
         if isinstance(near, dt.datetime):
             return _moment(near.replace(tzinfo=dt.UTC))
@@ -186,7 +186,7 @@ _ENCODERS: tuple[tuple[type | tuple[type, ...], _Encode], ...] = (
     (Decimal, _decimal),
     (dt.datetime, _moment),
     (np.datetime64, _numpy_moment),
-    (_Instant, _Instant.encoded),
+    (_Instant, _Instant.encode),
     (dt.date, lambda value: b"d" + value.isoformat().encode()),
     ((bytes, bytearray, memoryview), lambda value: b"y" + bytes(value)),
 )

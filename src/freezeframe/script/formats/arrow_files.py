@@ -85,7 +85,7 @@ def arrow_batches(
         found = map(reader.get_batch, range(reader.num_record_batches)) if is_file else iter(reader)
         for batch in found:
             batch.validate(full=True)
-            yield from (batch,) if limits is UNLIMITED else unpacking.decoded(batch)
+            yield from (batch,) if limits is UNLIMITED else unpacking.decode(batch)
 
 
 def _require_within(content: IO[bytes], name: str, unpacking: Unpacking) -> None:

@@ -45,7 +45,7 @@ class JsonColumn:
         left = tuple(place for place in among if _exact(values, kind, rule.ways[place]) is not None)
         return JsonColumn(joined_kinds(self.kind, kind), left)
 
-    def joined(self, other: JsonColumn) -> JsonColumn:
+    def join(self, other: JsonColumn) -> JsonColumn:
         """The finding of both together."""
         return JsonColumn(joined_kinds(self.kind, other.kind), both(self.left, other.left))
 

@@ -58,7 +58,7 @@ def joined_json(
     found: dict[str, JsonColumn] = {}
     for survey in surveys:
         for name, column in survey.items():
-            found[name] = found.get(name, JsonColumn()).joined(column)
+            found[name] = found.get(name, JsonColumn()).join(column)
     for name, column in found.items():
         if column.type(known.rule(name, ())) is None:
             raise _mixed_types_error(name, zip(parts, surveys, strict=True))

@@ -36,7 +36,7 @@ def parquet_batches(file: Path, limits: UnpackLimits) -> Iterator[pa.RecordBatch
     ) as parquet:
         for number in range(metadata.num_row_groups):  # nested texts have one dictionary for each group
             for batch in parquet.iter_batches(rows, row_groups=[number]):
-                yield from unpacking.decoded(batch)
+                yield from unpacking.decode(batch)
 
 
 def announced_bytes(metadata: pq.FileMetaData) -> int:

@@ -72,7 +72,7 @@ class Unpacking:
             found, most = f"{size / self._size:,.0f} times its size", f"{limits.ratio_max:g} times"
             raise self._refusal(found, most, "unpacked_ratio_max")
 
-    def found(self, rows: int, size: int) -> None:
+    def count(self, rows: int, size: int) -> None:
         """Count bytes that were unpacked or are about to be.
 
         Raises:
@@ -82,10 +82,10 @@ class Unpacking:
         self._bytes += size
         self.expect(self._rows, self._bytes)
 
-    def decoded(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    def decode(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """The rows, counted by what they take without encodings, in parts of about ``PART_BYTES``."""
         size = sum(decoded_bytes(column) for column in batch.columns)
-        self.found(len(batch), size)
+        self.count(len(batch), size)
         rows = max(1, len(batch) * PART_BYTES // max(size, PART_BYTES))
         for start in range(0, len(batch), rows):
             yield batch.slice(start, rows)

@@ -47,7 +47,7 @@ def survey_csv(part: InputPart, known: KnownTypes) -> CsvSurvey:
         with suppress(LongRow):
             for piece in csv_text_pieces(part, block_bytes):
                 for name in piece.column_names:
-                    left[name] = known.rule(name).left(piece.column(name), left.get(name))
+                    left[name] = known.rule(name).narrow(piece.column(name), left.get(name))
             return CsvSurvey(block_bytes, left)
     raise UnreadableInput(
         f"{str(part.file)!r} has a row of more than 2 GiB.",

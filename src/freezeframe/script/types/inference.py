@@ -75,7 +75,7 @@ class ColumnRule:
                 return column
         return text
 
-    def left(self, text: pa.ChunkedArray, before: Left = None) -> Left:
+    def narrow(self, text: pa.ChunkedArray, before: Left = None) -> Left:
         """The possible types after one more piece of the column."""
         present = pc.drop_null(text)
         if not len(present):

@@ -65,7 +65,7 @@ class TenantAccess:
         """The tenant's folder in the store, empty if there is none; the principal must see the tenant."""
         return self._stores.environment(environment).folder(tenant) or ""
 
-    def found(self, environment: EnvironmentName, tenant: TenantId) -> Tenant | None:
+    def find(self, environment: EnvironmentName, tenant: TenantId) -> Tenant | None:
         """The tenant, or None; the principal must have the right to create it; errors as of ``create``."""
         self.principal.require("snapshots:write")
         self._require_seen(environment, tenant)

@@ -133,7 +133,7 @@ class Audit:
         return [one.entry for one in mine if one.entry is not None]
 
     @contextmanager
-    def undertaking(
+    def operation(
         self,
         place: AuditPlace,
         subjects: Sequence[str],

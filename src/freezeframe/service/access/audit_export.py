@@ -25,7 +25,7 @@ _COLUMNS = (
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
-def exported(entries: Iterable[AuditEntry], kind: Literal["jsonl", "csv"]) -> Iterator[str]:
+def export_lines(entries: Iterable[AuditEntry], kind: Literal["jsonl", "csv"]) -> Iterator[str]:
     """The entries as lines of text."""
     if kind == "jsonl":
         for entry in entries:

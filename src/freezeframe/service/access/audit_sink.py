@@ -39,7 +39,7 @@ class AuditSink:
         self._is_started = False
 
     @property
-    def lost(self) -> int:
+    def lost_count(self) -> int:
         """The number of entries that did not arrive."""
         return self._handler.lost + self._entrance.lost
 

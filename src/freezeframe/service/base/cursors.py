@@ -22,7 +22,7 @@ class Cursors:
     def __init__(self, secret: bytes) -> None:
         self._secret = hmac.digest(secret, b"freezeframe cursors", "sha256")
 
-    def made(self, listing: str, place: Any) -> str:
+    def encode(self, listing: str, place: Any) -> str:
         """The cursor for the position in a list where the next page begins."""
         content = json.dumps(place, ensure_ascii=False, separators=(",", ":")).encode()
         return base64.urlsafe_b64encode(self._signature(listing, content) + content).decode().rstrip("=")

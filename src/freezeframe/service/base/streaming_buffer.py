@@ -36,7 +36,7 @@ class StreamingBuffer:
     def close(self) -> None:
         """Nothing to do: written content can still be taken."""
 
-    def taken(self) -> bytes:
+    def drain(self) -> bytes:
         """All that was written since the last call."""
         content = b"".join(self._pieces)
         self._pieces, self.size = [], 0

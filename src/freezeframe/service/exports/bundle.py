@@ -73,8 +73,8 @@ def _zip(members: Sequence[tuple[str, Iterator[bytes]]]) -> Iterator[bytes]:
                 for chunk in chunks:
                     member.write(chunk)
                     if sink.size >= _PIECE_BYTES:
-                        yield sink.taken()
-    yield sink.taken()
+                        yield sink.drain()
+    yield sink.drain()
 
 
 def _is_mark(path: str) -> bool:

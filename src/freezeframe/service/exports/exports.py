@@ -109,8 +109,8 @@ def _parquet(reader: pa.RecordBatchReader, group_rows: int) -> Iterator[bytes]:
     with pq.ParquetWriter(pa.PythonFile(sink, "w"), reader.schema) as writer:
         for group in _groups(_pieces(reader, group_rows), group_rows):
             writer.write_table(group)
-            yield sink.taken()
-    yield sink.taken()
+            yield sink.drain()
+    yield sink.drain()
 
 
 def _groups(pieces: Iterator[pa.Table], group_rows: int) -> Iterator[pa.Table]:

@@ -233,7 +233,7 @@ class Keys:
             NotAuthenticated: it is unknown, wrong, revoked or expired. Only who has the key's secret is
                 told that it has ended, and how; unknown and wrong ones are not told apart.
         """
-        known = self.remembered(text)
+        known = self.from_cache(text)
         if known is not None:
             return known
         fingerprint = self._hash(text)
@@ -244,7 +244,7 @@ class Keys:
             self._remembered[fingerprint] = (time.monotonic() + _REMEMBERED_SECONDS, principal)
         return principal
 
-    def remembered(self, text: str) -> Principal | None:
+    def from_cache(self, text: str) -> Principal | None:
         """The principal, if the key was valid a moment ago; without a query."""
         fingerprint = self._hash(text)
         with self._lock:

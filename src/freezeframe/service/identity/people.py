@@ -117,7 +117,7 @@ class People:
                 if request is None
                 else token_hash(request)[: 2 * _ID_BYTES],
                 "name": name,
-                "password_hash": "" if password is None else self.hashed(password),
+                "password_hash": "" if password is None else self.hash_password(password),
                 "role": role,
                 "environments": None if seen is None else json.dumps(seen),
                 "tenants": None if bound is None else json.dumps(bound),
@@ -151,7 +151,7 @@ class People:
             connection.execute(delete(sessions).where(sessions.c.person == found["id"]))
             return _person({**found, "disabled_ms": now})
 
-    def verified(self, name: str, password: str) -> Person:
+    def verify(self, name: str, password: str) -> Person:
         """The person with that name and password.
 
         Raises:
@@ -168,7 +168,7 @@ class People:
             )
         return _person(row)
 
-    def entered(
+    def get_or_create(
         self,
         person_id: str,
         name: str,
@@ -252,7 +252,7 @@ class People:
             raise unknown_caller()
         return _person(row).principal()
 
-    def hashed(self, password: str) -> str:
+    def hash_password(self, password: str) -> str:
         """The stored hash of a password."""
         return self._hasher.hash(password)
 

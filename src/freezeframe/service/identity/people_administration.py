@@ -142,7 +142,7 @@ class PeopleAdministration:
             NotAuthenticated: the old one is wrong.
             InvalidOption: the new one is too short.
         """
-        known = self._people.verified(self.get(person_id).name, old)
+        known = self._people.verify(self.get(person_id).name, old)
         self._set_password(person_id, new)
         return known
 
@@ -174,7 +174,7 @@ class PeopleAdministration:
 
     def _set_password(self, person_id: str, password: str) -> None:
         require_password(password)
-        made = self._people.hashed(password)
+        made = self._people.hash_password(password)
         with self._database.begin() as connection:
             connection.execute(update(people).where(people.c.id == person_id).values(password_hash=made))
             connection.execute(delete(sessions).where(sessions.c.person == person_id))

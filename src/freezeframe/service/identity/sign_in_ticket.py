@@ -30,7 +30,7 @@ class Tickets:
     def __init__(self, secret: bytes) -> None:
         self._secret = hmac.digest(secret, b"freezeframe sign-in tickets", "sha256")
 
-    def made(self, ticket: Ticket) -> str:
+    def encode(self, ticket: Ticket) -> str:
         """The ticket as a cookie's value."""
         record = {**asdict(ticket), "until": time.time() + LIFE_SECONDS}
         content = json.dumps(record, separators=(",", ":")).encode()

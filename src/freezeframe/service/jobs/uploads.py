@@ -214,7 +214,7 @@ class Uploads:
         return upload
 
     @contextmanager
-    def appending(self, upload: Upload, offset: int) -> Iterator[UploadWriter]:
+    def open_append(self, upload: Upload, offset: int) -> Iterator[UploadWriter]:
         """Append bytes at the upload's offset; those that arrived before an error are durable.
 
         Raises:
@@ -265,7 +265,7 @@ class Uploads:
         return upload
 
     @contextmanager
-    def importing(self, tenant: str, upload_id: str) -> Iterator[ImportContent]:
+    def open_import(self, tenant: str, upload_id: str) -> Iterator[ImportContent]:
         """The bytes of a complete upload for an import; left without an error, the upload is removed.
 
         Raises:

@@ -30,7 +30,7 @@ class StoredBytes:
         if not self._bytes_max:
             return tenant
         self._require_room(tenant, size, replaced)
-        return tenant.checked(lambda _: self._require_room(tenant, size, replaced))
+        return tenant.with_check(lambda _: self._require_room(tenant, size, replaced))
 
     def require_room_for_waiting(self, tenant: Tenant, folder: str, *replaced: str) -> None:
         """Refuse what waits already for the tenant: uploads by their announced length, inputs of imports.

@@ -118,7 +118,7 @@ class Notifier:
                     delivered += 1
                 else:
                     failed += 1
-        return Round(queued, delivered, failed, self.notifications.waiting())
+        return Round(queued, delivered, failed, self.notifications.count_waiting())
 
     def _events(self, now: datetime) -> Iterator[dict[str, Any]]:
         since = now - _LOOKED_BACK

@@ -48,7 +48,7 @@ def from_json_bytes(content: bytes, path: str) -> Any:
         ) from None
 
 
-def merged(target: Any, patch: Any) -> Any:
+def merge_patch(target: Any, patch: Any) -> Any:
     """``target`` after the merge patch ``patch``; neither is changed (RFC 7396, section 2)."""
     if not isinstance(patch, dict):
         return patch
@@ -57,7 +57,7 @@ def merged(target: Any, patch: Any) -> Any:
         if value is None:
             result.pop(name, None)
         else:
-            result[name] = merged(result.get(name), value)
+            result[name] = merge_patch(result.get(name), value)
     return result
 
 

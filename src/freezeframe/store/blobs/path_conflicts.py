@@ -66,9 +66,11 @@ class FileNames:
             InvalidName: it is a file where there is a folder or the other way round, or it differs from
                 one only by case.
         """
-        _require_same(path, self._files.get(path.folded, str(path)), str(path))
-        if path.folded in self._folders:
-            raise _conflict_error(path, f"There is a folder of that name, {self._folder(path.folded)!r}.")
+        _require_same(path, self._files.get(path.case_folded, str(path)), str(path))
+        if path.case_folded in self._folders:
+            raise _conflict_error(
+                path, f"There is a folder of that name, {self._folder(path.case_folded)!r}."
+            )
         for folder in path.folders:
             if fold_path(folder) in self._files:
                 cause = f"{self._files[fold_path(folder)]!r} is a file, so it cannot be a folder."

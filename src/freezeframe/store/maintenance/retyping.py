@@ -97,7 +97,7 @@ def retype(
     )
     if dry_run:
         return replace(told, rows=sum(map(len, step.rows(base, field))))
-    author = Author(who, message).doing(f"retype {name}.{column} as {told.type_after}")
+    author = Author(who, message).for_action(f"retype {name}.{column} as {told.type_after}")
     with commit_at_end(UnitOfWork(place, author)) as work:
         work.add_step(name, Step(step), "retype", column, told.type_after)
     version = work.done.tenant_version

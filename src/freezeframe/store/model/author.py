@@ -12,7 +12,7 @@ class Author:
     who: str = ""
     message: str = ""
 
-    def doing(self, what: str) -> Author:
+    def for_action(self, what: str) -> Author:
         """The author of a change that the history names ``what``, with the message behind it."""
         return Author(self.who, f"{what}: {self.message}" if self.message else what)
 

@@ -62,7 +62,7 @@ class SystemColumns:
         """The schema with the system columns at its end."""
         return pa.schema([*columns, *self.fields])
 
-    def filled(self, rows: pa.Table, moment_us: int) -> pa.Table:
+    def fill(self, rows: pa.Table, moment_us: int) -> pa.Table:
         """New rows with their system columns: valid from the moment on, not deleted."""
         values = {VALID_FROM: pa.scalar(moment_us, _MOMENT), DELETED: pa.scalar(value=False)}
         for field in self.fields:

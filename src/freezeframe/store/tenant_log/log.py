@@ -181,7 +181,7 @@ class TenantLog(CheckpointedLog[TenantState]):
 
     def listed_entry(self, file: LogFile) -> Entry:
         """The entry in a listed file; an own, just written one is not read back."""
-        own = self._own_entry.taken(file)
+        own = self._own_entry.take(file)
         return self.entry(file.version) if own is None else parse_entry(own, file.name)
 
     def _with_receipts(self, state: TenantState) -> TenantState:

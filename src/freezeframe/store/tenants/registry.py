@@ -86,7 +86,7 @@ class Registry(CheckpointedLog[RegistryState]):
             "delete", environment, tenant, folder, lambda state: state.folder(environment, tenant) == folder
         )
 
-    def removed(self, environment: str, tenant: str, folder: str) -> None:
+    def commit_removal(self, environment: str, tenant: str, folder: str) -> None:
         """Commit the completed removal of a tenant's folder."""
         self._commit("removed", environment, tenant, folder, lambda state: folder in state.leaving)
 

@@ -28,7 +28,7 @@ class StagedFiles:
         self._names: FileNames | None = None
         self._placed: set[str] = set()
 
-    def seen(self) -> Mapping[str, HeldFile]:
+    def current_files(self) -> Mapping[str, HeldFile]:
         """The files by path, without later changes."""
         self._is_shown = True
         return MappingProxyType(self._seen)

@@ -109,7 +109,7 @@ class TenantScope:
         """Does nothing: outside of a job, reads do not precede a write."""
 
     @contextmanager
-    def changing(self, stream: StreamName | None = None) -> Iterator[UnitOfWork]:
+    def change(self, stream: StreamName | None = None) -> Iterator[UnitOfWork]:
         """A job of one change (of ``stream``, if given), committed at the end of the block."""
         with commit_at_end(UnitOfWork(self.place, is_single=True, stream=stream)) as work:
             yield work
@@ -151,7 +151,7 @@ class JobScope(TenantScope):
         self._work.note_read(read)
 
     @contextmanager
-    def changing(self, stream: StreamName | None = None) -> Iterator[UnitOfWork]:  # noqa: ARG002 - it is open already
+    def change(self, stream: StreamName | None = None) -> Iterator[UnitOfWork]:  # noqa: ARG002 - it is open already
         """The job itself: its end commits.
 
         Raises:
@@ -182,7 +182,7 @@ class MomentScope(TenantScope):
         return table_snapshot(self.storage, self._state, name)
 
     @contextmanager
-    def changing(self, stream: StreamName | None = None) -> Iterator[UnitOfWork]:  # noqa: ARG002 - whichever it is
+    def change(self, stream: StreamName | None = None) -> Iterator[UnitOfWork]:  # noqa: ARG002 - whichever it is
         """Refused."""
         raise InvalidOption(
             f"Version {self._state.version} of the tenant is the past and cannot be changed.",

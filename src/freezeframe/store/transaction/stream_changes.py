@@ -102,7 +102,7 @@ class StagedStream:
         for step in self.steps:
             self._carry_out(step)
 
-    def referenced(self) -> tuple[str, ...]:
+    def new_files(self) -> tuple[str, ...]:
         """The new files of the commit, relative to the table."""
         paths = tuple(path for result in self.results for path in result.paths)
         if len(self.results) <= 1:

@@ -31,7 +31,7 @@ from freezeframe.errors import ConflictError, JobRevoked, OutcomeUnknown, Storag
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.log.commits.commit import Committed, Unknown
-from freezeframe.observation import Operation, note, observed
+from freezeframe.observation import Operation, note, observe
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.storage.concurrency import run_concurrently
@@ -139,7 +139,7 @@ class Transaction:
         """The tenant's state within this transaction."""
         fresh = {name: one.version for name, one in self.streams.items() if one.content}
         streams = {**self.base.streams, **fresh} if fresh else self.base.streams
-        return replace(self.base, streams=MappingProxyType(streams), files=self.files.seen())
+        return replace(self.base, streams=MappingProxyType(streams), files=self.files.current_files())
 
     def snapshot(self, name: StreamName, version: int | None = None) -> Snapshot:
         """The stream's table within this transaction, or at one of its older versions.
@@ -156,13 +156,13 @@ class Transaction:
     def note_stream_read(self, name: StreamName) -> None:
         """Record a read of the stream, which later writes to it may depend on."""
         if str(name) in self.streams or str(name) in self.base.streams:
-            self.staged(name).was_read = True
+            self.stage(name).was_read = True
 
     def note_file_read(self, path: str) -> None:
         """Record a read of the file, which a later write to it may depend on."""
         self._files_read.add(path)
 
-    def staged(self, name: StreamName) -> StagedStream:
+    def stage(self, name: StreamName) -> StagedStream:
         """The stream in this transaction.
 
         Raises:
@@ -180,7 +180,7 @@ class Transaction:
 
     def add_step(self, name: StreamName, step: Step) -> StepResult:
         """Execute a change of a stream, visible to this transaction only."""
-        staged = self.staged(name)
+        staged = self.stage(name)
         self.announce()
         return staged.add(step)
 
@@ -222,7 +222,7 @@ class Transaction:
             TryAgain: the storage failed; nothing is visible.
         """
         self.announce()
-        with observed("commit") as operation:
+        with observe("commit") as operation:
             return self._commit(metadata, receipt, operation)
 
     def _commit(
@@ -362,7 +362,7 @@ class Transaction:
 
     def _discards(self) -> list[Callable[[], None]]:
         return [
-            functools.partial(staged.discard, staged.referenced() if staged.content else ())
+            functools.partial(staged.discard, staged.new_files() if staged.content else ())
             for staged in self.streams.values()
         ]
 

@@ -173,7 +173,7 @@ class UnitOfWork:
             IdempotencyConflict: the job is committed, and then it did not touch the stream.
         """
         transaction = self._transaction
-        transaction.staged(name)
+        transaction.stage(name)
         if self._known is not None:
             return self._answer_again(name, frame, self._resolve_key(name, update))
         return self._note_update(self._stage_update(name, frame, update, transaction.place.engine))
@@ -189,7 +189,7 @@ class UnitOfWork:
             return tuple(self.update(*one) for one in updates)
         transaction = self._transaction
         for name, _, _ in updates:
-            transaction.staged(name)
+            transaction.stage(name)
         transaction.announce()
         works = [functools.partial(self._stage_update, *one) for one in updates]
         outcomes = run_together(transaction.place.engine, works)
@@ -203,7 +203,7 @@ class UnitOfWork:
         self, name: StreamName, frame: Any, asked: Update | KeyedUpdate, engine: TableEngine
     ) -> _StagedUpdate:
         """The update as a step of the transaction; may run in threads for streams that are staged already."""
-        staged = self._transaction.staged(name)
+        staged = self._transaction.stage(name)
         update = self._resolve_key(name, asked)
         place = UpdatePlace(name, self.storage, engine, self.settings)
         if _is_lazy(frame):
@@ -216,7 +216,7 @@ class UnitOfWork:
         """The update with the stream's key within the job, if it has none of its own."""
         if isinstance(update, Update):
             return update
-        seen = self.snapshot(name) if str(name) in self._repeated else self._transaction.staged(name).view()
+        seen = self.snapshot(name) if str(name) in self._repeated else self._transaction.stage(name).view()
         return update(stored_key(seen.metadata) or () if seen.version >= 0 else None)
 
     def _note_update(self, done: _StagedUpdate) -> Receipt:
@@ -225,7 +225,7 @@ class UnitOfWork:
             self._input.add_update(done.name, done.update, done.incoming)
         transaction = self._transaction
         version = transaction.base.version + (0 if transaction.is_empty else 1)
-        stream_version = transaction.staged(done.name).version
+        stream_version = transaction.stage(done.name).version
         receipt: Receipt = replace(done.result.answer, version=version, stream_version=stream_version)
         return receipt
 
@@ -327,7 +327,7 @@ class UnitOfWork:
     def _answer_again(self, name: StreamName, frame: Any, update: Update) -> Receipt:
         transaction = self._transaction
         place = UpdatePlace(name, self.storage, transaction.place.engine, self.settings)
-        base = transaction.staged(name).base
+        base = transaction.stage(name).base
         if _is_lazy(frame):
             transaction.announce()
         with take_update(place, self.write_id, base, frame, update) as taken:

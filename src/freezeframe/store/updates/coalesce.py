@@ -51,14 +51,14 @@ def coalesce(
     """
     work = _Filling(batch, target, frozenset(stored), frozenset(key), old_values, keeps_nulls)
     every = np.ones(len(batch), np.bool_)
-    first = work.open_columns() or work.telling()
+    first = work.open_columns() or work.deciding_columns()
     work.read(first, every)
-    changed = work.differing(work.unstored(), every) | work.differing(first, every)
-    rest = [name for name in work.compared() if name not in first]
+    changed = work.find_differences(work.new_columns(), every) | work.find_differences(first, every)
+    rest = [name for name in work.compared_columns() if name not in first]
     undecided = ~changed
     if rest and undecided.any():
         work.read(rest, undecided)
-        changed[undecided] = work.differing(rest, undecided)
+        changed[undecided] = work.find_differences(rest, undecided)
     return Filled(work.result(changed), changed)
 
 
@@ -83,11 +83,11 @@ class _Filling:
         self._given = frozenset(batch.column_names)
         self._old: dict[str, pa.ChunkedArray] = {}
 
-    def compared(self) -> list[str]:
+    def compared_columns(self) -> list[str]:
         """Stored columns that the batch may change."""
         return [name for name in self._target.names if name in self._given & self._stored - self._key]
 
-    def unstored(self) -> list[str]:
+    def new_columns(self) -> list[str]:
         """New columns of the batch, without stored values."""
         return [name for name in self._target.names if name in self._given - self._stored]
 
@@ -96,9 +96,9 @@ class _Filling:
         names = [name for name in self._target.names if name in self._stored - self._key]
         return [name for name in names if self._is_open(name)]
 
-    def telling(self) -> list[str]:
+    def deciding_columns(self) -> list[str]:
         """The columns to compare first where the result needs no old value."""
-        names = self.compared()
+        names = self.compared_columns()
         ranks = {name: self._rank(self._target.field(name).type) for name in names}
         return sorted(names, key=ranks.__getitem__)[:1]
 
@@ -110,7 +110,7 @@ class _Filling:
             kind = self._target.field(name).type
             self._old[name] = column if column.type == kind else column.cast(kind)
 
-    def differing(self, names: Sequence[str], rows: Flags) -> Flags:
+    def find_differences(self, names: Sequence[str], rows: Flags) -> Flags:
         """Mask of the flagged rows with a changed cell."""
         found = np.zeros(int(rows.sum()), np.bool_)
         for name in names:

@@ -95,7 +95,7 @@ def _choices(context: UpdateContext) -> tuple[FileChoice, ...]:
 def _write_content(context: UpdateContext) -> str:
     """Write the batch as a data file with the system columns."""
     plan = context.plan
-    content = plan.own.filled(plan.evolution.batch, context.moment_us)
+    content = plan.own.fill(plan.evolution.batch, context.moment_us)
     columns = written_columns(plan.schema, set(content.column_names))
     return context.staging.write_batch(content, columns, plan.key)
 

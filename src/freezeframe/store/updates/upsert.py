@@ -64,7 +64,7 @@ class _MatchedKeys:
     engine: EngineName = ""
 
     @property
-    def searched(self) -> str:
+    def search_kind(self) -> str:
         """The kind of key search, in words that follow "an upsert of so many rows, "."""
         if not self.engine:
             return "whose keys no file can hold"
@@ -134,7 +134,7 @@ def patch(context: UpdateContext, batch: pa.Table) -> Patch:
     inserted, updated = int(is_new.sum()), len(filled.rows)
     counts = Counts(inserted, updated, len(batch) - inserted - updated, 0)
     if not counts.changed:
-        return Patch(counts, (), (), {}, (), met.searched, met.engine)
+        return Patch(counts, (), (), {}, (), met.search_kind, met.engine)
     live = live_files(context.snapshot.files)
     choices = choose(live, {path: len(part) for path, part in changing.items()}, context.place.rule)
     rewritten = [choice.file for choice in choices if choice.action == "rewritten"]
@@ -147,7 +147,7 @@ def patch(context: UpdateContext, batch: pa.Table) -> Patch:
     written = context.staging.write(content, written_columns(context.plan.schema), context.plan.key)
     marked = {choice.file.path: changing[choice.file.path] for choice in choices if choice.action == "marked"}
     removed = tuple(file.path for file in rewritten)
-    return Patch(counts, written, removed, marked, choices, met.searched, met.engine)
+    return Patch(counts, written, removed, marked, choices, met.search_kind, met.engine)
 
 
 def _match_keys(context: UpdateContext, batch: pa.Table) -> _MatchedKeys:

@@ -166,7 +166,7 @@ def drop_stream(
         return before.version
     if str(name) not in place.log.current_state().streams:
         raise StreamNotFound(f"There is no stream {str(name)!r}.", remedy="Check the name.", stream=str(name))
-    with commit_at_end(UnitOfWork(place, author.doing(f"drop {name}"))) as work:
+    with commit_at_end(UnitOfWork(place, author.for_action(f"drop {name}"))) as work:
         if check is not None:
             work.require(lambda state: check(state.table_version(name)))
         work.add_step(name, Step(_dropping), "drop")
@@ -232,7 +232,7 @@ def _plan(
 
 def _commit_plan(place: TenantPlace, plan: _Plan, author: Author) -> int:
     version = plan.then.version
-    restorer = author.doing(f"restore version {version}")
+    restorer = author.for_action(f"restore version {version}")
     with commit_at_end(UnitOfWork(place, restorer, is_single=True, restored=version)) as work:
         work.require(at_version(plan.now.version))
         for name, target in plan.targets.items():

@@ -162,7 +162,7 @@ def row_history(
         if commit.removes and (metadata is None or set(stored_key(metadata) or ()) != set(key)):
             is_whole = False
             break
-        before = None if metadata is None else finder.removed(metadata, commit.removes)
+        before = None if metadata is None else finder.removed_row(metadata, commit.removes)
         changes = _compare(before, held, tuple(key), after)
         held = before
         if changes is not None:
@@ -268,7 +268,7 @@ class _Finder:
                 return held.position not in gone
         return False
 
-    def removed(self, metadata: Metadata, removes: Sequence[Remove]) -> _Held | None:
+    def removed_row(self, metadata: Metadata, removes: Sequence[Remove]) -> _Held | None:
         """The row in files that a commit removed, with its content from before the commit."""
         adds = [
             Add(

@@ -211,7 +211,7 @@ def _with_keys(table: pa.Table, keys: pa.Table) -> pa.Table:
 def _commit_plan(place: TenantPlace, selection: RowSelection, plan: _Plan, author: Author) -> int:
     name, version = selection.stream, selection.version
     count = f"{len(plan.changes)} {'row' if len(plan.changes) == 1 else 'rows'}"
-    restorer = author.doing(f"restore {count} of {name} as of version {version}")
+    restorer = author.for_action(f"restore {count} of {name} as of version {version}")
     with commit_at_end(UnitOfWork(place, restorer, is_single=True, restored=version)) as work:
         work.require(at_version(plan.now.version))
         if len(plan.gone):

@@ -25,7 +25,7 @@ class Settings(BaseSettings):
         env_prefix="FREEZEFRAME_",
         frozen=True,
         extra="ignore",
-        env_ignore_empty=True,  # a variable that is empty is as one that is not there
+        env_ignore_empty=True,  # an empty variable counts as unset
     )
 
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:

@@ -170,7 +170,7 @@ def test_every_operation_is_tried():
         "key",
         "has_history",
         "apply",
-        "merged",
+        "update_frame",
         "changed_by",
         "write_text",
         "write_json",

@@ -46,7 +46,7 @@ from freezeframe.service.service import open_service
 from freezeframe.settings import Settings
 
 VERSION = "1"
-# Asked in this order whose a request is: what is asked most comes first.
+# Routers are matched in this order: the most requested first.
 _ROUTERS = (
     tenants,
     files,

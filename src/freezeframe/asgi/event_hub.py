@@ -62,7 +62,7 @@ class Follower:
             await asyncio.wait(either, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
             return (taking.result(),) if taking.done() else ()
         finally:
-            taking.cancel()  # also where the page went away meanwhile: nobody else would end it
+            taking.cancel()  # also if the page went away meanwhile, because nothing else would cancel it
 
     def lose(self) -> None:
         """Tell the follower that events were lost, so that it reads everything again."""
@@ -105,7 +105,7 @@ class EventHub:
                 is_blind = True
             else:
                 for one in tuple(self._followers):
-                    # What happened while nobody could look is read anew.
+                    # Events during the outage are lost, so followers must read everything again.
                     if is_blind:
                         one.lose()
                     for event in dict.fromkeys((*events, *self._greeting(one))):

@@ -150,7 +150,7 @@ def _invalid(error: RequestValidationError, kind: str) -> FreezeframeError:
         )
     found = [
         {"place": ".".join(map(str, one["loc"])), "problem": one["msg"]}
-        for one in error.errors()[:20]  # a body of thousands of wrong rows need not be told in full
+        for one in error.errors()[:20]  # a body with thousands of errors is not reported in full
     ]
     first = found[0] if found else {"place": "request", "problem": "invalid"}
     return errors.InvalidOption(

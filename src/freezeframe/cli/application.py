@@ -69,7 +69,7 @@ app = typer.Typer(
     cls=_Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # boxes around the help would cost more time than all else of it
+    rich_markup_mode=None,  # rich help panels would take longer than the rest of the help
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -103,7 +103,7 @@ def carry_out(given: Sequence[str], commands: typer.Typer = app, name: str = "fr
         words = _with_new_names(given, output) if commands is app else list(given)
         return commands(args=words, prog_name=name, standalone_mode=False) or OK
     except FreezeframeError as error:
-        if _COMPLETION not in os.environ:  # a shell that asks while somebody types wants no sentences
+        if _COMPLETION not in os.environ:  # completion must print no messages
             output.error(error)
         return exit_code(error)
     except NoArgsIsHelpError as error:

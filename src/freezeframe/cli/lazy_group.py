@@ -104,7 +104,7 @@ class LazyGroup(TyperGroup):
         for section in dict.fromkeys(part.section for part in self.parts.values()):
             rows = [(name, part.help) for name, part in self.parts.items() if part.section == section]
             with formatter.section(section):
-                # The same width in all, so that the sections read as one table.
+                # The same width in all sections, so that they align.
                 formatter.write_dl([(name.ljust(width), text) for name, text in rows])
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:

@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from freezeframe.cli.application import carry_out
 
     code = carry_out(list(sys.argv[1:] if arguments is None else arguments))
-    if is_read and sys.stdout.isatty():  # whoever types one command types another one
+    if is_read and sys.stdout.isatty():  # whoever types one command will type another
         from freezeframe.runs.warm.shortcut import start_for_later
 
         start_for_later()

@@ -42,7 +42,7 @@ def sql(
     seen = tenant.at(tenant.version if version is None else point(version))
     asked = query.casefold()
     with progress("Asking Spark", as_json=as_json), _query_errors(seen):
-        # A view costs a question of Spark: only streams that the query can name become one.
+        # A view costs a Spark query, so only streams that the query can name become one.
         names = [name for name in seen.streams() if name.casefold() in asked]
         tenant_views(seen, names)
         try:

@@ -76,7 +76,7 @@ def path_of(template: str, *values: str) -> str:
 
 
 def _quote(part: str) -> str:
-    # Dots alone would be taken for a way through the path, and the request would go elsewhere.
+    # A name of dots only would be resolved as a path step, and the request would go elsewhere.
     return part.replace(".", "%2E") if set(part) == {"."} else quote(part, safe="")
 
 

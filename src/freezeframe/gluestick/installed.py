@@ -19,7 +19,7 @@ def __getattr__(name: str) -> Any:
         AttributeError: it has no such name either.
     """
     if name.startswith("__"):
-        # Asked by Python's own machinery about this very module.
+        # Names that Python's import system asks of the module itself.
         raise AttributeError(f"module {_DROP_IN!r} has no attribute {name!r}")
     try:
         installed = importlib.import_module(_PACKAGE)

@@ -159,7 +159,7 @@ def _prepare(known: Stream, rows: pd.DataFrame, key: list[str], *, coerce: bool,
         column = _retype(table.column(name), kind, coerce=coerce, localize=localize, name=name)
         table = table.set_column(table.column_names.index(name), name, column)
     new_key = tuple(key) if needs_key else known.key()
-    # Not the present rows any more if somebody commits now: then ConflictError, and once more.
+    # If another writer commits now, the update raises ConflictError and is retried.
     update = Update(key=new_key, mode="overwrite", null_keys="match", expected_version=version)
     known.apply(table, update)
 
@@ -202,7 +202,7 @@ def _coerce(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | Non
     if pa.types.is_string(column.type):
         return exact_values(column, kind)
     if pa.types.is_timestamp(column.type) and pa.types.is_timestamp(kind):
-        return None  # one has a zone and one has not: which zone is meant, nobody knows
+        return None  # only one of them has a zone, so the times cannot be compared
     try:
         coerced = column.cast(kind)
         return coerced if coerced.cast(column.type).equals(column) else None

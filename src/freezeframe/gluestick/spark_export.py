@@ -126,7 +126,7 @@ def _tables(files: list[Path], schema: pa.Schema) -> Tables:
 def _file_name(scratch: Path, name: str, kind: str, options: dict[str, Any]) -> str:
     """The name that gluestick gives the file, by prefixes and variables; without gluestick the plain one."""
     if not options.get("output_file_prefix", os.environ.get("OUTPUT_FILE_PREFIX")):
-        return f"{name}.{kind}"  # its import takes longer than to write some ten thousand rows
+        return f"{name}.{kind}"  # its import takes longer than writing ten thousand rows
     try:
         write = installed.__getattr__("to_export")
     except SetupError:

@@ -81,7 +81,7 @@ def prove(
     """
     logger = logging.getLogger("freezeframe")
     level = logger.level
-    logger.setLevel(logging.CRITICAL)  # what is told of planned faults would hide what is found
+    logger.setLevel(logging.CRITICAL)  # log lines about planned faults would hide real findings
     ends = time.monotonic() + seconds
     try:
         for number, name in enumerate(names):

@@ -10,7 +10,7 @@ from random import Random
 
 from freezeframe.proof.place import Place, clear
 
-_TOLD_MAX = 10  # one violation is as good as a thousand
+_TOLD_MAX = 10  # one violation is enough
 
 
 @dataclass(slots=True)

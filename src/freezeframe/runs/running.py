@@ -130,7 +130,7 @@ def _carried_out(
 ) -> Ending:
     python = interpreter(request.script, settings)
     if python != sys.executable and not (settings.spark_python or settings.spark.startswith("spark://")):
-        # The packages that a script asks for are there in its functions as well.
+        # The packages of a script are available in its functions as well.
         settings = settings.model_copy(update={"spark_python": python})
         environment = {**environment, "FREEZEFRAME_SPARK_PYTHON": python}
     with script_spark(request.script, settings, environment, on_line, tenant) as spark:
@@ -193,7 +193,7 @@ def _outcome(
     executed = root.executed_path(request.script)
     status: Status = "succeeded"
     error = None
-    # It may have been killed after its commit: what is committed has succeeded.
+    # It may have been killed after its commit, and a committed job has succeeded.
     if receipt is None:
         status = _STATUS[ending.reason]
         error = run_error(request, root, ending, read_result(root))

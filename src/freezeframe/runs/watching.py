@@ -114,7 +114,7 @@ class _Watch:
             if self.is_cancelled():
                 self._stop("cancelled", now + _STOP_SECONDS)
             elif self._takes_too_much():
-                # It would go on taking while it tidies up.
+                # It would continue reading while it cleans up.
                 self._stop("memory", now)
 
     def _takes_too_much(self) -> bool:
@@ -199,7 +199,7 @@ class _Output:
             self._line(line)
 
     def _line(self, line: bytes) -> None:
-        # A line that is too long for anybody comes in pieces.
+        # An overlong line is delivered in pieces.
         for begin in range(0, max(1, len(line)), _LINE_BYTES_MAX):
             piece = line[begin : begin + _LINE_BYTES_MAX]
             self._on_line(piece.decode("utf-8", "replace").rstrip("\r"))

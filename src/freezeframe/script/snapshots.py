@@ -85,7 +85,7 @@ def get_snapshot(
     except StreamNotFound:
         return None
     except VersionNotFound:
-        if tenant.version < 0:  # nothing was ever kept, so no stream either
+        if tenant.version < 0:  # the tenant was never written, so it has no streams
             return None
         raise
 

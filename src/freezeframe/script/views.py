@@ -76,7 +76,7 @@ def _frames(
     tenant = open_tenant(snapshot_dir)
     at = point
     if point is None and tenant.version >= 0 and not is_working_copy(snapshot_dir):
-        at = tenant.version  # one for all, whoever commits meanwhile; a job's own changes are of none yet
+        at = tenant.version  # one version for all streams, whoever commits meanwhile
     for name in tenant.streams(at) if streams is None else streams:
         stream = tenant.stream(name)
         adoption = pending_adoption(snapshot_dir, stream) if point is None else None

@@ -15,7 +15,7 @@ from freezeframe.script.types.typed_columns import KnownTypes, declared_rule, ex
 from freezeframe.singer.json_text import JsonNumber, json_text
 
 _DIGITS = 38
-# Numbers that no double holds, of which nobody says how many digits they have.
+# Numbers beyond a double whose digits are not declared.
 _LONG_NUMBER = pa.decimal128(_DIGITS, 18)
 _JSON_TYPES = {bool: "boolean", str: "string", dict: "object", list: "array"}
 

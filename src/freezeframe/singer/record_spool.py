@@ -176,7 +176,7 @@ class RecordSpool:
         self._rows, self._bytes = [], 0
 
     def _table(self, segment: _Segment) -> pa.Table:
-        # By its place, not from where the file stands: an update reads ahead in a thread of its own.
+        # By offset, not from the file's position, because an update reads ahead in another thread.
         return pa.ipc.open_stream(os.pread(self._file.fileno(), segment.size, segment.offset)).read_all()
 
 

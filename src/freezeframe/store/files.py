@@ -77,7 +77,7 @@ class Files(FileReader):
         known = FilePath(path)
         with self._scope.change() as work:
             held = work.state().files.get(str(known))
-            # What is written rests on what was read: somebody else's change between is a conflict.
+            # The content is based on what was read, so another writer's change in between is a conflict.
             work.note_read(known)
             before = None
             if held is not None:
@@ -163,7 +163,7 @@ def _chunks(content: Any) -> Iterable[bytes]:
     read = getattr(content, "read", None)
     if read is not None:
         return _check_chunks(iter(lambda: read(_STREAM_BYTES), b""))
-    # Text is iterable too, but its letters are not bytes.
+    # Text is iterable too, but its characters are not bytes.
     if isinstance(content, Iterable) and not isinstance(content, str):
         return _check_chunks(content)
     raise _no_bytes(content)

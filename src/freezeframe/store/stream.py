@@ -97,7 +97,7 @@ class Stream(StreamReader):
         receipt: Receipt = preview(self._place, frame, update, self._preview_receipt)
         return receipt
 
-    def update_and_read(
+    def update_frame(
         self, frame: Any, update: Update, *, persist: bool = True, sort_columns: Sequence[str] = ()
     ) -> Any:
         """Update the stream; its whole content, in the kind of ``frame``, sorted by columns or by key.

@@ -54,7 +54,7 @@ class Tenant(TenantReader):
         refresh_copies: Callable[[Stream], None] = lambda _: None,
     ) -> None:
         """``refresh_copies`` rewrites the copy of a stream's rows that is stored beside it."""
-        # A tenant with a guard is one of a store's, in a folder of its own.
+        # A tenant with a guard belongs to a store and has its own folder.
         guards = [functools.partial(require_no_store, storage)] if guard is NO_GUARD else []
         *_, log = run_concurrently(
             storage, lambda: require_known_format(storage), *guards, lambda: TenantLog(storage, settings)
@@ -226,7 +226,7 @@ class Tenant(TenantReader):
             CorruptLog: the tenant is damaged; nothing was deleted.
         """
         if not dry_run:
-            purge(self._place)  # goes on with an erasure that was cut off
+            purge(self._place)  # resumes an interrupted erasure
         return collect_garbage(self._place, dry_run=dry_run)
 
     def erase(self, name: str, keys: Iterable[Any], *, who: str | None = None) -> Erasure:

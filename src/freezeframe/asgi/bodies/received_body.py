@@ -74,7 +74,7 @@ def announced_digest(request: Request) -> str:
     if header is not None:
         found = next(filter(None, map(_DIGEST.fullmatch, header.split(","))), None)
         if found is None:
-            return ""  # another algorithm, which nobody has to know (RFC 9530)
+            return ""  # another algorithm, which may be ignored (RFC 9530)
         try:
             return base64.b64decode(found[1], validate=True).hex()
         except binascii.Error:

@@ -24,7 +24,7 @@ def strict_json(content: bytes) -> Any:
     except UnicodeDecodeError:
         raise _unreadable("It is not UTF-8.") from None
     except json.JSONDecodeError as error:
-        # Where, never what: the body may hold a secret.
+        # Only the place, never the content: the body may hold a secret.
         raise _unreadable(f"It cannot be parsed at line {error.lineno}, column {error.colno}.") from None
     except RecursionError:
         raise _too_deep() from None

@@ -176,7 +176,7 @@ async def count_replay(request: Request) -> None:
 async def _count_for_tenant(
     request: Request, principal: Principal, environment: EnvironmentName, tenant: TenantId
 ) -> None:
-    # What is not the principal's business counts for nobody, whether or not it is there.
+    # Requests about foreign tenants count for nobody, whether or not the tenant exists.
     if principal.sees(environment, tenant):
         await _count(service_of(request), "tenant", environment, tenant)
         await begin_transfer(request, environment, tenant)

@@ -34,7 +34,7 @@ from freezeframe.service.base.idempotency import (
 )
 
 JSON_BYTES_MAX = 1024 * 1024
-# Of who is not known yet, which is who signs in.
+# For callers not yet known: those who sign in.
 ANONYMOUS_JSON_BYTES_MAX = 16 * 1024
 IDEMPOTENCY_KEY_LENGTH_MAX = 200
 _SENT_AGAIN = ("content-type", "location", "etag")
@@ -147,7 +147,7 @@ async def _once(request: Request, key: str, body: bytes, inner: Handler) -> Resp
     try:
         principal = await run_in_threadpool(authenticate, request)
     except NotAuthenticated:
-        return await inner(request)  # which refuses it too, unless it is who signs in
+        return await inner(request)  # which refuses it too, except for sign-in
     identity = RequestIdentity(f"{principal.kind}:{principal.id}", key, _fingerprint(request, body))
     kept = await run_in_threadpool(answers.begin, identity)
     if kept is not None:

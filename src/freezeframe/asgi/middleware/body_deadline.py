@@ -24,7 +24,7 @@ class BodyDeadline:
 
         async def received() -> Message:
             nonlocal is_whole
-            # Behind the body nothing comes but the client's farewell, which may be waited for.
+            # After the body only the disconnect message follows, which may be waited for.
             seconds = None if is_whole else self._silent_seconds
             try:
                 async with asyncio.timeout(seconds):

@@ -113,7 +113,7 @@ class ByteCounts:
             nonlocal is_refused
             if is_refused:
                 return
-            # A change that was made is answered all the same.
+            # A completed change is answered in any case.
             is_start = message["type"] == "http.response.start"
             if is_start and scope["method"] == "GET" and message["status"] < _ERRORS_FROM:
                 try:
@@ -125,7 +125,7 @@ class ByteCounts:
             if message["type"] == "http.response.body":
                 await transfer.count_bytes("download", len(message.get("body", b"")))
                 if not message.get("more_body"):
-                    # Before the caller knows of the end: whoever asks next is measured by all of it.
+                    # Before the caller sees the end, so that its next request is checked against all of it.
                     await transfer.spend()
             await send(message)
 

@@ -43,7 +43,7 @@ class Closing:
         assert asked is not None  # noqa: S101 - set by _event
 
         def tell(number: int, frame: FrameType | None) -> None:
-            with suppress(RuntimeError):  # the loop is closed: nobody is left to be told
+            with suppress(RuntimeError):  # the event loop is closed: no one is left to notify
                 loop.call_soon_threadsafe(asked.set)
             if callable(before):
                 before(number, frame)

@@ -15,7 +15,7 @@ from freezeframe.service.identity.principal import Principal
 STREAMS_MAX = 500
 STREAMS_PER_PRINCIPAL_MAX = 25
 _RETRY_SECONDS = 30
-# A proxy that gathers an answer before it hands it on would keep all of a stream back.
+# A buffering proxy would hold back the whole stream.
 _UNBUFFERED = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 

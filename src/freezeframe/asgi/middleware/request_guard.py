@@ -123,7 +123,7 @@ def _refusal(scope: MutableMapping[str, Any], body_bytes_max: int) -> Freezefram
     lengths = [value for name, value in scope["headers"] if name == b"content-length"]
     if any(not _LENGTH.fullmatch(value) for value in lengths):
         return UnreadableRequest("Content-Length is not a number.", remedy="Send the length in bytes.")
-    # A part of an upload has a limit of its own. Of all else nothing is done before this is known.
+    # Parts of uploads have their own limit; everything else is checked before any work.
     is_part = scope["method"] == "PATCH" and scope["path"].rpartition("/")[0].endswith("/uploads")
     if not is_part and any(int(value) > body_bytes_max for value in lengths):
         return TooLarge(

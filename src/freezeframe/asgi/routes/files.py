@@ -67,7 +67,7 @@ def list_files(
     listing = caller.list_name("files", folder, recursive)
     seen, after = _version(tenant, version, as_of), ""
     if cursor is not None:
-        seen, after = caller.service.cursors.read(listing, cursor)  # all pages are of one moment
+        seen, after = caller.service.cursors.read(listing, cursor)  # all pages are of the same version
     if seen < 0:
         return FilePage(version=seen, folder=folder, folders=[], files=[], next_cursor=None)
     page = files.folder_page(tenant.files, folder, after, limit, recursive=recursive, tenant_version=seen)
@@ -239,7 +239,7 @@ def _require_conditions(caller: TenantCaller, tenant: Tenant, path: FilePath, co
 
 
 def _note_sealed(caller: TenantCaller, entry: FileEntry) -> None:
-    # First the entry, then the bytes: nobody reads a secret without a trace.
+    # The audit entry comes before the bytes, so that no secret is read without a trace.
     if entry.sealed:
         caller.note_unsealing(entry.path, version=entry.version)
 

@@ -133,7 +133,7 @@ async def _events(
             found = await run_in_threadpool(caller.service.jobs.get, job)
             lines, place = await run_in_threadpool(caller.service.jobs.log_lines, found, place)
         except FreezeframeError:
-            return  # it went with its tenant, or cannot be read now: who follows it asks again
+            return  # deleted with its tenant, or unreadable for now: followers reconnect
         for line, behind in lines:
             yield format_sse_event(event="line", data_str=line, id=str(behind))
         if found.status != told:

@@ -15,7 +15,7 @@ from freezeframe.asgi.routes.routing import api_router
 router = api_router("keys")
 KeyId = Annotated[str, Path(min_length=1, max_length=40, description="The key's id.")]
 _LISTING = "keys"
-# Neither by who asks nor by the service itself, which carries such a request out again to the same effect.
+# Neither by the caller nor by the service, since a repeated request has the same effect.
 _NOT_KEPT = {"Cache-Control": "no-store"}
 
 

@@ -125,7 +125,7 @@ def change_password(caller: Calling, order: PasswordChange) -> Response:
             cause="It is a key, or an account at the identity provider.",
             remedy="Rotate the key, or change the password at the provider.",
         )
-    # As many tries as there are to sign in.
+    # The same limit of tries as for sign-in.
     caller.service.limits.spend("sign-in", ("password", caller.principal.id))
     with caller.audit_service_change("person.password", caller.principal.name):
         administration = caller.service.people_administration

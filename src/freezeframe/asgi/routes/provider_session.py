@@ -21,7 +21,7 @@ from freezeframe.service.identity.identity_provider import IdentityProvider, new
 from freezeframe.service.identity.people import provided_id
 from freezeframe.service.identity.sign_in_ticket import LIFE_SECONDS, Ticket, local_page
 
-# A provider may add parameters of its own to the way back (RFC 6749, 4.1.2).
+# A provider may add its own parameters to the redirect (RFC 6749, 4.1.2).
 router = api_router("session", CheckedRoute)
 _TICKET = "freezeframe_sign_in"
 _PLACE = "/api/v1/session/provider"

@@ -77,8 +77,8 @@ def delete_tenant(
     named = f"{caller.environment}/{caller.tenant_id}"
     chain = caller.audit_place()
     with caller.audit_change("tenant.delete", caller.tenant_id, **ending) as noted:
-        # In the service's own chain as well, with the head of the tenant's: of what is gone nobody can ask
-        # for the audit any more, and no version of it holds the head.
+        # Also in the service's own chain, with the head of the tenant's: a deleted tenant has no audit
+        # to query, and no version that holds the head.
         newest = noted.entries[-1]
         head = {"environment": chain.environment, "chain": chain.tenant}
         head_of = {**head, "number": newest.number, "hash": newest.hash}
@@ -120,7 +120,7 @@ def made_tenant(caller: Caller, environment: EnvironmentName, tenant_id: TenantI
 
 
 def _detail(environment: EnvironmentName, tenant_id: TenantId, tenant: Tenant) -> TenantDetail:
-    state = tenant.place.log.current_state()  # one look: all of it is of one moment
+    state = tenant.place.log.current_state()  # one read, so that all of it is of the same version
     return TenantDetail(
         environment=environment,
         tenant=tenant_id,

@@ -168,7 +168,7 @@ async def continue_upload(
         )
     upload = await run_in_threadpool(_find_upload, caller, upload_id)
     uploads = caller.service.uploads
-    # Opened, written and synced in threads: a slow disk holds up nobody else.
+    # Opened, written and synced in threads, so that a slow disk blocks no other request.
     async with contextmanager_in_threadpool(uploads.open_append(upload, upload_offset)) as writer:
         try:
             async for chunk in request.stream():

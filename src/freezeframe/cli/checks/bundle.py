@@ -52,7 +52,7 @@ def _versions() -> dict[str, Any]:
         "python": platform.python_version(),
         "platform": platform.platform(),
         "packages": {name: installed_version(name) for name in names},
-        # Their names alone: values are the caller's.
+        # Only the names: the values may be secret.
         "variables": sorted(name for name in os.environ if name.startswith(("FREEZEFRAME_", "SPARK_"))),
     }
 

@@ -25,7 +25,7 @@ def of_another_tenant(folder: Path, sync: Sync) -> None:
 
 
 def _run_tap(folder: Path, *options: str) -> None:
-    # A tap is a program of its own, and a demonstration should not know more about it.
+    # A tap is a separate program, which the demonstration knows only by its output.
     command = [sys.executable, "-m", "freezeframe.testing.tap", str(folder), *options]
     subprocess.run(command, check=True, stdin=subprocess.DEVNULL)  # noqa: S603 - our own tap
 
@@ -63,7 +63,7 @@ def _write_changed_leads(file: Path, folder: Path) -> None:
         columns = list(reader.fieldnames or ())
     changed = [{**row, "Status": "Working - Contacted", "Phone": ""} for row in rows[::3]]
     unchanged = rows[1::3]
-    # Ids are 18 letters; this one is no system's.
+    # Ids have 18 letters; this one belongs to no real system.
     new = [{**row, "Id": "00Q" + "0" * 15, "LastName": "Null", "Name": "Ada Null"} for row in rows[:1]]
     with (folder / "Lead-20991231T000000.csv").open("w", encoding="utf-8", newline="") as text:
         writer = csv.DictWriter(text, columns)

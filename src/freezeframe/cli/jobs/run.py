@@ -106,7 +106,7 @@ def run(
     A failure of any kind changes nothing. What the script prints is shown as it comes.
     """
     settings = _begin(engine)
-    # Loading what a job needs takes longer than most jobs: where it is loaded already, the run is done there.
+    # Loading a job's modules takes longer than most jobs, so the run goes to a process that has loaded them.
     code = _forward(settings, script, as_json=as_json) if _is_command(sys.argv) else None
     if code is not None:
         raise typer.Exit(code)
@@ -255,7 +255,7 @@ def _cancel_on_signal() -> Iterator[Callable[[], bool]]:
         asked.append(number)
         signal.signal(number, before[number] or signal.SIG_DFL)
 
-    with suppress(ValueError):  # not in the main thread: nobody sends it signals then
+    with suppress(ValueError):  # not in the main thread, which gets no signals
         for number in before:
             signal.signal(number, ask)
     try:

@@ -121,5 +121,5 @@ def forget_jobs(root: str, environment: str, tenant: str) -> None:
     """
     with present_control(root, environment) as found:
         if found is not None:
-            found.schedules.forget(environment, tenant)  # first: what comes due makes jobs
+            found.schedules.forget(environment, tenant)  # first, because due schedules create jobs
             found.queue.forget(environment, tenant)

@@ -50,7 +50,7 @@ def stored_rows(stream: Stream, keys: Sequence[tuple[Any, ...]]) -> int:
     """How many current rows have one of the keys."""
     names = stream.key()
     columns = [stream.columns().field(name) for name in names]
-    # Each column alone narrows what is read; which rows have a whole key is then looked up.
+    # Each column narrows the files to read; rows with the whole key are then looked up.
     where = reduce(
         and_,
         [

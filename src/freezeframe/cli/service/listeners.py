@@ -30,7 +30,7 @@ class Listeners(list[socket.socket]):
         sockets = [_bind(address, family) for _ in range(count if _IS_SHARED_OUT else 1)]
         super().__init__(sockets)
         for one in sockets:
-            one.listen(BACKLOG)  # who asks from now on waits for a process, and is not refused
+            one.listen(BACKLOG)  # from now on, requests wait for a process and are not refused
         self._folder = claims
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -49,11 +49,11 @@ def serve(
     begin_logging(log_format, log_level, root)
     output, count = Output(as_json=as_json), workers or os.cpu_count() or 1
     with tempfile.TemporaryDirectory(prefix="freezeframe-metrics-") as metrics:
-        # Set before prometheus-client is loaded, which looks but then.
+        # Set before prometheus-client is loaded, which reads it only then.
         if count > 1:
             os.environ[_METRICS] = metrics
         os.environ[_SERVED_ROOT] = root
-        # Looked at once here: what is wrong with the store is told now, and workers do not race to upgrade.
+        # Opened once here, so that errors of the store are reported now and workers do not race to upgrade.
         _require_servable(root)
         app = application() if count == 1 else f"{__name__}:application"
         _run(_config(app, host, port, count), metrics, root, output)
@@ -102,8 +102,8 @@ def application() -> object:
     settings = load_settings(root=root)
     configure_logging(settings.log_format, settings.log_level)
     made = create_application(settings, root, ControlDatabase.open(database_url(settings, root)))
-    # What is loaded by now stays, and tenants' states are kept for long: to look through all of it for
-    # garbage after every few hundred objects would hold up every hundredth answer.
+    # Loaded modules stay, and tenants' states live long: traversing all of them for
+    # garbage after every few hundred objects would delay every hundredth response.
     gc.collect()
     gc.freeze()
     gc.set_threshold(_GARBAGE_OBJECTS, 20, 100)
@@ -157,7 +157,7 @@ def _run(config: uvicorn.Config, folder: str, root: str, output: Output) -> None
             """Nothing: a process fewer would leave its socket, and who waits there, to nobody."""
 
     _require_free(config.host, config.port)
-    # A group of sockets would let another service join in: that the address is free is asked without one.
+    # A socket group would let another service join, so the check for a free address uses none.
     with config.bind_socket() as free:
         address, family = free.getsockname(), free.family
     sockets = Listeners(address, family, config.workers, folder)

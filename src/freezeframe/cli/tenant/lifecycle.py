@@ -64,7 +64,7 @@ def delete(
     All that is kept for it goes, its jobs and schedules too, and the certificate of that is printed.
     """
     store, output = open_store(root, environment), Output(as_json=as_json)
-    there = store.tenant(tenant)  # jobs may wait for a tenant that is not there yet
+    there = store.tenant(tenant)  # jobs may wait for a tenant that does not exist yet
     if dry_run:
         files = there.files.list(recursive=True)
         output.record(

@@ -22,5 +22,5 @@ def require_yes(question: str) -> None:
             cause="There is no terminal to ask on.",
             remedy="Add --yes; where the command has --dry-run, that shows the effect first.",
         )
-    # Asked on standard error: standard output holds the result only.
+    # Prompts go to standard error: standard output holds only the result.
     typer.confirm(question, abort=True, err=True)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _MISSING = "-"
-_FOLDED_LETTERS = 30  # a column that is folded to less than that cannot be read
+_FOLDED_LETTERS = 30  # a narrower column is unreadable
 _GAP = 3  # between two columns
 
 
@@ -177,14 +177,14 @@ def write_json(value: object, stream: TextIO | None = None) -> None:
     except UnicodeEncodeError:
         text = json.dumps(value, default=str)
     target.write(text + "\n")
-    target.flush()  # who reads a pipe waits for the address of a service, or for the next line of a log
+    target.flush()  # a reader of the pipe waits for a service's address or the next log line
 
 
 def _write(lines: Sequence[str], stream: TextIO | None = None) -> None:
     target = sys.stdout if stream is None else stream
     encoding = target.encoding or "utf-8"
     for line in lines:
-        # A terminal of another alphabet shows the escapes of what it cannot say.
+        # A terminal with another encoding shows escapes for characters that it lacks.
         target.write(line.encode(encoding, "backslashreplace").decode(encoding) + "\n")
     target.flush()
 

@@ -17,7 +17,7 @@ _POSTGRESQL_NOW_MS = text("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1
 
 def database_now_ms(connection: Connection) -> int:
     """Milliseconds since 1970, by the clock of the machine on which the database runs."""
-    if connection.dialect.name == "sqlite":  # that machine is this one, and this process the database
+    if connection.dialect.name == "sqlite":  # the database runs in this process, on this machine's clock
         return now_ms()
     return int(connection.execute(_POSTGRESQL_NOW_MS).scalar_one())
 

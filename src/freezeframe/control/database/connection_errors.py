@@ -11,7 +11,7 @@ from sqlalchemy.exc import TimeoutError as NoFreeConnection
 
 from freezeframe.errors import FreezeframeError, ReportDamage, SetupError, StorageFull, TryAgain
 
-# What the drivers say where trying again does not help; their codes are not set for all of these.
+# Drivers' messages where a retry does not help; not all of these have an error code.
 _SETUP = (
     "unable to open database file",
     "readonly database",

@@ -22,7 +22,7 @@ from freezeframe.control.database.upgrade import is_current, upgrade
 from freezeframe.errors import InvalidOption, SetupError
 
 _CONNECT_SECONDS = 10
-# A worker that stands still must not hold what all others wait for.
+# A stalled worker must not hold locks that all others wait for.
 _POSTGRESQL_OPTIONS = "-c lock_timeout=30000 -c idle_in_transaction_session_timeout=60000"
 
 

@@ -57,7 +57,7 @@ def _write_ahead(cursor: sqlite3.Cursor) -> None:
         if cursor.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
             cursor.execute("PRAGMA journal_mode = WAL")
 
-    _run_when_unlocked(switch)  # SQLite does not wait for others here, whatever the time-out says
+    _run_when_unlocked(switch)  # SQLite does not wait here, despite the time-out
 
 
 def _on_begin(connection: Connection) -> None:
@@ -88,7 +88,7 @@ def _run_when_unlocked(act: Callable[[], object]) -> None:
         try:
             act()
         except sqlite3.OperationalError as error:
-            # Not by the code: a file that is being recovered, or locked by a checkpoint, has others.
+            # Not by the code: a database in recovery, or locked by a checkpoint, has others.
             if "locked" not in str(error) or time.monotonic() > end:
                 raise
             time.sleep(random.uniform(*_LOOKED_EVERY_SECONDS))  # noqa: S311 - jitter

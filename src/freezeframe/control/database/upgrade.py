@@ -13,7 +13,7 @@ from freezeframe.errors import FormatTooNew
 VERSION_TABLE = "control_version"
 _MIGRATIONS = Path(__file__).parents[1] / "migrations"
 _STEP = re.compile(r"(\d{4})_\w+\.py")
-# Any number will do, as long as all who upgrade take the same.
+# Any number works, as long as every upgrade uses the same.
 _LOCK = 7_346_021_905
 
 

@@ -77,7 +77,7 @@ def start_job(connection: Connection, sequence: int, worker: str, clock: Clock, 
     """The job of that place, locked and not running, as one that runs and is this worker's."""
     lane = select(jobs.c.lane).where(jobs.c.sequence == sequence).scalar_subquery()
     connection.execute(update(lanes).where(lanes.c.name == lane).values(running=lanes.c.running + 1))
-    # A search that took long must not have used up the lease.
+    # A slow search must not use up the lease.
     now_ms = clock(connection)
     return _store_lease(
         connection,

@@ -42,7 +42,7 @@ class QueuedJob:
     environment: str
     tenant: str
     job_id: str
-    request: str = field(repr=False)  # may hold what no log should show
+    request: str = field(repr=False)  # may contain secrets
     status: JobStatus
     priority: int
     lane: str

@@ -139,7 +139,7 @@ class Schedules:
             schedules.c.environment == job.environment,
             schedules.c.tenant == job.tenant,
             schedules.c.name == job.schedule,
-            # One that was made for the next tenant of the id stays.
+            # One created for a later tenant of the same id stays.
             schedules.c.incarnation == job.incarnation,
         )
         with self._database.begin() as connection:
@@ -151,7 +151,7 @@ class Schedules:
         Each due time makes one job, whoever else asks at the same moment.
         """
         made: tuple[QueuedJob, ...] = ()
-        # Most of the time nothing is due: a look that waits for no writer tells.
+        # Mostly nothing is due, which a read without a lock shows.
         while self._any_due():
             found = self._submit_next()
             if found is None:

@@ -60,7 +60,7 @@ class Submission:
             ("job_id", check_job_id(self.job_id)),
         ):
             object.__setattr__(self, name, value)
-        # No name holds a slash, so no two tenants share a lane.
+        # No name contains a slash, so no two tenants share a lane.
         object.__setattr__(self, "lane", self.lane or f"{self.environment}/{self.tenant}")
         require_between("attempts_max", self.attempts_max, 1, ATTEMPTS_MAX)
         require_between("priority", self.priority, -PRIORITY_MAX, PRIORITY_MAX)

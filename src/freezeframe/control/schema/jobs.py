@@ -59,7 +59,7 @@ jobs = Table(
     sqlite_autoincrement=True,
 )
 Index("ix_jobs_waiting", jobs.c.status, jobs.c.priority.desc(), jobs.c.sequence)
-# Few jobs wait for another attempt, and each claim asks for them.
+# Few jobs wait for another attempt, and each claim queries them.
 _BEGUN = (jobs.c.status == "queued") & (jobs.c.attempts > 0)
 Index("ix_jobs_begun", jobs.c.lane, jobs.c.sequence, postgresql_where=_BEGUN, sqlite_where=_BEGUN)
 Index("ix_jobs_leases", jobs.c.status, jobs.c.lease_until_ms)

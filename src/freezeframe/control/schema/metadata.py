@@ -17,5 +17,5 @@ metadata = MetaData(
     }
 )
 
-# SQLite counts rows up by itself only in a column that is declared INTEGER.
+# SQLite assigns row numbers only in a column declared INTEGER.
 sequence_type = BigInteger().with_variant(Integer(), "sqlite")

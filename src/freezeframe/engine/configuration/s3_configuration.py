@@ -19,11 +19,11 @@ _S3A = {
     "fs.s3a.fast.upload.buffer": "bytebuffer",
     "fs.s3a.fast.upload.active.blocks": "2",
     "fs.s3a.multipart.size": "16M",
-    # Names are never used twice, so nobody need look whether they are taken: a third fewer requests.
+    # Names are never reused, so their absence need not be checked: a third fewer requests.
     "fs.s3a.performance.flags": "create,mkdir,delete",
     "fs.s3a.committer.name": "magic",
     "fs.s3a.committer.magic.track.commits.in.memory.enabled": "true",
-    # Another job's uploads below the same folder are its own business.
+    # Uploads of other jobs below the same folder must not be aborted.
     "fs.s3a.committer.abort.pending.uploads": "false",
 }
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -81,7 +81,7 @@ def session_options(settings: Settings, server: str) -> dict[str, str]:
     if has_own and _is_private(server):
         return {**_S3A, **access.hadoop_options(), **access.hadoop_secrets()}
     options = access.hadoop_options()
-    del options["fs.s3a.aws.credentials.provider"]  # whatever the server is set up with
+    del options["fs.s3a.aws.credentials.provider"]  # regardless of the server's settings
     return {**_S3A, **options}
 
 

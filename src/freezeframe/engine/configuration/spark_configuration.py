@@ -18,7 +18,7 @@ SESSION_CONFIGURATION = {
     "spark.sql.caseSensitive": "true",
     "spark.sql.session.timeZone": "UTC",
     # Both sides of a merge are partitioned by hand: re-planning between stages only adds latency. It has
-    # nothing to mend either: rows are split by their whole key, so keys that are alike make no large task
+    # nothing to improve either: rows are split by their whole key, so similar keys make no large task
     # (benchmarks/scale.py, skewed_1m: 1.2 times the processor of random keys, which are shorter).
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
@@ -50,7 +50,7 @@ SCRIPT_CONFIGURATION = {"spark.sql.session.timeZone": "UTC", **LANDING_CONFIGURA
 
 READ_OPTIONS = {
     "mergeSchema": "false",
-    # In a session that somebody else has set up as well.
+    # Also in a session that the caller has configured.
     "ignoreCorruptFiles": "false",
     "ignoreMissingFiles": "false",
     "datetimeRebaseMode": "CORRECTED",
@@ -189,9 +189,9 @@ def server_configuration(settings: Settings, master: str) -> dict[str, str]:
         "spark.master": master,
         "spark.app.name": "freezeframe",
         "spark.driver.memory": settings.spark_memory,
-        # The executors of a cluster have to find the driver, and share the cluster's own secret with it.
+        # A cluster's executors must reach the driver, and share the cluster's secret with it.
         **(_THIS_MACHINE_ONLY if master.startswith("local") else {}),
-        # Else a small job waits until a large one, asked for before, has no more tasks to start.
+        # Otherwise a small job waits until an earlier large one has no more tasks to start.
         "spark.scheduler.mode": "FAIR",
         "spark.connect.grpc.binding.address": "127.0.0.1",
         # The system picks a free port; the log says which.
@@ -209,7 +209,7 @@ def server_configuration(settings: Settings, master: str) -> dict[str, str]:
         "spark.hadoop.fs.permissions.umask-mode": "077",
         "spark.cleaner.periodicGC.interval": "10min",
         **SCRIPT_CONFIGURATION,
-        # Nobody meets others under the name that all know; jobs are refused such views (job_database).
+        # No job shares views under a well-known name; jobs are refused such views (job_database).
         "spark.sql.globalTempDatabase": "freezeframe_refuses_global_views",
         # Its client's connection goes with the client. The query of a killed one is interrupted, and one
         # that a living client waits for, or reads slowly, has its connection for as long as it takes.

@@ -104,7 +104,7 @@ def _matches(session: SparkSession, task: FindTask, *, in_one_task: bool = False
         return stored.coalesce(1).join(batch.coalesce(1).hint("shuffle_hash"), is_same)
     if task.rows <= BROADCAST_KEYS_MAX:
         return stored.join(F.broadcast(batch), is_same)
-    # By the whole key, which no two rows share: however alike its parts are, tasks are of one size.
+    # By the whole key, which is unique, so that tasks have equal sizes even if its parts repeat.
     tasks = max(cores(), math.ceil(task.rows / KEYS_PER_TASK))
     return stored.repartition(tasks, "old_key").join(batch.repartition(tasks, "new_key"), is_same)
 

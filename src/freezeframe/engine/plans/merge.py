@@ -68,7 +68,7 @@ def merge(session: SparkSession, task: MergeTask) -> MergeResult:
     """Run the merge in the session; see `TableEngine.merge`."""
     target = struct_type(task.target_schema)
     batch_schema = struct_type(task.batch_schema)
-    # What is only compared may be of a type that does not hold every value of the rows' own.
+    # Compared only, so the type need not hold every value of the rows' own.
     tries = not task.write
     sides = _Sides(
         task,
@@ -183,7 +183,7 @@ def _match_keys(sides: _Sides, key: list[int], stored: DataFrame, batch: DataFra
     old_key, new_key = (key_column([f"{letter}{i}" for i in key], sides.task.null_keys) for letter in "on")
     stored = sides.layout.repartition_by_key(stored.withColumn("old_key", old_key), [F.col("old_key")])
     batch = sides.layout.repartition_by_key(batch.withColumn("new_key", new_key), [F.col("new_key")])
-    # The join sorts or splits by the same key, so looking for repeated keys costs next to nothing.
+    # The join sorts or partitions by the same key, so the check for repeated keys is almost free.
     nth = F.row_number().over(Window.partitionBy("new_key").orderBy("new_key"))
     has_null = any_of([F.col(f"n{index}").isNull() for index in key])
     batch = batch.withColumns({"nth": nth, "has_null_key": has_null})
@@ -251,7 +251,7 @@ def _results(sides: _Sides, key: list[int]) -> list[Column]:
         elif updates and name not in sides.given:
             result = old
         elif updates and index in key:
-            # Keys that are one may differ in the sign of a zero: a row that did not change keeps its own.
+            # Equal keys may differ in the sign of a zero: an unchanged row keeps its own.
             result = F.when(F.col("fate") == _UNCHANGED, old).otherwise(F.coalesce(new, old))
         elif index in key or (updates and task.nulls == "keep"):
             result = F.coalesce(new, old)

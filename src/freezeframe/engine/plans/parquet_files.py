@@ -61,11 +61,11 @@ def read_files(
     ]
     named = [column.alias(field.name) for column, field in zip(columns, schema.fields, strict=True)]
     if with_places:
-        # Asked of the frame and not by name: a stream may have a column `_metadata`.
+        # Through the frame and not by name: a stream may have a column `_metadata`.
         metadata = frame.metadataColumn("_metadata")
         name = metadata.getField("file_name")
         if not all(_PLAIN_NAME.fullmatch(file.rpartition("/")[2]) for file in files):
-            # Spark tells a name as a URI holds it, where a plus sign is no blank.
+            # Spark returns the name URI-encoded, where a plus sign is not a space.
             name = functions.url_decode(functions.replace(name, functions.lit("+"), functions.lit("%2B")))
         named += [name.alias(FILE), metadata.getField("row_index").alias(ROW)]
     return frame.select(*named)
@@ -148,7 +148,7 @@ def require_found(names: Sequence[str], rows: int, expected: int) -> None:
 def rows_in(session: SparkSession, files: Sequence[str]) -> int:
     """How many rows the files hold by their footers."""
     paths = [local_folder(file) for file in files]
-    if all(paths):  # also if there is none
+    if all(paths):  # also if it is absent
         return sum(pq.read_metadata(path).num_rows for path in paths)
     reader = session.read.options(**READ_OPTIONS).schema("none int")
     return reader.parquet(*map(exact_path, files)).count()

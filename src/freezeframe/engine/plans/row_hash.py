@@ -97,7 +97,7 @@ def _cell(column: Column, kind: DataType) -> Column:
 
 
 def _float_cell(column: Column) -> Column:
-    # Only its text tells: Spark's functions of numbers take the sign of a zero away.
+    # Only the text shows it: Spark's numeric functions drop the sign of a zero.
     is_negative_zero = (column == 0) & (column.cast("string") == "-0.0")
     return F.when(is_negative_zero, NEGATIVE_ZERO_CELL).otherwise(F.xxhash64(column))
 

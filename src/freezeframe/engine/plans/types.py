@@ -30,7 +30,7 @@ from freezeframe.engine.configuration.spark_configuration import LANDING_CONFIGU
 from freezeframe.errors import SchemaDriftError
 
 _BINARY_COLLATION = "UTF8_BINARY"
-# Parquet files hold their values in one way, whatever a session has set.
+# Parquet files store values in the same way under every session setting.
 _SETTLED = (
     *(BooleanType, ByteType, ShortType, IntegerType, LongType, FloatType, DoubleType),
     *(BinaryType, NullType, StringType, TimestampNTZType),

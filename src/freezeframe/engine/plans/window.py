@@ -12,7 +12,7 @@ from freezeframe.errors import InvalidOption, OutsideWindow
 
 _ROWS_SHOWN_MAX = 3
 _ROW_LENGTH_MAX = 200
-# How Spark names what a predicate can do wrong with a row's value.
+# Spark's error classes for values that a predicate cannot handle.
 _VALUE_ERRORS = ("CAST_", "ARITHMETIC_", "DIVIDE_", "NUMERIC_", "INVALID_", "CANNOT_PARSE_", "DATETIME_")
 
 

@@ -79,7 +79,7 @@ def write_frame(
     writer = counting.frame().write.mode(write_mode(task.output))
     writer.options(**WRITE_OPTIONS, **options).parquet(task.output)
     counts = counting.read_metrics()
-    # Asked again: the session is the caller's, whose threads may have changed it meanwhile.
+    # Read again: the session is the caller's, whose threads may have changed it meanwhile.
     is_as_stored = is_as_stored and _has_our_settings(session, names)
     rows = (counts or counting.query())["rows"]
     return Written(schema, rows, counts is not None, is_as_stored)
@@ -144,7 +144,7 @@ def _has_our_settings(session: Any, names: Sequence[str]) -> bool:
     if not names:
         return True
     if isinstance(session, SparkSession):
-        values = session.client.get_configs(*names)  # one question for all
+        values = session.client.get_configs(*names)  # one query for all
     else:
         values = tuple(session.conf.get(name) for name in names)
     return all(str(value) == LANDING_CONFIGURATION[name] for name, value in zip(names, values, strict=True))

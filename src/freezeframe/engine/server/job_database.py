@@ -29,7 +29,7 @@ VARIABLE = "FREEZEFRAME_SPARK_DATABASE"
 DEFAULT_CLOSED = "default.closed"
 """A file in the folder of a server in whose database ``default`` no table can be saved."""
 
-# Spark's error names this path: it says what to do. No folder can be made below a device.
+# Spark's error shows this path, so it says what to do. No folder can be created below a device.
 _NO_FOLDER = "/dev/null/shared_by_all_jobs__use_freezeframe.spark()"
 
 # Plans that can access the tables and views of other jobs.

@@ -30,13 +30,13 @@ from freezeframe.settings import Settings
 TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105 - a name
 """The variable of Spark's in which the server is told its token."""
 
-# A server that is to stop soon is not a server of a machine that runs jobs all day.
+# A server with a short idle time is not that of a machine that runs jobs all day.
 _LASTING_SECONDS = 60
 _ARCHIVED_AFTER_IDLE_SECONDS = 10
 _CLASSES = "classes.lst"
 # Loaded with the first job that moves rows through Spark.
 _CLASS_OF_A_JOB = "org/apache/parquet/hadoop/ParquetFileReader"
-# The quick compiler is enough for a process of a minute.
+# The C1 compiler is enough for a process of a minute.
 _ARCHIVE_OPTIONS = ("-Xmx1g", "-XX:TieredStopAtLevel=1", "-Xshare:dump")
 # Variables that would override the settings of Spark or Java.
 _FOREIGN_VARIABLES = (

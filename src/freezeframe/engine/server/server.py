@@ -125,7 +125,7 @@ def _server_name(settings: Settings, master: str) -> str:
     identity = {
         "configuration": server_configuration(settings, master),
         "pyspark": spark_version(),
-        # Of one environment all names of its Python are the same.
+        # All paths of one environment's Python count as the same.
         "python": worker_python(settings, master, sys.prefix),
         "environment": {name: os.environ.get(name, "") for name in ("JAVA_HOME", "SPARK_CONF_DIR")},
     }
@@ -149,7 +149,7 @@ def living_address(folder: Path) -> Address | None:
             fcntl.flock(life, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             address = _address(folder)
-            # Java may have died without its watcher's notice.
+            # Java may have died before its watcher noticed.
             return address if address and _listens(address) else None
     return None
 
@@ -175,7 +175,7 @@ def _start_once(folder: Path, settings: Settings, master: str, progress: Progres
         # The previous holder of the lock may have started it.
         if address := living_address(folder):
             return address
-        spark_jars()  # Java is asked for only where there is a Spark to start
+        spark_jars()  # Java is required only where a Spark must be started
         java = find_java()
         progress("Starting Spark (once; later jobs find it running)")
         began = time.monotonic()
@@ -205,7 +205,7 @@ def _start(folder: Path, settings: Settings, master: str, java: Java, deadline: 
     try:
         return _launch(folder, settings, master, java, deadline, is_private=is_private)
     except EngineUnavailable:
-        # Java checks an archive before it uses it, but not all of it: it must never cost a start.
+        # Java checks an archive only partly before use; a damaged one must never prevent a start.
         if not is_shared or time.monotonic() > deadline:
             raise
         archive.unlink(missing_ok=True)
@@ -236,7 +236,7 @@ def _launch(
         process.terminate()
         raise
     finally:
-        # The watcher outlives us on purpose; nobody is to be warned that it still runs.
+        # The watcher outlives this process on purpose, so Python's warning about that is suppressed.
         process.returncode = 0
 
 

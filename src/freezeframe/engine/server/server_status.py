@@ -126,7 +126,7 @@ def _standing(folder: Path) -> ServerStatus | None:
             is_retiring=(folder / "retire").exists(),
         )
     except FileNotFoundError:
-        return None  # it stopped while it was looked at
+        return None  # it stopped during the check
 
 
 def _memory_bytes(process: int) -> int | None:

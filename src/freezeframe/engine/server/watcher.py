@@ -58,7 +58,7 @@ def watch(folder: Path) -> None:
                 _wait_until_idle(folder, launch["idle_seconds"], server, clients, (sharing, remains))
         finally:
             (folder / "address.json").unlink(missing_ok=True)
-            # From here on a newcomer starts a server of its own and need not wait for this one.
+            # From here on, a new client starts its own server and need not wait for this one.
             fcntl.flock(clients, fcntl.LOCK_UN)
             fcntl.flock(life, fcntl.LOCK_UN)
             sharing.give_up()
@@ -89,7 +89,7 @@ class _ClassSharing:
         elif self._order and idle_seconds < self._order["after_idle_seconds"]:
             self._is_looked_at = False
         elif self._order and not self._is_looked_at:
-            self._is_looked_at = True  # once in a rest: the list is long, and grows only with work
+            self._is_looked_at = True  # once per idle time: the list is long, and grows only with work
             self._begin(self._order)
 
     def give_up(self) -> None:
@@ -102,15 +102,15 @@ class _ClassSharing:
 
     def _begin(self, order: dict[str, Any]) -> None:
         classes = Path(order["classes"])
-        # Only what is whole: the server writes its list on and on.
+        # Only complete lines: the server keeps appending to its list.
         listed = b"".join(classes.read_bytes().rpartition(b"\n")[:2]) if classes.exists() else b""
         if f"\n{order['needed_class']}\n".encode() not in listed:
-            return  # no job has moved rows yet, and they are most of what is to be shared
+            return  # no job has moved rows yet, and their classes are most of the archive
         self._lock = Path(order["archive"]).with_suffix(".lock").open("a")
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            self._let_go()  # another server's watcher makes the same
+            self._let_go()  # another server's watcher creates the same archive
             return
         if Path(order["archive"]).exists():
             self._let_go()
@@ -154,7 +154,7 @@ class _JobRemains:
             return
         self._looked = now
         if any(map(_is_left, (self._folder / DATABASES).glob("*"))):
-            # One look less than often: what cannot be cleared is tried again, but not at once.
+            # Retried with the next check, not at once.
             self._looked += 10 * _REMAINS_SECONDS
             with (self._folder / "watcher.log").open("ab") as log:
                 self._process = subprocess.Popen(  # noqa: S603 - our own command line
@@ -205,7 +205,7 @@ def _start_guarded(
 
 
 def _dismiss(guard: subprocess.Popen[bytes]) -> None:
-    # Killed, and not told to end: the process id it would kill is nobody's, or somebody else's, by now.
+    # Killed rather than terminated: on SIGTERM it would kill a process id that may be another's by now.
     guard.kill()
     guard.wait()
     if guard.stdin:
@@ -213,7 +213,7 @@ def _dismiss(guard: subprocess.Popen[bytes]) -> None:
 
 
 def _start(folder: Path, launch: dict[str, Any]) -> tuple[subprocess.Popen[bytes], subprocess.Popen[bytes]]:
-    # A new file: a server that is still stopping keeps writing into its own.
+    # A new file, because a server that is still stopping keeps writing to its own.
     (folder / "server.log").unlink(missing_ok=True)
     with (folder / "server.log").open("xb") as log:
         place = {"cwd": launch["work"], "env": launch["environment"], "umask": 0o077}

@@ -136,7 +136,7 @@ class Connection:
     def abandon(self) -> None:
         """Drop a connection without a request to a server that does not answer."""
         if self.shared_name:
-            # Whoever comes next makes another one: an id whose session ended is refused for ever.
+            # The next caller creates another one, because Spark refuses the id of an ended session.
             self.shared_name.unlink(missing_ok=True)
         self._leave()
 
@@ -181,7 +181,7 @@ def connect(
     where = _where(settings)
     options = {**SESSION_CONFIGURATION, **session_options(settings, where)}
     if is_process:
-        # Servers of ours are started with what a script's session needs.
+        # Servers started by this package already have the settings of a script's session.
         ours = SCRIPT_CONFIGURATION if where.startswith("sc://") else {}
         options = {**ours, **session_options(settings, where)}
     if where.startswith("sc://"):
@@ -233,7 +233,7 @@ def _attach_server(
 
 
 def _digest(options: Mapping[str, str]) -> str:
-    # Processes that would configure the session differently must not meet in one.
+    # Processes with different session settings must not share a session.
     return hashlib.sha256(repr(sorted(options.items())).encode()).hexdigest()[:16]
 
 
@@ -275,7 +275,7 @@ def _session(url: str, options: Mapping[str, str], *, is_local: bool) -> SparkSe
     for name in _ERROR_LOGGERS:
         PySparkLogger.getLogger(name).disabled = True
     session.registerProgressHandler(tell_stages)  # type: ignore[arg-type]
-    # By default a dead server is asked again for ten minutes; on this machine it is dead at once.
+    # By default a dead server is retried for ten minutes; a server on this machine is dead at once.
     session.client.set_retry_policies([_LoopbackPolicy() if is_local else _DistantPolicy()])
     if options:
         with spark_errors():

@@ -125,7 +125,7 @@ def _end(*, is_gone: bool = False) -> None:
         ended.abandon()
     else:
         ended.close()
-    # Its server was told, or is no more: this takes it from where Spark's builder looks.
+    # Its server has released it or is gone: this removes it from where Spark's builder looks.
     ended.session.release_session_on_close = False
     ended.session.stop()
 

@@ -91,19 +91,19 @@ def requiring_sight(files: Sequence[str]) -> Iterator[None]:
 
 def _exchange(session: Any, probe: Path) -> None:
     word = uuid.uuid4().hex
-    # No underscore or dot in front: Spark passes over such files.
+    # No leading underscore or dot, because Spark ignores such files.
     (probe / "client.txt").write_text(word)
     try:
         rows = session.read.options(**READ_OPTIONS).text(exact_path(str(probe / "client.txt"))).collect()
         if [row[0] for row in rows] != [word]:
             raise _not_shared(probe.parent, "Spark read something else than this process had written.")
-        # A frame over a file carries the word to the server's own writer.
+        # A frame over a file transfers the token to the server's own writer.
         frame = session.read.options(**READ_OPTIONS).text(exact_path(str(probe / "client.txt")))
         options = {name: value for name, value in WRITE_OPTIONS.items() if name.startswith("mapreduce")}
         frame.write.options(**options).text(str(probe / "server"))
     except PySparkException as error:
         if translate_error(error).details.get("is_gone"):
-            raise  # a server that died says nothing about files
+            raise  # a dead server says nothing about shared files
         raise _not_shared(probe.parent, str(error).split("\n", 1)[0]) from error
     answers = [path.read_text().strip() for path in (probe / "server").glob("*.txt")]
     if answers != [word]:

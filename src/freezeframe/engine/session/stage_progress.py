@@ -17,7 +17,7 @@ def tell_stages(
     done: bool,  # noqa: FBT001
 ) -> None:
     """Report stages to this thread's watcher; for ``SparkSession.registerProgressHandler``."""
-    # Spark calls it between two answers of its server: an error here would be one of the question.
+    # Spark calls it between two responses: an error here would fail the query.
     with suppress(Exception):
         progress.wait_for("" if done else _describe(list(stages or ())))
 

@@ -34,7 +34,7 @@ from freezeframe.store.directory.paths import OURS
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.]+")
 _SLUG_LENGTH = 40
-# What a sync leaves beside its output, and the run's own name for each.
+# Files of a sync beside its output, and their names in a run.
 _BESIDE = ("config", "state", "catalog")
 
 
@@ -112,7 +112,7 @@ class JobRoot:
             shutil.rmtree(self.temporary, ignore_errors=True)
             noted.unlink(missing_ok=True)
         except NotADirectoryError:
-            return  # the script made something else of the folder, and nothing sealed is in it any more
+            return  # the script replaced the folder, so it holds no sealed file
         except OSError as error:
             raise failure("remove", str(self.path), error) from error
 
@@ -175,7 +175,7 @@ def latest_root(folder: Path, job_id: str) -> JobRoot | None:
 
 
 def _name(job_id: str) -> str:
-    # Whatever the id, the name leads nowhere else: the id itself is only hinted at.
+    # The name is safe for any id, because it contains only a part of it.
     return f"{root_stamp(datetime.now(UTC))}-{_mark(job_id)}-{secrets.token_hex(4)}"
 
 
@@ -210,7 +210,7 @@ def _copy_folder(source: Path, target: Path) -> None:
     try:
         shutil.copytree(source, target, copy_function=_copy_like)
     except shutil.Error as error:
-        # It gathers what went wrong with folders, as a list of (source, target, reason).
+        # It collects errors of folders as a list of (source, target, reason).
         _, _, reason = error.args[0][0]
         raise OSError(str(reason)) from error
     for folder, _, _ in os.walk(target):

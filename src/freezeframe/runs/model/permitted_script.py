@@ -10,7 +10,7 @@ from freezeframe.runs.model.request import RunRequest
 from freezeframe.settings import Settings
 
 IMPORT_SCRIPT = Path(__file__).with_name("import_script.py")
-# As this version names it, and as former ones did; installed elsewhere, its path begins differently.
+# The names of this version and of earlier ones; the prefix depends on the installation.
 _IMPORT_ENDINGS = tuple(("freezeframe", folder, IMPORT_SCRIPT.name) for folder in ("runs", "service"))
 
 

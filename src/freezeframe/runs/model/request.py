@@ -21,7 +21,7 @@ Scalar = str | int | float | bool | None
 SCRIPT_SUFFIXES = (".py", ".ipynb")
 JOB_ID_LENGTH_MAX = 500
 PARAMETER_NAME_LENGTH_MAX = 100
-# The system takes no variable of more than 128 KiB.
+# Linux limits an environment variable to 128 KiB.
 PARAMETER_BYTES_MAX = 100_000
 _TEXTS = ("root", "job_id", "flow", "connector_id", "job_type", "sync_type", "message", "who", "token")
 _PATHS = ("script", "input_dir", "config", "state", "catalog", "job_root")
@@ -80,7 +80,7 @@ class RunRequest:
         """All fields by name, paths as text."""
         named = {one.name: getattr(self, one.name) for one in fields(self)}
         paths = {name: None if named[name] is None else str(named[name]) for name in _PATHS}
-        # With ``variables``: submitted again, a job of a former version has to be the same request.
+        # Includes ``variables``, so that a job of an earlier version submitted again is the same request.
         return {**named, **paths, "parameters": dict(self.parameters), "variables": {}}
 
 

@@ -54,7 +54,7 @@ def _digest(wanted: bytes) -> str:
 
 
 def _install(place: Path, file: Path) -> None:
-    shutil.rmtree(place, ignore_errors=True)  # what an installation that was cut off left
+    shutil.rmtree(place, ignore_errors=True)  # left by an interrupted installation
     venv.EnvBuilder(system_site_packages=True, symlinks=True).create(place)
     library = next(place.glob("lib/python*/site-packages"))
     # A virtual environment's "system" is the Python below ours; ours is added by hand, last of all.

@@ -51,7 +51,7 @@ class _ScriptEngine(Engine):  # type: ignore[misc]
             shell.outputs.begin(cell)
             result = shell.run(cell.source)
             if os.getpid() != process:
-                # The cell forked: what comes next is the notebook's own process's business.
+                # The cell forked: what follows belongs to the notebook's own process.
                 os._exit(0 if result.success else 1)
             cell.execution_count = result.execution_count
             end = _end_of(result)
@@ -102,7 +102,7 @@ def _load(script: Path, parameters: Mapping[str, Any]) -> NotebookNode:
                 notebook, dict(parameters), kernel_name=_KERNEL, language=_LANGUAGE, engine_name=None
             )
     except (ValueError, KeyError, AttributeError, TypeError, ValidationError) as error:
-        # nbformat looks into what it takes for a notebook: what it says then is about its own code.
+        # nbformat raises errors about its own code for a malformed notebook.
         is_told = isinstance(error, ValueError)
         raise UnreadableInput(
             f"{script} cannot be read as a notebook.",

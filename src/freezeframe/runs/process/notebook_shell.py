@@ -61,7 +61,7 @@ class NotebookShell(InteractiveShell):
         super().__init__(  # type: ignore[no-untyped-call]
             ipython_dir=str(folder), config=config, user_module=main
         )
-        # Libraries ask for the one shell of the process by its class.
+        # Libraries get the process's only shell through its class.
         for kind in (InteractiveShell, NotebookShell):
             setattr(kind, "_instance", self)  # noqa: B010 - what SingletonConfigurable.instance() sets
 

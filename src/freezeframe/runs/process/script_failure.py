@@ -76,7 +76,7 @@ def _exit_failure(end: SystemExit) -> ScriptFailure:
 
 def _spark_error(error: BaseException) -> FreezeframeError:
     """A script's Spark error as one of this library; its stack goes to the log."""
-    # PySpark is loaded then: a script without Spark need not load it to fail.
+    # Only if PySpark is loaded: a script without Spark must not load it just to fail.
     from freezeframe.engine.errors.spark_errors import cause_of, machine_error  # noqa: PLC0415
 
     condition = error.getCondition() or ""  # type: ignore[attr-defined]

@@ -100,7 +100,7 @@ def _receipt(tenant: JobTenant) -> JobReceipt:
 def _run_script(plan: ScriptPlan, root: JobRoot, process: int) -> None:
     """Run the script and wait for its threads and processes; a fork of it never returns."""
     request, script = plan.request, plan.request.script
-    # As `python etl.py` has it; its lib/ last, for scripts that import from there by bare name.
+    # As with `python etl.py`; its lib/ comes last, for scripts that import from there by bare name.
     sys.path[:1] = [str(script.parent)]
     sys.path.append(str(script.parent / "lib"))
     try:
@@ -192,7 +192,7 @@ def _use_utf8() -> None:
     """Print UTF-8, a line at a time, whatever this process was started or forked with."""
     for name, number in (("stdout", 1), ("stderr", 2)):
         getattr(sys, name).flush()
-        # Not `reconfigure`: in a forked process it would ask the pipe where in the runner's file it is.
+        # Not `reconfigure`: in a forked process it would seek in the runner's file.
         stream = os.fdopen(
             number, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False
         )

@@ -37,7 +37,7 @@ _NEEDED = frozenset(
         *("http_proxy", "https_proxy", "no_proxy", "all_proxy"),
     }
 )
-# A parameter's variable is this and its name. No program listens to such variables.
+# A parameter's variable is this prefix and its name. No program reads such variables.
 PARAMETER_PREFIX = "PARAM_"
 _LOCALE_PREFIX = "LC_"
 _BUCKET_PREFIX = "AWS_"
@@ -149,7 +149,7 @@ def _job_variables(request: RunRequest, root: JobRoot) -> dict[str, str]:
         "today": datetime.now(UTC).strftime("%Y%m%d"),
         "PYTHONUNBUFFERED": "1",
     }
-    # What the request does not say is absent, as a script that asks for it with a default expects.
+    # Values missing from the request are not set, as a script that reads them with a default expects.
     return {name: value for name, value in found.items() if value}
 
 

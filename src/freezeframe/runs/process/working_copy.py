@@ -21,7 +21,7 @@ from freezeframe.storage.local import failure, make_private
 from freezeframe.store.directory.paths import OURS, is_table_folder
 from freezeframe.store.files import Files
 
-# What opening says of a link, a socket, a file that is gone, and one that its owner may not read.
+# Error numbers of open(2) for a link, a socket, a missing file and an unreadable one.
 _NOT_PLAIN = {errno.ELOOP, errno.ENXIO, errno.ENOENT, errno.ENOTDIR, errno.EACCES}
 
 
@@ -87,7 +87,7 @@ def capture(folder: Path, before: Mapping[str, CopiedFile], derived: Collection[
         InvalidName: a new file has a name that cannot be a file's path.
         BadInput: there is a link or a special file, or no folder any more; nothing is captured then.
     """
-    # A link would lead to files that were never the tenant's.
+    # A link would lead to files outside the tenant.
     if folder.is_symlink() or not folder.is_dir():
         raise BadInput(
             f"The folder {folder.name} of the job is gone.",

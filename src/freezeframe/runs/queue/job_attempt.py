@@ -106,7 +106,7 @@ class JobAttempt:
                 _logger.warning("Job %s of %s cannot be run: %s", job.job_id, job.tenant, error)
                 report = _Report("failed", {"error": error.to_json()}, isinstance(error, TryAgain))
             except Exception as error:
-                # A mistake of ours must not stop the worker, nor be taken for one of the script.
+                # A bug in this package must not stop the worker, nor be reported as the script's.
                 _logger.exception("Job %s of %s met something unexpected", job.job_id, job.tenant)
                 report = _Report("failed", {"error": unexpected_error(error).to_json()}, may_retry=True)
             return self._send_report(heartbeat, report)
@@ -151,7 +151,7 @@ class JobAttempt:
     def _make_void(self, request: RunRequest, heartbeat: Heartbeat) -> bool:
         """Prevent the former worker from committing, with retries; False if this worker is to stop."""
         reason = f"The worker {self.job.taken_over_from} fell silent; the job was taken over."
-        # All earlier ones: who took the job over before us may have fallen silent before it could do this.
+        # All earlier ones: the previous worker may have stopped before it could do this.
         begun = self.job.attempts + (1 if self.job.only_close else 0)
         tokens = [attempt_token(self.job, number) for number in range(1, begun)]
         tries = 0
@@ -192,7 +192,7 @@ class JobAttempt:
             try:
                 return self._tell(report)
             except TryAgain as error:
-                # JobRevoked among them: then the next beat says so, too.
+                # Including JobRevoked, which the next heartbeat reports as well.
                 _logger.warning("The end of job %s was not taken: %s", self.job.job_id, error)
                 heartbeat.wait(wait_seconds)
         return None
@@ -220,7 +220,7 @@ class _Report:
     may_retry: bool = False
 
 
-# Nothing is said of the job: its lease runs out, and whoever takes it over goes on.
+# The job's status stays: its lease expires, and another worker takes it over.
 _LEFT = _Report("failed", None)
 
 

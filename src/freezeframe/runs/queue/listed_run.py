@@ -27,7 +27,7 @@ from freezeframe.runs.queue.job_attempt import FINAL_STATUS, Times, unexpected_e
 from freezeframe.settings import Settings
 
 _logger = logging.getLogger(__name__)
-# Longer than a worker's: nobody waits to run it elsewhere, and a machine may pause for a while.
+# Longer than a worker's: no other worker waits for it, and a machine may be suspended for a while.
 _TIMES = Times(lease_seconds=120.0)
 
 Cancelled = Callable[[], bool]
@@ -71,7 +71,7 @@ def _begin(queue: JobQueue, request: RunRequest, settings: Settings, times: Time
             request.tenant,
             request.job_id,
             attempts_max=1,
-            # Of its own: neither waits a run for the tenant's queued jobs, nor they for it.
+            # A lane of its own: runs and the tenant's queued jobs do not wait for each other.
             lane=f"{request.environment}/{request.tenant}/run",
             running_max=RUNNING_MAX,
             incarnation=request_folder(request, settings) or "",

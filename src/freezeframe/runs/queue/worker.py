@@ -27,7 +27,7 @@ from freezeframe.runs.queue.job_attempt import JobAttempt, RunFunction, Times
 from freezeframe.settings import Settings
 
 _logger = logging.getLogger(__name__)
-_LOOK_SECONDS = 0.25  # how soon a wish to stop is seen
+_LOOK_SECONDS = 0.25  # how soon a request to stop is noticed
 
 Until = Literal["stopped", "empty", "one"]
 
@@ -103,7 +103,7 @@ class Worker:
             try:
                 return self._work(pool, until)
             except BaseException:
-                # The pool waits for its jobs; they would go on to their end with nobody to ask them.
+                # The pool waits for its jobs, which would otherwise run to their end.
                 self.give_up()
                 raise
 
@@ -143,7 +143,7 @@ class Worker:
 
     def _wait(self, running: set[Future[None]]) -> set[Future[None]]:
         """Wait for a job's end, the next poll, or a stop."""
-        # Workers that started together should not ask together for ever.
+        # Spreads the polls of workers that started together.
         end = time.monotonic() + self._options.poll_seconds * random.uniform(0.75, 1.25)  # noqa: S311 - no secret
         while not self.is_stopping and (left := end - time.monotonic()) > 0:
             if not running:

@@ -138,7 +138,7 @@ class Child:
         gc.enable()
 
     def _end_with_client(self) -> None:
-        # The client says nothing any more: what ends the waiting is its end.
+        # The client sends nothing more: the wait ends with the client.
         with contextlib.suppress(OSError):
             receive(self.connection)
         os.killpg(0, signal.SIGKILL)

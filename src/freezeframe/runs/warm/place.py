@@ -23,7 +23,7 @@ from freezeframe.runs.warm.messages import receive, require_own_user, send
 SOCKET_NAME = "socket"
 _PREFIX = "runner-"
 _ASK_SECONDS = 5.0
-# The system keeps the path of a socket in a field of 108 bytes, one of them for its end.
+# Linux stores a socket's path in 108 bytes, including the terminating zero.
 _SOCKET_PATH_MAX = 107
 _STARTUP_PREFIXES = (
     "PYTHON",
@@ -41,7 +41,7 @@ _STARTUP_PREFIXES = (
     "GLIBC_",
     "GRPC_",
 )
-# What a forked process does by itself.
+# The environment variables that a forked process applies itself.
 _MADE_UP_FOR = ("PYTHONUNBUFFERED",)
 # As `runs.variables` lets them through to scripts; a test compares.
 _INHERITED = frozenset(

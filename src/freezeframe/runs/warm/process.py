@@ -98,7 +98,7 @@ class ForkedProcess:
         try:
             message, descriptors = receive(connection)
         except (ConnectionLost, OSError):
-            # The runner is gone, and the process goes on without it.
+            # The runner ended; the process continues without it.
             connection.close()
             self._connection = None
             return

@@ -30,7 +30,7 @@ from freezeframe.runs.warm.forked import Child, Work, parse_work
 from freezeframe.runs.warm.messages import receive, require_own_user, send
 from freezeframe.runs.warm.place import SOCKET_NAME, listen
 
-# What a job that updates streams loads before its first row moves.
+# Modules that a job loads before its first row moves.
 _FOR_JOBS = (
     "pandas",
     "pyarrow.dataset",
@@ -42,7 +42,7 @@ _FOR_JOBS = (
     "freezeframe.runs.running",
     "freezeframe.cli.jobs.run",
     "freezeframe.cli.application",
-    # PySpark looks for its frames in the stack of each call.
+    # PySpark searches the stack of each call for its own frames.
     "ipykernel",
 )
 # Loaded when nobody waits: notebooks and commands that read need them.
@@ -87,7 +87,7 @@ class Runner:
                 signal.set_wakeup_fd(previous)
 
     def _serve(self, bell: socket.socket) -> Child | None:
-        # The imports before this were no idleness.
+        # The time of the imports before this does not count as idle.
         self._last_used = time.monotonic()
         while True:
             waited_for = [bell] if self._is_retiring else [bell, self._listener]
@@ -183,7 +183,7 @@ class Runner:
         # Held by a file, the process cannot be mistaken for a later one of the same number.
         holder = os.pidfd_open(process)
         try:
-            # The client may be gone: then the child hears no word and ends.
+            # The client may be gone: then the child gets no message and ends.
             with contextlib.suppress(OSError):
                 send(connection, {"process": process}, [holder])
         finally:

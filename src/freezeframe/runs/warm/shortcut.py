@@ -33,7 +33,7 @@ def plain_settings() -> PlainSettings | None:
             script_variables=plain_value("script_variables", ""),
         )
     except (ValueError, TypeError, RuntimeError, OSError, FreezeframeError):
-        return None  # whoever loads all settings says what is wrong with them
+        return None  # errors are reported where all settings are loaded
 
 
 def forwarded_at_once(module: str, arguments: Sequence[str]) -> int | None:

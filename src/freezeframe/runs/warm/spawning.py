@@ -36,7 +36,7 @@ _ANSWER_SECONDS = 60.0
 _START_SECONDS = 10.0
 _RETIRE_SECONDS = 1.0
 _POLL_SECONDS = 0.01
-# What of the caller's variables a runner itself needs; its children have their own.
+# The caller's variables that a runner needs itself; its children have their own.
 _KEPT = ("HOME", "PATH", "TMPDIR", "USER", "LOGNAME", "VIRTUAL_ENV")
 # Threads of an allocator do not survive a fork.
 _QUIET_ALLOCATOR = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}
@@ -102,7 +102,7 @@ def fork(
     if not is_supported() or not settings.runner_idle_seconds:
         return None
     with _open_streams(streams, cwd) as descriptors:
-        # A runner that is another user's, or that dies, must not keep a job from running.
+        # A runner of another user, or one that dies, must not prevent a job from running.
         with contextlib.suppress(SetupError, ConnectionLost, TimeoutError, ConnectionError):
             return _request_fork(work, descriptors, settings, on_forked)
         return None
@@ -142,7 +142,7 @@ def _request_fork(
         raise
     process = ForkedProcess([work.module, *work.arguments], number, holder, connection)
     on_forked(process)
-    # Until it hears this the process does nothing: an answer lost cannot mean a job run twice.
+    # The process does nothing before it gets this, so a lost answer cannot run a job twice.
     send(connection, {"go": True})
     return process
 
@@ -192,7 +192,7 @@ def _reach(folder: Path, settings: RunnerSettings) -> socket.socket:
         try:
             return _listening(folder, process, deadline)
         finally:
-            # It outlives us on purpose; nobody is to be warned that it still runs.
+            # It outlives this process on purpose, so Python's warning about that is suppressed.
             process.returncode = 0
 
 

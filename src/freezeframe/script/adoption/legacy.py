@@ -42,7 +42,7 @@ from freezeframe.store import Stream, Tenant
 from freezeframe.store.model.update_options import Mode, NullKeys, Update
 from freezeframe.store.table.reader import as_kind
 
-# Where both are there, gluestick reads the Parquet file.
+# If both exist, gluestick reads the Parquet file.
 _SUFFIXES = (PARQUET, CSV)
 GLUESTICK_LOCK = ".hg.partial_written.lock"
 _TRIES_MAX = 5
@@ -115,9 +115,7 @@ class Adoption:
         with _naming(self.file):
             table = self._rows(known)
             if not self.replaces:
-                joined: pa.Table = self.stream.update_and_read(
-                    *self._change(table, (), "match"), persist=False
-                )
+                joined: pa.Table = self.stream.update_frame(*self._change(table, (), "match"), persist=False)
                 return joined
             unique = check_batch(table, self.key, null_keys="match").rows if self.key else table
         return _decide_types(unique)
@@ -215,9 +213,9 @@ def merge_file(
         adoption = pending_adoption(directory, stream)
         if adoption is not None:
             return _preview(adoption, frame, update, sort_columns)
-        return stream.update_and_read(frame, update, persist=False, sort_columns=sort_columns)
+        return stream.update_frame(frame, update, persist=False, sort_columns=sort_columns)
     adopt(directory, stream, update, frame)
-    content = stream.update_and_read(frame, update, sort_columns=sort_columns)
+    content = stream.update_frame(frame, update, sort_columns=sort_columns)
     export_adopted(directory, stream)
     return content
 
@@ -256,7 +254,7 @@ def _preview(adoption: Adoption, frame: Any, update: Update, sort_columns: Seque
         key = adoption.key if adoption.version >= 0 else _adoption_key(update)
         with _naming(adoption.file):
             stream.apply(adoption.view(known), Update(key=key, mode="overwrite", null_keys=update.null_keys))
-        return stream.update_and_read(frame, update, persist=False, sort_columns=sort_columns)
+        return stream.update_frame(frame, update, persist=False, sort_columns=sort_columns)
 
 
 def as_frame(table: pa.Table, columns: Sequence[str] | None, where: Any, as_: FrameKind) -> Any:

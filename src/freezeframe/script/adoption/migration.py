@@ -90,7 +90,7 @@ def plan_migration(folder: str | os.PathLike[str], key: Sequence[str], tenant: T
         elif not name.endswith(CSV) or f"{stream}{PARQUET}" not in named:
             snapshots[str(StreamName(stream))] = path
     for path in snapshots.values():
-        files.pop(schema_file(path).name, None)  # it is of the rows, and not a file of its own
+        files.pop(schema_file(path).name, None)  # it belongs to the rows and is not migrated as a file
     if not (snapshots or files):
         raise InputNotFound(f"There is nothing in {root}.", remedy="Check the path.", path=str(root))
     if tenant is not None:
@@ -123,7 +123,7 @@ def _columns(path: Path) -> list[str]:
         try:
             return list(pq.read_schema(path).names)
         except pa.ArrowException:
-            return list(read_parquet_files([path]).column_names)  # raises what is wrong with the file
+            return list(read_parquet_files([path]).column_names)  # raises the file's error
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as text:
         return next(csv.reader(text, delimiter=find_delimiter(path).decode()), [])
 

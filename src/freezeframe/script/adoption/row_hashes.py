@@ -94,7 +94,7 @@ def _part(content: bytes) -> bytes:
 def _container(value: Any) -> bytes:
     if isinstance(value, Mapping):
         cells = ((str(name), canonical_cell(inner)) for name, inner in value.items())
-        # A struct's absent field and one without a value are the same to Arrow, so they are here.
+        # Arrow does not distinguish a struct's absent field from a null one, so neither does this.
         present = sorted((name, cell) for name, cell in cells if cell is not None)
         return b"m" + b"".join(_part(name.encode(*_LENIENT)) + _part(cell) for name, cell in present)
     items = [canonical_cell(item) for item in value]
@@ -142,7 +142,7 @@ def _moment(value: dt.datetime) -> bytes:
 
 def _numpy_moment(value: Any) -> bytes:
     if np.datetime_data(value.dtype)[0] == "D":
-        # A date beyond the year 9999, or one beside it: as its column has it elsewhere.
+        # A date beyond the year 9999, or one in the same column: in the form that the column has elsewhere.
         return b"d" + moment_text(value).encode()
     try:
         return _near_moment(value)

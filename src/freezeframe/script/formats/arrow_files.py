@@ -76,7 +76,7 @@ def arrow_batches(
         _require_within(content, name, unpacking)
     reader = _open(content, name)
     if limits is not UNLIMITED and isinstance(reader, pa.ipc.RecordBatchFileReader):
-        # What was looked at is the stream in the file; its footer may name other places.
+        # Only the stream in the file was checked; its footer may point elsewhere.
         content.seek(_FILE_START)
         with _reading(name):
             reader = pa.ipc.open_stream(pa.PythonFile(content, mode="r"))
@@ -116,7 +116,7 @@ def _open(content: IO[bytes], name: str) -> Any:
 
 def _schema(reader: Any, name: str) -> pa.Schema:
     with _reading(name):
-        _ = reader.schema.names  # a damaged name is not UTF-8, which shows when it is asked for
+        _ = reader.schema.names  # a damaged name may not be UTF-8, which shows only on access
         return _supported_rows(pa.Table.from_batches([], reader.schema)).schema
 
 

@@ -61,7 +61,7 @@ def _read_csv_text(file: Path) -> pa.Table:
         )
     try:
         table = _parse(file)
-        header = table.column_names  # decoded here: a name may be what is not UTF-8
+        header = table.column_names  # decoded here: a name may not be UTF-8
     except (pa.ArrowInvalid, UnicodeDecodeError) as error:
         raise _diagnose(file, error) from error
     _check_is_closed(file, table)
@@ -110,7 +110,7 @@ def _csv_text_pieces(part: InputPart, block_bytes: int) -> Iterator[pa.Table]:
             raise LongRow(str(error)) from error
         raise _diagnose(file, error) from error
     if part.is_last:
-        # What can be wrong with a file's end is wrong with its last piece.
+        # Errors at a file's end occur in its last piece.
         _check_is_closed(file, held)
         held = _with_last_field(file, held)
     yield held.rename_columns(names)
@@ -125,7 +125,7 @@ def _open(part: InputPart, block_bytes: int) -> Iterator[Any]:
         return
     if part.start:
         with pyarrow.csv.open_csv(part.file, **options) as whole:
-            # With a newline in front a part of blank lines is one without rows, and no empty file.
+            # With a leading newline, a part of blank lines is a part without rows, not an empty file.
             options["read_options"].column_names = whole.schema.names
     with part.section() as section, pyarrow.csv.open_csv(section, **options) as batches:
         yield batches
@@ -158,7 +158,7 @@ def _parse(file: Path) -> pa.Table:
             # A row is longer than a block: one block for all of it.
             return _parse_in_blocks(file, file, min(file.stat().st_size + 1, _BLOCK_BYTES_MAX))
         if "cannot infer number of columns" in str(error):
-            # PyArrow wants a newline after a header that is all there is.
+            # PyArrow requires a newline after a header without rows.
             return _parse_in_blocks(file, pa.BufferReader(file.read_bytes() + b"\n"), _BLOCK_BYTES)
         raise
 

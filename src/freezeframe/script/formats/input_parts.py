@@ -18,7 +18,7 @@ from freezeframe.storage.passing_failures import reads_of
 PART_BYTES = 32 * 2**20
 _BLOCK_BYTES = 8 * 2**20
 _QUOTE, _NEWLINE = b'"'[0], b"\n"[0]
-# What may stand before the quote that begins a quoted field, or that makes the quote before it a letter.
+# Bytes allowed before an opening quote; a quote before a quote escapes it.
 _BEFORE_QUOTE = np.frombuffer(b',\r\n"', np.uint8)
 
 _Places = npt.NDArray[np.intp]

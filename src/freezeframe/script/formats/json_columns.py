@@ -20,11 +20,11 @@ from freezeframe.script.types.inference import ColumnRule, Left, Reading, both
 
 Values = Sequence[Any]
 
-# In a finding: integers that a double holds exactly, which ``int64`` says nothing of.
+# In a finding: integers that a double represents exactly, which ``int64`` does not imply.
 _NARROW = pa.int32()
 _NARROW_MAX = 2**53
 _PLAIN: dict[type, pa.DataType] = {bool: pa.bool_(), float: pa.float64(), str: pa.string()}
-# So many digits of a fraction survive the way into a double and back.
+# Fractions of up to this many digits survive a round trip through a double.
 _SAFE_DIGITS = 15
 _NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 

@@ -27,9 +27,9 @@ Rows = list[dict[str, Any]]
 Columns = Mapping[str, JsonColumn]
 
 _PIECE_BYTES = 2 * 2**20
-# Files of so many bytes are parsed once, and their rows kept until the types are known.
+# Files up to this size are parsed once, and their rows are kept until the types are known.
 _PARSED_ONCE_BYTES_MAX = 8 * 2**20
-# What a cell takes at least, while rows become columns.
+# Least memory of a cell while rows are converted to columns.
 _CELL_BYTES = 8
 
 
@@ -166,7 +166,7 @@ def _object(part: InputPart, number: int, line: bytes) -> dict[str, Any]:
     try:
         row = _DECODER.decode(line.decode())
         if b"\\u" in line:
-            json.dumps(row, ensure_ascii=False).encode()  # a half of a pair of UTF-16 is not text
+            json.dumps(row, ensure_ascii=False).encode()  # a lone UTF-16 surrogate is not text
     except (ValueError, RecursionError) as error:
         number += part.lines_before()
         raise _unreadable(part.file, f"Line {number} is not JSON: {error}.", line=number) from error

@@ -74,7 +74,7 @@ def require_parquet(content: IO[bytes], name: str, limits: UnpackLimits = UNLIMI
 def _meet_schema(files: Sequence[Path], file: Path, schema: pa.Schema | None, table: pa.Table) -> pa.Schema:
     try:
         try:
-            # The wider type, whatever the values: the order of the files then does not matter.
+            # Always the wider type, so that the order of the files does not matter.
             return evolve(schema, table, values=TYPES_ALONE).target
         except SchemaDriftError:
             return evolve(schema, table).target

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from freezeframe.errors import TooLarge
 from freezeframe.settings import Settings
 
-# Below so many bytes a high ratio harms nobody.
+# Below this size a high ratio is harmless.
 RATIO_FREE_BYTES = 64 * 1024 * 1024
 BYTES_LIMIT = "unpacked_bytes_max"
 PART_BYTES = 16 * 1024 * 1024
@@ -128,7 +128,7 @@ def _taken_bytes(values: pa.Array, places: pa.Array) -> int:
     """The bytes of the values at these positions; each of them may be there many times."""
     try:
         lengths = pc.binary_length(values)
-    except pa.ArrowNotImplementedError:  # of one width, or nested: then at most all values each time
+    except pa.ArrowNotImplementedError:  # fixed width or nested: at most all values each time
         is_plain = pa.types.is_primitive(values.type)
         return len(places) * (values.type.bit_width // 8 if is_plain else int(values.nbytes))
     return int(pc.sum(lengths.take(places)).as_py() or 0) + _OFFSET_BYTES * len(places)

@@ -124,7 +124,7 @@ def parquet_frame(
         return _local(session, read_parquet_files(files))
     parts = [part for file in files for part in parquet_parts(file, part_bytes)]
     schema = parquet_schema(files)
-    answers(session, [parts[0].require_unchanged])  # a worker that cannot read says so now
+    answers(session, [parts[0].require_unchanged])  # a worker that cannot read fails here
     return frame_of(session, [functools.partial(parquet_tables, part, schema) for part in parts], schema)
 
 

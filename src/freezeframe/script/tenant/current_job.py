@@ -55,7 +55,7 @@ def current_job(folder: Path, tenant: JobTenant, names: dict[str, Any]) -> Itera
     finally:
         with _lock:
             _current.pop(str(path), None)
-        with suppress(NotADirectoryError):  # the script put something else in its place
+        with suppress(NotADirectoryError):  # the script replaced it
             file.unlink(missing_ok=True)
 
 

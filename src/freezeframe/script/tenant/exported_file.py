@@ -133,7 +133,7 @@ def _write(directory: Path, stream: Stream) -> None:
         return
     path = directory / known.name
     if not path.is_file():
-        return  # somebody has no use for it any more
+        return  # the file was deleted by the user
     found = file_sha256(path)
     if not known.holds(found):
         return
@@ -143,7 +143,7 @@ def _write(directory: Path, stream: Stream) -> None:
         return
     held = known.pending if known.pending and known.pending.sha256 == found else known.held
     storage = LocalStorage(directory)
-    # First the intention, then the file, then the fact: a crash in between is understood by its hash.
+    # Write the intent, then the file, then the result: after a crash the hash tells which was reached.
     storage.replace(_record_name(stream), record_text(known.name, held, new))
     storage.replace(known.name, content)
     storage.replace(_record_name(stream), record_text(known.name, new, None))

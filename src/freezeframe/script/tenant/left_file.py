@@ -86,7 +86,7 @@ def _replace(folder: Path, stream: Stream, name: str) -> None:
         return
     held = _present(known, found) or new
     storage = LocalStorage(folder)
-    # First the intention, then the file, then the fact, as ``exported_file`` does.
+    # Write the intent, then the file, then the result, as ``exported_file`` does.
     storage.replace(_record_name(name), record_text(name, held, new))
     storage.replace(name, content)
     storage.replace(_record_name(name), record_text(name, new, None))

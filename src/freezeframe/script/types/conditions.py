@@ -56,7 +56,7 @@ def _condition(text: str, columns: pa.Schema) -> pc.Expression:
 
 
 def _column(text: str, columns: pa.Schema) -> tuple[pa.Field, str]:
-    # Names may hold spaces and signs: the longest one that fits is meant.
+    # Names may contain spaces and operators: the longest matching name wins.
     for name in sorted(columns.names, key=len, reverse=True):
         rest = text.removeprefix(name)
         if text.startswith(name) and (_COMPARISON.fullmatch(rest) or _NULLNESS.fullmatch(rest)):

@@ -68,7 +68,7 @@ class ColumnRule:
         present = pc.drop_null(text)
         if not len(present):
             return pa.chunked_array([pa.nulls(len(text), self.kind_without_values)])
-        # The first value rules most ways out, so that text columns cost next to nothing.
+        # The first value rules out most types, so text columns cost almost nothing.
         for place in self._possible(present[0].as_py()):
             column = self.ways[place].read(text)
             if column is not None:

@@ -20,11 +20,11 @@ YEAR = r"(?:000[1-9]|00[1-9]\d|0[1-9]\d\d|[1-9]\d{3})"  # Python's dates begin w
 DATE = YEAR + r"-\d\d-\d\d"
 INTEGER = r"^(?:0|-?[1-9][0-9]*)$"
 _INTEGER = r"^(?:0|-?[1-9][0-9]*)(?:\.0+)?$"
-_NUMBER = r"^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$"  # JSON's grammar
+_NUMBER = r"^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$"  # the JSON grammar
 _NAIVE = "^" + DATE + r"[T ]\d\d:\d\d:\d\d(?:\.\d{1,6})?"
 _ZONE = r"(?:Z|[+-]\d\d:?\d\d)$"
 _TRUE, _FALSE = ("true", "True"), ("false", "False")
-# So many digits survive the way into the type and back, whatever they are (C's DBL_DIG, FLT_DIG).
+# Numbers of up to this many digits survive a round trip through the type (C's DBL_DIG, FLT_DIG).
 _SAFE_DIGITS = {pa.float64(): 15, pa.float32(): 6}
 
 
@@ -87,7 +87,7 @@ def _floats(text: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
     digits = _digits(text)
     vanished = pc.and_(pc.equal(values, pa.scalar(0, kind)), pc.not_equal(digits, ""))
     is_short = pc.less_equal(pc.utf8_length(digits), _SAFE_DIGITS[kind])
-    # A longer one is exact only if the value would be written with the same digits: the same number, then.
+    # A longer one is exact only if the parsed value is written with the same digits.
     is_same = pc.equal(pc.utf8_rtrim(digits, "0"), pc.utf8_rtrim(_digits(values.cast(pa.string())), "0"))
     is_exact = pc.and_(pc.or_(is_short, is_same), pc.invert(vanished))
     return values if pc.all(is_exact, min_count=0).as_py() else None
@@ -116,7 +116,7 @@ def _timestamps(text: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | N
     values = cast_or_none(text, kind)
     if values is None:
         return None
-    # An offset can move the ends of the calendar out of the years 1 to 9999.
+    # An offset can move a time at either end of the calendar outside the years 1 to 9999.
     ends = pc.min_max(values.cast(pa.int64())).as_py()
     return values if ends["min"] >= _MICROSECONDS_MIN and ends["max"] <= _MICROSECONDS_MAX else None
 

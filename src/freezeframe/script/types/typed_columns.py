@@ -33,7 +33,7 @@ class KnownTypes:
         if self.stored is not None and place >= 0:
             known = self.stored.field(place)
             if not is_undecided(known) and not pa.types.is_null(known.type):
-                # Values that do not fit the stored type are told as they are: the update then
+                # Values that do not fit the stored type are kept as read: the update then
                 # refuses or widens, and names the rows.
                 return ColumnRule((exact_reading(known.type), *otherwise), known.type)
         if name in self.declared:

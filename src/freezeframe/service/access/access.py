@@ -23,7 +23,7 @@ from freezeframe.store.snapshot_store import Store
 from freezeframe.store.tenants.certificate import DeletionCertificate
 
 _T = TypeVar("_T")
-# What the audit's table has room for beside the folder: the name is for who reads the table itself.
+# The room in the audit's table beside the folder; the name is only for readers of the table.
 _NAMED_LETTERS = 160
 
 
@@ -135,7 +135,7 @@ class TenantAccess:
     def _find(
         self, environment: EnvironmentName, tenant: TenantId, use: Callable[[Store, TenantId], _T]
     ) -> _T:
-        # A foreign tenant takes the way of one that is not there: a look for an id that nobody has.
+        # A foreign tenant is handled like a missing one: a lookup of an id that does not exist.
         is_seen = self.principal.sees(environment, tenant)
         try:
             store = self._stores.environment(environment)

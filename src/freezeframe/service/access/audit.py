@@ -123,7 +123,7 @@ class Audit:
         with self._lock:
             self._waiting += mine
         with self._writing:
-            if mine and mine[0].entry is None and mine[0].error is None:  # else somebody took them along
+            if mine and mine[0].entry is None and mine[0].error is None:  # else another thread wrote them
                 with self._lock:
                     taken, self._waiting = self._waiting, []
                 self._write_together(taken)

@@ -38,7 +38,7 @@ def export_lines(entries: Iterable[AuditEntry], kind: Literal["jsonl", "csv"]) -
 
 
 def _line(cells: Iterable[str]) -> str:
-    # A spreadsheet would compute a cell that begins so; names come from whoever asked.
+    # A spreadsheet would evaluate such a cell, and names come from callers.
     safe = [f"'{one}" if one.startswith(_FORMULA) else one for one in cells]
     written = io.StringIO()
     csv.writer(written).writerow(safe)

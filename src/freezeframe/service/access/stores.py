@@ -23,7 +23,7 @@ class Stores:
         self.settings = settings
         self._storage = storage_at(root, settings)
         self._engine = ArrowEngine(self._storage)
-        # There is no Spark to be asked, whatever the size of a stream.
+        # The service has no Spark, whatever the size of a stream.
         self._searching = settings.model_copy(update={"engine": "auto", "searched_rows_max": sys.maxsize})
         self._lock = threading.Lock()
         self._stores: dict[EnvironmentName, Store] = {}

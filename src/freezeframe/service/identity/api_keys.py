@@ -264,7 +264,7 @@ class Keys:
         with self._database.read() as connection:
             now = self._database.now_ms(connection)
             row = connection.execute(select(keys).where(keys.c.id == key_id)).mappings().one_or_none()
-        # An unknown id is compared as well, with something that no secret has as its hash.
+        # An unknown id is compared as well, with a hash that no secret has.
         is_good = hmac.compare_digest(given, row["secret_hash"] if row else "0" * 64)
         was_good = hmac.compare_digest(given, (row["previous_hash"] if row else "") or "0" * 64)
         if row is not None and was_good and (row["previous_until_ms"] or 0) > now:

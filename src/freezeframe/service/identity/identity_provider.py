@@ -29,7 +29,7 @@ from freezeframe.service.identity.identity_roles import bounds_of, parse_roles, 
 from freezeframe.service.identity.principal import Role
 from freezeframe.settings import Settings
 
-# What a provider signs with its private key alone: neither "none" nor a secret that it shares.
+# Algorithms with a private key only: neither "none" nor a shared secret.
 ALGORITHMS = (
     "RS256",
     "RS384",
@@ -207,7 +207,7 @@ class IdentityProvider:
         address = self._endpoint("jwks_uri")
         with self._lock:
             now = time.monotonic()
-            # A token with an invented key id makes us ask again, but not all the time.
+            # A token with an unknown key id causes a refresh, but at a limited rate.
             is_old = self._keys is None or now > self._keys[0] + _KEPT_SECONDS
             if is_old or (anew and self._keys and now > self._keys[0] + _KEYS_ASKED_EVERY_SECONDS):
                 found = _object(_ask("GET", address))

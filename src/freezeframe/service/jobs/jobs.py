@@ -179,7 +179,7 @@ class TenantJobs:
         elif order.kind == "parquet":
             require_parquet(content.content, order.stream, UnpackLimits.of(self._settings))
         name = f"rows.{order.kind}"
-        # Of all that makes the import what it is: the same one again is the same job, with the same input.
+        # A hash of everything that defines the import, so that a repeated one is the same job.
         identity = hashlib.sha256(json.dumps([astuple(job), astuple(order), who, content.sha256]).encode())
         owner = InputOwner(job.folder, identity.hexdigest()[:32], job.environment, job.tenant, job.job_id)
         folder, is_new = self._uploads.keep_input(owner, name, content)
@@ -235,7 +235,7 @@ class TenantJobs:
 
     def forget(self, environment: EnvironmentName, tenant: TenantId) -> None:
         """Remove a tenant's schedules and jobs from the queue; a running job is abandoned."""
-        self._schedules.forget(environment, tenant)  # first: what comes due makes jobs
+        self._schedules.forget(environment, tenant)  # first, because due schedules create jobs
         self._queue.forget(environment, tenant)
 
     def counts(self) -> Mapping[JobStatus, int]:
@@ -299,7 +299,7 @@ class TenantJobs:
 
     def _script(self, name: str) -> Path:
         folder = self._settings.service_scripts_dir
-        # The same rules as for a tenant's files: nothing leads out of the folder.
+        # The same rules as for a tenant's files, so that no path leaves the folder.
         relative = str(FilePath(name))
         path = None if folder is None else (folder / relative).resolve()
         if folder is None or path is None or not path.is_file() or not path.is_relative_to(folder.resolve()):

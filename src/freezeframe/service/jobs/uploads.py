@@ -412,7 +412,7 @@ def _announced_bytes(place: Path) -> int:
         if "length" in record:
             return int(record["length"])
         seen = [one.stat() for one in (place / _INPUT).glob("*")]
-        # One that is an upload at the same time is counted there.
+        # A file that is also an upload is counted there.
         return sum(one.st_size for one in seen if one.st_nlink == 1)
     except (OSError, ValueError, KeyError):
         return 0  # it is being made, or was removed meanwhile

@@ -48,7 +48,7 @@ class SharedCounters:
         self._local = threading.local()
         self._swept = time.monotonic()
         make_private(path.parent)
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))  # names of tenants are nobody else's business
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))  # tenant names must not be disclosed
         self._connection().execute(
             "CREATE TABLE IF NOT EXISTS counters"
             " (key TEXT PRIMARY KEY, value INTEGER NOT NULL, expires REAL NOT NULL) WITHOUT ROWID"

@@ -143,7 +143,7 @@ def unusual_changes(overview: Overview, recent: tuple[HistoryEntry, ...]) -> Ite
             if counts := entry.streams.get(stream.stream):
                 rows += counts.deleted - counts.inserted
                 if rows <= 0:
-                    break  # its beginning, or another writer's change, which has no counts
+                    break  # the first version, or another writer's change, which has no counts
                 changes.append((entry, rows))
         for entry, before in changes:
             counts = entry.streams[stream.stream]
@@ -175,7 +175,7 @@ def _all_drift(
 def _drift(tenant: Tenant, state: TenantState, entries: Mapping[int, HistoryEntry]) -> Iterator[SchemaDrift]:
     """Those of the versions (the newest first) that changed columns."""
     storage = tenant.place.storage
-    # Of each stream the change whose columns are known, and not yet those before it.
+    # Per stream, the change whose columns are known while earlier ones are not yet read.
     open_ones: dict[str, tuple[HistoryEntry, StreamChange, Mapping[str, str]]] = {}
     for version, entry in tenant.place.log.entries_down(state, entries):
         for change in entry.streams:

@@ -108,4 +108,4 @@ class Watch:
         try:
             return self._stores.environment(environment).tenant(tenant).version
         except (FixTheRequest, ReportDamage):
-            return None  # gone, or damaged, which who opens it is told
+            return None  # missing or damaged, which is reported when it is opened

@@ -219,7 +219,7 @@ def _of_log(snapshot: Snapshot, columns: pa.Schema) -> dict[str, _Logged]:
         name = names.get(field.name, field.name)
         nulls = [one.get(name) for one in counts]
         known = all(isinstance(one, int) for one in nulls)
-        # The ends of texts are cut in the log, those of times are rounded: they are read instead.
+        # The log truncates bounds of texts and rounds those of times, so these are read from the files.
         is_exact = pa.types.is_integer(field.type) or pa.types.is_date(field.type)
         bounds = [value_bounds(field, name, text) for text in texts] if is_exact else []
         lows = [low for low, _ in bounds if low is not None]
@@ -234,5 +234,5 @@ def _of_log(snapshot: Snapshot, columns: pa.Schema) -> dict[str, _Logged]:
 
 
 def _place(snapshot: Snapshot) -> tuple[str, int]:
-    # By the table's own id: a tenant that is made anew under the name of one that was deleted has another.
+    # By the table's id, because a tenant recreated under a deleted one's name has another.
     return f"{snapshot.metadata.id} {snapshot.storage.root}/{snapshot.table}", snapshot.version

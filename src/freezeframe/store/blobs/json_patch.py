@@ -62,7 +62,7 @@ def merge_patch(target: Any, patch: Any) -> Any:
 
 
 def _require_text_keys(value: Any) -> None:
-    # Python would turn 1 and "1" into the same key without a word.
+    # Python would silently turn 1 and "1" into the same key.
     if isinstance(value, dict):
         odd = [name for name in value if not isinstance(name, str)]
         if odd:

@@ -94,7 +94,7 @@ class SpareNames:
     def take(self, paths: AbstractSet[str]) -> FileNames:
         """An index of ``paths``, for exclusive use until it is given back."""
         try:
-            names = self._spare.pop()  # taken by one thread alone, without a lock
+            names = self._spare.pop()  # taken by one thread only, without a lock
         except IndexError:
             names = FileNames()
         names.become(paths)

@@ -26,7 +26,7 @@ def sorted_paths(files: Mapping[str, Any]) -> Sequence[str]:
             return found[1]
     paths = sorted(files)
     with _lock:
-        _kept[id(files)] = (files, paths)  # held, so that its id is nobody else's
+        _kept[id(files)] = (files, paths)  # referenced, so that its id() is not reused
         while len(_kept) > _KEPT_MAX:
             _kept.popitem(last=False)
     return paths

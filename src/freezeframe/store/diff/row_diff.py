@@ -50,7 +50,7 @@ def snapshot_changes(before: Snapshot | None, after: Snapshot, key: Sequence[str
     """
     require_names(after)
     if before is not None and before.version >= 0 and set(stored_key(before.metadata) or ()) != set(key):
-        key = ()  # rows of one key then may be many
+        key = ()  # several rows may then have the same key
     new = _only_in(after, before)
     is_there = before is not None and before.version >= 0
     old = _only_in(before, after) if before is not None and is_there else new.schema.empty_table()

@@ -129,7 +129,7 @@ def repair(place: TenantPlace, name: StreamName, *, undo: bool = False, who: str
             info = commit_info("REPAIR", {"undone": f"{first}-{table.version}"}, work.identity)
             content = net_commit(table, table_snapshot(place.storage, state, name), info, work.identity)
         elif TENANT_LOG_FEATURE in (table.protocol.writer_features or ()):
-            content = ""  # the table is as it should be: the log only has to know
+            content = ""  # the table is intact: only the log needs an entry
         else:
             content = _adoption_commit(table, stored_key(table.metadata) or (), work.identity)
         version = table.version + (1 if content else 0)

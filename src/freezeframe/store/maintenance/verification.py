@@ -163,7 +163,7 @@ def _table(
     """Findings on a stream's table: its log, its agreement with the tenant log, its newest rows."""
     folder = table_folder(name)
     found = list(findings_of(folder, partial(stream_base, storage, log, state, name)))
-    with suppress(InputNotFound):  # whether it may be missing, the look before has told
+    with suppress(InputNotFound):  # the check before has decided whether it may be missing
         found += verify_log(storage, f"{folder}/_delta_log")
     for change in _own_commits(name, entries):
         commit = f"{folder}/_delta_log/{commit_name(change.table_version)}"

@@ -215,7 +215,7 @@ class StagingFolder:
             pq.ParquetFile(
                 self._storage.local_path(name) or io.BytesIO(self._storage.read(name)),
                 coerce_int96_timestamp_unit="us",
-                pre_buffer=False,  # else an iteration holds all bytes of the file
+                pre_buffer=False,  # otherwise the iteration holds all bytes of the file
             ) as file,
         ):
             yield file
@@ -238,7 +238,7 @@ class StagingFolder:
         sealed = tuple(self._seal_file(path, schema) for path in paths)
         folders = {self._base} | {f"{self._base}/{file.path}".rpartition("/")[0] for file in sealed}
         folders |= {self._below()} if sealed else set()
-        for folder in sorted(folders, reverse=True):  # the deepest first
+        for folder in sorted(folders, reverse=True):  # deepest first
             local = self._storage.local_path(folder)
             if local is not None:
                 _durable(local, sync_folder)
@@ -263,7 +263,7 @@ class StagingFolder:
         self, path: str, part: list[pa.Table], schema: Mapping[str, Any], order: Sequence[str]
     ) -> None:
         rows = _physical(sort_rows(pa.concat_tables(part), order), schema)
-        part.clear()  # else the rows would be held twice while they are written
+        part.clear()  # otherwise the rows would be held twice while they are written
         self._put(f"{self._base}/{path}", functools.partial(pq.write_table, rows, **_DATA_FILE))
 
     def _put(self, name: str, write: Callable[[Path | io.BytesIO], None]) -> None:

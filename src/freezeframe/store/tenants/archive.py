@@ -190,7 +190,7 @@ def _add(tar: tarfile.TarFile, name: str, size: int, content: Iterable[bytes]) -
         tar.addfile(header, _Joined(content))
     except OSError as error:
         if error.errno is not None:
-            raise  # the disk's; whoever opened the archive tells it
+            raise  # an error of the disk; whoever opened the archive reports it
         raise refused_archive_error(f"Its member {name} could not be written: {error}") from error
 
 

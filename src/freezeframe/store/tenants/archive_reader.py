@@ -20,7 +20,7 @@ INDEX_NAME = "index.json"
 INDEX_BYTES_MAX = 256 * 1024 * 1024
 _HEADER_BYTES_MAX = 1024 * 1024
 _CHUNK_BYTES = 1024 * 1024
-_RATIO_FREE_BYTES = 16 * 1024 * 1024  # below this a high ratio harms nobody
+_RATIO_FREE_BYTES = 16 * 1024 * 1024  # below this a high ratio is harmless
 _BROKEN = (tarfile.TarError, EOFError, gzip.BadGzipFile, zlib.error)
 
 

@@ -42,7 +42,7 @@ def revoke_job(
         TryAgain: the entry could not be written; runs that are under way may still commit.
     """
     leases = live_leases(place.storage)
-    state = place.log.current_state()  # read last: a run that announced itself later finds the tokens revoked
+    state = place.log.current_state()  # read last: a run that registers later finds the tokens revoked
     if job_id in state.jobs:
         return ()
     found = {lease.write_id for lease in leases if lease.job_id == job_id} - state.revoked.keys()

@@ -222,7 +222,7 @@ def listed_state(log: TenantLog, newest: TenantState, version: int | None) -> Te
     except VersionNotFound as error:
         if 0 <= version <= newest.version:
             raise
-        # The log's own words are about files that a tenant's user has never heard of.
+        # The log's messages name files that a tenant's user does not know.
         raise VersionNotFound(
             f"The tenant has no version {version}.",
             cause=f"Its newest is {newest.version}." if newest.version >= 0 else "Nothing was kept yet.",

@@ -205,7 +205,7 @@ def _commits(scope: TenantScope, name: StreamName, until: TenantState) -> tuple[
         for change in entry.streams:
             if change.stream != name:
                 continue
-            # What another writer did is known as a result only; the version before the oldest is not kept.
+            # Another writer's change is known by its result only; the version before the oldest is not kept.
             if not change.lands or change.is_external or (version == newest.floor and change.table_version):
                 return found, False
             found.append(_commit(scope, history_entry(version, entry), change))
@@ -294,7 +294,7 @@ class _Finder:
         gone = deleted_positions(part, near)
         names = [one.name for one in row_columns(part) if not pa.types.is_null(one.type)]
         for path in near["path"].to_pylist():
-            # Of a stream that keeps its past several rows have the key, of which one holds.
+            # A stream with history has several rows of the key, of which one is current.
             for position in np.setdiff1d(self._positions[path], gone.get(path, np.empty(0, np.int64))):
                 row = read_rows_at(part, {path: np.array([position])}, names)
                 if len(row):

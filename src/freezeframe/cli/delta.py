@@ -25,7 +25,7 @@ Table = Annotated[Path, typer.Argument(help="The table's directory: the one that
 @app.command()
 def show(
     path: Table,
-    version: Annotated[int | None, typer.Option(help="The version; the newest without it.")] = None,
+    version: Annotated[int | None, typer.Option(help="The version (default: the newest).")] = None,
     as_of: Annotated[str | None, typer.Option(help="A moment in ISO form; UTC without a zone.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -45,7 +45,7 @@ def show(
 @app.command()
 def history(
     path: Table,
-    limit: Annotated[int | None, typer.Option(min=1, help="How many versions at most.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Number of versions at most.")] = None,
     as_json: Json = False,
 ) -> None:
     """List the versions of a table, newest first: time, operation and what the writer said."""

@@ -26,18 +26,18 @@ app = typer.Typer(no_args_is_help=True)
 FileArgument = Annotated[
     str, typer.Argument(metavar="PATH", help="The file's path, for example mappings/a.csv.")
 ]
-Version = Annotated[int | None, typer.Option(min=0, help="The tenant's version; the newest without it.")]
+Version = Annotated[int | None, typer.Option(min=0, help="The tenant's version (default: the newest).")]
 Sealed = Annotated[
     bool | None,
-    typer.Option("--sealed/--not-sealed", help="Whether it is encrypted; without it as it was."),
+    typer.Option("--sealed/--not-sealed", help="Encrypt the file, or store it plain (default: as it was)."),
 ]
 _STANDARD_INPUT = Path("-")
 
 
 def list_files(
     place: Place,
-    folder: Annotated[str, typer.Argument(help="A folder; the tenant's own without it.")] = "",
-    recursive: Annotated[bool, typer.Option("--recursive", help="Those below it as well.")] = False,
+    folder: Annotated[str, typer.Argument(help="A folder (default: the tenant's own).")] = "",
+    recursive: Annotated[bool, typer.Option("--recursive", help="Include files in subfolders.")] = False,
     version: Version = None,
     as_of: AsOf = None,
     as_json: Json = False,
@@ -60,7 +60,7 @@ def read(
     place: Place,
     path: FileArgument,
     target: Annotated[
-        Path | None, typer.Option("--to", help="A new file (mode 0600); standard output without it.")
+        Path | None, typer.Option("--to", help="A new file with mode 0600 (default: standard output).")
     ] = None,
     version: Version = None,
     as_of: AsOf = None,
@@ -87,7 +87,7 @@ def write(
     place: Place,
     path: FileArgument,
     source: Annotated[
-        Path, typer.Argument(help="The file to take; standard input without it.")
+        Path, typer.Argument(help="The file to read (default: standard input).")
     ] = _STANDARD_INPUT,
     sealed: Sealed = None,
     message: Message = None,
@@ -157,7 +157,7 @@ def delete(
 def move(
     place: Place,
     path: FileArgument,
-    target: Annotated[str, typer.Argument(help="The new path; nothing may be there.")],
+    target: Annotated[str, typer.Argument(help="The new path, which must not exist.")],
     message: Message = None,
     who: Who = None,
     as_json: Json = False,

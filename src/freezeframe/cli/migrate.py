@@ -22,7 +22,7 @@ def migrate(
     environment: Environment = None,
     key: Annotated[
         list[str] | None,
-        typer.Option(help="A column of the key; of streams that lack it, rows have no key. Id without it."),
+        typer.Option(help="A column of the key (default: Id); streams without it have no key."),
     ] = None,
     message: Message = None,
     who: Who = None,

@@ -40,14 +40,16 @@ def import_files(
         str | None,
         typer.Option(
             "--stream",
-            help="The stream, for one file; without it as the file's name begins.",
+            help="The stream, for a single file (default: the beginning of the file's name).",
             autocompletion=stream_names,
         ),
     ] = None,
     key: Annotated[
         list[str] | None, typer.Option(help="A column of the key; needed by new streams without schema.")
     ] = None,
-    mode: Annotated[Mode, typer.Option(help="upsert, or full: what a file lacks is deleted.")] = Mode.UPSERT,
+    mode: Annotated[
+        Mode, typer.Option(help="upsert, or full: rows missing from a file are deleted.")
+    ] = Mode.UPSERT,
     message: Message = None,
     who: Who = None,
     dry_run: DryRun = False,
@@ -119,10 +121,10 @@ def _stream_of(file: Path) -> str:
 
 def export_files(
     place: Place,
-    folder: Annotated[Path, typer.Argument(help="The folder for the files, which is made.")],
+    folder: Annotated[Path, typer.Argument(help="The folder for the files; created if missing.")],
     streams: Annotated[
         list[str] | None,
-        typer.Option("--stream", help="A stream; all without it.", autocompletion=stream_names),
+        typer.Option("--stream", help="A stream (default: all).", autocompletion=stream_names),
     ] = None,
     kind: Annotated[Kind, typer.Option(help="csv, parquet or jsonl.")] = Kind.CSV,
     version: SeenVersion = None,

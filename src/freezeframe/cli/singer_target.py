@@ -35,7 +35,7 @@ def target(
         typer.Option(metavar="FILE", help="A JSON file of settings; ENV reads TARGET_FREEZEFRAME_… as well."),
     ] = None,
     source: Annotated[
-        Path | None, typer.Option("--input", help="A file with a tap's output; standard input without it.")
+        Path | None, typer.Option("--input", help="A file with a tap's output (default: standard input).")
     ] = None,
     about: Annotated[bool, typer.Option("--about", help="Print the settings and capabilities.")] = False,
     form: Annotated[str, typer.Option("--format", help="Of --about: text, json or markdown.")] = "text",

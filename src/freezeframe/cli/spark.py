@@ -26,21 +26,24 @@ app = typer.Typer(no_args_is_help=True)
 
 IdleSeconds = Annotated[
     int | None,
-    typer.Option("--idle-seconds", min=1, help="How long it may stay without a job; the setting without it."),
+    typer.Option(
+        "--idle-seconds", min=1, help="Idle time after which Spark stops (default: from the settings)."
+    ),
 ]
-Now = Annotated[bool, typer.Option("--now", help="At once, even if jobs use it: they try again or fail.")]
-Follow = Annotated[bool, typer.Option("--follow", "-f", help="Go on with what is still to come.")]
+Now = Annotated[bool, typer.Option("--now", help="Stop at once, even if jobs use it: they retry or fail.")]
+Follow = Annotated[bool, typer.Option("--follow", "-f", help="Follow new lines.")]
 Bundle = Annotated[
     bool,
     typer.Option(
         "--bundle/--s3",
-        help="The whole AWS SDK in one jar, 642 MB: only assumed roles need it. Without: the small ones.",
+        help="Fetch the whole AWS SDK, 642 MB, which only assumed roles need (default: the small jars).",
     ),
 ]
 JarsDirectory = Annotated[
-    Path | None, typer.Option("--dir", help="Where to; the folder that Spark is started with without it.")
+    Path | None,
+    typer.Option("--dir", help="The folder for the jars (default: the one that Spark starts with)."),
 ]
-Pom = Annotated[bool, typer.Option("--pom", help="Fetch nothing: print a Maven project with these jars.")]
+Pom = Annotated[bool, typer.Option("--pom", help="Print a Maven project with these jars, and fetch nothing.")]
 
 _MIB = 1024 * 1024
 _STOP_SECONDS = 60.0

@@ -25,9 +25,9 @@ def sql(
     ],
     version: Annotated[
         str | None,
-        typer.Option(help="A version of the tenant, tag or moment; the newest version without it."),
+        typer.Option(help="A version of the tenant, tag or moment (default: the newest version)."),
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, help="How many rows at most.")] = 1000,
+    limit: Annotated[int, typer.Option(min=1, help="Number of rows at most.")] = 1000,
     form: FormatOption = Format.TABLE,
     as_json: Json = False,
 ) -> None:

@@ -330,7 +330,8 @@ class Store:
         return TenantNotFound(
             f"There is no tenant {str(tenant)!r}.",
             cause=f"The environment {self._environment!r} of {self._storage.root} has none of that id.",
-            remedy="Check the id (store.tenants() lists them), or make it: store.tenant(id, create=True).",
+            remedy="Check the id, or create the tenant: freezeframe tenant create; in Python "
+            "store.tenant(id, create=True).",
             tenant=str(tenant),
         )
 

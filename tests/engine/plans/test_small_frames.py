@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 
+from freezeframe.engine.plans import small_frames as subject
 from freezeframe.engine.plans.small_frames import collect_small, rows_to_write
 from freezeframe.engine.plans.write_batch import batch_schema
 from freezeframe.engine.protocol.table_engine import WriteTask
@@ -54,12 +55,13 @@ def test_rows_that_need_a_decision_are_left_to_files(spark_session, query):
     assert small(spark_session.sql(query), "Id") is None
 
 
-def test_many_rows_are_left_to_files(spark_session):
+def test_many_rows_are_left_to_files(spark_session, monkeypatch):
     """By the estimate before they are asked for; where it is wrong, as soon as they are too many."""
     assert small(spark_session.range(10_000_000)) is None
-    assert len(collect_small(spark_session.range(100), 100).rows) == 100
-    assert collect_small(spark_session.range(101), 100) is None
-    assert collect_small(spark_session.sql("select explode(sequence(1, 1000000)) as Id"), 100) is None
+    monkeypatch.setattr(subject, "ROWS_MAX", 100)
+    assert len(small(spark_session.range(100))) == 100
+    assert small(spark_session.range(101)) is None
+    assert small(spark_session.sql("select explode(sequence(1, 1000000)) as Id")) is None
 
 
 def test_a_frame_of_no_rows_is_a_table_of_none(spark_session):

@@ -24,7 +24,7 @@ def demo(
     samples: Annotated[
         Path | None, typer.Option(help="Real exports (sync-output/, quickbooks-reports/) to use.")
     ] = None,
-    keep: Annotated[Path | None, typer.Option(help="An empty folder to work in and leave behind.")] = None,
+    keep: Annotated[Path | None, typer.Option(help="An empty folder to work in, which is kept.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Run a PySpark script for two syncs of a tenant and show what was kept."""

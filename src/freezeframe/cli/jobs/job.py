@@ -52,13 +52,13 @@ OfTenant = Annotated[
     ),
 ]
 Again = Annotated[
-    bool, typer.Option("--again", help="Queue it anew if a job of this id has failed or was cancelled.")
+    bool, typer.Option("--again", help="Queue the job again if one with this id failed or was cancelled.")
 ]
 WaitForEnd = Annotated[
     bool, typer.Option("--wait", help="Wait for its end: exit code 0 if it succeeded, else 1.")
 ]
 WaitTimeout = Annotated[
-    float | None, typer.Option("--wait-timeout", help="Seconds to wait at most; no limit without.")
+    float | None, typer.Option("--wait-timeout", help="Seconds to wait at most (default: no limit).")
 ]
 _COLUMNS = ("job_id", "tenant", "status", "attempts", "created", "started", "finished")
 _LOOK_SECONDS = 0.5
@@ -73,7 +73,7 @@ def submit(
     environment: Environment = None,
     job_id: Annotated[
         str | None,
-        typer.Option("--job-id", help="The run's own id: given twice, it is one job. A new one without it."),
+        typer.Option("--job-id", help="The job's id; the same id again is the same job (default: a new id)."),
     ] = None,
     flow: Flow = "",
     input_dir: Input = None,
@@ -137,15 +137,15 @@ def submit(
 def list_jobs(
     root: StoreRoot,
     environment: Environment = None,
-    tenant: Annotated[str | None, typer.Option("--tenant", help="Only this tenant's.")] = None,
+    tenant: Annotated[str | None, typer.Option("--tenant", help="Only this tenant.")] = None,
     status: Annotated[
         str | None,
         typer.Option(help="queued, running, succeeded, failed, cancelled, timed_out or dead: only those."),
     ] = None,
-    schedule: Annotated[str | None, typer.Option(help="Only those that this schedule made.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many at most.")] = 50,
+    schedule: Annotated[str | None, typer.Option(help="Only jobs of this schedule.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Number of entries at most.")] = 50,
     cursor: Annotated[
-        str | None, typer.Option(help="Where the next page begins, as the page before said.")
+        str | None, typer.Option(help="The cursor of the next page, from the previous page.")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -188,7 +188,9 @@ def logs(
     root: StoreRoot,
     environment: Environment = None,
     tenant: OfTenant = None,
-    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until the job has ended.")] = False,
+    follow: Annotated[
+        bool, typer.Option("-f", "--follow", help="Follow the log until the job has ended.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Print what a job's script printed, in its last attempt.
@@ -261,7 +263,9 @@ def wait(
     root: StoreRoot,
     environment: Environment = None,
     tenant: OfTenant = None,
-    timeout: Annotated[float | None, typer.Option(help="Seconds to wait at most; no limit without.")] = None,
+    timeout: Annotated[
+        float | None, typer.Option(help="Seconds to wait at most (default: no limit).")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Wait until a job has ended: exit code 0 if it succeeded, else 1."""

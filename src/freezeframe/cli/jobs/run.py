@@ -53,7 +53,9 @@ _logger = logging.getLogger(__name__)
 
 JobId = Annotated[
     str | None,
-    typer.Option("--job-id", help="The run's own id: given twice, it is run once. A new one without it."),
+    typer.Option(
+        "--job-id", help="The run's id; a second run with the same id changes nothing (default: a new id)."
+    ),
 ]
 Variables = Annotated[
     list[str] | None,
@@ -66,13 +68,11 @@ Engine = Annotated[
         help="spark: Spark searches and merges stored rows; auto: small upserts need no Spark.",
     ),
 ]
-KeptRoot = Annotated[
-    Path | None, typer.Option("--job-root", help="A new folder to run in; all that is in it is kept.")
-]
+KeptRoot = Annotated[Path | None, typer.Option("--job-root", help="A new folder to run in, which is kept.")]
 
 CopiedOutput = Annotated[
     Path | None,
-    typer.Option("--output", help="A folder that gets what the script wrote to etl-output, if it succeeds."),
+    typer.Option("--output", help="A folder that gets the script's etl-output, if the script succeeds."),
 ]
 
 

@@ -22,7 +22,10 @@ Parameters = Annotated[
     list[str] | None, typer.Option("--param", help="A parameter as name=value; may be repeated.")
 ]
 Timeout = Annotated[
-    float | None, typer.Option("--timeout", min=0.001, help="Seconds that an attempt may take.")
+    float | None,
+    typer.Option(
+        "--timeout", min=0.001, help="Time limit of an attempt in seconds; --wait-timeout limits the wait."
+    ),
 ]
 Memory = Annotated[
     int | None, typer.Option("--memory", min=1, help="Bytes of memory that the script may use.")
@@ -33,10 +36,10 @@ Catalog = Annotated[Path | None, typer.Option("--catalog", help="The streams' sc
 Connector = Annotated[str, typer.Option("--connector", help="For the script's CONNECTOR_ID.")]
 JobType = Annotated[str, typer.Option("--job-type", help="For the script's JOB_TYPE.")]
 SyncType = Annotated[
-    str, typer.Option("--sync-type", help="For the script's SYNC_TYPE; by state.json without it.")
+    str, typer.Option("--sync-type", help="For the script's SYNC_TYPE (default: by state.json).")
 ]
-Attempts = Annotated[int, typer.Option("--attempts", min=1, max=100, help="How often it may be tried.")]
-Priority = Annotated[int, typer.Option("--priority", help="Higher ones run first.")]
+Attempts = Annotated[int, typer.Option("--attempts", min=1, max=100, help="Number of attempts at most.")]
+Priority = Annotated[int, typer.Option("--priority", help="Priority; higher ones run first.")]
 
 
 @dataclass(frozen=True, slots=True)

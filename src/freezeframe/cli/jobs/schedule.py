@@ -49,7 +49,7 @@ def create(
     zone: Annotated[str, typer.Option("--zone", help="The time zone, for example Europe/Berlin.")] = "UTC",
     missed: Annotated[
         str,
-        typer.Option(help="What is run of the times that no worker was there: the latest alone, or all."),
+        typer.Option(help="Missed times to catch up on: the latest only, or all."),
     ] = "latest",
     flow: Flow = "",
     input_dir: Input = None,
@@ -103,7 +103,7 @@ def create(
 def list_schedules(
     root: StoreRoot,
     environment: Environment = None,
-    tenant: Annotated[str | None, typer.Option("--tenant", help="Only this tenant's.")] = None,
+    tenant: Annotated[str | None, typer.Option("--tenant", help="Only this tenant.")] = None,
     as_json: Json = False,
 ) -> None:
     """List schedules, with the last and the next due time in UTC."""

@@ -24,15 +24,16 @@ if TYPE_CHECKING:
 
 def worker(
     root: StoreRoot,
-    concurrency: Annotated[int, typer.Option(min=1, help="How many jobs run here at once.")] = 1,
+    concurrency: Annotated[int, typer.Option(min=1, help="Number of jobs to run at the same time.")] = 1,
     once: Annotated[
-        bool, typer.Option("--once", help="End after one job, or at once if there is none.")
+        bool, typer.Option("--once", help="Exit after one job, or at once if none is queued.")
     ] = False,
-    drain: Annotated[bool, typer.Option("--drain", help="End when no job can be had any more.")] = False,
-    poll: Annotated[float, typer.Option(help="Seconds between looks at an empty queue.")] = 1.0,
-    grace: Annotated[float, typer.Option(help="Seconds that jobs may take to end after SIGTERM.")] = 20.0,
+    drain: Annotated[bool, typer.Option("--drain", help="Exit when no job is queued.")] = False,
+    poll: Annotated[float, typer.Option(help="Seconds between polls of an empty queue.")] = 1.0,
+    grace: Annotated[float, typer.Option(help="Seconds that running jobs get to end after SIGTERM.")] = 20.0,
     metrics: Annotated[
-        str | None, typer.Option(help="Where its numbers are for Prometheus: HOST:PORT, 127.0.0.1:9750.")
+        str | None,
+        typer.Option(help="Serve metrics for Prometheus at HOST:PORT, for example 127.0.0.1:9750."),
     ] = None,
     log_format: LogFormatOption = None,
     log_level: LogLevelOption = None,

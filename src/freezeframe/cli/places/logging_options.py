@@ -26,11 +26,11 @@ class LogLevelName(StrEnum):
 
 
 LogFormatOption = Annotated[
-    LogFormatName | None, typer.Option("--log-format", help="text or json; that of the settings without it.")
+    LogFormatName | None, typer.Option("--log-format", help="text or json (default: from the settings).")
 ]
 LogLevelOption = Annotated[
     LogLevelName | None,
-    typer.Option("--log-level", help="info has a line for each request and job; warning without it."),
+    typer.Option("--log-level", help="info has a line for each request and job (default: warning)."),
 ]
 
 

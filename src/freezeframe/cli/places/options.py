@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from freezeframe.store.tenant_log.version_reference import Point
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only tell what would be done.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask; needed where there is no terminal.")]
-Who = Annotated[str | None, typer.Option("--who", help="Who does it, for the history.")]
-Message = Annotated[str | None, typer.Option("--message", help="Why, for the history.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only report what would be done.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation; required without a terminal.")]
+Who = Annotated[str | None, typer.Option("--who", help="The author, for the history.")]
+Message = Annotated[str | None, typer.Option("--message", help="The reason, for the history.")]
 StreamArgument = Annotated[
     str,
     typer.Argument(
@@ -23,16 +23,19 @@ StreamArgument = Annotated[
     ),
 ]
 SeenVersion = Annotated[
-    int | None, typer.Option("--version", min=0, help="The tenant's version; the newest without it.")
+    int | None, typer.Option("--version", min=0, help="The tenant's version (default: the newest).")
 ]
 StreamVersion = Annotated[
-    int | None, typer.Option("--stream-version", min=0, help="The stream's own version instead.")
+    int | None,
+    typer.Option(
+        "--stream-version", min=0, help="The stream's own version number, in place of the tenant's."
+    ),
 ]
 AsOf = Annotated[str | None, typer.Option(help="A moment in ISO form; UTC without a zone.")]
 _POINT = "A version of the tenant, a tag, or a moment (ISO; UTC without a zone)"
 TenantVersion = Annotated[str, typer.Argument(metavar="VERSION", help=f"{_POINT}.")]
 LaterVersion = Annotated[
-    str | None, typer.Argument(metavar="LATER", help=f"{_POINT}; the newest version without it.")
+    str | None, typer.Argument(metavar="LATER", help=f"{_POINT} (default: the newest version).")
 ]
 
 

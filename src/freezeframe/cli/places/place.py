@@ -48,17 +48,17 @@ def _tenant_of_the_settings() -> str:
 
 
 Directory = Annotated[
-    Path | None, typer.Option("--dir", help="The tenant's own directory; snapshots without it.")
+    Path | None, typer.Option("--dir", help="The tenant's own directory (default: snapshots).")
 ]
 Root = Annotated[
     str | None,
-    typer.Option("--root", help="A store: a directory, or s3://bucket/prefix; that of the settings without."),
+    typer.Option("--root", help="A store: a directory, or s3://bucket/prefix (default: from the settings)."),
 ]
 TenantOption = Annotated[
     str | None,
     typer.Option(
         "--tenant",
-        help="The tenant's id in the store; that of the settings without.",
+        help="The tenant's id in the store (default: from the settings).",
         autocompletion=tenant_ids,
     ),
 ]
@@ -66,20 +66,20 @@ NeededTenant = Annotated[
     str,
     typer.Option(
         "--tenant",
-        help="The tenant's id; that of the settings without it.",
+        help="The tenant's id (default: from the settings).",
         autocompletion=tenant_ids,
         default_factory=_tenant_of_the_settings,
         show_default=False,
     ),
 ]
 Environment = Annotated[
-    str | None, typer.Option("--env", help="The store's environment; that of the settings without it.")
+    str | None, typer.Option("--env", help="The store's environment (default: from the settings).")
 ]
 StoreRoot = Annotated[
     str,
     typer.Option(
         "--root",
-        help="The store: a directory, or s3://bucket/prefix; that of the settings without it.",
+        help="The store: a directory, or s3://bucket/prefix (default: from the settings).",
         default_factory=_store_of_the_settings,
         show_default=False,
     ),

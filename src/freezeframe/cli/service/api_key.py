@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from freezeframe.service.identity.api_keys import Keys
 
 app = typer.Typer(no_args_is_help=True)
-KeyArgument = Annotated[str, typer.Argument(metavar="KEY", help="The key's id: what stands before the dot.")]
+KeyArgument = Annotated[str, typer.Argument(metavar="KEY", help="The key's id: the part before the dot.")]
 _COLUMNS = ("id", "name", "scopes", "environments", "tenants", "expires", "revoked", "last_used")
 _OVERLAP_HOURS = 24.0
 
@@ -27,19 +27,22 @@ _OVERLAP_HOURS = 24.0
 def create(
     root: StoreRoot,
     environments: Annotated[
-        list[str] | None, typer.Option("--env", help="An environment it is for; all without one.")
+        list[str] | None,
+        typer.Option("--env", help="Limit the key to an environment (default: all). May be repeated."),
     ] = None,
     tenants: Annotated[
-        list[str] | None, typer.Option("--tenant", help="A tenant it is for; all without one.")
+        list[str] | None,
+        typer.Option("--tenant", help="Limit the key to a tenant (default: all). May be repeated."),
     ] = None,
     scopes: Annotated[
         list[str] | None,
         typer.Option(
-            "--scope", help="What it may: tenants:read, snapshots:write ...; all but admin without."
+            "--scope",
+            help="A scope: tenants:read, snapshots:write ... (default: all but admin). May be repeated.",
         ),
     ] = None,
-    name: Annotated[str, typer.Option(help="What it is for, for lists.")] = "",
-    days: Annotated[float | None, typer.Option(help="How long it is good; for ever without it.")] = None,
+    name: Annotated[str, typer.Option(help="A name for the key, shown in lists.")] = "",
+    days: Annotated[float | None, typer.Option(help="Days until the key expires (default: never).")] = None,
     as_json: Json = False,
 ) -> None:
     """Make a key.
@@ -91,7 +94,7 @@ def rotate(
     key: KeyArgument,
     root: StoreRoot,
     overlap_hours: Annotated[
-        float, typer.Option(min=0, help="How long the secret from before stays good.")
+        float, typer.Option(min=0, help="Hours that the old secret stays valid.")
     ] = _OVERLAP_HOURS,
     as_json: Json = False,
 ) -> None:

@@ -34,12 +34,14 @@ Tenant = Annotated[
     str | None,
     typer.Option(
         "--tenant",
-        help="The tenant whose audit is meant; the service's own without it.",
+        help="The tenant whose audit to read (default: the service's own audit).",
         autocompletion=tenant_ids,
     ),
 ]
 Action = Annotated[str | None, typer.Option(help="Only this action, for example key.create.")]
-Principal = Annotated[str | None, typer.Option(help="Only of whom this is a part: key:0a1b, a name.")]
+Principal = Annotated[
+    str | None, typer.Option(help="Only principals that contain this text, for example key:0a1b.")
+]
 Since = Annotated[datetime | None, typer.Option(help="Only from this moment on, in UTC.")]
 Until = Annotated[datetime | None, typer.Option(help="Only before this moment, in UTC.")]
 _COLUMNS = ("number", "moment", "principal", "action", "subject")
@@ -81,7 +83,7 @@ def list_entries(
     principal: Principal = None,
     since: Since = None,
     until: Until = None,
-    limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, help="Number of entries at most.")] = 50,
     as_json: Json = False,
 ) -> None:
     """List the newest entries of an audit."""
@@ -121,7 +123,7 @@ def verify(
     environment: Environment = None,
     tenant: Tenant = None,
     heads: Annotated[
-        Path | None, typer.Option(help="A file of lines that the sink got: each is compared too.")
+        Path | None, typer.Option(help="A file of lines that the sink received, to compare with.")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -156,7 +158,7 @@ def verify(
 @app.command()
 def trim(
     root: StoreRoot,
-    days: Annotated[float, typer.Option(min=1, help="Entries older than so many days go.")],
+    days: Annotated[float, typer.Option(min=1, help="Delete entries older than this many days.")],
     environment: Environment = None,
     tenant: Tenant = None,
     yes: Yes = False,

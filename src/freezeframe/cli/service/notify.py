@@ -19,12 +19,8 @@ from freezeframe.extras import requires_extra
 def notify(
     root: StoreRoot,
     environment: Environment = None,
-    every: Annotated[
-        float | None, typer.Option(min=1, help="Go on, and look again after so many seconds.")
-    ] = None,
-    test: Annotated[
-        bool, typer.Option("--test", help="Queue a notification of the type `test` first.")
-    ] = False,
+    every: Annotated[float | None, typer.Option(min=1, help="Repeat after this many seconds.")] = None,
+    test: Annotated[bool, typer.Option("--test", help="Queue a notification of type `test` first.")] = False,
     as_json: Json = False,
 ) -> None:
     """Tell the webhook of the settings what went wrong since the last look: signed, each event once.

@@ -36,10 +36,12 @@ def create(
     root: StoreRoot,
     role: Annotated[RoleName, typer.Option(help="admin, editor or viewer.")] = RoleName.VIEWER,
     environments: Annotated[
-        list[str] | None, typer.Option("--env", help="An environment they see; all without one.")
+        list[str] | None,
+        typer.Option("--env", help="Limit the person to an environment (default: all). May be repeated."),
     ] = None,
     tenants: Annotated[
-        list[str] | None, typer.Option("--tenant", help="A tenant they see; all without one.")
+        list[str] | None,
+        typer.Option("--tenant", help="Limit the person to a tenant (default: all). May be repeated."),
     ] = None,
     as_json: Json = False,
 ) -> None:

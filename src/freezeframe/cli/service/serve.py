@@ -32,7 +32,7 @@ def serve(
     host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes any that is free.")] = 8750,
     workers: Annotated[
-        int | None, typer.Option(min=1, max=64, help="How many processes answer; one for each core.")
+        int | None, typer.Option(min=1, max=64, help="Number of worker processes (default: one per core).")
     ] = None,
     log_format: LogFormatOption = None,
     log_level: LogLevelOption = None,

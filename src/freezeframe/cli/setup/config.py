@@ -27,7 +27,7 @@ SettingName = Annotated[
 
 @app.command()
 def show(
-    origin: Annotated[bool, typer.Option("--origin", help="And where each value comes from.")] = False,
+    origin: Annotated[bool, typer.Option("--origin", help="Show where each value comes from.")] = False,
     as_json: Json = False,
 ) -> None:
     """List all settings.

@@ -24,13 +24,13 @@ def doctor(
         Path | None, typer.Option("--dir", help="A folder that will hold snapshots, in the store's place.")
     ] = None,
     root: Annotated[
-        str | None, typer.Option("--root", help="The store to look at; that of the settings without it.")
+        str | None, typer.Option("--root", help="The store to look at (default: from the settings).")
     ] = None,
     start_spark: Annotated[
         bool, typer.Option("--start-spark", help="Start Spark if none runs, and ask it for a row.")
     ] = False,
     production: Annotated[
-        bool, typer.Option("--production", help="Go through the hardening checklist of a service as well.")
+        bool, typer.Option("--production", help="Also check the hardening checklist of a service.")
     ] = False,
     bundle: Annotated[
         Path | None,

@@ -24,10 +24,12 @@ _TENANT = "acme"
 
 def init(
     directory: Annotated[
-        Path, typer.Argument(metavar="DIR", help="The project's folder; the working folder without it.")
+        Path, typer.Argument(metavar="DIR", help="The project's folder (default: the working folder).")
     ] = _HERE,
-    notebook: Annotated[bool, typer.Option("--notebook", help="The script as etl.ipynb.")] = False,
-    pandas: Annotated[bool, typer.Option("--pandas", help="The script with pandas, not PySpark.")] = False,
+    notebook: Annotated[
+        bool, typer.Option("--notebook", help="Write the script as the notebook etl.ipynb.")
+    ] = False,
+    pandas: Annotated[bool, typer.Option("--pandas", help="Use pandas, not PySpark.")] = False,
     as_json: Json = False,
 ) -> None:
     """Start a project.

@@ -25,16 +25,14 @@ _MINUTE = 60
 def prove(
     storage: Annotated[
         str | None,
-        typer.Option(
-            metavar="URI", help="A directory or s3://bucket/prefix; the settings' store without it."
-        ),
+        typer.Option(metavar="URI", help="A directory or s3://bucket/prefix (default: the settings' store)."),
     ] = None,
     minutes: Annotated[
-        float, typer.Option(min=0, help="How long to go on; each proof has at least one round.")
+        float, typer.Option(min=0, help="Minutes to run; each proof has at least one round.")
     ] = 0,
     seed: Annotated[int | None, typer.Option(help="Repeat the choices of an earlier run.")] = None,
     only: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="This proof alone; can be given more than once.")
+        list[str] | None, typer.Option(metavar="NAME", help="Run only this proof. May be repeated.")
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -58,7 +58,7 @@ def show(
     columns: Annotated[
         list[str] | None, typer.Option("--column", "--columns", help="A column; may be repeated.")
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, help="How many rows at most.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, help="Number of rows at most.")] = 20,
     form: FormatOption = Format.TABLE,
     as_json: Json = False,
 ) -> None:
@@ -78,8 +78,8 @@ def show(
 
 def history(
     place: Place,
-    name: Annotated[str | None, typer.Argument(help="A stream; all of them without it.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="How many tenant versions at most.")] = 50,
+    name: Annotated[str | None, typer.Argument(help="A stream (default: all of them).")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Number of tenant versions at most.")] = 50,
     as_json: Json = False,
 ) -> None:
     """List what became of rows, version by version.

@@ -26,9 +26,9 @@ def adopt(
     place: Place,
     name: StreamArgument,
     key: Annotated[
-        list[str] | None, typer.Option(help="A column of the key; without it as noted with the table.")
+        list[str] | None, typer.Option(help="A column of the key (default: as stored with the table).")
     ] = None,
-    no_key: Annotated[bool, typer.Option("--no-key", help="It has no key.")] = False,
+    no_key: Annotated[bool, typer.Option("--no-key", help="The stream has no key.")] = False,
     who: Who = None,
     as_json: Json = False,
 ) -> None:
@@ -48,7 +48,7 @@ def adopt(
 def repair(
     place: Place,
     name: StreamArgument,
-    undo: Annotated[bool, typer.Option("--undo", help="Do not take over what others committed.")] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Ignore commits of other writers.")] = False,
     who: Who = None,
     yes: Yes = False,
     as_json: Json = False,

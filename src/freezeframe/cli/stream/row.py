@@ -20,9 +20,9 @@ def row(
         str, typer.Argument(help="The key's value; of several columns a JSON array of the values.")
     ],
     until: Annotated[
-        str | None, typer.Option(help="A version of the tenant, tag or moment; the newest without it.")
+        str | None, typer.Option(help="A version of the tenant, tag or moment (default: the newest).")
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, help="How many versions at most.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, help="Number of versions at most.")] = 20,
     as_json: Json = False,
 ) -> None:
     """Show a row and what each version did to it.

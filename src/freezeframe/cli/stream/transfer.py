@@ -55,7 +55,7 @@ class Mode(StrEnum):
 def export(
     place: Place,
     name: StreamArgument,
-    folder: Annotated[Path, typer.Option("--to", help="The folder that the file is written to.")] = _HERE,
+    folder: Annotated[Path, typer.Option("--to", help="The folder to write the file to.")] = _HERE,
     kind: Annotated[Kind, typer.Option(help="csv, parquet or jsonl.")] = Kind.CSV,
     version: SeenVersion = None,
     stream_version: StreamVersion = None,
@@ -115,7 +115,7 @@ def import_rows(
         Path | None, typer.Option(help="The schema file; every value must fit its types.")
     ] = None,
     mode: Annotated[
-        Mode, typer.Option(help="upsert, or full: what the file lacks is deleted.")
+        Mode, typer.Option(help="upsert, or full: rows missing from the file are deleted.")
     ] = Mode.UPSERT,
     message: Message = None,
     who: Who = None,

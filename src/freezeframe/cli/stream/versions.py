@@ -24,7 +24,7 @@ from freezeframe.cli.terminal.cell_changes import cell_changes
 from freezeframe.cli.terminal.output import Output
 from freezeframe.identifiers import StreamName
 
-Limit = Annotated[int, typer.Option(min=1, help="How many rows at most.")]
+Limit = Annotated[int, typer.Option(min=1, help="Number of rows at most.")]
 _ROWS = 20
 
 
@@ -33,10 +33,10 @@ def changes(
     name: StreamArgument,
     since: Annotated[
         str | None,
-        typer.Option(help="A version of the tenant, tag or moment; the stream's beginning without it."),
+        typer.Option(help="A version of the tenant, tag or moment (default: the stream's first version)."),
     ] = None,
     until: Annotated[
-        str | None, typer.Option(help="A version of the tenant, tag or moment; the newest without it.")
+        str | None, typer.Option(help="A version of the tenant, tag or moment (default: the newest).")
     ] = None,
     limit: Limit = _ROWS,
     as_json: Json = False,

@@ -24,9 +24,9 @@ _PAGE = 100
 def list_tenants(
     root: StoreRoot,
     environment: Environment = None,
-    prefix: Annotated[str, typer.Option(help="Only ids that begin so.")] = "",
-    after: Annotated[str | None, typer.Option(help="Only ids that follow this one: the next page.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = _PAGE,
+    prefix: Annotated[str, typer.Option(help="Only ids with this prefix.")] = "",
+    after: Annotated[str | None, typer.Option(help="Only ids after this one, for the next page.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Number of entries at most.")] = _PAGE,
     as_json: Json = False,
 ) -> None:
     """List a store's tenants by id, a page at a time."""
@@ -121,7 +121,7 @@ def restored_from(
     root: StoreRoot,
     environment: Environment = None,
     bytes_max: Annotated[
-        int | None, typer.Option(min=1, help="How many bytes it may unpack to; 64 GB without it.")
+        int | None, typer.Option(min=1, help="Largest unpacked size in bytes (default: 64 GB).")
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -96,7 +96,7 @@ def erase(
         typer.Option(help="A row's key; one of several columns as a JSON array. May be repeated."),
     ] = None,
     keys_file: Annotated[
-        Path | None, typer.Option(help="A CSV file with the columns of the key; others are not looked at.")
+        Path | None, typer.Option(help="A CSV file with the columns of the key; other columns are ignored.")
     ] = None,
     who: Who = None,
     dry_run: DryRun = False,
@@ -137,9 +137,11 @@ def erase(
 def retention(
     place: Place,
     keep_versions: Annotated[
-        int | None, typer.Option(min=1, help="Keep so many of the newest versions.")
+        int | None, typer.Option(min=1, help="Keep this many of the newest versions.")
     ] = None,
-    keep_days: Annotated[float | None, typer.Option(min=0, help="Keep the versions of so many days.")] = None,
+    keep_days: Annotated[
+        float | None, typer.Option(min=0, help="Keep the versions of this many days.")
+    ] = None,
     keep_all: Annotated[bool, typer.Option("--keep-all", help="Keep everything, for ever.")] = False,
     who: Who = None,
     as_json: Json = False,

@@ -39,7 +39,7 @@ TagName = Annotated[str, typer.Argument(metavar="TAG", help="The tag's name.")]
 def show(
     place: Place,
     version: Annotated[
-        int | None, typer.Option(min=0, help="The tenant's version; the newest without it.")
+        int | None, typer.Option(min=0, help="The tenant's version (default: the newest).")
     ] = None,
     as_of: AsOf = None,
     as_json: Json = False,
@@ -79,10 +79,10 @@ def show(
 
 def history(
     place: Place,
-    limit: Annotated[int, typer.Option(min=1, help="How many versions at most.")] = 50,
-    job: Annotated[str | None, typer.Option(help="Only what this job made.")] = None,
-    stream: Annotated[str | None, typer.Option(help="Only what changed this stream.")] = None,
-    file: Annotated[str | None, typer.Option(help="Only what changed this file.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Number of versions at most.")] = 50,
+    job: Annotated[str | None, typer.Option(help="Only versions of this job.")] = None,
+    stream: Annotated[str | None, typer.Option(help="Only versions that changed this stream.")] = None,
+    file: Annotated[str | None, typer.Option(help="Only versions that changed this file.")] = None,
     as_json: Json = False,
 ) -> None:
     """List the versions, the newest first.

@@ -24,7 +24,7 @@ class Format(StrEnum):
 
 FormatOption = Annotated[
     Format,
-    typer.Option("--format", help="How rows are printed."),
+    typer.Option("--format", help="The format of the rows."),
 ]
 
 

@@ -52,10 +52,10 @@ class SmallFrame:
     rows: pa.Table
 
 
-def collect_small(frame: Any, rows_max: int = ROWS_MAX) -> SmallFrame | None:
+def collect_small(frame: Any) -> SmallFrame | None:
     """A Spark Connect frame's rows, if they are few; None where files serve.
 
-    Files serve a classic frame, and one of more than ``rows_max`` rows or with an estimate of more than
+    Files serve a classic frame, and one of more than ``ROWS_MAX`` rows or with an estimate of more than
     ``ESTIMATE_BYTES_MAX``.
     """
     if not isinstance(frame, DataFrame):
@@ -65,7 +65,7 @@ def collect_small(frame: Any, rows_max: int = ROWS_MAX) -> SmallFrame | None:
     if found is None or float(found[1]) * _UNITS.get(found[2], float("inf")) > ESTIMATE_BYTES_MAX:
         return None
     with _interpreting(frame.sparkSession):
-        return _collect_rows(frame.limit(rows_max + 1) if _GROWS.search(plan) else frame, rows_max)
+        return _collect_rows(frame.limit(ROWS_MAX + 1) if _GROWS.search(plan) else frame)
 
 
 def rows_to_write(small: SmallFrame, task: WriteTask, schema: StructType) -> pa.Table | None:
@@ -143,8 +143,8 @@ def _interpreting(session: SparkSession) -> _Interpretation:
         return _interpretations.setdefault(session, _Interpretation(session.client))
 
 
-def _collect_rows(frame: Any, rows_max: int) -> SmallFrame | None:
-    """All rows; None once they are more than ``rows_max``."""
+def _collect_rows(frame: Any) -> SmallFrame | None:
+    """All rows; None once they exceed the limit."""
     client = frame.sparkSession.client
     answers: Any = client.to_table_as_iterator(frame._plan.to_proto(client), {})  # noqa: SLF001
     schema, parts, rows = StructType(), [], 0
@@ -155,7 +155,7 @@ def _collect_rows(frame: Any, rows_max: int) -> SmallFrame | None:
             elif isinstance(answer, pa.Table):
                 parts.append(answer)
                 rows += len(answer)
-                if rows > rows_max:
+                if rows > ROWS_MAX:
                     return None
     return SmallFrame(schema, pa.concat_tables(parts)) if parts else None
 

@@ -41,7 +41,7 @@ def survey_json(part: InputPart, known: KnownTypes, limits: UnpackLimits = UNLIM
         UnreadableInput: a line is not a JSON object; file and line are named.
     """
     part.require_unchanged()
-    return _survey(part, _pieces(part), known, limits)
+    return _survey(part, _pieces(part, _PIECE_BYTES), known, limits)
 
 
 def joined_json(
@@ -79,7 +79,7 @@ def json_tables(part: InputPart, _: Columns, known: KnownTypes, columns: Columns
         UnreadableInput: the file was changed since.
     """
     part.require_unchanged()
-    return _tables(part, _pieces(part), known, columns)
+    return _tables(part, _pieces(part, _PIECE_BYTES), known, columns)
 
 
 def read_json_files(
@@ -112,7 +112,7 @@ def read_json_files(
     return pa.concat_tables([json_schema(known, found).empty_table(), *tables])
 
 
-def _pieces(part: InputPart, piece_bytes: int = _PIECE_BYTES) -> Iterator[Rows]:
+def _pieces(part: InputPart, piece_bytes: int) -> Iterator[Rows]:
     return ([row for _, row in rows] for rows in _number_lines(part, piece_bytes))
 
 
@@ -145,9 +145,7 @@ def _tables(
         yield pa.table(arrays, schema=schema)
 
 
-def _number_lines(
-    part: InputPart, piece_bytes: int = _PIECE_BYTES
-) -> Iterator[list[tuple[int, dict[str, Any]]]]:
+def _number_lines(part: InputPart, piece_bytes: int) -> Iterator[list[tuple[int, dict[str, Any]]]]:
     """The objects with the numbers of their lines in the part, from 1, some at a time."""
     number = 0
     with reads_of(str(part.file)), io.BufferedReader(part.section()) as content:
@@ -189,7 +187,7 @@ def _mixed_types_error(name: str, surveys: Iterable[tuple[InputPart, Columns]]) 
 
 def _mixed_part_error(part: InputPart, name: str, kind: pa.DataType | None) -> UnreadableInput:
     """The error for a part of which a value cannot be joined with ``kind``, which those before it have."""
-    for rows in _number_lines(part):
+    for rows in _number_lines(part, _PIECE_BYTES):
         for number, row in rows:
             kind = joined_kinds(kind, found_kind([row.get(name)]))
             if kind is None:

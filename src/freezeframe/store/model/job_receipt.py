@@ -82,7 +82,7 @@ def join_receipts(receipts: tuple[Receipt, ...]) -> Receipt:
         columns_missing=_distinct(name for one in receipts for name in one.columns_missing),
         null_keys_dropped=sum(one.null_keys_dropped for one in receipts),
         bytes_written=sum(one.bytes_written for one in receipts),
-        seconds=sum(one.seconds for one in receipts),
+        seconds=round(sum(one.seconds for one in receipts), 3),
         engine="spark" if any(one.engine == "spark" for one in receipts) else last.engine,
     )
 

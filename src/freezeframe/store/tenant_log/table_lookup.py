@@ -41,9 +41,9 @@ def table_snapshot(
     if newest == NO_VERSION:
         names = ", ".join(sorted(state.streams)) or "none"
         raise StreamNotFound(
-            f"There is no stream {str(stream)!r}.",
-            cause=f"The tenant's streams are: {names}.",
-            remedy="Check the name, or make the stream by a first update.",
+            f"There is no stream {str(stream)!r} in version {state.version} of the tenant.",
+            cause=f"The streams of that version are: {names}.",
+            remedy="Check the name and the version, or create the stream by a first update.",
             stream=str(stream),
         )
     wanted = newest if version is None else version

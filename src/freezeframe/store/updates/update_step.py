@@ -87,7 +87,7 @@ class TakenUpdate:
             columns_dropped=evolution.dropped if evolution else (),
             null_keys_dropped=self.incoming.null_keys_dropped,
             bytes_written=staged.rewrite.new_bytes if staged.rewrite else 0,
-            seconds=time.monotonic() - self.started,
+            seconds=round(time.monotonic() - self.started, 3),
             engine=staged.route.engine,
             columns_missing=plan.evolution.missing if plan else (),
         )

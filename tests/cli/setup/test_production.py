@@ -24,6 +24,8 @@ def hardened(tmp_path, monkeypatch):
     (scripts / "etl.py").write_text("")
     (scripts / "etl.py").chmod(0o644)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path / "conf"))
+    monkeypatch.delenv("SPARK_REMOTE", raising=False)
     return {
         "service_secret_file": secret,
         "service_url": "https://snapshots.example.org",
@@ -54,6 +56,9 @@ def test_a_hardened_service_passes(hardened, tmp_path):
         ("Quotas", {"service_requests_per_minute": 0}, "warning"),
         ("Audit sink", {"audit_sink": ""}, "error"),
         ("Audit sink", {"audit_sink": "nowhere"}, "error"),
+        ("Spark's authentication", {"spark": "sc://spark.example.com:15002"}, "error"),
+        ("Spark's authentication", {"spark": "sc://spark.example.com:15002/;use_ssl=true"}, "error"),
+        ("Spark's authentication", {"spark": "spark://spark.example.com:7077"}, "error"),
     ],
 )
 def test_a_point_that_is_not_met_is_told(hardened, tmp_path, part, spoiled, level):
@@ -61,6 +66,27 @@ def test_a_point_that_is_not_met_is_told(hardened, tmp_path, part, spoiled, leve
     levels = _levels({**hardened, **spoiled}, str(tmp_path))
 
     assert {part: level} == {one: found for one, found in levels.items() if found != "ok"}
+
+
+def test_a_server_named_by_sparks_own_variable_is_looked_at(hardened, tmp_path, monkeypatch):
+    """SPARK_REMOTE counts where the setting is open, as for jobs."""
+    monkeypatch.setenv("SPARK_REMOTE", "sc://spark.example.com:15002")
+    assert _levels(hardened, str(tmp_path))["Spark's authentication"] == "error"
+
+    monkeypatch.setenv("SPARK_REMOTE", "sc://spark.example.com:15002/;use_ssl=true;token=t")
+    assert _levels(hardened, str(tmp_path))["Spark's authentication"] == "ok"
+
+
+@pytest.mark.parametrize(
+    ("line", "level"), [("spark.authenticate   true", "ok"), ("# spark.authenticate true", "error")]
+)
+def test_a_clusters_own_configuration_is_read(hardened, tmp_path, monkeypatch, line, level):
+    """``spark.authenticate`` of ``spark-defaults.conf``; a comment sets nothing."""
+    (tmp_path / "spark-defaults.conf").write_text(f"spark.master  spark://h:7077\n{line}\n")
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    spark = {"spark": "spark://spark.example.com:7077"}
+
+    assert _levels({**hardened, **spark}, str(tmp_path))["Spark's authentication"] == level
 
 
 @pytest.mark.parametrize(("name", "mode"), [("service.secret", 0o644), ("scripts/etl.py", 0o666)])

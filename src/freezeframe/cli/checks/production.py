@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -10,6 +11,7 @@ from urllib.parse import urlsplit
 from freezeframe.cli.checks.finding import Finding
 from freezeframe.settings import Settings
 
+_AUTHENTICATED = re.compile(r"^\s*spark\.authenticate[\s=:]+true\s*$", re.MULTILINE)
 _QUOTAS = (
     "service_requests_per_minute",
     "service_tenant_requests_per_minute",
@@ -27,6 +29,7 @@ def production_looks(settings: Settings, root: str) -> dict[str, Callable[[], Fi
         "Quotas": lambda: _quotas(settings),
         "Audit sink": lambda: _sink(settings),
         "Scripts": lambda: _scripts(settings),
+        "Spark's authentication": lambda: _spark(settings),
         "Account": _account,
     }
 
@@ -90,6 +93,36 @@ def _scripts(settings: Settings) -> Finding:
 
 def _is_open(path: Path) -> bool:
     return not path.is_symlink() and bool(path.stat().st_mode & 0o022)
+
+
+def _spark(settings: Settings) -> Finding:
+    from freezeframe.engine.configuration.remote import foreign_remote
+
+    part, where = "Spark's authentication", settings.spark
+    if where == "auto":
+        where = foreign_remote(os.environ) or where
+    if where.startswith("sc://"):
+        if any(option.partition("=")[0] == "token" for option in where.split(";")[1:]):
+            return Finding(part, "ok", "the server elsewhere is sent a token")
+        told = "the server elsewhere is sent no token: who reaches its port runs code as its user"
+        return Finding(
+            part, "error", told, "Have it ask for one: FREEZEFRAME_SPARK='sc://host:port/;token=...'."
+        )
+    if where.startswith("spark://"):
+        file = _spark_defaults()
+        if file.is_file() and _AUTHENTICATED.search(file.read_text(errors="replace")):
+            return Finding(part, "ok", f"spark.authenticate is true in {file}")
+        told = f"spark.authenticate is not true in {file}: who reaches the cluster's ports runs code in it"
+        return Finding(part, "error", told, "Set it and the cluster's secret, there and on each machine.")
+    return Finding(part, "ok", "the warm server listens at the loopback and asks for a token of its own")
+
+
+def _spark_defaults() -> Path:
+    if folder := os.environ.get("SPARK_CONF_DIR"):
+        return Path(folder) / "spark-defaults.conf"
+    from pyspark.find_spark_home import _find_spark_home
+
+    return Path(_find_spark_home()) / "conf" / "spark-defaults.conf"
 
 
 def _account() -> Finding:

@@ -122,7 +122,8 @@ def _spark_defaults() -> Path:
         return Path(folder) / "spark-defaults.conf"
     from pyspark.find_spark_home import _find_spark_home
 
-    return Path(_find_spark_home()) / "conf" / "spark-defaults.conf"
+    home = _find_spark_home()  # type: ignore[no-untyped-call]
+    return Path(home) / "conf" / "spark-defaults.conf"
 
 
 def _account() -> Finding:

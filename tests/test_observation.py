@@ -2,10 +2,15 @@
 
 import json
 import logging
+import subprocess
+import sys
 import threading
 
+import pyarrow as pa
 import pytest
+from tests.recorded_spans import spans  # noqa: F401 - a fixture
 
+import freezeframe
 from freezeframe.errors import ConflictError
 from freezeframe.observation import configure_logging, log_context, note, observe, observe_with
 
@@ -99,3 +104,35 @@ def test_operations_are_told_with_their_outcome():
         pass
 
     assert [("commit", "done", 2), ("commit", ConflictError.code, 0)] == heard
+
+
+def test_operations_are_spans(tmp_path, spans):  # noqa: F811 - a fixture
+    """An update has the spans of its steps below its own; fields of the log's context are attributes."""
+    accounts = freezeframe.open(tmp_path).tenant("acme", create=True).stream("Account")
+    accounts.update(pa.table({"Id": ["1", "2"], "v": [1, 2]}), key="Id")
+    spans.clear()
+    with log_context(job="j1"), observe("job"):
+        accounts.update(pa.table({"Id": ["2", "3"], "v": [9, 3]}), key="Id")
+
+    assert [one.shape for one in spans][-1] == (None, "job")
+    assert {("job", "update"), ("update", "find"), ("update", "write"), ("update", "seal")} <= {
+        one.shape for one in spans
+    }
+    assert ("job", "commit") in {one.shape for one in spans}
+    assert {"freezeframe.job": "j1", "freezeframe.outcome": "done"}.items() <= spans[-1].attributes.items()
+
+
+def test_a_failed_operation_is_a_span_with_its_code(spans):  # noqa: F811 - a fixture
+    """And the error passes through."""
+    with pytest.raises(ConflictError), observe("commit"):
+        raise ConflictError("Busy.")
+
+    assert [(None, "commit")] == [one.shape for one in spans]
+    assert ConflictError.code == spans[0].attributes["freezeframe.outcome"]
+
+
+def test_spans_load_nothing():
+    """A process without a tracer does not load OpenTelemetry for an operation."""
+    code = "import sys; from freezeframe.observation import observe\nwith observe('x'): pass\n"
+    code += "assert not [name for name in sys.modules if name.startswith('opentelemetry')]"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -11,6 +11,7 @@ _PART = {
     "client": "The client of the REST service",
     "jobs": "The queue of jobs and its schedules",
     "notebooks": "Running a notebook",
+    "otel": "Spans of OpenTelemetry",
     "postgresql": "A control database in PostgreSQL",
     "s3": "A store in a bucket",
     "service": "The REST service",
@@ -19,6 +20,7 @@ _PACKAGES = {
     "client": ("httpx",),
     "jobs": ("alembic", "croniter", "sqlalchemy"),
     "notebooks": ("IPython", "ipykernel", "nbformat", "papermill", "traitlets"),
+    "otel": ("opentelemetry",),
     "postgresql": ("psycopg",),
     "s3": ("obstore",),
     "service": (

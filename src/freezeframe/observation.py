@@ -1,7 +1,8 @@
-"""Observability: structured log lines with their context, and durations of operations.
+"""Observability: structured log lines with their context, durations of operations, spans.
 
 The context of log lines (request, principal, tenant, job, version) is set where it is known and goes with
 the thread or task that works on it. Without an observer an operation costs two looks at the clock.
+Where the process has loaded ``opentelemetry.trace``, each operation is a span of the tracer ``freezeframe``.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import logging
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -19,6 +20,7 @@ from typing import Any, Literal
 from freezeframe.clock import moment, rfc3339
 
 LogFormat = Literal["text", "json"]
+_TRACING = "opentelemetry.trace"
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message"}
 _context: ContextVar[dict[str, Any] | None] = ContextVar("freezeframe_log_context", default=None)
 
@@ -43,12 +45,16 @@ def note(**fields: Any) -> None:
 
 @dataclass(slots=True)
 class Operation:
-    """A finished operation: name, ``done`` or the error's code, duration and retries."""
+    """A finished operation: name, ``done`` or the error's code, duration and retries.
+
+    ``subject`` is what a span's name has after the operation's, such as a request's route.
+    """
 
     name: str
     outcome: str = "done"
     seconds: float = 0.0
     retries: int = 0
+    subject: str = ""
 
 
 _observers: list[Callable[[Operation], None]] = []
@@ -57,9 +63,16 @@ _observers: list[Callable[[Operation], None]] = []
 @contextmanager
 def observe(name: str) -> Iterator[Operation]:
     """Report the operation of the block to the process's observers when it ends."""
-    operation, started = Operation(name), time.perf_counter()
-    try:
+    operation = Operation(name)
+    with _span(operation) if _TRACING in sys.modules else nullcontext(), _measured(operation):
         yield operation
+
+
+@contextmanager
+def _measured(operation: Operation) -> Iterator[None]:
+    started = time.perf_counter()
+    try:
+        yield
     except Exception as error:
         operation.outcome = getattr(error, "error_code", type(error).__name__)
         raise
@@ -67,6 +80,23 @@ def observe(name: str) -> Iterator[Operation]:
         operation.seconds = time.perf_counter() - started
         for observer in _observers:
             observer(operation)
+
+
+@contextmanager
+def _span(operation: Operation) -> Iterator[None]:
+    """The operation as a span, with the fields of the log's context as attributes."""
+    from opentelemetry import trace  # noqa: PLC0415 - loaded already; the import waits until that is done
+
+    with trace.get_tracer("freezeframe").start_as_current_span(operation.name) as span:
+        try:
+            yield
+        finally:
+            if span.is_recording():
+                span.update_name(f"{operation.name} {operation.subject}".rstrip())
+                told = {**(_context.get() or {}), "outcome": operation.outcome, "retries": operation.retries}
+                span.set_attributes(
+                    {f"freezeframe.{name}": one for name, one in told.items() if isinstance(one, (str, int))}
+                )
 
 
 def observe_with(observer: Callable[[Operation], None]) -> Callable[[], None]:

@@ -3,8 +3,10 @@
 import json
 import logging
 import shutil
+import time
 
 import pytest
+from tests.recorded_spans import spans  # noqa: F401 - a fixture
 
 from freezeframe.observation import configure_logging
 from freezeframe.service.identity.api_keys import Keys
@@ -71,6 +73,23 @@ def test_commits_are_counted(api, acme):
 
     assert 'freezeframe_commit_seconds_count{outcome="done"}' in metrics
     assert "freezeframe_commit_retries_total" in metrics
+
+
+def test_a_request_is_a_span_above_its_commit(api, acme, spans):  # noqa: F811 - a fixture
+    """Named by its route, with its id, tenant and status."""
+    answer = api.put(f"{acme}/files/a", content=b"x")
+    until = time.monotonic() + 60
+    while not (requests := [one for one in spans if one.name.startswith("request PUT")]):
+        assert time.monotonic() < until, "a request's span ends after its answer was sent"
+        time.sleep(0.01)
+    (request,) = requests
+
+    assert request.name.endswith("/tenants/{tenant}/files/{path:path}")
+    assert "201" == request.attributes["freezeframe.outcome"]
+    assert answer.headers["x-request-id"] == request.attributes["freezeframe.request"]
+    assert acme.rpartition("/")[2] == request.attributes["freezeframe.tenant"]
+    (commit,) = [one for one in spans if one.name == "commit"]
+    assert request is commit.parent
 
 
 def test_each_request_has_a_line(api, acme, log):

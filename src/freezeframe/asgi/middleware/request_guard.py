@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from freezeframe.asgi.middleware.measurements import Measurements
 from freezeframe.asgi.problems import problem_response
 from freezeframe.errors import FreezeframeError, TooLarge, UnreadableRequest
-from freezeframe.observation import log_context
+from freezeframe.observation import Operation, log_context, observe
 
 HEADER_BYTES_MAX = 32 * 1024
 # The audit has room for 60 letters, 17 of them ours.
@@ -45,10 +45,11 @@ class RequestGuard:
             await self._app(scope, receive, send)
             return
         known = scope["request_id"] = request_id(scope)
-        with log_context(request=known):
-            await self._answer(scope, receive, send, known)
+        with log_context(request=known), observe("request") as operation:
+            await self._answer(scope, receive, send, operation)
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send, known: str) -> None:
+    async def _answer(self, scope: Scope, receive: Receive, send: Send, operation: Operation) -> None:
+        known = request_id(scope)
         started, status = time.perf_counter(), 500
 
         async def tell(message: Message) -> None:
@@ -73,6 +74,7 @@ class RequestGuard:
                 await self._app(scope, receive, tell)
         finally:
             route = getattr(scope.get("route"), "path", "none")
+            operation.subject, operation.outcome = f"{scope['method']} {route}", str(status)
             seconds = time.perf_counter() - started
             self._measurements.count_response(scope["method"], route, status, seconds)
             if _access_log.isEnabledFor(logging.INFO):

@@ -27,6 +27,7 @@ from freezeframe.engine.protocol.table_engine import UNIQUE
 from freezeframe.errors import StorageUnavailable
 from freezeframe.log.statistics.file_statistics import file_statistics, statistics_text
 from freezeframe.log.write.new_files import physical_rows
+from freezeframe.observation import observe
 from freezeframe.storage import Storage
 from freezeframe.storage.local import failure, make_folder, sync_file, sync_folder
 from freezeframe.storage.passing_failures import reads_of
@@ -229,6 +230,7 @@ class StagingFolder:
         self._own.add(f"{self._base}/{name}")
         self._storage.put_if_absent(f"{self._base}/{name}", content)
 
+    @observe("seal")
     def seal(self, paths: Iterable[str], schema: Mapping[str, Any]) -> tuple[DataFile, ...]:
         """Make files durable and read their statistics from their footers for the commit.
 
@@ -259,6 +261,7 @@ class StagingFolder:
         except (StorageUnavailable, OSError):
             return  # left for gc, which deletes what nothing references
 
+    @observe("write")
     def _write_file(
         self, path: str, part: list[pa.Table], schema: Mapping[str, Any], order: Sequence[str]
     ) -> None:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from freezeframe.engine.protocol.table_engine import INLINE_KEYS_MAX, FindTask
 from freezeframe.log.schema.column_mapping import every_field
+from freezeframe.observation import observe
 from freezeframe.storage.concurrency import is_local
 from freezeframe.store.keys.key_scan import scan, scan_tasks
 from freezeframe.store.table.data_files import live_files
@@ -17,6 +18,7 @@ from freezeframe.store.updates.plan import NO_COLUMNS
 from freezeframe.store.updates.result import EngineName, UpdateContext
 
 
+@observe("find")
 def search(context: UpdateContext, files: pa.Table, keys: pa.Table) -> tuple[pa.Table, EngineName]:
     """Locate the keys in ``files`` (rows of ``snapshot.files``) as ``TableEngine.find``; and the engine used.
 

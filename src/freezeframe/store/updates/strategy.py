@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from freezeframe.clock import now_ms
 from freezeframe.log import Snapshot
+from freezeframe.observation import observe
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.model.update_options import Update
 from freezeframe.store.schema.column_mapping import arrow_columns
@@ -31,6 +32,7 @@ from freezeframe.store.updates.update_place import UpdatePlace
 from freezeframe.store.updates.upsert import batch_rows, breadth, obstacle, patch
 
 
+@observe("update")
 def stage(
     place: UpdatePlace, snapshot: Snapshot, incoming: Incoming, update: Update, staging: StagingFolder
 ) -> UpdateResult:

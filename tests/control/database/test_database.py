@@ -49,6 +49,26 @@ def test_migrations_make_what_the_tables_say(database):
         assert compare_metadata(context, metadata) == []
 
 
+def test_migrations_only_add(tmp_path):
+    """A process of the release before goes on with an upgraded database: what it leaves out has a value."""
+    said = []
+
+    def hear(_, __, statement, *___):
+        said.append(" ".join(statement.split()))
+
+    sqlalchemy.event.listen(sqlalchemy.Engine, "before_cursor_execute", hear)
+    try:
+        ControlDatabase.open(f"sqlite:///{tmp_path / 'control.db'}").close()
+    finally:
+        sqlalchemy.event.remove(sqlalchemy.Engine, "before_cursor_execute", hear)
+    changes = [one for one in said if one.startswith(("ALTER", "DROP"))]
+    added = [one for one in changes if " ADD COLUMN " in one]
+
+    assert added
+    assert changes == added
+    assert [] == [one for one in added if "NOT NULL" in one and "DEFAULT" not in one]
+
+
 def test_several_processes_make_it_at_once(database_url, run_python):
     """All of them find it ready."""
     process = run_python(OPEN, database_url, 4)

@@ -61,6 +61,8 @@ def test_errors_are_json_when_asked_for(capsys, tmp_path):
         ),
         (["stream", "list", "--nope"], ["--nope", "See freezeframe stream list --help."]),
         (["stream", "show"], ["NAME", "See freezeframe stream show --help."]),
+        (["export", ""], ["The path is empty.", "See freezeframe export --help."]),
+        (["import", "a.csv", "", "--key", "Id"], ["The path is empty.", "See freezeframe import --help."]),
     ],
 )
 def test_wrong_usage_is_exit_code_2(capsys, arguments, told):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -69,7 +70,20 @@ def _with_plain_help(command: Any, words: str) -> Any:
             one.display_type_rich = lambda ctx: None  # noqa: ARG005 - its name says enough
         elif not (one.metavar or kind.is_choice or one.is_flag):
             one.metavar = _kind(kind.annotation)
+        if _kind(kind.annotation) == "PATH":
+            one.process_value = functools.partial(_path, one, one.process_value)
     return command
+
+
+def _path(parameter: Any, convert: Callable[[Any, Any], Any], ctx: Any, value: Any) -> Any:
+    """The path; an empty text is refused, because Python takes it for the working directory.
+
+    Raises:
+        BadParameter: it is empty, as an unset variable of a shell is.
+    """
+    if "" in (value if isinstance(value, list | tuple) else (value,)):
+        raise typer.BadParameter("The path is empty.", ctx, parameter)
+    return convert(ctx, value)
 
 
 def _kind(annotation: Any) -> str:

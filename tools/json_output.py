@@ -156,6 +156,8 @@ OBJECTS = {
     "DeletedSchedule": "name:str tenant:str deleted:bool",
     "Key": _KEY,
     "NewKey": f"key:str {_KEY}",
+    "RotatedSecret": "file:str accepted_file:str rotated:bool",
+    "RotatedMasterKey": "master_key:str tenants:int",
     "Person": ("id:str name:str role:str environments:[str]? tenants:[str]? created:str disabled:str?"),
     "AuditEntry": (
         "number:int moment:str principal:str action:str subject:str? request_id:str? details:any "
@@ -259,6 +261,8 @@ RESULTS = {
     "key list": "[Key]",
     "key rotate": "NewKey",
     "key revoke": "Key",
+    "key rotate-pepper": "RotatedSecret",
+    "key rotate-master": "RotatedMasterKey",
     "person create": "Person",
     "person list": "[Person]",
     "person disable": "Person",

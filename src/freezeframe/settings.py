@@ -194,6 +194,11 @@ class Settings(BaseSettings):
         description="A file of mode 0600 with the master key for sealed files: 32 random bytes, raw, as hex "
         "or as base64.",
     )
+    master_key_file_other: Path | None = Field(
+        default=None,
+        description="A second master key that opens sealed files during a rotation: the next one or "
+        "the one before.",
+    )
     master_key_command: str = Field(
         default="",
         description="A command that prints the master key, in the place of a file (run without a shell).",

@@ -208,6 +208,13 @@ def test_set_up_and_service_print_what_the_schema_says(printed, tmp_path, monkey
     printed("key list", *root)
     printed("key rotate", key["id"], *root)
     printed("key revoke", key["id"], *root)
+    printed("key rotate-pepper", *root)
+    for name in ("old", "new"):
+        (tmp_path / name).touch(mode=0o600)
+        (tmp_path / name).write_bytes(name[:1].encode() * 32)
+    monkeypatch.setenv("FREEZEFRAME_MASTER_KEY_FILE", str(tmp_path / "new"))
+    monkeypatch.setenv("FREEZEFRAME_MASTER_KEY_FILE_OTHER", str(tmp_path / "old"))
+    printed("key rotate-master", *root)
     printed("person create", "ada", *root)
     printed("person list", *root)
     printed("person disable", "ada", *root)

@@ -8,13 +8,17 @@ from tests.control.conftest import database_url, postgresql_server  # noqa: F401
 from freezeframe.control.database.database import ControlDatabase
 from freezeframe.errors import IdempotencyConflict, NotAuthenticated, RequestInFlight
 from freezeframe.service.access.audit import Audit
-from freezeframe.service.access.audit_entry import AuditKeys, AuditPlace
+from freezeframe.service.access.audit_entry import AuditPlace
 from freezeframe.service.base.idempotency import RequestIdentity, StoredResponse, StoredResponses
+from freezeframe.service.base.pepper import Pepper, accepted_path, load_pepper, rotate_pepper
 from freezeframe.service.identity.api_keys import Keys
+from freezeframe.service.identity.key_sessions import KeySessions
 from freezeframe.service.identity.people import People
+from freezeframe.settings import Settings
 
 pytestmark = pytest.mark.long
 
+PEPPER = Pepper.of(b"p" * 32)
 ACME = AuditPlace("dev", "acme")
 
 
@@ -28,7 +32,7 @@ def database(database_url):  # noqa: F811 - the fixture
 
 def test_a_chain_of_many_writers_is_whole(database):
     """Eight writers at once make one chain without a gap; other tenants have their own."""
-    audit = Audit(database, AuditKeys.of(b"p" * 32))
+    audit = Audit(database, PEPPER)
     with ThreadPoolExecutor(8) as pool:
         for number in range(40):
             pool.submit(audit.write, ACME, principal="p", action="a", subject=str(number))
@@ -93,7 +97,7 @@ def test_the_key_of_a_dead_request_is_free_within_half_a_minute(database_url):  
 
 def test_keys_are_known_by_their_pepper_only(database):
     """The right secret under the right pepper is somebody; anything else is nobody."""
-    keys = Keys(database, b"p" * 32)
+    keys = Keys(database, PEPPER)
     made = keys.create("sync", scopes=["tenants:read"], environments=["dev"], tenants=["acme"])
 
     assert ("key", made.key.id) == (keys.authenticate(made.text).kind, keys.authenticate(made.text).id)
@@ -102,13 +106,39 @@ def test_keys_are_known_by_their_pepper_only(database):
         with pytest.raises(NotAuthenticated):
             keys.authenticate(text)
     with pytest.raises(NotAuthenticated):
-        Keys(database, b"q" * 32).authenticate(made.text)
+        Keys(database, Pepper.of(b"q" * 32)).authenticate(made.text)
+
+
+def test_a_key_is_hashed_anew_after_a_rotation(database, tmp_path):
+    """By the first use under the new secret; its sessions continue, and the old secret may go."""
+    file = tmp_path / "service.secret"
+    pepper = load_pepper(Settings(service_secret_file=file), "unused")
+    keys = Keys(database, pepper)
+    made, other = keys.create("sync"), keys.create("unused")
+    sessions = KeySessions(database, keys, 1.0)
+    token = sessions.begin(made.text)
+    draft = keys.draft("a request")
+    keys.create("asked for", draft=draft)
+
+    rotate_pepper(file, overlap_hours=1)
+
+    assert keys.draft("a request") == draft
+    assert sessions.authenticate(token).id == made.key.id
+    assert keys.authenticate(made.text).id == made.key.id
+    assert sessions.authenticate(token).id == made.key.id
+    with pytest.raises(NotAuthenticated):
+        keys.authenticate(f"{other.key.id}.{made.secret}")
+    accepted_path(file).unlink()
+    alone = Keys(database, load_pepper(Settings(service_secret_file=file), "unused"))
+    assert alone.authenticate(made.text).id == made.key.id
+    with pytest.raises(NotAuthenticated):
+        alone.authenticate(other.text)
 
 
 @pytest.mark.parametrize("end", ["expired", "was revoked"])
 def test_who_has_a_keys_secret_is_told_how_it_ended(database, end):
     """Nobody else learns that there was such a key."""
-    keys = Keys(database, b"p" * 32)
+    keys = Keys(database, PEPPER)
     made = keys.create("sync", scopes=["tenants:read"], days=1e-9 if end == "expired" else None)
     if end != "expired":
         keys.revoke(made.key.id)

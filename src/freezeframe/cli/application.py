@@ -49,9 +49,7 @@ class _Commands(LazyGroup):
         "gc": Part("shortcuts:gc_command", "Delete expired versions and unreferenced files.", _DATA),
         "delta": Part("delta:app", "A Delta table's log: show, history, verify.", _DATA),
         "serve": Part("service.serve:serve", "The REST service of a store.", _SERVICE),
-        "key": Part(
-            "service.api_key:app", "The keys of the service: create, list, rotate, revoke.", _SERVICE
-        ),
+        "key": Part("service.api_key:app", "The keys of the service, and the secrets behind them.", _SERVICE),
         "person": Part("service.person:app", "Who may sign in to the service.", _SERVICE),
         "audit": Part("service.audit:app", "Who did what: list, export, verify, trim.", _SERVICE),
         "notify": Part("service.notify:notify", "Tell a webhook what went wrong.", _SERVICE),

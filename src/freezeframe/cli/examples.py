@@ -72,6 +72,8 @@ key create --name etl --scope snapshots:read
 key list
 key rotate 4kq2
 key revoke 4kq2
+key rotate-pepper
+key rotate-master
 person create ada --role viewer
 person list
 person disable ada

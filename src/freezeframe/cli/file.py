@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from freezeframe.cli.places.audited import audited_place
 from freezeframe.cli.places.options import AsOf, Json, Message, Who
 from freezeframe.cli.places.place import Place, at_place
 from freezeframe.cli.terminal.output import Output
@@ -71,6 +72,9 @@ def read(
     With --json and no --to the answer has the content as text, or in base64 if it is none.
     """
     files, output = place.tenant().files, Output(as_json=as_json)
+    if files.entry(path, version, as_of=as_of).sealed:
+        with audited_place(place, "file.unseal", path, version=version):
+            pass  # the entry comes before the bytes, so that no secret is read without a trace
     if target is not None:
         size = _save(target, files.chunks(path, version, as_of=as_of))
         output.record({"path": path, "to": str(target), "bytes": size})

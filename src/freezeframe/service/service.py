@@ -10,17 +10,16 @@ from freezeframe.control.jobs.queue import JobQueue
 from freezeframe.control.jobs.schedules import Schedules
 from freezeframe.service.access.access import TenantAccess
 from freezeframe.service.access.audit import Audit
-from freezeframe.service.access.audit_entry import AuditKeys
 from freezeframe.service.access.audit_sink import AuditSink, audit_sink
 from freezeframe.service.access.stores import Stores
 from freezeframe.service.base.cursors import Cursors
 from freezeframe.service.base.idempotency import StoredResponses
+from freezeframe.service.base.pepper import load_pepper
 from freezeframe.service.identity.api_keys import Keys
 from freezeframe.service.identity.identity_provider import IdentityProvider
 from freezeframe.service.identity.key_sessions import KeySessions
 from freezeframe.service.identity.people import People
 from freezeframe.service.identity.people_administration import PeopleAdministration
-from freezeframe.service.identity.pepper import load_pepper
 from freezeframe.service.identity.principal import Principal
 from freezeframe.service.identity.sign_in_ticket import Tickets
 from freezeframe.service.jobs.jobs import TenantJobs
@@ -99,7 +98,7 @@ def open_service(root: str, settings: Settings, database: ControlDatabase) -> Se
     keys = Keys(database, pepper)
     people = People(database, settings.service_session_hours)
     sink = audit_sink(settings)
-    audit = Audit(database, AuditKeys.of(pepper), sink)
+    audit = Audit(database, pepper, sink)
     audit.seal("service")
     return Service(
         settings=settings,

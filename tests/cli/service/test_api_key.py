@@ -2,9 +2,11 @@
 
 import io
 import json
+import os
 
 import pytest
 
+import freezeframe as ff
 from freezeframe.cli.main import main
 
 
@@ -67,3 +69,41 @@ def test_a_person_is_made_listed_and_disabled(said, monkeypatch):
     assert (refused, made["role"]) == (2, "admin")
     assert disabled["disabled"]
     assert "password" not in json.dumps(made)
+
+
+def test_the_services_secret_is_rotated(said):
+    """Keys stay valid, the audit provable; what was done is in it."""
+    said("key", "create")
+    _, prepared = said("key", "rotate-pepper", "--prepare")
+    code, rotated = said("key", "rotate-pepper", "--overlap-hours", "2")
+    _, told = said("audit", "list")
+    _, proof = said("audit", "verify")
+
+    assert (code, prepared["rotated"], rotated["rotated"]) == (0, False, True)
+    assert [one["action"] for one in told[:2]] == ["pepper.rotate", "pepper.prepare"]
+    assert [one["is_whole"] for one in proof] == [True]
+
+
+def test_a_store_that_is_not_there_has_no_secret_to_rotate(said):
+    """A mistyped root makes no new store."""
+    code, told = said("key", "rotate-pepper")
+    assert (code, told["error"]["code"]) == (4, "INPUT_NOT_FOUND")
+
+
+def test_the_master_key_is_rotated(said, tmp_path, monkeypatch):
+    """By both keys in the settings; with one alone there is nothing to rotate from."""
+    for name in ("old", "new"):
+        file = tmp_path / name
+        file.touch(mode=0o600)
+        file.write_bytes(os.urandom(32))
+    monkeypatch.setenv("FREEZEFRAME_MASTER_KEY_FILE", str(tmp_path / "old"))
+    acme = ff.open(tmp_path / "store").tenant("acme", create=True)
+    acme.files.write("secret", b"s", sealed=True)
+    alone, _ = said("key", "rotate-master")
+    monkeypatch.setenv("FREEZEFRAME_MASTER_KEY_FILE", str(tmp_path / "new"))
+    monkeypatch.setenv("FREEZEFRAME_MASTER_KEY_FILE_OTHER", str(tmp_path / "old"))
+    code, told = said("key", "rotate-master")
+    monkeypatch.delenv("FREEZEFRAME_MASTER_KEY_FILE_OTHER")
+
+    assert (alone, code, told["tenants"]) == (2, 0, 1)
+    assert ff.open(tmp_path / "store").tenant("acme").files.read("secret") == b"s"

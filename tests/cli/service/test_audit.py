@@ -2,10 +2,13 @@
 
 import io
 import json
+import os
 
+import pyarrow as pa
 import pytest
 from sqlalchemy import delete, update
 
+import freezeframe as ff
 from freezeframe.cli.main import main
 from freezeframe.control.database.database import ControlDatabase
 from freezeframe.control.schema.audit import audit as table
@@ -60,6 +63,45 @@ def test_commands_are_audited(said, monkeypatch):
         ("key.create", made["id"], None),
     ] == [(one["action"], one["subject"], one["details"].get("outcome")) for one in told]
     assert all(one["principal"].startswith("command:") for one in told)
+
+
+def test_changes_of_tenants_by_command_are_audited(said, root, tmp_path, monkeypatch):
+    """Erasing, copying, deleting and reading sealed files; of erased keys only the number is told."""
+    (tmp_path / "master.key").touch(mode=0o600)
+    (tmp_path / "master.key").write_bytes(os.urandom(32))
+    monkeypatch.setenv("FREEZEFRAME_MASTER_KEY_FILE", str(tmp_path / "master.key"))
+    acme = ff.open(root).tenant("acme", create=True)
+    acme.stream("Lead").update(pa.table({"Id": ["007007007", "2"]}), key="Id")
+    acme.files.write("secret", b"s", sealed=True)
+    acme.files.write("plain", b"p")
+    said("key", "create")
+
+    said("file", "read", "secret", "--tenant", "acme")
+    said("file", "read", "plain", "--tenant", "acme")
+    said("tenant", "erase", "Lead", "--key", "007007007", "--tenant", "acme", "--yes")
+    said("tenant", "clone", "acme", "copy")
+    _, copied = said("audit", "list", "--tenant", "copy")
+    code, _ = said("tenant", "delete", "copy", "--yes")
+    _, own = said("audit", "list", "--tenant", "acme")
+    _, service = said("audit", "list")
+    _, proof = said("audit", "verify")
+
+    assert code == 0
+    assert [one["action"] for one in own] == ["tenant.cloned", "rows.erase", "file.unseal"]
+    assert own[1]["details"] == {"keys": 1}
+    assert [one["action"] for one in copied] == ["tenant.clone"]
+    assert (service[0]["action"], service[0]["subject"]) == ("tenant.delete", "default/copy")
+    assert service[0]["details"]["audit"]["number"] > 0
+    assert all(one["is_whole"] for one in proof)
+
+
+def test_a_store_without_a_control_database_gets_none_by_a_change(said, root):
+    """A script's store stays what it is."""
+    ff.open(root).tenant("acme", create=True)
+    code, _ = said("tenant", "delete", "acme", "--yes")
+
+    assert code == 0
+    assert not (root / "_freezeframe" / "control.db").exists()
 
 
 @pytest.mark.parametrize(

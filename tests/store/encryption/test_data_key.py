@@ -76,6 +76,40 @@ def test_rotation_survives_a_crash_anywhere(keyed, way):
     assert number > 4
 
 
+class RotatedMeanwhile(MemoryStorage):
+    """A storage on which ``rotate`` runs once, between the listing of the records and their reading."""
+
+    def __init__(self):
+        super().__init__()
+        self.rotate = None
+
+    def list_from(self, folder, start=""):
+        listed = list(super().list_from(folder, start))
+        if self.rotate is not None:
+            rotate, self.rotate = self.rotate, None
+            rotate()
+        return iter(listed)
+
+
+@pytest.mark.parametrize("knows_both", [True, False])
+def test_a_rotation_during_a_read_makes_no_second_key(keyed, knows_both):
+    """Who reads meanwhile gets the tenant's key, or is refused: a new data key would lose what is sealed."""
+    old, new, storage = keyed("old"), keyed("new"), RotatedMeanwhile()
+    secret = data_key(storage, old, create=True).secret
+    masters = read_master_key(old.master_key_file), read_master_key(new.master_key_file)
+    storage.rotate = lambda: rewrap(storage, *masters)
+    other = Settings(
+        master_key_file=old.master_key_file, master_key_file_other=new.master_key_file if knows_both else None
+    )
+
+    if knows_both:
+        assert data_key(storage, other, create=True).secret == secret
+    else:
+        with pytest.raises(SealingUnavailable, match="cannot be unwrapped"):
+            data_key(storage, other, create=True)
+    assert data_key(storage, new).secret == secret
+
+
 def test_rotation_needs_the_old_key(keyed):
     """With a wrong old key nothing is changed; a tenant without a key has nothing to rotate."""
     settings, memory = keyed(), MemoryStorage()

@@ -35,7 +35,7 @@ def production_looks(settings: Settings, root: str) -> dict[str, Callable[[], Fi
 
 
 def _secret(settings: Settings, root: str) -> Finding:
-    from freezeframe.service.identity.pepper import load_pepper
+    from freezeframe.service.base.pepper import load_pepper
 
     if settings.service_secret_file is None:
         told = "the secret of keys and the audit lies in the store, or is not made yet"

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from freezeframe.cli.places.audited import AuditedControl, command_principal, opened_audit
 from freezeframe.cli.places.options import Json
-from freezeframe.cli.places.place import StoreRoot
-from freezeframe.cli.service.audited import AuditedControl, command_principal, opened_audit
+from freezeframe.cli.places.place import StoreRoot, open_store
 from freezeframe.cli.terminal.output import Output
 from freezeframe.errors import InvalidOption
 
@@ -102,6 +102,59 @@ def rotate(
     with _keys(root) as (keys, found), found.audit_change("key.rotate", key, overlap_hours=overlap_hours):
         rotated = keys.rotate(key, overlap_hours)
     Output(as_json=as_json).record(rotated.to_json())
+
+
+@app.command("rotate-pepper")
+def rotate_service_secret(
+    root: StoreRoot,
+    overlap_hours: Annotated[
+        float, typer.Option(min=0, help="Hours that invitations, cursors and sign-ins of before stay valid.")
+    ] = _OVERLAP_HOURS,
+    prepare: Annotated[
+        bool, typer.Option("--prepare", help="Draw the next secret only, to copy it to other machines first.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Replace the service's secret, with which keys are hashed.
+
+    Running services follow at once. Keys and the audit stay valid: a key is hashed anew when it is used.
+    """
+    from freezeframe.service.base.pepper import accepted_path, prepare_rotation, rotate_pepper, secret_path
+
+    action = "pepper.prepare" if prepare else "pepper.rotate"
+    with opened_audit(root) as found, found.audit_change(action, overlap_hours=overlap_hours):
+        path = secret_path(found.control.settings, root)
+        if prepare:
+            prepare_rotation(path)
+        else:
+            rotate_pepper(path, overlap_hours)
+    told = {"file": str(path), "accepted_file": str(accepted_path(path)), "rotated": not prepare}
+    Output(as_json=as_json).record(told)
+
+
+@app.command("rotate-master")
+def rotate_master_key(root: StoreRoot, as_json: Json = False) -> None:
+    """Encrypt the data keys of all tenants with the current master key.
+
+    They may be under master_key_file_other. No file is written anew, and readers with either key go on.
+    """
+    from freezeframe.settings import load_settings
+    from freezeframe.store.encryption.master_key import accepted_master_keys
+
+    store, settings = open_store(root, None), load_settings(root=root)
+    masters = accepted_master_keys(settings)
+    if len(masters) == 1:
+        raise InvalidOption(
+            "There is no other master key to rotate from.",
+            cause="master_key_file_other is not set.",
+            remedy="Set FREEZEFRAME_MASTER_KEY_FILE_OTHER to the file of the key from before.",
+        )
+    with (
+        opened_audit(root, create=True) as found,
+        found.audit_change("master_key.rotate", masters[0].fingerprint),
+    ):
+        rotated = store.rotate_master_key(old=masters[1], new=masters[0])
+    Output(as_json=as_json).record({"master_key": masters[0].fingerprint, "tenants": rotated})
 
 
 @contextmanager

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from freezeframe.cli.places.audited import opened_audit
 from freezeframe.cli.places.completion import tenant_ids
 from freezeframe.cli.places.options import Json, Yes
 from freezeframe.cli.places.place import Environment, StoreRoot
-from freezeframe.cli.service.audited import opened_audit
 from freezeframe.cli.terminal.confirmation import require_yes
 from freezeframe.cli.terminal.exit_codes import FAILED
 from freezeframe.cli.terminal.output import Output
@@ -168,7 +168,7 @@ def trim(
 
     Export them first.
     """
-    from freezeframe.cli.service.audited import command_principal
+    from freezeframe.cli.places.audited import command_principal
 
     if not yes:
         require_yes(f"Delete the entries of {tenant or 'the service'} that are older than {days:g} days?")

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from freezeframe.cli.places.audited import AuditedControl, opened_audit
 from freezeframe.cli.places.options import Json
 from freezeframe.cli.places.place import StoreRoot
-from freezeframe.cli.service.audited import AuditedControl, opened_audit
 from freezeframe.cli.terminal.output import Output
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from freezeframe.cli.places.audited import audited_change
 from freezeframe.cli.places.completion import tenant_ids
 from freezeframe.cli.places.control_place import forget_jobs
 from freezeframe.cli.places.options import DryRun, Json, Yes
@@ -78,7 +79,10 @@ def delete(
         return
     if not yes:
         require_yes(f"Remove all that is kept for {tenant} in {root}, for good?")
-    with progress(f"Deleting {tenant}", as_json=as_json):
+    with (
+        progress(f"Deleting {tenant}", as_json=as_json),
+        audited_change(root, store, tenant, "tenant.delete", tenant, outlives_tenant=True),
+    ):
         forget_jobs(root, store.environment, tenant)
         certificate = store.delete_tenant(tenant)
     output.record(certificate.to_json())
@@ -97,7 +101,10 @@ def clone(
     """
     store = open_store(root, environment)
     with progress(f"Copying {source}", as_json=as_json):
-        made = store.clone_tenant(source, target)
+        with audited_change(root, store, source, "tenant.cloned", target):
+            made = store.clone_tenant(source, target)
+        with audited_change(root, store, target, "tenant.clone", target, source=source):
+            pass  # the copy's own audit begins with where it came from
     Output(as_json=as_json).record({"tenant": target, "tenant_version": made.version})
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from freezeframe.cli.places.audited import audited_place
 from freezeframe.cli.places.options import DryRun, Json, StreamArgument, Who, Yes
 from freezeframe.cli.places.place import Place, open_store
 from freezeframe.cli.terminal.confirmation import require_yes
@@ -127,7 +128,11 @@ def erase(
             f"Erase {len(keys)} keys of {stream} and all {effect['versions_lost']} versions of {place}?"
         )
         require_yes(question)
-    with progress(f"Erasing from {stream}", as_json=as_json):
+    # Keys are personal data, so the audit has only their number.
+    with (
+        progress(f"Erasing from {stream}", as_json=as_json),
+        audited_place(place, "rows.erase", stream, keys=len(keys)),
+    ):
         erasure = tenant.erase(stream, keys, who=who)
     _show_erasure(output, erasure.to_json(), as_json=as_json)
     if not erasure.proof.is_clean:

@@ -157,8 +157,12 @@ class TenantAccess:
 
 def audit_place(stores: Stores, environment: EnvironmentName, tenant: TenantId) -> AuditPlace:
     """The name of the audit chain of the tenant that has the id now."""
-    folder = stores.environment(environment).folder(tenant) or ""
-    return AuditPlace(environment, f"{tenant[:_NAMED_LETTERS]}@{folder}")
+    return tenant_chain(stores.environment(environment), tenant)
+
+
+def tenant_chain(store: Store, tenant: TenantId) -> AuditPlace:
+    """The name of the audit chain of the tenant that has the id in ``store`` now."""
+    return AuditPlace(store.environment, f"{tenant[:_NAMED_LETTERS]}@{store.folder(tenant) or ''}")
 
 
 def audit_heads(tenant: Tenant) -> Iterator[Head]:

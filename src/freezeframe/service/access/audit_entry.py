@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from freezeframe.service.base.pepper import Pepper
 from freezeframe.service.base.timestamps import rfc3339
 
 FIRST = "0" * 64
@@ -32,9 +33,9 @@ class AuditKeys:
     by_id: Mapping[str, bytes] = field(repr=False)
 
     @classmethod
-    def of(cls, *secrets: bytes) -> AuditKeys:
-        """The keys of the service's secrets, the current one first."""
-        keys = [hmac.digest(one, b"freezeframe audit", "sha256") for one in secrets]
+    def of(cls, pepper: Pepper) -> AuditKeys:
+        """The keys of the service's secrets: entries stay provable after a rotation."""
+        keys = pepper.accepted(b"freezeframe audit", lasting=True)
         names = [hmac.digest(one, b"id", "sha256").hex()[:16] for one in keys]
         return cls(names[0], dict(zip(names, keys, strict=True)))
 

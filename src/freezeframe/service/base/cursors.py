@@ -12,23 +12,26 @@ import json
 from typing import Any
 
 from freezeframe.errors import InvalidOption
+from freezeframe.service.base.pepper import Pepper
 
 _SIGNATURE_BYTES = 16
+_LABEL = b"freezeframe cursors"
 
 
 class Cursors:
-    """Makes and reads the cursors of one service; all its workers have the same secret."""
+    """Makes and reads the cursors of one service; all its workers have the same pepper."""
 
-    def __init__(self, secret: bytes) -> None:
-        self._secret = hmac.digest(secret, b"freezeframe cursors", "sha256")
+    def __init__(self, pepper: Pepper) -> None:
+        self._pepper = pepper
 
     def encode(self, listing: str, place: Any) -> str:
         """The cursor for the position in a list where the next page begins."""
         content = json.dumps(place, ensure_ascii=False, separators=(",", ":")).encode()
-        return base64.urlsafe_b64encode(self._signature(listing, content) + content).decode().rstrip("=")
+        signature = _signature(self._pepper.current(_LABEL), listing, content)
+        return base64.urlsafe_b64encode(signature + content).decode().rstrip("=")
 
     def read(self, listing: str, cursor: str) -> Any:
-        """The position that ``made`` was given.
+        """The position that ``encode`` was given.
 
         Raises:
             InvalidOption: the cursor is not one of ours, or of another list.
@@ -36,7 +39,10 @@ class Cursors:
         try:
             raw = base64.urlsafe_b64decode(cursor.encode() + b"=" * (-len(cursor) % 4))
             signature, content = raw[:_SIGNATURE_BYTES], raw[_SIGNATURE_BYTES:]
-            if hmac.compare_digest(signature, self._signature(listing, content)):
+            if any(
+                hmac.compare_digest(signature, _signature(key, listing, content))
+                for key in self._pepper.accepted(_LABEL)
+            ):
                 return json.loads(content)
         except (ValueError, UnicodeError):
             pass
@@ -46,6 +52,7 @@ class Cursors:
             remedy="Pass next_cursor as the page before gave it, with the same parameters.",
         )
 
-    def _signature(self, listing: str, content: bytes) -> bytes:
-        text = hashlib.sha256(listing.encode()).digest() + content
-        return hmac.digest(self._secret, text, "sha256")[:_SIGNATURE_BYTES]
+
+def _signature(key: bytes, listing: str, content: bytes) -> bytes:
+    text = hashlib.sha256(listing.encode()).digest() + content
+    return hmac.digest(key, text, "sha256")[:_SIGNATURE_BYTES]

@@ -15,12 +15,15 @@ from typing import Any
 from sqlalchemy import select, update
 
 from freezeframe.control.database.database import ControlDatabase, insert_if_absent
-from freezeframe.control.schema.keys import keys
+from freezeframe.control.schema.keys import key_sessions, keys
 from freezeframe.errors import InvalidOption, NotAuthenticated, NotFound
 from freezeframe.identifiers import EnvironmentName, TenantId
+from freezeframe.service.base.pepper import Pepper
 from freezeframe.service.base.timestamps import rfc3339
 from freezeframe.service.identity.principal import Principal, Scope, bounds, scopes_from
 
+_LABEL = b"freezeframe keys"
+_DRAFTS = b"freezeframe drafts of keys"
 _ID_BYTES = 9
 _SECRET_BYTES = 32
 _USE_NOTED_EVERY_MS = 60_000
@@ -102,10 +105,9 @@ class Keys:
     reaches every worker within that time.
     """
 
-    def __init__(self, database: ControlDatabase, pepper: bytes) -> None:
+    def __init__(self, database: ControlDatabase, pepper: Pepper) -> None:
         self._database = database
-        self._pepper = hmac.digest(pepper, b"freezeframe keys", "sha256")
-        self._drafts = hmac.digest(pepper, b"freezeframe drafts of keys", "sha256")
+        self._pepper = pepper
         self._lock = threading.Lock()
         self._remembered: dict[str, tuple[float, Principal]] = {}
 
@@ -116,9 +118,12 @@ class Keys:
         """
         if request is None:
             return KeyDraft(secrets.token_hex(_ID_BYTES), secrets.token_urlsafe(_SECRET_BYTES))
-        drawn = hmac.digest(self._drafts, request.encode(), "sha512")
-        secret = base64.urlsafe_b64encode(drawn[-_SECRET_BYTES:]).decode().rstrip("=")
-        return KeyDraft(drawn[:_ID_BYTES].hex(), secret)
+        # A repeat after a rotation of the pepper must find the key that the first request made.
+        drafts = [_draft(key, request) for key in self._pepper.accepted(_DRAFTS)]
+        if len(drafts) == 1:
+            return drafts[0]
+        known = {one.id for one in self.list()}
+        return next((one for one in drafts if one.id in known), drafts[0])
 
     def create(
         self,
@@ -237,7 +242,9 @@ class Keys:
         if known is not None:
             return known
         fingerprint = self._hash(text)
-        principal = self.with_hash(text.partition(".")[0], self.secret_hash(text))
+        key_id, _, secret = text.partition(".")
+        self._renew_hash(key_id, secret)
+        principal = self.with_hash(key_id, self.secret_hash(text))
         with self._lock:
             if len(self._remembered) >= _REMEMBERED_MAX:
                 self._remembered.clear()
@@ -278,6 +285,24 @@ class Keys:
         self._note_use(key_id, row["last_used_ms"], now)
         return _key(row).principal()
 
+    def _renew_hash(self, key_id: str, secret: str) -> None:
+        """Hash the secret with the current pepper where its stored hash is of an earlier one.
+
+        Sessions of the key continue, because their hash is renewed as well.
+        """
+        current, *earlier = (_hash(one, secret) for one in self._pepper.accepted(_LABEL, lasting=True))
+        if not earlier:
+            return
+        columns = select(keys.c.secret_hash, keys.c.previous_hash).where(keys.c.id == key_id)
+        with self._database.read() as connection:
+            stored = connection.execute(columns).one_or_none() or ()
+        old = [one for one in earlier if any(hmac.compare_digest(one, known) for known in stored)]
+        if old:
+            with self._database.begin() as connection:
+                for table, owner, name in _HASHES:
+                    is_old = (owner == key_id) & table.c[name].in_(old)
+                    connection.execute(update(table).where(is_old).values({name: current}))
+
     def _note_use(self, key_id: str, last_used_ms: int | None, now_ms: int) -> None:
         if last_used_ms is not None and last_used_ms > now_ms - _USE_NOTED_EVERY_MS:
             return
@@ -285,11 +310,28 @@ class Keys:
             connection.execute(update(keys).where(keys.c.id == key_id).values(last_used_ms=now_ms))
 
     def _hash(self, secret: str) -> str:
-        return hmac.digest(self._pepper, secret.encode(errors="replace"), "sha256").hex()
+        return _hash(self._pepper.current(_LABEL), secret)
 
     def _forget(self) -> None:
         with self._lock:
             self._remembered.clear()
+
+
+_HASHES = (
+    (keys, keys.c.id, "secret_hash"),
+    (keys, keys.c.id, "previous_hash"),
+    (key_sessions, key_sessions.c.key, "secret_hash"),
+)
+
+
+def _draft(key: bytes, request: str) -> KeyDraft:
+    drawn = hmac.digest(key, request.encode(), "sha512")
+    secret = base64.urlsafe_b64encode(drawn[-_SECRET_BYTES:]).decode().rstrip("=")
+    return KeyDraft(drawn[:_ID_BYTES].hex(), secret)
+
+
+def _hash(key: bytes, secret: str) -> str:
+    return hmac.digest(key, secret.encode(errors="replace"), "sha256").hex()
 
 
 def _ended_key(how: str, moment_ms: int) -> NotAuthenticated:

@@ -17,6 +17,7 @@ from freezeframe.control.database.database import ControlDatabase
 from freezeframe.control.schema.people import people, sessions
 from freezeframe.errors import InvalidOption, NotAuthenticated, NotFound
 from freezeframe.identifiers import EnvironmentName, TenantId
+from freezeframe.service.base.pepper import Pepper
 from freezeframe.service.base.timestamps import rfc3339
 from freezeframe.service.identity.people import (
     People,
@@ -27,6 +28,7 @@ from freezeframe.service.identity.people import (
     token_hash,
 )
 
+_LABEL = b"freezeframe invitations"
 _INVITATION_SECONDS = 3 * 86_400
 _SHOWN = 16
 
@@ -43,10 +45,10 @@ class PersonSession:
 class PeopleAdministration:
     """Changes of the people of one service; invitations are signed with its secret."""
 
-    def __init__(self, database: ControlDatabase, known: People, pepper: bytes) -> None:
+    def __init__(self, database: ControlDatabase, known: People, pepper: Pepper) -> None:
         self._database = database
         self._people = known
-        self._secret = hmac.digest(pepper, b"freezeframe invitations", "sha256")
+        self._pepper = pepper
 
     def get(self, person_id: str) -> Person:
         """The person of that id.
@@ -110,7 +112,8 @@ class PeopleAdministration:
             )
         until = int(time.time()) + _INVITATION_SECONDS
         content = f"{person_id}.{until}"
-        return f"{content}.{self._signature(content, self._password_hash(person_id))}"
+        signature = _signature(self._pepper.current(_LABEL), content, self._password_hash(person_id))
+        return f"{content}.{signature}"
 
     def accept(self, invitation: str, password: str) -> Person:
         """Set the invited person's password; the invitation and all earlier sessions end.
@@ -122,7 +125,10 @@ class PeopleAdministration:
         content, _, signature = invitation.rpartition(".")
         person_id, _, until = content.partition(".")
         kept = self._password_hash(person_id)
-        is_ours = hmac.compare_digest(signature.encode(), self._signature(content, kept).encode())
+        is_ours = any(
+            hmac.compare_digest(signature.encode(), _signature(key, content, kept).encode())
+            for key in self._pepper.accepted(_LABEL)
+        )
         if not is_ours or not until.isdigit() or int(until) < time.time():
             raise NotAuthenticated(
                 "The invitation is not valid.",
@@ -184,7 +190,8 @@ class PeopleAdministration:
             kept = select(people.c.password_hash).where(people.c.id == person_id)
             return connection.execute(kept).scalar_one_or_none() or token_hash(person_id)
 
-    def _signature(self, content: str, password_hash: str) -> str:
-        # With the password's hash in it an invitation is good until a password is set.
-        drawn = hmac.digest(self._secret, f"{content}\n{password_hash}".encode(), "sha256")
-        return base64.urlsafe_b64encode(drawn).decode().rstrip("=")
+
+def _signature(key: bytes, content: str, password_hash: str) -> str:
+    # With the password's hash in it an invitation is good until a password is set.
+    drawn = hmac.digest(key, f"{content}\n{password_hash}".encode(), "sha256")
+    return base64.urlsafe_b64encode(drawn).decode().rstrip("=")

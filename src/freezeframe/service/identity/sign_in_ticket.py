@@ -10,10 +10,12 @@ import time
 from dataclasses import asdict, dataclass
 
 from freezeframe.errors import NotAuthenticated
+from freezeframe.service.base.pepper import Pepper
 from freezeframe.service.identity.identity_provider import SignInAttempt
 
 LIFE_SECONDS = 600
 _SIGNATURE_BYTES = 32
+_LABEL = b"freezeframe sign-in tickets"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,16 +27,17 @@ class Ticket:
 
 
 class Tickets:
-    """Makes and reads tickets; all workers of a service have the same secret."""
+    """Makes and reads tickets; all workers of a service have the same pepper."""
 
-    def __init__(self, secret: bytes) -> None:
-        self._secret = hmac.digest(secret, b"freezeframe sign-in tickets", "sha256")
+    def __init__(self, pepper: Pepper) -> None:
+        self._pepper = pepper
 
     def encode(self, ticket: Ticket) -> str:
         """The ticket as a cookie's value."""
         record = {**asdict(ticket), "until": time.time() + LIFE_SECONDS}
         content = json.dumps(record, separators=(",", ":")).encode()
-        return base64.urlsafe_b64encode(self._signature(content) + content).decode().rstrip("=")
+        signature = _signature(self._pepper.current(_LABEL), content)
+        return base64.urlsafe_b64encode(signature + content).decode().rstrip("=")
 
     def read(self, cookie: str, state: str) -> Ticket:
         """The ticket of the browser, if its state matches.
@@ -45,7 +48,10 @@ class Tickets:
         try:
             raw = base64.urlsafe_b64decode(cookie.encode() + b"=" * (-len(cookie) % 4))
             signature, content = raw[:_SIGNATURE_BYTES], raw[_SIGNATURE_BYTES:]
-            is_ours = hmac.compare_digest(signature, self._signature(content))
+            is_ours = any(
+                hmac.compare_digest(signature, _signature(key, content))
+                for key in self._pepper.accepted(_LABEL)
+            )
             record = json.loads(content) if is_ours else {}
             ticket = Ticket(SignInAttempt(**record["attempt"]), record["page"])
             is_current = record["until"] > time.time()
@@ -59,8 +65,9 @@ class Tickets:
         """The name under which a used ticket is recorded."""
         return hashlib.sha256(ticket.attempt.state.encode()).hexdigest()
 
-    def _signature(self, content: bytes) -> bytes:
-        return hmac.digest(self._secret, content, "sha256")
+
+def _signature(key: bytes, content: bytes) -> bytes:
+    return hmac.digest(key, content, "sha256")
 
 
 def local_page(address: str | None, default: str = "/tenants") -> str:

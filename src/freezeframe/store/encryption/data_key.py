@@ -21,7 +21,7 @@ from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.store.directory.paths import KEYS_FOLDER, key_file, tenant_of
 from freezeframe.store.encryption.cipher import unwrap, wrap
-from freezeframe.store.encryption.master_key import KEY_BYTES, MasterKey, master_key
+from freezeframe.store.encryption.master_key import KEY_BYTES, MasterKey, accepted_master_keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +60,17 @@ def data_key(storage: Storage, settings: Settings, *, create: bool = False) -> D
             tenant has no data key.
         CorruptLog: a record is damaged.
     """
-    master = master_key(settings)
+    masters = accepted_master_keys(settings)
     records = _records(storage)
     if not records and create:
-        record = _wrap(0, DataKey(secrets.token_bytes(KEY_BYTES), _identity(storage)), master)
+        record = _wrap(0, DataKey(secrets.token_bytes(KEY_BYTES), _identity(storage)), masters[0])
         # Another process may seal this tenant's first file concurrently.
         with suppress(FileExistsError):
             storage.put_if_absent(key_file(0), record.to_bytes())
         records = _records(storage)
-    return _unwrap(storage, records, master)
+    known = {record.master for record in records}
+    fitting = next((one for one in masters if one.fingerprint in known), masters[0])
+    return _unwrap(storage, records, fitting)
 
 
 def rewrap(storage: Storage, old: MasterKey, new: MasterKey) -> bool:
@@ -127,14 +129,20 @@ def _unwrap(storage: Storage, records: list[_Record], master: MasterKey) -> Data
 
 def _records(storage: Storage) -> list[_Record]:
     """The tenant's wrapped keys, the newest last."""
-    found = []
-    for status in storage.list_from(KEYS_FOLDER):
-        try:
-            content = storage.read(f"{KEYS_FOLDER}/{status.name}")
-        except FileNotFoundError:  # a rotation deletes old ones
-            continue
-        found.append(_parse(status.name, content))
-    return sorted(found, key=lambda record: record.number)
+    while True:
+        names = [status.name for status in storage.list_from(KEYS_FOLDER)]
+        found = [record for name in names if (record := _read(storage, name)) is not None]
+        if found or not names:
+            return sorted(found, key=lambda record: record.number)
+        # A rotation deleted all that were listed, so it has written a newer one: list again.
+
+
+def _read(storage: Storage, name: str) -> _Record | None:
+    """The record; None where a rotation deleted it since it was listed."""
+    try:
+        return _parse(name, storage.read(f"{KEYS_FOLDER}/{name}"))
+    except FileNotFoundError:
+        return None
 
 
 def _parse(name: str, content: bytes) -> _Record:

@@ -60,6 +60,16 @@ def master_key(settings: Settings) -> MasterKey:
     raise _unavailable("Nothing can be sealed here.", "No master key is set.")
 
 
+def accepted_master_keys(settings: Settings) -> tuple[MasterKey, ...]:
+    """The master key, and the second one that is accepted during a rotation.
+
+    Raises:
+        SealingUnavailable: as ``master_key``.
+    """
+    other = settings.master_key_file_other
+    return (master_key(settings), *(() if other is None else (read_master_key(other),)))
+
+
 def read_master_key(path: Path) -> MasterKey:
     """The master key in a file.
 

@@ -30,7 +30,7 @@ from freezeframe.storage import Storage
 from freezeframe.storage.local import failure, sync_folder
 from freezeframe.store.blobs.blob_store import Blob, Measured, blob_chunks
 from freezeframe.store.encryption.cipher import seal, unseal, unwrap, wrap
-from freezeframe.store.encryption.master_key import KEY_BYTES, master_key
+from freezeframe.store.encryption.master_key import KEY_BYTES, accepted_master_keys, master_key
 from freezeframe.store.table.commit import CommitIdentity
 from freezeframe.store.table.export import PortableFile, portable_stream
 from freezeframe.store.tenant_log.log import TenantLog
@@ -221,7 +221,8 @@ def _archive_key(index: ArchiveIndex, settings: Settings) -> bytes:
         wrapped = base64.b64decode(index.wrapped_key, validate=True)
     except ValueError as error:
         raise refused_archive_error("The key of its sealed files is damaged.") from error
-    secret = unwrap(wrapped, master_key(settings).secret, index.archive_id)
+    opened = (unwrap(wrapped, one.secret, index.archive_id) for one in accepted_master_keys(settings))
+    secret = next((one for one in opened if one is not None), None)
     if secret is None:
         raise SealingUnavailable(
             "The archive's sealed files cannot be opened.",

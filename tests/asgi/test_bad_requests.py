@@ -135,7 +135,7 @@ WRONG_USES = [
     ("GET", "/files/a", {"headers": {"range": "bytes=9-"}}, 416, "1 bytes"),
     ("GET", "/jobs/none", {}, 404, "list of its jobs"),
     ("GET", "/streams/None", {}, 404, "streams are: S"),
-    ("GET", "/bundle?file=a&stream=None", {}, 404, "streams are: S"),
+    ("GET", "/bundle?file=a&stream=None", {}, 404, "streams of that version are: S"),
     ("PUT", "/files/a", {"content": b"y", "headers": {"if-match": "abc"}}, 400, "in quotes"),
     ("DELETE", "/tags/none", {}, 404, "none of that name"),
     ("POST", "/uploads", {"headers": {"upload-length": "1", "upload-metadata": "path !"}}, 400, "base64"),

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from freezeframe import progress
-from freezeframe.errors import BadInput, ConflictError, InvalidOption, StreamNotFound
+from freezeframe.errors import BadInput, ConflictError, InvalidOption
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.log.actions.action_columns import to_adds
@@ -35,7 +35,7 @@ from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.tenant_log.entry import THIS_VERSION, TenantChange
 from freezeframe.store.tenant_log.lease import live_leases
 from freezeframe.store.tenant_log.state import TenantState
-from freezeframe.store.tenant_log.table_lookup import stream_base
+from freezeframe.store.tenant_log.table_lookup import missing_stream, stream_base
 from freezeframe.store.transaction.scope import commit_at_end
 from freezeframe.store.transaction.transaction import TenantPlace
 from freezeframe.store.transaction.unit_of_work import UnitOfWork
@@ -76,7 +76,7 @@ def erase(
     """
     state = place.log.current_state()
     if str(name) not in state.streams:
-        raise StreamNotFound(f"There is no stream {str(name)!r}.", remedy="Check the name.", stream=str(name))
+        raise missing_stream(state, name)
     base = stream_base(place.storage, place.log, state, name)
     wanted = _key_table(base, list(keys))
     message = f"erase {len(wanted)} keys of {name}"

@@ -45,7 +45,7 @@ from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.tenant_log.entry import StreamChange, TenantChange
 from freezeframe.store.tenant_log.roll_forward import is_rolled_forward
 from freezeframe.store.tenant_log.state import NO_VERSION, TenantState
-from freezeframe.store.tenant_log.table_lookup import require_no_case_twin, table_snapshot
+from freezeframe.store.tenant_log.table_lookup import missing_stream, require_no_case_twin, table_snapshot
 from freezeframe.store.transaction.scope import commit_at_end
 from freezeframe.store.transaction.transaction import Check, TenantPlace
 from freezeframe.store.transaction.unit_of_work import UnitOfWork
@@ -83,8 +83,9 @@ class Repair:
 
 def release(place: TenantPlace, name: StreamName, who: str = "") -> int:
     """Release a stream's table; see ``Stream.release``."""
-    if str(name) not in place.log.current_state().streams:
-        raise _absent(name)
+    state = place.log.current_state()
+    if str(name) not in state.streams:
+        raise missing_stream(state, name)
     with commit_at_end(UnitOfWork(place, Author(who, f"release {name}"))) as work:
         work.add_step(name, Step(_without_guard), "release")
         work.change_tenant(TenantChange(released=(str(name),)), "external")
@@ -99,7 +100,11 @@ def adopt(place: TenantPlace, name: StreamName, key: tuple[str, ...] | None, who
     require_no_case_twin(state.streams, name)
     table = DeltaLog.for_table(place.storage, table_folder(name)).update()
     if table.version < 0:
-        raise _absent(name)
+        raise StreamNotFound(
+            f"There is no Delta table at {table_folder(name)} to adopt.",
+            remedy="Check the name, or create the stream by a first update.",
+            stream=str(name),
+        )
     _require_ours_to_write(table)
     chosen = (stored_key(table.metadata) or ()) if key is None else key
     _require_key(table, chosen)
@@ -116,7 +121,7 @@ def repair(place: TenantPlace, name: StreamName, *, undo: bool = False, who: str
     state = place.log.current_state()
     expected = state.table_version(name)
     if expected == NO_VERSION:
-        raise _absent(name)
+        raise missing_stream(state, name)
     table = DeltaLog.for_table(place.storage, table_folder(name)).update()
     lost_place = _head_lost_its_place(place, state, name, table)
     first = expected if lost_place else expected + 1
@@ -261,7 +266,3 @@ def _require_unchanged(name: StreamName, expected: int) -> Check:
             )
 
     return check
-
-
-def _absent(name: StreamName) -> StreamNotFound:
-    return StreamNotFound(f"There is no stream {str(name)!r}.", remedy="Check the name.", stream=str(name))

@@ -27,6 +27,16 @@ from freezeframe.store.tenant_log.roll_forward import (
 from freezeframe.store.tenant_log.state import NO_VERSION, TenantState
 
 
+def missing_stream(state: TenantState, stream: StreamName | str) -> StreamNotFound:
+    """The error that a stream is not at a state, which names those that are."""
+    return StreamNotFound(
+        f"There is no stream {str(stream)!r} in version {state.version} of the tenant.",
+        cause=f"The streams of that version are: {', '.join(sorted(state.streams)) or 'none'}.",
+        remedy="Check the name and the version, or create the stream by a first update.",
+        stream=str(stream),
+    )
+
+
 def table_snapshot(
     storage: Storage, state: TenantState, stream: StreamName, version: int | None = None
 ) -> Snapshot:
@@ -39,13 +49,7 @@ def table_snapshot(
     """
     newest = state.table_version(stream)
     if newest == NO_VERSION:
-        names = ", ".join(sorted(state.streams)) or "none"
-        raise StreamNotFound(
-            f"There is no stream {str(stream)!r} in version {state.version} of the tenant.",
-            cause=f"The streams of that version are: {names}.",
-            remedy="Check the name and the version, or create the stream by a first update.",
-            stream=str(stream),
-        )
+        raise missing_stream(state, stream)
     wanted = newest if version is None else version
     if not 0 <= wanted <= newest:
         raise VersionNotFound(

@@ -36,6 +36,7 @@ _KEY = (
     "id:str name:str scopes:[str] environments:[str]? tenants:[str]? created:str created_by:str "
     "expires:str? revoked:str? last_used:str?"
 )
+_PERSON = "id:str name:str role:str environments:[str]? tenants:[str]? created:str disabled:str?"
 _FILE_STATE = "size:int sealed:bool tenant_version:int sha256:str modified:str"
 
 OBJECTS = {
@@ -158,7 +159,11 @@ OBJECTS = {
     "NewKey": f"key:str {_KEY}",
     "RotatedSecret": "file:str accepted_file:str rotated:bool",
     "RotatedMasterKey": "master_key:str tenants:int",
-    "Person": ("id:str name:str role:str environments:[str]? tenants:[str]? created:str disabled:str?"),
+    "Person": _PERSON,
+    "NewPerson": f"{_PERSON} invitation?:str",
+    "Invitation": "name:str invitation:str",
+    "Session": "id:str created:str expires:str",
+    "EndedSessions": "name:str sessions_ended:int",
     "AuditEntry": (
         "number:int moment:str principal:str action:str subject:str? request_id:str? details:any "
         "previous_hash:str hash:str"
@@ -263,9 +268,14 @@ RESULTS = {
     "key revoke": "Key",
     "key rotate-pepper": "RotatedSecret",
     "key rotate-master": "RotatedMasterKey",
-    "person create": "Person",
+    "person create": "NewPerson",
     "person list": "[Person]",
+    "person invite": "Invitation",
+    "person change": "Person",
     "person disable": "Person",
+    "person enable": "Person",
+    "person sessions": "[Session]",
+    "person sign-out": "EndedSessions",
     "audit list": "[AuditEntry]",
     "audit export": "AuditEntry",
     "audit verify": "[AuditProof]",

@@ -18,7 +18,7 @@ _PART = {
 }
 _PACKAGES = {
     "client": ("httpx",),
-    "jobs": ("alembic", "croniter", "sqlalchemy"),
+    "jobs": ("alembic", "croniter", "prometheus_client", "sqlalchemy"),
     "notebooks": ("IPython", "ipykernel", "nbformat", "papermill", "traitlets"),
     "otel": ("opentelemetry",),
     "postgresql": ("psycopg",),
@@ -29,7 +29,6 @@ _PACKAGES = {
         "fastapi",
         "joserfc",
         "multipart",
-        "prometheus_client",
         "python_multipart",
         "starlette",
         "uvicorn",

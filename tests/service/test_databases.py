@@ -14,6 +14,7 @@ from freezeframe.service.base.pepper import Pepper, accepted_path, load_pepper, 
 from freezeframe.service.identity.api_keys import Keys
 from freezeframe.service.identity.key_sessions import KeySessions
 from freezeframe.service.identity.people import People
+from freezeframe.service.identity.people_administration import PeopleAdministration
 from freezeframe.settings import Settings
 
 pytestmark = pytest.mark.long
@@ -158,11 +159,12 @@ def _refusal(keys, text):
 def test_a_disabled_person_is_signed_out(database):
     """Signing in needs the password; disabling ends every session and the next attempt."""
     people = People(database, 1.0)
+    administration = PeopleAdministration(database, people, Pepper.of(b"a secret of some length"))
     people.create("ada", "correct horse battery", "editor")
     token = people.begin_session(people.verify("ada", "correct horse battery")).token
 
     assert people.authenticate(token).name == "ada"
-    people.disable("ada")
+    administration.change(people.named("ada").id, is_disabled=True)
     with pytest.raises(NotAuthenticated):
         people.authenticate(token)
     with pytest.raises(NotAuthenticated):

@@ -31,6 +31,12 @@ const signIn = createRoute({
   component: SignInPage,
 });
 
+const invitation = createRoute({
+  getParentRoute: () => root,
+  path: "/invitation",
+  component: lazyRouteComponent(() => import("./session/InvitationPage"), "InvitationPage"),
+});
+
 const signedIn = createRoute({
   getParentRoute: () => root,
   id: "signed-in",
@@ -95,6 +101,12 @@ const keys = createRoute({
   component: lazyRouteComponent(() => import("./keys/KeysPage"), "KeysPage"),
 });
 
+const people = createRoute({
+  getParentRoute: () => signedIn,
+  path: "/people",
+  component: lazyRouteComponent(() => import("./people/PeoplePage"), "PeoplePage"),
+});
+
 const audit = createRoute({
   getParentRoute: () => signedIn,
   path: "/audit",
@@ -104,7 +116,17 @@ const audit = createRoute({
 
 const tree = root.addChildren([
   signIn,
-  signedIn.addChildren([start, overview, tenants.addChildren([tenant]), jobs, schedules, keys, audit]),
+  invitation,
+  signedIn.addChildren([
+    start,
+    overview,
+    tenants.addChildren([tenant]),
+    jobs,
+    schedules,
+    keys,
+    people,
+    audit,
+  ]),
 ]);
 
 export function makeRouter(client: QueryClient) {

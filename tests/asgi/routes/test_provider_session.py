@@ -100,7 +100,8 @@ def test_a_disabled_person_is_refused(site, provider, browser):
     """Whatever the provider says, and at once."""
     provider.claims = {"sub": "3", "email": "eve@example.org"}
     assert come_back(browser).status_code == 303
-    site.service.people.disable("eve@example.org")
+    eve = site.service.people.named("eve@example.org")
+    site.service.people_administration.change(eve.id, is_disabled=True)
 
     assert browser.get(WHO).status_code == 401
     assert come_back(browser).status_code == 401

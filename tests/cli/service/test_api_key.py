@@ -1,6 +1,5 @@
-"""``freezeframe key`` and ``person``: made, listed, rotated, revoked; a secret is told once."""
+"""``freezeframe key``: made, listed, rotated, revoked; a secret is told once."""
 
-import io
 import json
 import os
 
@@ -56,19 +55,6 @@ def test_a_key_that_cannot_be(said, arguments, code):
 
     assert code == found
     assert told["error"]["remedy"]
-
-
-def test_a_person_is_made_listed_and_disabled(said, monkeypatch):
-    """The password comes from standard input where there is no terminal; a short one is refused."""
-    monkeypatch.setattr("sys.stdin", io.StringIO("short\n"))
-    refused, _ = said("person", "create", "ada")
-    monkeypatch.setattr("sys.stdin", io.StringIO("correct horse battery\n"))
-    _, made = said("person", "create", "ada", "--role", "admin")
-    _, disabled = said("person", "disable", "ada")
-
-    assert (refused, made["role"]) == (2, "admin")
-    assert disabled["disabled"]
-    assert "password" not in json.dumps(made)
 
 
 def test_the_services_secret_is_rotated(said):

@@ -4027,6 +4027,11 @@ export interface components {
             body_bytes_max: number;
             /** Environments */
             environments: string[] | null;
+            /**
+             * Has Password
+             * @description Whether it is a person whose password is kept here.
+             */
+            has_password: boolean;
             /** Id */
             id: string;
             /**

@@ -1,9 +1,9 @@
 // The page of who is not signed in: afterwards one comes to the address that was asked for.
-import { Paper, Title } from "@mantine/core";
 import { useQueryClient } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { whoQuery } from "@/api/queries";
 import type { Who } from "@/api/types";
+import { EntryFrame } from "./EntryFrame";
 import { setEnded } from "./ended";
 import { SignInForm } from "./SignInForm";
 
@@ -22,13 +22,8 @@ export function SignInPage() {
   }
 
   return (
-    <main className="sign-in">
-      <Paper withBorder p="xl" w={380} maw="100%">
-        <Title order={1} size="h3" mb="md">
-          freezeframe
-        </Title>
-        <SignInForm to={to} onEntered={onEntered} />
-      </Paper>
-    </main>
+    <EntryFrame>
+      <SignInForm to={to} onEntered={onEntered} />
+    </EntryFrame>
   );
 }

@@ -14,11 +14,13 @@ import {
   IconHistory,
   IconKey,
   IconLayoutDashboard,
+  IconLock,
   IconLogout,
   IconMoon,
   IconPlayerPlay,
   IconSearch,
   IconSun,
+  IconUsers,
 } from "@tabler/icons-react";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useRouter } from "@tanstack/react-router";
@@ -38,6 +40,9 @@ import { useTitle } from "./useTitle";
 import "./shell.css";
 
 const Palette = lazy(() => import("./Palette").then((module) => ({ default: module.Palette })));
+const PasswordDialog = lazy(() =>
+  import("@/session/PasswordDialog").then((module) => ({ default: module.PasswordDialog })),
+);
 
 export function Shell({ children }: { children: ReactNode }) {
   const may = useMay();
@@ -78,6 +83,9 @@ export function Shell({ children }: { children: ReactNode }) {
           <Entry to="/keys" icon={<IconKey size={17} />} label="Keys" environment={environment} />
         )}
         {may("admin") && (
+          <Entry to="/people" icon={<IconUsers size={17} />} label="People" environment={environment} />
+        )}
+        {may("admin") && (
           <Entry to="/audit" icon={<IconHistory size={17} />} label="Audit" environment={environment} />
         )}
         <div className="shell-foot">
@@ -104,7 +112,7 @@ export function Shell({ children }: { children: ReactNode }) {
 }
 
 function Entry(props: {
-  to: "/overview" | "/tenants" | "/jobs" | "/schedules" | "/keys" | "/audit";
+  to: "/overview" | "/tenants" | "/jobs" | "/schedules" | "/keys" | "/people" | "/audit";
   icon: ReactNode;
   label: string;
   environment: string;
@@ -149,6 +157,7 @@ function Person() {
   const router = useRouter();
   const scheme = useComputedColorScheme("light");
   const { setColorScheme } = useMantineColorScheme();
+  const [isChanging, setChanging] = useState(false);
   const other = scheme === "dark" ? "light" : "dark";
   async function leave() {
     // First away from the page: it may ask whether what is typed there is to go.
@@ -174,12 +183,29 @@ function Person() {
             {scheme === "dark" ? <IconSun size={16} /> : <IconMoon size={16} />}
           </ActionIcon>
         </Tooltip>
+        {who?.has_password && (
+          <Tooltip label="Change password">
+            <ActionIcon
+              variant="subtle"
+              color="gray"
+              aria-label="Change password"
+              onClick={() => setChanging(true)}
+            >
+              <IconLock size={16} />
+            </ActionIcon>
+          </Tooltip>
+        )}
         <Tooltip label="Sign out">
           <ActionIcon variant="subtle" color="gray" aria-label="Sign out" onClick={leave}>
             <IconLogout size={16} />
           </ActionIcon>
         </Tooltip>
       </Group>
+      {isChanging && (
+        <Suspense>
+          <PasswordDialog onClose={() => setChanging(false)} onChanged={() => window.location.reload()} />
+        </Suspense>
+      )}
     </Group>
   );
 }

@@ -24,6 +24,7 @@ const PAGES = [
   { to: "/jobs", label: "Jobs", scope: "jobs:read" },
   { to: "/schedules", label: "Schedules", scope: "jobs:read" },
   { to: "/keys", label: "Keys", scope: "admin" },
+  { to: "/people", label: "People", scope: "admin" },
   { to: "/audit", label: "Audit", scope: "admin" },
 ] as const;
 

@@ -91,6 +91,7 @@ class Who(ResponseModel):
     scopes: list[Scope]
     environments: list[str] | None
     tenants: list[str] | None
+    has_password: bool = Field(description="Whether it is a person whose password is kept here.")
     body_bytes_max: int = Field(
         description="The most bytes that a request may bring; larger files come by resumable uploads."
     )

@@ -21,7 +21,7 @@ from freezeframe.errors import NotAuthenticated
 from freezeframe.service.access.audit import AuditedOperation
 from freezeframe.service.access.audit_entry import AuditPlace
 from freezeframe.service.identity.key_sessions import is_of_key
-from freezeframe.service.identity.people import NewSession, Person
+from freezeframe.service.identity.people import NewSession, Person, is_provided
 from freezeframe.service.identity.principal import Principal
 from freezeframe.service.service import Service
 
@@ -110,5 +110,6 @@ def _who(service: Service, principal: Principal) -> Who:
         scopes=sorted(principal.scopes),
         environments=None if principal.environments is None else sorted(principal.environments),
         tenants=None if principal.tenants is None else sorted(principal.tenants),
+        has_password=principal.kind == "person" and not is_provided(principal.id),
         body_bytes_max=service.settings.service_body_bytes_max,
     )

@@ -47,4 +47,5 @@ class Who(TypedDict):
     scopes: list[Scope]
     environments: list[str] | None
     tenants: list[str] | None
+    has_password: bool
     body_bytes_max: int

@@ -16,9 +16,8 @@ from collections.abc import Sequence
 from logging.handlers import QueueHandler, QueueListener, SysLogHandler, WatchedFileHandler
 from urllib.parse import SplitResult, urlsplit
 
-import httpx
-
 from freezeframe.errors import InvalidOption, SetupError
+from freezeframe.extras import requires_extra
 from freezeframe.service.access.audit_entry import AuditEntry
 from freezeframe.settings import Settings
 
@@ -134,7 +133,10 @@ class _Webhook(_Counting):
 
     def __init__(self, address: str) -> None:
         super().__init__()
+        with requires_extra("client"):
+            import httpx  # noqa: PLC0415 - a sink of another kind needs no client
         self._address = address
+        self._error = httpx.HTTPError
         self._client = httpx.Client(timeout=_SECONDS, follow_redirects=False)
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -142,7 +144,7 @@ class _Webhook(_Counting):
         try:
             headers = {"content-type": "application/json"}
             self._client.post(self._address, content=record.getMessage(), headers=headers).raise_for_status()
-        except httpx.HTTPError:
+        except self._error:
             self.handleError(record)
 
     def close(self) -> None:

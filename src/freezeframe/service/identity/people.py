@@ -136,20 +136,17 @@ class People:
             rows = connection.execute(select(people).order_by(people.c.name)).mappings()
             return tuple(_person(row) for row in rows)
 
-    def disable(self, name: str) -> Person:
-        """Disable the person, and end the person's sessions.
+    def named(self, name: str) -> Person:
+        """The person of that name.
 
         Raises:
-            NotFound: there is none of that name.
+            NotFound: there is none.
         """
-        with self._database.begin() as connection:
-            now = self._database.now_ms(connection)
-            found = connection.execute(select(people).where(people.c.name == name)).mappings().one_or_none()
-            if found is None:
-                raise NotFound(f"There is no person {name!r}.", remedy="Check the name.")
-            connection.execute(update(people).where(people.c.id == found["id"]).values(disabled_ms=now))
-            connection.execute(delete(sessions).where(sessions.c.person == found["id"]))
-            return _person({**found, "disabled_ms": now})
+        with self._database.read() as connection:
+            row = connection.execute(select(people).where(people.c.name == name)).mappings().one_or_none()
+        if row is None:
+            raise NotFound(f"There is no person {name!r}.", remedy="Check the name in the list of people.")
+        return _person(row)
 
     def verify(self, name: str, password: str) -> Person:
         """The person with that name and password.

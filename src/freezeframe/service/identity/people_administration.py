@@ -165,8 +165,8 @@ class PeopleAdministration:
             if row["expires_ms"] > now
         ]
 
-    def end_sessions(self, person_id: str, session: str | None = None) -> None:
-        """End one session of a person, or all of them; one that is over stays so.
+    def end_sessions(self, person_id: str, session: str | None = None) -> int:
+        """End one session of a person, or all of them; how many were kept. One that is over stays so.
 
         Raises:
             NotFound: there is no such person.
@@ -176,7 +176,7 @@ class PeopleAdministration:
         if session is not None:
             ended = ended.where(sessions.c.token_hash.startswith(session, autoescape=True))
         with self._database.begin() as connection:
-            connection.execute(ended)
+            return connection.execute(ended).rowcount
 
     def _set_password(self, person_id: str, password: str) -> None:
         require_password(password)

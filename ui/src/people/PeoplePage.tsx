@@ -1,0 +1,213 @@
+// Who may sign in, for admins: invited, changed, disabled, signed out. An invitation is shown once.
+import { Button, Code, CopyButton, Group, Modal, Stack, Text } from "@mantine/core";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { whoQuery } from "@/api/queries";
+import type { Invitation, Person } from "@/api/types";
+import { EmptyNote } from "@/parts/EmptyNote";
+import { LateSkeleton } from "@/parts/LateSkeleton";
+import { Moment } from "@/parts/Moment";
+import { ProblemNote } from "@/parts/ProblemNote";
+import { tellProblem } from "@/parts/toasts";
+import { type Column, VirtualGrid } from "@/parts/VirtualGrid";
+import { PersonDialog } from "./PersonDialog";
+import { changePerson, peopleQuery, resetPassword } from "./people";
+import { SessionsDialog } from "./SessionsDialog";
+
+type Open = { what: "change" | "sessions" | "disable"; person: Person } | { what: "invite" } | null;
+
+export function PeoplePage() {
+  const client = useQueryClient();
+  const { data: who } = useQuery(whoQuery);
+  const list = useQuery(peopleQuery);
+  const [open, setOpen] = useState<Open>(null);
+  const [invitation, setInvitation] = useState<Invitation | null>(null);
+  const refresh = () => client.invalidateQueries({ queryKey: peopleQuery.queryKey });
+  const close = () => setOpen(null);
+  const inviting = useMutation({
+    mutationFn: (person: Person) => resetPassword(person.id),
+    onSuccess: setInvitation,
+    onError: tellProblem,
+  });
+  const disabling = useMutation({
+    mutationFn: (person: Person) => changePerson(person.id, { is_disabled: person.disabled === null }),
+    onSuccess: close,
+    onError: tellProblem,
+    onSettled: refresh,
+  });
+  const columns = columnsOf(who?.id, inviting.isPending || disabling.isPending, {
+    change: (person) => setOpen({ what: "change", person }),
+    reset: (person) => inviting.mutate(person),
+    sessions: (person) => setOpen({ what: "sessions", person }),
+    disable: (person) =>
+      person.disabled === null ? setOpen({ what: "disable", person }) : disabling.mutate(person),
+  });
+  return (
+    <div className="page">
+      <div className="page-head">
+        <h1>People</h1>
+        <Button size="sm" onClick={() => setOpen({ what: "invite" })}>
+          Invite a person
+        </Button>
+      </div>
+      {list.isPending ? (
+        <LateSkeleton />
+      ) : list.isLoadingError ? (
+        <ProblemNote error={list.error} onRetry={() => list.refetch()} />
+      ) : list.data.length === 0 ? (
+        <EmptyNote title="No person yet.">Who has no key needs an account to use the console.</EmptyNote>
+      ) : (
+        <VirtualGrid
+          label="People"
+          rows={list.data}
+          columns={columns}
+          keyOf={(person) => person.id}
+          nameOf={(person) => person.name}
+          minWidth={900}
+        />
+      )}
+      {(open?.what === "invite" || open?.what === "change") && (
+        <PersonDialog
+          person={open.what === "change" ? open.person : null}
+          onClose={close}
+          onDone={(made) => {
+            close();
+            setInvitation(made);
+            void refresh();
+          }}
+        />
+      )}
+      {open?.what === "sessions" && <SessionsDialog person={open.person} onClose={close} />}
+      {open?.what === "disable" && (
+        <Modal opened onClose={close} title={`Disable ${open.person.name}?`}>
+          <Text size="sm">
+            They are signed out at once, and cannot sign in until they are enabled again. What they did stays
+            in the audit.
+          </Text>
+          <Group justify="flex-end" mt="md">
+            <Button variant="default" onClick={close}>
+              Cancel
+            </Button>
+            <Button
+              color="red"
+              data-autofocus
+              loading={disabling.isPending}
+              onClick={() => disabling.mutate(open.person)}
+            >
+              Disable
+            </Button>
+          </Group>
+        </Modal>
+      )}
+      {invitation && <InvitationDialog invitation={invitation} onClose={() => setInvitation(null)} />}
+    </div>
+  );
+}
+
+function InvitationDialog({ invitation, onClose }: { invitation: Invitation; onClose: () => void }) {
+  // After a hash, which no browser sends to a server: the invitation is in no access log.
+  const link = `${window.location.origin}/invitation#${invitation.invitation}`;
+  return (
+    <Modal opened onClose={onClose} title="The invitation is shown this once">
+      <Stack>
+        <Text size="sm">
+          With this address {invitation.person.name} sets a password, once, within three days.
+        </Text>
+        <Code block tabIndex={0} className="secret">
+          {link}
+        </Code>
+        <CopyButton value={link}>
+          {({ copied, copy }) => <Button onClick={copy}>{copied ? "Copied" : "Copy"}</Button>}
+        </CopyButton>
+      </Stack>
+    </Modal>
+  );
+}
+
+type Act = (person: Person) => void;
+
+function columnsOf(
+  own: string | undefined,
+  isBusy: boolean,
+  acts: { change: Act; reset: Act; sessions: Act; disable: Act },
+): Column<Person>[] {
+  return [
+    {
+      id: "name",
+      header: "Name",
+      width: "minmax(110px, 1fr)",
+      cell: (person) => (
+        <span title={person.name}>
+          <strong>{person.name}</strong>
+          {person.id === own && <span className="dim"> (you)</span>}
+        </span>
+      ),
+    },
+    { id: "role", header: "Role", width: "76px", cell: (person) => person.role },
+    {
+      id: "bounds",
+      header: "For",
+      width: "minmax(100px, 1fr)",
+      cell: (person) => {
+        const bounds = boundsText(person);
+        return <span title={bounds}>{bounds}</span>;
+      },
+    },
+    {
+      id: "state",
+      header: "State",
+      width: "150px",
+      cell: (person) =>
+        person.disabled ? (
+          <span className="mark-gone">
+            disabled <Moment at={person.disabled} />
+          </span>
+        ) : person.is_provided ? (
+          "identity provider"
+        ) : (
+          <>
+            since <Moment at={person.created} />
+          </>
+        ),
+    },
+    {
+      id: "actions",
+      header: "Actions",
+      width: "348px",
+      align: "right",
+      cell: (person) => (
+        <Group gap={4} wrap="nowrap" justify="flex-end">
+          {(
+            [
+              ["Change", acts.change, person.id !== own],
+              ["Reset password", acts.reset, !person.is_provided && person.disabled === null],
+              ["Sessions", acts.sessions, true],
+              [person.disabled === null ? "Disable" : "Enable", acts.disable, person.id !== own],
+            ] as const
+          ).map(
+            ([label, act, isOffered]) =>
+              isOffered && (
+                <Button
+                  key={label}
+                  size="compact-xs"
+                  variant="default"
+                  disabled={isBusy}
+                  aria-label={`${label}: ${person.name}`}
+                  onClick={() => act(person)}
+                >
+                  {label}
+                </Button>
+              ),
+          )}
+        </Group>
+      ),
+    },
+  ];
+}
+
+function boundsText(person: Person): string {
+  const environments = person.environments?.join(", ");
+  const tenants = person.tenants?.join(", ");
+  if (tenants !== undefined) return environments === undefined ? tenants : `${tenants} in ${environments}`;
+  return environments === undefined ? "all tenants" : `all of ${environments}`;
+}

@@ -1,0 +1,81 @@
+// A person who is invited, or another role and other limits of one who is there.
+import { Modal, Select, Stack, TagsInput, TextInput } from "@mantine/core";
+import { useMutation } from "@tanstack/react-query";
+import { type FormEvent, useState } from "react";
+import type { Invitation, Person } from "@/api/types";
+import { FormFooter } from "@/parts/FormFooter";
+import { useFocusBack } from "@/parts/useFocusBack";
+import { changePerson, invitePerson } from "./people";
+
+const ROLES = [
+  { value: "viewer", label: "viewer: reads, but no sealed file" },
+  { value: "editor", label: "editor: reads, changes and runs jobs" },
+  { value: "admin", label: "admin: all, and manages keys and people" },
+];
+
+interface PersonDialogProps {
+  /** Null: a new one. */
+  person: Person | null;
+  onClose: () => void;
+  /** With the invitation of a new person. */
+  onDone: (made: Invitation | null) => void;
+}
+
+export function PersonDialog({ person, onClose, onDone }: PersonDialogProps) {
+  useFocusBack();
+  const [name, setName] = useState(person?.name ?? "");
+  const [role, setRole] = useState<Person["role"]>(person?.role ?? "viewer");
+  const [environments, setEnvironments] = useState(person?.environments ?? []);
+  const [tenants, setTenants] = useState(person?.tenants ?? []);
+  const sending = useMutation({
+    mutationFn: async () => {
+      const order = { role, environments: someOrAll(environments), tenants: someOrAll(tenants) };
+      if (person === null) return invitePerson({ name: name.trim(), ...order });
+      await changePerson(person.id, order);
+      return null;
+    },
+    onSuccess: onDone,
+  });
+  function submit(event: FormEvent) {
+    event.preventDefault();
+    if (!sending.isPending) sending.mutate();
+  }
+  return (
+    <Modal opened onClose={onClose} title={person === null ? "Invite a person" : `Change ${person.name}`}>
+      <form onSubmit={submit}>
+        <Stack>
+          {person === null && (
+            <TextInput
+              data-autofocus
+              label="Name"
+              description="The person signs in with it."
+              required
+              value={name}
+              onChange={(event) => setName(event.currentTarget.value)}
+            />
+          )}
+          <Select
+            label="Role"
+            data={ROLES}
+            value={role}
+            allowDeselect={false}
+            data-autofocus={person !== null || undefined}
+            onChange={(value) => value !== null && setRole(value as Person["role"])}
+          />
+          <TagsInput
+            label="Environments"
+            description="None: all."
+            value={environments}
+            onChange={setEnvironments}
+          />
+          <TagsInput label="Tenants" description="None: all." value={tenants} onChange={setTenants} />
+          <FormFooter sending={sending} verb={person === null ? "Invite" : "Change"} onClose={onClose} />
+        </Stack>
+      </form>
+    </Modal>
+  );
+}
+
+function someOrAll(names: string[]): string[] | null {
+  return names.length > 0 ? names : null;
+}

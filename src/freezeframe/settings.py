@@ -282,6 +282,26 @@ class Settings(BaseSettings):
         "with uploads under way and the inputs of queued imports: a request that would bring more is 413; 0 "
         "is no limit. Jobs are not stopped.",
     )
+    service_tenant_jobs_queued_max: int = Field(
+        default=1000,
+        ge=0,
+        description="How many jobs of one tenant may wait in the queue before the service takes no more "
+        "(429); those of schedules and of the command count, and are not refused. 0 is no limit.",
+    )
+    service_tenant_uploads_max: int = Field(
+        default=2000,
+        ge=0,
+        description="How many resumable uploads of one tenant may be under way, with the inputs of queued "
+        "imports, before the service begins no more (429); 0 is no limit.",
+    )
+    service_streams_max: int = Field(
+        default=500,
+        ge=1,
+        description="How many logs and streams of events each process of the service sends at once.",
+    )
+    service_streams_per_principal_max: int = Field(
+        default=25, ge=1, description="How many of them to one key or person."
+    )
     service_body_bytes_max: int = Field(
         default=64 * 1024 * 1024,
         ge=1024,

@@ -98,7 +98,9 @@ def create_application(settings: Settings, root: str, database: ControlDatabase)
     stores = application.state.service.stores
     application.state.events = EventHub(Watch(stores, JobFeed(database)))
     application.state.closing = Closing()
-    application.state.open_streams = OpenStreams()
+    application.state.open_streams = OpenStreams(
+        settings.service_streams_max, settings.service_streams_per_principal_max
+    )
     for module in _ROUTERS:
         application.include_router(module.router)
     add_api_page(application)

@@ -1,6 +1,7 @@
 """The job queue on both databases: who gets which job when, and what becomes of it."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -12,7 +13,14 @@ from freezeframe.control.jobs.cursor import cursor_after
 from freezeframe.control.jobs.job_filter import JobFilter
 from freezeframe.control.jobs.queue import JobQueue
 from freezeframe.control.jobs.submission import Submission
-from freezeframe.errors import IdempotencyConflict, InvalidName, InvalidOption, JobRevoked, NotFound
+from freezeframe.errors import (
+    IdempotencyConflict,
+    InvalidName,
+    InvalidOption,
+    JobRevoked,
+    NotFound,
+    RateLimited,
+)
 
 REQUEST = '{"script": "etl.py"}'
 
@@ -37,6 +45,37 @@ def submit(queue, job_id, tenant="acme", **options):
 
 def status(queue, job_id, tenant="acme"):
     return queue.get("dev", tenant, job_id).status
+
+
+def test_no_more_of_a_tenant_wait_than_may(queue):
+    """One that waits is found again; those of others, and those that began, do not count."""
+    for job_id in ("a", "b"):
+        submit(queue, job_id, queued_max=2)
+    with pytest.raises(RateLimited) as refused:
+        submit(queue, "c", queued_max=2)
+    submit(queue, "b", queued_max=2)
+    submit(queue, "c", tenant="other", queued_max=2)
+    queue.claim("w")
+    submit(queue, "c", queued_max=2)
+
+    assert "service_tenant_jobs_queued_max" in refused.value.cause
+    assert refused.value.details["retry_after_seconds"] == 60
+    assert [status(queue, name) for name in "abc"] == ["running", "queued", "queued"]
+
+
+def test_no_more_wait_than_may_when_many_come_at_once(queue):
+    """Each sees those that were let in before it."""
+
+    def attempt(number):
+        try:
+            submit(queue, f"job-{number}", queued_max=5)
+        except RateLimited:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        let_in = sum(pool.map(attempt, range(40)))
+    assert (let_in, queue.counts()["queued"]) == (5, 5)
 
 
 def test_a_run_begins_without_waiting_for_its_turn(queue, clock):

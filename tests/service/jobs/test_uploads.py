@@ -3,6 +3,7 @@
 import hashlib
 import io
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -13,6 +14,7 @@ from freezeframe.errors import (
     ConflictError,
     IdempotencyConflict,
     NotFound,
+    RateLimited,
     UnreadableInput,
     UnreadableRequest,
 )
@@ -77,6 +79,40 @@ def test_the_same_import_again_is_the_same_job(place, tmp_path):
 
     assert first.sequence == again.sequence
     assert [one.read_bytes() for one in (tmp_path / "uploads").rglob("rows.csv")] == [b"Id\n1\n"]
+
+
+def test_no_more_uploads_are_under_way_than_may_be(tmp_path):
+    """One that was begun is found again; another tenant's do not count; what is ended makes room."""
+    settings = Settings(state_dir=tmp_path / "state", service_tenant_uploads_max=2)
+    uploads, announced = Uploads(tmp_path / "uploads", settings), AnnouncedUpload("a", 10)
+    first, second = (uploads.create(FOLDER, "key:1", announced) for _ in range(2))
+    with pytest.raises(RateLimited) as refused:
+        uploads.create(FOLDER, "key:1", announced)
+    again = uploads.create(FOLDER, "key:1", announced, second.id)
+    uploads.create("b" * 32, "key:1", announced)
+    uploads.remove(first)
+
+    assert "service_tenant_uploads_max" in refused.value.cause
+    assert again.id == second.id
+    assert uploads.create(FOLDER, "key:1", announced).offset == 0
+    assert len(list((tmp_path / "uploads" / FOLDER).iterdir())) == 2
+
+
+def test_no_more_are_under_way_when_many_begin_at_once(tmp_path):
+    """Of two that come at once both may be refused, but never one too many let in."""
+    settings = Settings(state_dir=tmp_path / "state", service_tenant_uploads_max=5)
+    uploads = Uploads(tmp_path / "uploads", settings)
+
+    def begin(_):
+        try:
+            return uploads.create(FOLDER, "key:1", AnnouncedUpload("a", 10))
+        except RateLimited:
+            return None
+
+    with ThreadPoolExecutor(8) as pool:
+        begun = sum(one is not None for one in pool.map(begin, range(40)))
+    assert begun <= 5
+    assert len(list((tmp_path / "uploads" / FOLDER).iterdir())) == begun
 
 
 def test_an_upload_is_its_tenants_alone(place):

@@ -12,8 +12,6 @@ from starlette.types import Receive, Scope, Send
 from freezeframe.errors import RateLimited, TryAgain
 from freezeframe.service.identity.principal import Principal
 
-STREAMS_MAX = 500
-STREAMS_PER_PRINCIPAL_MAX = 25
 _RETRY_SECONDS = 30
 # A buffering proxy would hold back the whole stream.
 _UNBUFFERED = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
@@ -22,9 +20,7 @@ _UNBUFFERED = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 class OpenStreams:
     """The event streams that this process is sending, by principal."""
 
-    def __init__(
-        self, streams_max: int = STREAMS_MAX, per_principal_max: int = STREAMS_PER_PRINCIPAL_MAX
-    ) -> None:
+    def __init__(self, streams_max: int, per_principal_max: int) -> None:
         self._streams_max = streams_max
         self._per_principal_max = per_principal_max
         self._lock = threading.Lock()
@@ -42,15 +38,15 @@ class OpenStreams:
             if self._open[who] >= self._per_principal_max:
                 raise RateLimited(
                     f"This {principal.kind} follows {self._open[who]} logs and streams of events already.",
-                    cause="A process of the service gives no more to one.",
-                    remedy="End one of them, or ask again later.",
+                    cause="A process sends no more to one (service_streams_per_principal_max).",
+                    remedy=f"End one of them, or ask again in {_RETRY_SECONDS} seconds.",
                     retry_after_seconds=_RETRY_SECONDS,
                 )
             if self._open.total() >= self._streams_max:
                 raise TryAgain(
                     "Too many follow the service's logs and events.",
-                    cause=f"One process tells at most {self._streams_max}.",
-                    remedy="Ask again later, and read what is wanted meanwhile.",
+                    cause=f"One process sends at most {self._streams_max} (service_streams_max).",
+                    remedy=f"Ask again in {_RETRY_SECONDS} seconds, and read what is wanted meanwhile.",
                     retry_after_seconds=_RETRY_SECONDS,
                 )
             self._open[who] += 1

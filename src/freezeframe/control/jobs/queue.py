@@ -51,6 +51,7 @@ class JobQueue:
 
         Raises:
             IdempotencyConflict: the job is there with another request.
+            RateLimited: as many jobs of the tenant wait as the submission says.
             TryAgain: the database cannot be reached.
         """
         with self._database.begin() as connection:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from sqlalchemy import Connection, delete, select, update
+from sqlalchemy import Connection, delete, func, select, update
 
 from freezeframe.control.database.clock import Clock, milliseconds
 from freezeframe.control.database.database import insert_if_absent
@@ -20,11 +20,12 @@ from freezeframe.control.jobs.job import (
 )
 from freezeframe.control.jobs.job_rows import find_job
 from freezeframe.control.schema import jobs, lanes
-from freezeframe.errors import IdempotencyConflict, InvalidOption
+from freezeframe.errors import IdempotencyConflict, InvalidOption, RateLimited
 from freezeframe.identifiers import EnvironmentName, TenantId
 
 LANE_LENGTH_MAX = 500
 RUNNING_MAX = 1000
+_AGAIN_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,8 @@ class Submission:
 
     ``request`` is JSON text. The job runs at ``run_at`` (now without one) or later. At most ``running_max``
     jobs of one ``lane`` run at once; without a lane it is the tenant's own, and the newest number
-    given for a lane holds for all its jobs. ``schedule`` made it, where one did. Jobs of one
+    given for a lane holds for all its jobs. It is refused where more than ``queued_max`` jobs of the lane
+    would wait; 0 is no limit. ``schedule`` made it, where one did. Jobs of one
     ``incarnation`` of a tenant are not those of a later one with the same id.
 
     Raises:
@@ -51,6 +53,7 @@ class Submission:
     running_max: int = 1
     schedule: str = ""
     incarnation: str = ""
+    queued_max: int = 0
 
     def __post_init__(self) -> None:
         for name, value in (
@@ -80,8 +83,9 @@ def insert_job(connection: Connection, submission: Submission, now_ms: int) -> Q
 
     Raises:
         IdempotencyConflict: a job of that name has another request.
+        RateLimited: as many jobs of the tenant wait as may.
     """
-    _insert(connection, submission, now_ms)
+    is_new = _insert(connection, submission, now_ms)
     found = find_job(connection, submission.environment, submission.tenant, submission.job_id)
     if found.request != submission.request:
         raise IdempotencyConflict(
@@ -89,6 +93,8 @@ def insert_job(connection: Connection, submission: Submission, now_ms: int) -> Q
             cause="A job id names one run; the one that is there keeps its request.",
             remedy="Submit other work by an id of its own.",
         )
+    if is_new and submission.queued_max:
+        _require_place(connection, submission)
     return found
 
 
@@ -146,6 +152,20 @@ def _insert(connection: Connection, submission: Submission, now_ms: int) -> bool
             "incarnation": submission.incarnation,
         },
     )
+
+
+def _require_place(connection: Connection, submission: Submission) -> None:
+    """Refuse the submission, which is inserted, where too many jobs of the tenant wait."""
+    # PostgreSQL: those that insert at the same time count one after the other, and see each other.
+    connection.execute(select(lanes.c.name).where(lanes.c.name == submission.lane).with_for_update())
+    query = select(func.count()).where(jobs.c.lane == submission.lane, jobs.c.status == "queued")
+    if connection.execute(query).scalar_one() > submission.queued_max:
+        raise RateLimited(
+            f"{submission.queued_max:,} jobs of the tenant wait in the queue already.",
+            cause="The service takes no more of one tenant (service_tenant_jobs_queued_max).",
+            remedy=f"Ask again when jobs have run, in {_AGAIN_SECONDS} seconds or later; look for a worker.",
+            retry_after_seconds=_AGAIN_SECONDS,
+        )
 
 
 def _forget_former(connection: Connection, submission: Submission) -> None:

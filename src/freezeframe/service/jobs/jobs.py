@@ -134,6 +134,7 @@ class TenantJobs:
             NotFound: there is no such script.
             InvalidOption: the order cannot be carried out.
             IdempotencyConflict: there is a job of that id with another order.
+            RateLimited: as many jobs of the tenant wait as may.
         """
         return self._submit(self.run_request(job, order, who), order.attempts_max, job.folder)
 
@@ -207,6 +208,11 @@ class TenantJobs:
     def running_max(self) -> int:
         """How many jobs of one tenant run at once."""
         return self._settings.jobs_per_tenant_max
+
+    @property
+    def queued_max(self) -> int:
+        """How many jobs of one tenant may wait; 0 is no limit."""
+        return self._settings.service_tenant_jobs_queued_max
 
     def get(self, job: TenantJob) -> QueuedJob:
         """The job.
@@ -294,6 +300,7 @@ class TenantJobs:
                 attempts_max=attempts_max,
                 running_max=self.running_max,
                 incarnation=folder,
+                queued_max=self.queued_max,
             )
         )
 

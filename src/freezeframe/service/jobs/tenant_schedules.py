@@ -130,6 +130,7 @@ class TenantSchedules:
                 priority=asked.priority,
                 running_max=asked.running_max,
                 incarnation=asked.incarnation,
+                queued_max=self._jobs.queued_max,
             )
         )
 

@@ -27,6 +27,7 @@ from freezeframe.errors import (
     ConflictError,
     FreezeframeError,
     NotFound,
+    RateLimited,
     StorageUnavailable,
     TooLarge,
     UnreadableRequest,
@@ -40,6 +41,7 @@ _ID = re.compile(r"[0-9a-f]{32}")
 _RECORD, _CONTENT, _INPUT = "upload.json", "content", "input"
 _READ_BYTES = 1024 * 1024
 _SWEPT_EVERY_SECONDS = 60.0
+_AGAIN_SECONDS = 60
 Purpose = Literal["file", "batch", "import"]
 
 
@@ -156,6 +158,7 @@ class Uploads:
         self._folder = folder
         self._has_ended = has_ended
         self._bytes_max = settings.service_upload_bytes_max
+        self._waiting_max = settings.service_tenant_uploads_max
         self._kept_ms = int(settings.service_upload_hours * 3_600_000)
         self._swept = 0.0
         self._lock = threading.Lock()
@@ -173,6 +176,7 @@ class Uploads:
 
         Raises:
             TooLarge: it is longer than the service takes.
+            RateLimited: as many of the tenant are under way as may be.
             StorageUnavailable: it cannot be begun.
         """
         if announced.length > self._bytes_max:
@@ -194,7 +198,21 @@ class Uploads:
             _write_record(place, asdict(upload))
         except OSError as error:
             raise failure("create", str(place), error) from error
+        self._require_place(upload)
         return upload
+
+    def _require_place(self, upload: Upload) -> None:
+        """Give up the upload, which is begun, where the tenant has too many; of two at once both may be."""
+        place = self._place(upload.tenant, upload.id)
+        if not self._waiting_max or sum(1 for _ in place.parent.iterdir()) <= self._waiting_max:
+            return
+        self.remove(upload)
+        raise RateLimited(
+            f"{self._waiting_max:,} uploads and inputs of imports of the tenant wait already.",
+            cause="The service keeps no more of one tenant (service_tenant_uploads_max).",
+            remedy=f"Finish or end some; ask again in {_AGAIN_SECONDS} seconds or later.",
+            retry_after_seconds=_AGAIN_SECONDS,
+        )
 
     def get(self, tenant: str, upload_id: str) -> Upload:
         """The upload and how far it has come.

@@ -33,6 +33,7 @@ _WHOSE = {
     "sign-in": "name at an address",
     "sign-in address": "address that signs in",
 }
+_SETTINGS = {"principal": "service_requests_per_minute", "tenant": "service_tenant_requests_per_minute"}
 SIGN_INS_PER_MINUTE = 10
 SIGN_INS_OF_ADDRESS_PER_MINUTE = 100
 _WINDOW_SECONDS = 60.0
@@ -165,7 +166,8 @@ class RateLimits(MinuteQuotas):
         super().__init__(counters, amounts)
 
     def _explain(self, kind: str) -> tuple[str, str]:
+        setting = f" ({_SETTINGS[kind]})" if kind in _SETTINGS else ""
         return (
             f"There were more than {self._amounts[kind]} requests within a minute.",
-            f"That is the quota of one {_WHOSE[kind]}.",
+            f"That is the quota of one {_WHOSE[kind]}{setting}.",
         )

@@ -7,6 +7,7 @@ import threading
 import time
 from dataclasses import replace
 
+from freezeframe.errors import StorageUnavailable
 from freezeframe.storage import FileStatus, LocalStorage
 from freezeframe.storage.local import make_folder, write_durably
 
@@ -74,6 +75,33 @@ class BufferingStorage(LocalStorage):
             if above == folder.strip("/") and name >= start:
                 found.setdefault(name, FileStatus(name, len(content), time.time_ns() // 1_000_000))
         return iter(sorted(found.values(), key=lambda one: one.name.encode()))
+
+
+class WaveringStorage(LocalStorage):
+    """No broken promise: some answers are lost, and for a moment nothing is answered."""
+
+    def __init__(self, root):
+        super().__init__(root)
+        self._silent_until = 0.0
+
+    def _answer(self):
+        if time.monotonic() < self._silent_until:
+            raise StorageUnavailable("The storage does not answer.", remedy="Try again.")
+
+    def put_if_absent(self, name, content):
+        self._answer()
+        super().put_if_absent(name, content)
+        if "/log/0" in name and os.urandom(1)[0] % 4 == 0:
+            self._silent_until = time.monotonic() + 0.05
+            self._answer()
+
+    def read(self, name, offset=0, length=None):
+        self._answer()
+        return super().read(name, offset, length)
+
+    def list_from(self, folder, start=""):
+        self._answer()
+        return super().list_from(folder, start)
 
 
 class StaleStorage(LocalStorage):

@@ -86,6 +86,13 @@ def test_a_planted_fault_is_found(tmp_path, name, storage, seen):
     assert any(seen in one for one in found.violations), found.violations
 
 
+def test_a_lost_answer_is_no_lost_commit(tmp_path):
+    """A storage that is silent for a moment keeps its promises: commits are asked for again, by their ids."""
+    (found,) = results(tmp_path, ["concurrency"], broken.WaveringStorage).values()
+    assert found.violations == ()
+    assert found.counts["repeated"] > 0
+
+
 def test_values_that_take_the_way_through_pandas_are_found(tmp_path, monkeypatch):
     """Whole numbers beside a missing one become floats there: the proof of values sees them change."""
     update = Stream.update

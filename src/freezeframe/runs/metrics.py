@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from prometheus_client import CollectorRegistry, Gauge, Histogram, start_http_server
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
 
+from freezeframe.control.jobs.job import QueuedJob
 from freezeframe.engine.server.server_status import standings
 from freezeframe.errors import InvalidOption, SetupError
 from freezeframe.observation import Operation, observe_with
@@ -16,7 +17,7 @@ _SECONDS = (0.5, 1, 2, 5, 10, 30, 60, 300, 900, 3600)
 
 
 class WorkerMeasurements:
-    """Attempts by outcome and duration, and the warm Spark servers of this machine."""
+    """Attempts of jobs, what their updates wrote, and the warm Spark servers of this machine."""
 
     def __init__(self, settings: Settings) -> None:
         self.registry = CollectorRegistry()
@@ -27,10 +28,24 @@ class WorkerMeasurements:
             buckets=_SECONDS,
             registry=self.registry,
         )
+        of_updates = ["environment", "engine"]
+        self._updates = Counter(
+            "freezeframe_updates",
+            "Updates of streams by jobs, by the engine that carried them out.",
+            of_updates,
+            registry=self.registry,
+        )
+        self._written = Counter(
+            "freezeframe_written_bytes", "Bytes that they wrote.", of_updates, registry=self.registry
+        )
         servers = Gauge("freezeframe_spark_up", "Warm Spark servers that stand here.", registry=self.registry)
         memory = Gauge(
             "freezeframe_spark_memory_bytes", "Memory of the warm Spark servers.", registry=self.registry
         )
+        clients = Gauge(
+            "freezeframe_spark_clients", "Processes that use a warm Spark server.", registry=self.registry
+        )
+        clients.set_function(lambda: sum(one.clients or 0 for one in standings(settings)))
         servers.set_function(lambda: len(standings(settings)))
         memory.set_function(lambda: sum(one.memory_bytes or 0 for one in standings(settings)))
 
@@ -39,12 +54,23 @@ class WorkerMeasurements:
         if operation.name == "job":
             self._attempts.labels(operation.outcome).observe(operation.seconds)
 
+    def count_job(self, job: QueuedJob) -> None:
+        """Count the updates of a job that has ended, from its receipt."""
+        receipt = (job.outcome or {}).get("receipt") or {}
+        if receipt.get("repeated"):  # an earlier attempt wrote them
+            return
+        for update in receipt.get("streams", {}).values():
+            labels = (job.environment, update["engine"] or "none")
+            self._updates.labels(*labels).inc()
+            self._written.labels(*labels).inc(update["bytes_written"])
+
 
 @dataclass(frozen=True, slots=True)
 class MetricsServer:
-    """An HTTP server of the metrics at ``port``; ``close`` stops it."""
+    """An HTTP server of the metrics at ``port``; ``count_job`` takes ended jobs, ``close`` stops it."""
 
     port: int
+    count_job: Callable[[QueuedJob], None]
     close: Callable[[], None]
 
 
@@ -77,4 +103,4 @@ def serve_worker_metrics(address: str, settings: Settings) -> MetricsServer:
         server.server_close()
         thread.join()
 
-    return MetricsServer(int(server.server_port), close)
+    return MetricsServer(int(server.server_port), measurements.count_job, close)

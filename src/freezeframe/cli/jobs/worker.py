@@ -56,11 +56,16 @@ def worker(
     with control(root, create=True) as found:
         times = Times(found.settings.job_lease_seconds, found.settings.job_beat_seconds)
         options = WorkerOptions(concurrency, poll, grace, times)
-        one = Worker(found.database, run, found.settings, options, lambda job: _tell(job, as_json=as_json))
+        server = None if metrics is None else serve_worker_metrics(metrics, found.settings)
+
+        def on_change(job: QueuedJob) -> None:
+            if server is not None and job.is_final:
+                server.count_job(job)
+            _tell(job, as_json=as_json)
+
+        one = Worker(found.database, run, found.settings, options, on_change)
         _listen(one)
         begin_logging(log_format, log_level, root)
-        if metrics is not None:
-            serve_worker_metrics(metrics, found.settings)
         if not as_json and not (once or drain):
             Output().line(f"{one.name} works for {found.database.name}")
             sys.stdout.flush()

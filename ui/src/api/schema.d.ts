@@ -4027,13 +4027,13 @@ export interface components {
             body_bytes_max: number;
             /** Environments */
             environments: string[] | null;
-            /**
-             * Has Password
-             * @description Whether it is a person whose password is kept here.
-             */
-            has_password: boolean;
             /** Id */
             id: string;
+            /**
+             * Is Provided
+             * @description Whether it is a person of the identity provider, without a password here.
+             */
+            is_provided: boolean;
             /**
              * Kind
              * @enum {string}

@@ -1,19 +1,33 @@
-// Who is signed in changes their own password; all their sessions end, this one too.
+// Who is signed in changes their own password; their other sessions end, and this one begins anew.
 import { Modal, PasswordInput, Stack, Text } from "@mantine/core";
-import { useMutation } from "@tanstack/react-query";
+import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
-import { changePassword } from "@/api/changes";
+import { changePassword, signIn } from "@/api/changes";
+import { whoQuery } from "@/api/queries";
 import { FormFooter } from "@/parts/FormFooter";
+import { tell } from "@/parts/toasts";
 import { useFocusBack } from "@/parts/useFocusBack";
+import { setEnded } from "./ended";
 import { NewPassword } from "./NewPassword";
 
-export function PasswordDialog({ onClose, onChanged }: { onClose: () => void; onChanged: () => void }) {
+export function PasswordDialog({ name, onClose }: { name: string; onClose: () => void }) {
   useFocusBack();
+  const client = useQueryClient();
   const [old, setOld] = useState("");
   const [password, setPassword] = useState("");
   const changing = useMutation({
-    mutationFn: () => changePassword(old, password),
-    onSuccess: onChanged,
+    mutationFn: async () => {
+      await changePassword(old, password);
+      return signIn({ name, password });
+    },
+    onSuccess: (who) => {
+      // What was asked for in between was refused.
+      setEnded(false);
+      client.setQueryData(whoQuery.queryKey, who);
+      void client.invalidateQueries();
+      tell("The password is changed.");
+      onClose();
+    },
   });
   function submit(event: FormEvent) {
     event.preventDefault();
@@ -23,9 +37,7 @@ export function PasswordDialog({ onClose, onChanged }: { onClose: () => void; on
     <Modal opened onClose={onClose} title="Change password">
       <form onSubmit={submit}>
         <Stack>
-          <Text size="sm">
-            You sign in anew with it afterwards, here and wherever else you are signed in.
-          </Text>
+          <Text size="sm">Wherever else you are signed in you are signed out.</Text>
           <PasswordInput
             label="Current password"
             required

@@ -183,7 +183,7 @@ function Person() {
             {scheme === "dark" ? <IconSun size={16} /> : <IconMoon size={16} />}
           </ActionIcon>
         </Tooltip>
-        {who?.has_password && (
+        {who?.kind === "person" && !who.is_provided && (
           <Tooltip label="Change password">
             <ActionIcon
               variant="subtle"
@@ -201,9 +201,9 @@ function Person() {
           </ActionIcon>
         </Tooltip>
       </Group>
-      {isChanging && (
+      {isChanging && who && (
         <Suspense>
-          <PasswordDialog onClose={() => setChanging(false)} onChanged={() => window.location.reload()} />
+          <PasswordDialog name={who.name} onClose={() => setChanging(false)} />
         </Suspense>
       )}
     </Group>

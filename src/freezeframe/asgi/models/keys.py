@@ -91,7 +91,9 @@ class Who(ResponseModel):
     scopes: list[Scope]
     environments: list[str] | None
     tenants: list[str] | None
-    has_password: bool = Field(description="Whether it is a person whose password is kept here.")
+    is_provided: bool = Field(
+        description="Whether it is a person of the identity provider, without a password here."
+    )
     body_bytes_max: int = Field(
         description="The most bytes that a request may bring; larger files come by resumable uploads."
     )

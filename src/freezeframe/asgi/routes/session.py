@@ -110,6 +110,6 @@ def _who(service: Service, principal: Principal) -> Who:
         scopes=sorted(principal.scopes),
         environments=None if principal.environments is None else sorted(principal.environments),
         tenants=None if principal.tenants is None else sorted(principal.tenants),
-        has_password=principal.kind == "person" and not is_provided(principal.id),
+        is_provided=principal.kind == "person" and is_provided(principal.id),
         body_bytes_max=service.settings.service_body_bytes_max,
     )

@@ -47,5 +47,5 @@ class Who(TypedDict):
     scopes: list[Scope]
     environments: list[str] | None
     tenants: list[str] | None
-    has_password: bool
+    is_provided: bool
     body_bytes_max: int

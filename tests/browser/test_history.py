@@ -140,6 +140,27 @@ def test_a_narrow_screen_has_a_menu_for_each_version(page):
     assert download.value.path().read_text().splitlines()[1] == "000,City 0"
 
 
+@pytest.mark.parametrize(
+    ("address", "request_of_it", "shown"),
+    [
+        ("/tenants/acme?panel=settings", "**/tenants/acme/policy", "Newest versions"),
+        ("/tenants/acme?panel=settings", "**/tenants/acme/tags", "None yet."),
+        ("/tenants/acme?panel=jobs&job=nobody", "**/tenants/acme/history?*", "acme has no job nobody."),
+    ],
+)
+def test_a_part_that_was_refused_is_asked_for_again(page, address, request_of_it, shown):
+    """It says what went wrong; Try again shows it."""
+    page.route(request_of_it, lambda route: route.fulfill(status=422, json={"title": "The storage is away."}))
+    page.goto(address)
+    alert = page.get_by_role("alert").filter(has_text="The storage is away.")
+    expect(alert).to_be_visible()
+    expect(page.get_by_text(shown)).to_have_count(0)
+    page.unroute(request_of_it)
+    alert.get_by_role("button", name="Try again").click()
+    expect(alert).to_have_count(0)
+    expect(page.get_by_text(shown)).to_be_visible()
+
+
 def test_a_part_that_does_not_load_leaves_the_rest_of_the_page(page):
     """The service has another console now: said in the panel, which stays; loaded again it is there."""
     gone = "**/assets/StreamPage-*"

@@ -142,7 +142,7 @@ function FileDifference({ path, before, after, fate, isSealed }: FileDifferenceP
   });
   if (isSealed) return <EmptyNote title="This file is sealed: its differences are not shown." />;
   if (texts.isPending) return <LateSkeleton />;
-  if (texts.isLoadingError) return <ProblemNote error={texts.error} />;
+  if (texts.isLoadingError) return <ProblemNote error={texts.error} onRetry={() => texts.refetch()} />;
   if (texts.data === null) return <EmptyNote title="This file is not text." />;
   return (
     <div className="editor">

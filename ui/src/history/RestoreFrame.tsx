@@ -50,7 +50,7 @@ export function RestoreFrame<T extends Done>(props: RestoreFrameProps<T>) {
     <Modal opened onClose={onClose} title={title} size="80%">
       <Stack>
         {effect.isPending && <LateSkeleton lines={4} label={loadingLabel} />}
-        {effect.isError && <ProblemNote error={effect.error} />}
+        {effect.isError && <ProblemNote error={effect.error} onRetry={() => effect.refetch()} />}
         {children}
         {restoring.isError && <ProblemNote error={restoring.error} />}
         <Group justify="space-between">

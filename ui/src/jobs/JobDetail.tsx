@@ -125,6 +125,8 @@ function ElsewhereJob({ jobId }: { jobId: string }) {
       </Group>
       {history.isPending ? (
         <LateSkeleton lines={3} />
+      ) : history.isLoadingError ? (
+        <ProblemNote error={history.error} onRetry={() => history.refetch()} />
       ) : version === undefined ? (
         <EmptyNote title={`${place.tenant} has no job ${jobId}.`}>
           It may be of another tenant, or too long ago: the queue forgets old jobs.

@@ -114,7 +114,7 @@ export function ImportDialog(props: { stream: string; streamKey: readonly string
         {canPreview && effect.isPending && (
           <LateSkeleton lines={5} label="Looking what the import would do" />
         )}
-        {effect.isError && <ProblemNote error={effect.error} />}
+        {effect.isError && <ProblemNote error={effect.error} onRetry={() => effect.refetch()} />}
         {canPreview && effect.data && <ImportEffect effect={effect.data} mode={mode} isBeginning={isLong} />}
         {importing.isError && <ProblemNote error={importing.error} />}
         <Group justify="flex-end">

@@ -46,7 +46,7 @@ function Retention() {
     onSuccess: () => client.invalidateQueries({ queryKey: policyQuery(place).queryKey }),
   });
   if (policy.isPending) return <LateSkeleton lines={2} />;
-  if (policy.isLoadingError) return <ProblemNote error={policy.error} />;
+  if (policy.isLoadingError) return <ProblemNote error={policy.error} onRetry={() => policy.refetch()} />;
   const isAdmin = may("admin");
   return (
     <section aria-label="Retention">
@@ -100,8 +100,9 @@ function Tags() {
       <Title order={3} size="h5">
         Tags
       </Title>
-      {tags.isLoadingError && <ProblemNote error={tags.error} />}
-      {found.length === 0 ? (
+      {tags.isLoadingError ? (
+        <ProblemNote error={tags.error} onRetry={() => tags.refetch()} />
+      ) : found.length === 0 ? (
         <Text size="sm" c="dimmed">
           None yet. A tag names a version in the History tab and keeps it, whatever the retention says.
         </Text>

@@ -43,7 +43,7 @@ OBJECTS = {
     "Error": "code:str message:str problem:str cause:str remedy:str details:{any}",
     "Warning": "problem:str remedy:str",
     "Counts": _COUNTS,
-    "ProofReport": "verdict:str storage:str seed:int proofs:[ProofResult]",
+    "ProofReport": "verdict:str storage:str seed:int finished:str proofs:[ProofResult]",
     "ProofResult": "name:str verdict:str promise:str counts:{int} violations:[str] seconds:num",
     "Finding": "file:str code:str problem:str",
     "Tenant": "tenant:str",

@@ -136,6 +136,7 @@ OTHER_ROWS = {
     ("get", "/api/v1/keys"): Row("admin"),
     ("get", "/api/v1/audit"): Row("admin"),
     ("get", "/api/v1/people"): Row("admin"),
+    ("get", "/api/v1/proof"): Row("admin"),
     ("post", "/api/v1/people"): Row("admin", json={"name": "made-{unique}"}),
     ("patch", "/api/v1/people/{person_id}"): Row("admin", json={"role": "editor"}),
     ("post", "/api/v1/people/{person_id}/invitation"): Row("admin"),

@@ -18,6 +18,9 @@ import pytest
 from tests.asgi.operations import OPEN_ROWS, OTHER_ROWS, SCOPES, TENANT_ROWS, Row, T, filled, operations
 from tests.asgi.places import on_this_disk
 
+from freezeframe.storage import LocalStorage
+from freezeframe.store.directory.proof_report import keep_proof_report
+
 pytestmark = pytest.mark.long
 
 CANARY = "canary-0c2f9be1a7d44e55b1"
@@ -82,6 +85,7 @@ def world(serve, tmp_path_factory):
     found.line.close()
 
 
+REPORT = {"verdict": "kept", "seed": 7, "finished": "2026-01-01T00:00:00Z", "proofs": []}
 _NOBODY = {"person_id": "0" * 18, "session_id": "0" * 16}
 
 
@@ -93,6 +97,7 @@ class World:
         self.admin = {"x-api-key": served.key()}
         self.names = self.prepare(VICTIM, CANARY)
         self.own_names = self.prepare("globex", "own")
+        keep_proof_report(LocalStorage(served.root), REPORT)
         keys = served.service.keys
         revoked = keys.create(scopes=["admin"])
         keys.revoke(revoked.key.id)

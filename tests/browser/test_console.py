@@ -25,6 +25,7 @@ PAGES = {
     "schedules": ("/schedules", "heading", "Schedules"),
     "keys": ("/keys", "button", "Create key"),
     "people": ("/people", "button", "Invite a person"),
+    "proof": ("/proof", "heading", "Proof"),
     "invitation": ("/invitation", "button", "Set password"),
     "audit": ("/audit?tenant=acme", "combobox", "Tenant"),
 }
@@ -84,7 +85,7 @@ def test_a_viewer_sees_no_button_that_would_fail(visit):
     page.get_by_role("grid", name="Snapshots").wait_for()
     for name in ("Upload", "Create folder", "Delete", "Create tenant"):
         expect(page.get_by_role("button", name=name, exact=True)).to_have_count(0)
-    for name in ("Keys", "People", "Audit"):
+    for name in ("Keys", "People", "Proof", "Audit"):
         expect(page.get_by_role("link", name=name)).to_have_count(0)
     page.goto("/tenants/acme?panel=snapshots&file=tenant-config.json")
     expect(page.get_by_label("Content of tenant-config.json")).to_be_visible()

@@ -107,6 +107,12 @@ const people = createRoute({
   component: lazyRouteComponent(() => import("./people/PeoplePage"), "PeoplePage"),
 });
 
+const proof = createRoute({
+  getParentRoute: () => signedIn,
+  path: "/proof",
+  component: lazyRouteComponent(() => import("./proof/ProofPage"), "ProofPage"),
+});
+
 const audit = createRoute({
   getParentRoute: () => signedIn,
   path: "/audit",
@@ -125,6 +131,7 @@ const tree = root.addChildren([
     schedules,
     keys,
     people,
+    proof,
     audit,
   ]),
 ]);

@@ -15,6 +15,7 @@ from freezeframe.client.types import (
     EnvironmentOverview,
     NewTenant,
     Overview,
+    ProofReport,
     TenantDetail,
     TenantPage,
     TenantSummaries,
@@ -123,3 +124,8 @@ class TenantsOperations:
         place = path_of("/api/v1/events")
         query = {"environment": environment, "tenant": tenant, "seconds": seconds}
         return self._connection.lines("GET", place, query=query)
+
+    def show_proof(self) -> ProofReport:
+        """Show the report of the last `freezeframe prove` on the store."""
+        place = path_of("/api/v1/proof")
+        return cast("ProofReport", self._connection.json("GET", place))

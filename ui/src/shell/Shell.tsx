@@ -19,6 +19,7 @@ import {
   IconMoon,
   IconPlayerPlay,
   IconSearch,
+  IconShieldCheck,
   IconSun,
   IconUsers,
 } from "@tabler/icons-react";
@@ -86,6 +87,9 @@ export function Shell({ children }: { children: ReactNode }) {
           <Entry to="/people" icon={<IconUsers size={17} />} label="People" environment={environment} />
         )}
         {may("admin") && (
+          <Entry to="/proof" icon={<IconShieldCheck size={17} />} label="Proof" environment={environment} />
+        )}
+        {may("admin") && (
           <Entry to="/audit" icon={<IconHistory size={17} />} label="Audit" environment={environment} />
         )}
         <div className="shell-foot">
@@ -112,7 +116,7 @@ export function Shell({ children }: { children: ReactNode }) {
 }
 
 function Entry(props: {
-  to: "/overview" | "/tenants" | "/jobs" | "/schedules" | "/keys" | "/people" | "/audit";
+  to: "/overview" | "/tenants" | "/jobs" | "/schedules" | "/keys" | "/people" | "/proof" | "/audit";
   icon: ReactNode;
   label: string;
   environment: string;

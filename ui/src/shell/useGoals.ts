@@ -25,6 +25,7 @@ const PAGES = [
   { to: "/schedules", label: "Schedules", scope: "jobs:read" },
   { to: "/keys", label: "Keys", scope: "admin" },
   { to: "/people", label: "People", scope: "admin" },
+  { to: "/proof", label: "Proof", scope: "admin" },
   { to: "/audit", label: "Audit", scope: "admin" },
 ] as const;
 

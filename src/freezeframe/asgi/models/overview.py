@@ -13,6 +13,26 @@ from freezeframe.asgi.models.versions import TenantVersion
 from freezeframe.control.jobs.job import JobStatus
 
 
+class ProofResult(ResponseModel):
+    """What one proof tried, and what it saw that breaks its promise."""
+
+    name: str
+    verdict: Literal["kept", "broken"]
+    promise: str
+    counts: dict[str, int]
+    violations: list[str]
+    seconds: float
+
+
+class ProofReport(ResponseModel):
+    """The report of the last `freezeframe prove` on the store."""
+
+    verdict: Literal["kept", "broken"]
+    seed: int
+    finished: datetime
+    proofs: list[ProofResult]
+
+
 class LastChange(ResponseModel):
     """A stream's last change, and the version of the tenant that it made."""
 

@@ -15,6 +15,8 @@ from freezeframe.asgi.models.overview import (
     FailedJob,
     LastJob,
     Overview,
+    ProofReport,
+    ProofResult,
     TenantSummaries,
     TenantSummary,
     TenantWithFindings,
@@ -26,7 +28,7 @@ from freezeframe.asgi.routes.parameters import TenantVersion as TenantVersionQue
 from freezeframe.asgi.routes.routing import TENANT, api_router
 from freezeframe.control.jobs.job import QueuedJob
 from freezeframe.control.jobs.job_feed import failed_jobs, newest_jobs
-from freezeframe.errors import ReportDamage, TenantNotFound
+from freezeframe.errors import NotFound, ReportDamage, TenantNotFound
 from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.service.jobs.past_jobs import first_line
 from freezeframe.service.overview.overview import Overview as Seen
@@ -98,6 +100,21 @@ def show_environment(
         unreadable=unreadable,
         next_cursor=following,
     )
+
+
+@router.get("/proof", responses=to_openapi(404))
+def show_proof(caller: Calling) -> ProofReport:
+    """Show the report of the last `freezeframe prove` on the store."""
+    caller.principal.require_everywhere()
+    report = caller.service.stores.proof_report()
+    if report is None:
+        raise NotFound(
+            "No promise has been put to the test on this store yet.",
+            remedy="Run freezeframe prove, best with --minutes 10, at a machine of the service.",
+        )
+    proofs = [ProofResult(**one) for one in report["proofs"]]
+    told = {name: report[name] for name in ("verdict", "seed", "finished")}
+    return ProofReport(**told, proofs=proofs)
 
 
 def _tenant_findings(

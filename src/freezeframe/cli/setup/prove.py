@@ -5,13 +5,16 @@ from __future__ import annotations
 import secrets
 import signal
 import sys
-from typing import TYPE_CHECKING, Annotated
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from freezeframe.cli.places.options import Json
 from freezeframe.cli.terminal.exit_codes import FAILED
 from freezeframe.cli.terminal.output import Output
+from freezeframe.clock import moment, now_ms, rfc3339
+from freezeframe.errors import FreezeframeError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,11 +42,13 @@ def prove(
     """Put every promise to the test in a new folder of a storage, which is deleted at the end.
 
     Processes race and are killed, calls fail, files are damaged. The exit code is 1 if a promise was broken.
+    Where a store is there the report is kept, and shown by the console.
     """
     from freezeframe.proof.place import scratch
     from freezeframe.proof.suite import prove as proofs
     from freezeframe.proof.suite import select_proofs
     from freezeframe.settings import load_settings
+    from freezeframe.store.directory.proof_report import keep_proof_report
 
     names = select_proofs(only or [])
     root = load_settings().root if storage is None else storage
@@ -56,23 +61,34 @@ def prove(
             if not as_json:
                 sys.stderr.write(f"{_line(result)}\n")
                 sys.stderr.flush()
-    _report(Output(as_json=as_json), root, number, results)
+    report = _report(root, number, results)
+    with suppress(FreezeframeError, OSError):  # of a storage that takes nothing any more the verdict tells
+        keep_proof_report(place.opener(root), report)
+    _print(Output(as_json=as_json), report, results)
     if not all(one.is_kept for one in results):
         raise typer.Exit(FAILED)
 
 
-def _report(output: Output, root: str, seed: int, results: list[ProofResult]) -> None:
-    verdict = "kept" if all(one.is_kept for one in results) else "broken"
+def _report(root: str, seed: int, results: list[ProofResult]) -> dict[str, Any]:
+    return {
+        "verdict": "kept" if all(one.is_kept for one in results) else "broken",
+        "storage": root,
+        "seed": seed,
+        "finished": rfc3339(moment(now_ms())),
+        "proofs": [one.to_json() for one in results],
+    }
+
+
+def _print(output: Output, report: Mapping[str, Any], results: list[ProofResult]) -> None:
     if output.as_json:
-        proofs = [one.to_json() for one in results]
-        output.record({"verdict": verdict, "storage": root, "seed": seed, "proofs": proofs})
+        output.record(report)
         return
     rows = [
         {"proof": one.name, "": "kept" if one.is_kept else "BROKEN", "promise": one.promise}
         for one in results
     ]
-    output.table(f"Promises on {root}", rows)
-    output.line(f"Verdict: {verdict}. Repeat with --seed {seed}.")
+    output.table(f"Promises on {report['storage']}", rows)
+    output.line(f"Verdict: {report['verdict']}. Repeat with --seed {report['seed']}.")
 
 
 def _line(result: ProofResult) -> str:

@@ -103,6 +103,26 @@ class Overview(TypedDict):
     days: list[int]
 
 
+class ProofReport(TypedDict):
+    """The report of the last ``freezeframe prove`` on the store."""
+
+    verdict: Literal["kept", "broken"]
+    seed: int
+    finished: str
+    proofs: list[ProofResult]
+
+
+class ProofResult(TypedDict):
+    """What one proof tried, and what it saw that breaks its promise."""
+
+    name: str
+    verdict: Literal["kept", "broken"]
+    promise: str
+    counts: dict[str, int]
+    violations: list[str]
+    seconds: float
+
+
 class SchemaDrift(TypedDict):
     """A version that changed the columns of a stream."""
 

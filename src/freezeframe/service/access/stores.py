@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 import threading
+from typing import Any
 
 from freezeframe.control.jobs.job import QueuedJob
 from freezeframe.identifiers import EnvironmentName
 from freezeframe.script.tenant.stores import storage_at
 from freezeframe.settings import Settings
 from freezeframe.store.diff.arrow_engine import ArrowEngine
+from freezeframe.store.directory.proof_report import last_proof_report
 from freezeframe.store.snapshot_store import Store
 
 _DEFAULT_ENVIRONMENT = EnvironmentName("default")
@@ -46,6 +48,14 @@ class Stores:
         """Whether a job belongs to the tenant that has the id now, not to an earlier one."""
         folder = self.environment(EnvironmentName(job.environment)).folder(job.tenant)
         return job.incarnation in {"", folder}
+
+    def proof_report(self) -> dict[str, Any] | None:
+        """The report of the last ``freezeframe prove`` on the store; None: there is none.
+
+        Raises:
+            CorruptData: it is damaged.
+        """
+        return last_proof_report(self._storage)
 
     def require_readable(self) -> None:
         """Read the registry once, so that a failing storage is found before the first request.

@@ -12,9 +12,10 @@ and in a store, which holds many tenants:
     tenants/<folder>/            a tenant's snapshot directory, under a name that says nothing
     _freezeframe/registry/       which tenant of which environment has which folder
     _freezeframe/certificates/   what was removed with a deleted tenant
+    _freezeframe/proof.json      the report of the last ``freezeframe prove``
     job-roots/<folder>/          the folders that a tenant's scripts ran in (on a local disk; ``job_folders``)
 
-Names are relative to the tenant's storage (the store's, for the last three). See the design's "On disk".
+Names are relative to the tenant's storage (the store's, for the last four). See the design's "On disk".
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from freezeframe.identifiers import StreamName
 
 OURS = "_freezeframe"
 FORMAT_FILE = f"{OURS}/format.json"
+PROOF_FILE = f"{OURS}/proof.json"
 TENANT_LOG_FOLDER = f"{OURS}/log"
 STAGING_FOLDER = f"{OURS}/staging"
 BLOBS_FOLDER = f"{OURS}/blobs"

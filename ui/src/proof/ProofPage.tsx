@@ -1,0 +1,93 @@
+// The last `freezeframe prove` on this store, for admins: each promise, what was tried, and what broke it.
+import { Badge, Group, List, Stack, Text, Title } from "@mantine/core";
+import { queryOptions, useQuery } from "@tanstack/react-query";
+import { address, get } from "@/api/client";
+import { asProblem } from "@/api/problem";
+import type { ProofReport, ProofResult } from "@/api/types";
+import { EmptyNote } from "@/parts/EmptyNote";
+import { countText } from "@/parts/formats";
+import { LateSkeleton } from "@/parts/LateSkeleton";
+import { Moment } from "@/parts/Moment";
+import { ProblemNote } from "@/parts/ProblemNote";
+
+const MISSING = 404;
+const proofQuery = queryOptions({
+  queryKey: ["proof"],
+  queryFn: ({ signal }) => get<ProofReport>(address`/proof`, {}, signal),
+});
+
+export function ProofPage() {
+  const report = useQuery(proofQuery);
+  return (
+    <div className="page">
+      <div className="page-head">
+        <h1>Proof</h1>
+        {report.data && <Verdict verdict={report.data.verdict} />}
+      </div>
+      {report.isPending ? (
+        <LateSkeleton />
+      ) : report.data ? (
+        <Report report={report.data} />
+      ) : asProblem(report.error).status === MISSING ? (
+        <EmptyNote
+          title="No promise has been put to the test on this store yet."
+          example="freezeframe prove --minutes 10"
+        >
+          Processes race and are killed, calls fail and files are damaged in a folder of the store of its own,
+          which is deleted at the end. This page shows what came of it.
+        </EmptyNote>
+      ) : (
+        <ProblemNote error={report.error} onRetry={() => report.refetch()} />
+      )}
+    </div>
+  );
+}
+
+function Report({ report }: { report: ProofReport }) {
+  return (
+    <Stack>
+      <Text size="sm" c="dimmed">
+        Ended <Moment at={report.finished} />; repeated by <code>freezeframe prove --seed {report.seed}</code>
+      </Text>
+      {report.proofs.map((proof) => (
+        <Proof key={proof.name} proof={proof} />
+      ))}
+    </Stack>
+  );
+}
+
+function Proof({ proof }: { proof: ProofResult }) {
+  const counts = Object.entries(proof.counts).map(
+    ([what, count]) => `${countText(count)} ${what.replaceAll("_", " ")}`,
+  );
+  return (
+    <section aria-label={proof.name}>
+      <Group gap="xs">
+        <Title order={2} size="h5">
+          {proof.name}
+        </Title>
+        <Verdict verdict={proof.verdict} />
+      </Group>
+      <Text size="sm">{proof.promise}</Text>
+      <Text size="xs" c="dimmed">
+        {[...counts, `${proof.seconds} s`].join(" · ")}
+      </Text>
+      {proof.violations.length > 0 && (
+        <List size="sm" mt={4}>
+          {proof.violations.map((seen) => (
+            <List.Item key={seen}>{seen}</List.Item>
+          ))}
+        </List>
+      )}
+    </section>
+  );
+}
+
+function Verdict({ verdict }: { verdict: ProofReport["verdict"] }) {
+  const isKept = verdict === "kept";
+  return (
+    <Badge variant="light" color={isKept ? "green" : "red"}>
+      {isKept ? "kept" : "broken"}
+    </Badge>
+  );
+}

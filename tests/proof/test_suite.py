@@ -1,6 +1,7 @@
 """Each proof keeps its verdict on a disk, and finds the fault that it is there to find."""
 
 import json
+import re
 import subprocess
 import sys
 from itertools import accumulate
@@ -68,7 +69,8 @@ FAULTS = [
     ("kill", broken.BufferingStorage, "was acknowledged"),
     ("erase", broken.KeepingStorage, "holds an erased key"),
     ("clocks", broken.LateClockStorage, "the clock of the storage is"),
-    ("concurrency", broken.RenamingStorage, "Commits would be lost"),
+    # Which of both depends on who reads first: the writer whose entry was replaced, or the next one.
+    ("concurrency", broken.RenamingStorage, "Commits would be lost|after another entry"),
     ("gc", broken.GreedyStorage, "is missing"),
     ("isolation", broken.SharingStorage, "the content of the other"),
     ("time-travel", broken.ExpiringStorage, "has no version"),
@@ -83,7 +85,7 @@ def test_a_planted_fault_is_found(tmp_path, name, storage, seen):
     with scratch(str(tmp_path), storage) as place:
         (found,) = prove(place, [name], seed=7, seconds=60)
     assert found.to_json()["verdict"] == "broken"
-    assert any(seen in one for one in found.violations), found.violations
+    assert any(re.search(seen, one) for one in found.violations), found.violations
 
 
 def test_a_lost_answer_is_no_lost_commit(tmp_path):

@@ -19,9 +19,10 @@ from fastapi.responses import FileResponse, PlainTextResponse, Response
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-_WORK = frozenset({"", "overview", "tenants", "jobs", "schedules"})
-_ADMINISTRATION = frozenset({"keys", "people", "proof", "audit"})
-PAGES = _WORK | _ADMINISTRATION | {"sign-in", "invitation"}
+PAGES = frozenset(
+    {"", "overview", "tenants", "jobs", "schedules", "keys", "people", "proof", "audit"}
+    | {"sign-in", "invitation"}
+)
 _ASSETS = "/assets/"
 _PROGRAMS = frozenset({"api", "assets", "tenant"})
 _OK, _NOT_FOUND = 200, 404

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -29,45 +28,41 @@ _PATIENCE_SECONDS = 60.0
 def run(task: Task) -> None:
     """See the module."""
     for place, _ in task.rounds():
-        tries = Counter[str]()
-        first = _insist(partial(_commit, place, "first", {"first": 0}), tries)
+        first = _insist(partial(_commit, place, "first", {"first": 0}))
         processes = [(place, number, number < _WRITERS) for number in range(_WRITERS + _READERS)]
-        answers: list[tuple[list[Operation], int]] = [
-            answer or ([], 0) for answer in race(_take_part, processes)
-        ]
-        last = _insist(partial(_read, place, len(processes)), tries)
-        history = [first, *(one for answer, _ in answers for one in answer), last]
+        answers = race(_take_part, processes)
+        last = _insist(partial(_read, place, len(processes)))
+        history = [first, *(one for answer in answers for one in answer or ()), last]
         for seen in violations(history):
             task.report(seen)
         acknowledged = sum(one.kind == "commit" for one in history) - 1
         task.require(acknowledged == _WRITERS * _COMMITS, f"{acknowledged} commits were acknowledged")
-        repeated = tries["repeated"] + sum(of_process for _, of_process in answers)
+        repeated = sum(one.repeated for one in history)
         task.counts.update(commits=acknowledged, reads=len(history) - acknowledged - 1, repeated=repeated)
 
 
 def _take_part(connection: Connection, place: Place, number: int, commits: bool) -> None:  # noqa: FBT001 - sent
     wait_for_start(connection)
     history = []
-    tries = Counter[str]()
     for step in range(_COMMITS):
         rows = {f"{number}-{step}": step, _SHARED: number * 1000 + step}
         if commits:
-            history.append(_insist(partial(_commit, place, f"{number}-{step}", rows), tries))
-        history.append(_insist(partial(_read, place, number), tries))
-    connection.send((history, tries["repeated"]))
+            history.append(_insist(partial(_commit, place, f"{number}-{step}", rows)))
+        history.append(_insist(partial(_read, place, number)))
+    connection.send(history)
 
 
-def _insist(act: Callable[[], Operation], tries: Counter[str]) -> Operation:
+def _insist(act: Callable[[], Operation]) -> Operation:
     """What ``act`` did in the end: a storage may be silent for a moment, and that is no broken promise."""
-    began = time.monotonic()
+    began, repeated = time.monotonic(), 0
     while True:
         try:
-            return replace(act(), began=began, ended=time.monotonic())
+            return replace(act(), began=began, ended=time.monotonic(), repeated=repeated)
         except TryAgain as error:
             if time.monotonic() - began > _PATIENCE_SECONDS:
                 raise
             # A conflict is what the proof is about; all else is a failure that a storage may have.
-            tries["repeated"] += not isinstance(error, ConflictError)
+            repeated += not isinstance(error, ConflictError)
 
 
 def _commit(place: Place, job_id: str, rows: dict[str, int]) -> Operation:

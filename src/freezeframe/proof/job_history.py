@@ -17,7 +17,7 @@ from typing import Literal
 class Operation:
     """An acknowledged commit with its rows, or a read with the rows that it returned.
 
-    ``began`` and ``ended`` are of a clock that all processes share.
+    ``began`` and ``ended`` are of a clock that all processes share. ``repeated`` counts tries that failed.
     """
 
     process: str
@@ -26,6 +26,7 @@ class Operation:
     ended: float
     version: int
     rows: Mapping[str, object]
+    repeated: int = 0
 
 
 def violations(operations: Iterable[Operation]) -> Iterator[str]:

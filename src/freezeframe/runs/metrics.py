@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
+from prometheus_client import CollectorRegistry, Counter, Histogram, start_http_server
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
 
 from freezeframe.control.jobs.job import QueuedJob
 from freezeframe.engine.server.server_status import standings
@@ -14,6 +17,25 @@ from freezeframe.observation import Operation, observe_with
 from freezeframe.settings import Settings
 
 _SECONDS = (0.5, 1, 2, 5, 10, 30, 60, 300, 900, 3600)
+
+
+class _SparkServers(Collector):
+    """The warm Spark servers of this machine, looked for once for each answer."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    def collect(self) -> Iterator[Metric]:
+        """See ``Collector``."""
+        found = standings(self._settings)
+        clients = sum(one.clients or 0 for one in found)
+        memory = sum(one.memory_bytes or 0 for one in found)
+        for name, help_text, value in (
+            ("freezeframe_spark_up", "Warm Spark servers that stand here.", len(found)),
+            ("freezeframe_spark_memory_bytes", "Memory of the warm Spark servers.", memory),
+            ("freezeframe_spark_clients", "Processes that use a warm Spark server.", clients),
+        ):
+            yield GaugeMetricFamily(name, help_text, value)
 
 
 class WorkerMeasurements:
@@ -38,16 +60,7 @@ class WorkerMeasurements:
         self._written = Counter(
             "freezeframe_written_bytes", "Bytes that they wrote.", of_updates, registry=self.registry
         )
-        servers = Gauge("freezeframe_spark_up", "Warm Spark servers that stand here.", registry=self.registry)
-        memory = Gauge(
-            "freezeframe_spark_memory_bytes", "Memory of the warm Spark servers.", registry=self.registry
-        )
-        clients = Gauge(
-            "freezeframe_spark_clients", "Processes that use a warm Spark server.", registry=self.registry
-        )
-        clients.set_function(lambda: sum(one.clients or 0 for one in standings(settings)))
-        servers.set_function(lambda: len(standings(settings)))
-        memory.set_function(lambda: sum(one.memory_bytes or 0 for one in standings(settings)))
+        self.registry.register(_SparkServers(settings))
 
     def observe(self, operation: Operation) -> None:
         """Count an operation that has ended."""

@@ -1,24 +1,10 @@
 """``freezeframe key``: made, listed, rotated, revoked; a secret is told once."""
 
-import json
 import os
 
 import pytest
 
 import freezeframe as ff
-from freezeframe.cli.main import main
-
-
-@pytest.fixture
-def said(capsys, tmp_path):
-    """A function that runs a command on one store and gives its JSON."""
-
-    def run(*arguments):
-        code = main([*arguments, "--root", str(tmp_path / "store"), "--json"])
-        captured = capsys.readouterr()
-        return code, json.loads(captured.out or captured.err)
-
-    return run
 
 
 def test_a_keys_life(said):

@@ -18,24 +18,6 @@ from freezeframe.settings import Settings
 from freezeframe.store.model.request_context import AuditHead, RequestContext
 
 
-@pytest.fixture
-def root(tmp_path):
-    """A store's root."""
-    return tmp_path / "store"
-
-
-@pytest.fixture
-def said(capsys, root):
-    """A function that runs a command on the store and gives its JSON."""
-
-    def run(*arguments):
-        code = main([*arguments, "--root", str(root), "--json"])
-        captured = capsys.readouterr()
-        return code, json.loads(captured.out or captured.err)
-
-    return run
-
-
 def _run(root, statement):
     database = ControlDatabase.open(f"sqlite:///{root}/_freezeframe/control.db")
     with database.begin() as connection:

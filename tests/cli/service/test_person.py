@@ -5,24 +5,11 @@ import json
 
 import pytest
 
-from freezeframe.cli.main import main
 from freezeframe.cli.places.audited import opened_audit
 from freezeframe.service.identity.people import People
 from freezeframe.service.identity.people_administration import PeopleAdministration
 
 PASSWORD = "correct horse battery"
-
-
-@pytest.fixture
-def said(capsys, tmp_path):
-    """A function that runs a command on one store and gives its JSON."""
-
-    def run(*arguments):
-        code = main([*arguments, "--root", str(tmp_path / "store"), "--json"])
-        captured = capsys.readouterr()
-        return code, json.loads(captured.out or captured.err)
-
-    return run
 
 
 @pytest.fixture

@@ -1,27 +1,18 @@
 // The service's keys, for admins: made, rotated, revoked. A secret is shown once.
-import {
-  Button,
-  Code,
-  CopyButton,
-  Group,
-  Modal,
-  MultiSelect,
-  NumberInput,
-  Stack,
-  TagsInput,
-  Text,
-  TextInput,
-} from "@mantine/core";
+import { Button, Group, Modal, MultiSelect, NumberInput, Stack, TextInput } from "@mantine/core";
 import { useInfiniteQuery, useMutation, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useMemo, useState } from "react";
 import { createKey, revokeKey, rotateKey } from "@/api/changes";
 import { keysQuery } from "@/api/queries";
 import type { Key, Scope } from "@/api/types";
+import { type Bounds, BoundsFields } from "@/parts/BoundsFields";
+import { ConfirmDialog } from "@/parts/ConfirmDialog";
 import { EmptyNote } from "@/parts/EmptyNote";
 import { FormFooter } from "@/parts/FormFooter";
 import { LateSkeleton } from "@/parts/LateSkeleton";
 import { Moment } from "@/parts/Moment";
 import { ProblemNote } from "@/parts/ProblemNote";
+import { ShownOnce } from "@/parts/ShownOnce";
 import { tellProblem } from "@/parts/toasts";
 import { useFocusBack } from "@/parts/useFocusBack";
 import { type Column, VirtualGrid } from "@/parts/VirtualGrid";
@@ -90,38 +81,20 @@ export function KeysPage() {
           }}
         />
       )}
-      <Modal opened={secret !== null} onClose={() => setSecret(null)} title="The key is shown this once">
-        <Stack>
-          <Code block tabIndex={0} className="secret">
-            {secret}
-          </Code>
-          <CopyButton value={secret ?? ""}>
-            {({ copied, copy }) => <Button onClick={copy}>{copied ? "Copied" : "Copy"}</Button>}
-          </CopyButton>
-        </Stack>
-      </Modal>
-      <Modal
-        opened={revoked !== null}
-        onClose={() => setRevoked(null)}
-        title={`Revoke ${revoked?.name || revoked?.id}?`}
-      >
-        <Stack>
-          <Text size="sm">Whoever uses it is refused from the next second on. It cannot be taken back.</Text>
-          <Group justify="flex-end">
-            <Button variant="default" onClick={() => setRevoked(null)}>
-              Cancel
-            </Button>
-            <Button
-              color="red"
-              data-autofocus
-              loading={revoking.isPending}
-              onClick={() => revoked && revoking.mutate(revoked.id)}
-            >
-              Revoke
-            </Button>
-          </Group>
-        </Stack>
-      </Modal>
+      {secret !== null && (
+        <ShownOnce title="The key is shown this once" secret={secret} onClose={() => setSecret(null)} />
+      )}
+      {revoked && (
+        <ConfirmDialog
+          title={`Revoke ${revoked.name || revoked.id}?`}
+          verb="Revoke"
+          isSending={revoking.isPending}
+          onConfirm={() => revoking.mutate(revoked.id)}
+          onClose={() => setRevoked(null)}
+        >
+          Whoever uses it is refused from the next second on. It cannot be taken back.
+        </ConfirmDialog>
+      )}
     </div>
   );
 }
@@ -194,16 +167,14 @@ function CreateKey({ onClose, onCreated }: { onClose: () => void; onCreated: (te
   useFocusBack();
   const [name, setName] = useState("");
   const [scopes, setScopes] = useState<Scope[]>(["tenants:read", "snapshots:read"]);
-  const [environments, setEnvironments] = useState<string[]>([]);
-  const [tenants, setTenants] = useState<string[]>([]);
+  const [bounds, setBounds] = useState<Bounds>({ environments: null, tenants: null });
   const [days, setDays] = useState<number | string>(90);
   const creating = useMutation({
     mutationFn: () =>
       createKey({
         name: name.trim(),
         scopes,
-        environments: environments.length > 0 ? environments : null,
-        tenants: tenants.length > 0 ? tenants : null,
+        ...bounds,
         days: typeof days === "number" ? days : null,
       }),
     onSuccess: (made) => onCreated(made.key),
@@ -230,13 +201,7 @@ function CreateKey({ onClose, onCreated }: { onClose: () => void; onCreated: (te
             onChange={(value) => setScopes(value as Scope[])}
             required
           />
-          <TagsInput
-            label="Environments"
-            description="None: all."
-            value={environments}
-            onChange={setEnvironments}
-          />
-          <TagsInput label="Tenants" description="None: all." value={tenants} onChange={setTenants} />
+          <BoundsFields value={bounds} onChange={setBounds} />
           <NumberInput
             label="Days"
             description="Nothing: it does not expire."

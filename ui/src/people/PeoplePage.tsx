@@ -1,13 +1,15 @@
 // Who may sign in, for admins: invited, changed, disabled, signed out. An invitation is shown once.
-import { Button, Code, CopyButton, Group, Modal, Stack, Text } from "@mantine/core";
+import { Button, Group } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { whoQuery } from "@/api/queries";
 import type { Invitation, Person } from "@/api/types";
+import { ConfirmDialog } from "@/parts/ConfirmDialog";
 import { EmptyNote } from "@/parts/EmptyNote";
 import { LateSkeleton } from "@/parts/LateSkeleton";
 import { Moment } from "@/parts/Moment";
 import { ProblemNote } from "@/parts/ProblemNote";
+import { ShownOnce } from "@/parts/ShownOnce";
 import { tellProblem } from "@/parts/toasts";
 import { type Column, VirtualGrid } from "@/parts/VirtualGrid";
 import { PersonDialog } from "./PersonDialog";
@@ -79,25 +81,16 @@ export function PeoplePage() {
       )}
       {open?.what === "sessions" && <SessionsDialog person={open.person} onClose={close} />}
       {open?.what === "disable" && (
-        <Modal opened onClose={close} title={`Disable ${open.person.name}?`}>
-          <Text size="sm">
-            They are signed out at once, and cannot sign in until they are enabled again. What they did stays
-            in the audit.
-          </Text>
-          <Group justify="flex-end" mt="md">
-            <Button variant="default" onClick={close}>
-              Cancel
-            </Button>
-            <Button
-              color="red"
-              data-autofocus
-              loading={disabling.isPending}
-              onClick={() => disabling.mutate(open.person)}
-            >
-              Disable
-            </Button>
-          </Group>
-        </Modal>
+        <ConfirmDialog
+          title={`Disable ${open.person.name}?`}
+          verb="Disable"
+          isSending={disabling.isPending}
+          onConfirm={() => disabling.mutate(open.person)}
+          onClose={close}
+        >
+          They are signed out at once, and cannot sign in until they are enabled again. What they did stays in
+          the audit.
+        </ConfirmDialog>
       )}
       {invitation && <InvitationDialog invitation={invitation} onClose={() => setInvitation(null)} />}
     </div>
@@ -108,19 +101,9 @@ function InvitationDialog({ invitation, onClose }: { invitation: Invitation; onC
   // After a hash, which no browser sends to a server: the invitation is in no access log.
   const link = `${window.location.origin}/invitation#${invitation.invitation}`;
   return (
-    <Modal opened onClose={onClose} title="The invitation is shown this once">
-      <Stack>
-        <Text size="sm">
-          With this address {invitation.person.name} sets a password, once, within three days.
-        </Text>
-        <Code block tabIndex={0} className="secret">
-          {link}
-        </Code>
-        <CopyButton value={link}>
-          {({ copied, copy }) => <Button onClick={copy}>{copied ? "Copied" : "Copy"}</Button>}
-        </CopyButton>
-      </Stack>
-    </Modal>
+    <ShownOnce title="The invitation is shown this once" secret={link} onClose={onClose}>
+      With this address {invitation.person.name} sets a password, once, within three days.
+    </ShownOnce>
   );
 }
 

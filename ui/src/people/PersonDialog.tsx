@@ -1,8 +1,9 @@
 // A person who is invited, or another role and other limits of one who is there.
-import { Modal, Select, Stack, TagsInput, TextInput } from "@mantine/core";
+import { Modal, Select, Stack, TextInput } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import type { Invitation, Person } from "@/api/types";
+import { type Bounds, BoundsFields } from "@/parts/BoundsFields";
 import { FormFooter } from "@/parts/FormFooter";
 import { useFocusBack } from "@/parts/useFocusBack";
 import { changePerson, invitePerson } from "./people";
@@ -25,11 +26,13 @@ export function PersonDialog({ person, onClose, onDone }: PersonDialogProps) {
   useFocusBack();
   const [name, setName] = useState(person?.name ?? "");
   const [role, setRole] = useState<Person["role"]>(person?.role ?? "viewer");
-  const [environments, setEnvironments] = useState(person?.environments ?? []);
-  const [tenants, setTenants] = useState(person?.tenants ?? []);
+  const [bounds, setBounds] = useState<Bounds>({
+    environments: person?.environments ?? null,
+    tenants: person?.tenants ?? null,
+  });
   const sending = useMutation({
     mutationFn: async () => {
-      const order = { role, environments: someOrAll(environments), tenants: someOrAll(tenants) };
+      const order = { role, ...bounds };
       if (person === null) return invitePerson({ name: name.trim(), ...order });
       await changePerson(person.id, order);
       return null;
@@ -62,20 +65,10 @@ export function PersonDialog({ person, onClose, onDone }: PersonDialogProps) {
             data-autofocus={person !== null || undefined}
             onChange={(value) => value !== null && setRole(value as Person["role"])}
           />
-          <TagsInput
-            label="Environments"
-            description="None: all."
-            value={environments}
-            onChange={setEnvironments}
-          />
-          <TagsInput label="Tenants" description="None: all." value={tenants} onChange={setTenants} />
+          <BoundsFields value={bounds} onChange={setBounds} />
           <FormFooter sending={sending} verb={person === null ? "Invite" : "Change"} onClose={onClose} />
         </Stack>
       </form>
     </Modal>
   );
-}
-
-function someOrAll(names: string[]): string[] | null {
-  return names.length > 0 ? names : null;
 }

@@ -1,10 +1,11 @@
 // Scripts that are run again and again: when, the next times, paused or run at once.
-import { Button, Group, Modal, Text } from "@mantine/core";
+import { Button, Group, Text } from "@mantine/core";
 import { useInfiniteQuery, useMutation, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
 import type { Place } from "@/api/place";
 import type { Schedule } from "@/api/types";
+import { ConfirmDialog } from "@/parts/ConfirmDialog";
 import { EmptyNote } from "@/parts/EmptyNote";
 import { countText, exactText } from "@/parts/formats";
 import { LateSkeleton } from "@/parts/LateSkeleton";
@@ -99,24 +100,17 @@ export function SchedulesPage() {
           }}
         />
       )}
-      <Modal opened={ending !== null} onClose={() => setEnding(null)} title={`Delete ${ending?.name}?`}>
-        <Text size="sm">It no longer runs for {ending?.tenant}; jobs that it made stay.</Text>
-        <Group justify="flex-end" mt="md">
-          <Button variant="default" onClick={() => setEnding(null)}>
-            Cancel
-          </Button>
-          <Button
-            color="red"
-            data-autofocus
-            loading={change.isPending}
-            onClick={() =>
-              ending && change.mutate({ act: () => deleteSchedule(placeOf(ending), ending.name) })
-            }
-          >
-            Delete
-          </Button>
-        </Group>
-      </Modal>
+      {ending && (
+        <ConfirmDialog
+          title={`Delete ${ending.name}?`}
+          verb="Delete"
+          isSending={change.isPending}
+          onConfirm={() => change.mutate({ act: () => deleteSchedule(placeOf(ending), ending.name) })}
+          onClose={() => setEnding(null)}
+        >
+          It no longer runs for {ending.tenant}; jobs that it made stay.
+        </ConfirmDialog>
+      )}
     </div>
   );
 }

@@ -16,7 +16,6 @@ from freezeframe.asgi.models.overview import (
     LastJob,
     Overview,
     ProofReport,
-    ProofResult,
     TenantSummaries,
     TenantSummary,
     TenantWithFindings,
@@ -112,9 +111,7 @@ def show_proof(caller: Calling) -> ProofReport:
             "No promise has been put to the test on this store yet.",
             remedy="Run freezeframe prove, best with --minutes 10, at a machine of the service.",
         )
-    proofs = [ProofResult(**one) for one in report["proofs"]]
-    told = {name: report[name] for name in ("verdict", "seed", "finished")}
-    return ProofReport(**told, proofs=proofs)
+    return ProofReport(**{name: report[name] for name in ProofReport.model_fields})
 
 
 def _tenant_findings(

@@ -27,7 +27,7 @@ class Cursors:
     def encode(self, listing: str, place: Any) -> str:
         """The cursor for the position in a list where the next page begins."""
         content = json.dumps(place, ensure_ascii=False, separators=(",", ":")).encode()
-        signature = _signature(self._pepper.current(_LABEL), listing, content)
+        signature, *_ = self._signatures(listing, content)
         return base64.urlsafe_b64encode(signature + content).decode().rstrip("=")
 
     def read(self, listing: str, cursor: str) -> Any:
@@ -39,10 +39,7 @@ class Cursors:
         try:
             raw = base64.urlsafe_b64decode(cursor.encode() + b"=" * (-len(cursor) % 4))
             signature, content = raw[:_SIGNATURE_BYTES], raw[_SIGNATURE_BYTES:]
-            if any(
-                hmac.compare_digest(signature, _signature(key, listing, content))
-                for key in self._pepper.accepted(_LABEL)
-            ):
+            if any(hmac.compare_digest(signature, one) for one in self._signatures(listing, content)):
                 return json.loads(content)
         except (ValueError, UnicodeError):
             pass
@@ -52,7 +49,6 @@ class Cursors:
             remedy="Pass next_cursor as the page before gave it, with the same parameters.",
         )
 
-
-def _signature(key: bytes, listing: str, content: bytes) -> bytes:
-    text = hashlib.sha256(listing.encode()).digest() + content
-    return hmac.digest(key, text, "sha256")[:_SIGNATURE_BYTES]
+    def _signatures(self, listing: str, content: bytes) -> list[bytes]:
+        text = hashlib.sha256(listing.encode()).digest() + content
+        return [one[:_SIGNATURE_BYTES] for one in self._pepper.signatures(_LABEL, text)]

@@ -82,6 +82,10 @@ class Pepper:
         kept = [one.secret for one in found.accepted if lasting or one.until_ms > now]
         return tuple(hmac.digest(one, label, "sha256") for one in dict.fromkeys((found.current, *kept)))
 
+    def signatures(self, label: bytes, content: bytes) -> tuple[bytes, ...]:
+        """The signatures of a content that are accepted, 32 bytes each; the first is the one to give."""
+        return tuple(hmac.digest(key, content, "sha256") for key in self.accepted(label))
+
 
 def load_pepper(settings: Settings, root: str) -> Pepper:
     """The secrets in the file that the settings name, else in the store's root, where it is made once.

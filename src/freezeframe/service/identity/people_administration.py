@@ -112,7 +112,7 @@ class PeopleAdministration:
             )
         until = int(time.time()) + _INVITATION_SECONDS
         content = f"{person_id}.{until}"
-        signature = _signature(self._pepper.current(_LABEL), content, self._password_hash(person_id))
+        signature, *_ = self._signatures(content, self._password_hash(person_id))
         return f"{content}.{signature}"
 
     def accept(self, invitation: str, password: str) -> Person:
@@ -125,10 +125,8 @@ class PeopleAdministration:
         content, _, signature = invitation.rpartition(".")
         person_id, _, until = content.partition(".")
         kept = self._password_hash(person_id)
-        is_ours = any(
-            hmac.compare_digest(signature.encode(), _signature(key, content, kept).encode())
-            for key in self._pepper.accepted(_LABEL)
-        )
+        signatures = self._signatures(content, kept)
+        is_ours = any(hmac.compare_digest(signature.encode(), one.encode()) for one in signatures)
         if not is_ours or not until.isdigit() or int(until) < time.time():
             raise NotAuthenticated(
                 "The invitation is not valid.",
@@ -190,8 +188,7 @@ class PeopleAdministration:
             kept = select(people.c.password_hash).where(people.c.id == person_id)
             return connection.execute(kept).scalar_one_or_none() or token_hash(person_id)
 
-
-def _signature(key: bytes, content: str, password_hash: str) -> str:
-    # With the password's hash in it an invitation is good until a password is set.
-    drawn = hmac.digest(key, f"{content}\n{password_hash}".encode(), "sha256")
-    return base64.urlsafe_b64encode(drawn).decode().rstrip("=")
+    def _signatures(self, content: str, password_hash: str) -> list[str]:
+        # With the password's hash in it an invitation is good until a password is set.
+        drawn = self._pepper.signatures(_LABEL, f"{content}\n{password_hash}".encode())
+        return [base64.urlsafe_b64encode(one).decode().rstrip("=") for one in drawn]

@@ -36,7 +36,7 @@ class Tickets:
         """The ticket as a cookie's value."""
         record = {**asdict(ticket), "until": time.time() + LIFE_SECONDS}
         content = json.dumps(record, separators=(",", ":")).encode()
-        signature = _signature(self._pepper.current(_LABEL), content)
+        signature, *_ = self._pepper.signatures(_LABEL, content)
         return base64.urlsafe_b64encode(signature + content).decode().rstrip("=")
 
     def read(self, cookie: str, state: str) -> Ticket:
@@ -48,10 +48,8 @@ class Tickets:
         try:
             raw = base64.urlsafe_b64decode(cookie.encode() + b"=" * (-len(cookie) % 4))
             signature, content = raw[:_SIGNATURE_BYTES], raw[_SIGNATURE_BYTES:]
-            is_ours = any(
-                hmac.compare_digest(signature, _signature(key, content))
-                for key in self._pepper.accepted(_LABEL)
-            )
+            signatures = self._pepper.signatures(_LABEL, content)
+            is_ours = any(hmac.compare_digest(signature, one) for one in signatures)
             record = json.loads(content) if is_ours else {}
             ticket = Ticket(SignInAttempt(**record["attempt"]), record["page"])
             is_current = record["until"] > time.time()
@@ -64,10 +62,6 @@ class Tickets:
     def name(self, ticket: Ticket) -> str:
         """The name under which a used ticket is recorded."""
         return hashlib.sha256(ticket.attempt.state.encode()).hexdigest()
-
-
-def _signature(key: bytes, content: bytes) -> bytes:
-    return hmac.digest(key, content, "sha256")
 
 
 def local_page(address: str | None, default: str = "/tenants") -> str:

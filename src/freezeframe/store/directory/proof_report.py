@@ -8,7 +8,8 @@ from typing import Any
 
 from freezeframe.errors import CorruptData
 from freezeframe.storage import Storage
-from freezeframe.store.directory.paths import PROOF_FILE, REGISTRY_FOLDER
+from freezeframe.store.directory.paths import PROOF_FILE
+from freezeframe.store.directory.place_kind import is_store
 
 
 def keep_proof_report(storage: Storage, report: Mapping[str, Any]) -> bool:
@@ -17,7 +18,7 @@ def keep_proof_report(storage: Storage, report: Mapping[str, Any]) -> bool:
     Raises:
         StorageUnavailable: it cannot be written.
     """
-    if next(storage.list_below(REGISTRY_FOLDER), None) is None:
+    if not is_store(storage):
         return False
     storage.replace(PROOF_FILE, json.dumps(report, ensure_ascii=False).encode())
     return True

@@ -35,7 +35,7 @@ from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.tenant_log.entry import THIS_VERSION, TenantChange
 from freezeframe.store.tenant_log.lease import live_leases
 from freezeframe.store.tenant_log.state import TenantState
-from freezeframe.store.tenant_log.table_lookup import missing_stream, stream_base
+from freezeframe.store.tenant_log.table_lookup import require_stream, stream_base
 from freezeframe.store.transaction.scope import commit_at_end
 from freezeframe.store.transaction.transaction import TenantPlace
 from freezeframe.store.transaction.unit_of_work import UnitOfWork
@@ -75,8 +75,7 @@ def erase(
     ``refresh_copies`` writes again what lies beside the stream as a copy of its rows.
     """
     state = place.log.current_state()
-    if str(name) not in state.streams:
-        raise missing_stream(state, name)
+    require_stream(state, name)
     base = stream_base(place.storage, place.log, state, name)
     wanted = _key_table(base, list(keys))
     message = f"erase {len(wanted)} keys of {name}"

@@ -45,7 +45,7 @@ from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.tenant_log.entry import StreamChange, TenantChange
 from freezeframe.store.tenant_log.roll_forward import is_rolled_forward
 from freezeframe.store.tenant_log.state import NO_VERSION, TenantState
-from freezeframe.store.tenant_log.table_lookup import missing_stream, require_no_case_twin, table_snapshot
+from freezeframe.store.tenant_log.table_lookup import require_no_case_twin, require_stream, table_snapshot
 from freezeframe.store.transaction.scope import commit_at_end
 from freezeframe.store.transaction.transaction import Check, TenantPlace
 from freezeframe.store.transaction.unit_of_work import UnitOfWork
@@ -83,9 +83,7 @@ class Repair:
 
 def release(place: TenantPlace, name: StreamName, who: str = "") -> int:
     """Release a stream's table; see ``Stream.release``."""
-    state = place.log.current_state()
-    if str(name) not in state.streams:
-        raise missing_stream(state, name)
+    require_stream(place.log.current_state(), name)
     with commit_at_end(UnitOfWork(place, Author(who, f"release {name}"))) as work:
         work.add_step(name, Step(_without_guard), "release")
         work.change_tenant(TenantChange(released=(str(name),)), "external")
@@ -119,9 +117,7 @@ def adopt(place: TenantPlace, name: StreamName, key: tuple[str, ...] | None, who
 def repair(place: TenantPlace, name: StreamName, *, undo: bool = False, who: str = "") -> Repair:
     """Reconcile a table with the tenant log; see ``Stream.repair``."""
     state = place.log.current_state()
-    expected = state.table_version(name)
-    if expected == NO_VERSION:
-        raise missing_stream(state, name)
+    expected = require_stream(state, name)
     table = DeltaLog.for_table(place.storage, table_folder(name)).update()
     lost_place = _head_lost_its_place(place, state, name, table)
     first = expected if lost_place else expected + 1

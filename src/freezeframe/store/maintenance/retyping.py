@@ -32,7 +32,7 @@ from freezeframe.store.schema.system_columns import read_system_columns
 from freezeframe.store.schema.table_properties import stored_key
 from freezeframe.store.table.commit import CommitIdentity, TableChange, commit_text
 from freezeframe.store.table.staging import StagingFolder
-from freezeframe.store.tenant_log.table_lookup import missing_stream, stream_base, table_snapshot
+from freezeframe.store.tenant_log.table_lookup import require_stream, stream_base, table_snapshot
 from freezeframe.store.transaction.scope import commit_at_end
 from freezeframe.store.transaction.transaction import TenantPlace
 from freezeframe.store.transaction.unit_of_work import UnitOfWork
@@ -87,8 +87,7 @@ def retype(
     """Change the type of a column; see ``Stream.retype``."""
     step = _Retype(name, column, _parse_type(kind))
     state = place.log.current_state()
-    if str(name) not in state.streams:
-        raise missing_stream(state, name)
+    require_stream(state, name)
     base = stream_base(place.storage, place.log, state, name)
     field = step.field(base)
     told = Retyping(

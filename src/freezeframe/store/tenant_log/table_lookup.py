@@ -27,14 +27,21 @@ from freezeframe.store.tenant_log.roll_forward import (
 from freezeframe.store.tenant_log.state import NO_VERSION, TenantState
 
 
-def missing_stream(state: TenantState, stream: StreamName | str) -> StreamNotFound:
-    """The error that a stream is not at a state, which names those that are."""
-    return StreamNotFound(
-        f"There is no stream {str(stream)!r} in version {state.version} of the tenant.",
-        cause=f"The streams of that version are: {', '.join(sorted(state.streams)) or 'none'}.",
-        remedy="Check the name and the version, or create the stream by a first update.",
-        stream=str(stream),
-    )
+def require_stream(state: TenantState, stream: StreamName) -> int:
+    """The version of the stream's table at ``state``.
+
+    Raises:
+        StreamNotFound: the tenant has no such stream at that state.
+    """
+    version = state.table_version(stream)
+    if version == NO_VERSION:
+        raise StreamNotFound(
+            f"There is no stream {str(stream)!r} in version {state.version} of the tenant.",
+            cause=f"The streams of that version are: {', '.join(sorted(state.streams)) or 'none'}.",
+            remedy="Check the name and the version, or create the stream by a first update.",
+            stream=str(stream),
+        )
+    return version
 
 
 def table_snapshot(
@@ -47,9 +54,7 @@ def table_snapshot(
         VersionNotFound: the stream has no such version (yet, or any more).
         CorruptLog: the table lacks a version that the tenant log says was landed.
     """
-    newest = state.table_version(stream)
-    if newest == NO_VERSION:
-        raise missing_stream(state, stream)
+    newest = require_stream(state, stream)
     wanted = newest if version is None else version
     if not 0 <= wanted <= newest:
         raise VersionNotFound(

@@ -28,7 +28,7 @@ from freezeframe.store.table.commit_squash import drop_commit, is_same_table, ne
 from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.tenant_log.entry import FileChange, TenantChange
 from freezeframe.store.tenant_log.state import JobRecord, TenantState
-from freezeframe.store.tenant_log.table_lookup import missing_stream, stream_base, table_snapshot
+from freezeframe.store.tenant_log.table_lookup import require_stream, stream_base, table_snapshot
 from freezeframe.store.transaction.scope import commit_at_end, listed_state
 from freezeframe.store.transaction.transaction import Check, TenantPlace
 from freezeframe.store.transaction.unit_of_work import UnitOfWork
@@ -164,9 +164,7 @@ def drop_stream(
     before = _find_committed(place)
     if before is not None:
         return before.version
-    state = place.log.current_state()
-    if str(name) not in state.streams:
-        raise missing_stream(state, name)
+    require_stream(place.log.current_state(), name)
     with commit_at_end(UnitOfWork(place, author.for_action(f"drop {name}"))) as work:
         if check is not None:
             work.require(lambda state: check(state.table_version(name)))

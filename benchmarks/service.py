@@ -7,7 +7,8 @@ request was due. The generator shares the machine's cores with the service; its 
 - A tenant's metadata at 1,000/s, a file of 16 KB at 800/s, a durable upload of 16 KB at 200/s; the first
   also in the first seconds of a service, whose processes have yet to open many of the tenants.
 - The highest rate that is held: no errors, all answered, and the 99th percentile within its limit.
-- A tenant at ten times its quota: what it does to the others' 99th percentile.
+- One key at all limits at once (a tenant at ten times its quota of requests; files of a full tenant; uploads,
+  jobs and followed events beyond what may be under way): what it does to the others' 99th percentile.
 - A page of the list of tenants, of 1,000 and of 10,000 of them.
 
 ``--seconds`` is how long each figure is measured (15), ``--workers`` how many processes answer (the cores),
@@ -28,6 +29,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -39,12 +41,14 @@ from freezeframe.service.access.stores import Stores
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store.directory.paths import REGISTRY_FOLDER
+from freezeframe.store.tenant_log.entry_chain import Link
 from freezeframe.store.tenants.registry import Registry
 from freezeframe.store.tenants.registry_entries import RegistryEntry
 
 TENANTS, MANY_TENANTS, CONNECTIONS, FILE_BYTES = 1_000, 10_000, 64, 16 * 1024
 ENVIRONMENT = "default"
-NOISY, NOISY_QUOTA_PER_MINUTE = "t0000", 600
+NOISY_QUOTA_PER_MINUTE = 600
+LIMITED = ("requests", "stored bytes", "uploads", "jobs")
 LIMITS_MS = {"metadata": 50, "file": 60, "upload": 200}
 RATES = {"metadata": 1_000, "file": 800, "upload": 200}
 STEP, STEPS_MAX = 1.25, 5
@@ -55,10 +59,11 @@ FIGURES = ("metadata", "file", "upload", "highest", "noisy", "listing")
 
 @dataclass(frozen=True)
 class Served:
-    """A service that runs: where, its key, and its processes."""
+    """A service that runs: where, its keys, and its processes."""
 
     port: int
     key: str
+    noisy_key: str
     process: psutil.Process
 
     def processor_seconds(self) -> float:
@@ -71,6 +76,10 @@ class Served:
 
     def headers(self) -> str:
         return f"x-api-key: {self.key}\r\n"
+
+    @property
+    def noisy_headers(self) -> str:
+        return f"x-api-key: {self.noisy_key}\r\n"
 
 
 def main(arguments: list[str]) -> int:
@@ -96,8 +105,19 @@ def main(arguments: list[str]) -> int:
                     name: highest(service, name, given.seconds / 2, result.get(name)) for name in RATES
                 }
         if "noisy" in given.only:
-            quota = {"FREEZEFRAME_SERVICE_TENANT_REQUESTS_PER_MINUTE": str(NOISY_QUOTA_PER_MINUTE)}
-            with served(root, given.workers, **quota) as service:
+            (root.parent / "etl.py").touch()
+            quota = {
+                "TENANT_REQUESTS_PER_MINUTE": NOISY_QUOTA_PER_MINUTE,
+                "TENANT_STORED_BYTES_MAX": 64 * 1024,
+                "TENANT_UPLOADS_MAX": 1,
+                "TENANT_JOBS_QUEUED_MAX": 1,
+                "STREAMS_PER_PRINCIPAL_MAX": 1,
+                "SCRIPTS_DIR": root.parent,
+            }
+            for counted in (root / "_freezeframe").glob("service.limits*"):
+                counted.unlink()  # by the service before, within larger quotas
+            limits = {f"FREEZEFRAME_SERVICE_{name}": str(value) for name, value in quota.items()}
+            with served(root, given.workers, **limits) as service:
                 result["noisy"] = noisy(service, given.seconds * 2 / 3)
         if "listing" in given.only:
             result["listing"] = listing(root, given.workers)
@@ -115,7 +135,12 @@ def claims(result: dict[str, Any]) -> dict[str, bool]:
     return {
         **{f"{name}_rate_and_p99": _held(result[name], name) for name in RATES},
         "no_5xx": not any(status >= "500" for run in runs for status in run["statuses"]),
-        "noisy_tenant_moves_p99_by_less_than_20_percent": result["noisy"]["others_p99_change"] < 0.2,
+        "noisy_key_moves_p99_by_less_than_20_percent": result["noisy"]["others_p99_change"] < 0.2,
+        "noisy_key_alone_is_refused": set(result["noisy"]["others_statuses"]) == {"200"}
+        and all(
+            set(found) <= {"200", "413", "429"} and set(found) != {"200"}
+            for found in result["noisy"]["noisy_statuses"].values()
+        ),
         "listing_of_10000_costs_less_than_twice_1000": result["listing"]["ratio"] < 2,
     }
 
@@ -155,26 +180,71 @@ def highest(
 
 
 def noisy(service: Served, seconds: float) -> dict[str, Any]:
-    """Others at a moderate rate, alone and beside a tenant at ten times its quota."""
-    others = _requests(service, "file", RATES["file"] / 8, range(1, TENANTS))
-    rate = 10 * NOISY_QUOTA_PER_MINUTE / 60
-    loud = {**_requests(service, "file", rate, range(1)), "name": "noisy"}
+    """Others at a moderate rate, alone and beside a key that is at every limit."""
+    others = _requests(service, "file", RATES["file"] / 8, range(1, TENANTS - len(LIMITED)))
+    loud = list(_limited_requests(service))
     # Alone before and after: what the machine itself does meanwhile is seen as the difference of the two.
     runs = [_load(service, [others], seconds)["streams"]]
-    # Its quota of the minute is used up before: what is measured is a tenant that is refused, and asks on.
-    _load(service, [loud], NOISY_QUOTA_PER_MINUTE / rate)
-    runs += [_load(service, streams, seconds)["streams"] for streams in ([others, loud], [others])]
+    with _followed_events(service):
+        # The limits are reached before: what is measured is a key that is refused, and asks on.
+        _load(service, loud, NOISY_QUOTA_PER_MINUTE / loud[0]["rate"])
+        runs.append(_load(service, [others, *loud], seconds)["streams"])
+    runs.append(_load(service, [others], seconds)["streams"])
     alone = [runs[0]["file"], runs[2]["file"]]
     usual = sum(one["p99_ms"] for one in alone) / 2
-    beside = runs[1]["file"]["p99_ms"]
+    beside = runs[1].pop("file")
     return {
         "others_p99_ms_alone": [one["p99_ms"] for one in alone],
-        "others_p99_ms_beside": beside,
-        "others_p99_change": round(beside / usual - 1, 3),
-        "others_statuses": runs[1]["file"]["statuses"],
-        "noisy_per_second": rate,
-        "noisy_statuses": runs[1]["noisy"]["statuses"],
+        "others_p99_ms_beside": beside["p99_ms"],
+        "others_p99_change": round(beside["p99_ms"] / usual - 1, 3),
+        "others_statuses": beside["statuses"],
+        "noisy_per_second": sum(one["rate"] for one in loud),
+        "noisy_statuses": {name: run["statuses"] for name, run in runs[1].items()},
     }
+
+
+def _limited_requests(service: Served) -> Iterator[dict[str, Any]]:
+    """Requests that are refused by each limit, of the other key."""
+    place = f"/api/v1/environments/{ENVIRONMENT}"
+    tus = "tus-resumable: 1.0.0\r\nupload-length: 9\r\nupload-metadata: path YS5iaW4=\r\n"
+    events = f"/api/v1/events?environment={ENVIRONMENT}&seconds=60"
+    asked = (
+        ("requests", "GET", f"{place}/tenants/{{}}", 10 * NOISY_QUOTA_PER_MINUTE / 60, "", {}),
+        ("stored bytes", "PUT", f"{place}/tenants/{{}}/files/b.bin", 7, "", {"body_bytes": 64 * 1024}),
+        ("uploads", "POST", f"{place}/tenants/{{}}/uploads", 9, tus, {"body": ""}),
+        (
+            "jobs",
+            "POST",
+            f"{place}/tenants/{{}}/jobs",
+            8,
+            "content-type: application/json\r\n",
+            {"body": '{"script": "etl.py"}'},
+        ),
+        ("events", "GET", events, 11, "", {}),
+    )
+    tenants = dict(zip(LIMITED, range(TENANTS - len(LIMITED), TENANTS), strict=True))
+    for name, method, target, rate, headers, body in asked:
+        tenant = f"t{tenants.get(name, 0):04d}"
+        wanted = {
+            "method": method,
+            "target": target.format(tenant),
+            "headers": service.noisy_headers + headers,
+        }
+        yield {"name": name, "rate": rate, "requests": [wanted], **body}
+
+
+@contextmanager
+def _followed_events(service: Served) -> Iterator[None]:
+    """As many followed events of the noisy key as it may have."""
+    name, _, key = service.noisy_headers.strip().partition(": ")
+    target = f"/api/v1/events?environment={ENVIRONMENT}&seconds=300"
+    connection = HTTPConnection("127.0.0.1", service.port, timeout=30)
+    connection.request("GET", target, headers={name: key})
+    connection.getresponse()
+    try:
+        yield
+    finally:
+        connection.close()
 
 
 def listing(root: Path, workers: int) -> dict[str, Any]:
@@ -207,8 +277,11 @@ def served(root: Path, workers: int, **environment: str) -> Iterator[Served]:
         told = json.loads(process.stdout.readline())
         port = int(told["url"].rpartition(":")[2])
         made = [freezeframe, "key", "create", "--root", str(root), "--env", ENVIRONMENT, "--json"]
-        key = json.loads(subprocess.run(made, capture_output=True, check=True, cwd=root.parent).stdout)["key"]
-        service = Served(port, key, psutil.Process(process.pid))
+        keys = [
+            json.loads(subprocess.run(made, capture_output=True, check=True, cwd=root.parent).stdout)["key"]
+            for _ in "ab"
+        ]
+        service = Served(port, *keys, psutil.Process(process.pid))
         # All workers are warm, and have seen half of the tenants or more, before anything is measured.
         _load(service, [_requests(service, "file", 250, range(TENANTS))], 6)
         yield service
@@ -276,10 +349,14 @@ def _list_more_tenants(root: Path) -> None:
     """Entries of the registry alone: only the list is asked for, so nothing has to be in the folders."""
     registry = Registry(LocalStorage(root), Settings())
     state = registry.current_state()
+    previous = state.chain.head or ""
     for number in range(TENANTS, MANY_TENANTS):
         version, moment = state.version + 1 + number - TENANTS, state.timestamp_ms + number
-        entry = RegistryEntry("create", ENVIRONMENT, f"t{number:04d}", f"{number:032x}", f"{number}", moment)
-        (root / REGISTRY_FOLDER / commit_name(version)).write_bytes(entry.to_bytes())
+        names = (f"t{number:04d}", f"{number:032x}", f"{number}")
+        entry = RegistryEntry("create", ENVIRONMENT, *names, moment, Link(version, previous))
+        content = entry.to_bytes()
+        previous = json.loads(content)["sha256"]
+        (root / REGISTRY_FOLDER / commit_name(version)).write_bytes(content)
     while registry.current_state().version % REGISTRY_INTERVAL:
         registry.create(
             ENVIRONMENT, f"z{uuid.uuid4().hex}", uuid.uuid4().hex

@@ -47,7 +47,7 @@ class Load:
             now = time.perf_counter()
             passed = now - started
             for stream in self.streams:
-                for moment in stream.due_until(min(passed, self.seconds)):
+                for moment in stream.due_until(passed, self.seconds):
                     self.due.append((started + moment, stream))
             self.send()
             if passed > self.seconds and not self.due and len(self.idle) == connections:
@@ -80,13 +80,14 @@ class _Requests:
             for one in order["requests"]
         ]
         self._body = b"x" * int(order.get("body_bytes", 0))
+        self._same_body = order.get("body")
         self._sent = self._begun = 0
         self.seconds: list[float] = []
         self.statuses: Counter[str] = Counter()
 
-    def due_until(self, passed: float) -> list[float]:
-        """The moments up to now for which nothing was sent yet."""
-        count = int(passed * self._rate) - self._sent
+    def due_until(self, passed: float, seconds: float) -> list[float]:
+        """The moments up to now for which nothing was sent yet; the first is that of the start."""
+        count = min(int(passed * self._rate) + 1, int(seconds * self._rate)) - self._sent
         moments = [(self._sent + number) / self._rate for number in range(max(count, 0))]
         self._sent += len(moments)
         return moments
@@ -95,6 +96,8 @@ class _Requests:
         """The next request, whole; its body differs from all others, so that each is a new version."""
         head = self._texts[self._begun % len(self._texts)]
         self._begun += 1
+        if self._same_body is not None:
+            return head + f"content-length: {len(self._same_body)}\r\n\r\n{self._same_body}".encode()
         if not self._body:
             return head + b"\r\n"
         body = b"%020d" % time.perf_counter_ns() + self._body[20:]

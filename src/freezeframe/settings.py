@@ -276,7 +276,7 @@ class Settings(BaseSettings):
         default=0, ge=0, description="The same for the bytes that it gives out for one tenant."
     )
     service_tenant_stored_bytes_max: int = Field(
-        default=0,
+        default=1024**4,
         ge=0,
         description="How many bytes the newest version of a tenant may hold, streams and files together, "
         "with uploads under way and the inputs of queued imports: a request that would bring more is 413; 0 "
@@ -297,7 +297,7 @@ class Settings(BaseSettings):
     service_streams_max: int = Field(
         default=500,
         ge=1,
-        description="How many logs and streams of events each process of the service sends at once.",
+        description="How many logs and streams of events the service sends at once, all workers together.",
     )
     service_streams_per_principal_max: int = Field(
         default=25, ge=1, description="How many of them to one key or person."

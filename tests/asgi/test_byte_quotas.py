@@ -7,7 +7,8 @@ import pytest
 
 from freezeframe.errors import RateLimited
 from freezeframe.service.limits.byte_quotas import ByteQuotas
-from freezeframe.service.limits.rate_limits import SharedCounters
+from freezeframe.service.limits.shared_counters import SharedCounters
+from freezeframe.service.limits.shared_file import SharedFile
 
 QUOTA = 100_000
 TENANT = ("dev", "acme")
@@ -68,7 +69,7 @@ def test_a_tenant_that_is_full_takes_no_more(limited):
 
 def test_workers_count_together(tmp_path):
     """What one worker has counted another learns with its next portion."""
-    counters = [SharedCounters(tmp_path / "limits") for _ in "ab"]
+    counters = [SharedCounters(SharedFile(tmp_path / "limits")) for _ in "ab"]
     one, other = (ByteQuotas(counter, 1_000, 0) for counter in counters)
     for _ in range(4):
         one.require_left("dev", "acme")
@@ -85,7 +86,7 @@ def test_workers_count_together(tmp_path):
 
 def test_within_a_portion_nothing_shared_is_touched(tmp_path):
     """Of a hundred requests one asks the counters' file."""
-    counters = SharedCounters(tmp_path / "limits")
+    counters = SharedCounters(SharedFile(tmp_path / "limits"))
     quotas = ByteQuotas(counters, 100_000, 0)
     looks = [
         quotas.spend_at_once("upload", TENANT, 10) or quotas.spend("upload", TENANT, 10) for _ in range(300)

@@ -15,7 +15,6 @@ from freezeframe.asgi.middleware.body_deadline import BodyDeadline
 from freezeframe.asgi.middleware.byte_counts import ByteCounts
 from freezeframe.asgi.middleware.closing import Closing
 from freezeframe.asgi.middleware.measurements import Measurements
-from freezeframe.asgi.middleware.open_streams import OpenStreams
 from freezeframe.asgi.middleware.request_guard import RequestGuard
 from freezeframe.asgi.problems import add_problem_handlers
 from freezeframe.asgi.routes import (
@@ -98,9 +97,6 @@ def create_application(settings: Settings, root: str, database: ControlDatabase)
     stores = application.state.service.stores
     application.state.events = EventHub(Watch(stores, JobFeed(database)))
     application.state.closing = Closing()
-    application.state.open_streams = OpenStreams(
-        settings.service_streams_max, settings.service_streams_per_principal_max
-    )
     for module in _ROUTERS:
         application.include_router(module.router)
     add_api_page(application)

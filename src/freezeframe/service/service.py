@@ -26,7 +26,10 @@ from freezeframe.service.jobs.jobs import TenantJobs
 from freezeframe.service.jobs.tenant_schedules import TenantSchedules
 from freezeframe.service.jobs.uploads import Uploads
 from freezeframe.service.limits.byte_quotas import ByteQuotas
-from freezeframe.service.limits.rate_limits import RateLimits, SharedCounters
+from freezeframe.service.limits.open_streams import OpenStreams
+from freezeframe.service.limits.rate_limits import RateLimits
+from freezeframe.service.limits.shared_counters import SharedCounters
+from freezeframe.service.limits.shared_file import SharedFile
 from freezeframe.service.limits.stored_bytes import StoredBytes
 from freezeframe.service.overview.findings import TenantFindings
 from freezeframe.service.overview.overview import Overviews
@@ -62,6 +65,7 @@ class Service:
     findings: TenantFindings
     byte_quotas: ByteQuotas
     stored_bytes: StoredBytes
+    streams: OpenStreams
 
     def access(self, principal: Principal) -> TenantAccess:
         """The tenants that the principal may see."""
@@ -86,7 +90,8 @@ def open_service(root: str, settings: Settings, database: ControlDatabase) -> Se
     """
     pepper = load_pepper(settings, root)
     folder = own_folder(settings, root)
-    counters = SharedCounters(folder / _COUNTERS)
+    shared = SharedFile(folder / _COUNTERS)
+    counters = SharedCounters(shared)
     per_principal = settings.service_requests_per_minute
     per_tenant = settings.service_tenant_requests_per_minute
     stores = Stores(root, settings)
@@ -125,7 +130,8 @@ def open_service(root: str, settings: Settings, database: ControlDatabase) -> Se
             settings.service_tenant_upload_bytes_per_minute,
             settings.service_tenant_download_bytes_per_minute,
         ),
-        stored_bytes=StoredBytes(overviews, uploads, settings.service_tenant_stored_bytes_max),
+        stored_bytes=StoredBytes(uploads, settings.service_tenant_stored_bytes_max),
+        streams=OpenStreams(shared, settings.service_streams_max, settings.service_streams_per_principal_max),
     )
 
 

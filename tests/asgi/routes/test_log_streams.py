@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from tests.asgi.routes.test_events import ENVIRONMENT, EVENTS, Following
 
-from freezeframe.asgi.middleware.open_streams import OpenStreams
 from freezeframe.control.jobs.submission import Submission
 from freezeframe.runs.model.request import RunRequest
 
@@ -18,9 +17,12 @@ pytestmark = pytest.mark.long
 @pytest.fixture
 def crowded(serve):
     """A server on which one key follows two things, and all of them three."""
-    served = serve(service_requests_per_minute=0, service_tenant_requests_per_minute=0)
-    served.app.state.open_streams = OpenStreams(streams_max=3, per_principal_max=2)
-    return served
+    return serve(
+        service_requests_per_minute=0,
+        service_tenant_requests_per_minute=0,
+        service_streams_max=3,
+        service_streams_per_principal_max=2,
+    )
 
 
 def waiting_log(served, path):

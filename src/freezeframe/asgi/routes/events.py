@@ -15,8 +15,8 @@ from fastapi.sse import format_sse_event
 from freezeframe.asgi.authentication import identify
 from freezeframe.asgi.dependencies.caller import Calling
 from freezeframe.asgi.event_hub import EventHub, Follower
+from freezeframe.asgi.event_response import event_response
 from freezeframe.asgi.middleware.closing import Closing
-from freezeframe.asgi.middleware.open_streams import OpenStreams
 from freezeframe.asgi.problems import to_openapi
 from freezeframe.asgi.routes.routing import api_router
 from freezeframe.errors import FreezeframeError
@@ -57,8 +57,8 @@ async def follow_events(
     for one in watched:
         await run_in_threadpool(caller.access.require, name, one, "snapshots:read")
     follower = Follower(caller.principal, name, watched)
-    streams: OpenStreams = request.app.state.open_streams
-    return streams.answer(caller.principal, _events(request, follower, seconds))
+    events = _events(request, follower, seconds)
+    return await run_in_threadpool(event_response, caller.service.streams, caller.principal, events)
 
 
 async def _events(request: Request, follower: Follower, seconds: int) -> AsyncIterator[bytes]:

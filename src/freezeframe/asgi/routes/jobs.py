@@ -13,8 +13,8 @@ from fastapi.sse import format_sse_event
 
 from freezeframe.asgi.authentication import identify
 from freezeframe.asgi.dependencies.caller import TenantCaller, TenantCalling
+from freezeframe.asgi.event_response import event_response
 from freezeframe.asgi.middleware.closing import Closing
-from freezeframe.asgi.middleware.open_streams import OpenStreams
 from freezeframe.asgi.models.jobs import Job, JobPage, NewJob
 from freezeframe.asgi.problems import to_openapi
 from freezeframe.asgi.routes.parameters import CursorText, Limit
@@ -113,8 +113,8 @@ def follow_logs(
     """
     _find_job(caller, job_id)
     place = parse_log_place(last_event_id) if last_event_id else LogPlace()
-    streams: OpenStreams = request.app.state.open_streams
-    return streams.answer(caller.principal, _events(request, caller, caller.job(job_id), place))
+    events = _events(request, caller, caller.job(job_id), place)
+    return event_response(caller.service.streams, caller.principal, events)
 
 
 async def _events(

@@ -18,6 +18,8 @@ _QUOTAS = (
     "service_tenant_upload_bytes_per_minute",
     "service_tenant_download_bytes_per_minute",
     "service_tenant_stored_bytes_max",
+    "service_tenant_jobs_queued_max",
+    "service_tenant_uploads_max",
 )
 
 
@@ -63,7 +65,7 @@ def _quotas(settings: Settings) -> Finding:
     if missing:
         told = f"no limit: {', '.join(missing)}"
         return Finding("Quotas", "warning", told, "Set them to what the largest tenant needs, twice.")
-    return Finding("Quotas", "ok", "requests, bytes of transfers and stored bytes are limited")
+    return Finding("Quotas", "ok", "requests, bytes sent and stored, uploads and queued jobs are limited")
 
 
 def _sink(settings: Settings) -> Finding:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Literal
 
 from freezeframe.identifiers import EnvironmentName, TenantId
-from freezeframe.service.limits.rate_limits import MinuteQuotas, SharedCounters
+from freezeframe.service.limits.rate_limits import MinuteQuotas
+from freezeframe.service.limits.shared_counters import SharedCounters
 
 Way = Literal["upload", "download"]
 _DONE = {"upload": "sent", "download": "read"}

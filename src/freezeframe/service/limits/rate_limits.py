@@ -1,32 +1,21 @@
 """Request rates of keys and tenants, shared by all workers of a machine.
 
-The counters are in a small SQLite file beside the control database. It is not synced to disk: after a crash
-of the machine counting begins anew, which is all that is lost. A worker takes a hundredth of a quota at
+A worker takes a hundredth of a quota at
 once and counts within it by itself, so a quota of less than a hundred is exact, and of a larger one what
 other workers have taken and not used is missing: some hundredths.
 """
 
 from __future__ import annotations
 
-import os
-import sqlite3
 import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from freezeframe.errors import RateLimited
-from freezeframe.storage.local import make_private
+from freezeframe.service.limits.shared_counters import SharedCounters
 
-_ADD = """
-    INSERT INTO counters VALUES (:key, :amount, :expires) ON CONFLICT (key) DO UPDATE SET
-        value = CASE WHEN expires <= :now THEN :amount ELSE value + :amount END,
-        expires = CASE WHEN expires <= :now THEN :expires ELSE expires END
-    RETURNING value, expires
-"""
-_BUSY_SECONDS = 5.0
 _WHOSE = {
     "principal": "key or person",
     "tenant": "tenant",
@@ -36,44 +25,8 @@ _WHOSE = {
 _SETTINGS = {"principal": "service_requests_per_minute", "tenant": "service_tenant_requests_per_minute"}
 SIGN_INS_PER_MINUTE = 10
 SIGN_INS_OF_ADDRESS_PER_MINUTE = 100
-_WINDOW_SECONDS = 60.0
 _PORTIONS = 100
 _REMEMBERED_MAX = 20_000
-
-
-class SharedCounters:
-    """Counters of a minute in one file that any number of threads and processes add to."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._local = threading.local()
-        self._swept = time.monotonic()
-        make_private(path.parent)
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))  # tenant names must not be disclosed
-        self._connection().execute(
-            "CREATE TABLE IF NOT EXISTS counters"
-            " (key TEXT PRIMARY KEY, value INTEGER NOT NULL, expires REAL NOT NULL) WITHOUT ROWID"
-        )
-
-    def add(self, key: str, amount: int) -> tuple[int, float]:
-        """Add to a counter that lives for a minute from its first addition: its value, and when it ends."""
-        now = time.time()
-        if time.monotonic() - self._swept > _WINDOW_SECONDS:
-            self._swept = time.monotonic()
-            self._connection().execute("DELETE FROM counters WHERE expires <= ?", (now,))
-        given = {"key": key, "amount": amount, "expires": now + _WINDOW_SECONDS, "now": now}
-        row = self._connection().execute(_ADD, given).fetchone()
-        return int(row[0]), float(row[1])
-
-    def _connection(self) -> sqlite3.Connection:
-        # SQLite's connections stay in the thread that made them.
-        found: sqlite3.Connection | None = getattr(self._local, "connection", None)
-        if found is None:
-            found = sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None)
-            found.execute("PRAGMA journal_mode = WAL")
-            found.execute("PRAGMA synchronous = OFF")
-            self._local.connection = found
-        return found
 
 
 @dataclass(slots=True)

@@ -3,18 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from freezeframe.errors import TooLarge
+from freezeframe.identifiers import StreamName
+from freezeframe.service.base.versioned_cache import VersionedCache
 from freezeframe.service.jobs.uploads import Uploads
-from freezeframe.service.overview.overview import Overviews
+from freezeframe.storage.concurrency import map_concurrently
 from freezeframe.store import Tenant
+from freezeframe.store.tenant_log.state import TenantState
+from freezeframe.store.tenant_log.table_lookup import table_snapshot
+
+_KEPT_MAX = 20_000
+_READERS_MAX = 16
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """The bytes of a tenant at a version: its files, and each stream at its version of the table."""
+
+    version: int
+    erased: int
+    files: int
+    streams: dict[str, tuple[int, int]]
+
+    @property
+    def total(self) -> int:
+        return self.files + sum(size for _, size in self.streams.values())
 
 
 class StoredBytes:
     """The limit of one service for each tenant; 0 is none, and then nothing is ever counted."""
 
-    def __init__(self, overviews: Overviews, uploads: Uploads, bytes_max: int) -> None:
-        self._overviews = overviews
+    def __init__(self, uploads: Uploads, bytes_max: int) -> None:
+        self._kept: VersionedCache[_Held] = VersionedCache(_KEPT_MAX)
         self._uploads = uploads
         self._bytes_max = bytes_max
 
@@ -44,8 +66,7 @@ class StoredBytes:
             self._require_room(tenant, self._uploads.waiting_bytes(folder), replaced)
 
     def _require_room(self, tenant: Tenant, size: int, replaced: Iterable[str]) -> None:
-        seen = self._overviews.of(tenant)
-        held = seen.file_bytes + sum(stream.size_bytes for stream in seen.streams)
+        held = self._held(tenant)
         held -= sum(tenant.files.entry(path).size for path in replaced if path and tenant.files.exists(path))
         if held + size > self._bytes_max:
             raise TooLarge(
@@ -54,3 +75,24 @@ class StoredBytes:
                 remedy="Remove files or rows that are not needed, or have the limit raised.",
                 code="TENANT_FULL",
             )
+
+    def _held(self, tenant: Tenant) -> int:
+        newest = tenant.place.log.current_state()
+        name = tenant.place.storage.root
+        return self._kept.value(name, newest, lambda before: _count(tenant, newest, before)).total
+
+
+def _count(tenant: Tenant, state: TenantState, before: _Held | None) -> _Held:
+    """The bytes of the newest version; of a stream that has not changed nothing is read."""
+    is_earlier = before is not None and before.version <= state.version and before.erased == state.erased
+    known = before.streams if before is not None and is_earlier else {}
+    held = {name: known.get(name, (-1, 0)) for name in state.streams}
+    changed = [name for name, version in state.streams.items() if held[name][0] != version]
+
+    def size(name: str) -> int:
+        return table_snapshot(tenant.place.storage, state, StreamName(name)).size
+
+    sizes = map_concurrently(size, changed, _READERS_MAX)
+    held |= {name: (state.streams[name], found) for name, found in zip(changed, sizes, strict=True)}
+    files = sum(file.size for file in state.files.values())
+    return _Held(state.version, state.erased, files, held)

@@ -48,7 +48,7 @@ from freezeframe.store.tenants.registry_entries import RegistryEntry
 TENANTS, MANY_TENANTS, CONNECTIONS, FILE_BYTES = 1_000, 10_000, 64, 16 * 1024
 ENVIRONMENT = "default"
 NOISY_QUOTA_PER_MINUTE = 600
-LIMITED = ("requests", "stored bytes", "uploads", "jobs")
+LIMITED_TENANTS = range(995, 1_000)
 LIMITS_MS = {"metadata": 50, "file": 60, "upload": 200}
 RATES = {"metadata": 1_000, "file": 800, "upload": 200}
 STEP, STEPS_MAX = 1.25, 5
@@ -74,12 +74,8 @@ class Served:
             found += times.user + times.system
         return found
 
-    def headers(self) -> str:
-        return f"x-api-key: {self.key}\r\n"
-
-    @property
-    def noisy_headers(self) -> str:
-        return f"x-api-key: {self.noisy_key}\r\n"
+    def headers(self, *, noisy: bool = False) -> str:
+        return f"x-api-key: {self.noisy_key if noisy else self.key}\r\n"
 
 
 def main(arguments: list[str]) -> int:
@@ -181,7 +177,7 @@ def highest(
 
 def noisy(service: Served, seconds: float) -> dict[str, Any]:
     """Others at a moderate rate, alone and beside a key that is at every limit."""
-    others = _requests(service, "file", RATES["file"] / 8, range(1, TENANTS - len(LIMITED)))
+    others = _requests(service, "file", RATES["file"] / 8, range(1, LIMITED_TENANTS.start))
     loud = list(_limited_requests(service))
     # Alone before and after: what the machine itself does meanwhile is seen as the difference of the two.
     runs = [_load(service, [others], seconds)["streams"]]
@@ -222,13 +218,11 @@ def _limited_requests(service: Served) -> Iterator[dict[str, Any]]:
         ),
         ("events", "GET", events, 11, "", {}),
     )
-    tenants = dict(zip(LIMITED, range(TENANTS - len(LIMITED), TENANTS), strict=True))
-    for name, method, target, rate, headers, body in asked:
-        tenant = f"t{tenants.get(name, 0):04d}"
+    for number, (name, method, target, rate, headers, body) in zip(LIMITED_TENANTS, asked, strict=True):
         wanted = {
             "method": method,
-            "target": target.format(tenant),
-            "headers": service.noisy_headers + headers,
+            "target": target.format(f"t{number:04d}"),
+            "headers": service.headers(noisy=True) + headers,
         }
         yield {"name": name, "rate": rate, "requests": [wanted], **body}
 
@@ -236,10 +230,9 @@ def _limited_requests(service: Served) -> Iterator[dict[str, Any]]:
 @contextmanager
 def _followed_events(service: Served) -> Iterator[None]:
     """As many followed events of the noisy key as it may have."""
-    name, _, key = service.noisy_headers.strip().partition(": ")
     target = f"/api/v1/events?environment={ENVIRONMENT}&seconds=300"
     connection = HTTPConnection("127.0.0.1", service.port, timeout=30)
-    connection.request("GET", target, headers={name: key})
+    connection.request("GET", target, headers={"x-api-key": service.noisy_key})
     connection.getresponse()
     try:
         yield

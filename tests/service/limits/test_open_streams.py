@@ -3,8 +3,10 @@
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from threading import Barrier
 
+import psutil
 import pytest
 
 from freezeframe.errors import RateLimited, TryAgain
@@ -84,3 +86,13 @@ def test_of_many_at_once_as_many_begin_as_may(path):
 
     with ThreadPoolExecutor(8) as pool:
         assert sum(pool.map(begin, range(8))) == 5
+
+
+@pytest.mark.parametrize(("moved", "counts"), [(2.0, True), (-2.0, True), (-3600.0, False)])
+def test_a_worker_is_known_though_the_clock_was_set_and_who_has_its_number_is_not_it(path, moved, counts):
+    """The moment at which a process began follows the machine's clock; its number is given again."""
+    mine, process = streams(path, per_principal_max=1), psutil.Process()
+    worker = f"{process.pid}@{process.create_time() + moved}"
+    SharedFile(path).connection().execute("INSERT INTO open_streams VALUES (?, 'key/one', 1)", (worker,))
+    with pytest.raises(RateLimited) if counts else nullcontext():
+        mine.begin(ONE)

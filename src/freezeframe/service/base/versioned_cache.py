@@ -25,7 +25,7 @@ class VersionedCache(Generic[_T]):
         self._kept: OrderedDict[Hashable, tuple[TenantState, _T]] = OrderedDict()
 
     def value(self, name: Hashable, state: TenantState, make: Callable[[_T | None], _T]) -> _T:
-        """The value that ``make`` derives from the state, cached; ``make`` gets that of an older state.
+        """The value that ``make`` derives from the state, cached; ``make`` gets that of a state it grew from.
 
         ``name`` is the tenant's folder, which no other tenant ever has, with all else that the value is of.
         """
@@ -35,10 +35,15 @@ class VersionedCache(Generic[_T]):
                 self._kept.move_to_end(name)
         if found is not None and found[0] is state:
             return found[1]
-        made = make(None if found is None else found[1])
+        made = make(None if found is None or not _grew(found[0], state) else found[1])
         with self._lock:
             self._kept[name] = (state, made)
             self._kept.move_to_end(name)
             while len(self._kept) > self._most:
                 self._kept.popitem(last=False)
         return made
+
+
+def _grew(before: TenantState, state: TenantState) -> bool:
+    """Whether commits alone lie between the two: no erasure and no restoration of a backup."""
+    return before.version <= state.version and before.erased == state.erased

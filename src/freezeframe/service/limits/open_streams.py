@@ -17,6 +17,8 @@ from freezeframe.service.identity.principal import Principal
 from freezeframe.service.limits.shared_file import SharedFile
 
 _RETRY_SECONDS = 30
+# When a process began is counted from the machine's start, whose moment moves when its clock is set.
+_CLOCK_SECONDS = 60.0
 _BEGIN = """
     INSERT INTO open_streams VALUES (?, ?, 1)
     ON CONFLICT (worker, principal) DO UPDATE SET number = number + 1
@@ -49,7 +51,7 @@ class OpenStreams:
         connection.execute("BEGIN IMMEDIATE")
         try:
             counted = connection.execute("SELECT worker, principal, number FROM open_streams").fetchall()
-            ended = {worker for worker, _, _ in counted if not _is_running(worker)}
+            ended = {worker for worker in {worker for worker, _, _ in counted} if not _is_running(worker)}
             connection.executemany("DELETE FROM open_streams WHERE worker = ?", [(one,) for one in ended])
             held = [(name, number) for worker, name, number in counted if worker not in ended]
             self._require_room(
@@ -95,5 +97,5 @@ def _worker(process: int) -> str:
 def _is_running(worker: str) -> bool:
     process, _, started = worker.partition("@")
     with suppress(psutil.Error):
-        return f"{psutil.Process(int(process)).create_time()}" == started
+        return abs(psutil.Process(int(process)).create_time() - float(started)) < _CLOCK_SECONDS
     return False

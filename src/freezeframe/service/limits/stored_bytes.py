@@ -20,10 +20,8 @@ _READERS_MAX = 16
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """The bytes of a tenant at a version: its files, and each stream at its version of the table."""
+    """The bytes of a tenant: its files, and by stream the version of its table and what that holds."""
 
-    version: int
-    erased: int
     files: int
     streams: dict[str, tuple[int, int]]
 
@@ -84,8 +82,7 @@ class StoredBytes:
 
 def _count(tenant: Tenant, state: TenantState, before: _Held | None) -> _Held:
     """The bytes of the newest version; of a stream that has not changed nothing is read."""
-    is_earlier = before is not None and before.version <= state.version and before.erased == state.erased
-    known = before.streams if before is not None and is_earlier else {}
+    known = {} if before is None else before.streams
     held = {name: known.get(name, (-1, 0)) for name in state.streams}
     changed = [name for name, version in state.streams.items() if held[name][0] != version]
 
@@ -94,5 +91,4 @@ def _count(tenant: Tenant, state: TenantState, before: _Held | None) -> _Held:
 
     sizes = map_concurrently(size, changed, _READERS_MAX)
     held |= {name: (state.streams[name], found) for name, found in zip(changed, sizes, strict=True)}
-    files = sum(file.size for file in state.files.values())
-    return _Held(state.version, state.erased, files, held)
+    return _Held(sum(file.size for file in state.files.values()), held)

@@ -70,7 +70,6 @@ class _Seen:
     shown: Overview
     today: int
     recent: tuple[HistoryEntry, ...]
-    erased: int
 
 
 class Overviews:
@@ -108,13 +107,13 @@ class Overviews:
 
 def _summarize(tenant: Tenant, state: TenantState, before: _Seen | None) -> _Seen:
     recent, today = _recent(tenant, state, before), _today()
-    return _Seen(_overview(tenant, state, recent, today), today, recent, state.erased)
+    return _Seen(_overview(tenant, state, recent, today), today, recent)
 
 
 def _recent(tenant: Tenant, state: TenantState, before: _Seen | None) -> tuple[HistoryEntry, ...]:
     """The newest entries; those that were seen before stay as they are, for entries never change."""
-    known = before.recent if before is not None and before.erased == state.erased else ()
-    if not known or known[0].version > state.version:
+    known = () if before is None else before.recent
+    if not known:
         return _without_paths(tenant.history(_ENTRIES_MAX, until=state.version))
     new = tenant.history(min(_ENTRIES_MAX, state.version - known[0].version), until=state.version)
     fresh = [one for one in new if one.version > known[0].version]

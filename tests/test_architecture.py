@@ -65,6 +65,21 @@ def test_importing_the_package_loads_no_frames():
     assert run.stdout.strip() == "[]"
 
 
+def test_opening_a_log_loads_no_pandas(tmp_path):
+    """Its import takes most of a second and some forty megabytes: more than a log of many files."""
+    made = "import pyarrow as pa; from freezeframe.log import DeltaLog; "
+    made += "log = DeltaLog.create('t', pa.schema([('id', pa.int64())])); "
+    made += "[log.append(pa.table({'id': [1]})) for _ in range(11)]"
+    subprocess.run([sys.executable, "-c", made], cwd=tmp_path, check=True)
+    code = "import sys; from freezeframe.log import DeltaLog; snapshot = DeltaLog.open('t').snapshot; "
+    code += "print(snapshot.count, snapshot.files.num_rows, 'pandas' in sys.modules)"
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+
+    assert run.stdout.strip() == "11 11 False"
+
+
 @pytest.mark.parametrize("path", MODULES, ids=_ids)
 def test_modules_and_functions_stay_small(path):
     """A module has at most 600 lines, a function at most 70."""

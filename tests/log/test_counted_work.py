@@ -202,6 +202,29 @@ def test_segment_deltas_replace_covered_commits_once():
     )
 
 
+@pytest.mark.parametrize("commits", [4, 15, 30])
+def test_a_table_in_a_bucket_opens_in_three_requests_in_sequence(commits):
+    """The hint, a listing, and then all that its state needs at once, however many commits follow."""
+
+    class Together(CountingStorage):
+        barrier = None
+
+        def read(self, name, offset=0, length=None):
+            if self.barrier is not None and not name.endswith("_last_checkpoint"):
+                self.barrier.wait(20)
+            return super().read(name, offset, length)
+
+    table = TableBuilder().commits(commits).checkpoint(2).hint(2)
+    storage = table.storage = Together(table.storage)
+    calls = []
+    listed = storage.list_from
+    storage.list_from = lambda *place: calls.append(place) or listed(*place)
+    storage.barrier = threading.Barrier(commits - 3 + 1)
+    snapshot = table.log().current_snapshot
+    assert len(calls) == 1
+    assert table.live() == sorted(snapshot.files["path"].to_pylist())
+
+
 def test_the_small_actions_of_a_large_checkpoint_are_read_by_ranges():
     """A bucket sends the columns that hold them and the footer, not the files of the table."""
     table = TableBuilder(MemoryStorage()).create()

@@ -119,7 +119,7 @@ def _history_entry(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _sorted_files(snapshot: Snapshot) -> list[dict[str, Any]]:
-    wanted = snapshot.files.select(["path", "size", "partition_values", "deletion_vector"])
+    wanted = snapshot.file_list.select(["path", "size", "partition_values", "deletion_vector"])
     return sorted(wanted.to_pylist(), key=lambda row: (row["path"], _vector(row) or ""))
 
 

@@ -26,6 +26,16 @@ class FileStatus:
     modified_ms: int
 
 
+class Readable(Protocol):
+    """The verbs of a ``Storage`` that read one file."""
+
+    def read(self, name: str, offset: int = 0, length: int | None = None) -> bytes:
+        """See ``Storage.read``."""
+
+    def local_path(self, name: str) -> Path | None:
+        """See ``Storage.local_path``."""
+
+
 class Storage(Protocol):
     """Files by name. Reads see every completed write; a write is durable when it returns."""
 

@@ -9,7 +9,8 @@ from weakref import WeakKeyDictionary
 
 from freezeframe.storage import Storage
 
-_THREADS_MAX = 16
+_THREADS_MAX = 32
+_P = TypeVar("_P")
 _T = TypeVar("_T")
 _local: WeakKeyDictionary[Storage, bool] = WeakKeyDictionary()
 
@@ -27,12 +28,12 @@ def run_concurrently(storage: Storage, *calls: Callable[[], Any]) -> tuple[Any, 
     return tuple(future.result() for future in futures)
 
 
-def map_concurrently(read: Callable[[str], _T], names: Sequence[str], threads_max: int) -> list[_T]:
-    """``read`` of each name, in order, on up to ``threads_max`` threads; raises the first error."""
-    if len(names) <= 1:
-        return [read(name) for name in names]
-    with ThreadPoolExecutor(min(threads_max, len(names)), "freezeframe-read") as pool:
-        return list(pool.map(read, names))
+def map_concurrently(read: Callable[[_P], _T], parts: Sequence[_P], threads_max: int) -> list[_T]:
+    """``read`` of each part, in order, on up to ``threads_max`` threads; raises the first error."""
+    if len(parts) <= 1:
+        return [read(part) for part in parts]
+    with ThreadPoolExecutor(min(threads_max, len(parts)), "freezeframe-read") as pool:
+        return list(pool.map(read, parts))
 
 
 def is_local(storage: Storage) -> bool:

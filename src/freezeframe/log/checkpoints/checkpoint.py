@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -25,118 +27,216 @@ from freezeframe.log.actions.actions import (
     Sidecar,
     from_json,
 )
-from freezeframe.log.checkpoints.checkpoint_columns import rows_of, small_actions_in
+from freezeframe.log.checkpoints.checkpoint_columns import rows_of, small_actions_in, statistics_of
 from freezeframe.log.commits.commit_content import parse_file_actions, read_content
+from freezeframe.log.primitives.arrow_memory import system_memory
 from freezeframe.log.primitives.listing import CheckpointFiles
 from freezeframe.log.primitives.paths import SIDECAR_FOLDER
 from freezeframe.log.primitives.stored_file import StoredFile
-from freezeframe.storage import Storage
+from freezeframe.log.replay.deferred_statistics import DeferredStatistics
+from freezeframe.storage.base import Readable
 from freezeframe.storage.concurrency import map_concurrently
 from freezeframe.storage.passing_failures import passing_failure
 
 CHECKPOINT_DAMAGED = "CHECKPOINT_DAMAGED"
-READERS_MAX = 4
+READERS_MAX = 2
 WHOLE_BYTES_MAX = 1 << 20
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointContent:
-    """Content of a checkpoint: the small actions, and file actions as Arrow columns."""
+    """Content of a checkpoint: the small actions, and file actions as Arrow columns.
+
+    ``deferred`` are the statistics of the first ``files``, whose ``stats`` are null.
+    """
 
     actions: tuple[Action, ...]
     files: pa.Table
     tombstones: pa.Table
+    deferred: DeferredStatistics | None = None
 
 
-def read_checkpoint_actions(storage: Storage, folder: str, checkpoint: CheckpointFiles) -> tuple[Action, ...]:
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A file of a checkpoint: its name in the storage and its size in bytes, where known."""
+
+    name: str
+    size: int | None
+
+
+def read_checkpoint_actions(
+    storage: Readable, folder: str, checkpoint: CheckpointFiles
+) -> tuple[Action, ...]:
     """Only the small actions (protocol, metadata, transactions, domains); file actions are not decoded.
 
     Raises:
         CorruptLog: ``CHECKPOINT_DAMAGED``, naming the file.
     """
-    found = [
-        _read_guarded(_path(folder, file.name), partial(_small_actions, storage, size=file.size))
-        for file in checkpoint.files
-    ]
+    found = [_read_guarded(part, partial(_small_actions, storage)) for part in _parts(folder, checkpoint)]
     actions = tuple(action for one in found for action in one)
     _require_v2_shape(actions, _path(folder, checkpoint.files[0].name))
     return actions
 
 
 def read_checkpoint(
-    storage: Storage, folder: str, checkpoint: CheckpointFiles, oldest_tombstone: int | None = None
+    storage: Readable,
+    folder: str,
+    checkpoint: CheckpointFiles,
+    oldest_tombstone: int | None = None,
+    *,
+    deferred_from: int | None = None,
 ) -> CheckpointContent:
     """The whole checkpoint, sidecars included; its parts are read concurrently.
 
-    Tombstones deleted at or before ``oldest_tombstone`` (ms) are left out of its Parquet files.
+    Tombstones deleted at or before ``oldest_tombstone`` (ms) are left out of its Parquet files. Where these
+    have ``deferred_from`` bytes or more, the statistics of their files are read when they are asked for.
 
     Raises:
         CorruptLog: ``CHECKPOINT_DAMAGED``, naming the file.
     """
-    whole = [_path(folder, file.name) for file in checkpoint.files]
-
-    def read(name: str) -> CheckpointContent:
-        return _read_guarded(name, lambda at: _content(storage, at, oldest_tombstone))
-
-    parts = map_concurrently(read, whole, READERS_MAX)
-    actions = tuple(action for part in parts for action in part.actions)
-    _require_v2_shape(actions, whole[0])
-    sidecars = [action for action in actions if isinstance(action, Sidecar)]
-    names = [_path(folder, f"{SIDECAR_FOLDER}/{sidecar_name(one)}") for one in sidecars]
-    parts += map_concurrently(read, names, READERS_MAX)
+    parts = _parts(folder, checkpoint)
+    defers = _defers(parts, deferred_from)
+    contents = _contents(storage, parts, oldest_tombstone, defers=defers)
+    actions = tuple(action for content in contents for action in content.actions)
+    _require_v2_shape(actions, parts[0].name)
+    sidecars = [
+        _Part(_path(folder, f"{SIDECAR_FOLDER}/{sidecar_name(one)}"), one.size_in_bytes)
+        for one in actions
+        if isinstance(one, Sidecar)
+    ]
+    sidecars_defer = _defers(sidecars, deferred_from)
+    contents += _contents(storage, sidecars, oldest_tombstone, defers=sidecars_defer)
+    later = [*(parts if defers else ()), *(sidecars if sidecars_defer else ())]
+    if defers < sidecars_defer:  # deferred statistics are those of the first files
+        contents = contents[len(parts) :] + contents[: len(parts)]
     return CheckpointContent(
         tuple(action for action in actions if not isinstance(action, Sidecar | CheckpointMetadata)),
-        pa.concat_tables([part.files for part in parts]),
-        pa.concat_tables([part.tombstones for part in parts]),
+        pa.concat_tables([content.files for content in contents]),
+        pa.concat_tables([content.tombstones for content in contents]),
+        _deferred(storage, later, contents[: len(later)]),
     )
 
 
-def _content(storage: Storage, name: str, oldest: int | None) -> CheckpointContent:
+def _parts(folder: str, checkpoint: CheckpointFiles) -> list[_Part]:
+    return [_Part(_path(folder, file.name), file.size) for file in checkpoint.files]
+
+
+def _defers(parts: Sequence[_Part], deferred_from: int | None) -> bool:
+    if deferred_from is None or any(part.name.endswith(".json") for part in parts):
+        return False
+    return sum(part.size or 0 for part in parts) >= max(1, deferred_from)
+
+
+def _contents(
+    storage: Readable, parts: Sequence[_Part], oldest: int | None, *, defers: bool
+) -> list[CheckpointContent]:
+    read = partial(_content, storage, oldest=oldest, with_statistics=not defers)
+    with _memory_for(parts):
+        return map_concurrently(lambda part: _read_guarded(part, read), parts, READERS_MAX)
+
+
+def _memory_for(parts: Sequence[_Part]) -> AbstractContextManager[None]:
+    is_large = sum(part.size or 0 for part in parts) > WHOLE_BYTES_MAX
+    return system_memory() if is_large else nullcontext()
+
+
+def _content(
+    storage: Readable, part: _Part, *, oldest: int | None, with_statistics: bool
+) -> CheckpointContent:
     """The whole content of one file, fetched once."""
-    if name.endswith(".json"):
-        content = read_content(name, storage.read(name))
+    if part.name.endswith(".json"):
+        content = read_content(part.name, storage.read(part.name))
         found = parse_file_actions([content], _partition_names(content.actions))
         return CheckpointContent(content.actions, found.adds, found.removes)
-    with _open(storage, name) as file:
+    with _open(storage, part, lambda leaf: with_statistics or not _is_statistics(leaf)) as file:
         small = tuple(from_json(kind, body) for kind, body in small_actions_in(file))
         removes = rows_of(file, "remove", TOMBSTONE_SCHEMA, oldest)
-        return CheckpointContent(small, rows_of(file, "add", FILE_SCHEMA), removes)
+        files = rows_of(file, "add", FILE_SCHEMA)
+        if with_statistics and files.num_rows:
+            index = FILE_SCHEMA.get_field_index("stats")
+            files = files.set_column(index, FILE_SCHEMA.field("stats"), statistics_of(file))
+        return CheckpointContent(small, files, removes)
 
 
-def _small_actions(storage: Storage, name: str, size: int) -> list[Action]:
-    if name.endswith(".json"):
-        return list(read_content(name, storage.read(name)).actions)
-    with _open(storage, name, size if size > WHOLE_BYTES_MAX else None) as file:
+def _deferred(
+    storage: Readable, parts: Sequence[_Part], contents: Sequence[CheckpointContent]
+) -> DeferredStatistics | None:
+    """The statistics of the files of ``parts``, whose ``contents`` are these; read once, when asked for."""
+    if not parts:
+        return None
+    counts = [content.files.num_rows for content in contents]
+
+    def read_one(part: _Part) -> pa.ChunkedArray:
+        with _open(storage, part, _is_statistics) as file:
+            return statistics_of(file)
+
+    @cache
+    def read() -> pa.ChunkedArray:
+        with _memory_for(parts):
+            found = map_concurrently(lambda part: _read_guarded(part, read_one), parts, READERS_MAX)
+        for part, count, texts in zip(parts, counts, found, strict=True):
+            if len(texts) != count:
+                raise damaged_checkpoint_error(part.name, f"It had {count} files and has {len(texts)} now.")
+        return pa.chunked_array([chunk for texts in found for chunk in texts.chunks], pa.string())
+
+    return DeferredStatistics(read, np.ones(sum(counts), np.bool_))
+
+
+def _is_statistics(leaf: str) -> bool:
+    return leaf == "add.stats" or leaf.startswith("add.stats_parsed")
+
+
+def _small_actions(storage: Readable, part: _Part) -> list[Action]:
+    if part.name.endswith(".json"):
+        return list(read_content(part.name, storage.read(part.name)).actions)
+    with _open(storage, part, lambda leaf: not leaf.startswith(("add.", "remove."))) as file:
         return [from_json(kind, body) for kind, body in small_actions_in(file)]
 
 
-def _open(storage: Storage, name: str, size: int | None = None) -> Any:
-    """Open a Parquet file; remote storage fetches it whole, or by ranges where ``size`` is given."""
-    path = storage.local_path(name)
-    if path is None and size is not None:
-        source: Any = pa.PythonFile(StoredFile(storage, name, size), mode="r")
-    elif path is None:
-        source = io.BytesIO(storage.read(name))
-    elif path.is_file():
-        source = str(path)
-    else:
-        raise FileNotFoundError(name)
+def _open(storage: Readable, part: _Part, is_needed: Callable[[str], bool]) -> Any:
+    """Open a Parquet file; a large one of a remote storage is fetched by the columns that are needed."""
+    path = storage.local_path(part.name)
+    if path is not None:
+        if not path.is_file():
+            raise FileNotFoundError(part.name)
+        return _parquet(str(path))
+    if part.size is None or part.size <= WHOLE_BYTES_MAX:
+        return _parquet(io.BytesIO(storage.read(part.name)))
+    stored = StoredFile(storage, part.name, part.size)
+    file = _parquet(pa.PythonFile(stored, mode="r"))
+    stored.fetch(_ranges(file.metadata, is_needed))
+    return file
+
+
+def _parquet(source: Any) -> Any:
     return pq.ParquetFile(
         source, page_checksum_verification=True, pre_buffer=False, coerce_int96_timestamp_unit="us"
     )
 
 
-def _read_guarded(name: str, read: Callable[[str], T]) -> T:
+def _ranges(metadata: Any, is_needed: Callable[[str], bool]) -> list[tuple[int, int]]:
+    """Offset and length of each column chunk whose leaf is needed."""
+    found = []
+    for group in range(metadata.num_row_groups):
+        for index in range(metadata.num_columns):
+            column = metadata.row_group(group).column(index)
+            if is_needed(column.path_in_schema):
+                first = column.dictionary_page_offset or column.data_page_offset
+                found.append((min(first, column.data_page_offset), column.total_compressed_size))
+    return found
+
+
+def _read_guarded(part: _Part, read: Callable[[_Part], T]) -> T:
     try:
-        return read(name)
+        return read(part)
     except CorruptLog as error:
-        raise damaged_checkpoint_error(name, str(error)) from error
+        raise damaged_checkpoint_error(part.name, str(error)) from error
     except (pa.ArrowException, OSError, ArithmeticError, LookupError, TypeError, ValueError) as error:
-        passing = passing_failure(name, error)
+        passing = passing_failure(part.name, error)
         if passing is not None:
             raise passing from error
-        raise damaged_checkpoint_error(name, f"{type(error).__name__}: {error}") from error
+        raise damaged_checkpoint_error(part.name, f"{type(error).__name__}: {error}") from error
 
 
 def damaged_checkpoint_error(name: str, cause: str) -> CorruptLog:

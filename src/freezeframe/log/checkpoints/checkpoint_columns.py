@@ -7,6 +7,7 @@ required leaves, and only row groups that hold a value of them.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -14,12 +15,15 @@ import pyarrow.compute as pc
 
 from freezeframe.log.actions.action_columns import DELTA_NAMES, no_rows
 from freezeframe.log.actions.actions import is_misspelt
+from freezeframe.log.primitives.arrow_memory import release_memory
 from freezeframe.log.primitives.arrow_numbers import is_valid, to_arrow_flags
 from freezeframe.log.primitives.canonical_paths import canonical_paths
 from freezeframe.log.replay.replay import select_rows, younger_than
 from freezeframe.log.statistics.file_statistics import leaf_paths
 from freezeframe.log.statistics.statistics_json import statistics_texts
 
+_PIECE_ROWS = 1 << 14
+_PIECES_BETWEEN_RELEASES = 4
 # A required leaf of each kind of action: where it is null, the row holds no such action.
 _REQUIRED_LEAVES = {
     "protocol": "minReaderVersion",
@@ -66,9 +70,9 @@ def small_actions_in(file: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def rows_of(file: Any, kind: str, schema: pa.Schema, oldest: int | None = None) -> pa.Table:
-    """The file actions of one kind as rows of ``schema``, paths canonical.
+    """The file actions of one kind as rows of ``schema``, paths canonical, without statistics.
 
-    ``oldest`` (ms) leaves out removes with that deletion time or an earlier one, row group by row group.
+    ``oldest`` (ms) leaves out removes with that deletion time or an earlier one.
 
     Raises:
         ValueError: required columns of a checkpoint are missing, or damage changed a letter of a name.
@@ -79,16 +83,54 @@ def rows_of(file: Any, kind: str, schema: pa.Schema, oldest: int | None = None) 
         raise ValueError("a file of nothing but file actions has no add column")
     if not have:
         return no_rows(schema)
-    wanted = {field.name: DELTA_NAMES[field.name] for field in schema if DELTA_NAMES[field.name] in have}
-    parsed = "stats" in schema.names and "stats_parsed" in have
+    wanted = {
+        field.name: DELTA_NAMES[field.name]
+        for field in schema
+        if DELTA_NAMES[field.name] in have and field.name != "stats"
+    }
     batches = []
-    for group in range(file.num_row_groups):
-        if kind == "add" or is_valid(file.read_row_group(group, columns=[f"{kind}.path"])[kind]).any():
-            rows = _group_rows(file, group, kind, schema, wanted, parsed=parsed)
-            if oldest is not None and kind == "remove":
-                rows = rows.filter(to_arrow_flags(younger_than(rows["deletion_timestamp"], oldest)))
-            batches.append(rows)
+    for table in _pieces(file, kind, [f"{kind}.{name}" for name in wanted.values()]):
+        rows = _rows(table[kind], schema, wanted)
+        if rows["path"].null_count:
+            raise ValueError(f"{rows['path'].null_count} {kind} actions have no path")
+        if oldest is not None and kind == "remove":
+            rows = rows.filter(to_arrow_flags(younger_than(rows["deletion_timestamp"], oldest)))
+        batches.append(rows)
     return pa.concat_tables(batches) if batches else no_rows(schema)
+
+
+def statistics_of(file: Any) -> pa.ChunkedArray:
+    """The statistics of each add of a file, as JSON; null for an add without.
+
+    Raises:
+        ValueError: as ``rows_of``.
+    """
+    have = _fields(file).get("add", set()) & {"stats", "stats_parsed"}
+    moments = _moments(file)
+    pieces = []
+    for table in _pieces(file, "add", [f"add.{name}" for name in sorted(have) or ["path"]]):
+        adds = table["add"]
+        texts = pa.chunked_array([pa.nulls(len(adds), pa.string())])
+        if "stats" in have:
+            texts = pc.struct_field(adds, "stats").cast(pa.string())
+        if "stats_parsed" in have and texts.null_count:
+            texts = pc.coalesce(texts, statistics_texts(pc.struct_field(adds, "stats_parsed"), moments))
+        texts.validate(full=True)  # Arrow does not check the UTF-8 of Parquet texts
+        pieces += texts.chunks
+    return pa.chunked_array(pieces, pa.string())
+
+
+def _pieces(file: Any, kind: str, columns: list[str]) -> Iterator[pa.Table]:
+    """The rows that hold an action of one kind, some thousands at a time, with some of its fields."""
+    for group in range(file.num_row_groups):
+        if kind != "add" and not is_valid(file.read_row_group(group, columns=[f"{kind}.path"])[kind]).any():
+            continue
+        batches = file.iter_batches(_PIECE_ROWS, row_groups=[group], columns=columns)
+        for number, batch in enumerate(batches, 1):
+            table = pa.Table.from_batches([batch])
+            yield select_rows(table, is_valid(table[kind]))
+            if number % _PIECES_BETWEEN_RELEASES == 0:
+                release_memory()
 
 
 def _fields(file: Any) -> dict[str, set[str]]:
@@ -114,37 +156,31 @@ def _children(kind: pa.DataType) -> set[str]:
     return {child.name for child in kind} if pa.types.is_struct(kind) else set()
 
 
-def _group_rows(
-    file: Any, group: int, kind: str, schema: pa.Schema, wanted: dict[str, str], *, parsed: bool
-) -> pa.Table:
-    columns = [f"{kind}.{name}" for name in wanted.values()]
-    table = file.read_row_group(group, columns=columns, use_threads=True)
-    present = is_valid(table[kind])
-    rows = select_rows(table, present)[kind]
+def _rows(actions: pa.ChunkedArray, schema: pa.Schema, wanted: dict[str, str]) -> pa.Table:
     found = []
     for field in schema:
-        if field.name not in wanted:
-            found.append(pa.chunked_array([pa.nulls(len(rows), field.type)]))
-            continue
-        column = pc.struct_field(rows, wanted[field.name])
-        found.append(column if column.type == field.type else column.cast(field.type))
+        if field.name in wanted:
+            column = pc.struct_field(actions, wanted[field.name])
+            found.append(column if column.type == field.type else column.cast(field.type))
+        else:
+            found.append(_nulls(len(actions), field.type))
     answer = pa.Table.from_arrays(found, schema=schema)
-    if answer["path"].null_count:
-        raise ValueError(f"{answer['path'].null_count} {kind} actions have no path")
     answer = answer.set_column(0, schema.field(0), canonical_paths(answer["path"]))
-    if parsed and answer["stats"].null_count:
-        answer = _with_parsed_stats(answer, file, group, present)
     answer.validate(full=True)  # Arrow does not check the UTF-8 of Parquet texts
     return answer
 
 
-def _with_parsed_stats(answer: pa.Table, file: Any, group: int, present: Any) -> pa.Table:
-    """Fill ``stats`` with JSON where the checkpoint stores statistics as a struct only."""
-    table = file.read_row_group(group, columns=["add.stats_parsed"])
-    structs = pc.struct_field(select_rows(table, present)["add"], "stats_parsed")
-    index = answer.schema.get_field_index("stats")
-    texts = pc.coalesce(answer["stats"], statistics_texts(structs, _moments(file)))
-    return answer.set_column(index, answer.schema.field(index), texts)
+def _nulls(count: int, kind: pa.DataType) -> pa.ChunkedArray:
+    """Nulls in memory that all pieces share: most columns of most checkpoints hold nothing else."""
+    shared = [
+        _shared_nulls(kind).slice(0, min(count - at, _PIECE_ROWS)) for at in range(0, count, _PIECE_ROWS)
+    ]
+    return pa.chunked_array(shared, kind)
+
+
+@cache
+def _shared_nulls(kind: pa.DataType) -> pa.Array:
+    return pa.nulls(_PIECE_ROWS, kind)
 
 
 def _moments(file: Any) -> set[tuple[str, ...]]:

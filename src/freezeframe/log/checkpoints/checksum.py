@@ -14,7 +14,7 @@ from freezeframe.errors import CorruptLog, StorageUnavailable
 from freezeframe.log.actions.actions import Add, DomainMetadata, Metadata, Protocol, Txn, from_json
 from freezeframe.log.primitives.delta_fields import DeltaFields, Reader, optional
 from freezeframe.log.primitives.json_fields import parse_json, text, whole
-from freezeframe.storage import Storage
+from freezeframe.storage.base import Readable
 
 _log = logging.getLogger(__name__)
 
@@ -78,7 +78,7 @@ def parse_checksum(content: bytes) -> Checksum | None:
         return None
 
 
-def read_checksum(storage: Storage, name: str) -> Checksum | None:
+def read_checksum(storage: Readable, name: str) -> Checksum | None:
     """The checksum in the file ``name``; ``None`` where it is missing or invalid.
 
     Seed: ``readChecksum``.

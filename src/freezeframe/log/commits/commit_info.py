@@ -7,12 +7,12 @@ from freezeframe.log.actions.actions import CommitInfo
 from freezeframe.log.commits.commit_content import read_content
 from freezeframe.log.primitives.json_fields import parse_json
 from freezeframe.log.primitives.paths import commit_name
-from freezeframe.storage import Storage
+from freezeframe.storage.base import Readable
 
 _HEAD_BYTES = 64 << 10
 
 
-def read_commit_info(storage: Storage, folder: str, version: int) -> CommitInfo | None:
+def read_commit_info(storage: Readable, folder: str, version: int) -> CommitInfo | None:
     """The commit info of a version, or ``None`` where its writer wrote none.
 
     Writers put it first, so the head of the file nearly always suffices.
@@ -36,7 +36,7 @@ def read_commit_info(storage: Storage, folder: str, version: int) -> CommitInfo 
     return found[-1] if found else None
 
 
-def read_in_commit_timestamp(storage: Storage, folder: str, version: int) -> int:
+def read_in_commit_timestamp(storage: Readable, folder: str, version: int) -> int:
     """The in-commit timestamp of a version in ms; required (behaviour 74).
 
     Raises:

@@ -21,10 +21,15 @@ class OwnCommit:
         """Record that ``content`` was durably added as ``version``."""
         self._known = (version, content) if len(content) <= KEPT_BYTES_MAX else None
 
+    def is_of(self, file: LogFile) -> bool:
+        """Whether a listed file is the recorded commit."""
+        known = self._known
+        return known is not None and file.kind is Kind.COMMIT and known[0] == file.version
+
     def take(self, file: LogFile) -> bytes | None:
         """The content of a listed commit if it is the recorded one, once; else None."""
         known = self._known
-        if known is None or file.kind is not Kind.COMMIT or known[0] != file.version:
+        if known is None or not self.is_of(file):
             return None
         self._known = None
         return known[1] if len(known[1]) == file.size else None

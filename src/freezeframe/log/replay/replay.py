@@ -31,11 +31,13 @@ from freezeframe.log.primitives.arrow_numbers import (
     to_ints,
 )
 from freezeframe.log.primitives.fingerprints import Words, find_repeated, fingerprints, rows_with
+from freezeframe.log.replay.deferred_statistics import DeferredStatistics
 
 RUNS_MAX = 256
 CHUNKS_MAX = 32
 RECENT_SHARE_MAX = 0.1
 RECENT_ROWS_MIN = 10_000
+LISTED_COLUMNS = [name for name in FILE_SCHEMA.names if name != "stats"]
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,8 @@ class FileState:
     """The live files of a table and its tombstones at one version.
 
     ``marks`` are the fingerprints of ``base``'s keys, ``tombstone_marks`` those of the tombstones';
-    ``gone`` flags the rows of ``base`` that are not live (``None``: all are). ``size`` is the sum of the
+    ``gone`` flags the rows of ``base`` that are not live (``None``: all are). ``deferred`` are the statistics
+    of the first rows of ``base``, whose ``stats`` are null (``None``: of no rows). ``size`` is the sum of the
     live files' bytes, ``count`` their number. (path, deletion vector) is unique among the live files, and
     no tombstone has the key of one (behaviour 53).
     """
@@ -58,15 +61,24 @@ class FileState:
     size: int
     unexpired: int = 0
     """How many tombstones there were when expired ones were last dropped."""
+    deferred: DeferredStatistics | None = None
 
     @classmethod
-    def of(cls, files: pa.Table, tombstones: pa.Table, marks: Words | None = None) -> FileState:
+    def of(
+        cls,
+        files: pa.Table,
+        tombstones: pa.Table,
+        *,
+        marks: Words | None = None,
+        deferred: DeferredStatistics | None = None,
+    ) -> FileState:
         """A state in which all files are live; ``marks`` are the fingerprints of their keys, if known."""
         files = _settle(files)
         size = int(pc.sum(files["size"]).as_py() or 0)
         found = fingerprints(file_keys(files)) if marks is None else marks
         ended = fingerprints(file_keys(tombstones))
-        return cls(files, found, None, no_rows(FILE_SCHEMA), tombstones, ended, files.num_rows, size)
+        recent = no_rows(FILE_SCHEMA)
+        return cls(files, found, None, recent, tombstones, ended, files.num_rows, size, deferred=deferred)
 
     @classmethod
     def empty(cls) -> FileState:
@@ -74,18 +86,49 @@ class FileState:
         return cls.of(no_rows(FILE_SCHEMA), no_rows(TOMBSTONE_SCHEMA))
 
     @cached_property
-    def files(self) -> pa.Table:
-        """One row per live file, in ``FILE_SCHEMA``; computed on first access."""
+    def live(self) -> pa.Table:
+        """The rows of ``files``, but with null for the statistics that are deferred."""
         live = self.base if self.gone is None else select_rows(self.base, ~self.gone)
         return pa.concat_tables([live, self.recent]) if self.recent.num_rows else live
 
+    @property
+    def file_list(self) -> pa.Table:
+        """One row per live file, in ``FILE_SCHEMA`` without ``stats``."""
+        return self.live.select(LISTED_COLUMNS)
+
+    @cached_property
+    def files(self) -> pa.Table:
+        """One row per live file, in ``FILE_SCHEMA``; reads deferred statistics on first access.
+
+        Raises:
+            CorruptLog: ``CHECKPOINT_DAMAGED``, the checkpoint that has them is damaged or gone.
+        """
+        deferred = self._live_deferred
+        if deferred is None:
+            return self.live
+        later = self.live["stats"].slice(len(deferred))
+        texts = pa.chunked_array([*deferred.texts().chunks, *later.chunks], pa.string())
+        return self.live.set_column(FILE_SCHEMA.get_field_index("stats"), FILE_SCHEMA.field("stats"), texts)
+
+    @property
+    def _live_deferred(self) -> DeferredStatistics | None:
+        if self.deferred is None or self.gone is None:
+            return self.deferred
+        return self.deferred.select(~self.gone[: len(self.deferred)])
+
+    def compacted(self) -> FileState:
+        """The same state with all live files in ``base``."""
+        state = FileState.of(self.live, self.tombstones, deferred=self._live_deferred)
+        return replace(state, unexpired=self.unexpired)
+
     def of_keys(self, keys: pa.ChunkedArray) -> pa.Table:
-        """The live files with one of these ``file_keys``, in ``FILE_SCHEMA``."""
+        """The live files with one of these ``file_keys``, as rows of ``file_list``."""
         near = rows_with(self.marks, fingerprints(keys))
         struck, _, _ = _remove_keys(self.base, near, self.gone, keys)
         hit = struck if self.gone is None else struck & ~self.gone
         recent, _, _ = _remove_keys(self.recent, np.arange(self.recent.num_rows), None, keys)
-        return pa.concat_tables([select_rows(self.base, hit), select_rows(self.recent, recent)])
+        found = pa.concat_tables([select_rows(self.base, hit), select_rows(self.recent, recent)])
+        return found.select(LISTED_COLUMNS)
 
     def without_expired(self, oldest: int | None) -> FileState:
         """The state without tombstones deleted at or before ``oldest`` (ms; ``None``: with all).
@@ -115,7 +158,7 @@ def apply_actions(before: FileState, actions: FileActions) -> FileState:
     adds, removes, marks = _last_actions(actions)
     adds = _settle(adds)
     if before.count == 0 and before.tombstones.num_rows == 0:
-        return FileState.of(adds, removes, marks[: adds.num_rows])
+        return FileState.of(adds, removes, marks=marks[: adds.num_rows])
     keys = _join(file_keys(adds), file_keys(removes))
     near = rows_with(before.marks, marks)
     gone, base_count, base_size = _remove_keys(before.base, near, before.gone, keys)
@@ -134,6 +177,7 @@ def apply_actions(before: FileState, actions: FileActions) -> FileState:
         before.count - base_count - recent_count + adds.num_rows,
         before.size - base_size - recent_size + int(pc.sum(adds["size"]).as_py() or 0),
         before.unexpired,
+        before.deferred,
     )
     return _compact(after)
 
@@ -233,4 +277,4 @@ def _compact(state: FileState) -> FileState:
     limit = max(RECENT_ROWS_MIN, int(RECENT_SHARE_MAX * state.base.num_rows))
     if state.recent.num_rows + scattered <= limit:
         return state
-    return replace(FileState.of(state.files, state.tombstones), unexpired=state.unexpired)
+    return state.compacted()

@@ -13,7 +13,6 @@ from operator import and_
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as kinds
 from pyarrow.fs import FileInfo, FileSystemHandler, FileType, PyFileSystem
@@ -23,14 +22,13 @@ from freezeframe.log.scan.file_rows import FileRead, file_batches
 from freezeframe.log.scan.rows import ReadableSnapshot, plan_reads
 from freezeframe.log.schema.column_mapping import every_field, physical_name
 from freezeframe.log.schema.schema import arrow_field, fields_of
-from freezeframe.log.statistics.data_skipping import FileFacts, claims_of
+from freezeframe.log.statistics.data_skipping import FileFacts, always_true, claims_of
 from freezeframe.storage.base import Storage
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
 CLAIMED_COLUMNS_MAX = 32
-_TRUE = pc.scalar(True)  # noqa: FBT003 - the literal is the claim: it says nothing
 
 
 def dataset_of(snapshot: ReadableSnapshot) -> ds.Dataset:
@@ -57,7 +55,7 @@ def dataset_of(snapshot: ReadableSnapshot) -> ds.Dataset:
         keys = {field.name: physical_name(names[field.name], read.mode) for field in bounded}
         wanted = pa.schema([*bounded, *(plan.schema.field(n) for n in read.partition if n not in keys)])
         claims = claims_of(FileFacts(read.partition, stats), wanted, keys)
-        claim = reduce(and_, claims.values(), _TRUE)
+        claim = reduce(and_, claims.values(), always_true())
         fragments.append(format_.make_fragment(path, place, partition_expression=claim))
     return ds.FileSystemDataset(fragments, plan.schema, format_, place)
 

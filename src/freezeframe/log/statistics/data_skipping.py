@@ -11,7 +11,7 @@ import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cache, reduce
 from operator import and_
 from typing import Any, TypeAlias
 
@@ -32,7 +32,6 @@ Claims: TypeAlias = Mapping[str, pc.Expression]
 
 MILLISECOND_US = 1_000
 _NAN_COLUMNS_MAX = 3
-_TRUE = pc.scalar(True)  # noqa: FBT003 - the expression without information
 _BOUNDED = (
     kinds.is_integer,
     kinds.is_floating,
@@ -52,6 +51,12 @@ class FileFacts:
 
     partition: Mapping[str, pa.Scalar]
     statistics: str | None
+
+
+@cache
+def always_true() -> pc.Expression:
+    """The expression without information. Made when needed: the first scalar of a process imports pandas."""
+    return pc.scalar(True)  # noqa: FBT003 - the value of the expression
 
 
 def as_expression(where: Predicate) -> pc.Expression:
@@ -124,7 +129,7 @@ def keep_claimed(where: pc.Expression, schema: pa.Schema, claims: Sequence[Claim
     """
     kept = [False] * len(claims)
     for odd in _nan_cases(where, schema):
-        known = [reduce(and_, {**claim, **odd}.values(), _TRUE) for claim in claims]
+        known = [reduce(and_, {**claim, **odd}.values(), always_true()) for claim in claims]
         kept = [was or now for was, now in zip(kept, _satisfiable(where, schema, known), strict=True)]
     return kept
 
@@ -139,7 +144,7 @@ def _nan_cases(where: pc.Expression, schema: pa.Schema) -> list[Claims]:
     met = _satisfiable(where, schema, list(nan.values())) if nan else []
     names = [name for name, is_met in zip(nan, met, strict=True) if is_met]
     if len(names) > _NAN_COLUMNS_MAX:
-        return [dict.fromkeys(names, _TRUE)]  # no information: sound, and skips no file
+        return [dict.fromkeys(names, always_true())]  # no information: sound, and skips no file
     choices = itertools.product((False, True), repeat=len(names))
     return [{name: nan[name] for name, is_nan in zip(names, one, strict=True) if is_nan} for one in choices]
 
@@ -205,7 +210,7 @@ def bound_claim(name: str, low: pa.Scalar | None, high: pa.Scalar | None) -> pc.
         claims.append((column >= pc.scalar(low)) | column.is_null())
     if high is not None:
         claims.append((column <= pc.scalar(high)) | column.is_null())
-    return reduce(and_, claims, _TRUE)
+    return reduce(and_, claims, always_true())
 
 
 def is_only_nulls(key: str, statistics: str | None) -> bool:

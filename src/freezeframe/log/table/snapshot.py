@@ -7,20 +7,22 @@ snapshot and the new commits.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from typing import Protocol as TypingProtocol
 
 import pyarrow as pa
 
-from freezeframe.errors import InvalidOption
+from freezeframe.errors import InvalidOption, ReportDamage
 from freezeframe.log.actions.action_columns import FILE_SCHEMA, TOMBSTONE_SCHEMA, no_rows
 from freezeframe.log.actions.actions import Action, CommitInfo, DomainMetadata, Metadata, Protocol, Txn
 from freezeframe.log.actions.protocol import in_commit_timestamps
 from freezeframe.log.commits.commit_info import require_in_commit_timestamp
 from freezeframe.log.primitives.intervals import milliseconds
-from freezeframe.log.replay.replay import FileState, select_rows, younger_than
+from freezeframe.log.replay.replay import LISTED_COLUMNS, FileState, select_rows, younger_than
 from freezeframe.log.replay.table_state import Heads, TableState
 from freezeframe.log.scan import rows
 from freezeframe.log.scan.dataset import dataset_of
@@ -31,6 +33,8 @@ from freezeframe.storage import Storage
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow.dataset as ds
+
+_log = logging.getLogger(__name__)
 
 DELETED_FILE_RETENTION = "delta.deletedFileRetentionDuration"
 TRANSACTION_RETENTION = "delta.setTransactionRetentionDuration"
@@ -46,11 +50,20 @@ class VersionHead:
     commit_info: CommitInfo | None = None
 
 
+class StateLoader(TypingProtocol):
+    """Reads the state of a version."""
+
+    def __call__(self, oldest: int | None, *, complete: bool = False) -> TableState:
+        """Without tombstones deleted at or before ``oldest`` (ms; ``None``: with all).
+
+        The statistics in a large checkpoint are read when they are asked for, unless ``complete``.
+        """
+
+
 class Snapshot:
     """A table at ``version``; -1 is an empty table that does not exist yet.
 
-    Data files are named relative to the folder ``table`` of ``storage``. ``load_state`` reads the
-    state without tombstones deleted at or before the given time (ms; ``None``: with all).
+    Data files are named relative to the folder ``table`` of ``storage``.
     """
 
     def __init__(
@@ -60,7 +73,7 @@ class Snapshot:
         segment: LogSegment,
         head: VersionHead,
         *,
-        load_state: Callable[[int | None], TableState],
+        load_state: StateLoader,
         clock: Callable[[], int],
     ) -> None:
         self.storage = storage
@@ -128,8 +141,33 @@ class Snapshot:
 
     @property
     def files(self) -> pa.Table:
-        """The live files, one row each: see ``action_columns.FILE_SCHEMA``."""
-        return self.state.files.files if self.exists else no_rows(FILE_SCHEMA)
+        """The live files, one row each: see ``action_columns.FILE_SCHEMA``.
+
+        Statistics that were lost with their checkpoint are null, with a warning: they are optional.
+        """
+        if not self.exists:
+            return no_rows(FILE_SCHEMA)
+        state = self.state
+        try:
+            return state.files.files
+        except ReportDamage as error:
+            return self._files_without(state, error)
+
+    def _files_without(self, state: TableState, damage: ReportDamage) -> pa.Table:
+        """The files where the checkpoint that the state followed from cannot be read any longer."""
+        try:
+            # An update keeps that checkpoint's files; the segment may name a later one.
+            state = self._load_state(oldest_tombstone(self.metadata, self._clock()), complete=True)
+        except ReportDamage:
+            _log.warning("The statistics of %s are lost, so reads skip fewer files: %s", self, damage)
+            return state.files.live
+        self._state = state
+        return state.files.files
+
+    @property
+    def file_list(self) -> pa.Table:
+        """The live files as in ``files``, without their statistics, which may have to be read first."""
+        return self.state.files.file_list if self.exists else no_rows(FILE_SCHEMA).select(LISTED_COLUMNS)
 
     @property
     def all_tombstones(self) -> pa.Table:
@@ -239,12 +277,16 @@ class Snapshot:
         """This snapshot restricted to the file in one row of ``files``, to read a single file."""
         state = self.state
         one = FileState.of(self.files.slice(row, 1), no_rows(TOMBSTONE_SCHEMA))
+
+        def load_state(oldest: int | None, *, complete: bool = False) -> TableState:  # noqa: ARG001 - one file
+            return state.with_files(one)
+
         copy = Snapshot(
             self.storage,
             self.table,
             self.segment,
             VersionHead(self.protocol, self.metadata, self.commit_info),
-            load_state=lambda _: state.with_files(one),
+            load_state=load_state,
             clock=self._clock,
         )
         return copy.with_state(state.with_files(one))

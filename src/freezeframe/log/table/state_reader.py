@@ -9,6 +9,7 @@ from freezeframe.errors import CorruptLog
 from freezeframe.log.actions.action_columns import FileActions
 from freezeframe.log.actions.actions import Action, Metadata, Protocol
 from freezeframe.log.checkpoints.checkpoint import (
+    WHOLE_BYTES_MAX,
     CheckpointContent,
     physical_partition_names,
     read_checkpoint,
@@ -25,8 +26,12 @@ from freezeframe.log.replay.replay import FileState, apply_actions
 from freezeframe.log.replay.table_state import Heads, TableState
 from freezeframe.log.segments.segment import LogSegment
 from freezeframe.storage import Storage
+from freezeframe.storage.read_ahead import ReadAhead
 
 BATCH_BYTES = 8 << 20
+WINDOW_FILES_MAX = 64
+DEFERRED_FROM_BYTES = 8 << 20
+"""From this size on the statistics of a checkpoint are read when they are asked for."""
 
 
 class StateReader:
@@ -38,10 +43,14 @@ class StateReader:
         self._use_checksum = use_checksum
         self.own_commit = OwnCommit()
         self._kept = CommitCache()
+        self._ahead = ReadAhead(storage)
         self._kept_checkpoint: tuple[CheckpointFiles, CheckpointContent] | None = None
 
-    def heads(self, segment: LogSegment) -> tuple[Heads, TableState | None]:
+    def heads(self, segment: LogSegment, *, with_state: bool) -> tuple[Heads, TableState | None]:
         """The protocol and metadata of the segment, from as few files as possible (behaviour 57).
+
+        From a remote storage these files are read side by side, and those of the state with them where it
+        is expected to be asked for next (``with_state``).
 
         Where this requires reading every large commit from the first on, the whole state is built in
         the same pass and returned too.
@@ -52,6 +61,7 @@ class StateReader:
         Raises:
             CorruptLog: a file is damaged.
         """
+        self._fetch(segment, with_state=with_state)
         checksum = self.checksum(segment)
         newest = self._newest_actions(segment)
         later: list[Sequence[Action]] = []
@@ -77,13 +87,21 @@ class StateReader:
             base = base.after(self._checkpoint_actions(segment.checkpoint))
         return _over(base, later, newest), None
 
+    def _fetch(self, segment: LogSegment, *, with_state: bool) -> None:
+        files = [file for file in (segment.checksum, segment.last_commit) if file is not None]
+        if with_state:
+            parts = () if segment.checkpoint is None else segment.checkpoint.files
+            files += [file for file in (*segment.deltas, *parts) if file not in files]
+        self._ahead.forget()
+        self._ahead.fetch([(segment.path(file), file.size) for file in files if file.size <= WHOLE_BYTES_MAX])
+
     def _checkpoint_actions(self, checkpoint: CheckpointFiles) -> tuple[Action, ...]:
         """The small actions of a checkpoint; a small file is read whole and cached for the state."""
         is_fetched = self.storage.local_path(f"{self.folder}/{checkpoint.files[0].name}") is None
         has_sidecars = checkpoint.files[0].kind is Kind.V2_CHECKPOINT
         if not is_fetched or has_sidecars or sum(file.size for file in checkpoint.files) > KEPT_BYTES:
-            return read_checkpoint_actions(self.storage, self.folder, checkpoint)
-        content = read_checkpoint(self.storage, self.folder, checkpoint)
+            return read_checkpoint_actions(self._ahead, self.folder, checkpoint)
+        content = read_checkpoint(self._ahead, self.folder, checkpoint)
         self._kept_checkpoint = (checkpoint, content)
         return content.actions
 
@@ -94,7 +112,7 @@ class StateReader:
             return ()
         if segment.commits or file.size == 0:
             return self._actions(segment, file)
-        info = read_commit_info(self.storage, self.folder, file.version)
+        info = read_commit_info(self._ahead, self.folder, file.version)
         return () if info is None else (info,)
 
     def checksum(self, segment: LogSegment) -> tuple[int, Heads] | None:
@@ -102,13 +120,17 @@ class StateReader:
         file = segment.checksum
         if not self._use_checksum or file is None or file.version < (segment.checkpoint_version or 0):
             return None
-        found = read_checksum(self.storage, segment.path(file))
+        found = read_checksum(self._ahead, segment.path(file))
         if found is None or found.protocol is None or found.metadata is None:
             return None
         return file.version, Heads(found.protocol, found.metadata, {}, {})
 
-    def state(self, segment: LogSegment, oldest_tombstone: int | None = None) -> TableState:
+    def state(
+        self, segment: LogSegment, oldest_tombstone: int | None = None, *, complete: bool = False
+    ) -> TableState:
         """The whole state of the segment, without checkpoint tombstones up to ``oldest_tombstone`` (ms).
+
+        The statistics in a large checkpoint are read when they are asked for, unless ``complete``.
 
         Raises:
             CorruptLog: a file is damaged; ``CHECKPOINT_DAMAGED`` if it belongs to the checkpoint.
@@ -119,10 +141,17 @@ class StateReader:
             content = (
                 kept[1]
                 if kept is not None and kept[0] == segment.checkpoint
-                else read_checkpoint(self.storage, self.folder, segment.checkpoint, oldest_tombstone)
+                else read_checkpoint(
+                    self._ahead,
+                    self.folder,
+                    segment.checkpoint,
+                    oldest_tombstone,
+                    deferred_from=None if complete else DEFERRED_FROM_BYTES,
+                )
             )
             heads = Heads.empty().after(content.actions)
-            before = TableState(heads, FileState.of(content.files, content.tombstones))
+            files = FileState.of(content.files, content.tombstones, deferred=content.deferred)
+            before = TableState(heads, files)
         return self.advance(before, segment, segment.deltas)
 
     def advance(self, before: TableState, segment: LogSegment, files: Sequence[LogFile]) -> TableState:
@@ -138,18 +167,19 @@ class StateReader:
             batches.append(parse_file_actions(contents, partitions))
             del contents, content
         self._kept.clear()
+        self._ahead.forget()
         if batches:
             heads = _fold_heads(heads, small, newest)
         return TableState(heads, apply_actions(before.files, FileActions.concat(batches)))
 
     def _batches(
-        self, segment: LogSegment, files: Iterable[LogFile], metadata: Metadata | None
+        self, segment: LogSegment, files: Sequence[LogFile], metadata: Metadata | None
     ) -> Iterator[tuple[list[CommitContent], tuple[str, ...]]]:
         """Group commits with the same partition columns, to parse a thousand small ones in one batch."""
         contents: list[CommitContent] = []
         partitions = () if metadata is None else physical_partition_names(metadata)
         size = 0
-        for file in files:
+        for file in self._files_ahead(segment, files):
             for content in self._contents(segment, file):
                 latest = [action for action in content.actions if isinstance(action, Metadata)]
                 names = physical_partition_names(latest[-1]) if latest else partitions
@@ -162,6 +192,23 @@ class StateReader:
                 del content  # so that its bytes are freed with the batch
         if contents:
             yield contents, partitions
+
+    def _files_ahead(self, segment: LogSegment, files: Sequence[LogFile]) -> Iterator[LogFile]:
+        """The files one by one, those of a remote storage fetched some at a time."""
+        window: list[LogFile] = []
+        size = 0
+        for file in files:
+            if window and (len(window) == WINDOW_FILES_MAX or size + file.size > BATCH_BYTES):
+                yield from self._fetched(segment, window)
+                window, size = [], 0
+            window.append(file)
+            size += file.size
+        yield from self._fetched(segment, window)
+
+    def _fetched(self, segment: LogSegment, window: Sequence[LogFile]) -> Sequence[LogFile]:
+        unread = [file for file in window if self._kept.get(file) is None and not self.own_commit.is_of(file)]
+        self._ahead.fetch([(segment.path(file), file.size) for file in unread])
+        return window
 
     def _actions(self, segment: LogSegment, file: LogFile) -> tuple[Action, ...]:
         return tuple(action for content in self._contents(segment, file) for action in content.actions)
@@ -178,7 +225,7 @@ class StateReader:
         try:
             for content in read_contents(
                 lambda offset, length: (
-                    self.storage.read(name, offset, length) if own is None else own[offset : offset + length]
+                    self._ahead.read(name, offset, length) if own is None else own[offset : offset + length]
                 ),
                 file.name,
                 file.size,

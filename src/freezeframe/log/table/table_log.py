@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 
 from freezeframe.log.actions.actions import Metadata, Protocol
 from freezeframe.log.actions.protocol import require_readable
@@ -155,7 +156,7 @@ class TableLog(SnapshotManagement[Snapshot]):
             if _retention(heads.metadata) != _retention(previous.metadata):
                 state = None  # a longer retention needs tombstones that only the log still has
         else:
-            heads, state = self._reader.heads(segment)
+            heads, state = self._reader.heads(segment, with_state=previous is None)
         protocol, metadata = require_heads(heads, segment.version)
         require_readable(protocol, self.path)
         self._note_changes(previous, metadata)
@@ -170,15 +171,17 @@ class TableLog(SnapshotManagement[Snapshot]):
             self.table,
             segment,
             head,
-            load_state=lambda oldest: self._load_state(segment, oldest),
+            load_state=partial(self._load_state, segment),
             clock=self.options.clock,
         )
 
-    def _load_state(self, segment: LogSegment, oldest: int | None) -> TableState:
+    def _load_state(self, segment: LogSegment, oldest: int | None, *, complete: bool = False) -> TableState:
         """The state of the segment, or of an alternative segment where its checkpoint is damaged."""
         if segment.version == EMPTY_VERSION:
             return TableState(Heads.empty(), FileState.empty())
-        state, _ = self._around_damage(segment, lambda one: self._reader.state(one, oldest))
+        state, _ = self._around_damage(
+            segment, lambda one: self._reader.state(one, oldest, complete=complete)
+        )
         self._warn_of_size(state)
         return state.without_expired(oldest)
 

@@ -49,7 +49,7 @@ class NotIncremental:
 
 def checksum_of(snapshot: Snapshot, transaction_id: str | None = None) -> Checksum:
     """The checksum of a snapshot's state."""
-    files = snapshot.files
+    files = snapshot.file_list
     transactions = tuple(sorted(snapshot.transactions.values(), key=lambda txn: txn.app_id))
     is_lasting = TRANSACTION_RETENTION not in snapshot.metadata.configuration
     info = snapshot.commit_info
@@ -64,7 +64,7 @@ def checksum_of(snapshot: Snapshot, transaction_id: str | None = None) -> Checks
         domains=tuple(sorted(snapshot.domains.values(), key=lambda domain: domain.domain)),
         metadata=snapshot.metadata,
         protocol=snapshot.protocol,
-        all_files=tuple(to_adds(files)) if snapshot.count <= ALL_FILES_MAX else None,
+        all_files=tuple(to_adds(snapshot.files)) if snapshot.count <= ALL_FILES_MAX else None,
         txn_id=transaction_id,
         num_deleted_records=_deleted_records(files) if has_vectors else None,
         num_deletion_vectors=_deletion_vectors(files) if has_vectors else None,

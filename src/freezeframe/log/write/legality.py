@@ -194,7 +194,7 @@ def _files(snapshot: Snapshot, metadata: Metadata, actions: Sequence[Action]) ->
                 f"The file {remove.path} is to be removed and is not in version {snapshot.version}.",
             )
     paths = pa.array([canonical_path(add.path) for add in adds], pa.string())
-    there = snapshot.files.filter(pc.is_in(snapshot.files["path"], value_set=paths))
+    there = snapshot.file_list.filter(pc.is_in(snapshot.file_list["path"], value_set=paths))
     ended = {*removed.to_pylist(), *action_keys(adds).to_pylist()}
     for path, key in zip(there["path"].to_pylist(), file_keys(there).to_pylist(), strict=True):
         if key not in ended:

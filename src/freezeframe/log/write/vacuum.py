@@ -76,7 +76,7 @@ def vacuum_table(
 def _needed_paths(snapshot: Snapshot, oldest: int) -> Iterator[str]:
     tombstones = snapshot.all_tombstones
     young = select_rows(tombstones, younger_than(tombstones["deletion_timestamp"], oldest - 1))
-    for files in (snapshot.files, young):
+    for files in (snapshot.file_list, young):
         for row in files.select(["path", "deletion_vector"]).to_pylist():
             yield str(file_name(snapshot.storage, snapshot.table, row["path"]))
             yield from _vector(snapshot, row["deletion_vector"])

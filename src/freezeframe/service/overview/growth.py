@@ -99,4 +99,4 @@ def _after(size: _Size | None, change: StreamChange) -> _Size | None:
 
 def _size(place: TenantPlace, state: TenantState, name: str) -> _Size:
     snapshot = table_snapshot(place.storage, state, StreamName(name))
-    return _Size(rows.count(snapshot), sum(snapshot.files["size"].to_pylist()))
+    return _Size(rows.count(snapshot), snapshot.size)

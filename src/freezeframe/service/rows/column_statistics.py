@@ -208,7 +208,7 @@ def _python_value(value: pa.Scalar) -> Any:
 
 def _of_log(snapshot: Snapshot, columns: pa.Schema) -> dict[str, _Logged]:
     """The statistics of all rows from those of the files; none if files have deleted or closed rows."""
-    vectors = snapshot.files["deletion_vector"]
+    vectors = snapshot.file_list["deletion_vector"]
     if vectors.null_count < len(vectors) or read_system_columns(snapshot.metadata).names:
         return {}
     names = physical_names(snapshot.schema)

@@ -121,7 +121,7 @@ def _require_sortable(snapshot: Snapshot, where: pc.Expression | None, width: in
     if count * width > CELLS_MAX and where is not None:
         # A file has about as many rows as its share of the bytes.
         kept = sum(rows.files_matching(snapshot, where)["size"].to_pylist())
-        count = math.ceil(count * kept / max(1, sum(snapshot.files["size"].to_pylist())))
+        count = math.ceil(count * kept / max(1, snapshot.size))
     if count * width > CELLS_MAX:
         raise TooLarge(
             f"{count:,} rows of {width} columns are too much to be sorted at once.",

@@ -81,7 +81,7 @@ def _of_version(storage: Storage, stream: StreamName, version: int) -> set[str]:
 def _live(snapshot: Snapshot) -> Iterator[str]:
     if snapshot.version < 0:
         return
-    files = snapshot.files.select(["path", "deletion_vector"])
+    files = snapshot.file_list.select(["path", "deletion_vector"])
     for file in files.to_pylist():
         yield unquote(file["path"])
         vector = file["deletion_vector"]

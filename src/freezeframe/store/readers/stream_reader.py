@@ -213,7 +213,7 @@ class StreamReader:
 
     def byte_count(self, version: Point | None = None, *, stream_version: int | None = None) -> int:
         """The bytes of the data files, now or at a version."""
-        return sum(self._snapshot(version, None, stream_version).files["size"].to_pylist())
+        return self._snapshot(version, None, stream_version).size
 
     def _snapshot(
         self,

@@ -51,7 +51,7 @@ class Explanation:
 def explain_state(name: str, snapshot: Snapshot, settings: Settings) -> Explanation:
     """Explain an update with only new rows, by the current files."""
     rule = rule_of(settings)
-    if snapshot.version < 0 or not snapshot.files.num_rows:
+    if snapshot.version < 0 or not snapshot.count:
         route = Route("load", "there are no stored rows: the batch is the whole content")
     else:
         route = Route(

@@ -70,4 +70,4 @@ class UpdateContext:
     @property
     def live(self) -> tuple[str, ...]:
         """The paths of the stream's live files in the log."""
-        return () if self.snapshot.version < 0 else tuple(self.snapshot.files["path"].to_pylist())
+        return () if self.snapshot.version < 0 else tuple(self.snapshot.file_list["path"].to_pylist())

@@ -1,0 +1,69 @@
+"""Reads files of a remote storage side by side before they are asked for one at a time."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+from freezeframe.storage.base import Storage
+from freezeframe.storage.concurrency import is_local, run_concurrently
+
+HELD_BYTES_MAX = 8 << 20
+
+
+class ReadAhead:
+    """A storage's files, of which some were fetched whole; on a local disk nothing is fetched.
+
+    A fetched file is given away with the first read of all of it, so it is held for a short time only.
+    """
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._held: dict[str, bytes] = {}
+        self._lock = threading.Lock()
+
+    def fetch(self, files: Sequence[tuple[str, int]]) -> None:
+        """Read those of the files (name, bytes) that are not held at once, the first that fit.
+
+        A file that cannot be read is left to the one who asks for it.
+        """
+        with self._lock:
+            room = HELD_BYTES_MAX - sum(len(one) for one in self._held.values())
+            missing = [(name, size) for name, size in files if name not in self._held]
+        if len(missing) <= 1 or is_local(self._storage):
+            return
+        calls: list[Callable[[], None]] = []
+        for name, size in missing:
+            if size <= room:
+                calls.append(partial(self._fetch, name))
+                room -= size
+        run_concurrently(self._storage, *calls)
+
+    def _fetch(self, name: str) -> None:
+        try:
+            content = self._storage.read(name)
+        except Exception:  # noqa: BLE001 - the read that needs it raises it again, where it has a meaning
+            return
+        with self._lock:
+            self._held[name] = content
+
+    def forget(self) -> None:
+        """Give up what was fetched and not read."""
+        with self._lock:
+            self._held = {}
+
+    def read(self, name: str, offset: int = 0, length: int | None = None) -> bytes:
+        """See ``Storage.read``."""
+        with self._lock:
+            held = self._held.get(name)
+            if held is not None and offset == 0 and (length is None or length >= len(held)):
+                del self._held[name]
+        if held is None:
+            return self._storage.read(name, offset, length)
+        return held[offset:] if length is None else held[offset : offset + length]
+
+    def local_path(self, name: str) -> Path | None:
+        """See ``Storage.local_path``."""
+        return self._storage.local_path(name)

@@ -3,6 +3,7 @@
 import json
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 from tests.log.foreign_forms import with_mapping
@@ -141,3 +142,39 @@ def test_a_checkpoint_in_parts_is_read_by_others(tmp_path, delta_session):
     theirs = DeltaTable(str(tmp_path / "t"))
     assert (theirs.version(), len(theirs.file_uris())) == (4, 4)
     assert numbers(DeltaLog(LocalStorage(tmp_path), "t")) == [0, 1, 2, 3]
+
+
+def test_spark_finds_rows_by_statistics_that_we_wrote_as_structs(tmp_path, delta_session):
+    """The checkpoint has the columns that Spark's own one has, and Spark reads it without any commit."""
+    delta_session.sql(
+        f"CREATE TABLE delta.`{tmp_path}/t` (n BIGINT, d DECIMAL(20,2), at TIMESTAMP, day DATE, p INT)"
+        " USING delta PARTITIONED BY (p) TBLPROPERTIES ('delta.checkpoint.writeStatsAsStruct' = 'true',"
+        " 'delta.checkpoint.writeStatsAsJson' = 'false', 'delta.checkpointInterval' = '2')"
+    )
+    for n in (1, 2, 3):
+        delta_session.sql(
+            f"INSERT INTO delta.`{tmp_path}/t` VALUES ({n}, 12345678901234567.8{n},"
+            f" timestamp'2024-01-0{n} 00:00:00', date'2024-01-0{n}', {n % 2})"
+        )
+    folder = tmp_path / "t" / "_delta_log"
+    theirs = pq.read_schema(folder / f"{2:020d}.checkpoint.parquet").field("add").type
+    log = DeltaLog(LocalStorage(tmp_path), "t")
+    write_checkpoint(log.update())
+    ours = pq.read_schema(folder / f"{3:020d}.checkpoint.parquet").field("add").type
+    for name in ("partitionValues_parsed", "stats_parsed"):
+        assert names_in(ours.field(name).type) >= names_in(theirs.field(name).type)
+    for version in range(3):
+        (folder / f"{version:020d}.json").unlink()
+    found = delta_session.sql(
+        f"SELECT n FROM delta.`{tmp_path}/t` WHERE d = 12345678901234567.82 AND at < timestamp'2024-01-03'"
+    )
+    assert [row.n for row in found.collect()] == [2]
+    rows = delta_session.sql(f"SELECT n FROM delta.`{tmp_path}/t` ORDER BY n").collect()
+    assert [row.n for row in rows] == [1, 2, 3]
+
+
+def names_in(kind, inside=""):
+    """The dotted paths of a struct's leaves."""
+    if not pa.types.is_struct(kind):
+        return {inside}
+    return {name for field in kind for name in names_in(field.type, f"{inside}.{field.name}")}

@@ -163,3 +163,34 @@ def test_opening_a_log_fetches_a_small_checkpoint_once(kind):
     assert table.live() == sorted(snapshot.files["path"].to_pylist())
     names = [call.name for call in storage.calls if ".checkpoint." in call.name]
     assert len(set(names)) == len(names) > 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("texts", ["true", "false"])
+def test_b037_statistics_are_structs_where_the_table_asks_for_them(make_table, kind, texts):
+    """Read from the checkpoint alone, statistics and partition values are those of the commits."""
+    properties = {"checkpoint.writeStatsAsStruct": "true", "checkpoint.writeStatsAsJson": texts}
+    table = busy(make_table(MemoryStorage(), NEVER, **KINDS[kind], **properties))
+    before = table.fresh()
+    write_checkpoint(before)
+    without_commits(table.storage, before.version)
+    after = table.fresh()
+    assert after.segment.checkpoint_version == before.version
+
+    def known(snapshot):
+        rows = snapshot.files.select(["path", "stats", "partition_values"]).to_pylist()
+        return {row["path"]: (json.loads(row["stats"]), row["partition_values"]) for row in rows}
+
+    assert known(after) == known(before)
+    folder = "t/_delta_log/_sidecars" if kind == "v2" else "t/_delta_log"
+    found = [
+        pq.read_table(io.BytesIO(table.storage.read(f"{folder}/{status.name}")))
+        for status in table.storage.list_from(folder)
+        if status.name.endswith(".parquet")
+    ]
+    adds = [row for one in found for row in one["add"].to_pylist() if row is not None]
+    assert len(adds) == before.count
+    for add in adds:
+        assert (add["stats"] is None) == (texts == "false")
+        assert add["stats_parsed"]["numRecords"] > 0
+        assert add["partitionValues_parsed"] == dict(add["partitionValues"])

@@ -15,15 +15,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from freezeframe.errors import InvalidOption
-from freezeframe.log.actions.action_columns import FILE_SCHEMA, TOMBSTONE_SCHEMA
+from freezeframe.log.actions.action_columns import TOMBSTONE_SCHEMA
 from freezeframe.log.actions.actions import Action, CheckpointMetadata, Sidecar, to_json_line
 from freezeframe.log.actions.protocol import has_reader_feature
 from freezeframe.log.checkpoints.checkpoint_parts import write_parts
 from freezeframe.log.checkpoints.checkpoint_rows import (
-    CHECKPOINT_SCHEMA,
-    SIDECAR_SCHEMA,
     file_rows,
+    schemas_for,
     small_rows,
+    with_structs,
 )
 from freezeframe.log.checkpoints.hint import Hint, hint_text, read_hint
 from freezeframe.log.primitives.paths import HINT_NAME, SIDECAR_FOLDER, checkpoint_name, v2_checkpoint_name
@@ -74,8 +74,9 @@ def write_hint(storage: Storage, folder: str, hint: Hint) -> bool:
 
 
 def _write_classic(snapshot: Snapshot, folder: str, part_actions_max: int) -> Hint:
-    small = small_rows(snapshot.small_actions(snapshot.state.heads))
     files, tombstones = _state(snapshot)
+    schema, _ = schemas_for(files)
+    small = small_rows(snapshot.small_actions(snapshot.state.heads), schema)
     total = files.num_rows + tombstones.num_rows
 
     def content(part: int, parts: int) -> bytes:
@@ -84,14 +85,8 @@ def _write_classic(snapshot: Snapshot, folder: str, part_actions_max: int) -> Hi
         adds = files.slice(begin, end - begin)
         at = max(0, begin - files.num_rows)
         removes = tombstones.slice(at, max(0, end - files.num_rows) - at)
-        return parquet_bytes(
-            CHECKPOINT_SCHEMA,
-            [
-                *([small] if part == 1 else []),
-                *file_rows(adds, "add", CHECKPOINT_SCHEMA),
-                *file_rows(removes, "remove", CHECKPOINT_SCHEMA),
-            ],
-        )
+        rows = [*file_rows(adds, "add", schema), *file_rows(removes, "remove", schema)]
+        return parquet_bytes(schema, [small, *rows] if part == 1 else rows)
 
     rows = small.num_rows + total
     count = -(-total // part_actions_max)
@@ -106,9 +101,10 @@ def _write_classic(snapshot: Snapshot, folder: str, part_actions_max: int) -> Hi
 
 def _write_v2(snapshot: Snapshot, folder: str) -> Hint:
     files, tombstones = _state(snapshot)
+    _, schema = schemas_for(files)
     sidecars = [
         _write_sidecar(snapshot.storage, folder, part)
-        for part in [*_parts(files, "add"), *_parts(tombstones, "remove")]
+        for part in [*_parts(files, "add", schema), *_parts(tombstones, "remove", schema)]
     ]
     lines: list[Action] = [
         CheckpointMetadata(snapshot.version),
@@ -129,17 +125,17 @@ def _state(snapshot: Snapshot) -> tuple[pa.Table, pa.Table]:
     flags = pa.array([False] * tombstones.num_rows, pa.bool_())
     index = tombstones.schema.get_field_index("data_change")
     tombstones = tombstones.set_column(index, TOMBSTONE_SCHEMA.field("data_change"), flags)
-    return snapshot.files.select(FILE_SCHEMA.names), tombstones
+    return with_structs(snapshot.files, snapshot.metadata), tombstones
 
 
-def _parts(rows: pa.Table, kind: str) -> Iterable[pa.Table]:
+def _parts(rows: pa.Table, kind: str, schema: pa.Schema) -> Iterable[pa.Table]:
     for at in range(0, rows.num_rows, SIDECAR_FILES_MAX):
         part = rows.slice(at, SIDECAR_FILES_MAX).combine_chunks()
-        yield pa.concat_tables(list(file_rows(part, kind, SIDECAR_SCHEMA)))
+        yield pa.concat_tables(list(file_rows(part, kind, schema)))
 
 
 def _write_sidecar(storage: Storage, folder: str, rows: pa.Table) -> Sidecar:
-    content = parquet_bytes(SIDECAR_SCHEMA, [rows])
+    content = parquet_bytes(rows.schema, [rows])
     name = f"{uuid.uuid4()}.parquet"
     _create(storage, _path(folder, f"{SIDECAR_FOLDER}/{name}"), content)
     found = next(

@@ -1,0 +1,174 @@
+"""Statistics and partition values of files as structs of typed values, for checkpoints.
+
+The reverse of ``statistics_json``. Source: the protocol's section "Checkpoint Schema" (``stats_parsed``,
+``partitionValues_parsed``). A value that is not of its column's type is left out, as a bound may be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+import pyarrow.types as kinds
+
+from freezeframe.errors import CorruptLog
+from freezeframe.log.primitives import json_fields
+from freezeframe.log.primitives.far_times import day, instant
+from freezeframe.log.schema.column_mapping import physical_name
+from freezeframe.log.schema.partition_values import partition_scalar
+from freezeframe.log.schema.schema import arrow_type, fields_of
+
+_PIECE_ROWS = 1 << 14
+_ZONE = r"(Z|[+-]\d{2}:?\d{2})$"
+_BOUNDED = (
+    kinds.is_integer,
+    kinds.is_floating,
+    kinds.is_decimal,
+    kinds.is_date,
+    kinds.is_timestamp,
+    kinds.is_string,
+)
+
+
+def statistics_type(schema: Mapping[str, Any], partition_columns: Sequence[str]) -> pa.StructType:
+    """The type of ``stats_parsed`` of a table: bounds and null counts of its columns by physical names."""
+    stored = [field for field in fields_of(schema) if field["name"] not in partition_columns]
+    fields = [pa.field("numRecords", pa.int64())]
+    bounds = _bounds_type(stored)
+    counts = _counts_type(stored)
+    if bounds.num_fields:
+        fields += [pa.field("minValues", bounds), pa.field("maxValues", bounds)]
+    if counts.num_fields:
+        fields.append(pa.field("nullCount", counts))
+    return pa.struct([*fields, pa.field("tightBounds", pa.bool_())])
+
+
+def partition_type(schema: Mapping[str, Any], partition_columns: Sequence[str]) -> pa.StructType:
+    """The type of ``partitionValues_parsed`` of a table: its partition columns by physical names."""
+    fields = {field["name"]: field for field in fields_of(schema)}
+    chosen = [fields[name] for name in partition_columns if name in fields]
+    return pa.struct([pa.field(physical_name(field), arrow_type(field["type"])) for field in chosen])
+
+
+def parse_statistics(texts: pa.ChunkedArray, kind: pa.StructType) -> pa.ChunkedArray:
+    """Each JSON text as a struct; null for a null text and for one that is not an object."""
+    pieces = [
+        _parse(chunk.slice(at, _PIECE_ROWS), kind)
+        for chunk in texts.chunks
+        for at in range(0, len(chunk), _PIECE_ROWS)
+    ]
+    return pa.chunked_array(pieces, kind)
+
+
+def parse_partition_values(values: pa.ChunkedArray, kind: pa.StructType) -> pa.ChunkedArray:
+    """Each map of texts as a struct of typed values; what is not of its column's type is null."""
+    pieces = []
+    for chunk in values.chunks:
+        columns = [_typed(pc.map_lookup(chunk, field.name, "last"), field.type) for field in kind]
+        pieces.append(pa.StructArray.from_arrays(columns, fields=list(kind)))
+    return pa.chunked_array(pieces, kind)
+
+
+def _bounds_type(fields: Sequence[Mapping[str, Any]]) -> pa.StructType:
+    found = []
+    for field in fields:
+        kind = field["type"]
+        inner = _bounds_type(fields_of(kind)) if _is_struct(kind) else arrow_type(kind)
+        if inner.num_fields if _is_struct(kind) else any(is_kind(inner) for is_kind in _BOUNDED):
+            found.append(pa.field(physical_name(field), inner))
+    return pa.struct(found)
+
+
+def _counts_type(fields: Sequence[Mapping[str, Any]]) -> pa.StructType:
+    found = []
+    for field in fields:
+        inner = _counts_type(fields_of(field["type"])) if _is_struct(field["type"]) else pa.int64()
+        if inner.num_fields or not _is_struct(field["type"]):
+            found.append(pa.field(physical_name(field), inner))
+    return pa.struct(found)
+
+
+def _is_struct(kind: Any) -> bool:
+    return isinstance(kind, Mapping) and kind.get("type") == "struct"
+
+
+def _typed(texts: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Parse each distinct text once."""
+    encoded = texts.dictionary_encode()
+    found = []
+    for text in encoded.dictionary.to_pylist():
+        try:
+            found.append(partition_scalar(text, kind))
+        except CorruptLog:
+            found.append(pa.scalar(None, kind))
+    return pa.array(found, kind).take(encoded.indices)
+
+
+def _parse(texts: pa.StringArray, kind: pa.StructType) -> pa.StructArray:
+    try:
+        return _parse_at_once(texts, kind)
+    except pa.ArrowException:
+        # A text of another shape than most: quoted NaN, a year of five digits, a line break.
+        found = (json_fields.statistics(text) for text in texts.to_pylist())
+        return pa.array([_convert(one, kind) if one else None for one in found], kind)
+
+
+def _parse_at_once(texts: pa.StringArray, kind: pa.StructType) -> pa.StructArray:
+    if pc.any(pc.match_substring(texts, "\n")).as_py():
+        raise pa.ArrowInvalid("a line break")
+    lines = pc.if_else(pc.equal(pc.fill_null(pc.binary_length(texts), 0), 0), "{}", texts)
+    whole = pa.ListArray.from_arrays(pa.array([0, len(lines)], pa.int32()), lines)
+    table = pj.read_json(
+        pa.BufferReader(pc.binary_join(whole, "\n").buffers()[2]),
+        read_options=pj.ReadOptions(use_threads=False, block_size=1 << 30),
+        parse_options=pj.ParseOptions(
+            explicit_schema=pa.schema([(field.name, _told(field.type)) for field in kind]),
+            unexpected_field_behavior="ignore",
+        ),
+    )
+    if table.num_rows != len(texts):
+        raise pa.ArrowInvalid("more or fewer values than texts")
+    columns = [_cast(table[field.name].combine_chunks(), field.type) for field in kind]
+    missing = pc.invert(pc.greater(pc.fill_null(pc.binary_length(texts), 0), 0))
+    return pa.StructArray.from_arrays(columns, fields=list(kind), mask=missing)
+
+
+def _told(kind: pa.DataType) -> pa.DataType:
+    """The type in JSON: dates and times are texts there."""
+    if kinds.is_struct(kind):
+        return pa.struct([(field.name, _told(field.type)) for field in kind])
+    return pa.string() if kinds.is_date(kind) or kinds.is_timestamp(kind) else kind
+
+
+def _cast(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    if kinds.is_struct(kind):
+        columns = [_cast(one, field.type) for one, field in zip(values.flatten(), kind, strict=True)]
+        return pa.StructArray.from_arrays(columns, fields=list(kind), mask=pc.is_null(values))
+    if not kinds.is_timestamp(kind) or values.null_count == len(values):
+        return values.cast(kind)
+    with_zone = pc.match_substring_regex(values, _ZONE)
+    if pc.any(with_zone).as_py() and not pc.all(with_zone).as_py():
+        raise pa.ArrowInvalid("times with a zone and without")
+    stored = pa.timestamp("us", "UTC") if pc.any(with_zone).as_py() else pa.timestamp("us")
+    return values.cast(stored).cast(pa.int64()).cast(kind)
+
+
+def _convert(value: Any, kind: pa.DataType) -> Any:
+    """One value of a text as a Python value or scalar of the type; None where it is not one."""
+    if kinds.is_struct(kind):
+        if not isinstance(value, Mapping):
+            return None
+        return {field.name: _convert(value.get(field.name), field.type) for field in kind}
+    try:
+        if kinds.is_timestamp(kind):
+            return instant(value, kind).as_py() if isinstance(value, str) else None
+        if kinds.is_date(kind):
+            return day(value).as_py() if isinstance(value, str) else None
+        if kinds.is_floating(kind):
+            return None if value is None or isinstance(value, bool) else float(value)
+        return pa.scalar(value, kind).as_py()
+    except (pa.ArrowException, ValueError, TypeError, OverflowError):
+        return None

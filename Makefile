@@ -31,6 +31,7 @@ bench: ## Measure; results go to benchmarks/results/
 	@tools/run.sh python benchmarks/import_time.py
 	@tools/run.sh python benchmarks/second_process.py
 	@tools/run.sh python benchmarks/log_load.py
+	@tools/run.sh python benchmarks/log_growth.py
 	@tools/run.sh python benchmarks/tenants.py
 	@tools/run.sh python benchmarks/jobs.py
 	@tools/run.sh python benchmarks/job_queue.py --spark

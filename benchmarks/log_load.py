@@ -3,9 +3,11 @@
 The same tables are opened by freezeframe, by delta-rs and by Delta's own ``DeltaLog`` on the JVM:
 300,000 files in JSON commits without a checkpoint (100 columns, partitioned, no statistics: the
 shape of a table that the Delta projects measure with), the same with a classic checkpoint, both
-again for a narrow table with statistics, and one new commit on a table of 1,000,000 files. Each
+again for a narrow table with statistics (read with them as well), 8,000 commits without a checkpoint,
+1,000,000 files, and one new commit on these, with 1,000,000 tombstones beside. Each
 load of ours and of delta-rs is a process of its own, in turn; its peak memory is the process's,
 with the interpreter in it. The JVM is started and warmed up first, so its start is not counted.
+A storage on which each request takes 20 ms tells how many of them wait for each other.
 """
 
 from __future__ import annotations
@@ -21,8 +23,13 @@ import uuid
 from importlib.metadata import version
 from pathlib import Path
 
+import pyarrow as pa
 from delta_merge import CONFIGURATION, JARS
+from latency import LatencyStorage, in_sequence
 from measured import keep
+
+from freezeframe.log.actions.action_columns import TOMBSTONE_SCHEMA
+from freezeframe.log.replay.replay import FileState
 
 FILES = 300_000
 MANY_FILES = 1_000_000
@@ -48,20 +55,35 @@ STATISTICS = compact(
 )
 SCENARIOS = ("json", "checkpoint", "one_commit_on_a_million")
 LOADS = ("json", "checkpoint", "json_with_statistics", "checkpoint_with_statistics")
+MANY_COMMITS = 8_000
+MILLION = "one_commit_on_a_million"
+REQUEST_SECONDS = 0.02
+HISTORY = 100
 
 
 def main() -> int:
     with tempfile.TemporaryDirectory(prefix="freezeframe-bench-") as folder:
         root = Path(folder)
-        tables = {name: root / name for name in (*LOADS, "one_commit_on_a_million")}
+        tables = {name: root / name for name in (*LOADS, MILLION)}
         for suffix in ("", "_with_statistics"):
             plain, checkpointed = tables[f"json{suffix}"], tables[f"checkpoint{suffix}"]
             make_table(plain, FILES, with_statistics=bool(suffix))
             shutil.copytree(plain, checkpointed)
             checkpoint(checkpointed)
-        make_table(tables["one_commit_on_a_million"], MANY_FILES)
+        make_table(tables[MILLION], MANY_FILES)
+        commits, million = root / "commits", root / "million"
+        make_table(commits, COMMITS)
+        for number in range(COMMITS, MANY_COMMITS):
+            write_commit(commits / "_delta_log", number, 1)
+        shutil.copytree(tables[MILLION], million)
+        checkpoint(million)
         result = {name: compare_loads(tables[name]) for name in LOADS}
-        result["one_commit_on_a_million"] = compare_updates(tables["one_commit_on_a_million"])
+        result["checkpoint_and_its_statistics"] = compare_loads(tables[LOADS[-1]], "files")
+        result["commits"] = compare_loads(commits)
+        result["million_json"] = compare_loads(tables[MILLION], runs=2)
+        result["million_checkpoint"] = compare_loads(million, runs=2)
+        result["bucket"] = requests_in_sequence(root)
+        result[MILLION] = compare_updates(tables[MILLION])
         result["no_op_update_ms"] = no_op_update_ms(tables["checkpoint"])
         for name, seconds in jvm_seconds(tables).items():
             result[name]["jvm_seconds"] = seconds
@@ -73,11 +95,24 @@ def main() -> int:
 
 def claims(result: dict) -> dict[str, bool]:
     plain, checkpointed, many = (result[name] for name in SCENARIOS)
+    narrow = result["checkpoint_with_statistics"]
     return {
         "json: at most half of delta-rs's time": plain["seconds_ratio"] <= 0.5,
         "json: at most 60 % of delta-rs's peak memory": plain["memory_ratio"] <= 0.6,
         "checkpoint: at most delta-rs's time": checkpointed["seconds_ratio"] <= 1.0,
         "no-op update under 1 ms": result["no_op_update_ms"] < 1.0,
+        "8,000 commits: at most delta-rs's time": result["commits"]["seconds_ratio"] <= 1.0,
+        "narrow with statistics: ahead of delta-rs in time": narrow["seconds_ratio"] < 1.0,
+        "narrow with statistics: ahead of delta-rs in memory": narrow["memory_ratio"] < 1.0,
+        "a million files within 400 MB": max(
+            result[name]["freezeframe"]["peak_mib"] for name in ("million_json", "million_checkpoint")
+        )
+        * 1.048576
+        <= 400,
+        "one new commit beside 1,000,000 tombstones: under 20 ms": many["update_over_tombstones_seconds"]
+        < 0.02,
+        "a bucket: opened in at most 3 requests in sequence": result["bucket"]["open_with_files"] <= 3,
+        "a bucket: history of 100 in at most 8": result["bucket"][f"history_of_{HISTORY}"] <= 8,
         "one new commit: at most 1/50 of the cold load": many["update_to_cold_ratio"] <= 1 / 50,
         "json: faster than the JVM": plain["freezeframe"]["seconds"] < plain["jvm_seconds"]["load"],
         "checkpoint: faster than the JVM": checkpointed["freezeframe"]["seconds"]
@@ -129,12 +164,16 @@ def add_line(number: int, *, with_statistics: bool = False) -> str:
     return compact({"add": add}) + "\n"
 
 
-def append_commit(path: Path) -> None:
+def append_commit(path: Path, adds: int = 10) -> None:
     log = path / "_delta_log"
     newest = max(int(file.name[:20]) for file in log.glob("*.json"))
-    lines = compact({"commitInfo": {"timestamp": newest, "operation": "WRITE"}}) + "\n"
-    lines += "".join(add_line(10**8 + newest * 10 + index) for index in range(10))
-    (log / f"{newest + 1:020d}.json").write_text(lines)
+    write_commit(log, newest + 1, adds)
+
+
+def write_commit(log: Path, number: int, adds: int) -> None:
+    lines = compact({"commitInfo": {"timestamp": number, "operation": "WRITE"}}) + "\n"
+    lines += "".join(add_line(10**8 + number * 10 + index) for index in range(adds))
+    (log / f"{number:020d}.json").write_text(lines)
 
 
 def checkpoint(path: Path) -> None:
@@ -155,7 +194,7 @@ import sys, time
 started = time.perf_counter()
 from freezeframe.log import DeltaLog
 imported = time.perf_counter()
-count = DeltaLog.for_table(sys.argv[1]).update().files.num_rows
+count = getattr(DeltaLog.for_table(sys.argv[1]).update(), sys.argv[2]).num_rows
 seconds = time.perf_counter() - imported
 """
 THEIRS = """
@@ -173,12 +212,15 @@ print(seconds, peak, count)
 """
 
 
-def compare_loads(path: Path) -> dict:
+def compare_loads(path: Path, what: str = "file_list", runs: int = RUNS) -> dict:
     found: dict[str, list[tuple[float, float]]] = {"freezeframe": [], "delta-rs": []}
-    for _ in range(RUNS + 1):
+    for _ in range(runs + 1):
         for name, code in (("freezeframe", OURS), ("delta-rs", THEIRS)):
             done = subprocess.run(
-                [sys.executable, "-c", code + REPORT, path], stdout=subprocess.PIPE, text=True, check=True
+                [sys.executable, "-c", code + REPORT, path, what],
+                stdout=subprocess.PIPE,
+                text=True,
+                check=True,
             )
             seconds, kilobytes, _count = done.stdout.split()
             found[name].append((float(seconds), float(kilobytes) / 1024))
@@ -222,15 +264,54 @@ def measure_updates(path: Path) -> None:
         files += 10
         assert snapshot.count == files
     update = statistics.median(updates)
+    state = log.current_snapshot.state
+    beside = FileState.of(state.files.live, tombstones(MANY_FILES))
+    log.current_snapshot.with_state(state.with_files(beside))
+    over_tombstones = []
+    for _ in range(RUNS):
+        append_commit(path)
+        started = time.perf_counter()
+        log.update()
+        over_tombstones.append(time.perf_counter() - started)
     print(
         json.dumps(
             {
                 "cold_seconds": round(cold, 3),
                 "update_seconds": round(update, 5),
                 "update_to_cold_ratio": round(update / cold, 5),
+                "update_over_tombstones_seconds": round(statistics.median(over_tombstones), 5),
             }
         )
     )
+
+
+def tombstones(count: int):
+    """Removed files that are not expired."""
+    paths = pa.array([f"part-{number}-{uuid.UUID(int=number)}.parquet" for number in range(count)])
+    kinds = {field.name: pa.nulls(count, field.type) for field in TOMBSTONE_SCHEMA}
+    moment = pa.array([int(time.time() * 1000)] * count)
+    return pa.table(kinds | {"path": paths, "deletion_timestamp": moment}, schema=TOMBSTONE_SCHEMA)
+
+
+def requests_in_sequence(root: Path) -> dict:
+    """How many requests wait for each other: to open a table with its files, and for its history."""
+    from freezeframe.log import DeltaLog
+
+    path = root / "bucket"
+    make_table(path, COMMITS)
+    for number in range(COMMITS, HISTORY + 5):
+        write_commit(path / "_delta_log", number, 1)
+        if number == HISTORY:
+            checkpoint(path)
+    far = LatencyStorage(storage_of(path), REQUEST_SECONDS)
+    log = DeltaLog(far)
+    assert log.current_snapshot.files.num_rows == HISTORY + 5
+    opening = far.requests
+    assert len(log.history(HISTORY)) == HISTORY
+    return {
+        "open_with_files": len(in_sequence(opening)),
+        f"history_of_{HISTORY}": len(in_sequence(far.requests[len(opening) :])),
+    }
 
 
 def no_op_update_ms(path: Path) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -51,14 +51,16 @@ def file_statistics(
     source: bytes | str | Path | BinaryIO,
     delta_schema: Mapping[str, Any],
     indexed_columns_max: int = INDEXED_COLUMNS_MAX,
+    required: Collection[tuple[str, ...]] = (),
 ) -> dict[str, Any]:
     """``numRecords``, ``minValues``, ``maxValues``, ``nullCount`` and ``tightBounds`` of a Parquet file.
 
     Keys are physical names; the first ``indexed_columns_max`` leaf columns of ``delta_schema`` are
-    covered (-1: all). Text is truncated to 32 characters (a maximum then ends in a greater
-    character), times are whole milliseconds (a maximum rounded up). A floating maximum is left out,
-    because a footer does not record NaN, which Spark sorts above all numbers. Decimals are
-    ``Decimal``; serialise the result with ``statistics_text``.
+    covered (-1: all), and the ``required`` ones (physical paths) wherever they are. Text is truncated
+    to 32 characters (a maximum then ends in a greater character), times are whole milliseconds (a
+    maximum rounded up). A floating maximum is left out, because a footer does not record NaN, which
+    Spark sorts above all numbers. Decimals are ``Decimal``; serialise the result with
+    ``statistics_text``.
 
     Raises:
         CorruptData: the source is not a Parquet file.
@@ -75,11 +77,16 @@ def file_statistics(
             cause=f"Its Parquet footer is missing or damaged: {error}",
             remedy="Write the file again.",
         ) from error
-    return footer_statistics(file, delta_schema, range(file.metadata.num_row_groups), indexed_columns_max)
+    groups = range(file.metadata.num_row_groups)
+    return footer_statistics(file, delta_schema, groups, indexed_columns_max, required)
 
 
 def footer_statistics(
-    file: pq.ParquetFile, delta_schema: Mapping[str, Any], groups: Sequence[int], indexed_columns_max: int
+    file: pq.ParquetFile,
+    delta_schema: Mapping[str, Any],
+    groups: Sequence[int],
+    indexed_columns_max: int,
+    required: Collection[tuple[str, ...]] = (),
 ) -> dict[str, Any]:
     """``file_statistics`` of some row groups of an open file."""
     leaves = _leaves(file.schema_arrow, file.metadata, groups)
@@ -90,7 +97,7 @@ def footer_statistics(
         "nullCount": {},
         "tightBounds": True,
     }
-    for path, kind in list(_indexed_leaves(delta_schema, indexed_columns_max)):
+    for path, kind in list(_indexed_leaves(delta_schema, indexed_columns_max, required)):
         column = leaves.get(path)
         if column is not None:
             _enter(answer, path, kind, column)
@@ -130,12 +137,13 @@ def _set(values: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
     values[path[-1]] = value
 
 
-def _indexed_leaves(struct: Mapping[str, Any], columns_max: int) -> Iterator[tuple[tuple[str, ...], str]]:
-    """The first leaf columns as physical paths and type names; arrays and maps count as leaves."""
+def _indexed_leaves(
+    struct: Mapping[str, Any], columns_max: int, required: Collection[tuple[str, ...]]
+) -> Iterator[tuple[tuple[str, ...], str]]:
+    """The first and the required leaf columns, as physical paths and types; arrays and maps are leaves."""
     for count, (path, kind) in enumerate(_delta_leaves(struct, ())):
-        if count == columns_max:
-            return
-        if isinstance(kind, str):
+        is_indexed = columns_max < 0 or count < columns_max or path in required
+        if is_indexed and isinstance(kind, str):
             yield path, kind
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pyarrow as pa
@@ -35,11 +36,21 @@ def append_rows(transaction: Transaction, rows: Any) -> int:
 
 def store_rows(snapshot: Snapshot, rows: pa.Table) -> list[Add]:
     """Store the rows as data files, not yet committed, and return their add actions."""
-    files = new_files(rows, snapshot.schema, snapshot.protocol, snapshot.metadata)
+    clustering = _clustering_columns(snapshot)
+    files = new_files(rows, snapshot.schema, snapshot.protocol, snapshot.metadata, clustering)
     folder = f"{snapshot.table}/" if snapshot.table else ""
     for file in files:
         snapshot.storage.put_if_absent(f"{folder}{file.name}", file.content)
     return [file.add for file in files]
+
+
+def _clustering_columns(snapshot: Snapshot) -> list[tuple[str, ...]]:
+    """Physical paths of the columns whose statistics writers must collect ("Clustered Table")."""
+    if "clustering" not in (snapshot.protocol.writer_features or ()):
+        return []
+    domain = snapshot.domains.get("delta.clustering")
+    columns = [] if domain is None else json.loads(domain.configuration).get("clusteringColumns", [])
+    return [tuple(path) for path in columns]
 
 
 def as_table(rows: Any) -> pa.Table:

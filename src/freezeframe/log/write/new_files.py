@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,9 +44,15 @@ class NewFile:
 
 
 def new_files(
-    rows: pa.Table, schema: Mapping[str, Any], protocol: Protocol, metadata: Metadata
+    rows: pa.Table,
+    schema: Mapping[str, Any],
+    protocol: Protocol,
+    metadata: Metadata,
+    clustering: Collection[tuple[str, ...]] = (),
 ) -> list[NewFile]:
     """The rows as data files of a table, one per combination of partition values; none for no rows.
+
+    Their statistics cover the ``clustering`` columns (physical paths), however many columns come first.
 
     Columns may be in any order; missing ones become null. Values are cast where the cast is lossless.
 
@@ -67,7 +73,8 @@ def new_files(
     mode = mapping_mode(protocol, metadata)
     partition = [name for name in names if name in metadata.partition_columns]
     return [
-        _new_file(part, values, schema, partition, mode) for part, values in _partition(fitted, partition)
+        _new_file(part, values, schema, partition, mode, clustering)
+        for part, values in _partition(fitted, partition)
     ]
 
 
@@ -154,7 +161,12 @@ def _scalar(values: Mapping[str, Any], name: str, column: pa.ChunkedArray) -> pa
 
 
 def _new_file(
-    rows: pa.Table, values: Mapping[str, Any], schema: Mapping[str, Any], partition: list[str], mode: Mode
+    rows: pa.Table,
+    values: Mapping[str, Any],
+    schema: Mapping[str, Any],
+    partition: list[str],
+    mode: Mode,
+    clustering: Collection[tuple[str, ...]],
 ) -> NewFile:
     fields = {field["name"]: field for field in fields_of(schema)}
     kept = [field for name, field in fields.items() if name not in partition and field["type"] != "void"]
@@ -162,6 +174,7 @@ def _new_file(
     pq.write_table(physical_rows(rows, kept, mode), sink, write_page_checksum=True, store_schema=False)
     content = bytes(sink.getvalue())
     name = f"part-{uuid.uuid4()}.parquet"
+    statistics = file_statistics(content, {"type": "struct", "fields": kept}, required=clustering)
     add = Add(
         path=name,
         size=len(content),
@@ -170,7 +183,7 @@ def _new_file(
             for column in partition
         },
         modification_time=now_ms(),
-        stats=statistics_text(file_statistics(content, {"type": "struct", "fields": kept})),
+        stats=statistics_text(statistics),
         tags={SHA256_TAG: hashlib.sha256(content).hexdigest()},
     )
     return NewFile(name, content, add)

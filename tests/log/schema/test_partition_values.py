@@ -66,6 +66,19 @@ def test_other_writers_spellings_are_read(text, kind, value):
 
 
 @pytest.mark.parametrize(
+    ("text", "kind", "count"),
+    [
+        ("+10000-01-01", pa.date32(), 2_932_897),
+        ("+10000-01-01 00:00:00", INSTANT, 2_932_897 * 86_400_000_000),
+    ],
+)
+def test_years_of_five_digits_are_read(text, kind, count):
+    """Spark writes them with a sign; Python's calendar ends before them."""
+    whole = pa.int32() if kind == pa.date32() else pa.int64()
+    assert count == partition_scalar(text, kind).cast(whole).as_py()
+
+
+@pytest.mark.parametrize(
     ("text", "kind"),
     [("x", pa.int64()), ("300", pa.int8()), ("2020-13-01", pa.date32()), ("maybe", pa.bool_())],
 )

@@ -10,6 +10,7 @@ from freezeframe.errors import CorruptLog, InvalidOption, StorageUnavailable, Ve
 from freezeframe.log import SnapshotManagement
 from freezeframe.log.actions.actions import Metadata, Protocol, Remove
 from freezeframe.log.primitives.paths import checkpoint_name, commit_name
+from freezeframe.log.segments.background import THREADS_MAX
 from freezeframe.storage import MemoryStorage
 from freezeframe.storage.faulty import Fault, FaultyStorage, Way
 
@@ -243,6 +244,30 @@ def test_b043_a_background_update_that_fails_is_logged_and_the_next_one_runs(cap
     log.update(staleness_acceptable=True)
     log._async_update.result(10)
     assert log.current_snapshot.version == 2
+
+
+def test_b043_an_upgrade_that_a_background_update_meets_is_logged(caplog):
+    """A table that its protocol makes unreadable is no error of the thread: it reaches the log file."""
+    table = TableBuilder().commits(2)
+    log = table.log(staleness_limit_ms=10**9)
+    table.commit(Protocol(3, 7, ("fromTheFuture",), ("fromTheFuture",)))
+    log.update(staleness_acceptable=True)
+    log._async_update.result(10)
+    assert "fromTheFuture" in caplog.text
+
+
+def test_b043_many_logs_share_a_few_threads():
+    """Sixty logs that update in the background have the threads of one pool."""
+    tables = [TableBuilder().commits(2) for _ in range(60)]
+    logs = [table.log(staleness_limit_ms=10**9) for table in tables]
+    for table, log in zip(tables, logs, strict=True):
+        table.commit(file("new"))
+        log.update(staleness_acceptable=True)
+    for log in logs:
+        log._async_update.result(10)
+    assert {2} == {log.current_snapshot.version for log in logs}
+    updating = [one for one in threading.enumerate() if one.name.startswith("freezeframe-state-update")]
+    assert 1 <= len(updating) <= THREADS_MAX
 
 
 def test_b044_try_update_gives_the_current_snapshot_while_another_updates():

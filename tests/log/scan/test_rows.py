@@ -141,6 +141,15 @@ def test_files_that_cannot_match_are_not_opened(storage):
     assert list(range(20, 30)) == found["n"].to_pylist()
 
 
+def test_a_partition_column_that_is_none_is_damage(storage):
+    """A name in `partitionColumns` that the schema lacks leaves open where the rows belong: as Spark, no rows."""
+    table = Table(storage, arrow_to_delta(pa.schema([("v", pa.int64())])), partition=["gone"])
+    table.file(pa.table({"v": [1, 2]}), values={"gone": "a"})
+    with pytest.raises(CorruptLog, match="gone") as caught:
+        rows.read(table.snapshot())
+    assert caught.value.error_code == "FIELD_NOT_FOUND"
+
+
 def test_partition_values_are_typed(storage):
     """Partition columns come from the log in the types of the schema; an empty text is null."""
     kinds = {"i": pa.int32(), "d": pa.date32(), "t": pa.timestamp("us", "UTC"), "b": pa.bool_()}

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from freezeframe.errors import MissingColumn, NotFound, UnsupportedTable
+from freezeframe.errors import CorruptLog, MissingColumn, NotFound, UnsupportedTable
 from freezeframe.log.actions import actions
 from freezeframe.log.replay.replay import select_rows
 from freezeframe.log.scan.data_files import file_name, open_parquet
@@ -316,9 +316,22 @@ def _require_column(name: str, fields: dict[str, Any]) -> None:
 
 
 def partition_fields(snapshot: ReadableSnapshot, fields: dict[str, Any]) -> list[dict[str, Any]]:
-    """The fields of the partition columns, matched regardless of case."""
+    """The fields of the partition columns, matched regardless of case.
+
+    Raises:
+        CorruptLog: the schema has no column of that name.
+    """
     lower = {name.lower(): field for name, field in fields.items()}
-    return [lower[name.lower()] for name in snapshot.metadata.partition_columns if name.lower() in lower]
+    columns = snapshot.metadata.partition_columns
+    for name in columns:
+        if name.lower() not in lower:
+            raise CorruptLog(
+                f"The partition column {name!r} is not in the table's schema.",
+                cause="A faulty writer changed one of both; where the rows belong is not known.",
+                remedy="Restore the log from a copy.",
+                code="FIELD_NOT_FOUND",
+            )
+    return [lower[name.lower()] for name in columns]
 
 
 def _files(

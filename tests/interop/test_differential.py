@@ -144,6 +144,9 @@ class History:
             metadata = replace(begun.snapshot.metadata, schema_string=json.dumps(schema))
             self.commit(begun, [metadata], "ADD COLUMNS")
 
+    def our_checkpoint_in_parts(self):
+        write_checkpoint(self.snapshot(), part_actions_max=20)
+
     # delta-rs
 
     def rs_append(self):
@@ -228,10 +231,26 @@ class History:
         self.create()
         self.remember()
         for turn in range(length):
-            step = self.random.choice(ours if turn % 2 == 0 else theirs)
-            self.did.append(step.__name__)
-            step()
-            self.remember()
+            self.take(self.random.choice(ours if turn % 2 == 0 else theirs))
+
+    def take(self, step):
+        self.did.append(step.__name__)
+        step()
+        self.remember()
+
+    def run_to(self, version, shares):
+        """Steps of all writers until there are so many versions; ``shares`` says how often each writer's turn is."""
+        writers = {
+            "our": [self.our_append, self.our_change, self.our_overwrite, self.our_checkpoint]
+            + [self.our_checkpoint_in_parts, self.our_compaction, self.our_append],
+            "rs": [self.rs_append, self.rs_delete, self.rs_checkpoint, self.rs_append, self.rs_optimize],
+            "spark": [self.spark_append, self.spark_delete, self.spark_merge, self.spark_optimize],
+        }
+        self.create()
+        self.remember()
+        while len(self.states) <= version:
+            [writer] = self.random.choices(list(shares), list(shares.values()))
+            self.take(self.random.choice(writers[writer]))
 
 
 class only:  # noqa: N801 - reads as the word it is: a snapshot of only this file
@@ -256,13 +275,12 @@ def as_delta_rs_reads(history, version):
     return sorted(zip(*(found[name].to_pylist() for name in ("id", "n", "p")), strict=True))
 
 
-def as_spark_reads(history):
+def as_spark_reads(history, versions):
     """Every version at once: (version, id, n, p)."""
     query = " UNION ALL ".join(
-        f"SELECT {version} AS v, id, n, p FROM TABLE_ VERSION AS OF {version}"
-        for version in range(len(history.states))
+        f"SELECT {version} AS v, id, n, p FROM TABLE_ VERSION AS OF {version}" for version in versions
     )
-    found = {version: [] for version in range(len(history.states))}
+    found = {version: [] for version in versions}
     for row in history.sql(query):
         found[row["v"]].append((row["id"], row["n"], row["p"]))
     return [sorted(one) for one in found.values()]
@@ -273,7 +291,7 @@ def check(tmp_path, session, seed, length):
     history.run(length)
     versions = range(len(history.states))
     assert history.states == [as_we_read(history, version) for version in versions], history.did
-    assert history.states == as_spark_reads(history), history.did
+    assert history.states == as_spark_reads(history, versions), history.did
     assert history.states == [as_delta_rs_reads(history, version) for version in versions], history.did
     kept = pc.field("n") < 7
     wanted = [row for row in history.states[-1] if row[1] < 7]
@@ -295,3 +313,33 @@ def test_all_three_read_every_version_alike(tmp_path, delta_session, seed):
 def test_all_three_read_every_version_alike_for_long(tmp_path, delta_session, seed, length):
     """The same for some more of three steps, and for three hundred histories of twelve steps."""
     check(tmp_path, delta_session, seed, length)
+
+
+# Few turns are Spark's: a commit of its takes a hundred times as long as one of the others.
+SHARES = {"our": 735, "rs": 260, "spark": 5}
+
+
+def check_at_length(tmp_path, session, seed, commits, told):
+    """A history of so many versions: we read each tenth, delta-rs each hundredth and Spark some as they were."""
+    history = History(tmp_path, session, seed)
+    history.run_to(commits, SHARES)
+    states, last = history.states, len(history.states) - 1
+    for every, read in ((10, as_we_read), (100, as_delta_rs_reads)):
+        versions = [*range(0, last, every), last]
+        assert {at: states[at] for at in versions} == {at: read(history, at) for at in versions}
+    versions = [*range(0, last, max(1, commits // 20)), last]
+    assert [states[at] for at in versions] == as_spark_reads(history, versions)
+    for name in ("our", "rs", "spark"):
+        told(name, sum(step.startswith(name) for step in history.did))
+    log = tmp_path / "t" / "_delta_log"
+    for name, pattern in {"checkpoints": "*.checkpoint.parquet", "parts": "*.checkpoint.*.*.parquet"}.items():
+        told(name, len(list(log.glob(pattern))))
+    told("compacted", len(list(log.glob("*.compacted.json"))))
+    told("versions", last)
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(4 * 3600)
+def test_thousands_of_commits_by_three_writers(tmp_path, delta_session, record_property):
+    """5,000 commits by us, delta-rs and Spark, with checkpoints of all three and in parts, are read alike by all."""
+    check_at_length(tmp_path, delta_session, 1, 5_000, record_property)

@@ -1,6 +1,6 @@
 """Tables of every feature and with every damage, asked of us, of Delta on Spark and of delta-rs.
 
-Where the three differ the page of Delta's behaviours says who is right (docs/reference/delta-compatibility.md).
+Where the three differ, docs/reference/delta-compatibility.md says who is right.
 """
 
 import pytest
@@ -57,7 +57,7 @@ def test_all_readers_differ_in_what_the_page_says(run, workload):
 
 
 def test_the_page_names_workloads_that_there_are():
-    """Each row is of workloads of the run, which makes at least five hundred tables, and says who is right."""
+    """Each row names workloads of the run, which makes five hundred tables, and says who is right."""
     rows = page.rows()
 
     named = {name for row in rows for name in row.workloads.split("; ")} - {page.ANY}

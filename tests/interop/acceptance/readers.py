@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - statements of SQL and rows of tables are read as one line
 """Three readers of one table: us, Delta on Spark and delta-rs. Each answers a question by rows or by a refusal."""
 
 import json

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - statements of SQL and rows of tables are read as one line
 """One workload of the acceptance run: its tables are made, each reader is asked, and differences are named."""
 
 import random

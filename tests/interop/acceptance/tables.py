@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - statements of SQL and rows of tables are read as one line
 """Tables for the acceptance run: one seeded workload for each feature of Delta, written by Spark or by delta-rs."""
 
 import os

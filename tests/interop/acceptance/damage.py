@@ -265,7 +265,7 @@ def data_damaged(at):
 
 
 def vector_file(at):
-    return sorted(at.folder.glob("deletion_vector_*.bin"))[-1]
+    return max(at.folder.glob("deletion_vector_*.bin"))
 
 
 def vector_missing(at):
@@ -307,12 +307,12 @@ def removed_unknown(at):
 
 
 def checksum_garbled(at):
-    file = sorted(at.log.glob("0*.crc"))[-1]
+    file = max(at.log.glob("0*.crc"))
     at.rewrite(file, at.random.choice(["", "{", "[]", '{"numFiles": "x"}']))
 
 
 def checksum_wrong(at):
-    file = sorted(at.log.glob("0*.crc"))[-1]
+    file = max(at.log.glob("0*.crc"))
     at.rewrite(file, json.dumps({**json.loads(file.read_text()), "numFiles": 71, "tableSizeBytes": 7}))
 
 

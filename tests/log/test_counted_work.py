@@ -4,6 +4,7 @@ import math
 import threading
 import uuid
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from tests.log.tables import TableBuilder, file
@@ -16,6 +17,7 @@ from freezeframe.log.primitives.listing import newest_checkpoint, sort_listing
 from freezeframe.log.replay import replay
 from freezeframe.log.replay.table_state import Heads
 from freezeframe.log.segments.segment import LogSegment
+from freezeframe.log.statistics import statistics_json
 from freezeframe.log.write.checkpoint_writer import write_checkpoint
 from freezeframe.storage import MemoryStorage
 
@@ -241,6 +243,28 @@ def test_the_small_actions_of_a_large_checkpoint_are_read_by_ranges():
     assert len(read_checkpoint_actions(storage, table.folder, found)) == 2
     assert found.size > 1 << 20
     assert storage.bytes < found.size / 5
+
+
+def test_statistics_kept_as_structs_are_converted_by_column(monkeypatch):
+    """Work is in proportion to the pieces, however many files are in one."""
+    seen = [0]
+    texts = statistics_json._texts
+
+    def counted(*given):
+        seen[0] += 1
+        return texts(*given)
+
+    monkeypatch.setattr(statistics_json, "_texts", counted)
+    monkeypatch.setattr(statistics_json, "_PIECE_ROWS", 50)
+    counts = []
+    for size in SIZES:
+        seen[0] = 0
+        one = {"numRecords": 1, "minValues": {"a": 1, "b": "x"}}
+        found = statistics_json.statistics_texts(pa.chunked_array([pa.array([one] * size)]), ())
+        assert found[-1].as_py() == '{"numRecords":1,"minValues":{"a":1,"b":"x"}}'
+        counts.append(seen[0])
+    assert exponent(counts) <= EXPONENT_MAX
+    assert counts[0] == 5 * SIZES[0] / 50
 
 
 def test_the_sample_of_a_long_log_does_not_grow_with_its_commits(monkeypatch):

@@ -3,7 +3,7 @@
 import pytest
 from tests.log.tables import TableBuilder
 
-from freezeframe.errors import CorruptLog
+from freezeframe.errors import CorruptLog, VersionNotFound
 from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.primitives.paths import commit_name
 from freezeframe.storage import MemoryStorage
@@ -74,3 +74,29 @@ def test_a_cleanup_between_listing_and_reading_is_listed_again():
         snapshot = table.log().current_snapshot if log is None else log.update()
         assert snapshot.segment.checkpoint_version == 10
         assert table.live() == sorted(snapshot.files["path"].to_pylist())
+
+
+def test_a_checkpoint_stands_for_its_missing_commit():
+    """The newest version is the checkpoint's, with commits below it only; Spark answers the same."""
+    table = TableBuilder().commits(9).checkpoint(8)
+    table.delete(commit_name(8))
+    assert table.log().current_snapshot.version == 8
+
+
+def test_a_gap_outside_what_is_read_is_none():
+    """Below the checkpoint a commit is missing: versions on either side of it are read, as by Spark."""
+    table = TableBuilder().commits(9).checkpoint(5)
+    table.delete(commit_name(2))
+    log = table.log()
+    assert (log.current_snapshot.version, log.snapshot_at(version=6).version) == (8, 6)
+    assert (log.snapshot_at(version=1).version, log.snapshot_at(version=5).version) == (1, 5)
+
+
+@pytest.mark.parametrize("version", [2, 3, 4])
+def test_a_version_behind_a_gap_cannot_be_built(version):
+    """Its own commit is gone, or one before it and no checkpoint between; the error is Spark's."""
+    table = TableBuilder().commits(9).checkpoint(5)
+    table.delete(commit_name(2))
+    with pytest.raises((CorruptLog, VersionNotFound)) as found:
+        table.log().snapshot_at(version=version)
+    assert found.value.error_code in {"DELTA_VERSIONS_NOT_CONTIGUOUS", "DELTA_VERSION_NOT_FOUND"}

@@ -10,6 +10,7 @@ from dataclasses import replace
 from freezeframe.errors import StorageUnavailable
 from freezeframe.storage import FileStatus, LocalStorage
 from freezeframe.storage.local import make_folder, write_durably
+from freezeframe.store.tenant_log.signed_json import from_signed_line, to_signed_line
 
 
 class RenamingStorage(LocalStorage):
@@ -156,3 +157,35 @@ class SharingStorage(LocalStorage):
 
     def _check_name(self, name):
         return super()._check_name(re.sub("tenants/[0-9a-f]{32}", "tenants/shared", name))
+
+
+class HalvingStorage(LocalStorage):
+    """Of every second commit it publishes the streams without the files, and nothing looks damaged."""
+
+    def __init__(self, root):
+        super().__init__(root)
+        self._written_as = {}
+
+    def put_if_absent(self, name, content):
+        if re.search(r"_freezeframe/log/\d{20}\.json$", name):
+            content = self._half(content if isinstance(content, bytes) else b"".join(content))
+        super().put_if_absent(name, content)
+
+    def _half(self, content):
+        record, sha256 = from_signed_line(content)
+        record["previous"] = self._written_as.get(record["previous"], record["previous"])
+        if record["version"] % 2:
+            record["changes"] = [change for change in record["changes"] if "file" not in change]
+        half = to_signed_line(record)
+        self._written_as[sha256] = from_signed_line(half)[1]
+        return half
+
+
+class LyingStorage(LocalStorage):
+    """Every fourth entry of a tenant is created, and reported as refused."""
+
+    def put_if_absent(self, name, content):
+        super().put_if_absent(name, content)
+        entry = re.search(r"_freezeframe/log/(\d{20})\.json$", name)
+        if entry and int(entry[1]) % 4 == 3:
+            raise StorageUnavailable("The storage refused it.", remedy="Try again.")

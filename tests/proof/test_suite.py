@@ -7,15 +7,20 @@ import sys
 from itertools import accumulate
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from tests.buckets import keys, made_bucket
 from tests.proof import broken_storages as broken
 
 from freezeframe.errors import InvalidOption
+from freezeframe.log.checkpoints import hint
+from freezeframe.log.scan import data_files
 from freezeframe.proof.place import Place, open_storage, scratch
 from freezeframe.proof.suite import PROOFS, prove, select_proofs
 from freezeframe.proof.task import Task
 from freezeframe.store import Stream
+from freezeframe.store.directory.paths import blob_file
+from freezeframe.store.readers import file_reader
 
 pytestmark = pytest.mark.stateful
 
@@ -62,6 +67,11 @@ def test_promises_are_kept_in_a_bucket():
     assert (0, list(names)) == (told.returncode, [one["name"] for one in report["proofs"]])
 
 
+# Two processes commit as one version. Who notices first depends on the moment: the writer whose entry was
+# replaced, the next writer, a reader, a process that rolls forward; or only the history, at the end.
+LOST_COMMIT = (
+    "Commits would be lost|CorruptLog|ForeignCommit|CorruptData|was given to|are nobody's|with other rows"
+)
 FAULTS = [
     ("atomic-create", broken.RenamingStorage, "of 4 writers created it"),
     ("atomic-create", broken.TearingStorage, "half of its bytes"),
@@ -69,8 +79,9 @@ FAULTS = [
     ("kill", broken.BufferingStorage, "was acknowledged"),
     ("erase", broken.KeepingStorage, "holds an erased key"),
     ("clocks", broken.LateClockStorage, "the clock of the storage is"),
-    # Which of both depends on who reads first: the writer whose entry was replaced, or the next one.
-    ("concurrency", broken.RenamingStorage, "Commits would be lost|after another entry"),
+    ("concurrency", broken.RenamingStorage, LOST_COMMIT),
+    ("kill", broken.HalvingStorage, "is not what was committed"),
+    ("errors", broken.LyingStorage, "failed with STORAGE_UNAVAILABLE, and its changes are there"),
     ("gc", broken.GreedyStorage, "is missing"),
     ("isolation", broken.SharingStorage, "the content of the other"),
     ("time-travel", broken.ExpiringStorage, "has no version"),
@@ -105,6 +116,34 @@ def test_values_that_take_the_way_through_pandas_are_found(tmp_path, monkeypatch
     monkeypatch.setattr(Stream, "update", through_pandas)
     found = results(tmp_path, ["values"])["values"]
     assert any("came back as" in one for one in found.violations), found.violations
+
+
+class UncheckedFile(pq.ParquetFile):
+    """Pages whose checksums nobody looks at."""
+
+    def __init__(self, source, **options):
+        super().__init__(source, **options | {"page_checksum_verification": False})
+
+
+def read_unchecked(storage, blob):
+    """The bytes of a file as they are, or none."""
+    try:
+        return storage.read(blob_file(blob.name))
+    except FileNotFoundError:
+        return b""
+
+
+@pytest.mark.parametrize("unchecked", ["rows", "files"])
+def test_bytes_that_are_read_unchecked_are_found(tmp_path, monkeypatch, unchecked):
+    """A reader that compares no hash, of rows or of files, returns damage: the proof of damage sees it."""
+    if unchecked == "rows":
+        monkeypatch.setattr(data_files, "require_digest", lambda *_: None)
+        monkeypatch.setattr(data_files.pq, "ParquetFile", UncheckedFile)
+    else:
+        monkeypatch.setattr(file_reader, "read_blob", read_unchecked)
+    monkeypatch.setattr(hint, "RETRY_SECONDS", 0)
+    found = results(tmp_path, ["damage"], seconds=60)["damage"]
+    assert any(re.search("other rows.*, and no error", one) for one in found.violations), found.violations
 
 
 def test_a_round_that_would_end_late_is_not_begun(tmp_path):

@@ -13,6 +13,7 @@ from freezeframe.storage import MemoryStorage
 from freezeframe.storage.faulty import Crash
 
 START_MS = 1_790_000_000_000
+PAGE_BYTES = 512
 
 
 class Disk(MemoryStorage):
@@ -28,16 +29,33 @@ class Disk(MemoryStorage):
             self.unsynced[name] = self._files[name][0] if name in self._files else None
 
     def lose_power(self, random):
-        """Each change that was not synced is kept, undone, or leaves an empty file."""
+        """Each change that was not synced is kept or undone, or leaves an empty or a torn file."""
         for name, before in sorted(self.unsynced.items()):
-            fate = random.choice(["kept", "undone", "empty"])
+            fate = random.choice(["kept", "undone", "empty", "torn"])
             if fate == "undone" and before is None:
                 super().delete(name)
             elif fate == "undone":
                 super().replace(name, before)
             elif fate == "empty" and name in self._files:
                 super().replace(name, b"")
+            elif fate == "torn" and name in self._files:
+                super().replace(name, torn(self._files[name][0], random))
         self.unsynced.clear()
+
+
+def torn(whole, random):
+    """A beginning of the bytes, or all of them with pages that were never written."""
+    if random.random() < 0.5:
+        return whole[: random.randrange(len(whole) + 1)]
+    pages = [whole[start : start + PAGE_BYTES] for start in range(0, len(whole), PAGE_BYTES)]
+    return b"".join(random.choice([page, bytes(len(page))]) for page in pages)
+
+
+def closed_gate():
+    """A lock that one thread waits for and another one opens."""
+    gate = threading.Lock()
+    gate.acquire()
+    return gate
 
 
 class Process:
@@ -45,7 +63,7 @@ class Process:
 
     def __init__(self, machine, name, work):
         self.name, self.machine = name, machine
-        self.go, self.is_over, self.is_doomed, self.error = threading.Semaphore(0), False, False, None
+        self.go, self.is_over, self.is_doomed, self.error = closed_gate(), False, False, None
         self.skew_ms = machine.random.choice([0, 0, -90_000_000, 3_600_000])
         self.thread = threading.Thread(target=self._run, args=(work,), name=name, daemon=True)
         self.thread.start()
@@ -74,9 +92,10 @@ class Process:
 class Machine:
     """Runs processes call by call; ``faults`` are the steps at which something breaks (None: by the seed)."""
 
-    def __init__(self, seed, disk, faults=None):
+    def __init__(self, seed, disk, faults=None, fault_chance=0.008):
         self.random, self.disk, self.faults = Random(seed), disk, faults
-        self.turn = threading.Semaphore(0)
+        self.seed, self.fault_chance, self.chances = seed, fault_chance, Random(f"{seed} faults")
+        self.turn = closed_gate()
         self.now, self.step, self.struck, self.running = START_MS, 0, [], None
 
     def now_ms(self):
@@ -106,15 +125,14 @@ class Machine:
 
     def _strike(self, alive):
         """Whom the seed lets die now: the one whose turn it is, or all, by a power loss."""
-        chance, loses_power = self.random.random(), self.random.random() < 0.3
-        state = self.random.getstate()
+        chance, loses_power = self.chances.random(), self.chances.random() < 0.3
         doomed = []
-        if chance < 0.008 and (self.faults is None or self.step in self.faults):
+        if chance < self.fault_chance and (self.faults is None or self.step in self.faults):
             self.struck.append(self.step)
             doomed = alive if loses_power else [self.running]
             if loses_power:
-                self.disk.lose_power(self.random)
-        self.random.setstate(state)  # the rest goes on the same way without this fault
+                # Of its own: the rest goes on the same way without this fault.
+                self.disk.lose_power(Random(f"{self.seed} {self.step}"))
         return list(doomed)
 
 

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from itertools import accumulate
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -173,3 +174,21 @@ def test_unknown_proofs_are_refused():
     with pytest.raises(InvalidOption, match="nothing"):
         select_proofs(["kill", "nothing"])
     assert (select_proofs([]), select_proofs(["gc", "kill"])) == (tuple(PROOFS), ("kill", "gc"))
+
+
+def test_the_page_names_each_proof_and_no_other():
+    """The page's promises and figures, and the table of the guide, name the proofs that are run."""
+    docs = Path(__file__).parents[2] / "docs"
+    page = (docs / "explanation" / "reliability.md").read_text()
+    promises, figures = page.split("## How the history")[0], page.split("## Figures")[1].split("## Found")[0]
+    guide = (docs / "how-to" / "prove.md").read_text().split("## What is tried")[1].split("\n## ")[0]
+    shown = {
+        name
+        for row in promises.splitlines()
+        for proofs in re.findall("`prove`: ([^;|(]*)", row)
+        for name in re.findall("`([^`]+)`", proofs)
+    }
+    first_cells = " ".join(row.split("|")[1] for row in figures.splitlines() if row.startswith("| `"))
+    counted = set(re.findall("`([^`]+)`", first_cells))
+    tried = re.findall(r"^\| `([^`]+)` \|", guide, re.MULTILINE)
+    assert (shown, counted, tried) == ({*PROOFS}, {*PROOFS}, [*PROOFS])

@@ -265,6 +265,12 @@ class Settings(BaseSettings):
         description="How many requests a minute the service takes for one tenant, all workers together; "
         "0 means no limit.",
     )
+    service_requests_at_once_per_principal: int = Field(
+        default=20,
+        ge=0,
+        description="How many requests of one key or person each worker carries out at once, of the 40 that "
+        "it can; ten times as many wait for their turn, further ones are 429. 0 means no limit.",
+    )
     service_tenant_upload_bytes_per_minute: int = Field(
         default=0,
         ge=0,

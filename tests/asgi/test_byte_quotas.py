@@ -1,5 +1,6 @@
 """Quotas of bytes: what a tenant sends, reads and keeps; others and small requests go on."""
 
+import base64
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
@@ -65,6 +66,27 @@ def test_a_tenant_that_is_full_takes_no_more(limited):
 
     assert [(one.status_code, one.json()["code"]) for one in refused] == [(413, "TENANT_FULL")] * 4
     assert ([one["path"] for one in kept], taken.status_code) == (["a"], 200)
+
+
+def test_a_folder_of_a_full_tenant_is_replaced(limited):
+    """Of uploads that wait together, each counts for what it will replace; one beyond that is 413."""
+    place = limited.tenant("replaced")
+    tenant = limited.service.stores.environment("dev").tenant("replaced")
+    sizes = dict.fromkeys(("a.bin", "b.bin", "c.bin"), QUOTA - 1_000)
+    for name, size in sizes.items():
+        tenant.files.write(name, b"x" * size)
+
+    def begin(api, name, size):
+        path = base64.b64encode(name.encode()).decode()
+        headers = {"upload-length": str(size), "upload-metadata": f"path {path},purpose YmF0Y2g="}
+        return api.post(f"{place}/uploads", headers=headers)
+
+    with limited.client() as api:
+        waiting = [begin(api, name, size) for name, size in sizes.items()]
+        beyond = [begin(api, "d.bin", 4_000), begin(api, "a.bin", QUOTA)]
+
+    assert [one.status_code for one in waiting] == [201] * 3
+    assert [(one.status_code, one.json()["code"]) for one in beyond] == [(413, "TENANT_FULL")] * 2
 
 
 def test_workers_count_together(tmp_path):

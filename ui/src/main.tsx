@@ -46,12 +46,7 @@ function noticeAway(error: unknown) {
 
 const client: QueryClient = new QueryClient({
   queryCache: new QueryCache({ onError: noticeProblem, onSuccess: noteAnswer }),
-  mutationCache: new MutationCache({
-    onError: (error, _variables, _context, mutation) => {
-      // A wrong current password is answered like no session, and says nothing about the session.
-      if (!(mutation.meta?.sendsPassword && asProblem(error).status === SIGNED_OUT)) noticeAway(error);
-    },
-  }),
+  mutationCache: new MutationCache({ onError: noticeAway }),
   defaultOptions: {
     queries: {
       // What was refused stays refused; only what was not reached is worth a second try.

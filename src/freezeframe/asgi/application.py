@@ -15,6 +15,7 @@ from freezeframe.asgi.middleware.body_deadline import BodyDeadline
 from freezeframe.asgi.middleware.byte_counts import ByteCounts
 from freezeframe.asgi.middleware.closing import Closing
 from freezeframe.asgi.middleware.measurements import Measurements
+from freezeframe.asgi.middleware.refusals import Refusals
 from freezeframe.asgi.middleware.request_guard import RequestGuard
 from freezeframe.asgi.problems import add_problem_handlers
 from freezeframe.asgi.routes import (
@@ -108,7 +109,7 @@ def create_application(settings: Settings, root: str, database: ControlDatabase)
     stack = application.build_middleware_stack
     # Outside of the framework's own limit of a body, which answers in plain text.
     application.build_middleware_stack = lambda: RequestGuard(  # type: ignore[method-assign]
-        stack(), measurements, bytes_max
+        Refusals(stack()), measurements, bytes_max
     )
     add_console(application)
     _describe(application)

@@ -31,6 +31,7 @@ from freezeframe.service.limits.rate_limits import RateLimits
 from freezeframe.service.limits.shared_counters import SharedCounters
 from freezeframe.service.limits.shared_file import SharedFile
 from freezeframe.service.limits.stored_bytes import StoredBytes
+from freezeframe.service.limits.turns import Turns
 from freezeframe.service.overview.findings import TenantFindings
 from freezeframe.service.overview.overview import Overviews
 from freezeframe.settings import Settings
@@ -66,6 +67,7 @@ class Service:
     byte_quotas: ByteQuotas
     stored_bytes: StoredBytes
     streams: OpenStreams
+    turns: Turns
 
     def access(self, principal: Principal) -> TenantAccess:
         """The tenants that the principal may see."""
@@ -132,6 +134,7 @@ def open_service(root: str, settings: Settings, database: ControlDatabase) -> Se
         ),
         stored_bytes=StoredBytes(uploads, settings.service_tenant_stored_bytes_max),
         streams=OpenStreams(shared, settings.service_streams_max, settings.service_streams_per_principal_max),
+        turns=Turns(settings.service_requests_at_once_per_principal),
     )
 
 

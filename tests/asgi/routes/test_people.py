@@ -66,7 +66,8 @@ def test_a_person_changes_their_own_password(api, browser, invited):
     _sign_in(browser, person)
     change = "/api/v1/session/password"
 
-    assert browser.post(change, json={"old": SECOND, "new": FIRST}).status_code == 401
+    assert browser.post(change, json={"old": SECOND, "new": FIRST}).status_code == 403
+    assert browser.get("/api/v1/session").status_code == 200
     assert browser.post(change, json={"old": FIRST, "new": SECOND}).status_code == 204
     assert browser.get("/api/v1/session").status_code == 401
     assert _sign_in(browser, person, SECOND) == 200
@@ -83,11 +84,18 @@ def test_a_change_holds_from_the_next_request_on(api, browser, invited):
     told = browser.get("/api/v1/session").json()
     loosed = api.patch(place, json={"tenants": None}).json()
     ended = api.patch(place, json={"is_disabled": True}).json()
+    audited = api.get("/api/v1/audit", params={"subject": person["name"]}).json()["entries"]
 
     assert (raised["role"], raised["tenants"]) == ("editor", ["acme"])
     assert ("snapshots:write" in told["scopes"], ["acme"]) == (True, told["tenants"])
     assert (loosed["role"], loosed["tenants"]) == ("editor", None)
     assert ended["disabled"]
+    assert [one["action"] for one in audited] == [
+        "person.disable",
+        "person.change",
+        "person.change",
+        "person.create",
+    ]
     assert browser.get("/api/v1/session").status_code == 401
     assert _sign_in(browser, person) == 401
     assert api.post(f"{place}/invitation").status_code == 422

@@ -53,6 +53,11 @@ def test_no_more_of_a_tenant_wait_than_may(queue):
         submit(queue, job_id, queued_max=2)
     with pytest.raises(RateLimited) as refused:
         submit(queue, "c", queued_max=2)
+    with pytest.raises(RateLimited, match="2 jobs"):
+        queue.require_place("dev", "acme", "c", 2)
+    queue.require_place("dev", "acme", "b", 2)
+    queue.require_place("dev", "other", "c", 2)
+    queue.require_place("dev", "acme", "c", 0)
     submit(queue, "b", queued_max=2)
     submit(queue, "c", tenant="other", queued_max=2)
     queue.claim("w")

@@ -88,6 +88,10 @@ def test_no_more_uploads_are_under_way_than_may_be(tmp_path):
     first, second = (uploads.create(FOLDER, "key:1", announced) for _ in range(2))
     with pytest.raises(RateLimited) as refused:
         uploads.create(FOLDER, "key:1", announced)
+    with pytest.raises(RateLimited, match="2 uploads"):
+        uploads.require_place(FOLDER, "c" * 32)
+    uploads.require_place(FOLDER, second.id)
+    uploads.require_place("c" * 32, "c" * 32)
     again = uploads.create(FOLDER, "key:1", announced, second.id)
     uploads.create("b" * 32, "key:1", announced)
     uploads.remove(first)

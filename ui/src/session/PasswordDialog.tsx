@@ -16,7 +16,6 @@ export function PasswordDialog({ name, onClose }: { name: string; onClose: () =>
   const [old, setOld] = useState("");
   const [password, setPassword] = useState("");
   const changing = useMutation({
-    meta: { sendsPassword: true },
     mutationFn: async () => {
       await changePassword(old, password);
       return signIn({ name, password });

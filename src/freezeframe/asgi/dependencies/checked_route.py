@@ -18,6 +18,7 @@ from starlette.requests import ClientDisconnect
 from freezeframe.asgi.authentication import authenticate, service_of
 from freezeframe.asgi.bodies.strict_json import strict_json
 from freezeframe.asgi.dependencies.caller import (
+    Caller,
     count_replay,
     counted_principal,
     request_caller,
@@ -112,7 +113,11 @@ def _in_a_thread(endpoint: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(endpoint)
     async def run(**values: Any) -> Any:
-        return await run_in_threadpool(endpoint, **values)
+        caller = values.get("caller")
+        if not isinstance(caller, Caller):
+            return await run_in_threadpool(endpoint, **values)
+        async with caller.service.turns.turn(caller.principal):
+            return await run_in_threadpool(endpoint, **values)
 
     return run
 

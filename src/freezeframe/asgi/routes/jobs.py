@@ -60,6 +60,7 @@ def run_job(caller: TenantCalling, order: NewJob, response: Response) -> Job:
     caller.tenant("jobs:run")
     given = job_request(order)
     job = caller.job(order.job_id or caller.new_id())
+    caller.service.jobs.require_place(job)
     with caller.audit_change("job.run", job.job_id, script=order.script):
         queued = caller.service.jobs.submit(job, given, caller.who)
     response.headers["Location"] = job_location(caller, queued.job_id)
@@ -173,6 +174,7 @@ def repeat_job(caller: TenantCalling, job_id: JobId, response: Response) -> Job:
     past = caller.service.jobs.get(caller.job(job_id))
     order = repeated_order(past, caller.service.settings)
     job = caller.job(caller.new_id())
+    caller.service.jobs.require_place(job)
     with caller.audit_change("job.run", job.job_id, script=order.script, repeats=job_id):
         queued = caller.service.jobs.submit(job, order, caller.who)
     response.headers["Location"] = job_location(caller, queued.job_id)

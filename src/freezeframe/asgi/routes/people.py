@@ -72,7 +72,7 @@ def change_person(caller: Calling, person_id: PersonId, order: PersonChange) -> 
     bounds: dict[str, list[str] | None] = {
         name: given[name] for name in ("environments", "tenants") if name in given
     }
-    with caller.audit_service_change("person.change", known.name, details=given):
+    with caller.audit_service_change(_action(order), known.name, details=given):
         changed = administration.change(
             person_id, role=order.role, bounds=bounds, is_disabled=order.is_disabled
         )
@@ -150,6 +150,13 @@ def accept_invitation(request: Request, order: AcceptedInvitation) -> Response:
     ):
         service.people_administration.accept(order.invitation, order.password)
     return Response(status_code=204)
+
+
+def _action(order: PersonChange) -> str:
+    """The action that the audit has of a change, the same as of the commands."""
+    if order.is_disabled is None:
+        return "person.change"
+    return "person.disable" if order.is_disabled else "person.enable"
 
 
 def _administration(caller: Caller) -> PeopleAdministration:

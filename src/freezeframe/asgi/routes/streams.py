@@ -238,6 +238,7 @@ def import_stream(
     stored_bytes.limit_tenant(tenant, body.size)
     order = ImportRequest(stream, kind, tuple(key or ()), mode, message)
     job = caller.job(job_id or caller.new_id("import-"))
+    caller.service.jobs.require_place(job)
     source = (
         caller.service.uploads.open_import(caller.folder(), upload_id)
         if upload_id

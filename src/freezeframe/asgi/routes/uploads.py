@@ -112,7 +112,8 @@ def begin_upload(
     purpose = _purpose(told)
     path = "" if purpose == "import" else str(FilePath(told["path"]))
     sha256 = _sha256(told.get("sha256", ""))
-    stored_bytes = caller.service.stored_bytes
+    upload_id, stored_bytes = caller.new_id().removeprefix(JOB_PREFIX), caller.service.stored_bytes
+    caller.service.uploads.require_place(caller.folder(), upload_id)
     stored_bytes.limit_tenant(tenant, upload_length, path)
     with caller.audit_change("upload.begin", path, size=upload_length):
         sealed = {"": None, "true": True, "false": False}.get(told.get("sealed", ""))
@@ -120,10 +121,10 @@ def begin_upload(
             caller.folder(),
             f"{caller.principal.kind}:{caller.principal.id}",
             AnnouncedUpload(path, upload_length, sha256, sealed, purpose),
-            upload_id=caller.new_id().removeprefix(JOB_PREFIX),
+            upload_id=upload_id,
         )
         try:
-            stored_bytes.require_room_for_waiting(tenant, caller.folder(), path)
+            stored_bytes.require_room_for_waiting(tenant, caller.folder())
         except TooLarge:
             caller.service.uploads.remove(upload)
             raise

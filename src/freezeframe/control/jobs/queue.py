@@ -27,7 +27,7 @@ from freezeframe.control.jobs.job import (
 )
 from freezeframe.control.jobs.job_filter import JobFilter
 from freezeframe.control.jobs.job_rows import find_job, job_at, job_of
-from freezeframe.control.jobs.submission import Submission, begin_job, insert_job
+from freezeframe.control.jobs.submission import Submission, begin_job, insert_job, require_place
 from freezeframe.control.schema import jobs
 from freezeframe.errors import InvalidOption, JobRevoked, NotFound
 
@@ -56,6 +56,15 @@ class JobQueue:
         """
         with self._database.begin() as connection:
             return insert_job(connection, submission, self._database.now_ms(connection))
+
+    def require_place(self, environment: str, tenant: str, job_id: str, queued_max: int) -> None:
+        """Refuse a job that would be refused now, without waiting for other writers.
+
+        Raises:
+            RateLimited: ``queued_max`` jobs of the tenant wait, and none of that id is there.
+        """
+        with self._database.read() as connection:
+            require_place(connection, environment, tenant, job_id, queued_max)
 
     def get(self, environment: str, tenant: str, job_id: str, incarnation: str = "") -> QueuedJob:
         """The job of that name.

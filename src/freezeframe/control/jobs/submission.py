@@ -20,7 +20,7 @@ from freezeframe.control.jobs.job import (
 )
 from freezeframe.control.jobs.job_rows import find_job
 from freezeframe.control.schema import jobs, lanes
-from freezeframe.errors import IdempotencyConflict, InvalidOption, RateLimited
+from freezeframe.errors import IdempotencyConflict, InvalidOption, NotFound, RateLimited
 from freezeframe.identifiers import EnvironmentName, TenantId
 
 LANE_LENGTH_MAX = 500
@@ -63,8 +63,7 @@ class Submission:
             ("job_id", check_job_id(self.job_id)),
         ):
             object.__setattr__(self, name, value)
-        # No name contains a slash, so no two tenants share a lane.
-        object.__setattr__(self, "lane", self.lane or f"{self.environment}/{self.tenant}")
+        object.__setattr__(self, "lane", self.lane or lane_of(self.environment, self.tenant))
         require_between("attempts_max", self.attempts_max, 1, ATTEMPTS_MAX)
         require_between("priority", self.priority, -PRIORITY_MAX, PRIORITY_MAX)
         require_between("The number of jobs at once", self.running_max, 1, RUNNING_MAX)
@@ -154,18 +153,46 @@ def _insert(connection: Connection, submission: Submission, now_ms: int) -> bool
     )
 
 
+def lane_of(environment: str, tenant: str) -> str:
+    """The lane of a tenant's own; no name contains a slash, so no two tenants share one."""
+    return f"{environment}/{tenant}"
+
+
+def require_place(
+    connection: Connection, environment: str, tenant: str, job_id: str, queued_max: int
+) -> None:
+    """Refuse a job that is not submitted yet where it would be refused now; 0 is no limit.
+
+    Raises:
+        RateLimited: as many jobs of the tenant wait as may.
+    """
+    if queued_max and _queued(connection, lane_of(environment, tenant)) >= queued_max:
+        try:
+            find_job(connection, environment, tenant, job_id)  # submitted before, and given again
+        except NotFound:
+            raise _full(queued_max) from None
+
+
 def _require_place(connection: Connection, submission: Submission) -> None:
     """Refuse the submission, which is inserted, where too many jobs of the tenant wait."""
     # PostgreSQL: those that insert at the same time count one after the other, and see each other.
     connection.execute(select(lanes.c.name).where(lanes.c.name == submission.lane).with_for_update())
-    query = select(func.count()).where(jobs.c.lane == submission.lane, jobs.c.status == "queued")
-    if connection.execute(query).scalar_one() > submission.queued_max:
-        raise RateLimited(
-            f"{submission.queued_max:,} jobs of the tenant wait in the queue already.",
-            cause="The service takes no more of one tenant (service_tenant_jobs_queued_max).",
-            remedy=f"Ask again when jobs have run, in {_AGAIN_SECONDS} seconds or later; look for a worker.",
-            retry_after_seconds=_AGAIN_SECONDS,
-        )
+    if _queued(connection, submission.lane) > submission.queued_max:
+        raise _full(submission.queued_max)
+
+
+def _queued(connection: Connection, lane: str) -> int:
+    query = select(func.count()).where(jobs.c.lane == lane, jobs.c.status == "queued")
+    return int(connection.execute(query).scalar_one())
+
+
+def _full(queued_max: int) -> RateLimited:
+    return RateLimited(
+        f"{queued_max:,} jobs of the tenant wait in the queue already.",
+        cause="The service takes no more of one tenant (service_tenant_jobs_queued_max).",
+        remedy=f"Ask again when jobs have run, in {_AGAIN_SECONDS} seconds or later; look for a worker.",
+        retry_after_seconds=_AGAIN_SECONDS,
+    )
 
 
 def _forget_former(connection: Connection, submission: Submission) -> None:

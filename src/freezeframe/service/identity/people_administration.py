@@ -15,7 +15,7 @@ from sqlalchemy import delete, select, update
 
 from freezeframe.control.database.database import ControlDatabase
 from freezeframe.control.schema.people import people, sessions
-from freezeframe.errors import InvalidOption, NotAuthenticated, NotFound
+from freezeframe.errors import InvalidOption, NotAllowed, NotAuthenticated, NotFound
 from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.service.base.pepper import Pepper
 from freezeframe.service.base.timestamps import rfc3339
@@ -143,10 +143,18 @@ class PeopleAdministration:
         """Set a person's own password; all sessions of the person end.
 
         Raises:
-            NotAuthenticated: the old one is wrong.
+            NotAllowed: the old one is wrong.
             InvalidOption: the new one is too short.
         """
-        known = self._people.verify(self.get(person_id).name, old)
+        try:
+            known = self._people.verify(self.get(person_id).name, old)
+        except NotAuthenticated:
+            # Who asks is known by the session, and stays so.
+            raise NotAllowed(
+                "The current password is another one.",
+                cause="A new password takes the one that holds now.",
+                remedy="Try again, or have an admin reset it.",
+            ) from None
         self._set_password(person_id, new)
         return known
 

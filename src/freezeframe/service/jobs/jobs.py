@@ -138,6 +138,14 @@ class TenantJobs:
         """
         return self._submit(self.run_request(job, order, who), order.attempts_max, job.folder)
 
+    def require_place(self, job: TenantJob) -> None:
+        """Refuse a job before anything is written for it; ``submit`` decides.
+
+        Raises:
+            RateLimited: as many jobs of the tenant wait as may.
+        """
+        self._queue.require_place(job.environment, job.tenant, job.job_id, self.queued_max)
+
     def run_request(self, job: TenantJob, order: JobRequest, who: str) -> RunRequest:
         """The request of a run of a script.
 

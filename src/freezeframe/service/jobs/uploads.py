@@ -201,13 +201,30 @@ class Uploads:
         self._require_place(upload)
         return upload
 
+    def require_place(self, tenant: str, upload_id: str) -> None:
+        """Refuse an upload before anything is written for it; ``create`` decides.
+
+        Raises:
+            RateLimited: as many of the tenant are under way as may be, and none of that id.
+        """
+        self._sweep()
+        if self._is_full(tenant, self._waiting_max - 1) and not self._place(tenant, upload_id).exists():
+            raise self._refusal()
+
     def _require_place(self, upload: Upload) -> None:
         """Give up the upload, which is begun, where the tenant has too many; of two at once both may be."""
-        place = self._place(upload.tenant, upload.id)
-        if not self._waiting_max or sum(1 for _ in place.parent.iterdir()) <= self._waiting_max:
-            return
-        self.remove(upload)
-        raise RateLimited(
+        if self._is_full(upload.tenant, self._waiting_max):
+            self.remove(upload)
+            raise self._refusal()
+
+    def _is_full(self, tenant: str, most: int) -> bool:
+        """Whether there is a limit, and the tenant has more than ``most`` uploads and inputs."""
+        with suppress(FileNotFoundError):
+            return bool(self._waiting_max) and sum(1 for _ in (self._folder / tenant).iterdir()) > most
+        return False
+
+    def _refusal(self) -> RateLimited:
+        return RateLimited(
             f"{self._waiting_max:,} uploads and inputs of imports of the tenant wait already.",
             cause="The service keeps no more of one tenant (service_tenant_uploads_max).",
             remedy=f"Finish or end some; ask again in {_AGAIN_SECONDS} seconds or later.",
@@ -310,10 +327,10 @@ class Uploads:
             )
         return digest
 
-    def waiting_bytes(self, tenant: str) -> int:
-        """The bytes that wait for a tenant: uploads by their announced length, and inputs of jobs."""
+    def waiting(self, tenant: str) -> list[tuple[str, int]]:
+        """What waits for a tenant: the path and announced length of each upload; inputs of jobs have none."""
         place = self._folder / tenant
-        return sum(_announced_bytes(one) for one in place.glob("*") if not self._is_over(one))
+        return [_announced(one) for one in place.glob("*") if not self._is_over(one)]
 
     def remove(self, upload: Upload) -> None:
         """Remove the upload and its bytes."""
@@ -424,16 +441,16 @@ def _chunks(file: Path) -> Iterator[bytes]:
         ) from error
 
 
-def _announced_bytes(place: Path) -> int:
+def _announced(place: Path) -> tuple[str, int]:
     try:
         record = json.loads((place / _RECORD).read_text(encoding="utf-8"))
         if "length" in record:
-            return int(record["length"])
+            return record["path"], int(record["length"])
         seen = [one.stat() for one in (place / _INPUT).glob("*")]
         # A file that is also an upload is counted there.
-        return sum(one.st_size for one in seen if one.st_nlink == 1)
+        return "", sum(one.st_size for one in seen if one.st_nlink == 1)
     except (OSError, ValueError, KeyError):
-        return 0  # it is being made, or was removed meanwhile
+        return "", 0  # it is being made, or was removed meanwhile
 
 
 def _modified_ms(place: Path) -> float:

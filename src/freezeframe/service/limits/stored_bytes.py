@@ -52,16 +52,18 @@ class StoredBytes:
         self._require_room(tenant, size, replaced)
         return tenant.with_check(lambda _: self._require_room(tenant, size, replaced))
 
-    def require_room_for_waiting(self, tenant: Tenant, folder: str, *replaced: str) -> None:
+    def require_room_for_waiting(self, tenant: Tenant, folder: str) -> None:
         """Refuse what waits already for the tenant: uploads by their announced length, inputs of imports.
 
-        To be asked when the new one waits too: two that come at once see each other.
+        What uploads will replace is subtracted. To be asked when the new one waits too: two that come at once
+        see each other.
 
         Raises:
             TooLarge: the tenant would have more than it may.
         """
         if self._bytes_max:
-            self._require_room(tenant, self._uploads.waiting_bytes(folder), replaced)
+            waiting = self._uploads.waiting(folder)
+            self._require_room(tenant, sum(size for _, size in waiting), {path for path, _ in waiting})
 
     def _require_room(self, tenant: Tenant, size: int, replaced: Iterable[str]) -> None:
         held = self._held(tenant)

@@ -1,5 +1,7 @@
 """A file in the browser: rows of a CSV file as a table, search, and what is typed while others save."""
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 from tests.browser.saving import saving
@@ -11,6 +13,8 @@ LIGHTNESS = """(element, property) => {
     return 0.21 * red + 0.72 * green + 0.07 * blue;
 }"""
 PANEL = "/tenants/customer-0005?panel=snapshots"
+SVG = """<svg xmlns="http://www.w3.org/2000/svg" width="40" height="30">
+<script>window.hasRun = 1; parent.hasRun = 1</script><circle cx="20" cy="15" r="12" fill="teal"/></svg>"""
 
 
 @pytest.fixture
@@ -174,3 +178,48 @@ def test_what_is_typed_on_a_dark_page_is_seen(page, keep):
         assert one.evaluate(LIGHTNESS, "color") > 150, one.inner_text()
     with saving(page, "dark.json"):
         page.keyboard.press("Control+s")
+
+
+def test_the_first_lines_of_a_long_file_are_shown(page, keep):
+    """Of a file above 5 MiB one MiB is read and shown, whole lines, as the table that it is; read only."""
+    line = "x" * 97
+    keep("long.csv", "Id,Note\n" + "".join(f"{number},{line}\n" for number in range(60_000)))
+    page.goto(f"{PANEL}&file=long.csv")
+    expect(page.get_by_role("note")).to_have_text(
+        "The first lines, up to 1 MiB of 5.9 MiB: download the file for all of it."
+    )
+    grid = page.get_by_role("grid", name="Rows of long.csv")
+    grid.focus()
+    page.keyboard.press("End")
+    expect(grid.locator("[data-active]")).to_contain_text(line)
+    page.locator("label").filter(has_text="Text").click()
+    expect(page.get_by_label("Content of long.csv")).to_have_attribute("aria-readonly", "true")
+    expect(page.get_by_role("button", name="Save")).to_have_count(0)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "told"), [("latin-1", "Latin-1"), ("utf-16", "UTF-16"), ("utf-16-le", "UTF-16")]
+)
+def test_text_of_other_encodings_is_read_and_not_edited(page, keep, encoding, told):
+    """It is told which one it is; saving would make it UTF-8 without a word."""
+    keep("orte.csv", "Id,Ort\n1,Zürich\n".encode(encoding))
+    page.goto(f"{PANEL}&file=orte.csv")
+    expect(page.get_by_role("grid", name="Rows of orte.csv")).to_contain_text("Zürich")
+    expect(page.get_by_role("note")).to_have_text(f"Its text is {told}. Only UTF-8 is edited here.")
+    page.locator("label").filter(has_text="Text").click()
+    expect(page.get_by_label("Content of orte.csv")).to_have_attribute("aria-readonly", "true")
+
+
+def test_a_picture_is_shown_and_what_is_none_is_told(page, keep, picture):
+    """With its size in pixels; scripts in it do not run; a file that only has the name is told."""
+    keep("logo.svg", SVG)
+    page.goto(f"{PANEL}&file=logo.svg")
+    expect(page.get_by_role("img", name="Content of logo.svg")).to_be_visible()
+    expect(page.get_by_text(re.compile("40 . 30 pixels"))).to_be_visible()
+    assert page.evaluate("window.hasRun") is None
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        picture(page, f"picture-{scheme}")
+    keep("broken.png", b"\x89PNG no more")
+    page.goto(f"{PANEL}&file=broken.png")
+    expect(page.get_by_text("This file is no picture that can be shown.")).to_be_visible()

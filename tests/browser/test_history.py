@@ -173,3 +173,76 @@ def test_a_part_that_does_not_load_leaves_the_rest_of_the_page(page):
     page.unroute(gone)
     page.get_by_role("button", name="Load the page again").click()
     expect(page.get_by_role("grid", name="Rows of Invoice")).to_be_visible()
+
+
+@pytest.fixture(scope="module")
+def long(served):
+    """A tenant with 200 versions of a stream, of which the 100th dropped a file that the 50th wrote."""
+    store = Stores(str(served.root), load_settings(root=str(served.root))).environment("default")
+    tenant = store.tenant("history-long", create=True)
+    for version in range(200):
+        with tenant.job(f"job-{version}", who="sync") as job:
+            job.stream("Rate").update(pa.table({"Id": ["a", "b"], "Value": [version, 0]}), "Id")
+            if version == 50:
+                job.files.write("notes.txt", b"as it was")
+            if version == 100:
+                job.files.write("notes.txt", b"as it is")
+    return tenant
+
+
+def test_two_hundred_versions_are_some_that_are_seen(page, long):
+    """Of the timeline those entries exist that are in view; at its end the older ones come by themselves."""
+    page.goto("/tenants/history-long?panel=history")
+    timeline = page.get_by_role("region", name="Versions")
+    expect(timeline.get_by_role("article", name="Version 199")).to_be_visible()
+    oldest = timeline.get_by_role("article", name="Version 0", exact=True)
+    for _ in range(40):
+        assert timeline.get_by_role("article").count() < 60
+        if oldest.count():
+            break
+        timeline.evaluate("one => one.scrollBy(0, 3000)")
+        page.wait_for_timeout(100)
+    expect(oldest).to_be_visible()
+    timeline.get_by_role("checkbox", name="Compare version 0", exact=True).check()
+    timeline.evaluate("one => one.scrollTo(0, 0)")
+    timeline.get_by_role("checkbox", name="Compare version 199").check()
+    page.get_by_role("button", name="Compare", exact=True).click()
+    expect(page.get_by_role("grid", name="Rows of Rate that differ").locator("ins")).to_have_text("199")
+
+
+def test_any_two_versions_of_a_stream_are_compared_from_its_versions(page, long, picture):
+    """Two are ticked, of which a third one takes the place of the first; the rows that differ are shown."""
+    page.goto("/tenants/history-long?panel=snapshots&stream=Rate&view=versions")
+    grid = page.get_by_role("grid", name="Versions of Rate")
+    for version in (199, 198, 190):
+        grid.get_by_label(f"Select version {version}").check()
+    expect(grid.get_by_label("Select version 199")).not_to_be_checked()
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        picture(page, f"versions-{scheme}")
+    page.get_by_role("button", name="Compare 190 with 198").click()
+    differing = page.get_by_role("grid", name="Rows of Rate that differ")
+    expect(differing.locator("del")).to_have_text("190")
+    expect(differing.locator("ins")).to_have_text("198")
+
+
+def test_what_is_restored_is_what_is_looked_at(page, long, picture):
+    """From a stream's versions that stream, from a file's history that file; everything on request."""
+    page.goto("/tenants/history-long?panel=snapshots&stream=Rate&view=versions")
+    grid = page.get_by_role("grid", name="Versions of Rate")
+    grid.get_by_role("row").filter(has_text="job-198").get_by_role("button", name="Restore…").click()
+    dialog = page.get_by_role("dialog", name="Restore Rate as of version 198")
+    expect(dialog.locator("ins")).to_have_text("198")
+    dialog.get_by_role("button", name="Cancel").click()
+    page.goto("/tenants/history-long?panel=snapshots&file=notes.txt")
+    page.get_by_role("button", name="Versions", exact=True).click()
+    page.get_by_role("button", name="What to do with version 50").click()
+    expect(page.get_by_role("menuitem", name="Restore everything…")).to_be_visible()
+    picture(page, "restore-scoped")
+    page.get_by_role("menuitem", name="Restore notes.txt…").click()
+    dialog = page.get_by_role("dialog", name="Restore notes.txt as of version 50")
+    expect(dialog.get_by_text("Restored files: notes.txt")).to_be_visible()
+    dialog.get_by_role("button", name="Restore", exact=True).click()
+    expect(page.get_by_text("Restored as version 200.")).to_be_visible()
+    assert long.files.read("notes.txt") == b"as it was"
+    assert long.stream("Rate").read(as_="arrow")["Value"].to_pylist() == [199, 0]

@@ -38,7 +38,7 @@ def rows(page):
 def test_rows_are_sorted_filtered_and_chosen_and_the_address_says_so(page):
     """Each step is in the address: who opens it sees the same rows, columns and order."""
     page.goto(STREAM)
-    head = rows(page).get_by_role("button", name="Amount")
+    head = rows(page).get_by_role("button", name="Amount double")
     head.click()
     expect(rows(page).get_by_role("columnheader", name="Amount")).to_have_attribute("aria-sort", "ascending")
     head.click()

@@ -327,6 +327,7 @@ class StreamsOperations:
         stream: str,
         *,
         columns: list[str] | None = None,
+        read: bool | None = None,
         stream_version: int | None = None,
         as_of: str | None = None,
         version: int | None = None,
@@ -340,6 +341,7 @@ class StreamsOperations:
         place = path_of(TENANT + "/streams/{stream}/statistics", environment, tenant, stream)
         query = {
             "columns": columns,
+            "read": read,
             "stream_version": stream_version,
             "as_of": as_of,
             "version": version,

@@ -1,5 +1,7 @@
 """Sorted rows, statistics, the preview of an import and the return of single rows, over HTTP."""
 
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 
@@ -101,3 +103,23 @@ def test_a_column_of_another_type_is_told_among_the_differences(api, served):
     told = api.get(f"{path}/streams/Account/diff", params={"before": 0}).json()
     assert (told["columns_added"], told["columns_dropped"]) == ({"New": "boolean"}, {"Old": "string"})
     assert told["columns_retyped"] == {"N": ["long", "string"]}
+
+
+def test_what_the_log_knows_of_a_column_is_told_without_its_files(api, tenant):
+    """Nulls and exact ends of all rows, although the files are gone; nothing that would take reading."""
+    tenant[1].stream("Logged").update(
+        pa.table({"Id": ["1", "2", "3"], "City": ["a", None, None], "N": [3, 1, 2]}), "Id"
+    )
+    url = f"{tenant[0]}/streams/Logged/statistics"
+    read = api.get(url, params={"columns": ["City", "N"]}).json()
+    files = list(Path(tenant[1].place.storage.root).rglob("Logged.snapshot/**/*.parquet"))
+    assert len(files) == 1
+    files[0].unlink()
+    told = api.get(url, params={"columns": ["City", "N"], "read": "false"}).json()
+    city, number = told["columns"]
+    assert (told["rows"], number["rows_read"], number["distinct"], number["bars"]) == (3, 0, None, [])
+    assert (number["low"], number["high"], number["ends_of_all"]) == tuple(
+        read["columns"][1][name] for name in ("low", "high", "ends_of_all")
+    )
+    assert (city["nulls"], city["nulls_of_all"]) == (read["columns"][0]["nulls"], True)
+    assert api.get(url, params={"columns": ["Nobody"], "read": "false"}).status_code == 422

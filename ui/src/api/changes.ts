@@ -1,5 +1,7 @@
 // What the console changes through the service. Each call is one change in the tenant's history.
+
 import { address, call, send } from "./client";
+import { type Decoded, decoded } from "./file-text";
 import { fileAddress, type Place, streamAddress, tenantAddress } from "./place";
 import type {
   FileEntry,
@@ -78,21 +80,37 @@ export function restore(place: Place, order: RestorationOrder): Promise<Restorat
   return call("POST", `${tenantAddress(place)}/restorations`, { body: order });
 }
 
-export interface FileText {
-  text: string;
+export interface FileBytes {
+  bytes: Uint8Array<ArrayBuffer>;
   etag: string;
 }
 
-/** A file's text, or null where its bytes are not UTF-8. */
-export async function readFile(place: Place, path: string, version?: number): Promise<FileText | null> {
-  const answer = await send("GET", fileAddress(place, path, version));
-  const bytes = await answer.arrayBuffer();
-  try {
-    const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
-    return { text, etag: answer.headers.get("ETag") ?? "" };
-  } catch {
-    return null;
-  }
+/** A file's bytes; of a longer one than `bytesMax` its beginning. */
+export async function readBytes(
+  place: Place,
+  path: string,
+  version?: number,
+  bytesMax?: number,
+): Promise<FileBytes> {
+  const headers: Record<string, string> = bytesMax === undefined ? {} : { Range: `bytes=0-${bytesMax - 1}` };
+  const answer = await send("GET", fileAddress(place, path, version), { headers });
+  return { bytes: new Uint8Array(await answer.arrayBuffer()), etag: answer.headers.get("ETag") ?? "" };
+}
+
+export interface FileText extends Decoded {
+  etag: string;
+}
+
+/** A file's text, or null where its bytes are none; of a longer one than `bytesMax` its first lines. */
+export async function readFile(
+  place: Place,
+  path: string,
+  version?: number,
+  bytesMax?: number,
+): Promise<FileText | null> {
+  const { bytes, etag } = await readBytes(place, path, version, bytesMax);
+  const found = decoded(bytes, bytesMax === undefined);
+  return found && { ...found, etag };
 }
 
 /**

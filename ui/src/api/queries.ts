@@ -18,7 +18,6 @@ import type {
   Overview,
   Policy,
   RowDifference,
-  Rows,
   StreamDetail,
   TenantPage,
   Who,
@@ -29,7 +28,7 @@ const TENANTS_PAGE = 1000;
 const FILES_PAGE = 1000;
 // What fits on a screen comes first and soon.
 const FILES_FIRST_PAGE = 100;
-const ROWS_PAGE = 200;
+const DIFFERENCE_PAGE = 200;
 const VERSIONS_PAGE = 100;
 
 export const whoQuery = queryOptions({
@@ -124,34 +123,6 @@ export function streamQuery(place: Place, stream: string) {
   });
 }
 
-export interface RowsChoice {
-  where: readonly string[];
-  columns: readonly string[];
-  version?: number | undefined;
-}
-
-export function rowsQuery(place: Place, stream: string, choice: RowsChoice) {
-  return infiniteQueryOptions({
-    queryKey: [...tenantKey(place), "rows", stream, choice.version ?? "now", choice.where, choice.columns],
-    queryFn: ({ signal, pageParam }) =>
-      get<Rows>(
-        `${streamAddress(place, stream)}/rows`,
-        {
-          where: choice.where,
-          columns: choice.columns,
-          version: choice.version,
-          limit: ROWS_PAGE,
-          cursor: pageParam,
-        },
-        signal,
-      ),
-    initialPageParam: null as string | null,
-    getNextPageParam: (page) => page.next_cursor,
-    placeholderData: keepPreviousData,
-    staleTime: choice.version === undefined ? FRESH_MS : Number.POSITIVE_INFINITY,
-  });
-}
-
 export interface HistoryChoice {
   stream?: string | undefined;
   path?: string | undefined;
@@ -194,7 +165,7 @@ export function rowDifferenceQuery(place: Place, stream: string, before: number,
     queryFn: ({ signal, pageParam }) =>
       get<RowDifference>(
         `${streamAddress(place, stream)}/diff`,
-        { before, after, limit: ROWS_PAGE, cursor: pageParam },
+        { before, after, limit: DIFFERENCE_PAGE, cursor: pageParam },
         signal,
       ),
     initialPageParam: null as string | null,

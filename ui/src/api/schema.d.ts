@@ -12142,6 +12142,8 @@ export interface operations {
                 as_of?: string | null;
                 /** @description Only these columns. */
                 columns?: string[] | null;
+                /** @description False: only what the log knows, without reading a row. */
+                read?: boolean;
                 /** @description A version of the stream's own, in its place. */
                 stream_version?: number | null;
                 /**

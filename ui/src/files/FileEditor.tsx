@@ -83,7 +83,8 @@ export function FileEditor({
     onError: async (error) => {
       if (asProblem(error).status !== PRECONDITION_FAILED) return;
       const newest = await readFile(place, path);
-      if (newest) setJoining({ base: text, theirs: newest.text, mine: draft, etag: newest.etag });
+      if (newest?.encoding === "UTF-8")
+        setJoining({ base: text, theirs: newest.text, mine: draft, etag: newest.etag });
     },
   });
   const canSave = !isReadOnly && isChanged && problem === null && !saving.isPending;

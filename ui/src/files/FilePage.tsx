@@ -5,6 +5,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useCallback, useRef, useState } from "react";
 import { readFile } from "@/api/changes";
+import { type Encoding, pictureType } from "@/api/file-text";
 import { fileAddress, tenantKey } from "@/api/place";
 import { fileHistoryQuery } from "@/api/queries";
 import { usePanel } from "@/navigation/panel";
@@ -16,12 +17,16 @@ import { ProblemNote } from "@/parts/ProblemNote";
 import { save } from "@/parts/save";
 import { useMay } from "@/session/session";
 import { FileContent } from "./FileContent";
+import { Picture } from "./Picture";
 import { RevealBar } from "./RevealBar";
 import { useReveal } from "./useReveal";
 import "./files.css";
 
 const FRESH_MS = 5_000;
 const SHOWN_BYTES_MAX = 5 * 1024 * 1024;
+/** Of a longer file so much is shown. */
+const HEAD_BYTES = 1024 * 1024;
+const PICTURE_BYTES_MAX = 20 * 1024 * 1024;
 
 export default function FilePage() {
   const { place, search, version, go } = usePanel();
@@ -33,16 +38,14 @@ export default function FilePage() {
   const [isChanged, setChanged] = useState(false);
   const revision = revisions.data?.revisions.find((one) => version === undefined || one.version <= version);
   const isSealed = revision?.sealed ?? false;
-  const isShown =
-    revision !== undefined &&
-    !revision.deleted &&
-    revision.size <= SHOWN_BYTES_MAX &&
-    (!isSealed || reveal.isShown);
+  const isShown = revision !== undefined && !revision.deleted && (!isSealed || reveal.isShown);
+  const isLong = (revision?.size ?? 0) > SHOWN_BYTES_MAX;
+  const picture = (revision?.size ?? 0) <= PICTURE_BYTES_MAX ? pictureType(path) : undefined;
   const content = useQuery({
-    queryKey: [...tenantKey(place), "file", path, version ?? "now"],
-    queryFn: () => readFile(place, path, version),
+    queryKey: [...tenantKey(place), "file", path, version ?? "now", isLong],
+    queryFn: () => readFile(place, path, version, isLong ? HEAD_BYTES : undefined),
     // What somebody types rests on the text that they see: it stays until it is saved or taken back.
-    enabled: isShown && !isChanged,
+    enabled: isShown && !isChanged && picture === undefined,
     gcTime: isSealed ? 0 : 60_000,
     staleTime: version === undefined && !isSealed ? FRESH_MS : Number.POSITIVE_INFINITY,
   });
@@ -100,10 +103,8 @@ export default function FilePage() {
             Reveal
           </Button>
         </EmptyNote>
-      ) : revision.size > SHOWN_BYTES_MAX ? (
-        <EmptyNote title={`${bytesText(revision.size)} are too much to be shown here.`}>
-          Download the file to see it.
-        </EmptyNote>
+      ) : picture !== undefined ? (
+        <Picture key={`${path} ${revision.version}`} path={path} type={picture} />
       ) : content.isLoadingError ? (
         <ProblemNote error={content.error} onRetry={() => content.refetch()} />
       ) : content.isPending ? (
@@ -111,17 +112,37 @@ export default function FilePage() {
       ) : content.data === null ? (
         <EmptyNote title="This file is not text.">Download it to see what it is.</EmptyNote>
       ) : (
-        <FileContent
-          key={`${path} ${content.data.etag}`}
-          path={path}
-          text={content.data.text}
-          etag={content.data.etag}
-          isReadOnly={version !== undefined || !may("snapshots:write")}
-          isSealed={isSealed}
-          isBehind={isChanged && seen.current !== revision.version}
-          onChanged={onChanged}
-        />
+        <>
+          <Shown encoding={content.data.encoding} size={isLong ? revision.size : undefined} />
+          <FileContent
+            key={`${path} ${content.data.etag}`}
+            path={path}
+            text={content.data.text}
+            etag={content.data.etag}
+            isReadOnly={
+              version !== undefined || !may("snapshots:write") || isLong || content.data.encoding !== "UTF-8"
+            }
+            isSealed={isSealed}
+            isBehind={isChanged && seen.current !== revision.version}
+            onChanged={onChanged}
+          />
+        </>
       )}
     </>
+  );
+}
+
+/** What of the file is shown, where that is not all of it or not as it is. */
+function Shown({ encoding, size }: { encoding: Encoding; size: number | undefined }) {
+  const told = [
+    size !== undefined &&
+      `The first lines, up to 1 MiB of ${bytesText(size)}: download the file for all of it.`,
+    encoding !== "UTF-8" && `Its text is ${encoding}. Only UTF-8 is edited here.`,
+  ].filter(Boolean);
+  if (told.length === 0) return null;
+  return (
+    <div className="shown-bar" role="note">
+      {told.join(" ")}
+    </div>
   );
 }

@@ -12,6 +12,7 @@ import { EmptyNote } from "@/parts/EmptyNote";
 import { countText } from "@/parts/formats";
 import { LateSkeleton } from "@/parts/LateSkeleton";
 import { ProblemNote } from "@/parts/ProblemNote";
+import { useColumnWidths } from "@/parts/useColumnWidths";
 import { type Column, VirtualGrid } from "@/parts/VirtualGrid";
 import { RestoreRowsDialog } from "./RestoreRowsDialog";
 import { keyOfRow, type RowKey } from "./row-keys";
@@ -30,6 +31,7 @@ interface RowDifferenceGridProps {
 
 export function RowDifferenceGrid({ stream, before, after, canRestore = false }: RowDifferenceGridProps) {
   const { place } = usePanel();
+  const widths = useColumnWidths(stream);
   const [isAll, setAll] = useState(false);
   const [ticked, setTicked] = useState<ReadonlySet<string>>(NONE);
   const [restored, setRestored] = useState<RowKey[] | null>(null);
@@ -80,7 +82,7 @@ export function RowDifferenceGrid({ stream, before, after, canRestore = false }:
         rowHeight={30}
         total={first.total}
         isTotalExact={first.is_total_exact}
-        minWidth={(columns.length - 1) * COLUMN_WIDTH + 90 + (isTickable ? 32 : 0)}
+        widths={widths}
         {...(isTickable && { selected: ticked, onSelect: setTicked })}
         rowClass={(one) =>
           one.row.fate === "insert" ? "row-new" : one.row.fate === "delete" ? "row-gone" : ""
@@ -142,15 +144,17 @@ function columnsOf(difference: RowDifference, rows: readonly Row[], isAll: boole
   const shown = difference.columns.filter(
     (name) => isWhole || difference.key.includes(name) || changed.has(name),
   );
+  const isKey = (name: string) => difference.key.includes(name);
+  const column = (name: string): Column<Row> => ({
+    id: name,
+    header: isKey(name) ? `${name} (key)` : name,
+    pixels: COLUMN_WIDTH,
+    isPinned: isKey(name),
+    cell: ({ row }) => <DiffCell row={row} name={name} />,
+  });
   return [
-    { id: "fate", header: "What", width: "70px", cell: ({ row }) => FATES[row.fate] },
-    ...shown.map(
-      (name): Column<Row> => ({
-        id: name,
-        header: difference.key.includes(name) ? `${name} (key)` : name,
-        width: `minmax(${COLUMN_WIDTH - 12}px, 1fr)`,
-        cell: ({ row }) => <DiffCell row={row} name={name} />,
-      }),
-    ),
+    ...shown.filter(isKey).map(column),
+    { id: "what", header: "What", pixels: 70, cell: ({ row }) => FATES[row.fate] },
+    ...shown.filter((name) => !isKey(name)).map(column),
   ];
 }

@@ -5,10 +5,8 @@ import { lazy, Suspense, useEffect, useMemo, useState } from "react";
 import { removeTag } from "@/api/changes";
 import { tenantKey } from "@/api/place";
 import { historyQuery } from "@/api/queries";
-import type { TenantVersion } from "@/api/types";
 import { usePanel } from "@/navigation/panel";
 import { EmptyNote } from "@/parts/EmptyNote";
-import { dayText } from "@/parts/formats";
 import { LateSkeleton } from "@/parts/LateSkeleton";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { tellProblem } from "@/parts/toasts";
@@ -17,6 +15,7 @@ import { growthQuery } from "./history-queries";
 import "./history.css";
 import { RestoreDialog } from "./RestoreDialog";
 import { TagDialog } from "./TagDialog";
+import { VersionList } from "./VersionList";
 import { VersionRow } from "./VersionRow";
 
 const GrowthChart = lazy(() => import("./GrowthChart"));
@@ -49,6 +48,11 @@ export function Timeline() {
   const { hasNextPage, isFetchingNextPage, fetchNextPage } = history;
   const scale = largestChange(versions);
   const filter = search.stream ?? search.file;
+  const scope = search.stream
+    ? { name: filter, streams: [search.stream] }
+    : search.file
+      ? { name: filter, files: [search.file] }
+      : {};
 
   // A time that reaches further back than what is listed fetches what it lacks.
   useEffect(() => {
@@ -109,49 +113,27 @@ export function Timeline() {
           Compare
         </Button>
       </Group>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: the list must scroll by keyboard */}
-      <section className="timeline" aria-label="Versions" tabIndex={0}>
-        {days(versions).map(([day, entries]) => (
-          <div key={day}>
-            <div className="timeline-day">{day}</div>
-            {entries.map((entry) => (
-              <VersionRow
-                key={entry.version}
-                entry={entry}
-                scale={scale}
-                isTicked={ticked.includes(entry.version)}
-                onTick={() => tick(entry.version)}
-                onRestore={setRestoring}
-                onTag={() => setTagging(entry.version)}
-                onUntag={(tag) => untagging.mutate(tag)}
-              />
-            ))}
-          </div>
-        ))}
-        {history.hasNextPage && (
-          <Group justify="center" p="sm">
-            <Button
-              size="xs"
-              variant="default"
-              loading={history.isFetchingNextPage}
-              onClick={() => history.fetchNextPage()}
-            >
-              Show older versions
-            </Button>
-          </Group>
+      <VersionList
+        versions={versions}
+        onNearEnd={() => {
+          if (period === null && hasNextPage && !isFetchingNextPage) void fetchNextPage();
+        }}
+      >
+        {(entry) => (
+          <VersionRow
+            entry={entry}
+            scale={scale}
+            isTicked={ticked.includes(entry.version)}
+            scope={scope}
+            onTick={() => tick(entry.version)}
+            onRestore={setRestoring}
+            onTag={() => setTagging(entry.version)}
+            onUntag={(tag) => untagging.mutate(tag)}
+          />
         )}
-      </section>
+      </VersionList>
       {restoring && <RestoreDialog order={restoring} onClose={() => setRestoring(null)} />}
       {tagging !== null && <TagDialog version={tagging} onClose={() => setTagging(null)} />}
     </>
   );
-}
-
-function days(versions: readonly TenantVersion[]): [string, TenantVersion[]][] {
-  const found = new Map<string, TenantVersion[]>();
-  for (const version of versions) {
-    const day = dayText(version.timestamp);
-    found.set(day, [...(found.get(day) ?? []), version]);
-  }
-  return [...found];
 }

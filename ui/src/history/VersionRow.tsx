@@ -17,13 +17,17 @@ interface VersionRowProps {
   entry: TenantVersion;
   scale: number;
   isTicked: boolean;
+  /** The stream or file that is looked at alone: what is restored, unless somebody asks for everything. */
+  scope: Omit<RestoreOrder, "version"> & { name?: string | undefined };
   onTick: () => void;
   onRestore: (order: RestoreOrder) => void;
   onTag: () => void;
   onUntag: (tag: string) => void;
 }
 
-export function VersionRow({ entry, scale, isTicked, onTick, onRestore, onTag, onUntag }: VersionRowProps) {
+export function VersionRow(props: VersionRowProps) {
+  const { entry, scale, isTicked, onTick, onRestore, onTag, onUntag } = props;
+  const { name, ...only } = props.scope;
   const { go } = usePanel();
   const may = useMay();
   const streams = Object.entries(entry.streams);
@@ -98,7 +102,12 @@ export function VersionRow({ entry, scale, isTicked, onTick, onRestore, onTag, o
               View as of
             </Menu.Item>
             {may("snapshots:write") && (
-              <Menu.Item onClick={() => onRestore({ version: entry.version })}>Restore…</Menu.Item>
+              <Menu.Item onClick={() => onRestore({ version: entry.version, ...only })}>
+                {name ? `Restore ${name}…` : "Restore…"}
+              </Menu.Item>
+            )}
+            {may("snapshots:write") && name && (
+              <Menu.Item onClick={() => onRestore({ version: entry.version })}>Restore everything…</Menu.Item>
             )}
             {may("snapshots:write") && <Menu.Item onClick={onTag}>Tag…</Menu.Item>}
             {may("snapshots:delete") &&

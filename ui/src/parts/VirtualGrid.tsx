@@ -1,10 +1,10 @@
 // A list of any length of which only the visible rows exist, moved through by keyboard.
 //
 // It is an ARIA grid: the grid itself has the focus and names the active row, so that scrolling never
-// loses the place. Arrows, Home, End and the page keys move, Enter opens, Space selects.
+// loses the place. Arrows, Home, End and the page keys move, Enter opens, Space selects. Columns may stay in
+// view at the left, and may be made wider; rows that are not there yet are grey.
 import { Checkbox } from "@mantine/core";
-import { useMediaQuery } from "@mantine/hooks";
-import { IconArrowDown, IconArrowUp } from "@tabler/icons-react";
+import { useElementSize, useMediaQuery, useMergedRef } from "@mantine/hooks";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import {
   type KeyboardEvent,
@@ -15,14 +15,18 @@ import {
   useRef,
   useState,
 } from "react";
+import { GridHead } from "./GridHead";
+import { GAP, type SizedColumn, tracks } from "./grid-columns";
+import type { ColumnWidths } from "./useColumnWidths";
 
 export const NARROW = "(max-width: 900px)";
+const TICK_WIDTH = 32;
+const NO_WIDTHS: Readonly<Record<string, number>> = {};
 
-export interface Column<Row> {
-  id: string;
+export interface Column<Row> extends SizedColumn {
   header: ReactNode;
-  /** A track of a CSS grid: `120px`, `minmax(0, 1fr)`. */
-  width: string;
+  /** A control beside the name, which takes its place among the keys' stops. */
+  about?: (tabIndex: number) => ReactNode;
   align?: "right";
   isSortable?: boolean;
   /** Whether a narrow screen leaves it out. */
@@ -37,7 +41,8 @@ export interface Sort {
 
 export interface VirtualGridProps<Row> {
   label: string;
-  rows: readonly Row[];
+  /** Undefined: a row that is there and has not been fetched. */
+  rows: readonly (Row | undefined)[];
   columns: readonly Column<Row>[];
   keyOf: (row: Row) => string;
   rowHeight?: number;
@@ -45,8 +50,16 @@ export interface VirtualGridProps<Row> {
   onSort?: (column: string) => void;
   selected?: ReadonlySet<string>;
   onSelect?: (keys: ReadonlySet<string>) => void;
+  /** So many may be selected at once, the last ones that were chosen; without it any number. */
+  selectedMax?: number;
   onOpen?: (row: Row) => void;
   onNearEnd?: () => void;
+  /** Told which rows are seen, the first and the last of them. */
+  onVisible?: (first: number, last: number) => void;
+  /** The row to go to; another object goes there again. */
+  target?: { index: number } | undefined;
+  /** Where columns may be made wider or narrower. */
+  widths?: ColumnWidths;
   onKey?: (event: KeyboardEvent, row: Row | undefined) => void;
   rowClass?: (row: Row) => string;
   total?: number;
@@ -60,13 +73,20 @@ export interface VirtualGridProps<Row> {
 }
 
 export function VirtualGrid<Row>(props: VirtualGridProps<Row>) {
-  const { rows, keyOf, rowHeight = 36, selected, onSelect, onOpen, onNearEnd } = props;
+  const { rows, keyOf, rowHeight = 36, selected, onOpen, onNearEnd, onVisible, target } = props;
+  const { selectedMax } = props;
+  const onSelect =
+    props.onSelect && ((keys: ReadonlySet<string>) => props.onSelect?.(lastOf(keys, selectedMax)));
   const isNarrow = useMediaQuery(NARROW, false, { getInitialValueInEffect: false });
   const columns = isNarrow ? props.columns.filter((column) => !column.isExtra) : props.columns;
   const scroller = useRef<HTMLDivElement>(null);
+  const size = useElementSize<HTMLDivElement>();
+  const place = useMergedRef(scroller, size.ref);
   const id = useId();
   const [active, setActive] = useState(0);
   const [anchor, setAnchor] = useState(0);
+  // Of all heads one has the keys' stop; arrows move it to its neighbours.
+  const [headStop, setHeadStop] = useState("");
   const virtual = useVirtualizer({
     count: rows.length,
     getScrollElement: () => scroller.current,
@@ -74,6 +94,7 @@ export function VirtualGrid<Row>(props: VirtualGridProps<Row>) {
     overscan: 12,
   });
   const items = virtual.getVirtualItems();
+  const first = items[0]?.index ?? 0;
   const last = items.at(-1)?.index ?? 0;
   const current = Math.min(active, rows.length - 1);
 
@@ -81,13 +102,29 @@ export function VirtualGrid<Row>(props: VirtualGridProps<Row>) {
     if (rows.length > 0 && last >= rows.length - 20) onNearEnd?.();
   }, [last, rows.length, onNearEnd]);
 
+  useEffect(() => onVisible?.(first, last), [first, last, onVisible]);
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: once for each target
+  useEffect(() => {
+    if (!target || rows.length === 0) return;
+    const index = Math.min(target.index, rows.length - 1);
+    setActive(index);
+    setAnchor(index);
+    virtual.scrollToIndex(index, { align: "center" });
+    scroller.current?.focus({ preventScroll: true });
+  }, [target]);
+
   // biome-ignore lint/correctness/useExhaustiveDependencies: only when it appears
   useEffect(() => {
     if (props.hasFocus) scroller.current?.focus({ preventScroll: true });
   }, []);
 
-  const template = [selected ? "32px" : "", ...columns.map((column) => column.width)].join(" ");
-  const style = { gridTemplateColumns: template, minWidth: props.minWidth };
+  const shape = tracks(columns, props.widths?.chosen ?? NO_WIDTHS, size.width);
+  const minWidth = props.minWidth ?? (shape.minWidth && shape.minWidth + (selected ? TICK_WIDTH + GAP : 0));
+  const style = {
+    gridTemplateColumns: selected ? `${TICK_WIDTH}px ${shape.template}` : shape.template,
+    minWidth,
+  };
 
   function move(index: number, keepsAnchor = false) {
     const next = Math.max(0, Math.min(rows.length - 1, index));
@@ -99,7 +136,7 @@ export function VirtualGrid<Row>(props: VirtualGridProps<Row>) {
 
   function selectRange(from: number, to: number) {
     const [low, high] = from < to ? [from, to] : [to, from];
-    onSelect?.(new Set(rows.slice(low, high + 1).map(keyOf)));
+    onSelect?.(new Set(there(rows.slice(low, high + 1)).map(keyOf)));
   }
 
   function toggle(index: number) {
@@ -136,7 +173,7 @@ export function VirtualGrid<Row>(props: VirtualGridProps<Row>) {
       toggle(current);
     } else if (event.key.toLowerCase() === "a" && (event.ctrlKey || event.metaKey) && onSelect) {
       event.preventDefault();
-      onSelect(new Set(rows.map(keyOf)));
+      onSelect(new Set(there(rows).map(keyOf)));
     } else {
       props.onKey?.(event, row);
     }
@@ -155,10 +192,11 @@ export function VirtualGrid<Row>(props: VirtualGridProps<Row>) {
     }
   }
 
-  const isAll = selected !== undefined && rows.length > 0 && rows.every((row) => selected.has(keyOf(row)));
+  const isAll =
+    selected !== undefined && rows.length > 0 && there(rows).every((row) => selected.has(keyOf(row)));
   return (
     <div
-      ref={scroller}
+      ref={place}
       className="grid"
       role="grid"
       tabIndex={0}
@@ -171,32 +209,55 @@ export function VirtualGrid<Row>(props: VirtualGridProps<Row>) {
       onKeyDown={onKeyDown}
     >
       {/* biome-ignore lint/a11y/useFocusableInteractive: the grid has the focus and names the active row */}
-      <div role="row" aria-rowindex={1} className="grid-row grid-head" style={style}>
+      <div role="row" aria-rowindex={1} className="grid-row grid-head" style={style} onKeyDown={moveHead}>
         {selected && (
           // biome-ignore lint/a11y/useFocusableInteractive: as above
           <div role="columnheader" className="grid-cell">
-            <Checkbox
-              size="xs"
-              tabIndex={-1}
-              aria-label="Select all"
-              checked={isAll}
-              indeterminate={!isAll && selected.size > 0}
-              onChange={() => onSelect?.(isAll ? new Set() : new Set(rows.map(keyOf)))}
-            />
+            {selectedMax === undefined && (
+              <Checkbox
+                size="xs"
+                tabIndex={-1}
+                aria-label="Select all"
+                checked={isAll}
+                indeterminate={!isAll && selected.size > 0}
+                onChange={() => onSelect?.(isAll ? new Set() : new Set(there(rows).map(keyOf)))}
+              />
+            )}
           </div>
         )}
         {columns.map((column) => (
-          <Head key={column.id} column={column} sort={props.sort} onSort={props.onSort} />
+          <GridHead
+            key={column.id}
+            column={column}
+            sort={props.sort}
+            onSort={props.onSort}
+            widths={props.widths}
+            pinnedAt={shape.pinned.get(column.id)}
+            hasStop={column.id === (columns.some((one) => one.id === headStop) ? headStop : columns[0]?.id)}
+            onFocus={() => setHeadStop(column.id)}
+          />
         ))}
       </div>
-      <div
-        role="rowgroup"
-        className="grid-body"
-        style={{ height: virtual.getTotalSize(), minWidth: props.minWidth }}
-      >
+      <div role="rowgroup" className="grid-body" style={{ height: virtual.getTotalSize(), minWidth }}>
         {items.map((item) => {
           const row = rows[item.index];
-          if (row === undefined) return null;
+          if (row === undefined)
+            return (
+              // biome-ignore lint/a11y/useFocusableInteractive: the grid has the focus and names the active row
+              <div
+                key={`unread ${item.index}`}
+                id={`${id}-${item.index}`}
+                role="row"
+                aria-rowindex={item.index + 2}
+                aria-busy
+                data-active={item.index === current || undefined}
+                className="grid-row grid-unread"
+                style={{ ...style, height: rowHeight, transform: `translateY(${item.start}px)` }}
+              >
+                {/* biome-ignore lint/a11y/useFocusableInteractive: as above */}
+                <div role="gridcell" className="grid-cell" />
+              </div>
+            );
           const key = keyOf(row);
           const isSelected = selected?.has(key) ?? false;
           return (
@@ -228,7 +289,14 @@ export function VirtualGrid<Row>(props: VirtualGridProps<Row>) {
               )}
               {columns.map((column) => (
                 // biome-ignore lint/a11y/useFocusableInteractive: as above
-                <div key={column.id} role="gridcell" className="grid-cell" data-align={column.align}>
+                <div
+                  key={column.id}
+                  role="gridcell"
+                  className="grid-cell"
+                  data-align={column.align}
+                  data-pinned={shape.pinned.has(column.id) || undefined}
+                  style={shape.pinned.has(column.id) ? { left: shape.pinned.get(column.id) } : undefined}
+                >
                   {column.cell(row)}
                 </div>
               ))}
@@ -240,29 +308,24 @@ export function VirtualGrid<Row>(props: VirtualGridProps<Row>) {
   );
 }
 
-function Head<Row>({
-  column,
-  sort,
-  onSort,
-}: {
-  column: Column<Row>;
-  sort: Sort | undefined;
-  onSort: ((column: string) => void) | undefined;
-}) {
-  const isSorted = sort?.column === column.id;
-  const direction = isSorted ? (sort.isDown ? "descending" : "ascending") : undefined;
-  const arrow = isSorted && (sort.isDown ? <IconArrowDown size={13} /> : <IconArrowUp size={13} />);
-  return (
-    // biome-ignore lint/a11y/useFocusableInteractive: its button has the focus
-    <div role="columnheader" className="grid-cell" data-align={column.align} aria-sort={direction}>
-      {column.isSortable && onSort ? (
-        <button type="button" className="grid-sort" onClick={() => onSort(column.id)}>
-          {column.header}
-          {arrow}
-        </button>
-      ) : (
-        column.header
-      )}
-    </div>
-  );
+function lastOf(keys: ReadonlySet<string>, most: number | undefined): ReadonlySet<string> {
+  return most === undefined || keys.size <= most ? keys : new Set([...keys].slice(-most));
+}
+
+/** Those rows that have been fetched. */
+function there<Row>(rows: readonly (Row | undefined)[]): Row[] {
+  return rows.filter((row) => row !== undefined);
+}
+
+/** The arrow keys move between the heads of columns, all of which are one stop of the Tab key. */
+function moveHead(event: KeyboardEvent<HTMLElement>) {
+  const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+  if (step === undefined || !(event.target instanceof HTMLButtonElement)) return;
+  const own = event.target.closest<HTMLElement>('[role="columnheader"]');
+  let next = step < 0 ? own?.previousElementSibling : own?.nextElementSibling;
+  while (next && !next.querySelector("button")) {
+    next = step < 0 ? next.previousElementSibling : next.nextElementSibling;
+  }
+  event.preventDefault();
+  next?.querySelector("button")?.focus();
 }

@@ -1,9 +1,9 @@
-// Rows of a stream, some hundreds at a time as one scrolls, under conditions that are chips.
+// Rows of a stream, of which the pages are read that one looks at, under conditions that are chips.
 import { Button, Group, Text } from "@mantine/core";
-import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
-import { useMemo } from "react";
+import { useQuery } from "@tanstack/react-query";
+import { useMemo, useState } from "react";
 import { asProblem } from "@/api/problem";
-import { rowsQuery, streamQuery } from "@/api/queries";
+import { streamQuery } from "@/api/queries";
 import { keyText } from "@/history/row-keys";
 import { usePanel } from "@/navigation/panel";
 import { Cell, isNumeric } from "@/parts/Cell";
@@ -12,38 +12,32 @@ import { countText } from "@/parts/formats";
 import { LateSkeleton } from "@/parts/LateSkeleton";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { sortFrom, sortText } from "@/parts/sorting";
+import { useColumnWidths } from "@/parts/useColumnWidths";
 import { type Column, type Sort, VirtualGrid } from "@/parts/VirtualGrid";
+import { ColumnAbout } from "./ColumnAbout";
 import { ColumnMenu } from "./ColumnMenu";
 import { Conditions } from "./Conditions";
-import { SORTED_MAX, sortedRowsQuery } from "./stream-queries";
+import { GoTo } from "./GoTo";
+import { LISTED_MAX, placeOfKey, SORTED_MAX } from "./stream-queries";
+import { type Row, usePages } from "./usePages";
 
-type Row = { index: number; values: Record<string, unknown> };
 const COLUMN_WIDTH = 148;
 const COLUMN_WIDTH_MAX = 300;
-const COLUMN_GAP = 12;
 const LETTER_WIDTH = 7.5;
-const TYPE_WIDTH = 64;
-const BY_KEY: Sort = { column: "", isDown: false };
+const TYPE_WIDTH = 88;
 
 export function PreviewGrid({ stream }: { stream: string }) {
   const { place, search, version, go } = usePanel();
   const where = search.where ?? [];
   const chosen = search.columns ?? [];
   const sort = search.by ? sortFrom(search.by, "") : undefined;
-  const choice = { where, columns: chosen, version };
-  const byKey = useInfiniteQuery({ ...rowsQuery(place, stream, choice), enabled: sort === undefined });
-  const byColumn = useInfiniteQuery({
-    ...sortedRowsQuery(place, stream, sort ?? BY_KEY, choice),
-    enabled: sort !== undefined,
-  });
-  const rows = sort ? byColumn : byKey;
+  const choice = { where, columns: chosen, version, sort };
+  const pages = usePages(place, stream, choice);
+  const { first, rows, total, isTotalExact } = pages;
+  const [target, setTarget] = useState<{ index: number }>();
+  const widths = useColumnWidths(stream);
   const detail = useQuery(streamQuery(place, stream));
-  const pages = useMemo(
-    () => (sort ? byColumn.data?.pages : byKey.data?.pages) ?? [],
-    [sort, byColumn.data, byKey.data],
-  );
-  const first = pages[0];
-  const names = first?.columns;
+  const names = first.data?.columns;
   const types = useMemo(
     () => new Map(detail.data?.columns.map((one) => [one.name, one.type])),
     [detail.data],
@@ -55,21 +49,19 @@ export function PreviewGrid({ stream }: { stream: string }) {
     [detail.data, names],
   );
   const columns = useMemo(
-    () => columnsOf(names ?? [], types, detail.data?.key ?? []),
-    [names, types, detail.data],
+    () => columnsOf(stream, names ?? [], types, detail.data?.key ?? []),
+    [stream, names, types, detail.data],
   );
-  const shown = useMemo(
-    () => pages.flatMap((page) => page.rows).map((values, index): Row => ({ index, values })),
-    [pages],
-  );
-  const { hasNextPage, isFetchingNextPage, fetchNextPage } = rows;
-  // Rows under conditions may not have been counted: each page then knows of more, and the last one of all.
-  const latest = pages.at(-1);
-  const total = latest?.total ?? 0;
-  const isTotalExact = latest !== undefined && isExact(latest);
 
   function openRow({ values }: Row) {
     if (keyNames.every((name) => name in values)) go({ row: keyText(values, keyNames) });
+  }
+
+  async function find(key: string) {
+    const found = await placeOfKey(place, stream, choice, { name: keyNames[0] ?? "", text: key });
+    // Only the order of the key has a place for it.
+    if (sort) go({ by: undefined }, true);
+    return found;
   }
 
   return (
@@ -87,6 +79,12 @@ export function PreviewGrid({ stream }: { stream: string }) {
               {keyNames.length > 0 ? "Order by key" : "Leave unsorted"}
             </Button>
           )}
+          <GoTo
+            count={rows.length}
+            keyName={keyNames[0]}
+            onIndex={(index) => setTarget({ index })}
+            find={find}
+          />
           <ColumnMenu
             all={all}
             shown={chosen.length > 0 ? chosen : all}
@@ -95,36 +93,38 @@ export function PreviewGrid({ stream }: { stream: string }) {
           />
         </Group>
       </Group>
-      {rows.isLoadingError ? (
+      {first.isLoadingError ? (
         <ProblemNote
-          error={rows.error}
-          {...(asProblem(rows.error).status >= 500 ? { onRetry: () => void rows.refetch() } : {})}
+          error={first.error}
+          {...(asProblem(first.error).status >= 500 ? { onRetry: () => void first.refetch() } : {})}
         />
-      ) : rows.isPending ? (
+      ) : first.isPending ? (
         <LateSkeleton lines={10} />
-      ) : shown.length === 0 ? (
+      ) : rows.length === 0 ? (
         <EmptyNote title={where.length > 0 ? "No row meets these conditions." : "The stream has no rows."} />
       ) : (
         <VirtualGrid
           label={`Rows of ${stream}`}
-          rows={shown}
+          rows={rows}
           columns={columns}
           keyOf={(row) => String(row.index)}
           rowHeight={28}
           total={total}
           isTotalExact={isTotalExact}
-          minWidth={columns.reduce((sum, column) => sum + widthOf(column.id) + COLUMN_GAP, 0)}
+          widths={widths}
+          target={target}
           {...(sort && { sort })}
           onSort={(column) => go({ by: nextSort(sort, column) }, true)}
           {...(keyNames.length > 0 && { onOpen: openRow })}
-          onNearEnd={() => {
-            if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
-          }}
+          onVisible={pages.onVisible}
         />
       )}
+      {pages.broken && (
+        <ProblemNote error={pages.broken.error} onRetry={() => void pages.broken?.refetch()} />
+      )}
       <Text size="xs" c="dimmed" role="status">
-        {first &&
-          !rows.isLoadingError &&
+        {first.data &&
+          !first.isLoadingError &&
           toldCount(total, isTotalExact, where.length > 0, sort !== undefined)}
       </Text>
     </>
@@ -137,15 +137,11 @@ function nextSort(sort: Sort | undefined, column: string): string | undefined {
   return sort.isDown ? undefined : sortText({ column, isDown: true });
 }
 
-/** Rows in the order of a column are always counted. */
-function isExact(page: object): boolean {
-  return !("is_total_exact" in page) || page.is_total_exact === true;
-}
-
 function toldCount(total: number, isTotalExact: boolean, isFiltered: boolean, isSorted: boolean): string {
   const count = `${isTotalExact ? "" : "At least "}${countText(total)} rows${isFiltered ? " meet the conditions" : ""}`;
-  return isSorted && total > SORTED_MAX
-    ? `${count}; the first ${countText(SORTED_MAX)} are shown in this order`
+  const most = isSorted ? SORTED_MAX : LISTED_MAX;
+  return total > most
+    ? `${count}; the first ${countText(most)} are shown${isSorted ? " in this order" : ": filter by the key for others"}`
     : count;
 }
 
@@ -156,11 +152,17 @@ function widthOf(name: string): number {
 }
 
 function columnsOf(
+  stream: string,
   names: readonly string[],
   types: ReadonlyMap<string, string>,
   keyNames: readonly string[],
 ): Column<Row>[] {
-  return names.map((name) => {
+  // What a row is named by stays in view, so it comes first.
+  const ordered = [
+    ...keyNames.filter((name) => names.includes(name)),
+    ...names.filter((name) => !keyNames.includes(name)),
+  ];
+  return ordered.map((name) => {
     const type = types.get(name);
     return {
       id: name,
@@ -171,7 +173,9 @@ function columnsOf(
           <small>{keyNames.includes(name) ? `key · ${type}` : type}</small>
         </span>
       ),
-      width: `minmax(${widthOf(name)}px, 1fr)`,
+      about: (tabIndex) => <ColumnAbout stream={stream} name={name} tabIndex={tabIndex} />,
+      pixels: widthOf(name),
+      isPinned: keyNames.includes(name),
       ...(isNumeric(type) ? { align: "right" as const } : {}),
       cell: (row) => <Cell value={row.values[name]} type={type} />,
     };

@@ -14,7 +14,7 @@ import { statisticsQuery } from "./stream-queries";
 export function SchemaView({ stream }: { stream: string }) {
   const { place, version } = usePanel();
   const detail = useQuery(streamQuery(place, stream));
-  const statistics = useQuery(statisticsQuery(place, stream, version));
+  const statistics = useQuery(statisticsQuery(place, stream, { version }));
   if (statistics.isPending || detail.isPending) return <LateSkeleton label="Reading what the columns hold" />;
   if (statistics.isLoadingError)
     return <ProblemNote error={statistics.error} onRetry={() => statistics.refetch()} />;
@@ -134,7 +134,7 @@ function toldReach({ columns, rows }: StreamStatistics): string {
   return `Figures of the first ${countText(read)} of ${countText(rows)} rows; missing values are counted in all where the log knows them.`;
 }
 
-function shareText(part: number, whole: number): string {
+export function shareText(part: number, whole: number): string {
   if (part === 0) return "0 %";
   const share = (100 * part) / whole;
   if (share < 0.1) return "< 0.1 %";

@@ -1,13 +1,14 @@
 // The tenant's versions that changed one stream: to see what each did, to download it, to look from there.
-import { ActionIcon, Button, Group, Menu } from "@mantine/core";
+import { ActionIcon, Button, Group, Menu, Text } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
 import { IconDots } from "@tabler/icons-react";
 import { useInfiniteQuery } from "@tanstack/react-query";
-import { useMemo } from "react";
+import { useMemo, useState } from "react";
 import { exportAddress } from "@/api/place";
 import { historyQuery } from "@/api/queries";
 import type { TenantVersion } from "@/api/types";
 import { makerText } from "@/history/maker";
+import { RestoreDialog } from "@/history/RestoreDialog";
 import { NOTHING_OPEN, usePanel } from "@/navigation/panel";
 import { Changes } from "@/parts/Changes";
 import { LateSkeleton } from "@/parts/LateSkeleton";
@@ -15,9 +16,15 @@ import { Moment } from "@/parts/Moment";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { save } from "@/parts/save";
 import { type Column, NARROW, VirtualGrid } from "@/parts/VirtualGrid";
+import { useMay } from "@/session/session";
+
+const NONE: ReadonlySet<string> = new Set();
 
 export function StreamVersions({ stream }: { stream: string }) {
   const { place, go } = usePanel();
+  const may = useMay();
+  const [ticked, setTicked] = useState<ReadonlySet<string>>(NONE);
+  const [restored, setRestored] = useState<number>();
   const history = useInfiniteQuery(historyQuery(place, { stream }));
   const versions = useMemo(() => history.data?.pages.flatMap((page) => page.versions) ?? [], [history.data]);
   const isNarrow = useMediaQuery(NARROW, false, { getInitialValueInEffect: false });
@@ -25,6 +32,7 @@ export function StreamVersions({ stream }: { stream: string }) {
     ["CSV", () => save(exportAddress(place, stream, "csv", version))],
     ["Parquet", () => save(exportAddress(place, stream, "parquet", version))],
     ["View as of", () => go({ v: version, view: "preview" })],
+    ...(may("snapshots:write") ? [["Restore…", () => setRestored(version)] satisfies Action] : []),
   ];
   const columns: Column<TenantVersion>[] = [
     { id: "version", header: "Version", width: "70px", align: "right", cell: (one) => one.version },
@@ -40,35 +48,60 @@ export function StreamVersions({ stream }: { stream: string }) {
     {
       id: "actions",
       header: "",
-      width: isNarrow ? "36px" : "212px",
+      width: isNarrow ? "36px" : "286px",
       align: "right",
       cell: (one) => <Actions version={one.version} actions={actionsOf(one.version)} isNarrow={isNarrow} />,
     },
   ];
+  function compare(before: number, after: number) {
+    go({ ...NOTHING_OPEN, panel: "history", before, after, diff: `stream ${stream}` });
+  }
+
+  const [before, after] = [...ticked].map(Number).sort((one, other) => one - other);
   if (history.isPending) return <LateSkeleton />;
   if (history.isLoadingError) return <ProblemNote error={history.error} onRetry={() => history.refetch()} />;
   return (
-    <VirtualGrid
-      label={`Versions of ${stream}`}
-      rows={versions}
-      columns={columns}
-      keyOf={(one) => String(one.version)}
-      onOpen={({ version }) => {
-        // Before version 0 there is nothing to compare with.
-        if (version === 0) go({ v: version, view: "preview" });
-        else
-          go({
-            ...NOTHING_OPEN,
-            panel: "history",
-            before: version - 1,
-            after: version,
-            diff: `stream ${stream}`,
-          });
-      }}
-      onNearEnd={() => {
-        if (history.hasNextPage && !history.isFetchingNextPage) void history.fetchNextPage();
-      }}
-    />
+    <>
+      <Group gap="xs" mih={26}>
+        <Text size="sm" c="dimmed" role="status">
+          {ticked.size === 0 ? "Tick two versions to compare them." : `${ticked.size} of 2 ticked`}
+        </Text>
+        <Button
+          size="compact-sm"
+          ml="auto"
+          disabled={after === undefined}
+          onClick={() => {
+            if (before !== undefined && after !== undefined) compare(before, after);
+          }}
+        >
+          {after === undefined ? "Compare" : `Compare ${before} with ${after}`}
+        </Button>
+      </Group>
+      <VirtualGrid
+        label={`Versions of ${stream}`}
+        rows={versions}
+        columns={columns}
+        keyOf={(one) => String(one.version)}
+        nameOf={(one) => `version ${one.version}`}
+        selected={ticked}
+        selectedMax={2}
+        onSelect={setTicked}
+        onOpen={({ version }) => {
+          // Before version 0 there is nothing to compare with.
+          if (version === 0) go({ v: version, view: "preview" });
+          else compare(version - 1, version);
+        }}
+        onNearEnd={() => {
+          if (history.hasNextPage && !history.isFetchingNextPage) void history.fetchNextPage();
+        }}
+      />
+      {restored !== undefined && (
+        <RestoreDialog
+          order={{ version: restored, streams: [stream] }}
+          onClose={() => setRestored(undefined)}
+        />
+      )}
+    </>
   );
 }
 

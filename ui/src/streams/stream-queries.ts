@@ -1,17 +1,18 @@
 // What is read of one stream: its rows in the order of a column, and what its columns hold.
-import { infiniteQueryOptions, keepPreviousData, queryOptions } from "@tanstack/react-query";
+import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 import { type ImportOrder, MEDIA_TYPES } from "@/api/changes";
 import { call, get } from "@/api/client";
 import { type Place, streamAddress, tenantKey } from "@/api/place";
-import type { RowsChoice } from "@/api/queries";
-import type { ImportPreview, RowHistory, SortedRows, StreamStatistics } from "@/api/types";
+import type { ImportPreview, RowHistory, Rows, SortedRows, StreamStatistics } from "@/api/types";
 import type { Sort } from "@/parts/VirtualGrid";
 
-const ROWS_PAGE = 200;
+export const ROWS_PAGE = 200;
 const ROW_VERSIONS_PAGE = 50;
 const FRESH_MS = 5_000;
 /** As far down as the service sorts. */
 export const SORTED_MAX = 10_000;
+/** As far down as rows are listed; further ones are found by a condition. */
+export const LISTED_MAX = 1_000_000;
 
 /** A row and the versions that touched it; `key` is its key's text (`keyText`). */
 export function rowHistoryQuery(place: Place, stream: string, key: string, version?: number) {
@@ -29,46 +30,76 @@ export function rowHistoryQuery(place: Place, stream: string, key: string, versi
   });
 }
 
-export function sortedRowsQuery(place: Place, stream: string, sort: Sort, choice: RowsChoice) {
-  return infiniteQueryOptions({
-    queryKey: [
-      ...tenantKey(place),
-      "rows",
-      stream,
-      choice.version ?? "now",
-      choice.where,
-      choice.columns,
-      sort,
-    ],
-    queryFn: ({ signal, pageParam }) =>
-      get<SortedRows>(
-        `${streamAddress(place, stream)}/sorted-rows`,
-        {
-          by: sort.column,
-          descending: sort.isDown,
-          where: choice.where,
-          columns: choice.columns,
-          version: choice.version,
-          limit: ROWS_PAGE,
-          offset: pageParam,
-        },
-        signal,
-      ),
-    initialPageParam: 0,
-    getNextPageParam: (_, pages) => {
-      const loaded = pages.reduce((count, page) => count + page.rows.length, 0);
-      return loaded < Math.min(pages[0]?.total ?? 0, SORTED_MAX) ? loaded : undefined;
+export interface RowsChoice {
+  where: readonly string[];
+  columns: readonly string[];
+  version?: number | undefined;
+  sort?: Sort | undefined;
+}
+
+/** Some rows of a list that can be entered anywhere, and how long the list is, as far as that is known. */
+export interface RowsPart {
+  rows: Record<string, unknown>[];
+  columns: string[];
+  total: number;
+  isTotalExact: boolean;
+}
+
+/** The rows of a page, the first page being 0: in the order of a column, or of the key. */
+export function rowsPageQuery(place: Place, stream: string, choice: RowsChoice, page: number) {
+  const { where, columns, version, sort } = choice;
+  const query = { where, columns, version, limit: ROWS_PAGE, offset: page * ROWS_PAGE };
+  return queryOptions({
+    queryKey: [...tenantKey(place), "rows", stream, choice.version ?? "now", where, columns, sort, page],
+    queryFn: async ({ signal }): Promise<RowsPart> => {
+      const base = streamAddress(place, stream);
+      if (sort) {
+        const order = { ...query, by: sort.column, descending: sort.isDown };
+        return { ...(await get<SortedRows>(`${base}/sorted-rows`, order, signal)), isTotalExact: true };
+      }
+      const found = await get<Rows>(`${base}/rows`, query, signal);
+      return { ...found, isTotalExact: found.is_total_exact };
     },
-    placeholderData: keepPreviousData,
-    staleTime: choice.version === undefined ? FRESH_MS : Number.POSITIVE_INFINITY,
+    staleTime: version === undefined ? FRESH_MS : Number.POSITIVE_INFINITY,
   });
 }
 
-export function statisticsQuery(place: Place, stream: string, version?: number, columns?: readonly string[]) {
+/** How many rows under the conditions have a smaller key, and whether the row after them has it. */
+export async function placeOfKey(
+  place: Place,
+  stream: string,
+  choice: RowsChoice,
+  key: { name: string; text: string },
+): Promise<{ index: number; isThere: boolean }> {
+  const address = `${streamAddress(place, stream)}/rows`;
+  const query = { version: choice.version, columns: [key.name], limit: 1 };
+  const before = await get<Rows>(address, {
+    ...query,
+    where: [...choice.where, `${key.name} < ${key.text}`],
+    count: true,
+  });
+  const own = [...choice.where, `${key.name} = ${key.text}`];
+  const same = await get<Rows>(address, { ...query, where: own });
+  return { index: before.total, isThere: same.rows.length > 0 };
+}
+
+interface StatisticsChoice {
+  version?: number | undefined;
+  columns?: readonly string[];
+  /** Only what the log knows, at once. */
+  isLogOnly?: boolean;
+}
+
+export function statisticsQuery(place: Place, stream: string, choice: StatisticsChoice) {
+  const { version, columns, isLogOnly = false } = choice;
   return queryOptions({
-    queryKey: [...tenantKey(place), "statistics", stream, version ?? "now", columns ?? "all"],
+    queryKey: [...tenantKey(place), "statistics", stream, version ?? "now", columns ?? "all", isLogOnly],
     queryFn: ({ signal }) =>
-      get<StreamStatistics>(`${streamAddress(place, stream)}/statistics`, { version, columns }, signal),
+      get<StreamStatistics>(
+        `${streamAddress(place, stream)}/statistics`,
+        { version, columns, read: !isLogOnly },
+        signal,
+      ),
     staleTime: version === undefined ? FRESH_MS : Number.POSITIVE_INFINITY,
   });
 }

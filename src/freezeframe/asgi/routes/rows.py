@@ -27,7 +27,11 @@ from freezeframe.script.formats.json_lines import json_lines
 from freezeframe.service.access.audit import UNCHANGED
 from freezeframe.service.jobs.jobs import IMPORT_KINDS
 from freezeframe.service.rows import sorted_rows
-from freezeframe.service.rows.column_statistics import StatisticsCache, stream_statistics
+from freezeframe.service.rows.column_statistics import (
+    StatisticsCache,
+    logged_statistics,
+    stream_statistics,
+)
 from freezeframe.service.rows.import_preview import PREVIEW_BYTES_MAX, ImportFile, import_preview
 from freezeframe.service.rows.row_history import row_history
 from freezeframe.service.rows.row_restoration import RestoredRows, restored_rows, select_rows
@@ -177,6 +181,7 @@ def show_statistics(
     stream: StreamPath,
     when: When,
     columns: Annotated[list[str] | None, Query(description="Only these columns.", max_length=1000)] = None,
+    read: Annotated[bool, Query(description="False: only what the log knows, without reading a row.")] = True,  # noqa: FBT002 - a query
 ) -> StreamStatistics:
     """Show what the columns hold: nulls, distinct values, smallest and greatest, and their shape.
 
@@ -184,4 +189,6 @@ def show_statistics(
     were not read within some seconds have `rows_read` 0: ask for them by name.
     """
     tenant = caller.tenant("snapshots:read")
+    if not read:
+        return StreamStatistics.of(logged_statistics(tenant, stream, when, columns or ()))
     return StreamStatistics.of(stream_statistics(tenant, stream, when, _CACHE, columns=columns or ()))

@@ -3,6 +3,7 @@
 Columns are read one by one, so that memory holds one of them. Of a stream of more than ``ROWS_MAX`` rows
 the first ``ROWS_MAX`` are read, and each figure says of how many rows it speaks; nulls and ends are then
 taken from the log where it knows them of all rows. What is not read in time is left out, and said so.
+``logged_statistics`` reads no row at all.
 """
 
 from __future__ import annotations
@@ -132,6 +133,25 @@ def stream_statistics(
     return StreamStatistics(version, snapshot.version, total, tuple(found))
 
 
+def logged_statistics(
+    tenant: Tenant, stream: str, moment: Moment, columns: Sequence[str] = ()
+) -> StreamStatistics:
+    """What the log alone knows of the named columns (default: all): nulls and ends of all rows, or None.
+
+    Raises:
+        StreamNotFound, VersionNotFound: there is no such stream or version.
+        MissingColumn: there is no such column.
+    """
+    snapshot = stream_snapshot(tenant, stream, moment)
+    known = shown_columns(snapshot)
+    require_columns(known, columns)
+    types = type_names(delta_columns(known, None))
+    logged = _of_log(snapshot, known)
+    found = tuple(_unread(name, types[name], logged.get(name)) for name in columns or known.names)
+    version = tenant.stream(stream).version_of(snapshot)
+    return StreamStatistics(version, snapshot.version, rows.count(snapshot), found)
+
+
 @dataclass(frozen=True, slots=True)
 class _Logged:
     """What the log knows of a column in all rows; None where it does not."""
@@ -139,6 +159,22 @@ class _Logged:
     nulls: int | None
     low: pa.Scalar | None
     high: pa.Scalar | None
+
+
+def _unread(name: str, type_name: str, logged: _Logged | None) -> ColumnStatistics:
+    if logged is None:
+        return ColumnStatistics(name, type_name, 0)
+    low, high = _short_json(logged.low), _short_json(logged.high)
+    return ColumnStatistics(
+        name,
+        type_name,
+        0,
+        logged.nulls,
+        nulls_of_all=logged.nulls is not None,
+        low=low,
+        high=high,
+        ends_of_all=low is not None,
+    )
 
 
 def _read(

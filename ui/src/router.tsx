@@ -8,7 +8,14 @@ import {
   Outlet,
   redirect,
 } from "@tanstack/react-router";
-import { auditSearch, jobsSearch, overviewSearch, panelSearch, tenantsSearch } from "@/navigation/search";
+import {
+  auditSearch,
+  compareSearch,
+  jobsSearch,
+  overviewSearch,
+  panelSearch,
+  tenantsSearch,
+} from "@/navigation/search";
 import { SignedIn } from "@/shell/SignedIn";
 import { asProblem, SIGNED_OUT } from "./api/problem";
 import { whoQuery } from "./api/queries";
@@ -81,6 +88,13 @@ const tenant = createRoute({
   component: lazyRouteComponent(() => import("./tenants/TenantPanel"), "TenantPanel"),
 });
 
+const compare = createRoute({
+  getParentRoute: () => signedIn,
+  path: "/compare",
+  validateSearch: compareSearch,
+  component: lazyRouteComponent(() => import("./comparison/ComparePage"), "ComparePage"),
+});
+
 const jobs = createRoute({
   getParentRoute: () => signedIn,
   path: "/jobs",
@@ -127,6 +141,7 @@ const tree = root.addChildren([
     start,
     overview,
     tenants.addChildren([tenant]),
+    compare,
     jobs,
     schedules,
     keys,

@@ -20,7 +20,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 PAGES = frozenset(
-    {"", "overview", "tenants", "jobs", "schedules", "keys", "people", "proof", "audit"}
+    {"", "overview", "tenants", "jobs", "schedules", "keys", "people", "proof", "audit", "compare"}
     | {"sign-in", "invitation"}
 )
 _ASSETS = "/assets/"

@@ -112,6 +112,23 @@ export function jobsSearch(raw: Raw): JobsSearch {
   });
 }
 
+export interface CompareSearch {
+  env?: string | undefined;
+  left?: string | undefined;
+  right?: string | undefined;
+  /** The environment of the right tenant, where it is another one. */
+  other?: string | undefined;
+}
+
+export function compareSearch(raw: Raw): CompareSearch {
+  return compact({
+    env: text(raw.env),
+    left: text(raw.left),
+    right: text(raw.right),
+    other: text(raw.other),
+  });
+}
+
 export interface AuditSearch {
   env?: string | undefined;
   tenant?: string | undefined;

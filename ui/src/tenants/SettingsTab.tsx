@@ -17,6 +17,13 @@ export default function SettingsTab() {
     <Stack gap="lg">
       <Retention />
       <Tags />
+      <Link
+        className="text-link tight"
+        to="/compare"
+        search={{ env: place.environment, left: place.tenant, right: undefined, other: undefined }}
+      >
+        Compare {place.tenant} with another tenant
+      </Link>
       {may("admin") && (
         <Link
           className="text-link tight"

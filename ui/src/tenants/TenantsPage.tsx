@@ -2,7 +2,7 @@
 import { Button, TextInput } from "@mantine/core";
 import { IconPlus, IconSearch } from "@tabler/icons-react";
 import { useInfiniteQuery } from "@tanstack/react-query";
-import { Outlet, useNavigate, useParams, useSearch } from "@tanstack/react-router";
+import { Link, Outlet, useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { type KeyboardEvent, useEffect, useMemo, useState } from "react";
 import { tenantsQuery } from "@/api/queries";
 import { EmptyNote } from "@/parts/EmptyNote";
@@ -79,6 +79,9 @@ export function TenantsPage() {
             void navigate({ to: ".", search: (before) => ({ ...before, only }), replace: true })
           }
         />
+        <Link className="text-link" to="/compare" search={{ env: environment }}>
+          Compare two
+        </Link>
         {may("snapshots:write") && (
           <Button
             size="sm"

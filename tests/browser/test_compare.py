@@ -1,0 +1,80 @@
+"""Two tenants beside each other: streams, their columns, and files."""
+
+import pyarrow as pa
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
+
+from freezeframe.service.access.stores import Stores
+from freezeframe.settings import load_settings
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tenants(served):
+    """A tenant, and another one with a column more, a stream less, and another configuration."""
+    settings = load_settings(root=str(served.root)).model_copy(
+        update={"master_key_file": served.root.parent / "master.key"}
+    )
+    store = Stores(str(served.root), settings).environment("default")
+    for name, batch, extra in (("compare-left", 500, {}), ("compare-right", 50, {"Note": ["x", "y", "z"]})):
+        with store.tenant(name, create=True).job("job", who="sync") as job:
+            rows = {"Id": ["1", "2", "3"], "City": ["a", "b", "c"], **extra}
+            job.stream("Account").update(pa.table(rows), "Id")
+            if not extra:
+                job.stream("Invoice").update(pa.table({"Id": ["1"]}), "Id")
+            job.files.write_json("tenant-config.json", {"batch": batch})
+            job.files.write("mappings/same.csv", b"Id\n1\n")
+            job.files.write_json("api-config.json", {"token": name}, sealed=True)
+
+
+def test_two_tenants_are_compared_in_three_actions(visit, picture):
+    """From the list: their streams with rows and columns, and the files that differ, with their text."""
+    page = visit(color_scheme="light")
+    page.goto("/tenants")
+    page.get_by_role("link", name="Compare two").click()
+    for label, name in (("Tenant", "compare-left"), ("With", "compare-right")):
+        page.get_by_role("combobox", name=label, exact=True).fill(name)
+        page.get_by_role("option", name=name).click()
+    streams = page.get_by_role("table", name="Streams of both")
+    account = streams.get_by_role("row", name="Account")
+    expect(account).to_contain_text("3 rows")
+    expect(account).to_contain_text("Note is in compare-right only")
+    expect(streams.get_by_role("row", name="Invoice")).to_contain_text("missing")
+    files = page.get_by_role("region", name="Files")
+    expect(files.get_by_role("status")).to_have_text("1 is the same, 2 differ.")
+    expect(files.get_by_role("row", name="api-config.json")).to_contain_text("sealed: not compared")
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        expect(page.locator("html")).to_have_attribute("data-mantine-color-scheme", scheme)
+        picture(page, f"compare-{scheme}")
+        assert grave(page) == []
+    page.goto(page.url)
+    files.get_by_role("button", name="Compare tenant-config.json").click()
+    dialog = page.get_by_role("dialog", name="tenant-config.json of compare-left and compare-right")
+    expect(dialog).to_contain_text("500")
+    expect(dialog.get_by_label("Right text")).to_contain_text("50")
+    picture(page, "compare-text")
+    page.keyboard.press("Escape")
+    page.set_viewport_size({"width": 390, "height": 800})
+    expect(account).to_be_visible()
+    picture(page, "compare-narrow")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_a_tenant_that_is_missing_is_told(page):
+    """By the service's words; the other one can still be chosen anew."""
+    page.goto("/compare?env=default&left=compare-left&right=nobody-at-all")
+    expect(page.get_by_role("alert")).to_contain_text("nobody-at-all")
+    expect(page.get_by_role("combobox", name="With", exact=True)).to_be_visible()
+
+
+def grave(page):
+    """What axe calls serious or critical."""
+    page.evaluate("Promise.allSettled(document.getAnimations().map((one) => one.finished))")
+    return [
+        (one["id"], [node["target"] for node in one["nodes"]][:3])
+        for one in Axe().run(page).response["violations"]
+        if one["impact"] in {"serious", "critical"}
+    ]

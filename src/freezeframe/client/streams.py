@@ -277,7 +277,7 @@ class StreamsOperations:
         """Show a row and the versions that inserted, updated or deleted it, the newest first.
 
         `following` is where the next page begins (`until`). `is_whole` is false where older versions
-        are not kept any more, or knew the stream by another key.
+        are not kept any more, or knew the stream by another key; the last page knows.
         """
         place = path_of(TENANT + "/streams/{stream}/rows/{key}/history", environment, tenant, stream, key)
         query = {"until": until, "limit": limit}

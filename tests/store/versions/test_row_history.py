@@ -1,8 +1,10 @@
 """A row's history: each version that inserted, updated or deleted it, by the files that can hold it alone."""
 
+import random
 from datetime import date
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from freezeframe.errors import BadInput, InvalidOption, StreamNotFound
@@ -10,6 +12,7 @@ from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
 from freezeframe.store.diff.arrow_engine import ArrowEngine
+from freezeframe.store.table.staging import GROUP_ROWS_MIN
 
 
 @pytest.fixture
@@ -156,3 +159,113 @@ def test_files_that_cannot_hold_the_key_are_not_read(tmp_path):
         file.unlink()
     assert newer
     assert told(stream.row_history("0007")) == [(0, "insert", ())]
+
+
+class CountedReads:
+    """Counts what is opened and which row groups are read, of every Parquet file."""
+
+    def __init__(self, monkeypatch):
+        self.files = self.rows = 0
+        opened, batches = pq.ParquetFile.__init__, pq.ParquetFile.iter_batches
+
+        def count_file(file, *given, **options):
+            self.files += 1
+            opened(file, *given, **options)
+
+        def count_rows(file, size, row_groups, **options):
+            self.rows += sum(file.metadata.row_group(group).num_rows for group in row_groups)
+            return batches(file, size, row_groups=row_groups, **options)
+
+        monkeypatch.setattr(pq.ParquetFile, "__init__", count_file)
+        monkeypatch.setattr(pq.ParquetFile, "iter_batches", count_rows)
+
+
+@pytest.mark.parametrize("is_marked", [False, True])
+def test_of_each_file_one_row_group_is_read(tmp_path, monkeypatch, is_marked):
+    """Over versions that write the stream anew, or mark rows: as many files as can hold the row, in parts."""
+    storage = LocalStorage(tmp_path)
+    settings = Settings(engine="auto", vectors_from_bytes=0 if is_marked else 1 << 40)
+    stream = Tenant(storage, ArrowEngine(storage), settings).stream("Lead")
+    stream.update(leads(*(f"{number:05d}" for number in range(40_000))), "Id")
+    for version in range(1, 21):
+        others = [f"{number:05d}" for number in range(version, 40_000, 800)]
+        new = [f"{number:05d}x" for number in range(version, 40_000, 4000)]
+        asked = ["20000"] if version % 5 == 0 else []
+        stream.update(leads(*others, *new, *asked, stage=f"{version}"), "Id")
+    counted = CountedReads(monkeypatch)
+    history = stream.row_history("20000")
+
+    assert [one.version for one in history.versions] == [20, 15, 10, 5, 0]
+    assert [one.after["Stage"] for one in history.versions] == ["20", "15", "10", "5", "new"]
+    assert counted.files <= 25
+    # The key's columns and the row's own of one group of 8,192 rows, and now and then of its neighbour.
+    assert counted.rows <= 2.5 * GROUP_ROWS_MIN * counted.files
+
+
+class NamedReads:
+    """A storage that lists the names of what is read."""
+
+    def __init__(self, inner):
+        self._inner = inner
+        self.names = []
+
+    def __getattr__(self, name):
+        return getattr(self._inner, name)
+
+    def read(self, name, offset=0, length=None):
+        self.names.append(name)
+        return self._inner.read(name, offset, length)
+
+
+def test_each_entry_of_the_log_is_read_once(tmp_path):
+    """However many versions a page has; a version that is not asked for costs its entry and nothing else."""
+    storage = NamedReads(LocalStorage(tmp_path))
+    stream = Tenant(storage, ArrowEngine(storage), Settings(engine="auto")).stream("Lead")
+    for version in range(30):
+        stream.update(leads("007", "008", stage=f"{version}"), "Id")
+    storage.names.clear()
+    assert len(stream.row_history("007").versions) == 30
+    entries = [name for name in storage.names if "/log/" in name and name.endswith(".json")]
+    assert len(entries) <= 32
+    assert len(entries) - len(set(entries)) <= 1
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_histories_are_what_reading_each_version_tells(tmp_path, seed):
+    """Of random updates, replaced contents, restorations and new columns, with marked rows and without."""
+    draw = random.Random(seed)
+    storage = LocalStorage(tmp_path)
+    settings = Settings(engine="auto", vectors_from_bytes=0 if seed % 2 else 1 << 40)
+    tenant = Tenant(storage, ArrowEngine(storage), settings)
+    stream = tenant.stream("Lead")
+    names = [f"{number:03d}" for number in range(40)]
+    stream.update(leads(*names[:30]), "Id")
+    for step in range(25):
+        chosen = draw.sample(names, draw.randrange(1, 12))
+        rows = leads(*sorted(chosen), stage=f"{draw.randrange(4)}")
+        if draw.random() < 0.15:
+            tenant.restore(draw.randrange(tenant.version + 1))
+        elif draw.random() < 0.15:
+            stream.update(leads(*draw.sample(names, 20), stage=f"{step}"), "Id", override=True)
+        elif draw.random() < 0.1:
+            stream.update(rows.append_column(f"More {step}", pa.array(["x"] * len(rows))), "Id")
+        else:
+            stream.update(rows, "Id")
+    states = [
+        {row["Id"]: row for row in stream.read(as_="arrow", tenant_version=version).to_pylist()}
+        for version in range(tenant.version + 1)
+    ]
+    for name in names:
+        expected = [
+            version
+            for version in range(tenant.version, -1, -1)
+            if differs(states[version - 1].get(name) if version else None, states[version].get(name))
+        ]
+        assert (name, expected) == (name, [one.version for one in stream.row_history(name).versions])
+
+
+def differs(old, new):
+    """Whether a row came, went or changed; a column that was dropped changes no row."""
+    if old is None or new is None:
+        return old is not new
+    return any(value != old.get(name) for name, value in new.items())

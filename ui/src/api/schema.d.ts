@@ -1081,7 +1081,7 @@ export interface paths {
          * @description Show a row and the versions that inserted, updated or deleted it, the newest first.
          *
          *     `following` is where the next page begins (`until`). `is_whole` is false where older versions are not
-         *     kept any more, or knew the stream by another key.
+         *     kept any more, or knew the stream by another key; the last page knows.
          */
         get: operations["show_row_history"];
         put?: never;

@@ -71,7 +71,7 @@ export function RowSheet({ stream, rowKey }: { stream: string; rowKey: string })
                 No version that is kept touched it.
               </Text>
             )}
-            {first && !first.is_whole && (
+            {history.data?.pages.at(-1)?.is_whole === false && (
               <Text size="xs" c="dimmed" mt="xs">
                 Older versions are no longer kept, or had another key.
               </Text>

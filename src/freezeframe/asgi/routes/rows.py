@@ -97,7 +97,7 @@ def show_row_history(
     """Show a row and the versions that inserted, updated or deleted it, the newest first.
 
     `following` is where the next page begins (`until`). `is_whole` is false where older versions are not
-    kept any more, or knew the stream by another key.
+    kept any more, or knew the stream by another key; the last page knows.
     """
     return RowHistory.of(row_history(caller.tenant("snapshots:read"), stream, key, until, limit))
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -181,6 +181,63 @@ def rows_at(
 
 
 @dataclass(frozen=True, slots=True)
+class FoundRows:
+    """Rows of one file: their positions, and the row group of the last one (None: there are none)."""
+
+    positions: npt.NDArray[np.int64]
+    rows: pa.Table
+    group: int | None = None
+
+
+def rows_found(
+    storage: Storage,
+    read: FileRead,
+    key: int,
+    found_in: Callable[[pa.Table], npt.NDArray[np.int64]],
+    groups_of: Callable[[pq.ParquetFile], Iterable[int]],
+    *,
+    is_unique: bool,
+) -> FoundRows:
+    """The rows, deleted or not, whose first ``key`` fields ``found_in`` gives the indexes of.
+
+    ``groups_of`` names the row groups to look at, in that order; with ``is_unique`` nothing is read
+    after the first row. Pages are verified by their own checksums, not the file by its SHA-256: it would
+    have to be read whole.
+
+    Raises:
+        CorruptData: the file is missing or damaged; it is named.
+    """
+    name, file = _open_file(storage, read, verify=False)
+    lengths = [file.metadata.row_group(group).num_rows for group in range(file.metadata.num_row_groups)]
+    keys = replace(read, fields=read.fields[:key])
+    schema = pa.schema([arrow_field(field) for field in read.fields])
+    positions: list[npt.NDArray[np.int64]] = []
+    tables = [schema.empty_table()]
+    last = None
+    for group in groups_of(file):
+        indexes = found_in(_group_table(file, name, keys, group))
+        if not len(indexes):
+            continue
+        last = group
+        positions.append(indexes + sum(lengths[:group]))
+        tables.append(_group_table(file, name, read, group).take(pa.array(indexes)))
+        if is_unique:
+            break
+    return FoundRows(
+        np.concatenate(positions) if positions else np.empty(0, np.int64), pa.concat_tables(tables), last
+    )
+
+
+def _group_table(file: pq.ParquetFile, name: str | Path, read: FileRead, group: int) -> pa.Table:
+    schema = pa.schema([arrow_field(field) for field in read.fields])
+    batches = [
+        pa.RecordBatch.from_arrays(_arrays(columns, length, read, name), schema=schema)
+        for columns, length in _read_stored(file, name, read, [group], use_threads=False)
+    ]
+    return pa.Table.from_batches(batches, schema)
+
+
+@dataclass(frozen=True, slots=True)
 class RowGroup:
     """A row group of a data file: its number, first row's position, number of rows, statistics."""
 
@@ -212,9 +269,8 @@ class GroupedFile:
     def groups(self, schema: Mapping[str, Any]) -> Iterator[RowGroup]:
         """The row groups, with statistics in Delta's form for the table's ``schema``."""
         start = 0
-        for number in range(self._file.metadata.num_row_groups):
+        for number, text in enumerate(group_statistics(self._file, schema)):
             rows = self._file.metadata.row_group(number).num_rows
-            text = statistics_text(footer_statistics(self._file, schema, [number], -1))
             yield RowGroup(number, start, rows, text)
             start += rows
 
@@ -233,6 +289,12 @@ class GroupedFile:
                 batch = batch.filter(pa.array(self._alive[at : at + length]))
             at += length
             yield batch if where is None else _matching(batch, where)
+
+
+def group_statistics(file: pq.ParquetFile, schema: Mapping[str, Any]) -> Iterator[str]:
+    """The statistics of each row group in Delta's form, of the columns of ``schema``."""
+    for number in range(file.metadata.num_row_groups):
+        yield statistics_text(footer_statistics(file, schema, [number], -1))
 
 
 def file_count(storage: Storage, read: FileRead) -> int:

@@ -79,7 +79,21 @@ def table_changes(old: pa.Table, new: pa.Table, key: Sequence[str], flag: str | 
         old, new = _with_flag(old, flag), _with_flag(new, flag)
     if not key or not set(key) <= set(old.column_names):
         return _by_content(old, new)
-    found = _match_keys(old, new, key)
+    return _classified(old, new, key, flag, _match_keys(old, new, key))
+
+
+def row_changes(old: pa.Table, new: pa.Table, key: Sequence[str], flag: str | None = None) -> pa.Table:
+    """``table_changes`` for one row: both tables have at most one, and these have the same key (pure)."""
+    if flag is not None:
+        old, new = _with_flag(old, flag), _with_flag(new, flag)
+    place = [pa.array([0] if len(one) else [None], pa.int64()) for one in (old, new)]
+    return _classified(old, new, key, flag, pa.table(place, names=["old", "new"]))
+
+
+def _classified(
+    old: pa.Table, new: pa.Table, key: Sequence[str], flag: str | None, found: pa.Table
+) -> pa.Table:
+    """The changes of rows that ``found`` pairs by their numbers, sorted by key."""
     in_both = found.filter(pc.and_(pc.is_valid(found["old"]), pc.is_valid(found["new"])))
     inserted = found.filter(pc.is_null(found["old"]))["new"]
     deleted = found.filter(pc.is_null(found["new"]))["old"]

@@ -36,11 +36,14 @@ from freezeframe.store.table.row_order import sort_rows
 
 _DATA_FILE: dict[str, Any] = {
     "compression": "zstd",
-    "row_group_size": 250_000,
     "write_page_checksum": True,  # so that a damaged page is found and never read as rows
     "store_schema": False,  # Arrow's own schema would only repeat Parquet's
     "coerce_timestamps": "us",
 }
+GROUP_ROWS_MIN = 8_192
+_GROUP_ROWS_MAX = 250_000
+_GROUPS = 32
+"""A file is sorted by its key, so a reader of one row reads one group in so many."""
 _KEYS = "keys.parquet"
 _PIECES = "pieces.parquet"
 _GROUP_BYTES = 16 * 1024 * 1024
@@ -267,7 +270,9 @@ class StagingFolder:
     ) -> None:
         rows = _physical(sort_rows(pa.concat_tables(part), order), schema)
         part.clear()  # otherwise the rows would be held twice while they are written
-        self._put(f"{self._base}/{path}", functools.partial(pq.write_table, rows, **_DATA_FILE))
+        group_rows = min(_GROUP_ROWS_MAX, max(GROUP_ROWS_MIN, len(rows) // _GROUPS))
+        write = functools.partial(pq.write_table, rows, row_group_size=group_rows, **_DATA_FILE)
+        self._put(f"{self._base}/{path}", write)
 
     def _put(self, name: str, write: Callable[[Path | io.BytesIO], None]) -> None:
         path = self._storage.local_path(name)

@@ -7,38 +7,30 @@ the key are not read, and the key is looked for once in each of the others.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from freezeframe.clock import rfc3339
 from freezeframe.engine.frames.python_values import shown_rows
 from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import StreamName
-from freezeframe.log.actions.action_columns import from_adds
-from freezeframe.log.actions.actions import Add, Metadata, Remove, parse_line
-from freezeframe.log.scan.file_rows import deleted_rows
-from freezeframe.log.scan.rows import ReadableSnapshot
-from freezeframe.store.diff.row_diff import BEFORE, CHANGE_TYPE, changed_cells, table_changes
-from freezeframe.store.keys.key_scan import files_with, scan
-from freezeframe.store.keys.key_values import keys_as
-from freezeframe.store.schema.column_mapping import arrow_columns
+from freezeframe.log.actions.actions import Metadata, Remove
+from freezeframe.store.diff.row_diff import BEFORE, CHANGE_TYPE, changed_cells, row_changes
 from freezeframe.store.schema.system_columns import DELETED, read_system_columns
 from freezeframe.store.schema.table_properties import stored_key
-from freezeframe.store.table.data_files import deleted_positions
-from freezeframe.store.table.reader import read_rows_at, row_columns
-from freezeframe.store.table.snapshot_part import SnapshotPart
-from freezeframe.store.tenant_log.entry_actions import StreamChange
-from freezeframe.store.tenant_log.history import HistoryEntry, history_entry
-from freezeframe.store.tenant_log.roll_forward import change_content
+from freezeframe.store.tenant_log.history import HistoryEntry
 from freezeframe.store.tenant_log.state import TenantState
 from freezeframe.store.tenant_log.table_lookup import table_snapshot
 from freezeframe.store.transaction.scope import TenantScope
+from freezeframe.store.versions.row_finder import Held, RemovedFile, RowFinder
+from freezeframe.store.versions.stream_past import StreamCommit, StreamPast
+
+AHEAD = 32
+"""The files of so many versions are read side by side."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +103,8 @@ class RowHistory:
 
     ``row`` has its values at the version that was looked from; None: there is no such row then.
     ``following`` is the version to go on from (``until``) if a limit was reached, else None. ``is_whole``
-    is false where older versions are no longer kept, or knew the stream by another key.
+    is false where older versions are no longer kept, or knew the stream by another key; with
+    ``following`` it is of the versions that were looked at.
     """
 
     stream: str
@@ -146,171 +139,81 @@ def row_history(
     if limit is not None and limit < 1:
         raise InvalidOption(f"limit cannot be {limit}.", remedy="Pass 1 or more, or nothing for all.")
     snapshot = table_snapshot(scope.storage, until, name)
-    commits, is_whole = _commits(scope, name, until)
-    finder = _Finder(snapshot, keys, commits)
-    held = finder.find(snapshot.metadata, snapshot.files)
-    (key,), row = shown_rows(keys), None if held is None else shown_rows(held.row)[0]
+    past = StreamPast(scope, name, until)
+    finder = RowFinder(snapshot, keys)
+    newest = held = finder.current_row()
+    (key,) = shown_rows(keys)
     versions: list[RowVersion] = []
     following = None
+    is_whole = True
     metadata: Metadata | None = snapshot.metadata
-    for number, commit in enumerate(commits):
+    ahead = number = 0
+    while (commit := past.at(number)) is not None:
         after = metadata
         if commit.metadata is not None:
-            metadata = _metadata_before(scope, name, commits[number:])
-        if not commit.may_touch(held) or (held is not None and finder.was_there(held, commit.removes)):
-            continue
-        if commit.removes and (metadata is None or set(stored_key(metadata) or ()) != set(key)):
-            is_whole = False
-            break
-        before = None if metadata is None else finder.removed_row(metadata, commit.removes)
-        changes = _compare(before, held, tuple(key), after)
-        held = before
-        if changes is not None:
-            if len(versions) == limit:
-                following = commit.entry.version
+            metadata = past.metadata_before(number)
+        if _may_touch(commit, held, finder):
+            if commit.removed_paths and (metadata is None or set(stored_key(metadata) or ()) != set(key)):
+                is_whole = False
                 break
-            versions.append(RowVersion(commit.entry, changes))
-    return RowHistory(str(name), key, row, tuple(versions), following, is_whole)
+            if metadata is not None and held is not None and number >= ahead:
+                ahead = number + AHEAD
+                finder.read_ahead(metadata, _line_of(held.path, past, number, metadata))
+            before = (
+                None
+                if metadata is None
+                else finder.removed_row(metadata, _removed(past, number, commit.removes.values()))
+            )
+            changes = _compare(before, held, tuple(key), after)
+            held = before
+            if changes is not None:
+                if len(versions) == limit:
+                    following = commit.entry.version
+                    break
+                versions.append(RowVersion(commit.entry, changes))
+        number += 1
+    row = None if newest is None else shown_rows(newest.row)[0]
+    return RowHistory(str(name), key, row, tuple(versions), following, is_whole and past.is_whole)
 
 
-@dataclass(frozen=True, slots=True)
-class _Held:
-    """A row, as a table of one, and where it lies."""
-
-    path: str
-    position: int
-    row: pa.Table
-
-
-@dataclass(frozen=True, slots=True)
-class _Commit:
-    """What one version of the tenant did to the stream's files."""
-
-    entry: HistoryEntry
-    table_version: int
-    adds: tuple[Add, ...]
-    removes: tuple[Remove, ...]
-    metadata: Metadata | None
-
-    def may_touch(self, held: _Held | None) -> bool:
-        """Whether the commit may have changed the row."""
-        return bool(self.removes) if held is None else any(one.path == held.path for one in self.adds)
+def _may_touch(commit: StreamCommit, held: Held | None, finder: RowFinder) -> bool:
+    """Whether a commit may have changed the row."""
+    if held is None:
+        return bool(commit.removed_paths)
+    if held.path not in commit.added_paths:
+        return False
+    if held.path not in commit.removed_paths:
+        return True
+    # Named again: where rows were only marked, one that is there now was there before.
+    return not (commit.only_marks or finder.was_there(held, commit.removes[held.path]))
 
 
-def _commits(scope: TenantScope, name: StreamName, until: TenantState) -> tuple[list[_Commit], bool]:
-    """The stream's commits up to a state, the newest first, and whether they go back to its beginning."""
-    newest = scope.log.current_state()
-    found: list[_Commit] = []
-    for version, entry in scope.log.entries_down(newest, range(until.version, newest.floor - 1, -1)):
-        for change in entry.streams:
-            if change.stream != name:
-                continue
-            # Another writer's change is known by its result only; the version before the oldest is not kept.
-            if not change.lands or change.is_external or (version == newest.floor and change.table_version):
-                return found, False
-            found.append(_commit(scope, history_entry(version, entry), change))
-            if not change.table_version:
-                return found, True
-    return found, not found or not found[-1].table_version
+def _removed(past: StreamPast, number: int, removes: Iterable[Remove]) -> list[RemovedFile]:
+    return [RemovedFile(one, one.stats or past.statistics(one.path, number, AHEAD)) for one in removes]
 
 
-def _commit(scope: TenantScope, entry: HistoryEntry, change: StreamChange) -> _Commit:
-    lines = change_content(scope.storage, change).split("\n")
-    actions = [parse_line(line) for line in lines if line.strip()]
-    return _Commit(
-        entry,
-        change.table_version,
-        tuple(one for one in actions if isinstance(one, Add)),
-        tuple(one for one in actions if isinstance(one, Remove)),
-        next((one for one in actions if isinstance(one, Metadata)), None),
-    )
-
-
-def _metadata_before(scope: TenantScope, name: StreamName, commits: Sequence[_Commit]) -> Metadata | None:
-    """The metadata before the first of some commits, which are the newest first; None: there was no table."""
-    for commit in commits[1:]:
-        if commit.metadata is not None:
-            return commit.metadata
-    oldest = commits[-1]
-    if not oldest.table_version:
-        return None
-    return table_snapshot(scope.storage, scope.state(), name, oldest.table_version - 1).metadata
+def _line_of(path: str, past: StreamPast, number: int, metadata: Metadata) -> list[RemovedFile]:
+    """The files that a file took the place of, and those that these did, under one schema."""
+    paths, found = {path}, list[RemovedFile]()
+    for place, commit in enumerate(past.span(number, AHEAD)):
+        if place and commit.metadata is not None and commit.metadata.schema_string != metadata.schema_string:
+            break
+        if paths & (commit.added_paths - commit.removed_paths):
+            found += _removed(past, number + place, commit.gone)
+            paths |= {one.path for one in commit.gone}
+    return found
 
 
 def _compare(
-    before: _Held | None, held: _Held | None, key: Sequence[str], metadata: Metadata | None
+    before: Held | None, held: Held | None, key: Sequence[str], metadata: Metadata | None
 ) -> pa.Table | None:
     """The change between two states of the row; None if they are equal."""
     if before is None and held is None:
         return None
+    if before is not None and held is not None and before.row.equals(held.row):
+        return None
     new = held.row if held is not None else before.row.slice(0, 0)  # type: ignore[union-attr]  # one is there
     old = before.row if before is not None else new.slice(0, 0)
     flag = DELETED if read_system_columns(metadata).flags_deleted else None
-    changes = table_changes(old, new, key, flag)
+    changes = row_changes(old, new, key, flag)
     return changes if len(changes) else None
-
-
-class _Finder:
-    """Finds the row in files; in each that its statistics allow the key is looked for once."""
-
-    def __init__(self, snapshot: ReadableSnapshot, keys: pa.Table, commits: Sequence[_Commit]) -> None:
-        self._snapshot = snapshot
-        self._keys = keys
-        self._statistics = {one.path: one.stats for commit in commits for one in commit.adds}
-        self._positions: dict[str, npt.NDArray[np.int64]] = {}
-
-    def was_there(self, held: _Held, removes: Sequence[Remove]) -> bool:
-        """Whether a file that a commit removed, only to name it again, held the row at the same place."""
-        for one in removes:
-            if one.path == held.path:
-                vector, table = one.deletion_vector, self._snapshot
-                gone = () if vector is None else deleted_rows(table.storage, table.table, vector)
-                return held.position not in gone
-        return False
-
-    def removed_row(self, metadata: Metadata, removes: Sequence[Remove]) -> _Held | None:
-        """The row in files that a commit removed, with its content from before the commit."""
-        adds = [
-            Add(
-                one.path,
-                one.size or 0,
-                one.partition_values or {},
-                stats=self._statistics.get(one.path, one.stats),
-                deletion_vector=one.deletion_vector,
-            )
-            for one in removes
-            if len(self._positions.get(one.path, (0,)))
-        ]
-        return self.find(metadata, from_adds(adds)) if adds else None
-
-    def find(self, metadata: Metadata, files: pa.Table) -> _Held | None:
-        """The row, if one of ``files`` (rows of ``Snapshot.files``) holds it."""
-        part = self._part(metadata, files)
-        keys = keys_as(self._keys, arrow_columns(part.schema))
-        if not len(keys):
-            return None
-        near = files_with(part, keys)
-        self._look_up(self._part(metadata, near), keys)
-        gone = deleted_positions(part, near)
-        names = [one.name for one in row_columns(part) if not pa.types.is_null(one.type)]
-        for path in near["path"].to_pylist():
-            # A stream with history has several rows of the key, of which one is current.
-            for position in np.setdiff1d(self._positions[path], gone.get(path, np.empty(0, np.int64))):
-                row = read_rows_at(part, {path: np.array([position])}, names)
-                if len(row):
-                    return _Held(path, int(position), row)
-        return None
-
-    def _look_up(self, part: SnapshotPart, keys: pa.Table) -> None:
-        paths = part.files["path"].to_pylist()
-        new = part.files.filter(pa.array([path not in self._positions for path in paths], pa.bool_()))
-        found = scan(part, new, keys)
-        file, row = found["file"].to_numpy(), found["row"].to_numpy()
-        for number, path in enumerate(new["path"].to_pylist()):
-            self._positions[path] = row[file == number]
-
-    def _part(self, metadata: Metadata, files: pa.Table) -> SnapshotPart:
-        one = self._snapshot
-        return SnapshotPart(
-            one.storage, one.table, one.version, one.protocol, metadata, metadata.schema, files
-        )

@@ -1,0 +1,185 @@
+"""Search of one row's key in the files that a stream's versions removed.
+
+Files whose statistics exclude the key are not opened; in each of the others it is looked for once, in one
+row group where that is enough. Files of several versions are read side by side, ahead of their use.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from freezeframe.log.actions.action_columns import from_adds
+from freezeframe.log.actions.actions import Add, DeletionVector, Metadata, Remove
+from freezeframe.log.scan.file_rows import (
+    FileRead,
+    FoundRows,
+    deleted_rows,
+    group_statistics,
+    rows_found,
+)
+from freezeframe.log.scan.rows import ReadableSnapshot, plan_reads
+from freezeframe.storage.concurrency import is_local
+from freezeframe.store.keys.key_numbers import KeyNumbers
+from freezeframe.store.keys.key_pruning import may_hold
+from freezeframe.store.keys.key_scan import REQUESTS_MAX, THREADS_MAX, files_with
+from freezeframe.store.keys.key_values import keys_as
+from freezeframe.store.schema.column_mapping import arrow_columns, physical_names
+from freezeframe.store.schema.system_columns import VALID_TO, read_system_columns
+from freezeframe.store.table.data_files import deleted_positions
+from freezeframe.store.table.reader import row_columns
+from freezeframe.store.table.snapshot_part import SnapshotPart
+
+_NOTHING = FoundRows(np.empty(0, np.int64), pa.table({}))
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A row, as a table of one, and where it lies."""
+
+    path: str
+    position: int
+    row: pa.Table
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedFile:
+    """A removal, and the statistics of the file as far as they are known."""
+
+    remove: Remove
+    statistics: str | None
+
+
+class RowFinder:
+    """Finds the row of a key in files of a stream."""
+
+    def __init__(self, snapshot: ReadableSnapshot, keys: pa.Table) -> None:
+        self._snapshot = snapshot
+        self._keys = keys
+        self._found: dict[tuple[str, str | None], FoundRows] = {}
+        # Where the key was last: in the next file it is there or nearby, for files are sorted by key.
+        self._group = 0
+
+    def current_row(self) -> Held | None:
+        """The row at the snapshot itself."""
+        one = self._snapshot
+        near = self._read(one.metadata, one.files)
+        gone = deleted_positions(one, near)
+        return self._held(one.metadata, [(path, gone.get(path)) for path in near["path"].to_pylist()])
+
+    def removed_row(self, metadata: Metadata, files: Sequence[RemovedFile]) -> Held | None:
+        """The row in files that a commit removed, with its content from before the commit."""
+        self.read_ahead(metadata, files)
+        known, text = self._found, metadata.schema_string
+        holding = [one.remove for one in files if len(known[one.remove.path, text].positions)]
+        # Without deleted rows first: the positions of others are files of their own.
+        holding.sort(key=lambda one: one.deletion_vector is not None)
+        return self._held(metadata, ((one.path, self._deleted(one.deletion_vector)) for one in holding))
+
+    def read_ahead(self, metadata: Metadata, files: Iterable[RemovedFile]) -> None:
+        """Look for the key in removed files, side by side; those that were looked at are known."""
+        text = metadata.schema_string
+        new = {one.remove.path: one for one in files if (one.remove.path, text) not in self._found}
+        if new:
+            self._read(metadata, from_adds([_added(one) for one in new.values()]))
+
+    def was_there(self, held: Held, remove: Remove) -> bool:
+        """Whether a file that a commit removed, only to name it again, held the row at the same place."""
+        gone = self._deleted(remove.deletion_vector)
+        return gone is None or held.position not in gone
+
+    def _deleted(self, vector: DeletionVector | None) -> npt.NDArray[np.int64] | None:
+        if vector is None:
+            return None
+        return deleted_rows(self._snapshot.storage, self._snapshot.table, vector).astype(np.int64)
+
+    def _held(
+        self, metadata: Metadata, files: Iterable[tuple[str, npt.NDArray[np.int64] | None]]
+    ) -> Held | None:
+        has_history = read_system_columns(metadata).has_history
+        for path, gone in files:
+            found = self._found[path, metadata.schema_string]
+            for place, position in enumerate(found.positions.tolist()):
+                row = found.rows.slice(place, 1)
+                # A stream with history has several rows of the key, of which one is current.
+                if has_history and row[VALID_TO][0].is_valid:
+                    continue
+                if gone is None or position not in gone:
+                    return Held(path, position, row.drop_columns([VALID_TO]) if has_history else row)
+        return None
+
+    def _read(self, metadata: Metadata, files: pa.Table) -> pa.Table:
+        """Look for the key in files; the rows of ``files`` whose statistics do not exclude it."""
+        one, text = self._snapshot, metadata.schema_string
+        self._found.update({(path, text): _NOTHING for path in files["path"].to_pylist()})
+        part = SnapshotPart(
+            one.storage, one.table, one.version, one.protocol, metadata, metadata.schema, files
+        )
+        keys = keys_as(self._keys, arrow_columns(part.schema))
+        if not len(keys):
+            return files.slice(0, 0)
+        near = files_with(part, keys)
+        if len(near):
+            has_history = read_system_columns(metadata).has_history
+            shown = [field.name for field in row_columns(part) if not pa.types.is_null(field.type)]
+            rest = [name for name in shown if name not in keys.column_names]
+            names = [*keys.column_names, *rest, *([VALID_TO] if has_history else [])]
+            reads = plan_reads(part, names, None, near).reads
+            look = partial(self._look, part, keys, [*shown, *names[len(shown) :]], is_unique=not has_history)
+            threads = min(THREADS_MAX, os.cpu_count() or 1) if is_local(one.storage) else REQUESTS_MAX
+            with ThreadPoolExecutor(max(1, min(threads, len(reads)))) as pool:
+                for read, found in zip(reads, pool.map(look, reads), strict=True):
+                    self._found[read.path, text] = found
+        return near
+
+    def _look(
+        self, part: SnapshotPart, keys: pa.Table, order: list[str], read: FileRead, *, is_unique: bool
+    ) -> FoundRows:
+        numbers = KeyNumbers(keys)
+        found = rows_found(
+            part.storage,
+            read,
+            len(keys.column_names),
+            lambda table: numbers.found_in(table)[0],
+            _groups_near(self._group, part, keys) if is_unique else _groups_with(part, keys),
+            is_unique=is_unique,
+        )
+        if found.group is not None:
+            self._group = found.group
+        return FoundRows(found.positions, found.rows.select(order), found.group)
+
+
+def _added(file: RemovedFile) -> Add:
+    one = file.remove
+    return Add(one.path, one.size or 0, one.partition_values or {}, stats=file.statistics)
+
+
+def _groups_near(first: int, part: SnapshotPart, keys: pa.Table) -> Callable[[pq.ParquetFile], Iterable[int]]:
+    """The group of a number and its neighbours, then those whose statistics do not exclude the key."""
+
+    def groups(file: pq.ParquetFile) -> Iterable[int]:
+        near = [one for one in (first, first + 1, first - 1) if 0 <= one < file.metadata.num_row_groups]
+        yield from near
+        yield from (one for one in _groups_with(part, keys)(file) if one not in near)
+
+    return groups
+
+
+def _groups_with(part: SnapshotPart, keys: pa.Table) -> Callable[[pq.ParquetFile], Iterable[int]]:
+    def groups(file: pq.ParquetFile) -> Iterable[int]:
+        if file.metadata.num_row_groups == 1:
+            return [0]
+        names = physical_names(part.schema)
+        texts = list(group_statistics(file, part.schema))
+        held = may_hold(texts, keys, arrow_columns(part.schema), names)
+        return [number for number, may in enumerate(held) if may]
+
+    return groups

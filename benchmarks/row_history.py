@@ -12,6 +12,7 @@ import argparse
 import random
 import statistics
 import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pyarrow as pa
@@ -66,8 +67,8 @@ def build(place: Path, kind: str, versions: int) -> None:
         stream.update(rows([*known, *new], kind, draw), "Id")
 
 
-def rows(numbers: object, kind: str, draw: random.Random) -> pa.Table:
-    numbers = list(numbers)
+def rows(given: Iterable[int], kind: str, draw: random.Random) -> pa.Table:
+    numbers = list(given)
     values = {f"Field {one}": [f"{draw.randrange(10**6)}" for _ in numbers] for one in range(WIDTHS[kind])}
     stages = [draw.choice(("open", "won", "lost")) for _ in numbers]
     # New keys lie between the others, so that rows move.
@@ -77,7 +78,7 @@ def rows(numbers: object, kind: str, draw: random.Random) -> pa.Table:
 
 def measured(place: Path, kind: str) -> dict[str, object]:
     key = rows([ASKED], kind, random.Random(0))["Id"][0].as_py()
-    asked = {
+    asked: dict[str, Callable[[Tenant], object]] = {
         "a row": lambda tenant: tenant.stream("Lead").row_history(key),
         "its newest 50 versions, as JSON": lambda tenant: row_history(tenant, "Lead", key, None, 50),
         "no row": lambda tenant: tenant.stream("Lead").row_history("nobody"),

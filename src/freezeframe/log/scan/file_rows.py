@@ -182,10 +182,10 @@ def rows_at(
 
 @dataclass(frozen=True, slots=True)
 class FoundRows:
-    """Rows of one file: their positions, and the row group of the last one (None: there are none)."""
+    """Rows of one file, their positions, and the row group of the last one; None where there are none."""
 
     positions: npt.NDArray[np.int64]
-    rows: pa.Table
+    rows: pa.Table | None
     group: int | None = None
 
 
@@ -210,9 +210,8 @@ def rows_found(
     name, file = _open_file(storage, read, verify=False)
     lengths = [file.metadata.row_group(group).num_rows for group in range(file.metadata.num_row_groups)]
     keys = replace(read, fields=read.fields[:key])
-    schema = pa.schema([arrow_field(field) for field in read.fields])
     positions: list[npt.NDArray[np.int64]] = []
-    tables = [schema.empty_table()]
+    tables: list[pa.Table] = []
     last = None
     for group in groups_of(file):
         indexes = found_in(_group_table(file, name, keys, group))
@@ -223,9 +222,9 @@ def rows_found(
         tables.append(_group_table(file, name, read, group).take(pa.array(indexes)))
         if is_unique:
             break
-    return FoundRows(
-        np.concatenate(positions) if positions else np.empty(0, np.int64), pa.concat_tables(tables), last
-    )
+    if last is None:
+        return FoundRows(np.empty(0, np.int64), None)
+    return FoundRows(np.concatenate(positions), pa.concat_tables(tables), last)
 
 
 def _group_table(file: pq.ParquetFile, name: str | Path, read: FileRead, group: int) -> pa.Table:

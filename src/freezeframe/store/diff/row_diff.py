@@ -105,14 +105,16 @@ def _classified(
         was, now = old[flag].take(updated["old"]), new[flag].take(updated["new"])
         ended = pc.and_(now, pc.invert(was))
         updated, flagged = updated.filter(pc.invert(ended)), updated.filter(ended)
-    table = pa.concat_tables(
-        [
-            _changes(INSERT, new.take(inserted), None, old.schema),
-            _changes(UPDATE, new.take(updated["new"]), old.take(updated["old"]), old.schema),
-            _changes(DELETE, new.take(flagged["new"]), old.take(flagged["old"]), old.schema),
-            _changes(DELETE, _as_new(old.take(deleted), new.schema), old.take(deleted), old.schema),
-        ]
-    )
+    parts = [_changes(INSERT, new.take(inserted), None, old.schema)]
+    # What there is none of costs as much as one row: a cast of each column.
+    if len(updated):
+        parts.append(_changes(UPDATE, new.take(updated["new"]), old.take(updated["old"]), old.schema))
+    if len(flagged):
+        parts.append(_changes(DELETE, new.take(flagged["new"]), old.take(flagged["old"]), old.schema))
+    if len(deleted):
+        gone = old.take(deleted)
+        parts.append(_changes(DELETE, _as_new(gone, new.schema), gone, old.schema))
+    table = pa.concat_tables(parts)
     return table.sort_by([(name, "ascending") for name in key])
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -38,7 +38,7 @@ from freezeframe.store.table.data_files import deleted_positions
 from freezeframe.store.table.reader import row_columns
 from freezeframe.store.table.snapshot_part import SnapshotPart
 
-_NOTHING = FoundRows(np.empty(0, np.int64), pa.table({}))
+_NOTHING = FoundRows(np.empty(0, np.int64), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,8 @@ class RowFinder:
     def __init__(self, snapshot: ReadableSnapshot, keys: pa.Table) -> None:
         self._snapshot = snapshot
         self._keys = keys
+        local = is_local(snapshot.storage)
+        self._threads = min(THREADS_MAX, os.cpu_count() or 1) if local else REQUESTS_MAX
         self._found: dict[tuple[str, str | None], FoundRows] = {}
         # Where the key was last: in the next file it is there or nearby, for files are sorted by key.
         self._group = 0
@@ -75,14 +77,23 @@ class RowFinder:
         gone = deleted_positions(one, near)
         return self._held(one.metadata, [(path, gone.get(path)) for path in near["path"].to_pylist()])
 
+    def holds(self, metadata: Metadata, path: str) -> bool | None:
+        """Whether a file has rows of the key, deleted or not; None: it was not looked at."""
+        found = self._found.get((path, metadata.schema_string))
+        return None if found is None else found.rows is not None
+
     def removed_row(self, metadata: Metadata, files: Sequence[RemovedFile]) -> Held | None:
         """The row in files that a commit removed, with its content from before the commit."""
-        self.read_ahead(metadata, files)
-        known, text = self._found, metadata.schema_string
-        holding = [one.remove for one in files if len(known[one.remove.path, text].positions)]
-        # Without deleted rows first: the positions of others are files of their own.
-        holding.sort(key=lambda one: one.deletion_vector is not None)
-        return self._held(metadata, ((one.path, self._deleted(one.deletion_vector)) for one in holding))
+        # Of two files the larger one is likelier to hold the row; when it is found, the rest is not read.
+        ordered = sorted(files, key=lambda one: -(one.remove.size or 0))
+        for first in range(0, len(ordered), self._threads):
+            some = ordered[first : first + self._threads]
+            self.read_ahead(metadata, some)
+            removes = [one.remove for one in some if self.holds(metadata, one.remove.path)]
+            held = self._held(metadata, ((one.path, self._deleted(one.deletion_vector)) for one in removes))
+            if held is not None:
+                return held
+        return None
 
     def read_ahead(self, metadata: Metadata, files: Iterable[RemovedFile]) -> None:
         """Look for the key in removed files, side by side; those that were looked at are known."""
@@ -107,6 +118,8 @@ class RowFinder:
         has_history = read_system_columns(metadata).has_history
         for path, gone in files:
             found = self._found[path, metadata.schema_string]
+            if found.rows is None:
+                continue
             for place, position in enumerate(found.positions.tolist()):
                 row = found.rows.slice(place, 1)
                 # A stream with history has several rows of the key, of which one is current.
@@ -133,17 +146,23 @@ class RowFinder:
             rest = [name for name in shown if name not in keys.column_names]
             names = [*keys.column_names, *rest, *([VALID_TO] if has_history else [])]
             reads = plan_reads(part, names, None, near).reads
-            look = partial(self._look, part, keys, [*shown, *names[len(shown) :]], is_unique=not has_history)
-            threads = min(THREADS_MAX, os.cpu_count() or 1) if is_local(one.storage) else REQUESTS_MAX
-            with ThreadPoolExecutor(max(1, min(threads, len(reads)))) as pool:
+            order = [*shown, *names[len(shown) :]]
+            look = partial(self._look, part, keys, KeyNumbers(keys), order, is_unique=not has_history)
+            with ThreadPoolExecutor(max(1, min(self._threads, len(reads)))) as pool:
                 for read, found in zip(reads, pool.map(look, reads), strict=True):
                     self._found[read.path, text] = found
         return near
 
     def _look(
-        self, part: SnapshotPart, keys: pa.Table, order: list[str], read: FileRead, *, is_unique: bool
+        self,
+        part: SnapshotPart,
+        keys: pa.Table,
+        numbers: KeyNumbers,
+        order: list[str],
+        read: FileRead,
+        *,
+        is_unique: bool,
     ) -> FoundRows:
-        numbers = KeyNumbers(keys)
         found = rows_found(
             part.storage,
             read,
@@ -154,7 +173,9 @@ class RowFinder:
         )
         if found.group is not None:
             self._group = found.group
-        return FoundRows(found.positions, found.rows.select(order), found.group)
+        if found.rows is None:
+            return found
+        return replace(found, rows=found.rows.select(order))
 
 
 def _added(file: RemovedFile) -> Add:
@@ -178,7 +199,8 @@ def _groups_with(part: SnapshotPart, keys: pa.Table) -> Callable[[pq.ParquetFile
         if file.metadata.num_row_groups == 1:
             return [0]
         names = physical_names(part.schema)
-        texts = list(group_statistics(file, part.schema))
+        fields = [one for one in part.schema["fields"] if one["name"] in keys.column_names]
+        texts = list(group_statistics(file, {**part.schema, "fields": fields}))
         held = may_hold(texts, keys, arrow_columns(part.schema), names)
         return [number for number, may in enumerate(held) if may]
 

@@ -18,7 +18,7 @@ from freezeframe.clock import rfc3339
 from freezeframe.engine.frames.python_values import shown_rows
 from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import StreamName
-from freezeframe.log.actions.actions import Metadata, Remove
+from freezeframe.log.actions.actions import Metadata
 from freezeframe.store.diff.row_diff import BEFORE, CHANGE_TYPE, changed_cells, row_changes
 from freezeframe.store.schema.system_columns import DELETED, read_system_columns
 from freezeframe.store.schema.table_properties import stored_key
@@ -158,12 +158,11 @@ def row_history(
                 break
             if metadata is not None and held is not None and number >= ahead:
                 ahead = number + AHEAD
-                finder.read_ahead(metadata, _line_of(held.path, past, number, metadata))
-            before = (
-                None
-                if metadata is None
-                else finder.removed_row(metadata, _removed(past, number, commit.removes.values()))
-            )
+                finder.read_ahead(metadata, _line_of(held.path, past, number, finder, metadata))
+            before = None
+            if metadata is not None:
+                removed = _removed(past, number, finder, metadata, commit.removed_paths)
+                before = finder.removed_row(metadata, removed)
             changes = _compare(before, held, tuple(key), after)
             held = before
             if changes is not None:
@@ -185,22 +184,35 @@ def _may_touch(commit: StreamCommit, held: Held | None, finder: RowFinder) -> bo
     if held.path not in commit.removed_paths:
         return True
     # Named again: where rows were only marked, one that is there now was there before.
-    return not (commit.only_marks or finder.was_there(held, commit.removes[held.path]))
+    return not (commit.only_marks or finder.was_there(held, commit.removal(held.path)))
 
 
-def _removed(past: StreamPast, number: int, removes: Iterable[Remove]) -> list[RemovedFile]:
-    return [RemovedFile(one, one.stats or past.statistics(one.path, number, AHEAD)) for one in removes]
+def _removed(
+    past: StreamPast, number: int, finder: RowFinder, metadata: Metadata, paths: Iterable[str]
+) -> list[RemovedFile]:
+    """Those of the files that a commit removed which may hold the row."""
+    (commit,) = past.span(number, 1)
+    found = []
+    for path in sorted(paths):
+        known = finder.holds(metadata, path)
+        if known is not False:
+            statistics = past.statistics(path, number, AHEAD) if known is None else None
+            found.append(RemovedFile(commit.removal(path), statistics))
+    return found
 
 
-def _line_of(path: str, past: StreamPast, number: int, metadata: Metadata) -> list[RemovedFile]:
+def _line_of(
+    path: str, past: StreamPast, number: int, finder: RowFinder, metadata: Metadata
+) -> list[RemovedFile]:
     """The files that a file took the place of, and those that these did, under one schema."""
     paths, found = {path}, list[RemovedFile]()
     for place, commit in enumerate(past.span(number, AHEAD)):
         if place and commit.metadata is not None and commit.metadata.schema_string != metadata.schema_string:
             break
         if paths & (commit.added_paths - commit.removed_paths):
-            found += _removed(past, number + place, commit.gone)
-            paths |= {one.path for one in commit.gone}
+            gone = commit.removed_paths - commit.added_paths
+            found += _removed(past, number + place, finder, metadata, gone)
+            paths |= gone
     return found
 
 

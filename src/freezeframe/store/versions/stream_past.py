@@ -28,31 +28,19 @@ class StreamCommit:
     content: str
 
     @cached_property
-    def adds(self) -> dict[str, Add]:
-        """The files that it adds, or names again with other deleted rows, by path."""
-        return {one.path: one for one in self._parsed("add") if isinstance(one, Add)}
-
-    @cached_property
-    def removes(self) -> dict[str, Remove]:
-        """The files that it removes, also only to name them again, by path."""
-        return {one.path: one for one in self._parsed("remove") if isinstance(one, Remove)}
-
-    @cached_property
     def added_paths(self) -> set[str]:
-        """The paths of ``adds``, without parsing these."""
+        """The files that it adds, or names again with other deleted rows, by their paths."""
         return self._paths("add")
 
     @cached_property
     def removed_paths(self) -> set[str]:
-        """The paths of ``removes``, without parsing these."""
+        """The files that it removes, also only to name them again, by their paths."""
         return self._paths("remove")
 
-    @cached_property
-    def gone(self) -> tuple[Remove, ...]:
-        """The files that it removes for good."""
-        paths = self.removed_paths - self.added_paths
-        found = (self._parsed("remove", path) for path in paths)
-        return tuple(one for lines in found for one in lines if isinstance(one, Remove) and one.path in paths)
+    def removal(self, path: str) -> Remove:
+        """The removal of one of ``removed_paths``."""
+        found = (one for one in self._parsed("remove", path) if isinstance(one, Remove) and one.path == path)
+        return next(found)
 
     @cached_property
     def metadata(self) -> Metadata | None:
@@ -69,17 +57,22 @@ class StreamCommit:
         found = (one for one in self._parsed("add", path) if isinstance(one, Add) and one.path == path)
         return next((one.stats for one in found), None)
 
+    @cached_property
+    def _lines(self) -> list[str]:
+        return self.content.split("\n")
+
     def _paths(self, kind: str) -> set[str]:
         begin, first = f'{{"{kind}":', f'{{"{kind}":{{"path":"'
-        lines = [line for line in self.content.split("\n") if line.startswith(begin)]
+        lines = [line for line in self._lines if line.startswith(begin)]
         paths = {line[len(first) :].partition('"')[0] for line in lines if line.startswith(first)}
         if len(paths) == len(lines) and not any("\\" in path for path in paths):
             return paths
-        return set(self.adds if kind == "add" else self.removes)  # fields in another order, or escapes
+        # Fields in another order, or escapes.
+        return {one.path for one in self._parsed(kind) if isinstance(one, Add | Remove)}
 
     def _parsed(self, kind: str, path: str = "") -> Iterator[Action | None]:
         mark, name = f'"{kind}"', json.dumps(path, ensure_ascii=False)[1:-1]
-        return (parse_line(line) for line in self.content.split("\n") if mark in line and name in line)
+        return (parse_line(line) for line in self._lines if mark in line and name in line)
 
 
 class StreamPast:

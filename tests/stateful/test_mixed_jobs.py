@@ -97,11 +97,11 @@ def content(reader):
     return streams, {one.path: reader.files.read_text(one.path) for one in reader.files.list(recursive=True)}
 
 
-def work(storage, writer, jobs, read_every):
-    """One writer's life: what was acknowledged, and what it read in between at which versions."""
+def work(storage, writer, jobs, read_every, first=0):
+    """One writer's life from its ``first`` job on: what was acknowledged, what it read at which versions."""
     tenant = Tenant(storage, ArrowEngine(storage), Settings(commit_tries_max=100))
     acknowledged, seen = [], []
-    for number in range(jobs):
+    for number in range(first, jobs):
         acknowledged.append((run_job(tenant, writer, number), writer, number))
         if number % read_every == writer % read_every:
             view = tenant.at(tenant.version)
@@ -111,22 +111,23 @@ def work(storage, writer, jobs, read_every):
     return acknowledged, seen
 
 
-def process(folder, writer, jobs, read_every, start, results):
+def process(folder, writer, jobs, read_every, first, start, results):
     """A process of its own; whatever happens it answers, so that nobody waits for it."""
     found = None
     try:
         start.wait()
-        found = work(LocalStorage(folder), writer, jobs, read_every)
+        found = work(LocalStorage(folder), writer, jobs, read_every, first)
     finally:
         results.put(found)
 
 
-def race(folder, writers, jobs, read_every, seconds):
+def race(folder, writers, jobs, read_every, seconds, first=0):
+    """What all writers together had acknowledged and read; those that go on leave out their first jobs."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["pyarrow.parquet", "pyarrow.dataset", "pandas", "freezeframe.store"])
     start, results = context.Barrier(writers), context.Queue()
     processes = [
-        context.Process(target=process, args=(str(folder), writer, jobs, read_every, start, results))
+        context.Process(target=process, args=(str(folder), writer, jobs, read_every, first, start, results))
         for writer in range(writers)
     ]
     for one in processes:

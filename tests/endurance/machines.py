@@ -1,0 +1,90 @@
+"""The tenant state machine and the races of mixed jobs, for a time, a part in each piece."""
+
+import json
+import logging
+import shutil
+import time
+from collections import Counter
+
+import pyarrow as pa
+from tests.buckets import made_bucket
+from tests.stateful import test_mixed_jobs as mixed_jobs
+from tests.store import test_tenant_machine as tenant_machine
+
+from freezeframe.proof.concurrency import run as run_concurrency
+from freezeframe.proof.place import Place, scratch
+from freezeframe.proof.task import Task
+from freezeframe.settings import Settings
+from freezeframe.storage import LocalStorage
+from freezeframe.store import Tenant
+from freezeframe.store.diff.arrow_engine import ArrowEngine
+
+WRITERS, JOBS, JOBS_AT_ONCE = 16, 200, 5
+EXAMPLES = 8  # at once
+
+
+def open_tenant(storage, **options):
+    key = tuple(sorted(options.items()))
+    settings = open_tenant.known.get(key) or open_tenant.known.setdefault(key, Settings(**options))
+    return Tenant(storage, ArrowEngine(storage), settings)
+
+
+open_tenant.known = {}  # settings look through the environment each time
+
+
+def machine(folder, seed, ends, turns):
+    """Operations of a tenant in any order, with crashes, against plain dictionaries."""
+    logging.getLogger("freezeframe").setLevel(logging.CRITICAL)
+    pa.set_cpu_count(1)
+    steps = 0
+    while steps == 0 or time.monotonic() < ends:
+        with turns():
+            steps += tenant_machine.run(open_tenant, examples=EXAMPLES, steps=25)
+    return {"steps": steps}, []
+
+
+def mixed(folder, seed, ends, turns):
+    """16 processes with 200 mixed jobs each on one tenant; a piece goes on where the last one stopped."""
+    counts, wrong = Counter(), []
+    while not counts or (time.monotonic() < ends and not wrong):
+        tenant = folder / "tenant"
+        tenant.mkdir(exist_ok=True)
+        kept = folder / "acknowledged.json"
+        before = [tuple(one) for one in json.loads(kept.read_text())] if kept.exists() else []
+        done = len({job[1:] for job in before}) // WRITERS
+        with turns():
+            acknowledged, seen = mixed_jobs.race(
+                tenant, WRITERS, done + JOBS_AT_ONCE, read_every=5, seconds=600, first=done
+            )
+            newest = mixed_jobs.content(open_tenant(LocalStorage(tenant)))
+        acknowledged = before + acknowledged
+        wrong += mixed_jobs.violations(acknowledged, seen, newest)
+        kept.write_text(json.dumps(acknowledged))
+        counts.update(jobs=WRITERS * JOBS_AT_ONCE, reads=len(seen))
+        if done + JOBS_AT_ONCE >= JOBS and not wrong:
+            counts["tenants"] += 1
+            shutil.rmtree(tenant)
+            kept.unlink()
+    return dict(counts), wrong
+
+
+def histories(folder, seed, ends, turns):
+    """Histories of concurrent jobs and readers on a disk, checked for strict serialisability."""
+    return _histories(Place(str(folder), "histories"), seed, ends, turns)
+
+
+def histories_in_bucket(folder, seed, ends, turns):
+    """The same in a bucket of a server on this machine."""
+    with made_bucket() as bucket, scratch(f"s3://{bucket}/proof") as place:
+        return _histories(place, seed, ends, turns)
+
+
+def _histories(place, seed, ends, turns):
+    counts, wrong = Counter(), []
+    while not counts or (time.monotonic() < ends and not wrong):
+        with turns():
+            task = Task(place, f"{seed}/{counts['rounds']}", seconds=1)
+            run_concurrency(task)
+        counts.update(task.counts, rounds=1)
+        wrong += task.violations
+    return dict(counts), wrong

@@ -8,6 +8,7 @@ Ends with 1 at a violation, whose folder is kept.
 
 import argparse
 import json
+import logging
 import os
 import shutil
 import sys
@@ -26,6 +27,7 @@ PARTS = {
     "stock": (commits.by_stock, "commits", 10_000),
     "machine": (machines.machine, "steps", 1_000_000),
     "mixed": (machines.mixed, "tenants", 1),
+    "power": (machines.power, "states", 100_000),
     "histories": (machines.histories, "commits", 10_000),
     "histories-bucket": (machines.histories_in_bucket, "commits", 10_000),
 }
@@ -41,6 +43,7 @@ def main(arguments):
     parser.add_argument("--lock", type=Path)
     parser.add_argument("--keep", action="store_true")
     given = parser.parse_args(arguments)
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
     os.environ["FREEZEFRAME_ENGINE"] = "auto"  # no Spark takes part
     given.state.mkdir(parents=True, exist_ok=True)
     record = Record(given.state)

@@ -1,13 +1,17 @@
-"""The tenant state machine and the races of mixed jobs, for a time, a part in each piece."""
+"""The tenant state machine, races of mixed jobs, histories and power losses, for a time."""
 
 import json
 import logging
 import shutil
+import tempfile
 import time
 from collections import Counter
+from pathlib import Path
 
 import pyarrow as pa
 from tests.buckets import made_bucket
+from tests.power_loss.scenarios import SCENARIOS
+from tests.power_loss.states import record_scenarios, try_states
 from tests.stateful import test_mixed_jobs as mixed_jobs
 from tests.store import test_tenant_machine as tenant_machine
 
@@ -21,6 +25,7 @@ from freezeframe.store.diff.arrow_engine import ArrowEngine
 
 WRITERS, JOBS, JOBS_AT_ONCE = 16, 200, 5
 EXAMPLES = 8  # at once
+STATES = {"tenant": 200, "registry": 500, "uploads": 1000, "control": 300}  # at once, by what they take
 
 
 def open_tenant(storage, **options):
@@ -77,6 +82,30 @@ def histories_in_bucket(folder, seed, ends, turns):
     """The same in a bucket of a server on this machine."""
     with made_bucket() as bucket, scratch(f"s3://{bucket}/proof") as place:
         return _histories(place, seed, ends, turns)
+
+
+def power(folder, seed, ends, turns):
+    """States after a power loss, of recordings of all that we keep on a disk."""
+    logging.getLogger("freezeframe").setLevel(logging.CRITICAL)
+    counts, wrong, known = Counter(), [], {name: set() for name in SCENARIOS}
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else folder) as place:
+        with turns():
+            calls = record_scenarios(Path(place))
+        while not counts or (time.monotonic() < ends and not wrong):
+            for name, states in STATES.items():
+                with turns():
+                    found, seen = try_states(
+                        name,
+                        Path(place),
+                        calls,
+                        f"{seed}/{counts.total()}",
+                        states_max=states,
+                        known=known[name],
+                    )
+                counts.update(found)
+                wrong += seen
+    return {"states": counts.total(), **counts}, wrong
 
 
 def _histories(place, seed, ends, turns):

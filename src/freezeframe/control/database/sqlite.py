@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, event
 
-from freezeframe.storage.local import make_private
+from freezeframe.storage.local import make_folder, sync_folder
 
 BUSY_SECONDS = 30.0
 WRITES = "freezeframe_writes"  # the execution option that says which kind of transaction begins
@@ -21,13 +21,16 @@ _BUSY_TIMEOUT = f"PRAGMA busy_timeout = {int(BUSY_SECONDS * 1000)}"
 
 
 def create_file(path: Path) -> None:
-    """Make the file, readable by its owner alone, before SQLite would make it for all.
+    """Make the file, readable by its owner alone, before SQLite would make it for all; it is durable.
 
     Raises:
         OSError: the folder cannot be made or written.
     """
-    make_private(path.parent)
+    if path.exists():
+        return
+    make_folder(path.parent)
     os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    sync_folder(path.parent)
 
 
 def set_up(engine: Engine) -> None:

@@ -24,7 +24,7 @@ from typing import Any
 from freezeframe.errors import FreezeframeError, InvalidOption, SetupError
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
-from freezeframe.storage.local import make_private
+from freezeframe.storage.local import make_folder
 
 PEPPER_BYTES = 32
 _FILE = Path("_freezeframe") / "service.secret"
@@ -267,7 +267,7 @@ def _make(path: Path) -> None:
     if path.exists():
         return
     try:
-        make_private(path.parent)
+        make_folder(path.parent)
         with suppress(FileExistsError):
             LocalStorage(path.parent).put_if_absent(path.name, secrets.token_bytes(PEPPER_BYTES))
     except (OSError, FreezeframeError) as error:

@@ -35,7 +35,7 @@ from freezeframe.errors import (
 from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.service.base.timestamps import rfc3339
 from freezeframe.settings import Settings
-from freezeframe.storage.local import failure, make_private
+from freezeframe.storage.local import failure, make_folder, sync_folder, write_durably
 
 _ID = re.compile(r"[0-9a-f]{32}")
 _RECORD, _CONTENT, _INPUT = "upload.json", "content", "input"
@@ -193,7 +193,7 @@ class Uploads:
         upload = Upload(chosen, tenant, principal, **asdict(announced), expires_ms=expires_ms)
         place = self._place(tenant, upload.id)
         try:
-            make_private(place)
+            make_folder(place)
             (place / _CONTENT).touch(mode=0o600)
             _write_record(place, asdict(upload))
         except OSError as error:
@@ -349,7 +349,7 @@ class Uploads:
         is_new, part = not place.exists(), place / secrets.token_hex(8)
         record = {**asdict(job), "expires_ms": now_ms() + self._kept_ms}
         try:
-            make_private(place / _INPUT)
+            make_folder(place / _INPUT)
             _write_record(place, record)
             if content.file is not None:
                 part.hardlink_to(content.file)
@@ -360,6 +360,7 @@ class Uploads:
                     file.flush()
                     os.fsync(file.fileno())
             part.replace(place / _INPUT / name)
+            sync_folder(place / _INPUT)
         except BaseException as error:
             with suppress(OSError):
                 part.unlink(missing_ok=True)
@@ -425,9 +426,11 @@ class Uploads:
 
 
 def _write_record(place: Path, record: Mapping[str, Any]) -> None:
-    file = place / _RECORD
-    file.touch(mode=0o600)
-    file.write_text(json.dumps(record), encoding="utf-8")
+    """Write the record durably, and with it the names of all that the folder has so far."""
+    part = place / secrets.token_hex(8)
+    write_durably(part, json.dumps(record).encode())
+    part.replace(place / _RECORD)
+    sync_folder(place)
 
 
 def _chunks(file: Path) -> Iterator[bytes]:

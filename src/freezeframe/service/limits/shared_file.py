@@ -11,7 +11,7 @@ import sqlite3
 import threading
 from pathlib import Path
 
-from freezeframe.storage.local import make_private
+from freezeframe.storage.local import make_folder
 
 _BUSY_SECONDS = 5.0
 
@@ -22,7 +22,7 @@ class SharedFile:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._local = threading.local()
-        make_private(path.parent)
+        make_folder(path.parent)
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))  # tenant names must not be disclosed
 
     def connection(self) -> sqlite3.Connection:

@@ -72,7 +72,7 @@ def try_states(name, folder, calls, seed, *, states_max=None, known=None, obeys_
             known.add(mark)
             counts[f"{name}, {mode}"] += 1
             thorough = not len(known) % THOROUGH_EVERY
-            seen = _check(scenario, folder / f"{name}-{seed}-{len(known)}", state, done, begun, thorough)
+            seen = _check(scenario, folder / f"{name}-{len(known)}", state, done, begun, thorough)
             if seen:
                 wrong.append(f"{name}, {mode}, seed {seed}, state {len(known)}, after {call.name}: {seen}")
         if wrong:

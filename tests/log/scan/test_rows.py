@@ -88,6 +88,24 @@ def test_columns_come_in_the_order_asked_for(storage):
     assert rows.read(of(storage, PEOPLE), ["city", "id"]).column_names == ["city", "id"]
 
 
+def test_a_wide_table_is_read_some_columns_at_a_time(storage, monkeypatch):
+    """Of several files, with deleted rows and a partition: the same table as in one go."""
+    data = pa.table({f"c{number}": pa.array(range(number, number + 6)) for number in range(7)})
+    schema = arrow_to_delta(data.append_column("p", pa.array(["x"] * 6)).schema)
+    table = Table(storage, schema, partition=["p"])
+    table.file(data, "a.parquet", {"p": "x"}, vector=inline_vector(BitMap64([1, 4])))
+    table.file(data.slice(2), "b.parquet", {"p": "y"})
+    snapshot = table.snapshot()
+    whole = rows.read(snapshot)
+    some = rows.read(snapshot, ["p", "c6", "c2", "c0"])
+    monkeypatch.setattr(rows, "_COLUMNS_AT_ONCE", 3)
+    monkeypatch.setattr(rows, "_WIDE_BYTES", 0)
+
+    assert (8, 8) == whole.shape
+    assert whole.equals(rows.read(snapshot))
+    assert some.equals(rows.read(snapshot, ["p", "c6", "c2", "c0"]))
+
+
 def test_a_dot_in_a_name_is_no_path(storage):
     """A column named like a path into a struct, and that struct, are told apart."""
     data = pa.table({"a.b": [1, 2], "a": [{"b": 3, "c": 5}, {"b": 4, "c": 6}], "a.b.c": ["x", "y"]})

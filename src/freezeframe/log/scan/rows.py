@@ -33,6 +33,8 @@ from freezeframe.log.statistics.data_skipping import Predicate, as_expression, c
 from freezeframe.storage.base import Storage
 
 _THREADS_MAX = 8
+_COLUMNS_AT_ONCE = 32
+_WIDE_BYTES = 8 * 1024 * 1024
 
 
 class ReadableSnapshot(Protocol):
@@ -88,6 +90,15 @@ def read(
         StorageUnavailable: the storage failed; the same call may succeed later.
     """
     plan = plan_reads(snapshot, columns, where)
+    names = plan.schema.names
+    if where is None and len(names) > _COLUMNS_AT_ONCE and _total_bytes(plan) > _WIDE_BYTES:
+        # For each column that it reads Arrow holds some pages, a dictionary and a buffer beside the rows.
+        parts = [
+            read(snapshot, names[at : at + _COLUMNS_AT_ONCE], verify=verify if at == 0 else False)
+            for at in range(0, len(names), _COLUMNS_AT_ONCE)
+        ]
+        found = [column for part in parts for column in part.columns]
+        return pa.Table.from_arrays(found, schema=plan.schema)
     return _gather(plan, lambda one: file_batches(plan.storage, one, plan.where, verify=verify), plan.reads)
 
 
@@ -224,6 +235,10 @@ def files_matching(snapshot: ReadableSnapshot, where: Predicate) -> pa.Table:
     if not files.num_rows:
         return files
     return _matching_files(snapshot, as_expression(where), delta_to_arrow(snapshot.schema))
+
+
+def _total_bytes(plan: ReadPlan) -> int:
+    return sum(one.size for one in plan.reads)
 
 
 def _gather(

@@ -18,7 +18,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.endurance import commits, machines
+from tests.endurance import commits, machines, soak
 from tests.endurance.pieces import REPOSITORY, Piece, Record, Turns, commit_of_code
 
 PARTS = {
@@ -27,11 +27,12 @@ PARTS = {
     "stock": (commits.by_stock, "commits", 10_000),
     "machine": (machines.machine, "steps", 1_000_000),
     "mixed": (machines.mixed, "tenants", 1),
+    "soak": (soak.soak, "soaked_seconds", 8 * 3600),
     "power": (machines.power, "states", 100_000),
     "histories": (machines.histories, "commits", 10_000),
     "histories-bucket": (machines.histories_in_bucket, "commits", 10_000),
 }
-GOES_ON = ("mixed",)  # its folder is that of the piece before
+GOES_ON = ("mixed", "soak")  # in the folder of the piece before
 
 
 def main(arguments):

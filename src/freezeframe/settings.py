@@ -184,6 +184,12 @@ class Settings(BaseSettings):
         description="How long `gc` waits between declaring something garbage and deleting it: longer than "
         "any read takes.",
     )
+    keep_versions: int = Field(
+        default=1000,
+        ge=0,
+        description="How many versions a new tenant keeps, until it is given a retention of its own; 0: all. "
+        "It is written down with the tenant's first version, so those that exist keep what they have.",
+    )
     gc_automatic: bool = Field(
         default=True,
         description="Whether jobs delete what a tenant's retention policy lets go, as `gc` does: after every "

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.buckets import keys, made_bucket
+from tests.buckets import LateCreators, keys, made_bucket
 from tests.proof import broken_storages as broken
 
 from freezeframe.errors import InvalidOption
@@ -44,28 +44,32 @@ def test_every_promise_is_kept_on_this_disk(tmp_path, names):
     assert list(tmp_path.iterdir()) == []
 
 
+def proved_in_a_bucket(name, **options):
+    """The exit code and the report of one proof, and what it left in the bucket."""
+    with made_bucket(**options) as bucket:
+        # Processes of this test run were prepared before the variables that lead to the bucket.
+        command = [sys.executable, "-m", "freezeframe", "prove", "--storage", f"s3://{bucket}/a"]
+        told = subprocess.run(
+            [*command, "--only", name, "--json"], capture_output=True, text=True, check=False
+        )
+        return told.returncode, json.loads(told.stdout)["proofs"], keys(bucket, "a/freezeframe-prove-")
+
+
 @pytest.mark.timeout(300)
 def test_promises_are_kept_in_a_bucket():
     """The history of concurrent jobs is strictly serialisable there; what was written is deleted."""
-    names = ("concurrency",)
-    only = [word for name in names for word in ("--only", name)]
-    with made_bucket() as bucket:
-        # Processes of this test run were prepared before the variables that lead to the bucket.
-        command = [
-            sys.executable,
-            "-m",
-            "freezeframe",
-            "prove",
-            "--storage",
-            f"s3://{bucket}/a",
-            *only,
-            "--json",
-        ]
-        told = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert keys(bucket, "a/freezeframe-prove-") == []
-    report = json.loads(told.stdout)
-    assert {one["name"]: one["violations"] for one in report["proofs"] if one["verdict"] != "kept"} == {}
-    assert (0, list(names)) == (told.returncode, [one["name"] for one in report["proofs"]])
+    code, (found,), left = proved_in_a_bucket("concurrency")
+    assert (0, "kept", [], []) == (code, found["verdict"], found["violations"], left)
+    assert 30 == found["counts"]["commits"]
+
+
+@pytest.mark.timeout(300)
+def test_a_planted_fault_is_found_in_a_bucket():
+    """Where two creators of one name may both be told that it is theirs, the history shows it."""
+    code, (found,), left = proved_in_a_bucket("concurrency", application=LateCreators)
+    assert (1, "broken", []) == (code, found["verdict"], left)
+    seen = "was given to|Commits would be lost|after another entry|other rows|had seen|are nobody's|ForeignCommit"
+    assert any(re.search(seen, one) for one in found["violations"]), found["violations"]
 
 
 # Two processes commit as one version. Who notices first depends on the moment: the writer whose entry was

@@ -28,7 +28,7 @@ def snapshots(tmp_path):
 
 def test_retention_is_shown_and_set(told, snapshots):
     """Limits are set, told and taken off; contradictions are refused."""
-    assert told("retention") == {"keep_versions": None, "keep_days": None}
+    assert told("retention") == {"keep_versions": 1000, "keep_days": None}
     assert told("retention", "--keep-versions", "3", "--keep-days", "1.5") == {
         "keep_versions": 3,
         "keep_days": 1.5,

@@ -52,7 +52,7 @@ def test_show_is_the_tenant_now_or_then(capsys, told, snapshots):
     assert main(["tenant", "show", "--dir", snapshots, "--version", "9"]) == 4
     capsys.readouterr()
     assert main(["tenant", "show", "--dir", snapshots]) == 0
-    assert "all versions" in capsys.readouterr().out
+    assert "the newest 1000 versions" in capsys.readouterr().out
 
 
 def test_show_of_nothing_is_no_error(capsys, tmp_path):

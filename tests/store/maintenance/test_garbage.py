@@ -8,6 +8,7 @@ import pytest
 from freezeframe.clock import another_clock, now_ms
 from freezeframe.errors import InvalidOption, JobRevoked, VersionNotFound
 from freezeframe.log import DeltaLog
+from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage
 from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
 from freezeframe.store.directory.paths import STAGING_FOLDER
@@ -41,9 +42,34 @@ def with_versions(tenant, count=6):
     return [content(tenant.at(version)) for version in range(count)]
 
 
+def test_a_new_tenant_keeps_so_many_versions(open_finding, memory):
+    """As the setting says, written down with its first version: another setting later changes nothing."""
+    tenant = open_finding(memory, keep_versions=3, **NOW)
+    past = with_versions(tenant)
+    later = open_finding(memory, keep_versions=1, **NOW)
+
+    assert (3, None) == (later.retention().keep_versions, later.retention().keep_days)
+    assert 3 == later.gc().versions_expired
+    assert past[3:] == [content(later.at(version)) for version in (3, 4, 5)]
+
+
+def test_a_tenants_own_retention_is_left_alone(open_finding):
+    """Whether it was its first change, or took the limit off; nor does an older tenant get one."""
+    first, freed, older = MemoryStorage(), MemoryStorage(), MemoryStorage()
+    open_finding(first).set_retention(keep_days=2)
+    with_versions(open_finding(freed), 1)
+    open_finding(freed).set_retention()
+    with_versions(open_finding(older, keep_versions=0), 1)
+    with_versions(open_finding(older), 1)
+    found = [open_finding(one).retention() for one in (first, freed, older)]
+
+    assert [(None, 2), (None, None), (None, None)] == [(one.keep_versions, one.keep_days) for one in found]
+    assert 1000 == Settings().keep_versions
+
+
 def test_without_a_policy_everything_is_kept(open_finding, memory):
     """Nothing is garbage that a listed version names."""
-    tenant = open_finding(memory, **NOW)
+    tenant = open_finding(memory, keep_versions=0, **NOW)
     past = with_versions(tenant)
     before = data(memory)
 

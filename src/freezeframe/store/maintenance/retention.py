@@ -61,7 +61,7 @@ class Policy:
 
 
 def policy_of(state: TenantState) -> Policy:
-    """The tenant's policy; the default retains everything."""
+    """The policy that the tenant was given; without one everything is kept."""
     kept: Mapping[str, Any] = state.policy
     return Policy(kept.get("keepVersions"), kept.get("keepDays"))
 

@@ -70,7 +70,7 @@ class TenantReader:
         return dict(self._scope.state().tags)
 
     def retention(self) -> Policy:
-        """The retention policy; the default retains every version."""
+        """The retention policy; without a limit every version is kept."""
         return policy_of(self._scope.state())
 
     def verify(self) -> Verification:

@@ -329,7 +329,8 @@ class Transaction:
             for staged in self.streams.values()
             if staged.content
         )
-        tenant = () if self.tenant is None else (self.tenant,)
+        change = self._tenant_change(state)
+        tenant = () if change is None else (change,)
         request = self.place.request_context
         return Entry(
             self.write_id,
@@ -345,6 +346,13 @@ class Transaction:
             restored=metadata.restored,
             audit_head=None if request.audit.number is None else (request.audit.number, request.audit.hash),
         )
+
+    def _tenant_change(self, state: TenantState) -> TenantChange | None:
+        """The change of the tenant; its first entry says which versions are kept, unless somebody did."""
+        kept, change = self.place.settings.keep_versions, self.tenant or TenantChange()
+        if state.version != NO_VERSION or not kept or change.policy is not None:
+            return self.tenant
+        return replace(change, policy=MappingProxyType({"keepVersions": kept, "keepDays": None}))
 
     def _finish(self, entry: Entry, version: int) -> None:
         """After the commit point: roll the entry forward, and delete unreferenced files.

@@ -322,6 +322,7 @@ def run(open_finding, examples, steps, new_storage=MemoryStorage, phases=tuple(P
             max_examples=examples,
             stateful_step_count=steps,
             database=None,
+            deadline=None,
             phases=phases,
             report_multiple_bugs=False,
             suppress_health_check=list(HealthCheck),

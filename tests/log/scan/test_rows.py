@@ -160,7 +160,7 @@ def test_files_that_cannot_match_are_not_opened(storage):
 
 
 def test_a_partition_column_that_is_none_is_damage(storage):
-    """A name in `partitionColumns` that the schema lacks leaves open where the rows belong: as Spark, no rows."""
+    """A name in `partitionColumns` that the schema lacks: where rows belong is not known, as in Spark."""
     table = Table(storage, arrow_to_delta(pa.schema([("v", pa.int64())])), partition=["gone"])
     table.file(pa.table({"v": [1, 2]}), values={"gone": "a"})
     with pytest.raises(CorruptLog, match="gone") as caught:

@@ -1,81 +1,9 @@
-"""What holds on every page: who may what, nothing inaccessible, small screens, the keyboard, the address."""
+"""What holds on every page: who may what, who signs in, the keyboard, the address, a service that is away."""
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 pytestmark = pytest.mark.browser
-PAGES = {
-    "overview": ("/overview", "region", "Largest tenants"),
-    "tenants": ("/tenants", "grid", "Tenants"),
-    "panel": ("/tenants/acme?panel=snapshots", "grid", "Snapshots"),
-    "stream": ("/tenants/acme?panel=snapshots&stream=Invoice", "grid", "Rows of Invoice"),
-    "row": ("/tenants/acme?panel=snapshots&stream=Account&row=001", "table", "Fields"),
-    "past": ("/tenants/acme?panel=snapshots&v=0", "grid", "Snapshots"),
-    "timeline": ("/tenants/acme?panel=history", "region", "Versions"),
-    "rows": ("/tenants/acme?panel=history&before=2&after=3", "grid", "Rows of Invoice that differ"),
-    "editor": (
-        "/tenants/acme?panel=snapshots&file=tenant-config.json",
-        "textbox",
-        "Content of tenant-config.json",
-    ),
-    "jobs": ("/tenants/acme?panel=jobs", "tabpanel", "Jobs"),
-    "settings": ("/tenants/acme?panel=settings", "region", "Retention"),
-    "all jobs": ("/jobs", "heading", "Jobs"),
-    "schedules": ("/schedules", "heading", "Schedules"),
-    "keys": ("/keys", "button", "Create key"),
-    "people": ("/people", "button", "Invite a person"),
-    "proof": ("/proof", "heading", "Proof"),
-    "invitation": ("/invitation", "button", "Set password"),
-    "audit": ("/audit?tenant=acme", "combobox", "Tenant"),
-}
-
-
-AT_REST = """() => document.getAnimations().every(
-    (one) => one.playState !== "running" || one.effect.getComputedTiming().endTime === Infinity
-)"""
-# The dark scheme has the same elements in other colours.
-RULES = {
-    "light": {"resultTypes": ["violations"]},
-    "dark": {"resultTypes": ["violations"], "runOnly": ["color-contrast"]},
-}
-NARROW = {"width": 390, "height": 800}
-
-
-def test_every_page_is_accessible_in_both_schemes_and_fits_a_narrow_screen(visit, picture):
-    """axe finds nothing serious or critical on any main page; at 390 px none is wider than the screen."""
-    page = visit(color_scheme="light")
-    wide = page.viewport_size
-    found = {}
-    for name, (address, role, label) in PAGES.items():
-        page.goto(address)
-        page.get_by_role(role, name=label, exact=True).first.wait_for()
-        for scheme in ("light", "dark"):
-            page.emulate_media(color_scheme=scheme)
-            page.wait_for_function(
-                "scheme => document.documentElement.dataset.mantineColorScheme === scheme", arg=scheme
-            )
-            page.wait_for_function(
-                AT_REST
-            )  # what still slides or fades in has other colours than it will have
-            picture(page, f"{name}-{scheme}")
-            if grave := grave_findings(page, RULES[scheme]):
-                found[f"{name}, {scheme}"] = grave
-        page.emulate_media(color_scheme="light")
-        page.set_viewport_size(NARROW)
-        picture(page, f"{name}-narrow")
-        assert page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"], name
-        page.set_viewport_size(wide)
-    assert found == {}
-
-
-def grave_findings(page, options):
-    """What axe calls serious or critical: the rule and where it was broken."""
-    return [
-        (one["id"], [node["target"] for node in one["nodes"]][:3])
-        for one in Axe().run(page, options=options).response["violations"]
-        if one["impact"] in {"serious", "critical"}
-    ]
 
 
 def test_a_viewer_sees_no_button_that_would_fail(visit):

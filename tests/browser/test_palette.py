@@ -2,7 +2,7 @@
 
 import pytest
 from playwright.sync_api import expect
-from tests.browser.test_console import grave_findings
+from tests.browser.accessibility import findings
 
 pytestmark = pytest.mark.browser
 
@@ -18,7 +18,7 @@ def test_rows_files_and_pages_are_found_by_typing(page, picture):
     expect(row).to_be_visible()
     expect(row).to_have_attribute("aria-selected", "true")
     assert field.get_attribute("aria-activedescendant") == row.get_attribute("id")
-    assert grave_findings(page, None) == []
+    assert findings(page) == []
     picture(page, "palette")
     page.keyboard.press("Enter")
     expect(page.get_by_role("table", name="Fields")).to_contain_text("007")

@@ -1,5 +1,24 @@
 // One accent, neutral greys, 13 to 14 px text; greys dark enough for a contrast of 4.5 in both schemes.
-import { type CSSVariablesResolver, createTheme, Drawer, Modal, Tooltip } from "@mantine/core";
+import {
+  Autocomplete,
+  type CSSVariablesResolver,
+  createTheme,
+  Drawer,
+  DrawerHeader,
+  Menu,
+  Modal,
+  ModalHeader,
+  MultiSelect,
+  Popover,
+  Select,
+  TagsInput,
+  Tooltip,
+} from "@mantine/core";
+
+/** Where menus and lists of choices are drawn: in the page's main part, which screen readers can name. */
+export const OVERLAYS = "overlays";
+// The list of choices scrolls itself: it belongs to its field, while a box around it would be a stop for nobody.
+const choices = { defaultProps: { withScrollArea: false, classNames: { options: "choices" } } };
 
 export const theme = createTheme({
   primaryColor: "indigo",
@@ -10,12 +29,23 @@ export const theme = createTheme({
     'ui-monospace, "SF Mono", "Cascadia Mono", "DejaVu Sans Mono", Menlo, Consolas, monospace',
   fontSizes: { xs: "12px", sm: "13px", md: "14px", lg: "16px", xl: "20px" },
   cursorType: "pointer",
+  respectReducedMotion: true,
   components: {
     // Locking the scroll bar would put a style element into the page, and nothing behind a panel scrolls here.
     Modal: Modal.extend({ defaultProps: { lockScroll: false, closeButtonProps: { "aria-label": "Close" } } }),
     Drawer: Drawer.extend({
       defaultProps: { lockScroll: false, closeButtonProps: { "aria-label": "Close" } },
     }),
+    // What names a dialog is no banner of the page.
+    ModalHeader: ModalHeader.extend({ defaultProps: { role: "presentation" } }),
+    DrawerHeader: DrawerHeader.extend({ defaultProps: { role: "presentation" } }),
+    // The first entry has the focus, and not a place before it that is no entry.
+    Menu: Menu.extend({ defaultProps: { withInitialFocusPlaceholder: false } }),
+    Popover: Popover.extend({ defaultProps: { portalProps: { target: `#${OVERLAYS}` } } }),
+    Autocomplete: Autocomplete.extend(choices),
+    MultiSelect: MultiSelect.extend(choices),
+    Select: Select.extend(choices),
+    TagsInput: TagsInput.extend(choices),
     Tooltip: Tooltip.extend({
       defaultProps: { openDelay: 400, events: { hover: true, focus: true, touch: false } },
     }),

@@ -1,6 +1,7 @@
 // Somebody saved first: their text on the left, both texts joined on the right, to be mended line by line.
-import { Button, Group, Modal, Stack, Text } from "@mantine/core";
+import { Button, Group, Stack, Text } from "@mantine/core";
 import { lazy, Suspense, useMemo, useState } from "react";
+import { Dialog } from "@/parts/Dialog";
 import { LateSkeleton } from "@/parts/LateSkeleton";
 import { jsonProblem } from "./json-problem";
 import { type Joined, joined } from "./merge";
@@ -27,7 +28,7 @@ export default function ConflictDialog(props: ConflictDialogProps) {
   const [left, setLeft] = useState<"theirs" | "base">("theirs");
   const problem = props.path.endsWith(".json") ? jsonProblem(merged) : null;
   return (
-    <Modal opened onClose={props.onClose} title={`Somebody saved ${props.path} meanwhile`} size="90%">
+    <Dialog onClose={props.onClose} title={`Somebody saved ${props.path} meanwhile`} size="90%">
       <Stack>
         <Group justify="space-between">
           <Text size="sm">
@@ -69,7 +70,7 @@ export default function ConflictDialog(props: ConflictDialogProps) {
           </Button>
         </Group>
       </Stack>
-    </Modal>
+    </Dialog>
   );
 }
 

@@ -63,7 +63,7 @@ export function CsvGrid({ path, table }: { path: string; table: CsvTable }) {
 function columnsOf(table: CsvTable): Column<Row>[] {
   const numbers: Column<Row> = {
     id: "number",
-    header: "",
+    header: "Row",
     width: "56px",
     align: "right",
     cell: (row) => <span className="dim">{countText(row.number)}</span>,

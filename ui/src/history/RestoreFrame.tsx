@@ -1,5 +1,5 @@
 // What every way of bringing back has in common: the effect first, then one button, then the new version.
-import { Button, Group, Modal, Stack, Text } from "@mantine/core";
+import { Button, Group, Stack, Text } from "@mantine/core";
 import {
   type UseMutationResult,
   type UseQueryResult,
@@ -9,6 +9,7 @@ import {
 import type { ReactNode } from "react";
 import { tenantKey } from "@/api/place";
 import { NOTHING_OPEN, usePanel } from "@/navigation/panel";
+import { Dialog } from "@/parts/Dialog";
 import { LateSkeleton } from "@/parts/LateSkeleton";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { tell } from "@/parts/toasts";
@@ -47,7 +48,7 @@ interface RestoreFrameProps<T extends Done> {
 export function RestoreFrame<T extends Done>(props: RestoreFrameProps<T>) {
   const { title, effect, restoring, isEmpty, emptyText, onClose, loadingLabel, children } = props;
   return (
-    <Modal opened onClose={onClose} title={title} size="80%">
+    <Dialog onClose={onClose} title={title} size="80%">
       <Stack>
         {effect.isPending && <LateSkeleton lines={4} label={loadingLabel} />}
         {effect.isError && <ProblemNote error={effect.error} onRetry={() => effect.refetch()} />}
@@ -72,6 +73,6 @@ export function RestoreFrame<T extends Done>(props: RestoreFrameProps<T>) {
           </Group>
         </Group>
       </Stack>
-    </Modal>
+    </Dialog>
   );
 }

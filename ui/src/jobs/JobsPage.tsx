@@ -115,7 +115,7 @@ function useColumns(environment: string, canRun: boolean): readonly Column<Job>[
     };
     const actions: Column<Job> = {
       id: "actions",
-      header: "",
+      header: "Actions",
       width: "92px",
       align: "right",
       isExtra: true,
@@ -143,10 +143,7 @@ function RowButton(props: { label: string; job: Job; isOff: boolean; onClick: ()
       variant="default"
       disabled={props.isOff}
       aria-label={`${props.label}: ${props.job.job_id}`}
-      onClick={(event) => {
-        event.stopPropagation();
-        props.onClick();
-      }}
+      onClick={props.onClick}
     >
       {props.label}
     </Button>

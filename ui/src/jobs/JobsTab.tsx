@@ -1,5 +1,5 @@
 // A tenant's jobs, and one of them with its live log.
-import { Button, Group, Modal, Stack, TextInput } from "@mantine/core";
+import { Button, Group, Stack, TextInput } from "@mantine/core";
 import { useInfiniteQuery, useMutation, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useMemo, useState } from "react";
 import { runJob } from "@/api/changes";
@@ -7,11 +7,11 @@ import { tenantKey } from "@/api/place";
 import { jobsQuery } from "@/api/queries";
 import { useLookAgain } from "@/events/live";
 import { usePanel } from "@/navigation/panel";
+import { Dialog } from "@/parts/Dialog";
 import { EmptyNote } from "@/parts/EmptyNote";
 import { FormFooter } from "@/parts/FormFooter";
 import { LateSkeleton } from "@/parts/LateSkeleton";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { useFocusBack } from "@/parts/useFocusBack";
 import { VirtualGrid } from "@/parts/VirtualGrid";
 import { useMay } from "@/session/session";
 import { JobDetail } from "./JobDetail";
@@ -66,7 +66,6 @@ function JobList() {
 function RunDialog({ onClose }: { onClose: () => void }) {
   const { place, go } = usePanel();
   const client = useQueryClient();
-  useFocusBack();
   const [script, setScript] = useState("etl.py");
   const running = useMutation({
     mutationFn: () => runJob(place, { script: script.trim() }),
@@ -81,7 +80,7 @@ function RunDialog({ onClose }: { onClose: () => void }) {
     running.mutate();
   }
   return (
-    <Modal opened onClose={onClose} title="Run a script">
+    <Dialog onClose={onClose} title="Run a script">
       <form onSubmit={submit}>
         <Stack>
           <TextInput
@@ -95,6 +94,6 @@ function RunDialog({ onClose }: { onClose: () => void }) {
           <FormFooter sending={running} verb="Run" onClose={onClose} />
         </Stack>
       </form>
-    </Modal>
+    </Dialog>
   );
 }

@@ -1,5 +1,5 @@
 // The service's keys, for admins: made, rotated, revoked. A secret is shown once.
-import { Button, Group, Modal, MultiSelect, NumberInput, Stack, TextInput } from "@mantine/core";
+import { Button, Group, MultiSelect, NumberInput, Stack, TextInput } from "@mantine/core";
 import { useInfiniteQuery, useMutation, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useMemo, useState } from "react";
 import { createKey, revokeKey, rotateKey } from "@/api/changes";
@@ -7,6 +7,7 @@ import { keysQuery } from "@/api/queries";
 import type { Key, Scope } from "@/api/types";
 import { type Bounds, BoundsFields } from "@/parts/BoundsFields";
 import { ConfirmDialog } from "@/parts/ConfirmDialog";
+import { Dialog } from "@/parts/Dialog";
 import { EmptyNote } from "@/parts/EmptyNote";
 import { FormFooter } from "@/parts/FormFooter";
 import { LateSkeleton } from "@/parts/LateSkeleton";
@@ -14,7 +15,6 @@ import { Moment } from "@/parts/Moment";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { ShownOnce } from "@/parts/ShownOnce";
 import { tellProblem } from "@/parts/toasts";
-import { useFocusBack } from "@/parts/useFocusBack";
 import { type Column, VirtualGrid } from "@/parts/VirtualGrid";
 import { useMay } from "@/session/session";
 
@@ -129,7 +129,7 @@ function columnsOf(rotate: (id: string) => void, revoke: (key: Key) => void): Co
     { id: "state", header: "State", width: "124px", cell: state },
     {
       id: "actions",
-      header: "",
+      header: "Actions",
       width: "130px",
       align: "right",
       cell: (key) =>
@@ -164,7 +164,6 @@ function state(key: Key) {
 }
 
 function CreateKey({ onClose, onCreated }: { onClose: () => void; onCreated: (text: string) => void }) {
-  useFocusBack();
   const [name, setName] = useState("");
   const [scopes, setScopes] = useState<Scope[]>(["tenants:read", "snapshots:read"]);
   const [bounds, setBounds] = useState<Bounds>({ environments: null, tenants: null });
@@ -184,7 +183,7 @@ function CreateKey({ onClose, onCreated }: { onClose: () => void; onCreated: (te
     creating.mutate();
   }
   return (
-    <Modal opened onClose={onClose} title="Create key">
+    <Dialog onClose={onClose} title="Create key">
       <form onSubmit={submit}>
         <Stack>
           <TextInput
@@ -212,6 +211,6 @@ function CreateKey({ onClose, onCreated }: { onClose: () => void; onCreated: (te
           <FormFooter sending={creating} verb="Create" onClose={onClose} />
         </Stack>
       </form>
-    </Modal>
+    </Dialog>
   );
 }

@@ -1,8 +1,8 @@
 // Asks before what was typed is left: by a link, Back, a closed panel, another tab, or a reload.
-import { Button, Group, Modal, Text } from "@mantine/core";
+import { Button, Group, Text } from "@mantine/core";
 import { useBlocker } from "@tanstack/react-router";
 import type { ReactNode } from "react";
-import { useFocusBack } from "@/parts/useFocusBack";
+import { Dialog } from "@/parts/Dialog";
 import type { PanelSearch } from "./search";
 
 interface LeaveDialogProps {
@@ -27,7 +27,7 @@ export function LeaveDialog(props: LeaveDialogProps) {
   });
   if (leaving.status !== "blocked") return null;
   return (
-    <Question title={props.title} onStay={leaving.reset}>
+    <Dialog onClose={leaving.reset} title={props.title} size="lg" zIndex={300}>
       <Text size="sm">{props.children}</Text>
       <Group justify="flex-end" mt="md">
         <Button
@@ -48,15 +48,6 @@ export function LeaveDialog(props: LeaveDialogProps) {
           Stay
         </Button>
       </Group>
-    </Question>
-  );
-}
-
-function Question(props: { title: string; onStay: () => void; children: ReactNode }) {
-  useFocusBack();
-  return (
-    <Modal opened onClose={props.onStay} title={props.title} size="lg" zIndex={300}>
-      {props.children}
-    </Modal>
+    </Dialog>
   );
 }

@@ -1,6 +1,7 @@
 // A question before something ends: what it means, Cancel, and the verb in red.
-import { Button, Group, Modal, Text } from "@mantine/core";
+import { Button, Group, Text } from "@mantine/core";
 import type { ReactNode } from "react";
+import { Dialog } from "./Dialog";
 
 interface ConfirmDialogProps {
   title: string;
@@ -13,7 +14,7 @@ interface ConfirmDialogProps {
 
 export function ConfirmDialog({ title, verb, children, isSending, onConfirm, onClose }: ConfirmDialogProps) {
   return (
-    <Modal opened onClose={onClose} title={title}>
+    <Dialog onClose={onClose} title={title}>
       <Text size="sm">{children}</Text>
       <Group justify="flex-end" mt="md">
         <Button variant="default" onClick={onClose}>
@@ -23,6 +24,6 @@ export function ConfirmDialog({ title, verb, children, isSending, onConfirm, onC
           {verb}
         </Button>
       </Group>
-    </Modal>
+    </Dialog>
   );
 }

@@ -6,14 +6,19 @@ export function EmptyNote({
   title,
   children,
   example,
+  isPage = false,
 }: {
   title: string;
+  /** Whether it is all of its page, whose heading is the title then. */
+  isPage?: boolean;
   children?: ReactNode;
   example?: string;
 }) {
   return (
     <Stack gap="xs" align="center" className="empty" p="xl">
-      <Text fw={600}>{title}</Text>
+      <Text fw={600} m={0} {...(isPage && { component: "h1" as const })}>
+        {title}
+      </Text>
       {children && (
         <Text size="sm" c="dimmed" ta="center" maw={460} component="div">
           {children}

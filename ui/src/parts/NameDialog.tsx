@@ -1,9 +1,9 @@
 // One name is asked for, and something is done with it; where that fails, what was typed stays.
-import { Button, Group, Modal, Stack, TextInput } from "@mantine/core";
+import { Button, Group, Stack, TextInput } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
+import { Dialog } from "./Dialog";
 import { ProblemNote } from "./ProblemNote";
-import { useFocusBack } from "./useFocusBack";
 
 interface NameDialogProps {
   title: string;
@@ -19,7 +19,6 @@ interface NameDialogProps {
 }
 
 export function NameDialog(props: NameDialogProps) {
-  useFocusBack();
   const [name, setName] = useState(props.initial ?? "");
   const submitting = useMutation({
     mutationFn: () => props.onSubmit(name.trim()),
@@ -30,7 +29,7 @@ export function NameDialog(props: NameDialogProps) {
     if (!submitting.isPending) submitting.mutate();
   }
   return (
-    <Modal opened onClose={props.onClose} title={props.title}>
+    <Dialog onClose={props.onClose} title={props.title}>
       <form onSubmit={submit}>
         <Stack>
           <TextInput
@@ -57,6 +56,6 @@ export function NameDialog(props: NameDialogProps) {
           </Group>
         </Stack>
       </form>
-    </Modal>
+    </Dialog>
   );
 }

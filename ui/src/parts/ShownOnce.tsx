@@ -1,6 +1,7 @@
 // A secret that is shown this once, to be copied.
-import { Button, Code, CopyButton, Modal, Stack, Text } from "@mantine/core";
+import { Button, Code, CopyButton, Stack, Text } from "@mantine/core";
 import type { ReactNode } from "react";
+import { Dialog } from "./Dialog";
 
 interface ShownOnceProps {
   title: string;
@@ -11,7 +12,7 @@ interface ShownOnceProps {
 
 export function ShownOnce({ title, secret, children, onClose }: ShownOnceProps) {
   return (
-    <Modal opened onClose={onClose} title={title}>
+    <Dialog onClose={onClose} title={title}>
       <Stack>
         {children && <Text size="sm">{children}</Text>}
         <Code block tabIndex={0} className="secret">
@@ -21,6 +22,6 @@ export function ShownOnce({ title, secret, children, onClose }: ShownOnceProps) 
           {({ copied, copy }) => <Button onClick={copy}>{copied ? "Copied" : "Copy"}</Button>}
         </CopyButton>
       </Stack>
-    </Modal>
+    </Dialog>
   );
 }

@@ -15,12 +15,14 @@ import {
   useRef,
   useState,
 } from "react";
+import { isFocusLost } from "./focus";
 import { GridHead } from "./GridHead";
 import { GAP, type SizedColumn, tracks } from "./grid-columns";
 import type { ColumnWidths } from "./useColumnWidths";
 
 export const NARROW = "(max-width: 900px)";
 const TICK_WIDTH = 32;
+const EXTRA_HEIGHT = 24;
 const NO_WIDTHS: Readonly<Record<string, number>> = {};
 
 export interface Column<Row> extends SizedColumn {
@@ -29,7 +31,7 @@ export interface Column<Row> extends SizedColumn {
   about?: (tabIndex: number) => ReactNode;
   align?: "right";
   isSortable?: boolean;
-  /** Whether a narrow screen leaves it out. */
+  /** Whether a narrow screen has it in a row's second line. */
   isExtra?: boolean;
   cell: (row: Row) => ReactNode;
 }
@@ -73,12 +75,14 @@ export interface VirtualGridProps<Row> {
 }
 
 export function VirtualGrid<Row>(props: VirtualGridProps<Row>) {
-  const { rows, keyOf, rowHeight = 36, selected, onOpen, onNearEnd, onVisible, target } = props;
+  const { rows, keyOf, selected, onOpen, onNearEnd, onVisible, target } = props;
   const { selectedMax } = props;
   const onSelect =
     props.onSelect && ((keys: ReadonlySet<string>) => props.onSelect?.(lastOf(keys, selectedMax)));
   const isNarrow = useMediaQuery(NARROW, false, { getInitialValueInEffect: false });
+  const extras = isNarrow ? props.columns.filter((column) => column.isExtra) : [];
   const columns = isNarrow ? props.columns.filter((column) => !column.isExtra) : props.columns;
+  const rowHeight = (props.rowHeight ?? 36) + (extras.length > 0 ? EXTRA_HEIGHT : 0);
   const scroller = useRef<HTMLDivElement>(null);
   const size = useElementSize<HTMLDivElement>();
   const place = useMergedRef(scroller, size.ref);
@@ -116,8 +120,13 @@ export function VirtualGrid<Row>(props: VirtualGridProps<Row>) {
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: only when it appears
   useEffect(() => {
-    if (props.hasFocus) scroller.current?.focus({ preventScroll: true });
+    if (props.hasFocus || isFocusLost()) scroller.current?.focus({ preventScroll: true });
   }, []);
+  // One stop of the Tab key for the grid, and those of the active row: not those of each row.
+  useEffect(() => {
+    for (const control of scroller.current?.querySelectorAll<HTMLElement>(".grid-body :is(button, a)") ?? [])
+      control.tabIndex = control.closest("[data-active]") ? 0 : -1;
+  });
 
   const shape = tracks(columns, props.widths?.chosen ?? NO_WIDTHS, size.width);
   const minWidth = props.minWidth ?? (shape.minWidth && shape.minWidth + (selected ? TICK_WIDTH + GAP : 0));
@@ -125,6 +134,21 @@ export function VirtualGrid<Row>(props: VirtualGridProps<Row>) {
     gridTemplateColumns: selected ? `${TICK_WIDTH}px ${shape.template}` : shape.template,
     minWidth,
   };
+  const extraStyle = { gridTemplateColumns: extras.map((one) => shareOf(one.width)).join(" ") };
+  const sortable = columns.find((one) => one.id === props.sort?.column) ?? columns.find((one) => one.isSortable);
+  const stop = props.columns.some((one) => one.id === headStop) ? headStop : (sortable ?? columns[0])?.id;
+  const head = (column: Column<Row>) => (
+    <GridHead
+      key={column.id}
+      column={column}
+      sort={props.sort}
+      onSort={props.onSort}
+      widths={props.widths}
+      pinnedAt={shape.pinned.get(column.id)}
+      hasStop={column.id === stop}
+      onFocus={() => setHeadStop(column.id)}
+    />
+  );
 
   function move(index: number, keepsAnchor = false) {
     const next = Math.max(0, Math.min(rows.length - 1, index));
@@ -182,8 +206,10 @@ export function VirtualGrid<Row>(props: VirtualGridProps<Row>) {
   function onRowClick(event: MouseEvent, index: number) {
     const row = rows[index];
     if (!row) return;
-    scroller.current?.focus({ preventScroll: true });
     setActive(index);
+    // A row's own buttons and links do what they say, and keep the focus.
+    if (event.target instanceof Element && event.target.closest("button, a")) return;
+    scroller.current?.focus({ preventScroll: true });
     if (onSelect && event.shiftKey) selectRange(anchor, index);
     else if (onSelect && (event.ctrlKey || event.metaKey)) toggle(index);
     else {
@@ -225,18 +251,12 @@ export function VirtualGrid<Row>(props: VirtualGridProps<Row>) {
             )}
           </div>
         )}
-        {columns.map((column) => (
-          <GridHead
-            key={column.id}
-            column={column}
-            sort={props.sort}
-            onSort={props.onSort}
-            widths={props.widths}
-            pinnedAt={shape.pinned.get(column.id)}
-            hasStop={column.id === (columns.some((one) => one.id === headStop) ? headStop : columns[0]?.id)}
-            onFocus={() => setHeadStop(column.id)}
-          />
-        ))}
+        {columns.map(head)}
+        {extras.length > 0 && (
+          <div className="grid-extra" style={extraStyle}>
+            {extras.map(head)}
+          </div>
+        )}
       </div>
       <div role="rowgroup" className="grid-body" style={{ height: virtual.getTotalSize(), minWidth }}>
         {items.map((item) => {
@@ -300,6 +320,16 @@ export function VirtualGrid<Row>(props: VirtualGridProps<Row>) {
                   {column.cell(row)}
                 </div>
               ))}
+              {extras.length > 0 && (
+                <div className="grid-extra" style={extraStyle}>
+                  {extras.map((column) => (
+                    // biome-ignore lint/a11y/useFocusableInteractive: as above
+                    <div key={column.id} role="gridcell" className="grid-cell">
+                      {column.cell(row)}
+                    </div>
+                  ))}
+                </div>
+              )}
             </div>
           );
         })}
@@ -317,15 +347,17 @@ function there<Row>(rows: readonly (Row | undefined)[]): Row[] {
   return rows.filter((row) => row !== undefined);
 }
 
+/** `172px` as a share of a line of any width. */
+function shareOf(width: string): string {
+  return `minmax(0, ${Number.parseInt(width, 10) || 100}fr)`;
+}
+
 /** The arrow keys move between the heads of columns, all of which are one stop of the Tab key. */
 function moveHead(event: KeyboardEvent<HTMLElement>) {
   const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
   if (step === undefined || !(event.target instanceof HTMLButtonElement)) return;
+  const heads = [...event.currentTarget.querySelectorAll<HTMLElement>('[role="columnheader"]:has(button)')];
   const own = event.target.closest<HTMLElement>('[role="columnheader"]');
-  let next = step < 0 ? own?.previousElementSibling : own?.nextElementSibling;
-  while (next && !next.querySelector("button")) {
-    next = step < 0 ? next.previousElementSibling : next.nextElementSibling;
-  }
   event.preventDefault();
-  next?.querySelector("button")?.focus();
+  heads[heads.findIndex((one) => one === own) + step]?.querySelector("button")?.focus();
 }

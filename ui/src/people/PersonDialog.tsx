@@ -1,11 +1,11 @@
 // A person who is invited, or another role and other limits of one who is there.
-import { Modal, Select, Stack, TextInput } from "@mantine/core";
+import { Select, Stack, TextInput } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import type { Invitation, Person } from "@/api/types";
 import { type Bounds, BoundsFields } from "@/parts/BoundsFields";
+import { Dialog } from "@/parts/Dialog";
 import { FormFooter } from "@/parts/FormFooter";
-import { useFocusBack } from "@/parts/useFocusBack";
 import { changePerson, invitePerson } from "./people";
 
 const ROLES = [
@@ -23,7 +23,6 @@ interface PersonDialogProps {
 }
 
 export function PersonDialog({ person, onClose, onDone }: PersonDialogProps) {
-  useFocusBack();
   const [name, setName] = useState(person?.name ?? "");
   const [role, setRole] = useState<Person["role"]>(person?.role ?? "viewer");
   const [bounds, setBounds] = useState<Bounds>({
@@ -44,7 +43,7 @@ export function PersonDialog({ person, onClose, onDone }: PersonDialogProps) {
     if (!sending.isPending) sending.mutate();
   }
   return (
-    <Modal opened onClose={onClose} title={person === null ? "Invite a person" : `Change ${person.name}`}>
+    <Dialog onClose={onClose} title={person === null ? "Invite a person" : `Change ${person.name}`}>
       <form onSubmit={submit}>
         <Stack>
           {person === null && (
@@ -69,6 +68,6 @@ export function PersonDialog({ person, onClose, onDone }: PersonDialogProps) {
           <FormFooter sending={sending} verb={person === null ? "Invite" : "Change"} onClose={onClose} />
         </Stack>
       </form>
-    </Modal>
+    </Dialog>
   );
 }

@@ -1,16 +1,15 @@
 // Where a person is signed in; one session is ended, or all.
-import { Button, Group, Modal, Stack, Table, Text } from "@mantine/core";
+import { Button, Group, Stack, Table, Text } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import type { Person } from "@/api/types";
+import { Dialog } from "@/parts/Dialog";
 import { LateSkeleton } from "@/parts/LateSkeleton";
 import { Moment } from "@/parts/Moment";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { tellProblem } from "@/parts/toasts";
-import { useFocusBack } from "@/parts/useFocusBack";
 import { endSessions, sessionsQuery } from "./people";
 
 export function SessionsDialog({ person, onClose }: { person: Person; onClose: () => void }) {
-  useFocusBack();
   const client = useQueryClient();
   const list = useQuery(sessionsQuery(person.id));
   const ending = useMutation({
@@ -19,7 +18,7 @@ export function SessionsDialog({ person, onClose }: { person: Person; onClose: (
     onSettled: () => client.invalidateQueries({ queryKey: sessionsQuery(person.id).queryKey }),
   });
   return (
-    <Modal opened onClose={onClose} title={`Sessions of ${person.name}`}>
+    <Dialog onClose={onClose} title={`Sessions of ${person.name}`}>
       {list.isPending ? (
         <LateSkeleton />
       ) : list.isLoadingError ? (
@@ -33,7 +32,7 @@ export function SessionsDialog({ person, onClose }: { person: Person; onClose: (
               <Table.Tr>
                 <Table.Th>Signed in</Table.Th>
                 <Table.Th>Ends</Table.Th>
-                <Table.Th aria-label="Action" />
+                <Table.Th ta="right">Action</Table.Th>
               </Table.Tr>
             </Table.Thead>
             <Table.Tbody>
@@ -67,6 +66,6 @@ export function SessionsDialog({ person, onClose }: { person: Person; onClose: (
           </Group>
         </Stack>
       )}
-    </Modal>
+    </Dialog>
   );
 }

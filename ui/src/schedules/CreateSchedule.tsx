@@ -1,10 +1,10 @@
 // A script of the service's folder, for a tenant, at times that a cron expression says.
-import { Autocomplete, Modal, Select, Stack, TextInput } from "@mantine/core";
+import { Autocomplete, Select, Stack, TextInput } from "@mantine/core";
 import { useInfiniteQuery, useMutation } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { tenantsQuery } from "@/api/queries";
+import { Dialog } from "@/parts/Dialog";
 import { FormFooter } from "@/parts/FormFooter";
-import { useFocusBack } from "@/parts/useFocusBack";
 import { createSchedule } from "./schedules";
 
 const TIMES = ["0 * * * *", "0 6 * * *", "0 6 * * 1-5", "0 0 1 * *"];
@@ -16,7 +16,6 @@ interface CreateScheduleProps {
 }
 
 export function CreateSchedule({ environment, onClose, onCreated }: CreateScheduleProps) {
-  useFocusBack();
   const tenants = useInfiniteQuery(tenantsQuery(environment));
   const [tenant, setTenant] = useState<string | null>(null);
   const [name, setName] = useState("");
@@ -36,7 +35,7 @@ export function CreateSchedule({ environment, onClose, onCreated }: CreateSchedu
     if (tenant !== null) creating.mutate(tenant);
   }
   return (
-    <Modal opened onClose={onClose} title="Create schedule">
+    <Dialog onClose={onClose} title="Create schedule">
       <form onSubmit={submit}>
         <Stack>
           <Select
@@ -44,6 +43,7 @@ export function CreateSchedule({ environment, onClose, onCreated }: CreateSchedu
             label="Tenant"
             required
             searchable
+            openOnFocus={false}
             limit={50}
             data={tenants.data?.pages.flatMap((page) => page.tenants) ?? []}
             value={tenant}
@@ -81,6 +81,6 @@ export function CreateSchedule({ environment, onClose, onCreated }: CreateSchedu
           <FormFooter sending={creating} verb="Create" onClose={onClose} />
         </Stack>
       </form>
-    </Modal>
+    </Dialog>
   );
 }

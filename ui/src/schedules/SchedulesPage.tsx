@@ -146,10 +146,7 @@ function columnsOf(
             variant="default"
             disabled={isBusy}
             aria-label={`${label}: ${one.name} of ${one.tenant}`}
-            onClick={(event) => {
-              event.stopPropagation();
-              act(one);
-            }}
+            onClick={() => act(one)}
           >
             {label}
           </Button>

@@ -1,17 +1,16 @@
 // Who is signed in changes their own password; their other sessions end, and this one begins anew.
-import { Modal, PasswordInput, Stack, Text } from "@mantine/core";
+import { PasswordInput, Stack, Text } from "@mantine/core";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { changePassword, signIn } from "@/api/changes";
 import { whoQuery } from "@/api/queries";
+import { Dialog } from "@/parts/Dialog";
 import { FormFooter } from "@/parts/FormFooter";
 import { tell } from "@/parts/toasts";
-import { useFocusBack } from "@/parts/useFocusBack";
 import { setEnded } from "./ended";
 import { NewPassword } from "./NewPassword";
 
 export function PasswordDialog({ name, onClose }: { name: string; onClose: () => void }) {
-  useFocusBack();
   const client = useQueryClient();
   const [old, setOld] = useState("");
   const [password, setPassword] = useState("");
@@ -34,7 +33,7 @@ export function PasswordDialog({ name, onClose }: { name: string; onClose: () =>
     if (!changing.isPending) changing.mutate();
   }
   return (
-    <Modal opened onClose={onClose} title="Change password">
+    <Dialog onClose={onClose} title="Change password">
       <form onSubmit={submit}>
         <Stack>
           <Text size="sm">Wherever else you are signed in you are signed out.</Text>
@@ -50,6 +49,6 @@ export function PasswordDialog({ name, onClose }: { name: string; onClose: () =>
           <FormFooter sending={changing} verb="Change" onClose={onClose} />
         </Stack>
       </form>
-    </Modal>
+    </Dialog>
   );
 }

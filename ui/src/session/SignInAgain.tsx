@@ -1,10 +1,11 @@
 // The session has ended under an open page: signing in happens over it, and nothing that is typed goes.
-import { Modal, Text } from "@mantine/core";
+import { Text } from "@mantine/core";
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect } from "react";
 import { address, get } from "@/api/client";
 import { whoQuery } from "@/api/queries";
 import type { Who } from "@/api/types";
+import { Dialog } from "@/parts/Dialog";
 import { setEnded } from "./ended";
 import { SignInForm } from "./SignInForm";
 
@@ -34,8 +35,7 @@ export default function SignInAgain() {
   }, []);
 
   return (
-    <Modal
-      opened
+    <Dialog
       onClose={() => {}}
       withCloseButton={false}
       closeOnEscape={false}
@@ -47,6 +47,6 @@ export default function SignInAgain() {
         Sign in again; what you typed is still there.
       </Text>
       <SignInForm name={before?.kind === "person" ? before.name : ""} isInDialog onEntered={onEntered} />
-    </Modal>
+    </Dialog>
   );
 }

@@ -5,10 +5,12 @@ import { EmptyNote } from "@/parts/EmptyNote";
 
 export function MissingPage() {
   return (
-    <EmptyNote title="There is no page at this address.">
-      <Anchor component={Link} to="/tenants">
-        Go to the tenants
-      </Anchor>
-    </EmptyNote>
+    <main>
+      <EmptyNote title="There is no page at this address." isPage>
+        <Anchor component={Link} to="/tenants">
+          Go to the tenants
+        </Anchor>
+      </EmptyNote>
+    </main>
   );
 }

@@ -1,11 +1,10 @@
 // Ctrl+K: a part of a tenant's id, a stream, a file, a page, a job's id or a row's key, and be there.
-import { Modal, Text, TextInput } from "@mantine/core";
+import { Text, TextInput } from "@mantine/core";
 import { type KeyboardEvent, useEffect, useId, useRef, useState } from "react";
-import { useFocusBack } from "@/parts/useFocusBack";
+import { Dialog } from "@/parts/Dialog";
 import { type Goal, useGoals } from "./useGoals";
 
 export function Palette(props: { onClose: () => void; environment: string }) {
-  useFocusBack();
   const [text, setText] = useState("");
   const [active, setActive] = useState(0);
   const { goals, isLooking } = useGoals(props.environment, text);
@@ -32,7 +31,7 @@ export function Palette(props: { onClose: () => void; environment: string }) {
   }
 
   return (
-    <Modal opened onClose={props.onClose} title="Jump to" size="lg">
+    <Dialog onClose={props.onClose} title="Jump to" size="lg">
       <TextInput
         data-autofocus
         role="combobox"
@@ -75,6 +74,6 @@ export function Palette(props: { onClose: () => void; environment: string }) {
             ? `Nothing in ${props.environment} has that name or key.`
             : ""}
       </Text>
-    </Modal>
+    </Dialog>
   );
 }

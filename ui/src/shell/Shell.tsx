@@ -33,6 +33,7 @@ import { forgetAllDrafts } from "@/files/drafts";
 import { useShortcuts } from "@/parts/shortcuts";
 import { undoLast } from "@/parts/toasts";
 import { rememberEnvironment, useEnvironment, useMay } from "@/session/session";
+import { OVERLAYS } from "@/theme";
 import { UploadTray } from "@/uploads/UploadTray";
 import { ConnectionBar } from "./ConnectionBar";
 import { ShortcutList } from "./ShortcutList";
@@ -102,7 +103,10 @@ export function Shell({ children }: { children: ReactNode }) {
           <Person />
         </div>
       </nav>
-      <main className="shell-main">{children}</main>
+      <main className="shell-main">
+        {children}
+        <div id={OVERLAYS} />
+      </main>
       <ConnectionBar />
       <UploadTray />
       {isJumping && (

@@ -1,10 +1,11 @@
 // Rows from a file into a stream: what the import would do is shown before the job is started that does it.
-import { Button, FileInput, Group, Modal, Radio, Stack, TagsInput, Text } from "@mantine/core";
+import { Button, FileInput, Group, Radio, Stack, TagsInput, Text } from "@mantine/core";
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { type ImportOrder, importRows } from "@/api/changes";
 import { tenantKey } from "@/api/place";
 import { NOTHING_OPEN, usePanel } from "@/navigation/panel";
+import { Dialog } from "@/parts/Dialog";
 import { LateSkeleton } from "@/parts/LateSkeleton";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { tell } from "@/parts/toasts";
@@ -65,7 +66,7 @@ export function ImportDialog(props: { stream: string; streamKey: readonly string
   const isRefused = effect.data?.problem != null || effect.isError;
 
   return (
-    <Modal opened onClose={props.onClose} title={`Import rows into ${props.stream}`} size="80%">
+    <Dialog onClose={props.onClose} title={`Import rows into ${props.stream}`} size="80%">
       <Stack>
         <div className="import-order">
           <FileInput
@@ -130,7 +131,7 @@ export function ImportDialog(props: { stream: string; streamKey: readonly string
           </Button>
         </Group>
       </Stack>
-    </Modal>
+    </Dialog>
   );
 }
 

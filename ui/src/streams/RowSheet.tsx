@@ -13,6 +13,7 @@ import { DiffCell } from "@/parts/DiffCell";
 import { LateSkeleton } from "@/parts/LateSkeleton";
 import { Moment } from "@/parts/Moment";
 import { ProblemNote } from "@/parts/ProblemNote";
+import { useFocusBack } from "@/parts/useFocusBack";
 import { useMay } from "@/session/session";
 import { rowHistoryQuery } from "./stream-queries";
 
@@ -27,6 +28,7 @@ export function RowSheet({ stream, rowKey }: { stream: string; rowKey: string })
   const { place, version, go } = usePanel();
   const isNarrow = useMediaQuery("(max-width: 56em)", false, { getInitialValueInEffect: false });
   const [order, setOrder] = useState<Order>();
+  useFocusBack();
   const history = useInfiniteQuery(rowHistoryQuery(place, stream, rowKey, version));
   const first = history.data?.pages[0];
   const versions = history.data?.pages.flatMap((page) => page.versions) ?? [];

@@ -1,5 +1,5 @@
 // The tenant's versions that changed one stream: to see what each did, to download it, to look from there.
-import { ActionIcon, Button, Group, Menu, Text } from "@mantine/core";
+import { ActionIcon, Button, Group, Menu, Text, VisuallyHidden } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
 import { IconDots } from "@tabler/icons-react";
 import { useInfiniteQuery } from "@tanstack/react-query";
@@ -47,7 +47,7 @@ export function StreamVersions({ stream }: { stream: string }) {
     { id: "rows", header: "Rows", width: "120px", cell: (one) => <Counts version={one} stream={stream} /> },
     {
       id: "actions",
-      header: "",
+      header: isNarrow ? <VisuallyHidden>Actions</VisuallyHidden> : "Actions",
       width: isNarrow ? "36px" : "286px",
       align: "right",
       cell: (one) => <Actions version={one.version} actions={actionsOf(one.version)} isNarrow={isNarrow} />,

@@ -10,6 +10,7 @@ import { NOTHING_OPEN, usePanel } from "@/navigation/panel";
 import { PANEL_TABS, type PanelTab } from "@/navigation/search";
 import { CopyText } from "@/parts/CopyText";
 import { EmptyNote } from "@/parts/EmptyNote";
+import { useFocusRest } from "@/parts/focus";
 import { LateSkeleton } from "@/parts/LateSkeleton";
 import { PartProblem } from "@/parts/PartProblem";
 import { ProblemNote } from "@/parts/ProblemNote";
@@ -46,6 +47,7 @@ export function TenantPanel() {
   // Opened after the first paint, so that it slides in also when the address itself names it.
   useEffect(() => setOpen(true), []);
   useEscape(() => close());
+  useFocusRest();
 
   function close() {
     void navigate({ to: "/tenants", search: { env: search.env, q: search.q, sort: search.sort } });
@@ -101,7 +103,12 @@ export function TenantPanel() {
           </div>
         ) : (
           tabs.map((one) => (
-            <Tabs.Panel key={one} value={one} className="panel-body">
+            <Tabs.Panel
+              key={one}
+              value={one}
+              className="panel-body"
+              {...(one === tab && { tabIndex: -1, "data-focus-rest": true })}
+            >
               <CatchBoundary getResetKey={() => JSON.stringify(search)} errorComponent={PartProblem}>
                 <Suspense fallback={<LateSkeleton />}>
                   {one === "snapshots" && <SnapshotsTab />}

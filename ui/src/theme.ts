@@ -1,22 +1,7 @@
 // One accent, neutral greys, 13 to 14 px text; greys dark enough for a contrast of 4.5 in both schemes.
-import {
-  Autocomplete,
-  type CSSVariablesResolver,
-  createTheme,
-  Drawer,
-  DrawerHeader,
-  Menu,
-  Modal,
-  ModalHeader,
-  MultiSelect,
-  Popover,
-  Select,
-  TagsInput,
-  Tooltip,
-} from "@mantine/core";
+import { type CSSVariablesResolver, createTheme } from "@mantine/core";
+import { OVERLAYS } from "./parts/overlays";
 
-/** Where menus and lists of choices are drawn: in the page's main part, which screen readers can name. */
-export const OVERLAYS = "overlays";
 // The list of choices scrolls itself: it belongs to its field, while a box around it would be a stop for nobody.
 const choices = { defaultProps: { withScrollArea: false, classNames: { options: "choices" } } };
 
@@ -32,23 +17,23 @@ export const theme = createTheme({
   respectReducedMotion: true,
   components: {
     // Locking the scroll bar would put a style element into the page, and nothing behind a panel scrolls here.
-    Modal: Modal.extend({ defaultProps: { lockScroll: false, closeButtonProps: { "aria-label": "Close" } } }),
-    Drawer: Drawer.extend({
+    Modal: { defaultProps: { lockScroll: false, closeButtonProps: { "aria-label": "Close" } } },
+    Drawer: {
       defaultProps: { lockScroll: false, closeButtonProps: { "aria-label": "Close" } },
-    }),
+    },
     // What names a dialog is no banner of the page.
-    ModalHeader: ModalHeader.extend({ defaultProps: { role: "presentation" } }),
-    DrawerHeader: DrawerHeader.extend({ defaultProps: { role: "presentation" } }),
+    ModalHeader: { defaultProps: { role: "presentation" } },
+    DrawerHeader: { defaultProps: { role: "presentation" } },
     // The first entry has the focus, and not a place before it that is no entry.
-    Menu: Menu.extend({ defaultProps: { withInitialFocusPlaceholder: false } }),
-    Popover: Popover.extend({ defaultProps: { portalProps: { target: `#${OVERLAYS}` } } }),
-    Autocomplete: Autocomplete.extend(choices),
-    MultiSelect: MultiSelect.extend(choices),
-    Select: Select.extend(choices),
-    TagsInput: TagsInput.extend(choices),
-    Tooltip: Tooltip.extend({
+    Menu: { defaultProps: { withInitialFocusPlaceholder: false } },
+    Popover: { defaultProps: { portalProps: { target: `#${OVERLAYS}` } } },
+    Autocomplete: choices,
+    MultiSelect: choices,
+    Select: choices,
+    TagsInput: choices,
+    Tooltip: {
       defaultProps: { openDelay: 400, events: { hover: true, focus: true, touch: false } },
-    }),
+    },
   },
 });
 

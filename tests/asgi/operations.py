@@ -132,6 +132,7 @@ OTHER_ROWS = {
     ("get", "/api/v1/environments/{environment}/overview"): Row("snapshots:read"),
     ("get", "/api/v1/environments/{environment}/jobs"): Row("jobs:read"),
     ("get", "/api/v1/environments/{environment}/schedules"): Row("jobs:read"),
+    ("get", "/api/v1/scripts"): Row("jobs:run"),
     ("get", "/api/v1/events"): Row("tenants:read", "?environment={environment}&seconds=0"),
     ("get", "/api/v1/keys"): Row("admin"),
     ("get", "/api/v1/audit"): Row("admin"),

@@ -24,6 +24,18 @@ FLAGS = [
 ]
 
 
+SCRIPT = """# /// script
+# [tool.freezeframe]
+# description = "Brings invoices in."
+# [tool.freezeframe.parameters]
+# limit = { default = 100, description = "How many at most." }
+# full = false
+# mode = { choices = ["upsert", "full"], default = "upsert" }
+# since = { required = true }
+# ///
+"""
+
+
 @pytest.fixture(scope="session")
 def served(tmp_path_factory):
     """The address of a service with some tenants, and its root."""
@@ -35,6 +47,7 @@ def served(tmp_path_factory):
     scripts = place / "scripts"
     scripts.mkdir()
     (scripts / "etl.py").write_text("")
+    (scripts / "invoices.py").write_text(SCRIPT)
     environment = {
         **os.environ,
         "FREEZEFRAME_MASTER_KEY_FILE": str(key_file),

@@ -4,6 +4,7 @@ import re
 
 import pytest
 from playwright.sync_api import expect
+from tests.browser.accessibility import findings
 from tests.browser.queued import Worker
 
 pytestmark = pytest.mark.browser
@@ -15,6 +16,30 @@ def worker(served):
     found = Worker(served.root, served.root.parent / "scripts")
     yield found
     found.close()
+
+
+def test_a_script_is_picked_and_its_parameters_are_fields(page, picture):
+    """Those that its header declares, with their defaults; what is not changed is not sent."""
+    page.goto("/tenants/customer-0810?panel=jobs")
+    page.get_by_role("button", name="Run a script").click()
+    dialog = page.get_by_role("dialog", name="Run a script")
+    dialog.get_by_role("combobox", name="Script").fill("inv")
+    page.get_by_role("option", name="invoices.py").click()
+    expect(dialog).to_contain_text("Brings invoices in.")
+    expect(dialog.get_by_label("limit")).to_have_value("100")
+    expect(dialog.get_by_role("combobox", name="mode")).to_have_value("upsert")
+    dialog.get_by_label("limit").fill("7")
+    dialog.get_by_role("checkbox", name="full").check()
+    dialog.get_by_label("since").fill("today")
+    picture(page, "run-a-script")
+    assert findings(page) == []
+    with page.expect_request(lambda request: request.method == "POST" and "/jobs" in request.url) as sent:
+        dialog.get_by_role("button", name="Run", exact=True).click()
+    assert sent.value.post_data_json == {
+        "script": "invoices.py",
+        "parameters": {"limit": 7, "full": True, "since": "today"},
+    }
+    expect(page.get_by_role("button", name="All jobs")).to_be_visible()
 
 
 def test_jobs_of_all_tenants_are_followed_without_a_reload(page, worker, picture):

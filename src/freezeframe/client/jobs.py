@@ -17,6 +17,7 @@ from freezeframe.client.types import (
     Schedule,
     ScheduleChange,
     SchedulePage,
+    ScriptList,
 )
 
 
@@ -143,3 +144,8 @@ class JobsOperations:
         place = path_of(TENANT + "/schedules/{schedule}/runs", environment, tenant, schedule)
         headers = {"idempotency-key": idempotency_key}
         return cast("Job", self._connection.json("POST", place, headers=headers))
+
+    def list_scripts(self) -> ScriptList:
+        """List the scripts in the service's folder by name, at most 500, with the parameters they declare."""
+        place = path_of("/api/v1/scripts")
+        return cast("ScriptList", self._connection.json("GET", place))

@@ -27,6 +27,7 @@ from freezeframe.runs.model.outcome import RunOutcome, Status
 from freezeframe.runs.model.plan import ScriptPlan, read_result
 from freezeframe.runs.model.request import RunRequest
 from freezeframe.runs.model.requirements import interpreter
+from freezeframe.runs.model.script_header import read_script_header
 from freezeframe.runs.model.tenants import request_store
 from freezeframe.runs.process.script_spark import script_spark
 from freezeframe.runs.process.variables import require_variables, script_environment
@@ -75,7 +76,7 @@ def run(
 
     Raises:
         InputNotFound: script, input or another file of the request is not there; nothing was written.
-        InvalidOption, InvalidName: the store or the job's root cannot be that.
+        InvalidOption, InvalidName: the store, the job's root or a parameter cannot be that.
         SetupError: the script's requirements could not be installed.
         TryAgain: the storage failed before the script began.
     """
@@ -108,6 +109,7 @@ def run(
 def _resolve(request: RunRequest) -> RunRequest:
     """The request with absolute paths and a token, after a check that its files exist."""
     places: dict[str, Any] = {"script": given_file(request.script, "script")}
+    places["parameters"] = read_script_header(places["script"]).filled(request.parameters)
     for name in ("config", "state", "catalog"):
         given = getattr(request, name)
         places[name] = None if given is None else given_file(given, name)

@@ -7,6 +7,7 @@ import type {
   FileEntry,
   Job,
   KeyWithSecret,
+  NewJob,
   NewKey,
   Policy,
   Restoration,
@@ -154,7 +155,7 @@ export function setPolicy(place: Place, policy: Policy): Promise<Policy> {
   return call("PUT", `${tenantAddress(place)}/policy`, { body: policy });
 }
 
-export function runJob(place: Place, order: { script: string; message?: string }): Promise<Job> {
+export function runJob(place: Place, order: Pick<NewJob, "script" | "parameters">): Promise<Job> {
   return call("POST", `${tenantAddress(place)}/jobs`, { body: order });
 }
 

@@ -1,5 +1,5 @@
 // A tenant's jobs, and one of them with its live log.
-import { Button, Group, Stack, TextInput } from "@mantine/core";
+import { Button, Group, Stack } from "@mantine/core";
 import { useInfiniteQuery, useMutation, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useMemo, useState } from "react";
 import { runJob } from "@/api/changes";
@@ -16,6 +16,7 @@ import { VirtualGrid } from "@/parts/VirtualGrid";
 import { useMay } from "@/session/session";
 import { JobDetail } from "./JobDetail";
 import { JOB_COLUMNS } from "./jobColumns";
+import { NO_SCRIPT, ScriptFields } from "./ScriptFields";
 
 export default function JobsTab() {
   const { search } = usePanel();
@@ -66,9 +67,9 @@ function JobList() {
 function RunDialog({ onClose }: { onClose: () => void }) {
   const { place, go } = usePanel();
   const client = useQueryClient();
-  const [script, setScript] = useState("etl.py");
+  const [choice, setChoice] = useState(NO_SCRIPT);
   const running = useMutation({
-    mutationFn: () => runJob(place, { script: script.trim() }),
+    mutationFn: (script: string) => runJob(place, { script, parameters: choice.parameters }),
     onSuccess: async (job) => {
       onClose();
       await client.invalidateQueries({ queryKey: [...tenantKey(place), "jobs"] });
@@ -77,20 +78,13 @@ function RunDialog({ onClose }: { onClose: () => void }) {
   });
   function submit(event: FormEvent) {
     event.preventDefault();
-    running.mutate();
+    if (choice.script !== null && !running.isPending) running.mutate(choice.script);
   }
   return (
     <Dialog onClose={onClose} title="Run a script">
       <form onSubmit={submit}>
         <Stack>
-          <TextInput
-            data-autofocus
-            required
-            label="Script"
-            description="A file of the service's folder of scripts."
-            value={script}
-            onChange={(event) => setScript(event.currentTarget.value)}
-          />
+          <ScriptFields choice={choice} onChange={setChoice} isFirst />
           <FormFooter sending={running} verb="Run" onClose={onClose} />
         </Stack>
       </form>

@@ -3,6 +3,7 @@ import { Autocomplete, Select, Stack, TextInput } from "@mantine/core";
 import { useInfiniteQuery, useMutation } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { tenantsQuery } from "@/api/queries";
+import { NO_SCRIPT, ScriptFields } from "@/jobs/ScriptFields";
 import { Dialog } from "@/parts/Dialog";
 import { FormFooter } from "@/parts/FormFooter";
 import { createSchedule } from "./schedules";
@@ -19,20 +20,27 @@ export function CreateSchedule({ environment, onClose, onCreated }: CreateSchedu
   const tenants = useInfiniteQuery(tenantsQuery(environment));
   const [tenant, setTenant] = useState<string | null>(null);
   const [name, setName] = useState("");
-  const [script, setScript] = useState("");
+  const [choice, setChoice] = useState(NO_SCRIPT);
   const [cron, setCron] = useState("0 6 * * *");
   const [zone, setZone] = useState(Intl.DateTimeFormat().resolvedOptions().timeZone);
   const creating = useMutation({
-    mutationFn: (of: string) =>
+    mutationFn: (of: { tenant: string; script: string }) =>
       createSchedule(
-        { environment, tenant: of },
-        { name: name.trim(), script: script.trim(), cron, zone: zone.trim() },
+        { environment, tenant: of.tenant },
+        {
+          name: name.trim(),
+          script: of.script,
+          parameters: choice.parameters,
+          cron,
+          zone: zone.trim(),
+        },
       ),
     onSuccess: onCreated,
   });
   function submit(event: FormEvent) {
     event.preventDefault();
-    if (tenant !== null) creating.mutate(tenant);
+    const { script } = choice;
+    if (tenant !== null && script !== null && !creating.isPending) creating.mutate({ tenant, script });
   }
   return (
     <Dialog onClose={onClose} title="Create schedule">
@@ -56,14 +64,7 @@ export function CreateSchedule({ environment, onClose, onCreated }: CreateSchedu
             value={name}
             onChange={(event) => setName(event.currentTarget.value)}
           />
-          <TextInput
-            label="Script"
-            description="A file in the service's folder of scripts."
-            required
-            placeholder="etl.py"
-            value={script}
-            onChange={(event) => setScript(event.currentTarget.value)}
-          />
+          <ScriptFields choice={choice} onChange={setChoice} />
           <Autocomplete
             label="When"
             description="Minute, hour, day of month, month, day of week; or @daily."

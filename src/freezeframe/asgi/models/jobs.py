@@ -42,6 +42,32 @@ class NewSchedule(NewJob):
     )
 
 
+class ScriptParameter(ResponseModel):
+    """A parameter that a script declares; without `choices` any value of the type may be given."""
+
+    name: str
+    type: Literal["text", "integer", "number", "boolean"]
+    default: str | int | float | bool | None
+    description: str
+    choices: list[str | int | float | bool]
+    is_required: bool
+
+
+class Script(ResponseModel):
+    """A script that jobs may run; `parameters` is null where it declares none, and takes any."""
+
+    script: str
+    description: str
+    parameters: list[ScriptParameter] | None
+    problem: str | None = Field(description="Why its header cannot be read, if it cannot.")
+
+
+class ScriptList(ResponseModel):
+    """The scripts in the service's folder."""
+
+    scripts: list[Script]
+
+
 class ScheduleChange(RequestModel):
     """Whether the schedule comes due."""
 

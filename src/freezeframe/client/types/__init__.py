@@ -30,6 +30,9 @@ from freezeframe.client.types.jobs import (
     Schedule,
     ScheduleChange,
     SchedulePage,
+    Script,
+    ScriptList,
+    ScriptParameter,
 )
 from freezeframe.client.types.keys import Key, KeyPage, KeyWithSecret, NewKey, Rotation
 from freezeframe.client.types.people import (
@@ -188,6 +191,9 @@ __all__ = [
     "ScheduleChange",
     "SchedulePage",
     "SchemaDrift",
+    "Script",
+    "ScriptList",
+    "ScriptParameter",
     "SignIn",
     "SignInWays",
     "SortedRows",

@@ -89,3 +89,29 @@ class SchedulePage(TypedDict):
 
     schedules: list[Schedule]
     next_cursor: str | None
+
+
+class Script(TypedDict):
+    """A script that jobs may run; ``parameters`` is null where it declares none, and takes any."""
+
+    script: str
+    description: str
+    parameters: list[ScriptParameter] | None
+    problem: str | None
+
+
+class ScriptList(TypedDict):
+    """The scripts in the service's folder."""
+
+    scripts: list[Script]
+
+
+class ScriptParameter(TypedDict):
+    """A parameter that a script declares; without ``choices`` any value of the type may be given."""
+
+    name: str
+    type: Literal["text", "integer", "number", "boolean"]
+    default: str | int | float | bool | None
+    description: str
+    choices: list[str | int | float | bool]
+    is_required: bool

@@ -21,6 +21,7 @@ from freezeframe.errors import InvalidOption, NotFound, UnreadableRequest
 from freezeframe.identifiers import EnvironmentName, FilePath, StreamName, TenantId
 from freezeframe.runs.model.permitted_script import IMPORT_SCRIPT
 from freezeframe.runs.model.request import RunRequest, Scalar
+from freezeframe.runs.model.script_header import read_script_header
 from freezeframe.runs.queue.job_log import log_path
 from freezeframe.script.formats.arrow_files import require_arrow
 from freezeframe.script.formats.parquet_files import require_parquet
@@ -153,11 +154,13 @@ class TenantJobs:
             NotFound: there is no such script.
             InvalidOption: the order cannot be carried out.
         """
+        script = self._script(order.script)
+        read_script_header(script).filled(order.parameters)
         return RunRequest(
             root=self._root,
             environment=job.environment,
             tenant=job.tenant,
-            script=self._script(order.script),
+            script=script,
             job_id=job.job_id,
             flow=order.flow,
             parameters=order.parameters,

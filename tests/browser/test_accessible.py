@@ -205,3 +205,6 @@ def test_a_narrow_screen_has_every_column(page, ended_job, label):
     page.set_viewport_size(NARROW)
     expect(cells).to_have_count(filled)
     assert heads() == wide
+    boxes = [row.bounding_box() for row in grid.locator(".grid-body > .grid-row").all()[:2]]
+    ends = [box["y"] + box["height"] for box in boxes]
+    assert all(end <= box["y"] + 1 for end, box in zip(ends, boxes[1:], strict=False))

@@ -66,6 +66,18 @@ def test_the_overview_leads_to_each_cause(page, attention, picture):
         page.goto(f"/overview{PLACE}")
 
 
+def test_which_tenants_failed_and_why_is_seen_in_one_action(page, attention):
+    """The overview has each failed job with the first line of its error; the period is the one action."""
+    page.goto(f"/overview{PLACE}")
+    part(page, "Failed jobs").wait_for()
+    page.locator("label").filter(has_text="24 h").click()
+    page.wait_for_url(re.compile("days=1"))
+    failed = part(page, "Failed jobs").get_by_role("link")
+    expect(failed).to_have_count(1)
+    expect(failed).to_contain_text("loud")
+    expect(failed).to_contain_text("KeyError: 'Amount'")
+
+
 def test_chips_leave_the_tenants_of_which_they_say_so(page, attention):
     """Failed, stale, changed today; the chip is in the address and taken off by another click."""
     page.goto(f"/tenants{PLACE}")

@@ -1,6 +1,7 @@
 """The tasks that decide, each within its number of actions (a click, or typing with Enter)."""
 
 import re
+import time
 
 import pytest
 from playwright.sync_api import expect
@@ -10,23 +11,34 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture
-def act(page):
-    """Counts what one does to the page."""
+def act(page, record_property):
+    """Counts what one does to the page; actions and seconds are properties of the test's report."""
 
     class Actor:
-        actions = 0
+        actions, begun = 0, None
+
+        def count(self):
+            self.begun = self.begun or time.monotonic()
+            self.actions += 1
 
         def click(self, locator):
-            self.actions += 1
+            self.count()
             locator.click()
 
+        def press(self, key):
+            self.count()
+            page.keyboard.press(key)
+
         def type(self, locator, text, *keys):
-            self.actions += 1
+            self.count()
             locator.press_sequentially(text) if locator else page.keyboard.type(text)
             for key in keys:
                 page.keyboard.press(key)
 
-    return Actor()
+    actor = Actor()
+    yield actor
+    record_property("actions", actor.actions)
+    record_property("seconds", round(time.monotonic() - actor.begun, 2))
 
 
 def tenants(page):
@@ -41,7 +53,7 @@ def test_a_tenant_among_a_thousand_is_found_in_two_actions(page, act):
     expect(page.get_by_text(re.compile(r"^1,0\d\d tenants$"))).to_be_visible()
     act.type(page.get_by_label("Search tenants"), "acme")
     page.keyboard.press("Enter")
-    act.actions += 1
+    act.count()
     expect(page.get_by_role("grid", name="Snapshots")).to_be_visible()
     assert act.actions <= 2
 
@@ -55,7 +67,7 @@ def test_a_folder_of_fifty_files_is_uploaded_in_one_action(page, act, tmp_path):
     page.goto("/tenants/customer-0002?panel=snapshots")
     chooser = page.get_by_label("Folder to upload")
     chooser.wait_for(state="attached")
-    act.actions += 1
+    act.count()
     chooser.set_input_files(folder)
     expect(page.get_by_text("50 uploaded")).to_be_visible(timeout=30_000)
     page.get_by_role("gridcell", name="Folder export").click()
@@ -143,3 +155,46 @@ def test_who_read_a_sealed_file_is_seen_in_three_actions(page, act):
     expect(audit).to_contain_text("Sealed file read")
     expect(audit.get_by_role("gridcell", name="admin", exact=True).first).to_be_visible()
     assert act.actions <= 3
+
+
+def test_what_happened_to_a_record_is_seen_in_two_actions(page, act):
+    """Ctrl+K in a tenant's panel, its key and Enter: all its fields, and each version that touched it."""
+    page.goto("/tenants/acme?panel=snapshots")
+    page.get_by_role("grid", name="Snapshots").wait_for()
+    act.press("Control+k")
+    field = page.get_by_role("combobox", name="Tenant, stream, file, job, page or key")
+    act.type(field, "007")
+    expect(page.get_by_role("option", name="row acme / Account / 007")).to_be_visible()
+    page.keyboard.press("Enter")
+    versions = page.get_by_role("region", name="Versions of the row").get_by_role("article")
+    expect(versions.first).to_contain_text("City 0")
+    expect(versions.first).to_contain_text("City 1")
+    assert act.actions <= 2
+
+
+def test_who_changed_a_cell_is_seen_in_three_actions(page, act):
+    """The tenant, the stream, the row: the newest version that touched it names the job and the time."""
+    tenants(page)
+    act.click(page.get_by_role("gridcell", name="acme", exact=True))
+    act.click(page.get_by_role("gridcell", name="Stream Account"))
+    act.click(page.get_by_role("grid", name="Rows of Account").get_by_role("gridcell", name="003"))
+    version = page.get_by_role("region", name="Versions of the row").get_by_role("article").first
+    expect(version).to_contain_text("job-4709")
+    expect(version.locator("ins")).to_have_text("City 1")
+    assert act.actions <= 3
+
+
+def test_a_schedule_is_made_in_six_actions(page, act):
+    """The dialog, the tenant, a name, the script of those that are there, and Create."""
+    page.goto("/schedules")
+    act.click(page.get_by_role("button", name="Create schedule"))
+    dialog = page.get_by_role("dialog", name="Create schedule")
+    act.type(dialog.get_by_role("combobox", name="Tenant"), "customer-0701")
+    page.get_by_role("option", name="customer-0701").click()
+    act.type(dialog.get_by_label("Name"), "of the tasks")
+    act.click(dialog.get_by_role("combobox", name="Script"))
+    act.click(page.get_by_role("option", name="etl.py"))
+    act.click(dialog.get_by_role("button", name="Create", exact=True))
+    row = page.get_by_role("grid", name="Schedules").get_by_role("row").filter(has_text="of the tasks")
+    expect(row).to_contain_text("in ")
+    assert act.actions <= 6

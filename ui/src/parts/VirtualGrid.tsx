@@ -12,6 +12,7 @@ import {
   type ReactNode,
   useEffect,
   useId,
+  useLayoutEffect,
   useRef,
   useState,
 } from "react";
@@ -97,6 +98,9 @@ export function VirtualGrid<Row>(props: VirtualGridProps<Row>) {
     estimateSize: () => rowHeight,
     overscan: 12,
   });
+  // What was measured at another width of the screen is no longer so.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only the height of a row matters
+  useLayoutEffect(() => virtual.measure(), [rowHeight]);
   const items = virtual.getVirtualItems();
   const first = items[0]?.index ?? 0;
   const last = items.at(-1)?.index ?? 0;

@@ -138,8 +138,9 @@ export function VirtualGrid<Row>(props: VirtualGridProps<Row>) {
     gridTemplateColumns: selected ? `${TICK_WIDTH}px ${shape.template}` : shape.template,
     minWidth,
   };
-  const extraStyle = { gridTemplateColumns: extras.map((one) => shareOf(one.width)).join(" ") };
-  const sortable = columns.find((one) => one.id === props.sort?.column) ?? columns.find((one) => one.isSortable);
+  const extraStyle = { gridTemplateColumns: extras.map((one) => shareOf(one.width ?? "")).join(" ") };
+  const sortable =
+    columns.find((one) => one.id === props.sort?.column) ?? columns.find((one) => one.isSortable);
   const stop = props.columns.some((one) => one.id === headStop) ? headStop : (sortable ?? columns[0])?.id;
   const head = (column: Column<Row>) => (
     <GridHead

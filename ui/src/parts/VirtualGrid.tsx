@@ -3,7 +3,7 @@
 // It is an ARIA grid: the grid itself has the focus and names the active row, so that scrolling never
 // loses the place. Arrows, Home, End and the page keys move, Enter opens, Space selects. Columns may stay in
 // view at the left, and may be made wider; rows that are not there yet are grey.
-import { Checkbox } from "@mantine/core";
+import { Checkbox, VisuallyHidden } from "@mantine/core";
 import { useElementSize, useMediaQuery, useMergedRef } from "@mantine/hooks";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import {
@@ -244,7 +244,7 @@ export function VirtualGrid<Row>(props: VirtualGridProps<Row>) {
         {selected && (
           // biome-ignore lint/a11y/useFocusableInteractive: as above
           <div role="columnheader" className="grid-cell">
-            {selectedMax === undefined && (
+            {selectedMax === undefined ? (
               <Checkbox
                 size="xs"
                 tabIndex={-1}
@@ -253,6 +253,8 @@ export function VirtualGrid<Row>(props: VirtualGridProps<Row>) {
                 indeterminate={!isAll && selected.size > 0}
                 onChange={() => onSelect?.(isAll ? new Set() : new Set(there(rows).map(keyOf)))}
               />
+            ) : (
+              <VisuallyHidden>Selected</VisuallyHidden>
             )}
           </div>
         )}

@@ -142,6 +142,18 @@ def test_equal_texts_have_equal_fingerprints(texts):
     assert set(range(2 * len(texts))) == set(rows_with(marks, marks).tolist())
 
 
+@pytest.mark.parametrize("count", [0, 1, 30, 1_024, 3_000])
+def test_rows_with_fingerprints_are_those_that_have_them(count):
+    """Few are found by a sieve, many by hashing; some wanted ones are not there, others twice."""
+    chance = np.random.default_rng(count)
+    marks = chance.integers(0, 1 << 63, 20_000, dtype=np.uint64) * np.uint64(2)
+    marks[7] = marks[19_999]
+    wanted = np.concatenate(
+        [marks[chance.integers(0, 20_000, count // 2)], marks[7:8], marks[:1] + np.uint64(1)]
+    )
+    assert rows_with(marks, wanted).tolist() == np.flatnonzero(np.isin(marks, wanted)).tolist()
+
+
 def test_fingerprints_tell_usual_file_names_apart():
     """Names of Spark's kind, a job's parts among them: none shares its fingerprint."""
     numbers = random.Random(1)

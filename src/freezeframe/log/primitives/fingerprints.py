@@ -15,7 +15,7 @@ from freezeframe.log.primitives.arrow_numbers import Ints, to_flags
 
 _WORD_BYTES = 8
 _WORDS_FROM_END = 10
-_COMPARED_MAX = 8
+_SIEVED_MAX = 1024
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(29)
 
@@ -38,16 +38,21 @@ def find_repeated(marks: Words) -> Ints:
 def rows_with(marks: Words, wanted: Words) -> Ints:
     """The rows with a fingerprint in ``wanted``."""
     wanted = np.unique(wanted)
-    if len(wanted) <= _COMPARED_MAX:
-        found = np.zeros(len(marks), dtype=np.bool_)
-        for one in wanted:
-            found |= marks == one
-        return np.flatnonzero(found)
+    if len(wanted) <= _SIEVED_MAX:
+        # A look at sixteen bits of each leaves few to compare; a hash of each takes ten times as long.
+        sieve = np.zeros(1 << 16, dtype=np.bool_)
+        sieve[_high_bits(wanted)] = True
+        near = np.flatnonzero(sieve[_high_bits(marks)])
+        return near[np.isin(marks[near], wanted)]
     table, values = (
         pa.Array.from_buffers(pa.uint64(), len(one), [None, pa.py_buffer(one)])
         for one in (np.ascontiguousarray(marks), wanted)
     )
     return np.flatnonzero(to_flags(pc.is_in(table, value_set=values)))
+
+
+def _high_bits(words: Words) -> npt.NDArray[np.uint16]:
+    return np.ascontiguousarray(words, dtype="<u8").view("<u2")[3::4]
 
 
 def _fingerprints(chunk: pa.StringArray) -> Words:

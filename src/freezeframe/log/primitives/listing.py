@@ -138,19 +138,20 @@ def newest_checkpoint(files: Iterable[LogFile], below: int | None = None) -> Che
 def find_checkpoint_before(storage: Storage, folder: str, version: int) -> CheckpointFiles | None:
     """The newest complete checkpoint strictly below ``version``, or ``None`` (behaviour 31).
 
-    The log is searched backwards in windows of a thousand versions, so that a long log with a
-    recent checkpoint costs one short listing. A negative version searches the whole log.
+    The log is searched backwards in windows of a thousand versions, then of two thousand, and so on:
+    a long log with a recent checkpoint costs one short listing, one without any costs few, each of which
+    reads the whole folder on a disk. A negative version searches the whole log.
     """
     if version < 0:
         return newest_checkpoint(sort_listing(list_log(storage, folder)).checkpoint_files)
-    end = version
+    end, window = version, CHECKPOINT_WINDOW_VERSIONS
     while end > 0:
-        start = max(0, end - CHECKPOINT_WINDOW_VERSIONS)
+        start = max(0, end - window)
         listing = sort_listing(list_log(storage, folder, start, end - 1))
         found = newest_checkpoint(listing.checkpoint_files, below=version)
         if found is not None:
             return found
-        end = start
+        end, window = start, 2 * window
     return None
 
 

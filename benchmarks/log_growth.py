@@ -104,7 +104,7 @@ def segment_deltas(path: Path, size: int) -> float:
 
 
 def many_updates(path: Path, size: int) -> float:
-    """Seconds of all updates of a log that follows one commit after the other, with a checkpoint at each tenth.
+    """Seconds of all updates of a log that follows commit after commit, with a checkpoint at each tenth.
 
     Without checkpoints an update lists all commits, as Delta's does, so that all together grow as the square.
     """

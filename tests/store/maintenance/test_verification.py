@@ -149,6 +149,12 @@ def test_a_failed_read_is_no_finding(open_finding, memory):
     verify_tenant(reads, Settings())
     total = sum(call.verb == "read" for call in reads.calls)
 
+    failed = 0
     for number in range(0, total, 7):
-        with pytest.raises(StorageUnavailable):
-            verify_tenant(FaultyStorage(memory, [Fault(number, Way.FAIL_BEFORE, "read")]), Settings())
+        try:
+            found = verify_tenant(FaultyStorage(memory, [Fault(number, Way.FAIL_BEFORE, "read")]), Settings())
+        except StorageUnavailable:
+            failed += 1
+        else:
+            assert found.findings == ()  # it was read ahead, and again when it was needed
+    assert failed > total // 14

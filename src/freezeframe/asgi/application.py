@@ -8,6 +8,7 @@ from typing import Any
 from fastapi import FastAPI
 
 from freezeframe.asgi.api_page import add_api_page
+from freezeframe.asgi.authentication import credential_of
 from freezeframe.asgi.console import add_console
 from freezeframe.asgi.description import complete_document
 from freezeframe.asgi.event_hub import EventHub
@@ -111,7 +112,7 @@ def create_application(settings: Settings, root: str, database: ControlDatabase)
     stack = application.build_middleware_stack
     # Outside of the framework's own limit of a body, which answers in plain text.
     application.build_middleware_stack = lambda: RequestGuard(  # type: ignore[method-assign]
-        Refusals(stack()), measurements, bytes_max
+        Refusals(stack(), credential_of), measurements, bytes_max
     )
     add_console(application)
     _describe(application)

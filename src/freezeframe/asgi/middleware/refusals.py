@@ -10,9 +10,11 @@ from __future__ import annotations
 import hashlib
 import time
 from collections import OrderedDict, deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from freezeframe.asgi.middleware.request_guard import request_id
@@ -24,39 +26,43 @@ REFUSALS_MAX = 10
 SECONDS = 1.0
 _STATUSES = frozenset({413, 429})
 _CALLERS_MAX = 1_000
-_OPERATIONS_MAX = 1_000
-_CREDENTIALS = frozenset({b"authorization", b"x-api-key", b"cookie"})
+_REFUSED_MAX = 10_000
 
 
 @dataclass(slots=True)
 class _Caller:
-    """The newest refusals of one credential, and until when an operation of it is not looked at again."""
+    """The newest refusals of one credential."""
 
     principal: str
     newest: deque[float] = field(default_factory=lambda: deque(maxlen=REFUSALS_MAX))
-    until: dict[tuple[str, str], tuple[float, Any]] = field(default_factory=dict)
 
     def insists(self, now: float) -> bool:
         return len(self.newest) == REFUSALS_MAX and self.newest[0] > now - SECONDS
 
 
 class Refusals:
-    """Middleware with the refusals of this worker, by credential and by method and path."""
+    """Middleware with the refusals of this worker, by credential and by method and path.
 
-    def __init__(self, app: ASGIApp) -> None:
+    ``credential_of`` tells what a request proves its caller with; an empty text: nothing.
+    """
+
+    def __init__(self, app: ASGIApp, credential_of: Callable[[Request], str]) -> None:
         self._app = app
+        self._credential_of = credential_of
         self._callers: OrderedDict[bytes, _Caller] = OrderedDict()
+        self._refused: OrderedDict[bytes, tuple[float, Any]] = OrderedDict()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        who = _credential(scope) if scope["type"] == "http" else b""
-        if not who:
+        credential = self._credential_of(Request(scope)) if scope["type"] == "http" else ""
+        if not credential:
             await self._app(scope, receive, send)
             return
-        operation = (scope["method"], scope["path"])
+        who = _digest(credential.encode())
+        operation = _digest(who, scope["method"].encode(), scope["path"].encode(errors="backslashreplace"))
         known = self._callers.get(who)
         if known is not None and known.insists(now := time.monotonic()):
-            until, route = known.until.get(operation, (0.0, None))
+            until, route = self._refused.get(operation, (0.0, None))
             if until > now:
                 known.newest.append(now)
                 scope["route"] = route
@@ -71,26 +77,23 @@ class Refusals:
 
         await self._app(scope, receive, tell)
 
-    def _remember(self, who: bytes, operation: tuple[str, str], scope: Scope) -> None:
+    def _remember(self, who: bytes, operation: bytes, scope: Scope) -> None:
         principal = scope.get("state", {}).get("principal")
         if principal is None:
             return  # refused before it was known who asks
         now = time.monotonic()
         known = self._callers.setdefault(who, _Caller(f"{principal.kind}:{principal.id}"))
         self._callers.move_to_end(who)
-        if len(self._callers) > _CALLERS_MAX:
-            self._callers.popitem(last=False)
-        if len(known.until) >= _OPERATIONS_MAX:
-            known.until = {one: kept for one, kept in known.until.items() if kept[0] > now}
         known.newest.append(now)
-        if len(known.until) < _OPERATIONS_MAX:
-            known.until[operation] = (now + SECONDS, scope.get("route"))
+        self._refused[operation] = (now + SECONDS, scope.get("route"))
+        self._refused.move_to_end(operation)
+        for kept, most in ((self._callers, _CALLERS_MAX), (self._refused, _REFUSED_MAX)):
+            if len(kept) > most:
+                kept.popitem(last=False)
 
 
-def _credential(scope: Scope) -> bytes:
-    """A digest of what the request proves its caller with; empty without any."""
-    found = [value for name, value in scope["headers"] if name in _CREDENTIALS]
-    return hashlib.blake2b(b"\n".join(found), digest_size=16).digest() if found else b""
+def _digest(*parts: bytes) -> bytes:
+    return hashlib.blake2b(b"\n".join(parts), digest_size=16).digest()
 
 
 def _refusal() -> RateLimited:

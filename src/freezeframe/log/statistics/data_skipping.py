@@ -32,7 +32,7 @@ Claims: TypeAlias = Mapping[str, pc.Expression]
 
 MILLISECOND_US = 1_000
 _NAN_COLUMNS_MAX = 3
-_BOUNDED = (
+BOUNDED = (
     kinds.is_integer,
     kinds.is_floating,
     kinds.is_decimal,
@@ -226,7 +226,7 @@ def _holds_only_nulls(key: str, statistics: Mapping[str, Any]) -> bool:
 def _limits(
     field: pa.Field, key: str, statistics: Mapping[str, Any]
 ) -> tuple[pa.Scalar | None, pa.Scalar | None]:
-    if not any(is_kind(field.type) for is_kind in _BOUNDED):
+    if not any(is_kind(field.type) for is_kind in BOUNDED):
         return None, None
     low = _to_bound(_entry(statistics, "minValues", key), field.type)
     high = _to_bound(_entry(statistics, "maxValues", key), field.type)

@@ -20,17 +20,10 @@ from freezeframe.log.primitives.far_times import day, instant
 from freezeframe.log.schema.column_mapping import physical_name
 from freezeframe.log.schema.partition_values import partition_scalar
 from freezeframe.log.schema.schema import arrow_type, fields_of
+from freezeframe.log.statistics.data_skipping import BOUNDED
 
 _PIECE_ROWS = 1 << 14
 _ZONE = r"(Z|[+-]\d{2}:?\d{2})$"
-_BOUNDED = (
-    kinds.is_integer,
-    kinds.is_floating,
-    kinds.is_decimal,
-    kinds.is_date,
-    kinds.is_timestamp,
-    kinds.is_string,
-)
 
 
 def statistics_type(schema: Mapping[str, Any], partition_columns: Sequence[str]) -> pa.StructType:
@@ -77,7 +70,7 @@ def _bounds_type(fields: Sequence[Mapping[str, Any]]) -> pa.StructType:
     for field in fields:
         kind = field["type"]
         inner = _bounds_type(fields_of(kind)) if _is_struct(kind) else arrow_type(kind)
-        if inner.num_fields if _is_struct(kind) else any(is_kind(inner) for is_kind in _BOUNDED):
+        if inner.num_fields if _is_struct(kind) else any(is_kind(inner) for is_kind in BOUNDED):
             found.append(pa.field(physical_name(field), inner))
     return pa.struct(found)
 

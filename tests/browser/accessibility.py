@@ -35,3 +35,14 @@ def findings_by_scheme(page, picture, name):
             found[f"{name}, {scheme}"] = broken
     page.emulate_media(color_scheme="light")
     return found
+
+
+def grave(page):
+    """What axe calls serious or critical."""
+    # Evaluated again and again by the page itself this would be what its policy forbids.
+    page.evaluate("Promise.allSettled(document.getAnimations().map((one) => one.finished))")
+    return [
+        (one["id"], [node["target"] for node in one["nodes"]][:3])
+        for one in Axe().run(page).response["violations"]
+        if one["impact"] in {"serious", "critical"}
+    ]

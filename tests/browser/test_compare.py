@@ -2,8 +2,8 @@
 
 import pyarrow as pa
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
+from tests.browser.accessibility import grave
 
 from freezeframe.service.access.stores import Stores
 from freezeframe.settings import load_settings
@@ -68,13 +68,3 @@ def test_a_tenant_that_is_missing_is_told(page):
     page.goto("/compare?env=default&left=compare-left&right=nobody-at-all")
     expect(page.get_by_role("alert")).to_contain_text("nobody-at-all")
     expect(page.get_by_role("combobox", name="With", exact=True)).to_be_visible()
-
-
-def grave(page):
-    """What axe calls serious or critical."""
-    page.evaluate("Promise.allSettled(document.getAnimations().map((one) => one.finished))")
-    return [
-        (one["id"], [node["target"] for node in one["nodes"]][:3])
-        for one in Axe().run(page).response["violations"]
-        if one["impact"] in {"serious", "critical"}
-    ]

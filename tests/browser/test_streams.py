@@ -5,8 +5,8 @@ import re
 
 import pyarrow as pa
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
+from tests.browser.accessibility import grave
 from tests.browser.seeding import ROWS, invoices
 
 from freezeframe.service.access.stores import Stores
@@ -202,14 +202,3 @@ def test_an_arrow_file_is_imported(page, tmp_path):
     dialog.get_by_role("button", name="Start the import").click()
     expect(page.get_by_role("tab", name="Jobs", selected=True)).to_be_visible()
     expect(page.get_by_text("queued").first).to_be_visible()
-
-
-def grave(page):
-    """What axe calls serious or critical."""
-    # Evaluated again and again by the page itself this would be what its policy forbids.
-    page.evaluate("Promise.allSettled(document.getAnimations().map((one) => one.finished))")
-    return [
-        (one["id"], [node["target"] for node in one["nodes"]][:3])
-        for one in Axe().run(page).response["violations"]
-        if one["impact"] in {"serious", "critical"}
-    ]

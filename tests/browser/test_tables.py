@@ -2,8 +2,8 @@
 
 import pyarrow as pa
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
+from tests.browser.accessibility import grave
 
 from freezeframe.service.access.stores import Stores
 from freezeframe.settings import load_settings
@@ -142,13 +142,3 @@ def test_what_a_column_holds_is_told_at_its_head(page, picture):
     assert grave(page) == []
     page.keyboard.press("Escape")
     expect(about).to_have_count(0)
-
-
-def grave(page):
-    """What axe calls serious or critical."""
-    page.evaluate("Promise.allSettled(document.getAnimations().map((one) => one.finished))")
-    return [
-        (one["id"], [node["target"] for node in one["nodes"]][:3])
-        for one in Axe().run(page).response["violations"]
-        if one["impact"] in {"serious", "critical"}
-    ]

@@ -66,24 +66,20 @@ class LocalStorage:
         return f"LocalStorage({self.root!r})"
 
     def list_from(self, folder: str, start: str = "") -> Iterator[FileStatus]:
-        """See ``Storage.list_from``; temporary files of writers (a leading dot) and links are left out."""
-        least = start.encode()
-        found: list[tuple[bytes, FileStatus]] = []
+        """See ``Storage.list_from``; temporary files of writers (a leading dot) and links are left out.
+
+        Each file is looked at when it is asked for: who stops early pays for the names alone.
+        """
         try:
-            with self._open_folder(folder) as handle, os.scandir(handle) as entries:
-                for entry in entries:
-                    name = entry.name.encode(_ENCODING, _ENCODE_ERRORS)  # os.fsencode, for long listings
-                    if name.startswith(b".") or name < least:
-                        continue
-                    status = _status_of(entry)
+            with self._open_folder(folder) as handle:
+                for name in _names_from(handle, start):
+                    status = _status_of(handle, name)
                     if status is not None:
-                        found.append((name, status))
+                        yield status
         except (FileNotFoundError, NotADirectoryError):
-            return iter(())
+            return
         except OSError as error:
             raise failure("list", folder, error) from error
-        found.sort(key=lambda pair: pair[0])
-        return iter([status for _, status in found])
 
     def list_below(self, folder: str) -> Iterator[FileStatus]:
         """See ``Storage.list_below``; temporary files and links are included."""
@@ -301,14 +297,29 @@ def failure(verb: str, name: str, error: OSError) -> FreezeframeError:
     )
 
 
-def _status_of(entry: os.DirEntry[str]) -> FileStatus | None:
+def _names_from(handle: int, start: str) -> list[str]:
+    """The names in an open folder from ``start`` on, in the order of their bytes."""
+    if start.isascii():
+        # Most of a long log is before the start. A name compares with ASCII text as its bytes do.
+        found = [name for name in os.listdir(handle) if name >= start]
+    else:
+        found = [name for name in os.listdir(handle) if _as_bytes(name) >= start.encode()]
+    return sorted((name for name in found if not name.startswith(".")), key=_as_bytes)
+
+
+def _as_bytes(name: str) -> bytes:
+    return name.encode(_ENCODING, _ENCODE_ERRORS)  # os.fsencode, for long listings
+
+
+def _status_of(handle: int, name: str) -> FileStatus | None:
+    """What the folder holds under a name; None for all but regular files, and where it is gone by now."""
     try:
-        info = entry.stat(follow_symlinks=False)
-    except FileNotFoundError:  # deleted after the listing
+        info = os.stat(name, dir_fd=handle, follow_symlinks=False)
+    except FileNotFoundError:
         return None
     if not stat.S_ISREG(info.st_mode):
         return None
-    return FileStatus(entry.name, info.st_size, info.st_mtime_ns // 1_000_000)
+    return FileStatus(name, info.st_size, info.st_mtime_ns // 1_000_000)
 
 
 def _plain(handle: int, name: str) -> int:

@@ -1,0 +1,41 @@
+"""LocalStorage beyond the contract of all storages: what a listing of a disk looks at."""
+
+import os
+
+from freezeframe.storage import LocalStorage
+
+
+def folder_of(tmp_path, *names):
+    (tmp_path / "f").mkdir()
+    for name in names:
+        (tmp_path / "f" / name).write_bytes(b"1")
+    return LocalStorage(tmp_path)
+
+
+def test_a_file_is_looked_at_when_the_listing_comes_to_it(tmp_path):
+    """Who takes the first names pays for these: what went meanwhile is left out."""
+    storage = folder_of(tmp_path, "1", "2", "3")
+    listed = storage.list_from("f")
+    assert next(listed).name == "1"
+    (tmp_path / "f" / "2").unlink()
+    assert [status.name for status in listed] == ["3"]
+
+
+def test_links_folders_and_temporary_files_are_not_listed(tmp_path):
+    """Only regular files without a leading dot."""
+    storage = folder_of(tmp_path, "a", ".temporary")
+    (tmp_path / "f" / "folder").mkdir()
+    (tmp_path / "f" / "link").symlink_to(tmp_path / "f" / "a")
+    os.mkfifo(tmp_path / "f" / "pipe")
+    assert [status.name for status in storage.list_from("f")] == ["a"]
+
+
+def test_names_beyond_ascii_begin_and_stand_by_their_bytes(tmp_path):
+    """A start of any letters; a name that is not UTF-8 has its place too."""
+    storage = folder_of(tmp_path, "a", "ä", "ö", "€", "\U0001f600")
+    (tmp_path / "f" / os.fsdecode(b"\xe9")).write_bytes(b"1")
+    everything = sorted((os.fsencode(status.name) for status in storage.list_from("f")))
+    assert [os.fsencode(status.name) for status in storage.list_from("f")] == everything
+    assert len(everything) == 6
+    assert [status.name for status in storage.list_from("f", "ö")][:2] == ["ö", "€"]
+    assert [status.name for status in storage.list_from("f", "b")][0] == "ä"

@@ -145,7 +145,9 @@ class History:
             self.commit(begun, [metadata], "ADD COLUMNS")
 
     def our_checkpoint_in_parts(self):
-        write_checkpoint(self.snapshot(), part_actions_max=20)
+        snapshot = self.snapshot()
+        held = snapshot.count + snapshot.tombstones.num_rows
+        write_checkpoint(snapshot, part_actions_max=1 + held // self.random.choice([2, 5, 20]))
 
     # delta-rs
 
@@ -263,6 +265,7 @@ class only:  # noqa: N801 - reads as the word it is: a snapshot of only this fil
 
         self.storage, self.table, self.version = snapshot.storage, snapshot.table, snapshot.version
         self.protocol, self.metadata, self.schema = snapshot.protocol, snapshot.metadata, snapshot.schema
+        self.time_zone = snapshot.time_zone
         self.files = from_adds([add])
 
 

@@ -1,7 +1,9 @@
 """DeltaLog.for_table: one log per table, however it is spelled."""
 
 import os
+from datetime import datetime, timedelta
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 from tests.log.tables import TableBuilder, file
@@ -106,9 +108,21 @@ def test_the_staleness_limit_goes_by_our_name_and_by_sparks(options):
     assert LogOptions.from_mapping(options).staleness_limit_ms == 5
 
 
+@pytest.mark.parametrize(
+    ("name", "hours"),
+    [("UTC", 0), ("Asia/Tokyo", 9), ("+05:30", 5.5), ("-01:00", -1), (ZoneInfo("Asia/Tokyo"), 9)],
+)
+def test_the_zone_of_times_without_one_goes_by_our_name_and_by_sparks(name, hours):
+    """A name of the machine's list, an offset or Python's own object."""
+    for option in ("time_zone", "spark.sql.session.timeZone"):
+        zone = LogOptions.from_mapping({option: name}).time_zone
+        assert datetime(2020, 1, 1, tzinfo=zone).utcoffset() == timedelta(hours=hours)
+
+
 def test_options_that_cannot_be_are_refused():
     """A negative limit, a text that is not a number, an unknown name; Spark's other names are passed over."""
-    for wrong in ({"staleness_limit_ms": -1}, {"staleness_limit_ms": "soon"}, {"unknown": 1}):
+    zones = [{"time_zone": zone} for zone in ("Europe/Nowhere", "", "/etc/passwd", 5, "+99:99")]
+    for wrong in ({"staleness_limit_ms": -1}, {"staleness_limit_ms": "soon"}, {"unknown": 1}, *zones):
         with pytest.raises(InvalidOption):
             LogOptions.from_mapping(wrong)
     assert LogOptions() == LogOptions.from_mapping({"spark.sql.shuffle.partitions": "5"})

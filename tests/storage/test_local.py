@@ -34,8 +34,8 @@ def test_names_beyond_ascii_begin_and_stand_by_their_bytes(tmp_path):
     """A start of any letters; a name that is not UTF-8 has its place too."""
     storage = folder_of(tmp_path, "a", "ä", "ö", "€", "\U0001f600")
     (tmp_path / "f" / os.fsdecode(b"\xe9")).write_bytes(b"1")
-    everything = sorted((os.fsencode(status.name) for status in storage.list_from("f")))
+    everything = sorted(os.fsencode(status.name) for status in storage.list_from("f"))
     assert [os.fsencode(status.name) for status in storage.list_from("f")] == everything
     assert len(everything) == 6
     assert [status.name for status in storage.list_from("f", "ö")][:2] == ["ö", "€"]
-    assert [status.name for status in storage.list_from("f", "b")][0] == "ä"
+    assert next(status.name for status in storage.list_from("f", "b")) == "ä"

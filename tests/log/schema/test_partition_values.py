@@ -2,6 +2,7 @@
 
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pytest
@@ -91,8 +92,33 @@ def test_text_of_another_type_is_damage(text, kind):
 def test_times_with_a_zone_are_written_in_utc():
     """An instant is the same instant in the log."""
     there = datetime(2020, 1, 1, 10, tzinfo=timezone(timedelta(hours=2)))
-    assert partition_text(there, "p") == "2020-01-01 08:00:00.000000"
+    assert partition_text(there, "p") == "2020-01-01T08:00:00.000000Z"
     assert partition_text(date(2020, 1, 2), "p") == "2020-01-02"
+
+
+@pytest.mark.parametrize(
+    ("text", "utc"),
+    [
+        ("2020-01-01 00:30:00", datetime(2019, 12, 31, 23, 30, tzinfo=UTC)),
+        ("2020-07-01 00:30:00.25", datetime(2020, 6, 30, 22, 30, 0, 250_000, tzinfo=UTC)),
+        ("2020-07-01T00:30:00Z", datetime(2020, 7, 1, 0, 30, tzinfo=UTC)),
+        ("2020-10-25 02:30:00", datetime(2020, 10, 25, 0, 30, tzinfo=UTC)),
+        ("2020-03-29 02:30:00", datetime(2020, 3, 29, 1, 30, tzinfo=UTC)),
+    ],
+    ids=["winter", "summer", "its own zone", "shown twice", "skipped"],
+)
+def test_an_instant_without_a_zone_is_of_the_zone_that_is_named(text, utc):
+    """As Spark reads it in a session of that zone; a time without a zone stays as it is."""
+    berlin = ZoneInfo("Europe/Berlin")
+    assert utc == partition_scalar(text, INSTANT, berlin).as_py()
+    assert partition_scalar("2020-07-01 00:30:00", NAIVE, berlin).as_py().hour == 0
+
+
+def test_years_of_five_digits_have_zones_too():
+    """The calendar of 400 years before is the same."""
+    berlin = ZoneInfo("Europe/Berlin")
+    found = partition_scalar("+10000-07-01 02:00:00", INSTANT, berlin).cast(pa.int64()).as_py()
+    assert found == partition_scalar("+10000-07-01 00:00:00", INSTANT).cast(pa.int64()).as_py()
 
 
 def test_nested_values_cannot_partition():

@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 import pytest
 
 from freezeframe.log.actions.action_columns import FILE_SCHEMA
+from freezeframe.log.schema.partition_values import PartitionColumns
 from freezeframe.log.statistics import block_index
 from freezeframe.log.statistics.block_index import Skipper
 from freezeframe.log.statistics.data_skipping import columns_of
@@ -15,7 +16,7 @@ from freezeframe.log.statistics.data_skipping import columns_of
 SCHEMA = pa.schema([("n", pa.int64()), ("s", pa.string()), ("p", pa.string()), ("d", pa.date32())])
 N, S, P, D = (pc.field(name) for name in SCHEMA.names)
 NAMES = {"n": "col-n", "s": "s", "p": "p", "d": "d"}
-PARTITION = {"p": ("p", pa.string()), "d": ("d", pa.date32())}
+PARTITION = PartitionColumns({"p": ("p", pa.string()), "d": ("d", pa.date32())})
 DAY = pa.scalar("2026-05-01").cast(pa.date32())
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from freezeframe.log.actions.action_columns import from_adds
 from freezeframe.log.actions.actions import Add
+from freezeframe.log.schema.partition_values import PartitionColumns
 from freezeframe.log.statistics.block_index import Skipper
 from freezeframe.log.statistics.data_skipping import FileFacts, as_expression, columns_of, keep
 
@@ -143,7 +144,7 @@ def test_bounds_say_nothing_of_nan(where, answer, files):
     text = json.dumps({"numRecords": 2, "minValues": bounds, "maxValues": bounds})
     columns = columns_of(where, schema)
     asked = pa.schema([schema.field(name) for name in columns])
-    found = Skipper(where, asked, {name: name for name in schema.names}, {}).mask(
+    found = Skipper(where, asked, {name: name for name in schema.names}, PartitionColumns({})).mask(
         from_adds(Add(f"f{number}", 1, stats=text) for number in range(files))
     )
     assert [answer] == sorted(set(found.tolist()))

@@ -7,6 +7,7 @@ which every reader supports, or as structs where the table's properties ask for 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import tzinfo
 from typing import Any
 
 import pyarrow as pa
@@ -77,7 +78,7 @@ def schemas_for(files: pa.Table) -> tuple[pa.Schema, pa.Schema]:
     return wide, pa.schema([wide.field("add"), wide.field("remove")])
 
 
-def with_structs(files: pa.Table, metadata: Metadata) -> pa.Table:
+def with_structs(files: pa.Table, metadata: Metadata, time_zone: tzinfo) -> pa.Table:
     """The files with the columns that the table's properties ask for; text alone by default.
 
     ``delta.checkpoint.writeStatsAsStruct`` adds typed statistics and partition values,
@@ -88,7 +89,7 @@ def with_structs(files: pa.Table, metadata: Metadata) -> pa.Table:
     if properties.get("delta.checkpoint.writeStatsAsStruct", "false").lower() == "true":
         if metadata.partition_columns:
             kind = partition_type(metadata.schema, metadata.partition_columns)
-            typed = parse_partition_values(files["partition_values"], kind)
+            typed = parse_partition_values(files["partition_values"], kind, time_zone)
             found = found.append_column("partitionValues_parsed", typed)
         kind = statistics_type(metadata.schema, metadata.partition_columns)
         found = found.append_column("stats_parsed", parse_statistics(files["stats"], kind))

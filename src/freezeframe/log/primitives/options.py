@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
 from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from freezeframe.clock import now_ms
 from freezeframe.errors import InvalidOption
@@ -22,7 +25,10 @@ SPARK_NAMES: Mapping[str, str] = {
     "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": (
         "enforce_file_retention"
     ),
+    "spark.sql.session.timeZone": "time_zone",
 }
+
+_OFFSET = re.compile(r"[+-]\d\d:\d\d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +38,8 @@ class LogOptions:
     ``enforce_file_retention`` refuses versions older than the table's deleted-file retention,
     whose data files a vacuum may have deleted. Delta enables it; here it is off, so every version in
     the log can be read, and a missing data file raises an error that names it.
+
+    ``time_zone`` is that of partition values that are instants and whose writer named no zone.
 
     ``listener`` receives a ``LogEvent`` for each operation of the log, on the operation's thread.
     """
@@ -43,6 +51,7 @@ class LogOptions:
     enforce_file_retention: bool = False
     checkpoint_retries_max: int = 2
     files_warning_threshold: int = 500_000
+    time_zone: tzinfo = UTC
     listener: Listener | None = None
     clock: Callable[[], int] = now_ms
     sleep: Callable[[float], None] = time.sleep
@@ -74,8 +83,23 @@ class LogOptions:
                     cause=f"The options are {', '.join(cls.__slots__)}.",
                     remedy="Use one of them, or Spark's own name for it.",
                 )
-            found[ours] = _convert(name, value)
+            found[ours] = _zone(name, value) if ours == "time_zone" else _convert(name, value)
         return cls(**found)
+
+
+def _zone(name: str, value: Any) -> tzinfo:
+    if isinstance(value, tzinfo):
+        return value
+    try:
+        if _OFFSET.fullmatch(value):
+            return datetime.strptime(value, "%z").tzinfo or UTC
+        return UTC if value in ("UTC", "Z") else ZoneInfo(value)
+    except (ZoneInfoNotFoundError, ValueError, TypeError, OSError) as error:
+        raise InvalidOption(
+            f"{name} cannot be {value!r:.80}.",
+            cause="It is no time zone of this machine.",
+            remedy="Give a name such as Europe/Berlin, or an offset such as +01:00.",
+        ) from error
 
 
 def _convert(name: str, value: Any) -> Any:

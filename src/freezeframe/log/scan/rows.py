@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import tzinfo
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -25,8 +26,8 @@ from freezeframe.log.replay.replay import select_rows
 from freezeframe.log.scan.data_files import file_name, open_parquet
 from freezeframe.log.scan.file_rows import FileRead, GroupedFile, file_batches, file_count, file_part, rows_at
 from freezeframe.log.schema.column_mapping import Mode, mapping_mode, physical_name
-from freezeframe.log.schema.partition_values import partition_scalar
-from freezeframe.log.schema.schema import arrow_field, delta_to_arrow, fields_of
+from freezeframe.log.schema.partition_values import PartitionColumns
+from freezeframe.log.schema.schema import delta_to_arrow, fields_of
 from freezeframe.log.schema.type_widening import require_known_changes
 from freezeframe.log.statistics.block_index import Skipper
 from freezeframe.log.statistics.data_skipping import Predicate, as_expression, columns_of
@@ -50,6 +51,8 @@ class ReadableSnapshot(Protocol):
     def protocol(self) -> actions.Protocol: ...  # noqa: D102
     @property
     def metadata(self) -> actions.Metadata: ...  # noqa: D102
+    @property
+    def time_zone(self) -> tzinfo: ...  # noqa: D102
     @property
     def schema(self) -> Any: ...  # noqa: D102
     @property
@@ -224,7 +227,7 @@ def partitions(snapshot: ReadableSnapshot) -> list[dict[str, Any]]:
     """The distinct combinations of typed partition values of the live files, by column."""
     fields = {field["name"]: field for field in fields_of(snapshot.schema)}
     mode = mapping_mode(snapshot.protocol, snapshot.metadata)
-    listed = _files(snapshot.files, partition_fields(snapshot, fields), mode)
+    listed = _files(snapshot.files, partition_columns(snapshot, fields, mode))
     found = {tuple(value.as_py() for value in values.values()): values for _, values in listed}
     return [{name: value.as_py() for name, value in values.items()} for values in found.values() if values]
 
@@ -270,14 +273,14 @@ def plan_reads(
     whole = delta_to_arrow(snapshot.schema)
     expression = None if where is None else as_expression(where)
     needed = [] if expression is None else columns_of(expression, whole)
-    partition = partition_fields(snapshot, fields)
+    partition = partition_columns(snapshot, fields, mode)
     read_names = [*names, *(name for name in needed if name not in names)]
     if files is None:
         files = snapshot.files if expression is None else _matching_files(snapshot, expression, whole)
     wanted_fields = tuple(fields[name] for name in read_names)
     reads = tuple(
         FileRead.of(snapshot.table, row, values, wanted_fields, len(names), mode)
-        for row, values in _files(files, partition, mode)
+        for row, values in _files(files, partition)
     )
     return ReadPlan(snapshot.storage, pa.schema([whole.field(name) for name in names]), expression, reads)
 
@@ -290,10 +293,7 @@ def _matching_files(snapshot: ReadableSnapshot, where: pc.Expression, whole: pa.
         where,
         pa.schema([whole.field(name) for name in columns_of(where, whole)]),
         {name: physical_name(field, mode) for name, field in fields.items()},
-        {
-            field["name"]: (physical_name(field, mode), arrow_field(field).type)
-            for field in partition_fields(snapshot, fields)
-        },
+        partition_columns(snapshot, fields, mode),
     )
     return select_rows(snapshot.files, skipper.mask(snapshot.files))
 
@@ -330,8 +330,8 @@ def _require_column(name: str, fields: dict[str, Any]) -> None:
         )
 
 
-def partition_fields(snapshot: ReadableSnapshot, fields: dict[str, Any]) -> list[dict[str, Any]]:
-    """The fields of the partition columns, matched regardless of case.
+def partition_columns(snapshot: ReadableSnapshot, fields: dict[str, Any], mode: Mode) -> PartitionColumns:
+    """The partition columns among the table's fields, matched regardless of case.
 
     Raises:
         CorruptLog: the schema has no column of that name.
@@ -346,19 +346,11 @@ def partition_fields(snapshot: ReadableSnapshot, fields: dict[str, Any]) -> list
                 remedy="Restore the log from a copy.",
                 code="FIELD_NOT_FOUND",
             )
-    return [lower[name.lower()] for name in columns]
+    return PartitionColumns.of([lower[name.lower()] for name in columns], mode, snapshot.time_zone)
 
 
-def _files(
-    files: pa.Table, partition: list[dict[str, Any]], mode: Mode
-) -> list[tuple[dict[str, Any], dict[str, pa.Scalar]]]:
+def _files(files: pa.Table, partition: PartitionColumns) -> list[tuple[dict[str, Any], dict[str, pa.Scalar]]]:
     """Each file's log row, with its typed partition values by column name."""
     columns = ["path", "partition_values", "size", "stats", "deletion_vector", "tags"]
-    kinds = {field["name"]: arrow_field(field).type for field in partition}
-    keys = {field["name"]: physical_name(field, mode) for field in partition}
-    found = []
-    for row in files.select(columns).to_pylist():
-        texts = dict(row["partition_values"] or ())
-        values = {name: partition_scalar(texts.get(keys[name]), kind) for name, kind in kinds.items()}
-        found.append((row, values))
-    return found
+    found = files.select(columns).to_pylist()
+    return [(row, partition.values(dict(row["partition_values"] or ()))) for row in found]

@@ -8,7 +8,7 @@ equals that of ``data_skipping.keep`` alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from freezeframe.log.primitives.arrow_numbers import Bools
-from freezeframe.log.schema.partition_values import partition_scalar
+from freezeframe.log.schema.partition_values import PartitionColumns
 from freezeframe.log.statistics.column_bounds import column_bounds
 from freezeframe.log.statistics.data_skipping import (
     FileFacts,
@@ -38,14 +38,14 @@ _Ints = npt.NDArray[np.int64]
 class Skipper:
     """A predicate for data skipping: ``schema`` has its columns, ``names`` their keys in the statistics.
 
-    ``partition`` maps each partition column of the table to its key in the log and its Arrow type. From
-    ``blocks_from_files`` on, blocks of ``block_files`` are asked about first.
+    ``partition`` are the table's partition columns. From ``blocks_from_files`` on, blocks of
+    ``block_files`` are asked about first.
     """
 
     where: pc.Expression
     schema: pa.Schema
     names: Mapping[str, str]
-    partition: Mapping[str, tuple[str, pa.DataType]]
+    partition: PartitionColumns
     block_files: int = BLOCK_FILES
     blocks_from_files: int = BLOCKS_FROM_FILES
 
@@ -58,7 +58,7 @@ class Skipper:
         wanted = np.ones(files.num_rows, np.bool_)
         if files.num_rows >= self.blocks_from_files:
             wanted = self.by_block(files)
-            if all(field.name in self.partition for field in self.schema):
+            if all(field.name in self.partition.columns for field in self.schema):
                 return wanted  # all files of a block share their partition values: the first pass is exact
         places = np.flatnonzero(wanted)
         for at in range(0, len(places), self.block_files):
@@ -68,18 +68,14 @@ class Skipper:
         return wanted
 
     def _facts(self, row: Mapping[str, Any]) -> FileFacts:
-        texts = dict(row["partition_values"] or ())
-        return FileFacts(
-            {name: partition_scalar(texts.get(key), kind) for name, (key, kind) in self.partition.items()},
-            row["stats"],
-        )
+        return FileFacts(self.partition.values(dict(row["partition_values"] or ())), row["stats"])
 
     def by_block(self, files: pa.Table) -> Bools:
         """Mask of the files whose block may hold a matching row; errors as for ``kept``."""
         order, blocks, values = self._blocks(files)
         claims = [{name: partition_claim(name, scalar) for name, scalar in one.items()} for one in values]
         for field in self.schema:
-            if field.name not in self.partition:
+            if field.name not in self.partition.columns:
                 bounds = self._block_bounds(field, files["stats"], order, blocks, len(values))
                 claims = [{**one, field.name: found} for one, found in zip(claims, bounds, strict=True)]
         kept = np.array(keep_claimed(self.where, self.schema, claims), np.bool_)
@@ -89,10 +85,10 @@ class Skipper:
 
     def _blocks(self, files: pa.Table) -> tuple[_Ints, _Ints, list[dict[str, pa.Scalar]]]:
         """(sort order of the files, block number of each in that order, partition values of each block)."""
-        asked = [name for name in self.partition if name in self.schema.names]
+        asked = self.partition.only(self.schema.names)
         codes = np.zeros(files.num_rows, np.int64)
-        for name in asked:
-            texts = pc.map_lookup(files["partition_values"].combine_chunks(), self.partition[name][0], "last")
+        for key, _ in asked.columns.values():
+            texts = pc.map_lookup(files["partition_values"].combine_chunks(), key, "last")
             # Null counts as a value here.
             encoded = texts.dictionary_encode(null_encoding="encode")
             own = encoded.indices.to_numpy().astype(np.int64)
@@ -106,16 +102,8 @@ class Skipper:
         begins = place_in_code % self.block_files == 0
         blocks = np.cumsum(begins) - 1
         firsts = _take(files, order[begins])
-        values = []
-        for row in firsts:
-            texts = dict(row["partition_values"] or ())
-            values.append(
-                {name: partition_scalar(texts.get(key), kind) for name, key, kind in self._of(asked)}
-            )
+        values = [asked.values(dict(row["partition_values"] or ())) for row in firsts]
         return order, blocks, values
-
-    def _of(self, names: Sequence[str]) -> list[tuple[str, str, pa.DataType]]:
-        return [(name, *self.partition[name]) for name in names]
 
     def _block_bounds(
         self, field: pa.Field, statistics: pa.ChunkedArray, order: _Ints, blocks: _Ints, count: int

@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.json as pj
 import pyarrow.types as kinds
 
 from freezeframe.log.primitives.arrow_numbers import Bools, to_flags
+from freezeframe.log.primitives.far_times import instants
 from freezeframe.log.statistics.data_skipping import MILLISECOND_US, is_only_nulls, value_bounds
+from freezeframe.log.statistics.statistics_texts import read_texts
 
 _PIECE_ROWS = 1 << 16
-_ZONE = r"(Z|[+-]\d{2}:?\d{2})$"
 _AS_TEXT: tuple[Callable[[pa.DataType], bool], ...] = (kinds.is_string, kinds.is_date, kinds.is_timestamp)
 
 
@@ -56,21 +56,18 @@ def _pieces(statistics: pa.ChunkedArray) -> Iterator[pa.StringArray]:
 def _piece(texts: pa.StringArray, field: pa.Field, key: str) -> tuple[pa.Array, pa.Array, Bools]:
     try:
         return _read_at_once(texts, field, key)
-    except (pa.ArrowException, _OddTexts):
+    except (pa.ArrowException, _OddType):
         return _read_each(texts, field, key)
 
 
-class _OddTexts(Exception):
-    """Texts, or a column type, that bulk parsing does not support."""
+class _OddType(Exception):
+    """A column type that bulk parsing does not support."""
 
 
 def _read_at_once(texts: pa.StringArray, field: pa.Field, key: str) -> tuple[pa.Array, pa.Array, Bools]:
     told = _json_type(field.type)
-    if told is None or pc.any(pc.match_substring(texts, "\n")).as_py():
-        raise _OddTexts
-    lines = pc.if_else(pc.equal(pc.fill_null(pc.binary_length(texts), 0), 0), "{}", texts)
-    whole = pa.ListArray.from_arrays(pa.array([0, len(lines)], pa.int32()), lines)
-    body = pc.binary_join(whole, "\n").buffers()[2]
+    if told is None:
+        raise _OddType
     values = pa.struct([(key, told)])
     schema = pa.schema(
         [
@@ -80,13 +77,7 @@ def _read_at_once(texts: pa.StringArray, field: pa.Field, key: str) -> tuple[pa.
             ("nullCount", pa.struct([(key, pa.int64())])),
         ]
     )
-    table = pj.read_json(
-        pa.BufferReader(body),
-        parse_options=pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
-        memory_pool=pa.system_memory_pool(),
-    )
-    if table.num_rows != len(texts):
-        raise _OddTexts
+    table = read_texts(texts, schema, memory_pool=pa.system_memory_pool())
     found = {
         name: pc.struct_field(table[name].combine_chunks(), [key])
         for name in ("minValues", "maxValues", "nullCount")
@@ -113,12 +104,7 @@ def _convert(values: pa.Array, kind: pa.DataType) -> pa.Array:
         return pc.if_else(pc.is_nan(values), None, values)  # NaN is not a bound
     if not kinds.is_timestamp(kind):
         return values if values.type == kind else values.cast(kind)
-    with_zone = pc.match_substring_regex(values, _ZONE)
-    all_have, any_has = pc.all(with_zone).as_py(), pc.any(with_zone).as_py()
-    if any_has and not all_have:
-        raise _OddTexts
-    stored = pa.timestamp("us", "UTC") if any_has else pa.timestamp("us")
-    return values.cast(stored).cast(pa.int64()).cast(kind)
+    return instants(values, kind)
 
 
 def _read_each(texts: pa.StringArray, field: pa.Field, key: str) -> tuple[pa.Array, pa.Array, Bools]:

@@ -7,6 +7,7 @@ The reverse of ``statistics_json``. Source: the protocol's section "Checkpoint S
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, tzinfo
 from typing import Any
 
 import pyarrow as pa
@@ -16,14 +17,14 @@ import pyarrow.types as kinds
 
 from freezeframe.errors import CorruptLog
 from freezeframe.log.primitives import json_fields
-from freezeframe.log.primitives.far_times import day, instant
+from freezeframe.log.primitives.far_times import day, instant, instants
 from freezeframe.log.schema.column_mapping import physical_name
 from freezeframe.log.schema.partition_values import partition_scalar
 from freezeframe.log.schema.schema import arrow_type, fields_of
 from freezeframe.log.statistics.data_skipping import BOUNDED
+from freezeframe.log.statistics.statistics_texts import read_texts
 
 _PIECE_ROWS = 1 << 14
-_ZONE = r"(Z|[+-]\d{2}:?\d{2})$"
 
 
 def statistics_type(schema: Mapping[str, Any], partition_columns: Sequence[str]) -> pa.StructType:
@@ -56,11 +57,13 @@ def parse_statistics(texts: pa.ChunkedArray, kind: pa.StructType) -> pa.ChunkedA
     return pa.chunked_array(pieces, kind)
 
 
-def parse_partition_values(values: pa.ChunkedArray, kind: pa.StructType) -> pa.ChunkedArray:
+def parse_partition_values(
+    values: pa.ChunkedArray, kind: pa.StructType, time_zone: tzinfo = UTC
+) -> pa.ChunkedArray:
     """Each map of texts as a struct of typed values; what is not of its column's type is null."""
     pieces = []
     for chunk in values.chunks:
-        columns = [_typed(pc.map_lookup(chunk, field.name, "last"), field.type) for field in kind]
+        columns = [_typed(pc.map_lookup(chunk, field.name, "last"), field.type, time_zone) for field in kind]
         pieces.append(pa.StructArray.from_arrays(columns, fields=list(kind)))
     return pa.chunked_array(pieces, kind)
 
@@ -88,13 +91,13 @@ def _is_struct(kind: Any) -> bool:
     return isinstance(kind, Mapping) and kind.get("type") == "struct"
 
 
-def _typed(texts: pa.Array, kind: pa.DataType) -> pa.Array:
+def _typed(texts: pa.Array, kind: pa.DataType, time_zone: tzinfo) -> pa.Array:
     """Parse each distinct text once."""
     encoded = texts.dictionary_encode()
     found = []
     for text in encoded.dictionary.to_pylist():
         try:
-            found.append(partition_scalar(text, kind))
+            found.append(partition_scalar(text, kind, time_zone))
         except CorruptLog:
             found.append(pa.scalar(None, kind))
     return pa.array(found, kind).take(encoded.indices)
@@ -110,20 +113,11 @@ def _parse(texts: pa.StringArray, kind: pa.StructType) -> pa.StructArray:
 
 
 def _parse_at_once(texts: pa.StringArray, kind: pa.StructType) -> pa.StructArray:
-    if pc.any(pc.match_substring(texts, "\n")).as_py():
-        raise pa.ArrowInvalid("a line break")
-    lines = pc.if_else(pc.equal(pc.fill_null(pc.binary_length(texts), 0), 0), "{}", texts)
-    whole = pa.ListArray.from_arrays(pa.array([0, len(lines)], pa.int32()), lines)
-    table = pj.read_json(
-        pa.BufferReader(pc.binary_join(whole, "\n").buffers()[2]),
+    table = read_texts(
+        texts,
+        pa.schema([(field.name, _told(field.type)) for field in kind]),
         read_options=pj.ReadOptions(use_threads=False, block_size=1 << 30),
-        parse_options=pj.ParseOptions(
-            explicit_schema=pa.schema([(field.name, _told(field.type)) for field in kind]),
-            unexpected_field_behavior="ignore",
-        ),
     )
-    if table.num_rows != len(texts):
-        raise pa.ArrowInvalid("more or fewer values than texts")
     columns = [_cast(table[field.name].combine_chunks(), field.type) for field in kind]
     missing = pc.invert(pc.greater(pc.fill_null(pc.binary_length(texts), 0), 0))
     return pa.StructArray.from_arrays(columns, fields=list(kind), mask=missing)
@@ -140,13 +134,8 @@ def _cast(values: pa.Array, kind: pa.DataType) -> pa.Array:
     if kinds.is_struct(kind):
         columns = [_cast(one, field.type) for one, field in zip(values.flatten(), kind, strict=True)]
         return pa.StructArray.from_arrays(columns, fields=list(kind), mask=pc.is_null(values))
-    if not kinds.is_timestamp(kind) or values.null_count == len(values):
-        return values.cast(kind)
-    with_zone = pc.match_substring_regex(values, _ZONE)
-    if pc.any(with_zone).as_py() and not pc.all(with_zone).as_py():
-        raise pa.ArrowInvalid("times with a zone and without")
-    stored = pa.timestamp("us", "UTC") if pc.any(with_zone).as_py() else pa.timestamp("us")
-    return values.cast(stored).cast(pa.int64()).cast(kind)
+    is_time = kinds.is_timestamp(kind) and values.null_count < len(values)
+    return instants(values, kind) if is_time else values.cast(kind)
 
 
 def _convert(value: Any, kind: pa.DataType) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from typing import Protocol as TypingProtocol
@@ -22,6 +22,7 @@ from freezeframe.log.actions.actions import Action, CommitInfo, DomainMetadata, 
 from freezeframe.log.actions.protocol import in_commit_timestamps
 from freezeframe.log.commits.commit_info import require_in_commit_timestamp
 from freezeframe.log.primitives.intervals import milliseconds
+from freezeframe.log.primitives.options import LogOptions
 from freezeframe.log.replay.replay import LISTED_COLUMNS, FileState, select_rows, younger_than
 from freezeframe.log.replay.table_state import Heads, TableState
 from freezeframe.log.scan import rows
@@ -74,7 +75,7 @@ class Snapshot:
         head: VersionHead,
         *,
         load_state: StateLoader,
-        clock: Callable[[], int],
+        options: LogOptions,
     ) -> None:
         self.storage = storage
         self.table = table
@@ -84,7 +85,8 @@ class Snapshot:
         self.metadata = head.metadata
         self.commit_info = head.commit_info
         self._load_state = load_state
-        self._clock = clock
+        self.time_zone = options.time_zone
+        self._options = options
         self._state: TableState | None = None
         self._lock = threading.Lock()
 
@@ -131,7 +133,9 @@ class Snapshot:
             with self._lock:
                 state = self._state
                 if state is None:
-                    state = self._state = self._load_state(oldest_tombstone(self.metadata, self._clock()))
+                    state = self._state = self._load_state(
+                        oldest_tombstone(self.metadata, self._options.clock())
+                    )
         return state
 
     @property
@@ -157,7 +161,7 @@ class Snapshot:
         """The files where the checkpoint that the state followed from cannot be read any longer."""
         try:
             # An update keeps that checkpoint's files; the segment may name a later one.
-            state = self._load_state(oldest_tombstone(self.metadata, self._clock()), complete=True)
+            state = self._load_state(oldest_tombstone(self.metadata, self._options.clock()), complete=True)
         except ReportDamage:
             _log.warning("The statistics of %s are lost, so reads skip fewer files: %s", self, damage)
             return state.files.live
@@ -178,7 +182,7 @@ class Snapshot:
     def tombstones(self) -> pa.Table:
         """The unexpired tombstones: removed files younger than the table's retention (behaviour 55)."""
         found = self.state.files.tombstones if self.exists else no_rows(TOMBSTONE_SCHEMA)
-        oldest = self._clock() - self.deleted_file_retention_ms
+        oldest = self._options.clock() - self.deleted_file_retention_ms
         return select_rows(found, younger_than(found["deletion_timestamp"], oldest))
 
     @property
@@ -197,7 +201,7 @@ class Snapshot:
         retention = self.metadata.configuration.get(TRANSACTION_RETENTION)
         if retention is None:
             return found
-        oldest = self._clock() - milliseconds(retention)
+        oldest = self._options.clock() - milliseconds(retention)
         return {
             app: txn
             for app, txn in found.items()
@@ -287,7 +291,7 @@ class Snapshot:
             self.segment,
             VersionHead(self.protocol, self.metadata, self.commit_info),
             load_state=load_state,
-            clock=self._clock,
+            options=self._options,
         )
         return copy.with_state(state.with_files(one))
 

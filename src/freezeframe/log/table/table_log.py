@@ -172,7 +172,7 @@ class TableLog(SnapshotManagement[Snapshot]):
             segment,
             head,
             load_state=partial(self._load_state, segment),
-            clock=self.options.clock,
+            options=self.options,
         )
 
     def _load_state(self, segment: LogSegment, oldest: int | None, *, complete: bool = False) -> TableState:

@@ -125,7 +125,7 @@ def _state(snapshot: Snapshot) -> tuple[pa.Table, pa.Table]:
     flags = pa.array([False] * tombstones.num_rows, pa.bool_())
     index = tombstones.schema.get_field_index("data_change")
     tombstones = tombstones.set_column(index, TOMBSTONE_SCHEMA.field("data_change"), flags)
-    return with_structs(snapshot.files, snapshot.metadata), tombstones
+    return with_structs(snapshot.files, snapshot.metadata, snapshot.time_zone), tombstones
 
 
 def _parts(rows: pa.Table, kind: str, schema: pa.Schema) -> Iterable[pa.Table]:

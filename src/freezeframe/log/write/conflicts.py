@@ -26,8 +26,8 @@ from freezeframe.log.actions.actions import (
 )
 from freezeframe.log.primitives.canonical_paths import canonical_path
 from freezeframe.log.schema.column_mapping import Mode, physical_name
-from freezeframe.log.schema.partition_values import partition_scalar
-from freezeframe.log.schema.schema import arrow_field, delta_to_arrow, fields_of
+from freezeframe.log.schema.partition_values import PartitionColumns
+from freezeframe.log.schema.schema import delta_to_arrow, fields_of
 from freezeframe.log.statistics.data_skipping import FileFacts, columns_of, keep
 
 
@@ -70,7 +70,7 @@ class CommitAttempt:
     """Input of conflict detection: the table that was read, the read set, and the actions."""
 
     schema: dict[str, Any]
-    partition_columns: tuple[str, ...]
+    partition: PartitionColumns
     mode: Mode
     reads: Reads
     actions: tuple[Action, ...]
@@ -143,23 +143,13 @@ def _matching(attempt: CommitAttempt, adds: Sequence[Add]) -> list[str]:
     whole = delta_to_arrow(attempt.schema)
     fields = {one["name"]: one for one in fields_of(attempt.schema)}
     keys = {name: physical_name(one, attempt.mode) for name, one in fields.items()}
-    facts = [FileFacts(_partition_values(attempt, fields, keys, add), add.stats) for add in adds]
+    facts = [FileFacts(attempt.partition.values(add.partition_values), add.stats) for add in adds]
     found: list[str] = []
     for where in attempt.reads.predicates:
         wanted = pa.schema([whole.field(name) for name in columns_of(where, whole)])
         kept = keep(where, wanted, facts, keys)
         found += [add.path for add, is_kept in zip(adds, kept, strict=True) if is_kept]
     return found
-
-
-def _partition_values(
-    attempt: CommitAttempt, fields: dict[str, Any], keys: dict[str, str], add: Add
-) -> dict[str, pa.Scalar]:
-    return {
-        name: partition_scalar(add.partition_values.get(keys[name]), arrow_field(fields[name]).type)
-        for name in attempt.partition_columns
-        if name in fields
-    }
 
 
 def _progress_clash(attempt: CommitAttempt, winner: Sequence[Action]) -> Clash | None:

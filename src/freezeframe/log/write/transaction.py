@@ -38,6 +38,8 @@ from freezeframe.log.primitives.engine_info import engine_info
 from freezeframe.log.primitives.events import report
 from freezeframe.log.scan.rows import files_matching
 from freezeframe.log.schema.column_mapping import mapping_mode
+from freezeframe.log.schema.partition_values import PartitionColumns
+from freezeframe.log.schema.schema import fields_of
 from freezeframe.log.statistics.data_skipping import Predicate, as_expression
 from freezeframe.log.table.table_log import TableLog
 from freezeframe.log.write import row_tracking
@@ -206,11 +208,14 @@ class Transaction:
 
     def _attempt(self, actions: tuple[Action, ...]) -> CommitAttempt:
         snapshot = self.snapshot
-        exists = snapshot.version >= 0
+        schema = snapshot.schema if snapshot.exists else _EMPTY_SCHEMA
+        mode = mapping_mode(snapshot.protocol, snapshot.metadata)
+        names = snapshot.metadata.partition_columns
+        partition = [field for field in fields_of(schema) if field["name"] in names]
         return CommitAttempt(
-            snapshot.schema if exists else _EMPTY_SCHEMA,
-            snapshot.metadata.partition_columns,
-            mapping_mode(snapshot.protocol, snapshot.metadata),
+            schema,
+            PartitionColumns.of(partition, mode, snapshot.time_zone),
+            mode,
             self._reads,
             actions,
             self._isolation,

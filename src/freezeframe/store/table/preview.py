@@ -6,50 +6,16 @@ lazily with the frame.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from freezeframe.engine.plans.schema_ddl import spark_ddl
 from freezeframe.engine.protocol.table_engine import TableEngine
 from freezeframe.log import Snapshot
-from freezeframe.log.actions import actions
 from freezeframe.storage import Storage
 from freezeframe.store.table.reader import as_spark, read_rows
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """A snapshot restricted to some of its files."""
-
-    whole: Snapshot
-    files: pa.Table
-
-    @property
-    def storage(self) -> Storage:
-        return self.whole.storage
-
-    @property
-    def table(self) -> str:
-        return self.whole.table
-
-    @property
-    def version(self) -> int:
-        return self.whole.version
-
-    @property
-    def protocol(self) -> actions.Protocol:
-        return self.whole.protocol
-
-    @property
-    def metadata(self) -> actions.Metadata:
-        return self.whole.metadata
-
-    @property
-    def schema(self) -> Any:
-        return self.whole.schema
+from freezeframe.store.table.snapshot_part import part_of
 
 
 def previewed_frame(
@@ -66,8 +32,8 @@ def previewed_frame(
     if is_stored is None or not pc.any(is_stored, min_count=0).as_py():
         table = read_rows(after)
         return session.createDataFrame(table, schema=spark_ddl(table.schema))
-    stored = as_spark(_Part(after, files.filter(is_stored)), storage, folder, engine, None, like=given)
-    new = read_rows(_Part(after, files.filter(pc.invert(is_stored))))
+    stored = as_spark(part_of(after, files.filter(is_stored)), storage, folder, engine, None, like=given)
+    new = read_rows(part_of(after, files.filter(pc.invert(is_stored))))
     if not new.num_rows:
         return stored
     written = session.createDataFrame(new, schema=spark_ddl(new.schema))

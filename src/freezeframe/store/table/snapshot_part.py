@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import tzinfo
 from typing import Any
 
 import pyarrow as pa
@@ -21,10 +22,13 @@ class SnapshotPart:
     version: int
     protocol: Protocol
     metadata: Metadata
+    time_zone: tzinfo
     schema: dict[str, Any]
     files: pa.Table
 
 
 def part_of(one: ReadableSnapshot, files: pa.Table) -> SnapshotPart:
     """The part of a snapshot that ``files`` (rows of its ``files``) are."""
-    return SnapshotPart(one.storage, one.table, one.version, one.protocol, one.metadata, one.schema, files)
+    return SnapshotPart(
+        one.storage, one.table, one.version, one.protocol, one.metadata, one.time_zone, one.schema, files
+    )

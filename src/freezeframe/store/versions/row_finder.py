@@ -36,7 +36,7 @@ from freezeframe.store.schema.column_mapping import arrow_columns, physical_name
 from freezeframe.store.schema.system_columns import VALID_TO, read_system_columns
 from freezeframe.store.table.data_files import deleted_positions
 from freezeframe.store.table.reader import row_columns
-from freezeframe.store.table.snapshot_part import SnapshotPart
+from freezeframe.store.table.snapshot_part import SnapshotPart, part_of
 
 _NOTHING = FoundRows(np.empty(0, np.int64), None)
 
@@ -133,9 +133,7 @@ class RowFinder:
         """Look for the key in files; the rows of ``files`` whose statistics do not exclude it."""
         one, text = self._snapshot, metadata.schema_string
         self._found.update({(path, text): _NOTHING for path in files["path"].to_pylist()})
-        part = SnapshotPart(
-            one.storage, one.table, one.version, one.protocol, metadata, metadata.schema, files
-        )
+        part = replace(part_of(one, files), metadata=metadata, schema=metadata.schema)
         keys = keys_as(self._keys, arrow_columns(part.schema))
         if not len(keys):
             return files.slice(0, 0)

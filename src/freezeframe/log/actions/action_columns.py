@@ -161,12 +161,12 @@ def to_removes(tombstones: pa.Table) -> list[Remove]:
 
 def from_adds(adds: Iterable[Add]) -> pa.Table:
     """The actions as rows of ``FILE_SCHEMA``."""
-    return pa.Table.from_pylist([_row(add, FILE_SCHEMA) for add in adds], schema=FILE_SCHEMA)
+    return _table(adds, FILE_SCHEMA)
 
 
 def from_removes(removes: Iterable[Remove]) -> pa.Table:
     """The actions as rows of ``TOMBSTONE_SCHEMA``."""
-    return pa.Table.from_pylist([_row(one, TOMBSTONE_SCHEMA) for one in removes], schema=TOMBSTONE_SCHEMA)
+    return _table(removes, TOMBSTONE_SCHEMA)
 
 
 def _map(offsets: pa.Array, keys: pa.Array, items: pa.Array, valid: Any) -> pa.Array:
@@ -194,6 +194,11 @@ def _delta_fields(row: dict[str, Any]) -> dict[str, Any]:
         if fields.get(name) is not None:
             fields[name] = dict(fields[name])
     return fields
+
+
+def _table(actions: Iterable[Add | Remove], schema: pa.Schema) -> pa.Table:
+    rows = [_row(action, schema) for action in actions]
+    return pa.Table.from_pylist(rows, schema=schema) if rows else no_rows(schema)
 
 
 def _row(action: Add | Remove, schema: pa.Schema) -> dict[str, Any]:

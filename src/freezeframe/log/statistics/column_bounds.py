@@ -22,6 +22,7 @@ from freezeframe.log.statistics.data_skipping import MILLISECOND_US, is_only_nul
 from freezeframe.log.statistics.statistics_texts import read_texts
 
 _PIECE_ROWS = 1 << 16
+_FEW_TEXTS = 8  # the bulk parser costs what some ten texts one by one do
 _AS_TEXT: tuple[Callable[[pa.DataType], bool], ...] = (kinds.is_string, kinds.is_date, kinds.is_timestamp)
 
 
@@ -54,6 +55,8 @@ def _pieces(statistics: pa.ChunkedArray) -> Iterator[pa.StringArray]:
 
 
 def _piece(texts: pa.StringArray, field: pa.Field, key: str) -> tuple[pa.Array, pa.Array, Bools]:
+    if len(texts) <= _FEW_TEXTS:
+        return _read_each(texts, field, key)
     try:
         return _read_at_once(texts, field, key)
     except (pa.ArrowException, _OddType):

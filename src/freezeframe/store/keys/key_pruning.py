@@ -47,12 +47,15 @@ def _meet(values: pa.Array, bounds: ColumnBounds) -> Bools:
     """Mask of the files with one of the sorted ``values`` within their bounds."""
     if not len(values):
         return np.zeros(len(bounds.low), np.bool_)
-    # Most files are before or after all keys, which one comparison decides without a binary search.
+    # Most files are before or after all keys, or around the first or last one, as comparisons decide. Of
+    # those that begin and end between two keys a binary search decides.
     near = ~_true(pc.greater(bounds.low, values[-1])) & ~_true(pc.less(bounds.high, values[0]))
-    places = pa.array(np.flatnonzero(near))
-    first = _places(values, bounds.low.take(places), pc.less, unknown=0)
-    end = _places(values, bounds.high.take(places), pc.less_equal, unknown=len(values))
-    near[near] = first < end
+    inner = near & _true(pc.greater(bounds.low, values[0])) & _true(pc.less(bounds.high, values[-1]))
+    if inner.any():
+        places = pa.array(np.flatnonzero(inner))
+        first = _places(values, bounds.low.take(places), pc.less)
+        end = _places(values, bounds.high.take(places), pc.less_equal)
+        near[inner] = first < end
     return near
 
 
@@ -65,8 +68,6 @@ def _places(
     values: pa.Array,
     bounds: pa.ChunkedArray,
     is_before: Callable[[pa.Array, pa.ChunkedArray], pa.ChunkedArray],
-    *,
-    unknown: int,
 ) -> npt.NDArray[np.int64]:
     """The number of sorted ``values`` before each bound, by a vectorised binary search."""
     low = np.zeros(len(bounds), np.int64)
@@ -78,5 +79,4 @@ def _places(
         before = _true(is_before(at, bounds))
         low = np.where(is_open & before, middle + 1, low)
         high = np.where(is_open & ~before, middle, high)
-    is_known = pc.is_valid(bounds).to_numpy()
-    return np.where(is_known, low, unknown)
+    return low

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +18,7 @@ import pyarrow.parquet as pq
 from freezeframe.log.scan import rows
 from freezeframe.log.scan.rows import ReadableSnapshot
 from freezeframe.storage import LocalStorage, Storage
-from freezeframe.storage.concurrency import is_local
+from freezeframe.storage.concurrency import is_local, map_concurrently
 from freezeframe.store.keys.key_numbers import KeyNumbers
 from freezeframe.store.keys.key_pruning import may_hold
 from freezeframe.store.schema.column_mapping import arrow_columns, physical_names
@@ -60,8 +59,7 @@ def scan(
     numbers = KeyNumbers(keys)
     parts = _parts(snapshot, files, keys.column_names, snapshot.storage)
     threads = min(THREADS_MAX, _processors()) if is_local(snapshot.storage) else REQUESTS_MAX
-    with ThreadPoolExecutor(max(1, min(threads, len(parts)))) as pool:
-        found = list(pool.map(lambda part: _scan_part(part, numbers, piece_rows), parts))
+    found = map_concurrently(lambda part: _scan_part(part, numbers, piece_rows), parts, threads)
     return pa.concat_tables(found) if found else FOUND.empty_table()
 
 

@@ -154,13 +154,14 @@ def require_no_case_twin(names: Iterable[str], stream: StreamName) -> None:
     Raises:
         InvalidName: on some file systems both would be one folder.
     """
+    name, folded = str(stream), str(stream).casefold()
     for existing in names:
-        if existing != str(stream) and existing.casefold() == str(stream).casefold():
+        if existing.casefold() == folded and existing != name:
             raise InvalidName(
-                f"The stream name {str(stream)!r} differs from the stream {existing!r} only by case.",
+                f"The stream name {name!r} differs from the stream {existing!r} only by case.",
                 cause="On some file systems both would be one folder.",
                 remedy=f"Use {existing!r}, or a name of its own.",
-                name=str(stream),
+                name=name,
             )
 
 

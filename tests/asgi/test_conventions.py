@@ -236,6 +236,21 @@ def test_the_numbers_name_no_tenant(api, acme):
     assert acme.rpartition("/")[2] not in text
 
 
+def test_the_numbers_tell_what_tenants_hold(serve):
+    """By environment and size, counted beside the requests: they are there some scrapes later."""
+    place = serve()
+    path, own = place.tenant("acme"), 'freezeframe_stored_bytes{environment="dev",size="1MiB"}'
+    with place.client() as api:
+        api.put(f"{path}/files/a.txt", content=b"1").raise_for_status()
+        end = time.monotonic() + 60
+        while own not in (text := api.get("/metrics").text):
+            assert time.monotonic() < end, text
+            time.sleep(0.05)
+
+    assert f"{own} 1.0" in text
+    assert 'freezeframe_tenants{environment="dev",size="more"} 0.0' in text
+
+
 def test_health_needs_no_key(served):
     """Alive and ready are told to whoever asks."""
     with served.client("") as client:

@@ -34,6 +34,7 @@ from freezeframe.service.limits.stored_bytes import StoredBytes
 from freezeframe.service.limits.turns import Turns
 from freezeframe.service.overview.findings import TenantFindings
 from freezeframe.service.overview.overview import Overviews
+from freezeframe.service.overview.stored_sizes import StoredSizes
 from freezeframe.settings import Settings
 from freezeframe.store.directory.pending_uploads import uploads_folder
 
@@ -66,6 +67,7 @@ class Service:
     findings: TenantFindings
     byte_quotas: ByteQuotas
     stored_bytes: StoredBytes
+    stored_sizes: StoredSizes
     streams: OpenStreams
     turns: Turns
 
@@ -107,6 +109,7 @@ def open_service(root: str, settings: Settings, database: ControlDatabase) -> Se
     sink = audit_sink(settings)
     audit = Audit(database, pepper, sink)
     audit.seal("service")
+    stored_bytes = StoredBytes(uploads, settings.service_tenant_stored_bytes_max)
     return Service(
         settings=settings,
         database=database,
@@ -132,7 +135,8 @@ def open_service(root: str, settings: Settings, database: ControlDatabase) -> Se
             settings.service_tenant_upload_bytes_per_minute,
             settings.service_tenant_download_bytes_per_minute,
         ),
-        stored_bytes=StoredBytes(uploads, settings.service_tenant_stored_bytes_max),
+        stored_bytes=stored_bytes,
+        stored_sizes=StoredSizes(stores, stored_bytes, counters),
         streams=OpenStreams(shared, settings.service_streams_max, settings.service_streams_per_principal_max),
         turns=Turns(settings.service_requests_at_once_per_principal),
     )

@@ -44,6 +44,7 @@ class Run:
         self.session = session
         self.bases = {}
         self.answers = {}
+        self.tables = {}
 
     def base(self, name):
         if name not in self.bases:
@@ -55,6 +56,12 @@ class Run:
     def table(self, workload, seed):
         """(the folder of a table, whether it has a change feed)."""
         place = self.root / f"{workload} {seed}"
+        if place in self.tables:
+            return place, self.tables[place]
+        place, self.tables[place] = self.made(workload, seed, place)
+        return place, self.tables[place]
+
+    def made(self, workload, seed, place):
         if workload in DAMAGE:
             bases, damage = DAMAGE[workload]
             folder = copied(self.base(bases[seed % len(bases)]), place)

@@ -57,6 +57,7 @@ def metrics(request: Request) -> Response:
     """Numbers for Prometheus; no tenant's name is among them."""
     measurements = request.app.state.measurements
     assert isinstance(measurements, Measurements)  # noqa: S101 - set by create_application
-    jobs = service_of(request).jobs
-    measurements.queue(jobs.counts(), jobs.waiting_seconds())
+    service = service_of(request)
+    measurements.queue(service.jobs.counts(), service.jobs.waiting_seconds())
+    service.stored_sizes.count_in_background(measurements.stored)
     return Response(measurements.text(), media_type="text/plain; version=0.0.4; charset=utf-8")

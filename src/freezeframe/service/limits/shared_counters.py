@@ -1,4 +1,4 @@
-"""Counters of a minute, shared by all workers of a machine."""
+"""Counters of a minute or another time, shared by all workers of a machine."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class SharedCounters:
             " (key TEXT PRIMARY KEY, value INTEGER NOT NULL, expires REAL NOT NULL) WITHOUT ROWID"
         )
 
-    def add(self, key: str, amount: int) -> tuple[int, float]:
-        """Add to a counter that lives for a minute from its first addition: its value, and when it ends."""
+    def add(self, key: str, amount: int, seconds: float = _WINDOW_SECONDS) -> tuple[int, float]:
+        """Add to a counter that lives so long from its first addition: its value, and when it ends."""
         now, connection = time.time(), self._file.connection()
         if time.monotonic() - self._swept > _WINDOW_SECONDS:
             self._swept = time.monotonic()
             connection.execute("DELETE FROM counters WHERE expires <= ?", (now,))
-        given = {"key": key, "amount": amount, "expires": now + _WINDOW_SECONDS, "now": now}
+        given = {"key": key, "amount": amount, "expires": now + seconds, "now": now}
         row = connection.execute(_ADD, given).fetchone()
         return int(row[0]), float(row[1])

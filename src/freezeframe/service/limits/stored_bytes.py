@@ -31,7 +31,7 @@ class _Held:
 
 
 class StoredBytes:
-    """The limit of one service for each tenant; 0 is none, and then nothing is ever counted."""
+    """The limit of one service for each tenant; 0 is none, and then changes are not counted."""
 
     def __init__(self, uploads: Uploads, bytes_max: int) -> None:
         self._kept: VersionedCache[_Held] = VersionedCache(_KEPT_MAX)
@@ -66,7 +66,7 @@ class StoredBytes:
             self._require_room(tenant, sum(size for _, size in waiting), {path for path, _ in waiting})
 
     def _require_room(self, tenant: Tenant, size: int, replaced: Iterable[str]) -> None:
-        held = self._held(tenant)
+        held = self.held(tenant)
         held -= sum(tenant.files.entry(path).size for path in replaced if path and tenant.files.exists(path))
         if held + size > self._bytes_max:
             raise TooLarge(
@@ -76,7 +76,12 @@ class StoredBytes:
                 code="TENANT_FULL",
             )
 
-    def _held(self, tenant: Tenant) -> int:
+    def held(self, tenant: Tenant) -> int:
+        """The bytes of the tenant's newest version; of what has not changed since nothing is read.
+
+        Raises:
+            CorruptLog: a log is damaged.
+        """
         newest = tenant.place.log.current_state()
         name = tenant.place.storage.root
         return self._kept.value(name, newest, lambda before: _count(tenant, newest, before)).total

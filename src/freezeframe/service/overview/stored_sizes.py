@@ -1,0 +1,88 @@
+"""How many tenants there are and what they hold, by environment and size: numbers that name no tenant."""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from freezeframe.errors import FreezeframeError, ReportDamage, TenantNotFound
+from freezeframe.identifiers import EnvironmentName, TenantId
+from freezeframe.service.access.stores import Stores
+from freezeframe.service.limits.shared_counters import SharedCounters
+from freezeframe.service.limits.stored_bytes import StoredBytes
+
+_logger = logging.getLogger(__name__)
+
+SIZES = (("1MiB", 1 << 20), ("100MiB", 100 << 20), ("10GiB", 10 << 30), ("more", math.inf))
+"""Each class of tenants, and the most bytes that one of it holds."""
+
+_PERIOD_SECONDS = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class SizeClass:
+    """The tenants of an environment that hold at most ``size`` and more than the class before."""
+
+    environment: str
+    size: str
+    tenants: int
+    bytes: int
+
+
+class StoredSizes:
+    """Counts the tenants of a store on a thread of its own, at most every five minutes."""
+
+    def __init__(self, stores: Stores, stored_bytes: StoredBytes, counters: SharedCounters) -> None:
+        self._stores = stores
+        self._stored_bytes = stored_bytes
+        self._counters = counters
+        self._looking = threading.Lock()
+
+    def count_in_background(self, tell: Callable[[Sequence[SizeClass]], None]) -> bool:
+        """Begin to count, and call ``tell`` at the end; False if a worker of this machine just did."""
+        if not self._looking.acquire(blocking=False):
+            return False
+        if self._counters.add("stored sizes", 1, _PERIOD_SECONDS)[0] > 1:
+            self._looking.release()
+            return False
+
+        def run() -> None:
+            try:
+                tell(self.count())
+            except FreezeframeError as error:
+                _logger.warning("The stored bytes were not counted: %s", error)
+            finally:
+                self._looking.release()
+
+        threading.Thread(target=run, name="freezeframe-sizes", daemon=True).start()
+        return True
+
+    def count(self) -> list[SizeClass]:
+        """Every class of each environment that has tenants; of a tenant that has not changed nothing is read.
+
+        Raises:
+            TryAgain: the store cannot be reached.
+        """
+        found = []
+        for environment in self._stores.environments():
+            classes: dict[str, list[int]] = {size: [] for size, _ in SIZES}
+            for held in self._held(environment):
+                classes[next(size for size, most in SIZES if held <= most)].append(held)
+            found += [SizeClass(environment, size, len(own), sum(own)) for size, own in classes.items()]
+        return found
+
+    def _held(self, environment: EnvironmentName) -> Iterator[int]:
+        store = self._stores.environment(environment)
+        for names in store.tenant_pages():
+            for name in names:
+                started = time.monotonic()
+                try:
+                    yield self._stored_bytes.held(store.tenant(TenantId(name)))
+                except (TenantNotFound, ReportDamage) as error:
+                    _logger.warning("The bytes of the tenant %s were not counted: %s", name, error)
+                # Requests come first: half of the time is theirs alone.
+                time.sleep(time.monotonic() - started)

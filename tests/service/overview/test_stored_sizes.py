@@ -1,0 +1,82 @@
+"""Tenants and their bytes by environment and size, counted beside the requests."""
+
+import threading
+from types import SimpleNamespace
+
+import pytest
+
+from freezeframe.identifiers import EnvironmentName
+from freezeframe.service.access.stores import Stores
+from freezeframe.service.limits.shared_counters import SharedCounters
+from freezeframe.service.limits.shared_file import SharedFile
+from freezeframe.service.limits.stored_bytes import StoredBytes
+from freezeframe.service.overview.stored_sizes import SizeClass, StoredSizes
+from freezeframe.settings import Settings
+
+
+@pytest.fixture
+def stores(tmp_path):
+    return Stores(str(tmp_path / "store"), Settings())
+
+
+def sizes_of(stores, tmp_path):
+    counters = SharedCounters(SharedFile(tmp_path / "counters"))
+    return StoredSizes(stores, StoredBytes(SimpleNamespace(), 0), counters)
+
+
+def fill(stores, environment, tenant, size):
+    store = stores.environment(EnvironmentName(environment))
+    store.tenant(tenant, create=True).files.write("a.bin", bytes(size))
+
+
+def test_tenants_are_counted_by_environment_and_size(stores, tmp_path):
+    """What a tenant holds now decides on its class; a class that nobody is in is told as none."""
+    fill(stores, "prod", "small", 1000)
+    fill(stores, "prod", "edge", 1 << 20)
+    fill(stores, "prod", "large", (1 << 20) + 1)
+    fill(stores, "test", "other", 5)
+
+    counted = sizes_of(stores, tmp_path).count()
+
+    assert counted == [
+        SizeClass("prod", "1MiB", 2, 1000 + (1 << 20)),
+        SizeClass("prod", "100MiB", 1, (1 << 20) + 1),
+        SizeClass("prod", "10GiB", 0, 0),
+        SizeClass("prod", "more", 0, 0),
+        SizeClass("test", "1MiB", 1, 5),
+        *(SizeClass("test", size, 0, 0) for size in ("100MiB", "10GiB", "more")),
+    ]
+
+
+def test_a_damaged_tenant_leaves_the_others_counted(stores, tmp_path):
+    """What cannot be read has no bytes; the log names it."""
+    fill(stores, "prod", "whole", 7)
+    fill(stores, "prod", "broken", 8)
+    folder = stores.environment(EnvironmentName("prod")).folder("broken")
+    entries = [one for one in (tmp_path / "store").rglob("*.json") if folder in one.parts]
+    assert entries
+    for entry in entries:
+        entry.write_bytes(b"{")
+    anew = Stores(stores.root, stores.settings)
+
+    assert next((one.tenants, one.bytes) for one in sizes_of(anew, tmp_path).count()) == (1, 7)
+
+
+def test_one_of_all_workers_counts_in_a_while(stores, tmp_path):
+    """Two workers that are asked at once, and again at once: one count."""
+    fill(stores, "prod", "a", 7)
+    told, ended = [], threading.Event()
+
+    def tell(found):
+        told.append(found)
+        ended.set()
+
+    workers = [sizes_of(stores, tmp_path) for _ in range(2)]
+    assert [worker.count_in_background(tell) for worker in (*workers, *workers)] == [
+        True,
+        False,
+        False,
+        False,
+    ]
+    assert ended.wait(10)
+    assert [sum(one.bytes for one in found) for found in told] == [7]

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -149,8 +151,10 @@ def parse_file_actions(contents: Sequence[CommitContent], partition_names: Seque
         CorruptLog: a line is truncated or not an action, naming file and line.
     """
     spans = [span for content in contents for span in content.spans]
-    if sum(len(span) for span in spans) < _FEW_BYTES:
-        return _parse_each(contents)
+    # Few actions are quicker one by one, unless it is they that import pandas (``arrow_numbers``).
+    if "pandas" in sys.modules and sum(len(span) for span in spans) < _FEW_BYTES:
+        with suppress(CorruptLog):  # Arrow reads more than one action of a line, as Spark does
+            return _parse_each(contents)
     whole: Any = spans[0] if len(spans) == 1 else b"\n".join(spans)
     try:
         table, names = _read_fully(whole, _Shape.sample(spans, partition_names))

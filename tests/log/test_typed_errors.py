@@ -59,6 +59,12 @@ def test_partition_values_that_are_no_texts_are_their_json():
             }
         },
         {"metaData": {"id": "i", "schemaString": DEEP}},
+        {
+            "metaData": {
+                "id": "i",
+                "schemaString": '{"type":"struct","fields":[{"name":"\\ud800","type":"long","metadata":{}}]}',
+            }
+        },
     ],
     ids=lambda line: json.dumps(line)[:60],
 )
@@ -66,6 +72,30 @@ def test_garbled_fields_are_damage_of_the_log(line):
     """A field of another type than the protocol's, at any depth, is an error that names the file."""
     with pytest.raises(CorruptLog):
         table_with(line).log().current_snapshot.to_arrow()
+
+
+def test_bytes_of_a_path_that_are_no_text_are_damage_in_large_commits_too():
+    """Arrow takes them for text until somebody looks."""
+    lines = [json.dumps(add(path=f"{n}.parquet"), separators=(",", ":")).encode() for n in range(200)]
+    lines[100] = lines[100].replace(b"100.parquet", b"\xfd.parquet")
+    table = TableBuilder().create().raw(commit_name(1), b"\n".join(lines) + b"\n")
+    with pytest.raises(CorruptLog, match=r"Line 101 of 0+1\.json"):
+        table.log().current_snapshot.files  # noqa: B018 - it is what refuses
+
+
+def test_a_property_that_is_null_is_not_set():
+    """An interval that is null is the default one."""
+    table = TableBuilder().create(**{"delta.deletedFileRetentionDuration": None, "delta.appendOnly": "true"})
+    snapshot = table.log().current_snapshot
+    assert snapshot.tombstones.num_rows == 0
+    assert snapshot.metadata.configuration == {"delta.appendOnly": "true"}
+
+
+def test_a_bound_that_utf_8_cannot_encode_is_no_bound():
+    """The file is read then, whatever is asked for."""
+    stats = json.dumps({"numRecords": 1, "minValues": {"id": "\ud800"}, "maxValues": {"id": "\ud800"}})
+    snapshot = table_with(add(stats=stats)).log().current_snapshot
+    assert files_matching(snapshot, pc.field("id") == 7).num_rows == 1
 
 
 def test_a_garbled_enablement_version_is_damage():

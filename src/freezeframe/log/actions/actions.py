@@ -15,7 +15,17 @@ from typing import Any, ClassVar
 from freezeframe.errors import CorruptLog
 from freezeframe.log.actions.file_actions import Add, Cdc, DeletionVector, Remove
 from freezeframe.log.primitives.delta_fields import DeltaFields, optional
-from freezeframe.log.primitives.json_fields import flag, names, parse_json, require_text, text, texts, whole
+from freezeframe.log.primitives.json_fields import (
+    flag,
+    names,
+    parse_encodable_json,
+    parse_json,
+    require_text,
+    settings,
+    text,
+    texts,
+    whole,
+)
 
 __all__ = [
     "KINDS",
@@ -99,7 +109,7 @@ class Metadata(DeltaFields):
         "format": ("format", lambda value, name: Format.from_json(value.get(name) or {})),
         "schema_string": ("schemaString", optional(text)),
         "partition_columns": ("partitionColumns", optional(names, tuple)),
-        "configuration": ("configuration", optional(texts, dict)),
+        "configuration": ("configuration", optional(settings, dict)),
         "created_time": ("createdTime", optional(whole)),
     }
 
@@ -122,7 +132,7 @@ class Metadata(DeltaFields):
         if not self.schema_string:
             return {"type": "struct", "fields": []}
         try:
-            found = parse_json(self.schema_string)
+            found = parse_encodable_json(self.schema_string)
             if all(_is_field(field) for field in found["fields"]):
                 return dict(found)
         except (ValueError, TypeError, LookupError, AttributeError) as error:

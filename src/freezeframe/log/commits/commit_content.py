@@ -158,10 +158,10 @@ def parse_file_actions(contents: Sequence[CommitContent], partition_names: Seque
     whole: Any = spans[0] if len(spans) == 1 else b"\n".join(spans)
     try:
         table, names = _read_fully(whole, _Shape.sample(spans, partition_names))
-    except (pa.ArrowInvalid, UnicodeDecodeError):  # the second for names that are not UTF-8
+        del whole, spans
+        return _to_actions(table, names)
+    except (pa.ArrowInvalid, UnicodeDecodeError):  # the second for names and paths that are not UTF-8
         return _parse_each(contents)
-    del whole, spans
-    return _to_actions(table, names)
 
 
 def _require_whole(name: str, content: bytes) -> None:

@@ -25,10 +25,22 @@ def parse_json(text: str | bytes, **options: Any) -> Any:
         raise ValueError("It is nested too deeply.") from error
 
 
+def parse_encodable_json(text: str, **options: Any) -> Any:
+    """The JSON value of a text, all of whose texts UTF-8 can encode, as Arrow requires.
+
+    Raises:
+        ValueError: invalid JSON, nested too deeply, or with a lone surrogate.
+    """
+    found = parse_json(text, **options)
+    if "\\u" in text:  # without an escape none can be in it
+        json.dumps(found, ensure_ascii=False, default=str).encode()
+    return found
+
+
 def statistics(content: str | None) -> dict[str, Any]:
     """The statistics of a file (``add.stats``) with exact decimals; empty for invalid JSON."""
     try:
-        found = parse_json(content, parse_float=Decimal) if content else {}
+        found = parse_encodable_json(content, parse_float=Decimal) if content else {}
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}
@@ -66,6 +78,12 @@ def texts(value: Any) -> dict[str, Any] | None:
     if not isinstance(value, Mapping):
         raise TypeError(f"{value!r:.80} is not an object")
     return {str(text(key)): as_text(one) for key, one in value.items()}
+
+
+def settings(value: Any) -> dict[str, Any] | None:
+    """An object of texts; a null is a setting that is not made."""
+    found = texts(value)
+    return found and {key: one for key, one in found.items() if one is not None}
 
 
 def whole(value: Any) -> int | None:

@@ -130,6 +130,7 @@ OTHER_ROWS = {
         "snapshots:read", "?tenant={tenant}&tenant=globex"
     ),
     ("get", "/api/v1/environments/{environment}/overview"): Row("snapshots:read"),
+    ("get", "/api/v1/environments/{environment}/found-rows"): Row("snapshots:read", "?text=canary"),
     ("get", "/api/v1/environments/{environment}/jobs"): Row("jobs:read"),
     ("get", "/api/v1/environments/{environment}/schedules"): Row("jobs:read"),
     ("get", "/api/v1/scripts"): Row("jobs:run"),

@@ -5,6 +5,7 @@ Written by tools/write_client.py; change the service's routes and models.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal, cast
 
 from freezeframe.client.connection import TENANT, Connection, Content, path_of
@@ -30,6 +31,21 @@ class StreamsOperations:
     """Operations on streams; see ``Client``."""
 
     _connection: Connection
+
+    def find_rows(
+        self, environment: str, *, text: str, tenant: list[str] | None = None, seconds: int | None = None
+    ) -> Iterator[str]:
+        """Find rows by a value of their key, or by a part of a text of three letters and more, as events.
+
+        `row` tells one that was found: `tenant`, `stream`, its `key`, and the `column` and `value` that
+        hold the text. `progress` tells how many tenants and bytes were read, `end` is the last. Rows
+        that have the text as a key come first. At most 5 rows of a stream are told, and 100 in all; 1
+        GiB of columns is read. `is_whole` is false where there may be more, or tenants (`unreadable`)
+        are damaged.
+        """
+        place = path_of("/api/v1/environments/{environment}/found-rows", environment)
+        query = {"text": text, "tenant": tenant, "seconds": seconds}
+        return self._connection.lines("GET", place, query=query)
 
     def list_streams(
         self, environment: str, tenant: str, *, version: int | None = None, tenant_version: int | None = None

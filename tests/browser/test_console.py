@@ -71,7 +71,7 @@ def test_all_can_be_done_by_keyboard(page):
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_have_count(0)
     page.keyboard.press("Control+k")
-    expect(page.get_by_role("combobox", name="Tenant, stream, file, job, page or key")).to_be_focused()
+    expect(page.get_by_role("combobox", name="Tenant, stream, file, job, page, key or text")).to_be_focused()
     page.keyboard.type("globex")
     page.keyboard.press("Enter")
     expect(page.get_by_role("dialog", name="globex")).to_be_visible()

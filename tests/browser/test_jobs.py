@@ -119,7 +119,7 @@ def test_a_job_is_found_by_its_id_alone(page, worker):
     page.goto("/tenants")
     page.get_by_role("grid", name="Tenants").wait_for()
     page.keyboard.press("Control+k")
-    page.get_by_role("combobox", name="Tenant, stream, file, job, page or key").fill("job-by-its-id")
+    page.get_by_role("combobox", name="Tenant, stream, file, job, page, key or text").fill("job-by-its-id")
     expect(page.get_by_role("option", name="job customer-0014 / job-by-its-id")).to_be_visible()
     page.keyboard.press("Enter")
     expect(page.get_by_role("dialog", name="customer-0014")).to_contain_text("job-by-its-id")

@@ -11,7 +11,7 @@ def test_rows_files_and_pages_are_found_by_typing(page, picture):
     """A row by its key, a file by a part of its path, a page by its name; the chosen option is named."""
     page.goto("/tenants/acme?panel=snapshots")
     expect(page.get_by_role("grid", name="Snapshots")).to_be_visible()
-    field = page.get_by_role("combobox", name="Tenant, stream, file, job, page or key")
+    field = page.get_by_role("combobox", name="Tenant, stream, file, job, page, key or text")
     page.keyboard.press("Control+k")
     field.fill("007")
     row = page.get_by_role("option", name="row acme / Account / 007")
@@ -35,3 +35,26 @@ def test_rows_files_and_pages_are_found_by_typing(page, picture):
     expect(page.get_by_role("option", name="page Audit")).to_be_visible()
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Audit")).to_be_visible()
+
+
+def test_a_text_is_found_over_all_tenants_and_typing_on_ends_the_search(page, picture):
+    """Rows come in while the service searches; a found one opens its sheet; the search before is given up."""
+    page.goto("/overview")
+    page.get_by_role("heading", name="Overview").wait_for()
+    page.keyboard.press("Control+k")
+    field = page.get_by_role("combobox", name="Tenant, stream, file, job, page, key or text")
+    page.route("**/found-rows?text=CITY*", lambda _route: None)  # a search that takes its time
+    with page.expect_request("**/found-rows?text=CITY*"):
+        field.fill("CITY 1")
+    expect(page.get_by_text("Looking for rows")).to_be_visible()
+    with page.expect_event("requestfailed", lambda request: "found-rows?text=CITY" in request.url):
+        field.fill("City 1")
+    row = page.get_by_role("option", name="row acme / Account / 000: City City 1")
+    expect(row).to_be_visible()
+    picture(page, "palette-text")
+    field.fill("no such text anywhere")
+    expect(row).to_be_hidden()
+    expect(page.get_by_text("Nothing in default has")).to_be_visible()
+    field.fill("city 1")
+    row.click()
+    expect(page.get_by_role("table", name="Fields")).to_contain_text("City 1")

@@ -162,7 +162,7 @@ def test_what_happened_to_a_record_is_seen_in_two_actions(page, act):
     page.goto("/tenants/acme?panel=snapshots")
     page.get_by_role("grid", name="Snapshots").wait_for()
     act.press("Control+k")
-    field = page.get_by_role("combobox", name="Tenant, stream, file, job, page or key")
+    field = page.get_by_role("combobox", name="Tenant, stream, file, job, page, key or text")
     act.type(field, "007")
     expect(page.get_by_role("option", name="row acme / Account / 007")).to_be_visible()
     page.keyboard.press("Enter")

@@ -1,16 +1,22 @@
-// Ctrl+K: a part of a tenant's id, a stream, a file, a page, a job's id or a row's key, and be there.
+// Ctrl+K: a part of a tenant's id, a stream, a file, a page, a job's id, a row's key or a text in it, and be there.
 import { Text, TextInput } from "@mantine/core";
 import { type KeyboardEvent, useEffect, useId, useRef, useState } from "react";
 import { Dialog } from "@/parts/Dialog";
+import { countText } from "@/parts/formats";
+import type { Search } from "./useFoundRows";
 import { type Goal, useGoals } from "./useGoals";
 
 export function Palette(props: { onClose: () => void; environment: string }) {
   const [text, setText] = useState("");
-  const [active, setActive] = useState(0);
-  const { goals, isLooking } = useGoals(props.environment, text);
+  const [active, setActive] = useState<string>();
+  const { goals, search } = useGoals(props.environment, text);
   const list = useId();
   const shown = useRef<HTMLDivElement>(null);
-  const chosen = Math.min(active, goals.length - 1);
+  // By its id: rows that come in meanwhile move what is below them.
+  const chosen = Math.max(
+    0,
+    goals.findIndex((goal) => goal.id === active),
+  );
 
   useEffect(() => {
     shown.current?.querySelector(`[data-place="${chosen}"]`)?.scrollIntoView({ block: "nearest" });
@@ -23,8 +29,8 @@ export function Palette(props: { onClose: () => void; environment: string }) {
   }
 
   function onKeyDown(event: KeyboardEvent) {
-    if (event.key === "ArrowDown") setActive((chosen + 1) % Math.max(1, goals.length));
-    else if (event.key === "ArrowUp") setActive((chosen - 1 + goals.length) % Math.max(1, goals.length));
+    if (event.key === "ArrowDown") setActive(goals[(chosen + 1) % goals.length]?.id);
+    else if (event.key === "ArrowUp") setActive(goals[(chosen - 1 + goals.length) % goals.length]?.id);
     else if (event.key === "Enter") go(goals[chosen]);
     else return;
     event.preventDefault();
@@ -35,7 +41,7 @@ export function Palette(props: { onClose: () => void; environment: string }) {
       <TextInput
         data-autofocus
         role="combobox"
-        aria-label="Tenant, stream, file, job, page or key"
+        aria-label="Tenant, stream, file, job, page, key or text"
         aria-expanded={goals.length > 0}
         aria-controls={list}
         aria-autocomplete="list"
@@ -45,7 +51,7 @@ export function Palette(props: { onClose: () => void; environment: string }) {
         value={text}
         onChange={(event) => {
           setText(event.currentTarget.value);
-          setActive(0);
+          setActive(undefined);
         }}
         onKeyDown={onKeyDown}
       />
@@ -68,12 +74,20 @@ export function Palette(props: { onClose: () => void; environment: string }) {
         ))}
       </div>
       <Text size="sm" c="dimmed" role="status">
-        {isLooking
-          ? "Looking for rows"
-          : text && goals.length === 0
-            ? `Nothing in ${props.environment} has that name or key.`
-            : ""}
+        {statusText(props.environment, text, goals.length, search)}
       </Text>
     </Dialog>
   );
+}
+
+function statusText(environment: string, text: string, count: number, search: Search): string {
+  const tenants = search.progress?.tenants ?? 0;
+  const searched = `${countText(tenants)} ${tenants === 1 ? "tenant" : "tenants"} searched`;
+  if (search.state === "looking") return tenants ? `Looking for rows: ${searched}` : "Looking for rows";
+  if (search.state === "failed") return "Rows could not be looked for. Type on to try again.";
+  if (text && count === 0) return `Nothing in ${environment} has that name, key or text.`;
+  if (search.progress?.unreadable) return `${searched}, ${search.progress.unreadable} of them damaged.`;
+  if (search.progress && !search.progress.is_whole)
+    return `${searched}; there may be more rows. Type more of it.`;
+  return "";
 }

@@ -1,23 +1,20 @@
 // What the palette finds: pages, tenants, streams, files, jobs, and rows by their key.
 //
-// Rows are looked for in the streams of one tenant, each by a request of its own: what is found first is shown
-// first, and what is typed on ends the requests before.
-import { useDebouncedValue } from "@mantine/hooks";
-import { useInfiniteQuery, useQueries, useQuery } from "@tanstack/react-query";
+// Rows are looked for in the tenant that is named or open, and without one in all of the environment.
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useNavigate, useParams } from "@tanstack/react-router";
 import { get } from "@/api/client";
-import { type Place, streamAddress, tenantAddress, tenantKey } from "@/api/place";
+import { type Place, tenantAddress, tenantKey } from "@/api/place";
 import { allJobsQuery, overviewQuery, tenantsQuery } from "@/api/queries";
-import type { FilePage, Rows, StreamOverview } from "@/api/types";
+import type { FilePage } from "@/api/types";
 import { keyText } from "@/history/row-keys";
 import type { PanelSearch } from "@/navigation/search";
 import { useMay } from "@/session/session";
 import { conditionText } from "@/streams/conditions";
+import { type FoundRow, type Search, useFoundRows } from "./useFoundRows";
 
 const EACH_MAX = 8;
 const FILES_MAX = 1000;
-const STREAMS_MAX = 30;
-const TYPED_MS = 250;
 const PAGES = [
   { to: "/overview", label: "Overview", scope: "snapshots:read" },
   { to: "/tenants", label: "Tenants", scope: "tenants:read" },
@@ -36,7 +33,7 @@ export interface Goal {
   open: () => void;
 }
 
-export function useGoals(environment: string, text: string): { goals: Goal[]; isLooking: boolean } {
+export function useGoals(environment: string, text: string): { goals: Goal[]; search: Search } {
   const may = useMay();
   const navigate = useNavigate();
   const { tenant: open } = useParams({ strict: false });
@@ -51,7 +48,8 @@ export function useGoals(environment: string, text: string): { goals: Goal[]; is
   const overview = useQuery({ ...overviewQuery(place), enabled: of !== undefined });
   const streams = overview.data?.streams ?? [];
   const files = useFiles(place, of !== undefined && part !== "");
-  const rows = useRows(place, of === undefined ? [] : streams, part.trim());
+  const canSearch = may("snapshots:read") && (of !== undefined || may("tenants:read"));
+  const search = useFoundRows(environment, of, canSearch ? part.trim() : "");
   const jobs = useInfiniteQuery({
     ...allJobsQuery(environment, { jobId: part, tenant: named }),
     enabled: part !== "" && may("jobs:read"),
@@ -79,9 +77,14 @@ export function useGoals(environment: string, text: string): { goals: Goal[]; is
       goals.push(goal("stream", of, stream, { stream }));
     for (const path of files.filter((one) => part !== "" && contains(one, part)).slice(0, EACH_MAX))
       goals.push(goal("file", of, path, { file: path }));
-    for (const { stream, key } of rows.found)
-      goals.push(goal("row", of, `${stream} / ${key}`, { stream, row: key }));
   }
+  const rows = search.rows.map((row, at) => ({
+    row,
+    ...goal("row", row.tenant, rowLabel(row), rowPlace(row)),
+    id: `row ${at}`,
+  }));
+  // A key is what was meant; a text may be in many rows.
+  goals.push(...rows.filter(({ row }) => row.column in row.key));
   if (named === undefined) {
     for (const id of ids.filter((one) => contains(one, text)).slice(0, EACH_MAX))
       goals.push(goal("tenant", id, "", {}));
@@ -93,7 +96,8 @@ export function useGoals(environment: string, text: string): { goals: Goal[]; is
         open: () => void navigate({ to: page.to, search: { env: environment } as never }),
       });
   }
-  return { goals, isLooking: rows.isLooking };
+  goals.push(...rows.filter(({ row }) => !(row.column in row.key)));
+  return { goals, search };
 }
 
 /** The paths of a tenant's files, of the first 1,000. */
@@ -108,29 +112,22 @@ function useFiles(place: Place, isWanted: boolean): readonly string[] {
   return data?.files.map((file) => file.path) ?? [];
 }
 
-/** Rows whose key is the text, in up to 30 streams with a key of one column. */
-function useRows(place: Place, streams: readonly StreamOverview[], text: string) {
-  const [typed] = useDebouncedValue(text, TYPED_MS);
-  const keyed = typed === "" ? [] : streams.filter((one) => one.key.length === 1).slice(0, STREAMS_MAX);
-  const answers = useQueries({
-    queries: keyed.map(({ stream, key }) => ({
-      queryKey: [...tenantKey(place), "find", stream, typed],
-      queryFn: ({ signal }: { signal: AbortSignal }) =>
-        get<Rows>(
-          `${streamAddress(place, stream)}/rows`,
-          { where: [conditionText(key[0] ?? "", "=", typed)], columns: key, limit: 1 },
-          signal,
-        ),
-      // A text that no key of the stream can be is refused: it is not there then.
-      retry: false,
-      staleTime: 5_000,
-    })),
-  });
-  const found = keyed.flatMap(({ stream, key }, at) => {
-    const row = answers[at]?.data?.rows[0];
-    return row ? [{ stream, key: keyText(row, key) }] : [];
-  });
-  return { found, isLooking: answers.some((one) => one.isFetching) };
+function keyOf(row: FoundRow): string {
+  return keyText(row.key, Object.keys(row.key));
+}
+
+/** The row by its key, and where the text is in another column that column and its value. */
+function rowLabel(row: FoundRow): string {
+  const isKeyed = Object.keys(row.key).length > 0;
+  const name = isKeyed ? `${row.stream} / ${keyOf(row)}` : row.stream;
+  return row.column in row.key ? name : `${name}: ${row.column} ${row.value}`;
+}
+
+/** The row's sheet; of a stream without a key the rows with that value. */
+function rowPlace(row: FoundRow): PanelSearch {
+  const { stream } = row;
+  if (Object.keys(row.key).length > 0) return { stream, row: keyOf(row) };
+  return { stream, where: [conditionText(row.column, "=", row.value)] };
 }
 
 function contains(text: string, part: string): boolean {

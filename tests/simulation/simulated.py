@@ -5,6 +5,7 @@ whether somebody dies. What is random in our own code (names of files) comes fro
 """
 
 import threading
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -28,6 +29,14 @@ class Disk(MemoryStorage):
         if name not in self.unsynced:
             self.unsynced[name] = self._files[name][0] if name in self._files else None
 
+    def create(self, call, name, content):
+        """Create a file in one step of the machine."""
+        call(lambda: self.put_if_absent(name, content))
+
+    def listed(self, call, listing):
+        """Files of a listing, all of one moment."""
+        return call(lambda: iter(list(listing())))
+
     def lose_power(self, random):
         """Each change that was not synced is kept or undone, or leaves an empty or a torn file."""
         for name, before in sorted(self.unsynced.items()):
@@ -40,6 +49,25 @@ class Disk(MemoryStorage):
                 super().replace(name, b"")
             elif fate == "torn" and name in self._files:
                 super().replace(name, torn(self._files[name][0], random))
+        self.unsynced.clear()
+
+
+class Bucket(Disk):
+    """An object store: what was answered is durable; others change it between the pages of a listing."""
+
+    PAGE_NAMES = 3
+
+    def listed(self, call, listing):
+        page, last = self._page, ""
+        while found := call(partial(page, listing, last)):
+            yield from found
+            last = found[-1].name
+
+    def _page(self, listing, after):
+        return [one for one in listing() if one.name > after][: self.PAGE_NAMES]
+
+    def lose_power(self, _random):
+        """Whoever calls it loses power, the bucket does not."""
         self.unsynced.clear()
 
 
@@ -90,11 +118,16 @@ class Process:
 
 
 class Machine:
-    """Runs processes call by call; ``faults`` are the steps at which something breaks (None: by the seed)."""
+    """Runs processes call by call; ``faults`` are the steps at which something breaks (None: by the seed).
 
-    def __init__(self, seed, disk, faults=None, fault_chance=0.008):
+    With ``fault_within`` one of the first so many steps is one of them.
+    """
+
+    def __init__(self, seed, disk, faults=None, fault_chance=0.008, fault_within=0):
         self.random, self.disk, self.faults = Random(seed), disk, faults
         self.seed, self.fault_chance, self.chances = seed, fault_chance, Random(f"{seed} faults")
+        # Of a short run: a step at which something breaks whatever the chances are.
+        self.sure_fault = self.chances.randrange(1, fault_within + 1) if fault_within else None
         self.turn = closed_gate()
         self.now, self.step, self.struck, self.running = START_MS, 0, [], None
 
@@ -127,7 +160,8 @@ class Machine:
         """Whom the seed lets die now: the one whose turn it is, or all, by a power loss."""
         chance, loses_power = self.chances.random(), self.chances.random() < 0.3
         doomed = []
-        if chance < self.fault_chance and (self.faults is None or self.step in self.faults):
+        is_due = chance < self.fault_chance or self.step == self.sure_fault
+        if is_due and (self.faults is None or self.step in self.faults):
             self.struck.append(self.step)
             doomed = alive if loses_power else [self.running]
             if loses_power:
@@ -152,17 +186,17 @@ class SimulatedStorage:
         return self._disk.root
 
     def list_from(self, folder, start=""):
-        return self._call(lambda: iter(list(self._disk.list_from(folder, start))))
+        return self._disk.listed(self._call, lambda: self._disk.list_from(folder, start))
 
     def list_below(self, folder):
-        return self._call(lambda: iter(list(self._disk.list_below(folder))))
+        return self._disk.listed(self._call, lambda: self._disk.list_below(folder))
 
     def read(self, name, offset=0, length=None):
         return self._call(lambda: self._disk.read(name, offset, length))
 
     def put_if_absent(self, name, content):
         whole = content if isinstance(content, bytes) else b"".join(content)
-        self._call(lambda: self._disk.put_if_absent(name, whole))
+        self._disk.create(self._call, name, whole)
 
     def replace(self, name, content, *, durable=True):
         whole = content if isinstance(content, bytes) else b"".join(content)

@@ -10,7 +10,7 @@ from random import Random
 
 import pyarrow as pa
 import pytest
-from tests.simulation.simulated import Disk, Machine
+from tests.simulation.simulated import Bucket, Disk, Machine
 
 from freezeframe.clock import another_clock
 from freezeframe.errors import ConflictError, FreezeframeError, JobRevoked
@@ -21,7 +21,9 @@ from freezeframe.proof.place import tenant_on
 pytestmark = pytest.mark.stateful
 
 LONG_SEEDS = 100_000
-"""Seeds below it are short: one or two processes with a job each, and a fault every eighty steps."""
+"""Seeds below it are short: one or two processes, a job each, a fault every eighty steps, at least one."""
+SURE_WITHIN = 40
+"""Of a short seed: one of the first so many steps has a fault."""
 OPTIONS = {"checkpoint_interval": 3, "lease_dead_seconds": 3600}
 
 
@@ -80,7 +82,8 @@ def violations(disk, seed, jobs, acknowledged):
 def simulate(seed, faults=None, new_disk=Disk):
     """One run: steps, those at which something broke, violations. Processes that die are started again."""
     disk, jobs, acknowledged = new_disk(), planned(seed), {}
-    machine = Machine(seed, disk, faults, 0.008 if seed >= LONG_SEEDS else 0.012)
+    chance, sure = (0.008, 0) if seed >= LONG_SEEDS else (0.012, SURE_WITHIN)
+    machine = Machine(seed, disk, faults, chance, sure)
     names = Random(seed)
     with pytest.MonkeyPatch.context() as patch, another_clock(machine.now_ms):
         patch.setattr(os, "urandom", names.randbytes)
@@ -127,6 +130,33 @@ class ForgettingDisk(Disk):
         super().put_if_absent(name, content)
 
 
+class TearingDisk(Disk):
+    """The planted fault: entries and commits are acknowledged with half of their bytes on the platter."""
+
+    def put_if_absent(self, name, content):
+        super().put_if_absent(name, content)
+        if name.endswith(".json"):
+            self.unsynced[name] = content[: len(content) // 2]
+
+
+class OverwritingDisk(Disk):
+    """The planted fault: it looks whether a name is free, and writes a step later."""
+
+    def create(self, call, name, content):
+        if call(lambda: any(one.name == name for one in self.list_below(""))):
+            raise FileExistsError(name)
+        call(lambda: self.replace(name, content))
+
+
+class LateBucket(Bucket):
+    """The planted fault: each listing is without the newest entry of the tenant log."""
+
+    def list_from(self, folder, start=""):
+        found = list(super().list_from(folder, start))
+        is_log = folder.rstrip("/") == "_freezeframe/log"
+        return iter(found[:-1] if is_log and len(found) > 1 else found)
+
+
 @pytest.fixture(autouse=True)
 def one_thread():
     """Few rows: handing work to Arrow's threads takes longer than the work."""
@@ -150,6 +180,26 @@ def failing(seeds, new_disk=Disk):
 def test_no_seed_breaks_a_promise():
     """A thousand short seeds: each job is there once, whole, at the version that was acknowledged."""
     assert failing(range(1_000)) == {}
+
+
+def test_each_short_seed_has_a_fault():
+    """The thousand runs are a thousand runs with something that breaks."""
+    assert [seed for seed in range(0, 1_000, 25) if not simulate(seed)[1]] == []
+
+
+def test_no_seed_breaks_a_promise_in_a_bucket():
+    """Listings by pages, between which others write; processes that die."""
+    assert failing(range(100), Bucket) == {}
+
+
+@pytest.mark.parametrize("planted", [TearingDisk, OverwritingDisk, LateBucket])
+def test_a_planted_fault_is_found(planted):
+    """A storage that breaks its contract breaks a promise in one of a few seeds, which pass without."""
+    for seed in range(LONG_SEEDS, LONG_SEEDS + 20):
+        if simulate(seed, new_disk=planted)[2]:
+            assert simulate(seed, new_disk=planted.__base__)[2] == []
+            return
+    pytest.fail("no seed came upon the planted fault")
 
 
 def test_no_long_seed_breaks_a_promise():

@@ -21,12 +21,12 @@ def press(page):
     return keys
 
 
-def tab_to(page, locator, most=40):
-    """Go on by Tab until it has the focus, as people do."""
+def tab_to(page, locator, most=40, key="Tab"):
+    """Go on by the key until it has the focus, as people do."""
     for _ in range(most):
         if locator.evaluate("element => element === document.activeElement"):
             return
-        page.keyboard.press("Tab")
+        page.keyboard.press(key)
     expect(locator).to_be_focused()
 
 
@@ -46,13 +46,19 @@ def test_the_history_of_a_job_and_a_restoration_without_a_mouse(page, press):
     expect(grid).to_be_focused()
     tab_to(page, page.get_by_role("tab", name="Snapshots"), most=60)
     press("ArrowRight")
-    version = page.get_by_role("article").filter(has_text="job-4711")
+    versions = page.get_by_role("region", name="Versions")
+    version = versions.get_by_role("article").filter(has_text="job-4711")
     version.wait_for()
-    tab_to(page, version.get_by_role("button", name="Invoice", exact=True), most=80)
+    tab_to(page, versions)
+    tab_to(page, version, key="ArrowDown")
+    tab_to(page, version.get_by_role("button", name="Invoice", exact=True), most=5)
     press("Enter")
     expect(page.get_by_role("grid", name="Rows of Invoice that differ")).to_contain_text("void")
     page.go_back()
-    tab_to(page, page.get_by_role("button", name="Restore Invoice as of version 2"), most=80)
+    version.wait_for()
+    tab_to(page, versions)
+    tab_to(page, page.get_by_role("article", name="Version 2", exact=True), key="ArrowDown")
+    tab_to(page, page.get_by_role("button", name="Restore Invoice as of version 2"), most=10)
     press("Enter")
     dialog = page.get_by_role("dialog", name="Restore Invoice as of version 2")
     expect(dialog.get_by_role("button", name="Restore", exact=True)).to_be_enabled()
@@ -91,6 +97,64 @@ def test_files_are_made_selected_opened_and_deleted_without_a_mouse(page, press,
     expect(page.get_by_role("button", name="Undo")).to_be_visible()
     press("Control+z")
     expect(page.get_by_role("gridcell", name="File a.txt")).to_be_visible()
+
+
+def test_the_tab_key_stops_at_one_version_only(page, press):
+    """Arrows, Home and End go to another one; what it offers comes next, and then what follows the list."""
+    page.goto("/tenants/acme?panel=history")
+    versions = page.get_by_role("region", name="Versions")
+    articles = versions.get_by_role("article")
+    articles.first.wait_for()
+    stops = "all => all.filter(one => one.tabIndex === 0).map(one => one.closest('article').ariaLabel)"
+    controls = versions.locator("article :is(button, a, input)")
+    versions.focus()
+    press("ArrowDown")
+    expect(articles.first).to_be_focused()
+    press("End")
+    last = versions.get_by_role("article", name="Version 0", exact=True)
+    expect(last).to_be_focused()
+    assert set(controls.evaluate_all(stops)) == {"Version 0"}
+    press("ArrowUp")
+    expect(versions.get_by_role("article", name="Version 1", exact=True)).to_be_focused()
+    press("Home", "Tab")
+    expect(articles.first.get_by_role("checkbox")).to_be_focused()
+    last.get_by_role("checkbox").focus()
+    assert set(controls.evaluate_all(stops)) == {"Version 0"}
+
+
+def test_a_folder_is_uploaded_and_its_readers_are_seen_without_a_mouse(page, press, served, tmp_path):
+    """The menu beside Upload takes a folder of fifty; a sealed file's own link leads to who read it."""
+    folder = tmp_path / "export"
+    folder.mkdir()
+    for number in range(50):
+        (folder / f"part-{number:02d}.txt").write_text(f"{number}")
+    page.on("filechooser", lambda _: None)
+    open_tenant(page, "customer-0033")
+    more = page.get_by_role("button", name="More ways to upload")
+    more.wait_for()
+    tab_to(page, more, most=60)
+    press("Enter")
+    item = page.get_by_role("menuitem", name="Upload a folder")
+    item.wait_for()
+    tab_to(page, item, most=3, key="ArrowDown")
+    with page.expect_file_chooser() as chooser:
+        press("Enter")
+    chooser.value.set_files(folder)
+    expect(page.get_by_text("50 uploaded")).to_be_visible(timeout=30_000)
+    page.request.get(f"{served.url}/api/v1/environments/default/tenants/acme/files/api-config.json")
+    open_tenant(page, "acme")
+    grid = page.get_by_role("grid", name="Snapshots")
+    expect(grid).to_be_focused()
+    for _ in range(20):
+        if grid.locator("[data-active]").filter(has_text="api-config.json").count():
+            break
+        press("ArrowDown")
+    press("Enter")
+    link = page.get_by_role("link", name="Who read it")
+    link.wait_for()
+    tab_to(page, link, most=60)
+    press("Enter")
+    expect(page.get_by_role("grid", name="Audit of acme")).to_contain_text("Sealed file read")
 
 
 def test_the_list_of_tenants_is_sorted_and_comes_back_to_where_one_was(page, press):

@@ -24,8 +24,8 @@ export function DifferenceView({ before, after }: { before: number; after: numbe
   const difference = useQuery(differenceQuery(place, before, after));
   const streams = Object.entries(difference.data?.streams ?? {});
   const files = Object.entries(difference.data?.files ?? {});
-  const open =
-    search.diff ?? (streams[0] ? `stream ${streams[0][0]}` : files[0] ? `file ${files[0][0]}` : undefined);
+  const names = [...streams.map(([stream]) => `stream ${stream}`), ...files.map(([path]) => `file ${path}`)];
+  const open = names.find((one) => one === search.diff) ?? names[0];
   const [kind, name] = split(open);
 
   return (

@@ -1,10 +1,13 @@
 // Versions under the days that they are of; of a long list those exist that are seen.
+//
+// The Tab key stops at the list and at the controls of one version; arrows, Home and End go to another one.
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { type ReactNode, useEffect, useMemo, useRef } from "react";
+import { type KeyboardEvent, type ReactNode, useEffect, useMemo, useRef, useState } from "react";
 import type { TenantVersion } from "@/api/types";
 import { dayText } from "@/parts/formats";
 
 const HEIGHT_GUESS = 64;
+const CONTROLS = ".timeline-item :is(button, a, input)";
 
 interface VersionListProps {
   versions: readonly TenantVersion[];
@@ -29,9 +32,50 @@ export function VersionList({ versions, onNearEnd, children }: VersionListProps)
   useEffect(() => {
     if (last >= items.length - 10) near.current();
   }, [last, items.length]);
+  const places = useMemo(() => items.flatMap((item, at) => (typeof item === "string" ? [] : [at])), [items]);
+  const [chosen, setChosen] = useState(0);
+  const active = places.includes(chosen) ? chosen : (places[0] ?? 0);
+  // Set by a key: the version gets the focus once it is there.
+  const isMoving = useRef(false);
+  useEffect(() => {
+    for (const control of scroller.current?.querySelectorAll<HTMLElement>(CONTROLS) ?? [])
+      control.tabIndex = control.closest("[data-active]") ? 0 : -1;
+    const version = scroller.current?.querySelector<HTMLElement>("[data-active] article");
+    if (!isMoving.current || !version) return;
+    isMoving.current = false;
+    version.focus({ preventScroll: true });
+  });
+
+  function onKeyDown(event: KeyboardEvent) {
+    const at = places.indexOf(active);
+    const isIn = document.activeElement?.closest("[data-active]");
+    const next = {
+      ArrowDown: isIn ? at + 1 : at,
+      ArrowUp: at - 1,
+      Home: 0,
+      End: places.length - 1,
+    }[event.key];
+    // A menu that is open has these keys for itself.
+    if (next === undefined || event.defaultPrevented || document.activeElement?.ariaExpanded === "true")
+      return;
+    event.preventDefault();
+    const place = places[Math.min(Math.max(next, 0), places.length - 1)] ?? 0;
+    isMoving.current = true;
+    setChosen(place);
+    virtual.scrollToIndex(place);
+    // The same version again: nothing is drawn anew.
+    if (place === active) scroller.current?.querySelector<HTMLElement>("[data-active] article")?.focus();
+  }
+
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: the list must scroll by keyboard
-    <section ref={scroller} className="timeline" aria-label="Versions" tabIndex={0}>
+    <section
+      ref={scroller}
+      className="timeline"
+      aria-label="Versions"
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: the list must scroll by keyboard
+      tabIndex={0}
+      onKeyDown={onKeyDown}
+    >
       <div className="timeline-body" style={{ height: virtual.getTotalSize() }}>
         {shown.map(({ index, key, start }) => {
           const item = items[index];
@@ -41,6 +85,8 @@ export function VersionList({ versions, onNearEnd, children }: VersionListProps)
               key={key}
               ref={virtual.measureElement}
               data-index={index}
+              data-active={index === active || undefined}
+              onFocusCapture={() => typeof item === "object" && setChosen(index)}
               className="timeline-item"
               style={{ transform: `translateY(${start}px)` }}
             >

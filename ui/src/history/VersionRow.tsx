@@ -35,7 +35,7 @@ export function VersionRow(props: VersionRowProps) {
   const jobId = jobOf(entry);
   const compare = (diff?: string) => go({ before: previous, after: entry.version, diff });
   return (
-    <article className="timeline-row" aria-label={`Version ${entry.version}`}>
+    <article className="timeline-row" aria-label={`Version ${entry.version}`} tabIndex={-1}>
       <Checkbox
         size="xs"
         mt={2}

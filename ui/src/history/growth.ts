@@ -108,7 +108,8 @@ export function periodText(period: Period): string {
 
 /** The period of an address; null where it is none. */
 export function periodFrom(text: string | undefined): Period | null {
-  const found = /^(\d{1,16})-(\d{1,16})$/.exec(text ?? "");
+  // 13 digits are enough until the year 2286; more may be no moment.
+  const found = /^(\d{1,13})-(\d{1,13})$/.exec(text ?? "");
   if (!found) return null;
   const [from, to] = [Number(found[1]), Number(found[2])];
   return from <= to ? { from, to } : null;

@@ -1,5 +1,5 @@
 // The jobs of all tenants, the newest first, as they become what they become.
-import { Button, Select, Text, TextInput } from "@mantine/core";
+import { Select, TextInput } from "@mantine/core";
 import { useDebouncedCallback } from "@mantine/hooks";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
@@ -8,10 +8,9 @@ import { allJobsQuery } from "@/api/queries";
 import type { Job, JobStatus as Status } from "@/api/types";
 import { useLookAgain } from "@/events/live";
 import { EmptyNote } from "@/parts/EmptyNote";
-import { countText } from "@/parts/formats";
-import { LateSkeleton } from "@/parts/LateSkeleton";
-import { ProblemNote } from "@/parts/ProblemNote";
-import { type Column, VirtualGrid } from "@/parts/VirtualGrid";
+import { ListPage } from "@/parts/ListPage";
+import { RowActions } from "@/parts/RowActions";
+import type { Column } from "@/parts/VirtualGrid";
 import { useEnvironment, useMay } from "@/session/session";
 import { JOB_COLUMNS, STATUSES, statusText } from "./jobColumns";
 import { isOpen, useJobActions } from "./useJobActions";
@@ -43,32 +42,39 @@ export function JobsPage() {
   }
 
   return (
-    <div className="page">
-      <div className="page-head">
-        <h1>Jobs</h1>
-        <TextInput
-          aria-label="Tenant"
-          placeholder="Tenant's id"
-          value={tenant}
-          onChange={(event) => {
-            setTenant(event.currentTarget.value);
-            ask(event.currentTarget.value);
-          }}
-        />
-        <Select
-          aria-label="Status"
-          placeholder="Any status"
-          clearable
-          data={STATUSES.map((value) => ({ value, label: statusText(value) }))}
-          value={search.status ?? null}
-          onChange={(value) => go({ status: (value ?? undefined) as Status | undefined })}
-        />
-      </div>
-      {list.isPending ? (
-        <LateSkeleton lines={12} />
-      ) : list.isLoadingError ? (
-        <ProblemNote error={list.error} onRetry={() => list.refetch()} />
-      ) : jobs.length === 0 ? (
+    <ListPage
+      title="Jobs"
+      words={["job", "jobs"]}
+      note={again === false ? "live" : undefined}
+      query={list}
+      rows={jobs}
+      columns={columns}
+      keyOf={(job) => `${job.tenant} ${job.job_id}`}
+      nameOf={(job) => job.job_id}
+      hasFocus
+      onOpen={open}
+      action={
+        <>
+          <TextInput
+            aria-label="Tenant"
+            placeholder="Tenant's id"
+            value={tenant}
+            onChange={(event) => {
+              setTenant(event.currentTarget.value);
+              ask(event.currentTarget.value);
+            }}
+          />
+          <Select
+            aria-label="Status"
+            placeholder="Any status"
+            clearable
+            data={STATUSES.map((value) => ({ value, label: statusText(value) }))}
+            value={search.status ?? null}
+            onChange={(value) => go({ status: (value ?? undefined) as Status | undefined })}
+          />
+        </>
+      }
+      empty={
         isFiltered ? (
           <EmptyNote title="No job is like that.">Ask for another tenant or status.</EmptyNote>
         ) : (
@@ -79,28 +85,8 @@ export function JobsPage() {
             Jobs that the queue runs are listed here, those of all tenants.
           </EmptyNote>
         )
-      ) : (
-        <>
-          <VirtualGrid
-            label="Jobs"
-            rows={jobs}
-            columns={columns}
-            keyOf={(job) => `${job.tenant} ${job.job_id}`}
-            nameOf={(job) => job.job_id}
-            hasFocus
-            onOpen={open}
-            onNearEnd={() => {
-              if (list.hasNextPage && !list.isFetchingNextPage) void list.fetchNextPage();
-            }}
-          />
-          <Text size="xs" c="dimmed" role="status">
-            {countText(jobs.length)}
-            {list.hasNextPage ? " newest jobs" : jobs.length === 1 ? " job" : " jobs"}
-            {again === false ? " · live" : ""}
-          </Text>
-        </>
-      )}
-    </div>
+      }
+    />
   );
 }
 
@@ -121,31 +107,15 @@ function useColumns(environment: string, canRun: boolean): readonly Column<Job>[
       isExtra: true,
       cell: (job) => {
         const place = { environment, tenant: job.tenant };
-        if (isOpen(job))
-          return (
-            <RowButton label="Cancel" job={job} isOff={isBusy} onClick={() => cancel(place, job.job_id)} />
-          );
-        if (!job.is_repeatable) return null;
-        return (
-          <RowButton label="Run again" job={job} isOff={isBusy} onClick={() => repeat(place, job.job_id)} />
-        );
+        const actions = [
+          isOpen(job)
+            ? { label: "Cancel", act: () => cancel(place, job.job_id) }
+            : job.is_repeatable && { label: "Run again", act: () => repeat(place, job.job_id) },
+        ];
+        return <RowActions of={job.job_id} isBusy={isBusy} actions={actions} />;
       },
     };
     const [status, ...rest] = JOB_COLUMNS;
     return [...(status ? [status] : []), tenant, ...rest, ...(canRun ? [actions] : [])];
   }, [environment, canRun, repeat, cancel, isBusy]);
-}
-
-function RowButton(props: { label: string; job: Job; isOff: boolean; onClick: () => void }) {
-  return (
-    <Button
-      size="compact-xs"
-      variant="default"
-      disabled={props.isOff}
-      aria-label={`${props.label}: ${props.job.job_id}`}
-      onClick={props.onClick}
-    >
-      {props.label}
-    </Button>
-  );
 }

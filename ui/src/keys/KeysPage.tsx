@@ -1,5 +1,5 @@
 // The service's keys, for admins: made, rotated, revoked. A secret is shown once.
-import { Button, Group, MultiSelect, NumberInput, Stack, TextInput } from "@mantine/core";
+import { Button, MultiSelect, NumberInput, Stack, TextInput } from "@mantine/core";
 import { useInfiniteQuery, useMutation, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useMemo, useState } from "react";
 import { createKey, revokeKey, rotateKey } from "@/api/changes";
@@ -10,12 +10,12 @@ import { ConfirmDialog } from "@/parts/ConfirmDialog";
 import { Dialog } from "@/parts/Dialog";
 import { EmptyNote } from "@/parts/EmptyNote";
 import { FormFooter } from "@/parts/FormFooter";
-import { LateSkeleton } from "@/parts/LateSkeleton";
+import { ListPage } from "@/parts/ListPage";
 import { Moment } from "@/parts/Moment";
-import { ProblemNote } from "@/parts/ProblemNote";
+import { RowActions } from "@/parts/RowActions";
 import { ShownOnce } from "@/parts/ShownOnce";
 import { tellProblem } from "@/parts/toasts";
-import { type Column, VirtualGrid } from "@/parts/VirtualGrid";
+import type { Column } from "@/parts/VirtualGrid";
 import { useMay } from "@/session/session";
 
 const SCOPES: Scope[] = [
@@ -51,26 +51,25 @@ export function KeysPage() {
     onError: tellProblem,
     onSettled: refresh,
   });
-  const columns = columnsOf((id) => void (rotating.isPending || rotating.mutate(id)), setRevoked);
+  const columns = columnsOf(rotating.isPending, (id) => rotating.mutate(id), setRevoked);
   return (
-    <div className="page">
-      <div className="page-head">
-        <h1>Keys</h1>
-        {may("admin") && (
+    <ListPage
+      title="Keys"
+      words={["key", "keys"]}
+      query={list}
+      rows={keys}
+      columns={columns}
+      keyOf={(key) => key.id}
+      minWidth={720}
+      action={
+        may("admin") && (
           <Button size="sm" onClick={() => setCreating(true)}>
             Create key
           </Button>
-        )}
-      </div>
-      {list.isPending ? (
-        <LateSkeleton />
-      ) : list.isLoadingError ? (
-        <ProblemNote error={list.error} onRetry={() => list.refetch()} />
-      ) : keys.length === 0 ? (
-        <EmptyNote title="No key yet.">A program needs one to use the API.</EmptyNote>
-      ) : (
-        <VirtualGrid label="Keys" rows={keys} columns={columns} keyOf={(key) => key.id} minWidth={720} />
-      )}
+        )
+      }
+      empty={<EmptyNote title="No key yet.">A program needs one to use the API.</EmptyNote>}
+    >
       {isCreating && (
         <CreateKey
           onClose={() => setCreating(false)}
@@ -95,11 +94,11 @@ export function KeysPage() {
           Whoever uses it is refused from the next second on. It cannot be taken back.
         </ConfirmDialog>
       )}
-    </div>
+    </ListPage>
   );
 }
 
-function columnsOf(rotate: (id: string) => void, revoke: (key: Key) => void): Column<Key>[] {
+function columnsOf(isBusy: boolean, rotate: (id: string) => void, revoke: (key: Key) => void): Column<Key>[] {
   return [
     {
       id: "name",
@@ -134,19 +133,18 @@ function columnsOf(rotate: (id: string) => void, revoke: (key: Key) => void): Co
       align: "right",
       cell: (key) =>
         key.revoked === null && (
-          <Group gap={4} wrap="nowrap" justify="flex-end">
-            <Button
-              size="compact-xs"
-              variant="default"
-              onClick={() => rotate(key.id)}
-              title={`The old secret is good for ${OVERLAP_HOURS} hours more`}
-            >
-              Rotate
-            </Button>
-            <Button size="compact-xs" variant="default" onClick={() => revoke(key)}>
-              Revoke
-            </Button>
-          </Group>
+          <RowActions
+            of={key.name || key.id}
+            isBusy={isBusy}
+            actions={[
+              {
+                label: "Rotate",
+                act: () => rotate(key.id),
+                title: `The old secret is good for ${OVERLAP_HOURS} hours more`,
+              },
+              { label: "Revoke", act: () => revoke(key) },
+            ]}
+          />
         ),
     },
   ];

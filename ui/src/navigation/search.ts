@@ -19,6 +19,9 @@ export type StreamView = (typeof STREAM_VIEWS)[number];
 export const TENANT_CHIPS = ["failed", "stale", "changed"] as const;
 export type TenantChip = (typeof TENANT_CHIPS)[number];
 
+const TENANT_SORTS = ["tenant", "streams", "rows", "bytes", "job", "changed", "days"] as const;
+const ITEM_SORTS = ["name", "rows", "size", "changed"] as const;
+
 export interface TenantsSearch {
   env?: string | undefined;
   q?: string | undefined;
@@ -68,7 +71,7 @@ export function tenantsSearch(raw: Raw): TenantsSearch {
   return compact({
     env: text(raw.env),
     q: text(raw.q),
-    sort: text(raw.sort),
+    sort: sort(raw.sort, TENANT_SORTS),
     only: TENANT_CHIPS.find((chip) => chip === raw.only),
   });
 }
@@ -88,7 +91,7 @@ export function panelSearch(raw: Raw): PanelSearch {
     period: text(raw.period),
     as: raw.as === "text" ? "text" : undefined,
     find: text(raw.find),
-    order: text(raw.order),
+    order: sort(raw.order, ITEM_SORTS),
     v: version(raw.v),
     before: version(raw.before),
     after: version(raw.after),
@@ -162,6 +165,11 @@ function text(value: unknown): string | undefined {
     : typeof value === "number"
       ? String(value)
       : undefined;
+}
+
+/** A column's name, or `-name` for downwards; undefined where there is no such column. */
+function sort(value: unknown, columns: readonly string[]): string | undefined {
+  return columns.flatMap((column) => [column, `-${column}`]).find((one) => one === value);
 }
 
 function texts(value: unknown): string[] | undefined {

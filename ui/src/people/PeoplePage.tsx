@@ -1,17 +1,17 @@
 // Who may sign in, for admins: invited, changed, disabled, signed out. An invitation is shown once.
-import { Button, Group } from "@mantine/core";
+import { Button } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { whoQuery } from "@/api/queries";
 import type { Invitation, Person } from "@/api/types";
 import { ConfirmDialog } from "@/parts/ConfirmDialog";
 import { EmptyNote } from "@/parts/EmptyNote";
-import { LateSkeleton } from "@/parts/LateSkeleton";
+import { ListPage } from "@/parts/ListPage";
 import { Moment } from "@/parts/Moment";
-import { ProblemNote } from "@/parts/ProblemNote";
+import { RowActions } from "@/parts/RowActions";
 import { ShownOnce } from "@/parts/ShownOnce";
 import { tellProblem } from "@/parts/toasts";
-import { type Column, VirtualGrid } from "@/parts/VirtualGrid";
+import type { Column } from "@/parts/VirtualGrid";
 import { PersonDialog } from "./PersonDialog";
 import { changePerson, peopleQuery, resetPassword } from "./people";
 import { SessionsDialog } from "./SessionsDialog";
@@ -45,29 +45,24 @@ export function PeoplePage() {
       person.disabled === null ? setOpen({ what: "disable", person }) : disabling.mutate(person),
   });
   return (
-    <div className="page">
-      <div className="page-head">
-        <h1>People</h1>
+    <ListPage
+      title="People"
+      words={["person", "people"]}
+      query={list}
+      rows={list.data ?? []}
+      columns={columns}
+      keyOf={(person) => person.id}
+      nameOf={(person) => person.name}
+      minWidth={900}
+      action={
         <Button size="sm" onClick={() => setOpen({ what: "invite" })}>
           Invite a person
         </Button>
-      </div>
-      {list.isPending ? (
-        <LateSkeleton />
-      ) : list.isLoadingError ? (
-        <ProblemNote error={list.error} onRetry={() => list.refetch()} />
-      ) : list.data.length === 0 ? (
+      }
+      empty={
         <EmptyNote title="No person yet.">Who has no key needs an account to use the console.</EmptyNote>
-      ) : (
-        <VirtualGrid
-          label="People"
-          rows={list.data}
-          columns={columns}
-          keyOf={(person) => person.id}
-          nameOf={(person) => person.name}
-          minWidth={900}
-        />
-      )}
+      }
+    >
       {(open?.what === "invite" || open?.what === "change") && (
         <PersonDialog
           person={open.what === "change" ? open.person : null}
@@ -93,7 +88,7 @@ export function PeoplePage() {
         </ConfirmDialog>
       )}
       {invitation && <InvitationDialog invitation={invitation} onClose={() => setInvitation(null)} />}
-    </div>
+    </ListPage>
   );
 }
 
@@ -159,30 +154,20 @@ function columnsOf(
       width: "348px",
       align: "right",
       cell: (person) => (
-        <Group gap={4} wrap="nowrap" justify="flex-end">
-          {(
-            [
-              ["Change", acts.change, person.id !== own],
-              ["Reset password", acts.reset, !person.is_provided && person.disabled === null],
-              ["Sessions", acts.sessions, true],
-              [person.disabled === null ? "Disable" : "Enable", acts.disable, person.id !== own],
-            ] as const
-          ).map(
-            ([label, act, isOffered]) =>
-              isOffered && (
-                <Button
-                  key={label}
-                  size="compact-xs"
-                  variant="default"
-                  disabled={isBusy}
-                  aria-label={`${label}: ${person.name}`}
-                  onClick={() => act(person)}
-                >
-                  {label}
-                </Button>
-              ),
-          )}
-        </Group>
+        <RowActions
+          of={person.name}
+          isBusy={isBusy}
+          actions={[
+            person.id !== own && { label: "Change", act: () => acts.change(person) },
+            !person.is_provided &&
+              person.disabled === null && { label: "Reset password", act: () => acts.reset(person) },
+            { label: "Sessions", act: () => acts.sessions(person) },
+            person.id !== own && {
+              label: person.disabled === null ? "Disable" : "Enable",
+              act: () => acts.disable(person),
+            },
+          ]}
+        />
       ),
     },
   ];

@@ -1,5 +1,5 @@
 // Scripts that are run again and again: when, the next times, paused or run at once.
-import { Button, Group, Text } from "@mantine/core";
+import { Button } from "@mantine/core";
 import { useInfiniteQuery, useMutation, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
@@ -7,12 +7,12 @@ import type { Place } from "@/api/place";
 import type { Schedule } from "@/api/types";
 import { ConfirmDialog } from "@/parts/ConfirmDialog";
 import { EmptyNote } from "@/parts/EmptyNote";
-import { countText, exactText } from "@/parts/formats";
-import { LateSkeleton } from "@/parts/LateSkeleton";
+import { exactText } from "@/parts/formats";
+import { ListPage } from "@/parts/ListPage";
 import { Moment } from "@/parts/Moment";
-import { ProblemNote } from "@/parts/ProblemNote";
+import { RowActions } from "@/parts/RowActions";
 import { tell, tellProblem } from "@/parts/toasts";
-import { type Column, VirtualGrid } from "@/parts/VirtualGrid";
+import type { Column } from "@/parts/VirtualGrid";
 import { useEnvironment, useMay } from "@/session/session";
 import { CreateSchedule } from "./CreateSchedule";
 import { deleteSchedule, enableSchedule, runSchedule, schedulesKey, schedulesQuery } from "./schedules";
@@ -44,52 +44,38 @@ export function SchedulesPage() {
     end: setEnding,
   });
   return (
-    <div className="page">
-      <div className="page-head">
-        <h1>Schedules</h1>
-        {may("jobs:run") && (
+    <ListPage
+      title="Schedules"
+      words={["schedule", "schedules"]}
+      query={list}
+      rows={schedules}
+      columns={columns}
+      keyOf={(one) => `${one.tenant} ${one.name}`}
+      nameOf={(one) => one.name}
+      minWidth={760}
+      onOpen={(one) =>
+        void navigate({
+          to: "/tenants/$tenant",
+          params: { tenant: one.tenant },
+          search: { env: environment, panel: "jobs" },
+        })
+      }
+      action={
+        may("jobs:run") && (
           <Button size="sm" onClick={() => setCreating(true)}>
             Create schedule
           </Button>
-        )}
-      </div>
-      {list.isPending ? (
-        <LateSkeleton />
-      ) : list.isLoadingError ? (
-        <ProblemNote error={list.error} onRetry={() => list.refetch()} />
-      ) : schedules.length === 0 ? (
+        )
+      }
+      empty={
         <EmptyNote
           title={`No schedule in ${environment} yet.`}
           example={`freezeframe schedule create nightly etl.py --tenant acme --cron "0 6 * * *"`}
         >
           A schedule runs a script for a tenant again and again; a worker does it.
         </EmptyNote>
-      ) : (
-        <>
-          <VirtualGrid
-            label="Schedules"
-            rows={schedules}
-            columns={columns}
-            keyOf={(one) => `${one.tenant} ${one.name}`}
-            nameOf={(one) => one.name}
-            minWidth={760}
-            onOpen={(one) =>
-              void navigate({
-                to: "/tenants/$tenant",
-                params: { tenant: one.tenant },
-                search: { env: environment, panel: "jobs" },
-              })
-            }
-            onNearEnd={() => {
-              if (list.hasNextPage && !list.isFetchingNextPage) void list.fetchNextPage();
-            }}
-          />
-          <Text size="xs" c="dimmed" role="status">
-            {countText(schedules.length)} {schedules.length === 1 ? "schedule" : "schedules"}
-            {list.hasNextPage && " · scroll for more"}
-          </Text>
-        </>
-      )}
+      }
+    >
       {isCreating && (
         <CreateSchedule
           environment={environment}
@@ -111,7 +97,7 @@ export function SchedulesPage() {
           It no longer runs for {ending.tenant}; jobs that it made stay.
         </ConfirmDialog>
       )}
-    </div>
+    </ListPage>
   );
 }
 
@@ -132,26 +118,15 @@ function columnsOf(
     width: "216px",
     align: "right",
     cell: (one) => (
-      <Group gap={4} wrap="nowrap" justify="flex-end">
-        {(
-          [
-            ["Run now", acts.run],
-            [one.enabled ? "Pause" : "Resume", acts.pause],
-            ["Delete", acts.end],
-          ] as const
-        ).map(([label, act]) => (
-          <Button
-            key={label}
-            size="compact-xs"
-            variant="default"
-            disabled={isBusy}
-            aria-label={`${label}: ${one.name} of ${one.tenant}`}
-            onClick={() => act(one)}
-          >
-            {label}
-          </Button>
-        ))}
-      </Group>
+      <RowActions
+        of={`${one.name} of ${one.tenant}`}
+        isBusy={isBusy}
+        actions={[
+          { label: "Run now", act: () => acts.run(one) },
+          { label: one.enabled ? "Pause" : "Resume", act: () => acts.pause(one) },
+          { label: "Delete", act: () => acts.end(one) },
+        ]}
+      />
     ),
   };
   return [

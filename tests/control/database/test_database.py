@@ -6,7 +6,7 @@ import pkgutil
 import sqlite3
 import stat
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import ExitStack, closing
 
 import pytest
 import sqlalchemy
@@ -140,6 +140,18 @@ def test_sqlite_is_durable_and_its_owners_alone(tmp_path):
         ]
     assert found == ["wal", 2, 1, 30000]
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+def test_each_thread_of_a_worker_finds_a_connection(tmp_path):
+    """Forty that hold one, as those do that wait for a writer, and one more that only reads."""
+    with (
+        closing(ControlDatabase.open(f"sqlite:///{tmp_path / 'control.db'}")) as database,
+        ExitStack() as held,
+    ):
+        for _ in range(40):
+            held.enter_context(database.read())
+        with database.read() as connection:
+            assert connection.execute(sqlalchemy.select(lanes)).all() == []
 
 
 def test_a_reader_does_not_wait_for_a_writer(database):

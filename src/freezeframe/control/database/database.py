@@ -22,6 +22,9 @@ from freezeframe.control.database.upgrade import is_current, upgrade
 from freezeframe.errors import InvalidOption, SetupError
 
 _CONNECT_SECONDS = 10
+# Of a process on SQLite, beside the five that stay open: a worker of the service has 40 threads, and those
+# that wait to write must leave a connection to those that only read.
+_MORE_CONNECTIONS = 40
 # A stalled worker must not hold locks that all others wait for.
 _POSTGRESQL_OPTIONS = "-c lock_timeout=30000 -c idle_in_transaction_session_timeout=60000"
 
@@ -146,6 +149,7 @@ def _engine(url: URL) -> Engine:
             cause=str(error),
             remedy="Check who may write there, or set database_url.",
         ) from error
-    engine = create_engine(url, connect_args={"timeout": sqlite_setup.BUSY_SECONDS})
+    waiting = {"timeout": sqlite_setup.BUSY_SECONDS}
+    engine = create_engine(url, connect_args=waiting, max_overflow=_MORE_CONNECTIONS)
     sqlite_setup.set_up(engine)
     return engine

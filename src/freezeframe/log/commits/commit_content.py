@@ -43,7 +43,7 @@ _ADD_HEAD = np.frombuffer(b'{"add":{', dtype="<u8")[0]
 _REMOVE_HEAD = np.frombuffer(b'{"remove', dtype="<u8")[0]
 PIECE_BYTES = 8 << 20
 _BLOCK_BYTES = 1 << 20
-_FEW_BYTES = 4 << 10  # Arrow's reader costs what reading some twenty lines one by one does
+_FEW_BYTES = 16 << 10  # Arrow's reader costs what reading some fifty lines one by one does
 _SAMPLED_BYTES = 256 << 10
 _SAMPLED_SPANS = 64
 _LINE_BYTES = 64 << 10

@@ -202,6 +202,38 @@ def test_of_each_file_one_row_group_is_read(tmp_path, monkeypatch, is_marked):
     assert counted.rows <= 2.5 * GROUP_ROWS_MIN * counted.files
 
 
+@pytest.mark.parametrize("is_marked", [False, True])
+def test_versions_of_other_rows_open_no_file(tmp_path, monkeypatch, is_marked):
+    """Their commits tell which keys they changed, though their files may hold any key."""
+    storage = LocalStorage(tmp_path)
+    settings = Settings(engine="auto", vectors_from_bytes=0 if is_marked else 1 << 40)
+    stream = Tenant(storage, ArrowEngine(storage), settings).stream("Lead")
+    stream.update(leads(*(f"{number:05d}" for number in range(20_000))), "Id")
+    for version in range(1, 41):
+        others = [f"{number:05d}" for number in range(version, 20_000, 400)]
+        asked = ["10000"] if version in (7, 30) else []
+        stream.update(leads(*others, *asked, stage=f"{version}"), "Id")
+    counted = CountedReads(monkeypatch)
+    assert [one.version for one in stream.row_history("10000").versions] == [30, 7, 0]
+    # One file for each of the three; of the other versions one in a hundred.
+    assert counted.files <= 5
+    counted.files = 0
+    assert stream.row_history("10000x").versions == ()
+    assert counted.files <= (12 if is_marked else 3)  # what is there now
+
+
+def test_versions_under_another_key_exclude_nothing(tenant):
+    """Their filters are of another key, of which the stream may not even have the column any more."""
+    stream = tenant.stream("Lead")
+    stream.update(leads("001", "007"), "Id")
+    stream.update(leads("001", stage="won"), "Id")
+    stream.update(leads().cast(leads("x").schema), "Id", override=True)
+    stream.update(pa.table({"Email": ["a", "b"]}), "Email", override=True)
+    stream.update(pa.table({"Email": ["a"], "Name": ["Ada"]}), "Email")
+    history = stream.row_history("a")
+    assert (told(history), history.is_whole) == ([(4, "update", ("Name",)), (3, "insert", ())], False)
+
+
 class NamedReads:
     """A storage that lists the names of what is read."""
 
@@ -230,7 +262,7 @@ def test_each_entry_of_the_log_is_read_once(tmp_path):
     assert len(entries) - len(set(entries)) <= 1
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(8))
 def test_histories_are_what_reading_each_version_tells(tmp_path, seed):
     """Of random updates, replaced contents, restorations and new columns, with marked rows and without."""
     draw = random.Random(seed)
@@ -241,12 +273,16 @@ def test_histories_are_what_reading_each_version_tells(tmp_path, seed):
     names = [f"{number:03d}" for number in range(40)]
     stream.update(leads(*names[:30]), "Id")
     for step in range(25):
-        chosen = draw.sample(names, draw.randrange(1, 12))
+        chosen = draw.sample(names, draw.choice((1, 2, 3, 12)))
         rows = leads(*sorted(chosen), stage=f"{draw.randrange(4)}")
         if draw.random() < 0.15:
             tenant.restore(draw.randrange(tenant.version + 1))
         elif draw.random() < 0.15:
             stream.update(leads(*draw.sample(names, 20), stage=f"{step}"), "Id", override=True)
+        elif draw.random() < 0.2:
+            with tenant.job(f"job-{step}") as job:
+                job.stream("Lead").update(rows, "Id")
+                job.stream("Lead").update(leads(*draw.sample(names, 2), stage=f"{step}"), "Id")
         elif draw.random() < 0.1:
             stream.update(rows.append_column(f"More {step}", pa.array(["x"] * len(rows))), "Id")
         else:

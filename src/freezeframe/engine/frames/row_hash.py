@@ -7,6 +7,7 @@ of all rows are summed. `plans.row_hash` computes the same sums over files by Sp
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,19 +54,24 @@ def hashed_columns(schema: pa.Schema) -> list[str]:
 
 def row_sums(table: pa.Table) -> RowSums:
     """The sums over the rows of a table with column types that a stream can store."""
+    lower = upper = 0
+    for hashes in row_hashes(table):
+        lower += int((hashes & _LOWER_HALF).sum(dtype=np.uint64))
+        upper += int((hashes >> np.uint64(32)).sum(dtype=np.uint64))
+    return RowSums(len(table), lower, upper)
+
+
+def row_hashes(table: pa.Table) -> Iterator[Hashes]:
+    """The hashes of the rows of a table, in blocks; its columns have types that a stream can store."""
     columns = {name: _Column(table.column(name)) for name in hashed_columns(table.schema)}
     encoded = pa.table({name: column.encoded for name, column in columns.items()}) if columns else table
-    lower = upper = 0
     for batch in encoded.to_batches(max_chunksize=_BLOCK_ROWS):
         combined = np.zeros(len(batch), np.uint64)
         for place, (column, values) in enumerate(zip(columns.values(), batch.columns, strict=False)):
             if place and place % ROTATIONS == 0:
                 combined = hash_longs(combined)
             combined ^= rotate_left(column.cells(values), rotation(place))
-        hashes = hash_longs(combined)
-        lower += int((hashes & _LOWER_HALF).sum(dtype=np.uint64))
-        upper += int((hashes >> np.uint64(32)).sum(dtype=np.uint64))
-    return RowSums(len(table), lower, upper)
+        yield hash_longs(combined)
 
 
 class _Column:

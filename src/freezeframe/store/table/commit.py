@@ -18,6 +18,7 @@ from freezeframe.log.primitives.engine_info import engine_info
 from freezeframe.log.scan.data_files import SHA256_TAG
 from freezeframe.log.scan.deletion_vectors import VectorFile
 from freezeframe.log.write.row_deletion import removal
+from freezeframe.store.keys.key_filter import FILTER_FIELD
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.schema.column_mapping import DeltaSchema
 from freezeframe.store.schema.table_properties import (
@@ -37,7 +38,8 @@ class TableChange:
     With ``replaces_files`` all live files go and ``added`` are the whole new content; without it
     those go that ``removed`` names (as the log does). ``marks`` are the actions that put the deletion
     vectors of ``vector_file`` in force. ``notes`` and ``properties`` are written with ``schema`` only.
-    ``plan`` says in a few words how the update was carried out and why.
+    ``plan`` says in a few words how the update was carried out and why; ``key_filter`` excludes keys whose
+    rows it leaves as they are (empty: nothing is known of them).
     """
 
     operation: str
@@ -52,6 +54,7 @@ class TableChange:
     marks: tuple[Action, ...] = ()
     vector_file: VectorFile | None = None
     plan: str = ""
+    key_filter: str = ""
 
     @property
     def new_paths(self) -> tuple[str, ...]:
@@ -85,7 +88,8 @@ def commit_text(base: Snapshot, rewrite: TableChange, identity: CommitIdentity) 
     # In-commit timestamps require commitInfo as the first action (protocol, "In-Commit Timestamps").
     parameters = {"key": ",".join(rewrite.key), "plan": rewrite.plan}
     metrics = {**row_metrics(rewrite.counts), "numTargetFilesAdded": str(len(rewrite.added))}
-    info = CommitInfo(commit_info(rewrite.operation, parameters, identity, metrics))
+    fields = commit_info(rewrite.operation, parameters, identity, metrics)
+    info = CommitInfo({**fields, FILTER_FIELD: rewrite.key_filter} if rewrite.key_filter else fields)
     return sign_content(info, tuple(_actions(base, rewrite, identity))).decode()
 
 

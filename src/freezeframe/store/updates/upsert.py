@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from freezeframe.errors import CorruptData
 from freezeframe.log import Snapshot
 from freezeframe.log.scan import rows
+from freezeframe.store.keys.key_filter import key_filter
 from freezeframe.store.keys.key_scan import files_with
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.schema.column_mapping import arrow_columns, written_columns
@@ -48,6 +49,7 @@ class Patch:
     searched: str
     """How the batch's keys were searched, and in how many files: words that ``stream explain`` shows."""
     engine: EngineName = ""
+    key_filter: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,16 +140,13 @@ def patch(context: UpdateContext, batch: pa.Table) -> Patch:
     live = live_files(context.snapshot.files)
     choices = choose(live, {path: len(part) for path, part in changing.items()}, context.place.rule)
     rewritten = [choice.file for choice in choices if choice.action == "rewritten"]
-    content = _content(
-        context,
-        rewritten,
-        changing,
-        [filled.rows, in_schema(batch.filter(pa.array(is_new)), filled.rows.schema)],
-    )
+    new_rows = [filled.rows, in_schema(batch.filter(pa.array(is_new)), filled.rows.schema)]
+    content = _content(context, rewritten, changing, new_rows)
     written = context.staging.write(content, written_columns(context.plan.schema), context.plan.key)
     marked = {choice.file.path: changing[choice.file.path] for choice in choices if choice.action == "marked"}
     removed = tuple(file.path for file in rewritten)
-    return Patch(counts, written, removed, marked, choices, met.search_kind, met.engine)
+    keys = pa.concat_tables([table.select(list(context.plan.filled_key)) for table in new_rows])
+    return Patch(counts, written, removed, marked, choices, met.search_kind, met.engine, key_filter(keys))
 
 
 def _match_keys(context: UpdateContext, batch: pa.Table) -> _MatchedKeys:

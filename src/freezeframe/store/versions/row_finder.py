@@ -1,4 +1,4 @@
-"""Search of one row's key in the files that a stream's versions removed.
+"""Search of one row's key in the files that a stream's versions added and removed.
 
 Files whose statistics exclude the key are not opened; in each of the others it is looked for once, in one
 row group where that is enough. Files of several versions are read side by side, ahead of their use.
@@ -7,7 +7,7 @@ row group where that is enough. Files of several versions are read side by side,
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from freezeframe.engine.frames.xxhash64 import Hashes
 from freezeframe.log.actions.action_columns import from_adds
 from freezeframe.log.actions.actions import Add, DeletionVector, Metadata, Remove
 from freezeframe.log.scan.file_rows import (
@@ -28,12 +29,14 @@ from freezeframe.log.scan.file_rows import (
 )
 from freezeframe.log.scan.rows import ReadableSnapshot, plan_reads
 from freezeframe.storage.concurrency import is_local
+from freezeframe.store.keys.key_filter import excludes, key_hashes
 from freezeframe.store.keys.key_numbers import KeyNumbers
 from freezeframe.store.keys.key_pruning import may_hold
 from freezeframe.store.keys.key_scan import REQUESTS_MAX, THREADS_MAX, files_with
 from freezeframe.store.keys.key_values import keys_as
 from freezeframe.store.schema.column_mapping import arrow_columns, physical_names
 from freezeframe.store.schema.system_columns import VALID_TO, read_system_columns
+from freezeframe.store.schema.table_properties import stored_key
 from freezeframe.store.table.data_files import deleted_positions
 from freezeframe.store.table.reader import row_columns
 from freezeframe.store.table.snapshot_part import SnapshotPart, part_of
@@ -43,19 +46,11 @@ _NOTHING = FoundRows(np.empty(0, np.int64), None)
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A row, as a table of one, and where it lies."""
+    """A row, as a table of one, and where it lies; without a path, in a file that is not known yet."""
 
-    path: str
+    path: str | None
     position: int
     row: pa.Table
-
-
-@dataclass(frozen=True, slots=True)
-class RemovedFile:
-    """A removal, and the statistics of the file as far as they are known."""
-
-    remove: Remove
-    statistics: str | None
 
 
 class RowFinder:
@@ -67,6 +62,8 @@ class RowFinder:
         local = is_local(snapshot.storage)
         self._threads = min(THREADS_MAX, os.cpu_count() or 1) if local else REQUESTS_MAX
         self._found: dict[tuple[str, str | None], FoundRows] = {}
+        self._hashes: dict[str | None, Hashes] = {}
+        self._excluded: dict[tuple[str | None, str], bool] = {}
         # Where the key was last: in the next file it is there or nearby, for files are sorted by key.
         self._group = 0
 
@@ -82,25 +79,37 @@ class RowFinder:
         found = self._found.get((path, metadata.schema_string))
         return None if found is None else found.rows is not None
 
-    def removed_row(self, metadata: Metadata, files: Sequence[RemovedFile]) -> Held | None:
-        """The row in files that a commit removed, with its content from before the commit."""
+    def is_excluded(self, metadata: Metadata, key_filter: str) -> bool:
+        """Whether a filter of a commit's changed keys lacks the key."""
+        if not key_filter or set(stored_key(metadata) or ()) != set(self._keys.column_names):
+            return False
+        text = metadata.schema_string
+        if text not in self._hashes:
+            self._hashes[text] = key_hashes(keys_as(self._keys, arrow_columns(metadata.schema)))
+        if (text, key_filter) not in self._excluded:
+            self._excluded[text, key_filter] = excludes(key_filter, self._hashes[text])
+        return self._excluded[text, key_filter]
+
+    def live_row(self, metadata: Metadata, files: Iterable[Add]) -> Held | None:
+        """The row in files as a commit added them, or as they were when it removed them."""
         # Of two files the larger one is likelier to hold the row; when it is found, the rest is not read.
-        ordered = sorted(files, key=lambda one: -(one.remove.size or 0))
+        ordered = sorted(files, key=lambda one: -one.size)
         for first in range(0, len(ordered), self._threads):
             some = ordered[first : first + self._threads]
             self.read_ahead(metadata, some)
-            removes = [one.remove for one in some if self.holds(metadata, one.remove.path)]
-            held = self._held(metadata, ((one.path, self._deleted(one.deletion_vector)) for one in removes))
+            near = [one for one in some if self.holds(metadata, one.path)]
+            held = self._held(metadata, ((one.path, self._deleted(one.deletion_vector)) for one in near))
             if held is not None:
                 return held
         return None
 
-    def read_ahead(self, metadata: Metadata, files: Iterable[RemovedFile]) -> None:
-        """Look for the key in removed files, side by side; those that were looked at are known."""
+    def read_ahead(self, metadata: Metadata, files: Iterable[Add]) -> None:
+        """Look for the key in files, side by side; those that were looked at are known."""
         text = metadata.schema_string
-        new = {one.remove.path: one for one in files if (one.remove.path, text) not in self._found}
+        new = {one.path: one for one in files if (one.path, text) not in self._found}
         if new:
-            self._read(metadata, from_adds([_added(one) for one in new.values()]))
+            # A file is searched whole: which of its rows are deleted depends on the version.
+            self._read(metadata, from_adds([replace(one, deletion_vector=None) for one in new.values()]))
 
     def was_there(self, held: Held, remove: Remove) -> bool:
         """Whether a file that a commit removed, only to name it again, held the row at the same place."""
@@ -174,11 +183,6 @@ class RowFinder:
         if found.rows is None:
             return found
         return replace(found, rows=found.rows.select(order))
-
-
-def _added(file: RemovedFile) -> Add:
-    one = file.remove
-    return Add(one.path, one.size or 0, one.partition_values or {}, stats=file.statistics)
 
 
 def _groups_near(first: int, part: SnapshotPart, keys: pa.Table) -> Callable[[pq.ParquetFile], Iterable[int]]:

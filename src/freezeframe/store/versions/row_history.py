@@ -1,13 +1,8 @@
-"""History of one row of a stream, newest first.
-
-The row is followed backwards from file to file: a version matters only if it brought the file that holds
-the row, or, while there is no row, removed a file that may hold its key. Files whose statistics exclude
-the key are not read, and the key is looked for once in each of the others.
-"""
+"""History of one row of a stream, newest first: each version that inserted, updated or deleted it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -26,11 +21,9 @@ from freezeframe.store.tenant_log.history import HistoryEntry
 from freezeframe.store.tenant_log.state import TenantState
 from freezeframe.store.tenant_log.table_lookup import table_snapshot
 from freezeframe.store.transaction.scope import TenantScope
-from freezeframe.store.versions.row_finder import Held, RemovedFile, RowFinder
-from freezeframe.store.versions.stream_past import StreamCommit, StreamPast
-
-AHEAD = 32
-"""The files of so many versions are read side by side."""
+from freezeframe.store.versions.row_finder import Held, RowFinder
+from freezeframe.store.versions.row_trail import RowTrail
+from freezeframe.store.versions.stream_past import StreamPast
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,29 +133,26 @@ def row_history(
         raise InvalidOption(f"limit cannot be {limit}.", remedy="Pass 1 or more, or nothing for all.")
     snapshot = table_snapshot(scope.storage, until, name)
     past = StreamPast(scope, name, until)
-    finder = RowFinder(snapshot, keys)
-    newest = held = finder.current_row()
+    trail = RowTrail(past, RowFinder(snapshot, keys))
+    newest = held = trail.newest(snapshot.metadata)
     (key,) = shown_rows(keys)
     versions: list[RowVersion] = []
     following = None
     is_whole = True
     metadata: Metadata | None = snapshot.metadata
-    ahead = number = 0
+    number = 0
     while (commit := past.at(number)) is not None:
         after = metadata
         if commit.metadata is not None:
             metadata = past.metadata_before(number)
-        if _may_touch(commit, held, finder):
-            if commit.removed_paths and (metadata is None or set(stored_key(metadata) or ()) != set(key)):
+        held = trail.after(commit, held, after)
+        if trail.may_touch(commit, held, after):
+            before = None
+            if metadata is not None and set(stored_key(metadata) or ()) == set(key):
+                before = trail.before(number, held, metadata)
+            elif commit.removed_paths:
                 is_whole = False
                 break
-            if metadata is not None and held is not None and number >= ahead:
-                ahead = number + AHEAD
-                finder.read_ahead(metadata, _line_of(held.path, past, number, finder, metadata))
-            before = None
-            if metadata is not None:
-                removed = _removed(past, number, finder, metadata, commit.removed_paths)
-                before = finder.removed_row(metadata, removed)
             changes = _compare(before, held, tuple(key), after)
             held = before
             if changes is not None:
@@ -173,47 +163,6 @@ def row_history(
         number += 1
     row = None if newest is None else shown_rows(newest.row)[0]
     return RowHistory(str(name), key, row, tuple(versions), following, is_whole and past.is_whole)
-
-
-def _may_touch(commit: StreamCommit, held: Held | None, finder: RowFinder) -> bool:
-    """Whether a commit may have changed the row."""
-    if held is None:
-        return bool(commit.removed_paths)
-    if held.path not in commit.added_paths:
-        return False
-    if held.path not in commit.removed_paths:
-        return True
-    # Named again: where rows were only marked, one that is there now was there before.
-    return not (commit.only_marks or finder.was_there(held, commit.removal(held.path)))
-
-
-def _removed(
-    past: StreamPast, number: int, finder: RowFinder, metadata: Metadata, paths: Iterable[str]
-) -> list[RemovedFile]:
-    """Those of the files that a commit removed which may hold the row."""
-    (commit,) = past.span(number, 1)
-    found = []
-    for path in sorted(paths):
-        known = finder.holds(metadata, path)
-        if known is not False:
-            statistics = past.statistics(path, number, AHEAD) if known is None else None
-            found.append(RemovedFile(commit.removal(path), statistics))
-    return found
-
-
-def _line_of(
-    path: str, past: StreamPast, number: int, finder: RowFinder, metadata: Metadata
-) -> list[RemovedFile]:
-    """The files that a file took the place of, and those that these did, under one schema."""
-    paths, found = {path}, list[RemovedFile]()
-    for place, commit in enumerate(past.span(number, AHEAD)):
-        if place and commit.metadata is not None and commit.metadata.schema_string != metadata.schema_string:
-            break
-        if paths & (commit.added_paths - commit.removed_paths):
-            gone = commit.removed_paths - commit.added_paths
-            found += _removed(past, number + place, finder, metadata, gone)
-            paths |= gone
-    return found
 
 
 def _compare(

@@ -12,6 +12,8 @@ from functools import cached_property
 
 from freezeframe.identifiers import StreamName
 from freezeframe.log.actions.actions import Action, Add, Metadata, Remove, parse_line
+from freezeframe.store.keys.key_filter import FILTER_FIELD
+from freezeframe.store.table.commit_squash import commit_fields
 from freezeframe.store.tenant_log.history import HistoryEntry, history_entry
 from freezeframe.store.tenant_log.roll_forward import change_content
 from freezeframe.store.tenant_log.state import TenantState
@@ -37,6 +39,11 @@ class StreamCommit:
         """The files that it removes, also only to name them again, by their paths."""
         return self._paths("remove")
 
+    @property
+    def new_paths(self) -> set[str]:
+        """The files that it adds and that were not there before."""
+        return self.added_paths - self.removed_paths
+
     def removal(self, path: str) -> Remove:
         """The removal of one of ``removed_paths``."""
         found = (one for one in self._parsed("remove", path) if isinstance(one, Remove) and one.path == path)
@@ -47,15 +54,23 @@ class StreamCommit:
         """The table's metadata from this commit on, if it changes them."""
         return next((one for one in self._parsed("metaData") if isinstance(one, Metadata)), None)
 
+    @cached_property
+    def key_filter(self) -> str:
+        """The filter of the keys whose rows it changed; empty: any row may have changed."""
+        if '"metaData"' in self.content:  # the key may have got another type
+            return ""
+        text = commit_fields(self.content).get(FILTER_FIELD, "")
+        return text if isinstance(text, str) else ""
+
     @property
     def only_marks(self) -> bool:
         """Whether what it names again has no fewer deleted rows than before."""
         return self.entry.kind == "commit"
 
-    def statistics(self, path: str) -> str | None:
-        """The statistics of a file that it adds."""
+    def added(self, path: str) -> Add:
+        """The addition of one of ``added_paths``."""
         found = (one for one in self._parsed("add", path) if isinstance(one, Add) and one.path == path)
-        return next((one.stats for one in found), None)
+        return next(found)
 
     @cached_property
     def _lines(self) -> list[str]:
@@ -108,7 +123,7 @@ class StreamPast:
         """The statistics of a file that is removed at a number, if ``count`` commits from there add it."""
         for commit in self.span(number, count):
             if path in commit.added_paths:
-                return commit.statistics(path)
+                return commit.added(path).stats
         return None
 
     def metadata_before(self, number: int) -> Metadata | None:

@@ -130,10 +130,15 @@ class Machine:
         self.sure_fault = self.chances.randrange(1, fault_within + 1) if fault_within else None
         self.turn = closed_gate()
         self.now, self.step, self.struck, self.running = START_MS, 0, [], None
+        self.due = []
 
     def now_ms(self):
         """The clock of the process that runs: some are a day late, some an hour early."""
         return self.now + (self.running.skew_ms if self.running else 0)
+
+    def later(self, steps, change):
+        """A change of the disk that somebody else makes so many steps from now, but for a power loss."""
+        self.due.append((self.step + steps, change))
 
     def run(self, works):
         """Run one process for each of ``works`` (name to function) at the same time; those that died."""
@@ -142,6 +147,7 @@ class Machine:
         while alive:
             self.step += 1
             self.now += self.random.choice([1, 20, 1_000, 600_000])
+            self._change_what_is_due()
             self.running = self.random.choice(alive)
             doomed = self._strike(alive)
             for process in doomed or [self.running]:
@@ -156,6 +162,11 @@ class Machine:
         self.running = None
         return died
 
+    def _change_what_is_due(self):
+        for change in [change for step, change in self.due if step <= self.step]:
+            change()
+        self.due = [(step, change) for step, change in self.due if step > self.step]
+
     def _strike(self, alive):
         """Whom the seed lets die now: the one whose turn it is, or all, by a power loss."""
         chance, loses_power = self.chances.random(), self.chances.random() < 0.3
@@ -165,6 +176,7 @@ class Machine:
             self.struck.append(self.step)
             doomed = alive if loses_power else [self.running]
             if loses_power:
+                self.due.clear()
                 # Of its own: the rest goes on the same way without this fault.
                 self.disk.lose_power(Random(f"{self.seed} {self.step}"))
         return list(doomed)

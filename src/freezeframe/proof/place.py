@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
+from freezeframe.engine.protocol.table_engine import TableEngine
 from freezeframe.script.tenant.stores import storage_at
 from freezeframe.settings import Settings, load_settings
 from freezeframe.storage import PrefixStorage, Storage
@@ -47,9 +48,9 @@ class Place:
         return tenant_on(self.storage(), **options)
 
 
-def tenant_on(storage: Storage, **options: Any) -> Tenant:
-    """A tenant on any storage, without Spark; ``options`` are settings."""
-    return Tenant(storage, ArrowEngine(storage), _settings(tuple(sorted(options.items()))))
+def tenant_on(storage: Storage, engine: TableEngine | None = None, **options: Any) -> Tenant:
+    """A tenant on any storage, without Spark but with ``engine``; ``options`` are settings."""
+    return Tenant(storage, engine or ArrowEngine(storage), _settings(tuple(sorted(options.items()))))
 
 
 @cache

@@ -23,7 +23,8 @@ from freezeframe.engine.plans.columns import (
     rename_fields,
     written_fields,
 )
-from freezeframe.errors import CorruptData, StorageNotShared, UnsupportedTable
+from freezeframe.engine.protocol.written_rows import require_found
+from freezeframe.errors import CorruptData, UnsupportedTable
 
 _PLAIN_NAME = re.compile(r"[\w.-]+", re.ASCII)
 
@@ -86,8 +87,8 @@ def exact_path(path: str) -> str:
 def write_files(session: SparkSession, frame: DataFrame, schema: StructType, output: str) -> tuple[str, ...]:
     """Write the frame, whose columns are named as ``schema``, under physical names; the names of the files.
 
-    The folder is the caller's attempt: whatever an earlier try has left in it is replaced, or found by
-    ``require_rows``.
+    The folder is the caller's attempt: whatever an earlier try has left in it is replaced, or found by the
+    check of the rows.
     """
     columns = [
         rename_fields(F.col(quote(field.name)), field.dataType, physical_field(field).dataType).alias(
@@ -123,26 +124,6 @@ def written_names(session: SparkSession, output: str) -> tuple[str, ...]:
 def require_rows(session: SparkSession, output: str, names: Sequence[str], expected: int) -> None:
     """Check that the files hold as many rows as were counted on their way; errors as of ``require_found``."""
     require_found(names, rows_in(session, [f"{output.rstrip('/')}/{name}" for name in names]), expected)
-
-
-def require_found(names: Sequence[str], rows: int, expected: int) -> None:
-    """Check that the files, which have so many rows, are all that Spark wrote.
-
-    Spark writes a file even for no rows: where there is none, Spark wrote into another folder.
-
-    Raises:
-        StorageNotShared: they are not; what was written must not be used.
-    """
-    if rows == expected and names:
-        return
-    raise StorageNotShared(
-        f"Spark wrote {expected} rows, and {rows} of them are in the {len(names)} files that are here.",
-        cause="Spark, or one of its executors, writes to another disk than this process reads under"
-        " the same path; or somebody removed a file meanwhile. Nothing was committed.",
-        remedy="Use a folder that all of them see under the same path, or an object store.",
-        written=expected,
-        found=rows,
-    )
 
 
 def rows_in(session: SparkSession, files: Sequence[str]) -> int:

@@ -34,7 +34,6 @@ from freezeframe.engine.plans.keys import duplicate_keys, shown_keys
 from freezeframe.engine.plans.parquet_files import (
     NO_OPTIONS,
     read_files,
-    require_found,
     require_rows,
     write_files,
     write_mode,
@@ -43,6 +42,7 @@ from freezeframe.engine.plans.parquet_files import (
 from freezeframe.engine.plans.row_counting import Counting
 from freezeframe.engine.plans.types import layout_settings, require_kept_types
 from freezeframe.engine.protocol.table_engine import UNIQUE, WriteTask, WrittenBatch
+from freezeframe.engine.protocol.written_rows import require_found
 from freezeframe.errors import BadInput, EngineUnavailable, NullKeyError
 
 

@@ -132,7 +132,7 @@ class MergeResult:
     files: tuple[str, ...] = ()
     """Names of the Parquet files written below ``output``; they hold the whole new content of the stream."""
     rows: int = 0
-    """Rows of the whole new content."""
+    """Rows of the whole new content, as counted on their way; the caller checks that the files have them."""
     live: int = 0
     """Stored rows that were neither closed nor flagged before; for a merge by key."""
     lost: int = 0

@@ -296,7 +296,7 @@ class StagingFolder:
         local = self._storage.local_path(name)
         if local is None:
             # The store verifies the upload: each request has a checksum.
-            content = self._fresh.pop(name, None) or self._storage.read(name)
+            content = self._fresh.pop(name, None) or self._read(name)
             statistics = statistics_text(file_statistics(content, schema))
             return DataFile(path, len(content), 0, hashlib.sha256(content).hexdigest(), statistics)
         _durable(local, sync_file)
@@ -306,6 +306,12 @@ class StagingFolder:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
         statistics = statistics_text(file_statistics(local, schema))
         return DataFile(path, status.st_size, status.st_mtime_ns // 1_000_000, digest, statistics)
+
+    def _read(self, name: str) -> bytes:
+        try:
+            return self._storage.read(name)
+        except FileNotFoundError as error:  # the engine said that it is there
+            raise failure("read", name, error) from error
 
     def _folders(self) -> tuple[str, ...]:
         """The attempt's folders, the deepest first."""

@@ -6,6 +6,7 @@ files stay unchanged.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from freezeframe.engine.protocol.table_engine import MergeResult, MergeTask, Validity
+from freezeframe.engine.protocol.written_rows import require_found
 from freezeframe.log.schema.column_mapping import fields_by_path, physical_name
 from freezeframe.log.schema.schema import arrow_to_delta
 from freezeframe.store.model.row_counts import Counts
@@ -35,7 +37,7 @@ from freezeframe.store.updates.source import Incoming
 
 def load(context: UpdateContext) -> UpdateResult:
     """Stage rows as the whole new content: a first write, or an override."""
-    plan, incoming, staging = context.plan, context.incoming, context.staging
+    plan, incoming = context.plan, context.incoming
     is_data_file = _is_data_file(plan, incoming)
     asks = bool(context.live) or not is_data_file
     route = Route("load", "the batch is the whole content", engine="spark" if asks else "")
@@ -47,8 +49,7 @@ def load(context: UpdateContext) -> UpdateResult:
         return build_table_change(context, counts, batch if incoming.rows else (), route)
     counts = _overwrite_counts(context, incoming.paths) if context.live else Counts(inserted=incoming.rows)
     # Stored values are compared above and never cast: they need not fit the new types.
-    result = context.place.engine.merge(_merge_task(context, ()))
-    return build_table_change(context, counts, staging.merged_paths(result.files), route)
+    return _merged(context, context.place.engine.merge(_merge_task(context, ())), counts, route)
 
 
 def merge(context: UpdateContext, reason: str) -> UpdateResult:
@@ -61,8 +62,7 @@ def merge(context: UpdateContext, reason: str) -> UpdateResult:
     result = context.place.engine.merge(_merge_task(context, context.live))
     if context.plan.update.mode == "full":
         require_few_deletions(context.plan.update, lost=result.lost, live=result.live)
-    paths = context.staging.merged_paths(result.files)
-    return build_table_change(context, _counts(result), paths, Route("merge", reason, engine="spark"))
+    return _merged(context, result, _counts(result), Route("merge", reason, engine="spark"))
 
 
 def merge_touched(context: UpdateContext, reason: str) -> UpdateResult:
@@ -71,10 +71,31 @@ def merge_touched(context: UpdateContext, reason: str) -> UpdateResult:
     choices = _choices(context)
     touched = tuple(choice.file.path for choice in choices if choice.action == "rewritten")
     result = context.place.engine.merge(_merge_task(context, touched))
+    route = Route("partial merge", reason, choices, "spark")
+    return _merged(context, result, _counts(result), route, touched)
+
+
+def _merged(
+    context: UpdateContext,
+    result: MergeResult,
+    counts: Counts,
+    route: Route,
+    removed: tuple[str, ...] | None = None,
+) -> UpdateResult:
+    """The update as a commit of the files that Spark wrote.
+
+    Raises:
+        StorageNotShared: they do not have the rows that Spark counted.
+        StorageUnavailable: one of them is not there.
+    """
+    if result.rows and not result.files:
+        require_found((), 0, result.rows)
     paths = context.staging.merged_paths(result.files)
-    return build_table_change(
-        context, _counts(result), paths, Route("partial merge", reason, choices, "spark"), touched
-    )
+    change = build_table_change(context, counts, paths, route, removed)
+    if change.rewrite is not None and change.rewrite.added:
+        found = sum(json.loads(file.statistics)["numRecords"] for file in change.rewrite.added)
+        require_found(result.files, found, result.rows)
+    return change
 
 
 def can_look_for_keys(context: UpdateContext) -> bool:

@@ -1,0 +1,73 @@
+"""Spark at its worst: of the files that it says it wrote, some come late, twice, without rows, or never.
+
+It answers as Spark does, with the counts of a full extract and the names of the files of its tasks. What its
+workers do later they do without the process that asked, which may be dead by then; a power loss ends them.
+"""
+
+import io
+from functools import partial
+
+import pyarrow.parquet as pq
+
+from freezeframe.engine.protocol.table_engine import NOTHING, MergeResult
+from freezeframe.log.schema.schema import delta_to_arrow
+from freezeframe.store.diff.arrow_engine import ArrowEngine
+from freezeframe.store.diff.row_diff import table_changes
+from freezeframe.store.diff.row_diff_pages import change_counts
+
+FATES = ["written", "written", "written", "written", "late", "twice", "empty", "never"]
+LATE_STEPS = 60
+
+
+class Adversary(ArrowEngine):
+    """Full extracts on a machine's disk; what becomes of each task's file follows from the machine's seed."""
+
+    def __init__(self, storage, machine):
+        super().__init__(storage)
+        self._machine = machine
+
+    def merge(self, task):
+        if task.mode != "full":
+            return super().merge(task)
+        target = delta_to_arrow(task.target_schema)
+        old = self._rows(task.stored, task.stored_schema, target, task.deleted)
+        new = self._arrived(self._rows(task.batch, task.batch_schema, target, NOTHING))
+        counts = change_counts(table_changes(old, new, task.key))
+        unchanged = len(new) - counts.inserted - counts.updated
+        folder = self._name(task.output)
+        names = [self._carry_out(folder, number, new.slice(number, 1)) for number in range(len(new))]
+        return MergeResult(
+            counts.inserted,
+            counts.updated,
+            unchanged,
+            counts.deleted,
+            tuple(names),
+            len(new),
+            len(old),
+            counts.deleted,
+        )
+
+    def _arrived(self, rows):
+        return rows
+
+    def _carry_out(self, folder, number, rows):
+        """A task, which writes a file of its own; its name."""
+        random, name = self._machine.random, f"part-{number:05d}.parquet"
+        fate, content = random.choice(FATES), io.BytesIO()
+        pq.write_table(rows.slice(0, 0) if fate == "empty" else rows, content, store_schema=False)
+        write = partial(self._machine.disk.replace, f"{folder}/{name}", content.getvalue())
+        if fate in ("written", "twice", "empty"):
+            write()
+        if fate == "twice":  # the task is tried again, by a worker that nobody waits for
+            again = partial(self._machine.disk.replace, f"{folder}/again-{name}", content.getvalue())
+            self._machine.later(random.randrange(LATE_STEPS), again)
+        if fate == "late":
+            self._machine.later(random.randrange(LATE_STEPS), write)
+        return name
+
+
+class LosingSpark(Adversary):
+    """The planted fault: it neither writes nor counts the last row."""
+
+    def _arrived(self, rows):
+        return rows.slice(0, len(rows) - 1)

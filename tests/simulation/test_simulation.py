@@ -217,7 +217,7 @@ def test_no_seed_breaks_a_promise_in_a_bucket():
 @pytest.mark.parametrize("new_disk", [Disk, Bucket])
 def test_no_seed_breaks_a_promise_with_the_worst_of_sparks(new_disk):
     """Files of a merge that come late, twice or never, beside processes that die."""
-    assert failing(range(100), new_disk, Adversary) == {}
+    assert failing(range(40), new_disk, Adversary) == {}
 
 
 def test_a_spark_that_loses_a_row_is_found():

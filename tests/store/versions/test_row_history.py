@@ -12,7 +12,7 @@ from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
 from freezeframe.store.diff.arrow_engine import ArrowEngine
-from freezeframe.store.table.staging import GROUP_ROWS_MIN
+from freezeframe.store.table.staging import _DATA_FILE
 
 
 @pytest.fixture
@@ -183,6 +183,7 @@ class CountedReads:
 @pytest.mark.parametrize("is_marked", [False, True])
 def test_of_each_file_one_row_group_is_read(tmp_path, monkeypatch, is_marked):
     """Over versions that write the stream anew, or mark rows: as many files as can hold the row, in parts."""
+    monkeypatch.setitem(_DATA_FILE, "row_group_size", 8_000)
     storage = LocalStorage(tmp_path)
     settings = Settings(engine="auto", vectors_from_bytes=0 if is_marked else 1 << 40)
     stream = Tenant(storage, ArrowEngine(storage), settings).stream("Lead")
@@ -198,8 +199,8 @@ def test_of_each_file_one_row_group_is_read(tmp_path, monkeypatch, is_marked):
     assert [one.version for one in history.versions] == [20, 15, 10, 5, 0]
     assert [one.after["Stage"] for one in history.versions] == ["20", "15", "10", "5", "new"]
     assert counted.files <= 25
-    # The key's columns and the row's own of one group of 8,192 rows, and now and then of its neighbour.
-    assert counted.rows <= 2.5 * GROUP_ROWS_MIN * counted.files
+    # The key's columns and the row's own of one group of 8,000 rows, and now and then of its neighbour.
+    assert counted.rows <= 2.5 * 8_000 * counted.files
 
 
 @pytest.mark.parametrize("is_marked", [False, True])

@@ -39,6 +39,7 @@ from freezeframe.storage.base import Storage
 
 VERIFIED_BYTES_MAX = 4 << 20
 _BATCH_ROWS = 1 << 17
+_THREADS_FROM_ROWS = 1 << 15  # fewer rows take longer to hand to Arrow's threads than to read
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,12 +215,13 @@ def rows_found(
     tables: list[pa.Table] = []
     last = None
     for group in groups_of(file):
-        indexes = found_in(_group_table(file, name, keys, group))
+        indexes = found_in(_group_table(file, name, keys, group, use_threads=False))
         if not len(indexes):
             continue
         last = group
         positions.append(indexes + sum(lengths[:group]))
-        tables.append(_group_table(file, name, read, group).take(pa.array(indexes)))
+        many = lengths[group] >= _THREADS_FROM_ROWS
+        tables.append(_group_table(file, name, read, group, use_threads=many).take(pa.array(indexes)))
         if is_unique:
             break
     if last is None:
@@ -227,11 +229,13 @@ def rows_found(
     return FoundRows(np.concatenate(positions), pa.concat_tables(tables), last)
 
 
-def _group_table(file: pq.ParquetFile, name: str | Path, read: FileRead, group: int) -> pa.Table:
+def _group_table(
+    file: pq.ParquetFile, name: str | Path, read: FileRead, group: int, *, use_threads: bool
+) -> pa.Table:
     schema = pa.schema([arrow_field(field) for field in read.fields])
     batches = [
         pa.RecordBatch.from_arrays(_arrays(columns, length, read, name), schema=schema)
-        for columns, length in _read_stored(file, name, read, [group], use_threads=False)
+        for columns, length in _read_stored(file, name, read, [group], use_threads=use_threads)
     ]
     return pa.Table.from_batches(batches, schema)
 

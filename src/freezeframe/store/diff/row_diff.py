@@ -234,6 +234,8 @@ def _differs(old: pa.Table, new: pa.Table) -> pa.ChunkedArray:
     for name in new.column_names:
         left = old[name] if name in old.column_names else None
         found = pc.or_(found, _differing(left, new[name]))
+        if len(new) == 1 and found[0].as_py():
+            break
     return found
 
 

@@ -39,11 +39,9 @@ _DATA_FILE: dict[str, Any] = {
     "write_page_checksum": True,  # so that a damaged page is found and never read as rows
     "store_schema": False,  # Arrow's own schema would only repeat Parquet's
     "coerce_timestamps": "us",
+    # Each group has dictionaries of its own: a thirty-second of it doubles a file whose texts repeat.
+    "row_group_size": 250_000,
 }
-GROUP_ROWS_MIN = 8_192
-_GROUP_ROWS_MAX = 250_000
-_GROUPS = 32
-"""A file is sorted by its key, so a reader of one row reads one group in so many."""
 _KEYS = "keys.parquet"
 _PIECES = "pieces.parquet"
 _GROUP_BYTES = 16 * 1024 * 1024
@@ -270,9 +268,7 @@ class StagingFolder:
     ) -> None:
         rows = _physical(sort_rows(pa.concat_tables(part), order), schema)
         part.clear()  # otherwise the rows would be held twice while they are written
-        group_rows = min(_GROUP_ROWS_MAX, max(GROUP_ROWS_MIN, len(rows) // _GROUPS))
-        write = functools.partial(pq.write_table, rows, row_group_size=group_rows, **_DATA_FILE)
-        self._put(f"{self._base}/{path}", write)
+        self._put(f"{self._base}/{path}", functools.partial(pq.write_table, rows, **_DATA_FILE))
 
     def _put(self, name: str, write: Callable[[Path | io.BytesIO], None]) -> None:
         path = self._storage.local_path(name)
@@ -314,8 +310,9 @@ class StagingFolder:
             raise failure("read", name, error) from error
 
     def _folders(self) -> tuple[str, ...]:
-        """The attempt's folders, the deepest first."""
-        return (self._below(_MERGED), self._below(_LANDED), self._below())
+        """The attempt's folders, the deepest first; those below its own are the engine's."""
+        shared = (self._below(_MERGED), self._below(_LANDED)) if self._is_shared else ()
+        return (*shared, self._below())
 
     def _delete_below(self, kept: set[str]) -> None:
         if self._is_shared:  # the engine has written there, too

@@ -99,6 +99,7 @@ def test_a_wide_table_is_read_some_columns_at_a_time(storage, monkeypatch):
     whole = rows.read(snapshot)
     some = rows.read(snapshot, ["p", "c6", "c2", "c0"])
     monkeypatch.setattr(rows, "_COLUMNS_AT_ONCE", 3)
+    monkeypatch.setattr(rows, "_WIDE_COLUMNS", 3)
     monkeypatch.setattr(rows, "_WIDE_BYTES", 0)
 
     assert (8, 8) == whole.shape

@@ -34,7 +34,8 @@ from freezeframe.log.statistics.data_skipping import Predicate, as_expression, c
 from freezeframe.storage.base import Storage
 
 _THREADS_MAX = 8
-_COLUMNS_AT_ONCE = 32
+_COLUMNS_AT_ONCE = 8
+_WIDE_COLUMNS = 32
 _WIDE_BYTES = 8 * 1024 * 1024
 
 
@@ -94,7 +95,7 @@ def read(
     """
     plan = plan_reads(snapshot, columns, where)
     names = plan.schema.names
-    if where is None and len(names) > _COLUMNS_AT_ONCE and _total_bytes(plan) > _WIDE_BYTES:
+    if where is None and len(names) > _WIDE_COLUMNS and _total_bytes(plan) > _WIDE_BYTES:
         # For each column that it reads Arrow holds some pages, a dictionary and a buffer beside the rows.
         parts = [
             read(snapshot, names[at : at + _COLUMNS_AT_ONCE], verify=verify if at == 0 else False)

@@ -61,9 +61,10 @@ def mixed(folder, seed, ends, turns):
             acknowledged, seen = mixed_jobs.race(
                 tenant, WRITERS, done + JOBS_AT_ONCE, read_every=5, seconds=600, first=done
             )
-            newest = mixed_jobs.content(open_tenant(LocalStorage(tenant)))
+            opened = open_tenant(LocalStorage(tenant))
+            newest, others = mixed_jobs.content(opened), mixed_jobs.without_job(opened)
         acknowledged = before + acknowledged
-        wrong += mixed_jobs.violations(acknowledged, seen, newest)
+        wrong += mixed_jobs.violations(acknowledged, seen, newest, others)
         kept.write_text(json.dumps(acknowledged))
         counts.update(jobs=WRITERS * JOBS_AT_ONCE, reads=len(seen))
         if done + JOBS_AT_ONCE >= JOBS and not wrong:

@@ -16,8 +16,6 @@ from freezeframe.engine.frames.batch import comparable_key
 from freezeframe.engine.frames.row_hash import row_hashes
 from freezeframe.engine.frames.xxhash64 import Hashes
 
-FILTER_FIELD = "changedKeysFilter"
-"""The field of ``commitInfo``: the filter's bits as base64, absent where nothing is known of the keys."""
 KEYS_MAX = 10_000
 """A commit of more changed keys has no filter, which would be longer than the rest of it."""
 BITS_PER_KEY = 10

@@ -18,7 +18,6 @@ from freezeframe.log.primitives.engine_info import engine_info
 from freezeframe.log.scan.data_files import SHA256_TAG
 from freezeframe.log.scan.deletion_vectors import VectorFile
 from freezeframe.log.write.row_deletion import removal
-from freezeframe.store.keys.key_filter import FILTER_FIELD
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.schema.column_mapping import DeltaSchema
 from freezeframe.store.schema.table_properties import (
@@ -29,6 +28,9 @@ from freezeframe.store.schema.table_properties import (
     table_metadata,
 )
 from freezeframe.store.table.staging import DataFile
+
+FILTER_FIELD = "changedKeysFilter"
+"""The field of ``commitInfo`` with the filter of changed keys; absent where nothing is known of them."""
 
 
 @dataclass(frozen=True, slots=True)

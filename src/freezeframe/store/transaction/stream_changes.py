@@ -18,9 +18,8 @@ from freezeframe.log import Snapshot
 from freezeframe.storage import Storage
 from freezeframe.store.diff.net_counts import net_counts
 from freezeframe.store.directory.paths import table_folder
-from freezeframe.store.keys.key_filter import FILTER_FIELD
 from freezeframe.store.model.row_counts import Counts
-from freezeframe.store.table.commit import CommitIdentity, row_metrics
+from freezeframe.store.table.commit import FILTER_FIELD, CommitIdentity, row_metrics
 from freezeframe.store.table.commit_squash import commit_fields, is_same_table, net_commit, restamp
 from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.table.uncommitted_snapshot import staged_view

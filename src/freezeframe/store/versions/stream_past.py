@@ -12,7 +12,7 @@ from functools import cached_property
 
 from freezeframe.identifiers import StreamName
 from freezeframe.log.actions.actions import Action, Add, Metadata, Remove, parse_line
-from freezeframe.store.keys.key_filter import FILTER_FIELD
+from freezeframe.store.table.commit import FILTER_FIELD
 from freezeframe.store.table.commit_squash import commit_fields
 from freezeframe.store.tenant_log.history import HistoryEntry, history_entry
 from freezeframe.store.tenant_log.roll_forward import change_content

@@ -86,9 +86,12 @@ def open_parquet(storage: Storage, name: str | Path, size: int, digest: str | No
 
 def parquet_source(storage: Storage, name: str | Path, size: int, digest: str | None = None) -> Any:
     """The source for Arrow: a local path, the file's bytes, or a file object read by ranges."""
-    path = name if isinstance(name, Path) else storage.local_path(name)
-    if path is None and (digest is not None or size <= _WHOLE_BYTES_MAX):
-        # One request, where footer and columns would take several.
+    is_small = size <= _WHOLE_BYTES_MAX
+    path = None
+    if digest is None or not is_small:
+        path = name if isinstance(name, Path) else storage.local_path(name)
+    if path is None and (digest is not None or is_small):
+        # One read, where footer and columns would take several; and what was verified is what is parsed.
         content = read_range(storage, name, 0, None)
         _require_size(name, len(content), size)
         if digest is not None:

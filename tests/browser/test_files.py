@@ -93,6 +93,25 @@ def test_what_was_saved_while_the_page_was_read_is_shown_too(page, keep):
     expect(text).to_contain_text("second")
 
 
+def test_a_list_that_comes_late_leaves_the_focus_in_the_dialog_that_is_open(page):
+    """A slow list took it, so that what was typed went nowhere and Esc lost the button."""
+    held = []
+    listing = re.compile(r"/tenants/acme/files(\?|$)")
+    page.route(listing, lambda route: held.append(route))
+    page.goto("/tenants/acme?panel=snapshots")
+    button = page.get_by_role("button", name="Create folder").first
+    button.click()
+    name = page.get_by_role("dialog", name="Create folder").get_by_label("Name")
+    expect(name).to_be_focused()
+    page.unroute(listing)
+    for route in held:
+        route.continue_()
+    expect(page.get_by_role("grid", name="Snapshots", include_hidden=True)).to_be_visible()
+    expect(name).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(button).to_be_focused()
+
+
 def test_what_was_revealed_is_hidden_after_its_time_but_not_while_unsaved(page):
     """The seconds are told; something typed keeps it open, and Hide now closes it."""
     page.clock.install()

@@ -124,6 +124,9 @@ export function VirtualGrid<Row>(props: VirtualGridProps<Row>) {
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: only when it appears
   useEffect(() => {
+    // A list that comes late takes nothing from a dialog that was opened meanwhile.
+    const dialog = document.activeElement?.closest("[role=dialog]");
+    if (dialog && !dialog.contains(scroller.current)) return;
     if (props.hasFocus || isFocusLost()) scroller.current?.focus({ preventScroll: true });
   }, []);
   // One stop of the Tab key for the grid, and those of the active row: not those of each row.

@@ -197,7 +197,8 @@ class Store:
         made = state.folder(self._environment, str(goal))
         if made is not None and request_context.job_id is not None:
             again = self._open(made)
-            if request_context.job_id in again.place.log.current_state().jobs:
+            log = again.place.log
+            if log.known_job(log.current_state(), request_context.job_id) is not None:
                 return again
         self._require_free(goal)
         return self._create_filled(

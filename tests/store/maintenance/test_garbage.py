@@ -1,19 +1,23 @@
 """What gc deletes and what it leaves: listed is restorable, and what may be needed stays."""
 
 import json
+import time
 
 import pyarrow as pa
 import pytest
 
 from freezeframe.clock import another_clock, now_ms
-from freezeframe.errors import InvalidOption, JobRevoked, VersionNotFound
-from freezeframe.log import DeltaLog
+from freezeframe.errors import CorruptLog, InvalidOption, JobRevoked, VersionNotFound
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage
 from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
 from freezeframe.store.directory.paths import STAGING_FOLDER
+from freezeframe.store.directory.paths import TENANT_LOG_FOLDER as ENTRIES
 from freezeframe.store.maintenance import garbage
+from freezeframe.store.maintenance.verification import verify_tenant
+from freezeframe.store.model.request_context import RequestContext
 from freezeframe.store.tenant_log import roll_forward
+from freezeframe.store.transaction.job_status import find_committed_job
 
 NOW = {"gc_grace_seconds": 0, "lease_dead_seconds": 0}
 
@@ -171,6 +175,21 @@ def test_a_policy_is_carried_out_without_gc(open_finding, memory, looks_often):
     assert content(tenant.at(min(listed)))
 
 
+def test_requests_of_the_service_carry_out_a_policy_without_waiting(open_finding, memory, looks_often):
+    """A thread does it behind them, as no request and no job, in tenants that nothing else changes."""
+    tenant = open_finding(memory, gc_grace_seconds=0)
+    tenant.set_retention(keep_versions=2)
+    for number in range(24):
+        request = RequestContext(f"request-{number}", f"job-{number}")
+        tenant.on(request).files.write("f", str(number).encode())
+    garbage._behind.submit(int).result()
+
+    assert len(data(memory)) <= 2 * 4 + 3
+    changed = [entry for entry in tenant.history() if entry.message == "gc"]
+    assert [(entry.job_id, entry.request_id) for entry in changed[:1]] == [(None, "")]
+    assert tenant.files.read("f") == b"23"
+
+
 @pytest.mark.parametrize("why", ["a setting", "no policy", "a young floor", "many files"])
 def test_what_keeps_a_policy_from_being_carried_out(open_finding, memory, monkeypatch, looks_often, why):
     """Nothing goes that nobody asked to let go, nor where to look for it is no bounded work."""
@@ -211,25 +230,135 @@ def test_a_commit_outlives_what_fails_after_it(open_finding, caplog, looks_often
     assert len(data(storage)) <= 2 * 4 + 3
 
 
-def test_checkpoints_that_no_listed_version_is_read_from_go(open_finding, memory):
-    """The first one stays, and what the oldest listed version is read from; all commits, and all rows, do."""
+def test_logs_begin_at_the_checkpoint_below_the_oldest_listed_version(open_finding, memory):
+    """Commits, checkpoints and entries below it go; what is listed is read and verified, by others too."""
     tenant = open_finding(memory, **NOW)
     _updated(tenant, 45)
-    past = content(tenant.at(36))
+    other = open_finding(memory)
+    stale = other.at(36)
+    past = [content(tenant.at(version)) for version in range(36, 45)]
     tenant.set_retention(keep_versions=10)
     told = tenant.gc(dry_run=True)
     done = tenant.gc()
 
-    assert told.names == done.names
-    assert _numbers(memory, ".checkpoint.parquet") == [10, 30, 40]
-    assert list(range(45)) == _numbers(memory, ".json")
-    assert past == content(tenant.at(36))
-    assert len(list(DeltaLog(memory, "A.snapshot").history())) == 45
+    assert (told.names, done.floor) == (done.names, 35)
+    assert _numbers(memory, ".checkpoint.parquet") == [30, 40]
+    assert list(range(30, 45)) == _numbers(memory, ".json")
+    assert list(range(30, 47)) == _numbers(memory, ".json", ENTRIES)
+    for reader in (tenant, other, open_finding(memory)):
+        assert past == [content(reader.at(version)) for version in range(36, 45)]
+    assert (past[0], len(list(other.history()))) == (content(stale), 12)
+    assert verify_tenant(memory, Settings()).findings == ()
+    tenant.stream("A").update(table(99))
+    other.stream("A").update(table(98))
+    assert {98, 99} <= set(content(open_finding(memory))[0]["A"])
+    assert tenant.gc().files > 0
+    assert verify_tenant(memory, Settings()).findings == ()
 
 
-def _numbers(storage, end):
-    names = (file.name for file in storage.list_below("A.snapshot/_delta_log"))
-    return sorted(int(name.rpartition("/")[2].partition(".")[0]) for name in names if name.endswith(end))
+def test_what_was_before_the_oldest_version_is_told_so(open_finding, memory):
+    """A moment before it, its number, and the version of a stream's last change."""
+    tenant = open_finding(memory, **NOW)
+    tenant.stream("Old").update(table(1), key="Id")
+    first = next(iter(tenant.history())).timestamp
+    _updated(tenant, 30)
+    tenant.set_retention(keep_versions=5)
+    tenant.gc()
+
+    with pytest.raises(VersionNotFound, match="no longer kept"):
+        tenant.at(1)
+    with pytest.raises(VersionNotFound, match="before version 26, the oldest that is kept"):
+        tenant.at(first)
+    assert (tenant.stream("Old").version(), content(tenant)[0]["Old"]) == (26, [1])
+    assert tenant.stream("Old").update(table(2)).stream_version == 1
+
+
+def test_entries_of_jobs_stay_as_long_as_their_ids(open_finding, memory):
+    """A job that is run again has its receipt; its entry goes when its id is forgotten."""
+    tenant = open_finding(memory, **NOW)
+    _updated(tenant, 3)
+    with tenant.job("sync-1") as job:
+        job.stream("A").update(table(7))
+    receipt = job.receipt
+    _updated(tenant, 40)
+    tenant.set_retention(keep_versions=5)
+    tenant.gc()
+
+    assert list(range(3, 46)) == _numbers(memory, ".json", ENTRIES)
+    assert 30 <= _numbers(memory, ".json")[0]
+    again = open_finding(memory, **NOW)
+    with again.job("sync-1") as job:
+        job.stream("A").update(table(7))
+    assert (job.receipt.repeated, job.receipt.tenant_version) == (True, receipt.tenant_version)
+    with another_clock(lambda: time.time_ns() // 1_000_000 + 31 * 86_400_000):
+        _updated(again, 20)
+        again.gc()
+        assert find_committed_job(again.place, "sync-1") is None
+        assert find_committed_job(tenant.place, "sync-1") is None
+    assert 40 <= _numbers(memory, ".json", ENTRIES)[0]
+
+
+def test_a_tag_keeps_what_follows_it(open_finding, memory):
+    """Its version stays readable, and the logs begin below it."""
+    tenant = open_finding(memory, **NOW)
+    _updated(tenant, 45)
+    past = content(tenant.at(12))
+    tenant.tag("year end", 12)
+    tenant.set_retention(keep_versions=5)
+    tenant.gc()
+
+    assert (_numbers(memory, ".json")[0], _numbers(memory, ".json", ENTRIES)[0]) == (10, 10)
+    assert past == content(open_finding(memory).at("year end"))
+    tenant.untag("year end")
+    tenant.gc()
+    assert verify_tenant(memory, Settings()).findings == ()
+
+
+def test_a_floor_that_another_call_raised_is_left_alone(open_finding, memory):
+    """It never falls, whoever is quicker."""
+    tenant, other = open_finding(memory, **NOW), open_finding(memory, **NOW)
+    _updated(tenant, 30)
+    tenant.set_retention(keep_versions=20)
+    state = tenant.place.log.current_state()
+    other.set_retention(keep_versions=3)
+    assert 27 == other.gc().floor
+
+    assert not garbage._condemn(tenant.place, state, 11, ())
+    assert 27 == tenant.place.log.current_state().floor
+
+
+def test_a_call_with_a_longer_grace_period_comes_after_one_with_none(open_finding, memory):
+    """It finds the logs begun later than it would have them, and goes on from there."""
+    tenant = open_finding(memory, **NOW)
+    _updated(tenant, 45)
+    tenant.set_retention(keep_versions=10)
+    tenant.gc()
+    patient = open_finding(memory, gc_grace_seconds=3600)
+    _updated(patient, 5)
+
+    assert 0 == patient.gc().files
+    assert verify_tenant(memory, Settings()).findings == ()
+
+
+def test_a_lost_checkpoint_below_the_oldest_version_is_damage(open_finding, memory):
+    """Nothing else has what was before it: verification names it, and gc deletes nothing."""
+    tenant = open_finding(memory, **NOW)
+    _updated(tenant, 45)
+    tenant.set_retention(keep_versions=10)
+    tenant.gc()
+    (name,) = (one.name for one in memory.list_below(ENTRIES) if f"{30:020d}.checkpoint" in one.name)
+    memory.delete(f"{ENTRIES}/{name}")
+
+    again = open_finding(memory, **NOW)
+    assert [ENTRIES] == [one.file for one in verify_tenant(memory, Settings()).findings]
+    with pytest.raises(CorruptLog):
+        again.gc()
+    assert len(content(again)[0]["A"]) == 1
+
+
+def _numbers(storage, end, folder="A.snapshot/_delta_log"):
+    names = (file.name.rpartition("/")[2].partition(".") for file in storage.list_below(folder))
+    return sorted(int(number) for number, dot, rest in names if f"{dot}{rest}" == end)
 
 
 def test_a_job_under_way_keeps_its_files(open_finding, memory):

@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 
 from freezeframe.errors import CorruptLog, MissingColumn, NotFound, UnsupportedTable
 from freezeframe.log.actions import actions
+from freezeframe.log.primitives.arrow_memory import system_memory
 from freezeframe.log.replay.replay import select_rows
 from freezeframe.log.scan.data_files import file_name, open_parquet
 from freezeframe.log.scan.file_rows import FileRead, GroupedFile, file_batches, file_count, file_part, rows_at
@@ -96,11 +97,13 @@ def read(
     plan = plan_reads(snapshot, columns, where)
     names = plan.schema.names
     if where is None and len(names) > _WIDE_COLUMNS and _total_bytes(plan) > _WIDE_BYTES:
-        # For each column that it reads Arrow holds some pages, a dictionary and a buffer beside the rows.
-        parts = [
-            read(snapshot, names[at : at + _COLUMNS_AT_ONCE], verify=verify if at == 0 else False)
-            for at in range(0, len(names), _COLUMNS_AT_ONCE)
-        ]
+        # For each column that it reads Arrow holds some pages, a dictionary and a buffer beside the rows, and
+        # its own allocator keeps much of what it released.
+        with system_memory():
+            parts = [
+                read(snapshot, names[at : at + _COLUMNS_AT_ONCE], verify=verify if at == 0 else False)
+                for at in range(0, len(names), _COLUMNS_AT_ONCE)
+            ]
         found = [column for part in parts for column in part.columns]
         return pa.Table.from_arrays(found, schema=plan.schema)
     return _gather(plan, lambda one: file_batches(plan.storage, one, plan.where, verify=verify), plan.reads)

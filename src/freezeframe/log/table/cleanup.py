@@ -55,8 +55,15 @@ def plan_cleanup(snapshot: Snapshot, now_ms: int) -> CleanupPlan:
     if base is None or int(configuration.get(PROTECTED_BEFORE) or 0) > base.version:
         return nothing
     names = [status.name for status in statuses if _is_expired(status, base.version, times, cutoff)]
-    orphans = _orphaned_sidecars(storage, folder, statuses, names, now_ms)
-    return CleanupPlan(base.version, (*names, *orphans))
+    going = set(names)
+    orphans = orphaned_sidecars(
+        storage,
+        folder,
+        [status for status in statuses if status.name not in going],
+        list(storage.list_from(f"{folder}/{SIDECAR_FOLDER}")),
+        now_ms,
+    )
+    return CleanupPlan(base.version, (*names, *(f"{SIDECAR_FOLDER}/{name}" for name in orphans)))
 
 
 def clean_up(snapshot: Snapshot, now_ms: int) -> CleanupPlan:
@@ -92,15 +99,16 @@ def _is_expired(status: FileStatus, below: int, times: dict[int, int], cutoff: i
     return time < cutoff
 
 
-def _orphaned_sidecars(
-    storage: Storage, folder: str, statuses: list[FileStatus], going: list[str], now_ms: int
+def orphaned_sidecars(
+    storage: Storage, folder: str, kept: list[FileStatus], sidecars: list[FileStatus], now_ms: int
 ) -> list[str]:
-    """Sidecars older than a day that no retained checkpoint names; a writer may still need younger ones."""
-    found = list(storage.list_from(f"{folder}/{SIDECAR_FOLDER}"))
-    old = [status.name for status in found if status.modified_ms < now_ms - DAY_MS]
+    """The names of sidecars older than a day that no checkpoint among the log's ``kept`` files names.
+
+    A writer may still need younger ones. None, with a warning, where a checkpoint cannot be read.
+    """
+    old = [status.name for status in sidecars if status.modified_ms < now_ms - DAY_MS]
     if not old:
         return []
-    kept = [status for status in statuses if status.name not in set(going)]
     needed: set[str] = set()
     for checkpoint in complete_checkpoints(sort_listing(kept).checkpoint_files):
         try:
@@ -109,4 +117,4 @@ def _orphaned_sidecars(
             _log.warning("No sidecar is deleted, for a checkpoint cannot be read: %s", error)
             return []
         needed |= {sidecar_name(action) for action in actions if isinstance(action, Sidecar)}
-    return [f"{SIDECAR_FOLDER}/{name}" for name in old if name not in needed]
+    return [name for name in old if name not in needed]

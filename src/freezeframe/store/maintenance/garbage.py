@@ -10,25 +10,26 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
-from operator import itemgetter
 
 from freezeframe import progress
 from freezeframe.clock import now_ms
-from freezeframe.errors import FreezeframeError
-from freezeframe.identifiers import StreamName
-from freezeframe.log.primitives.paths import Kind, parse_name
+from freezeframe.errors import ConflictError, CorruptLog, FreezeframeError, VersionNotFound
 from freezeframe.storage import Storage
 from freezeframe.storage.base import FileStatus
+from freezeframe.storage.concurrency import run_concurrently
 from freezeframe.store.directory.paths import (
     BLOBS_FOLDER,
     STAGING_FOLDER,
     lease_file,
     long_commit_file,
-    table_folder,
     table_name,
 )
+from freezeframe.store.maintenance.old_log_files import old_log_files
 from freezeframe.store.maintenance.references import referenced_files
 from freezeframe.store.maintenance.retention import policy_of
 from freezeframe.store.model.author import Author
@@ -43,7 +44,9 @@ from freezeframe.store.transaction.unit_of_work import UnitOfWork
 _LOG = "_delta_log/"
 _COMMITS = 32
 _FILES_MAX = 50_000
+_AT_ONCE = 128  # deletions side by side in a bucket
 _logger = logging.getLogger(__name__)
+_behind = ThreadPoolExecutor(1, "freezeframe-retention")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +92,8 @@ def collect_garbage(place: TenantPlace, *, dry_run: bool = False) -> Garbage:
     deleted = _sweep_condemned(place)
     is_due = floor > state.floor and _may_raise_floor(place, state, moment)
     if is_due or dead:
-        _condemn(place, floor if is_due else None, dead)
+        if not _condemn(place, state, floor if is_due else None, dead):
+            expired, dead = 0, ()
         if not place.settings.gc_grace_seconds:
             deleted += _sweep_condemned(place)
     return _to_report(deleted, floor, expired, dead, dry_run=False)
@@ -99,10 +103,18 @@ def collect_after_commit(place: TenantPlace, version: int) -> None:
     """Apply the retention policy after each ``_COMMITS``th version, at most once a grace period.
 
     The work is bounded: a tenant of more than ``_FILES_MAX`` files is left to ``gc``. No job is declared
-    dead. The version is committed, so what fails here is told in the log, and the next one tries again.
+    dead. A request of the service does not wait for it: a thread does it, one tenant after the other.
     """
-    if version % _COMMITS or not place.settings.gc_automatic or place.request_context is not NO_REQUEST:
+    if version % _COMMITS or not place.settings.gc_automatic:
         return
+    if place.request_context is NO_REQUEST:
+        _apply_policy(place)
+    else:
+        _behind.submit(_apply_policy, replace(place, request_context=NO_REQUEST, checks=()))
+
+
+def _apply_policy(place: TenantPlace) -> None:
+    """What fails is told in the log: the version is committed, and the next one tries again."""
     try:
         state, moment = place.log.current_state(), now_ms()
         if not _may_raise_floor(place, state, moment):
@@ -110,7 +122,7 @@ def collect_after_commit(place: TenantPlace, version: int) -> None:
         floor = policy_of(state).floor(place.log, state, moment)
         if floor > state.floor and _has_few_files(place.storage):
             _sweep_condemned(place)
-            _condemn(place, floor, ())
+            _condemn(place, state, floor, ())
     except FreezeframeError:
         _logger.warning("Versions that the retention lets go could not be deleted.", exc_info=True)
 
@@ -135,18 +147,36 @@ def _dead(place: TenantPlace, state: TenantState, moment_ms: int) -> tuple[str, 
     )
 
 
-def _condemn(place: TenantPlace, floor: int | None, dead: tuple[str, ...]) -> None:
-    with commit_at_end(UnitOfWork(place, Author(message="gc"), is_single=True)) as work:
-        work.change_tenant(TenantChange(revoked=dead, floor=floor), "revoke" if dead else "policy")
+def _condemn(place: TenantPlace, state: TenantState, floor: int | None, dead: tuple[str, ...]) -> bool:
+    """Raise the floor and revoke transactions; false, with nothing done, if another call was quicker."""
+
+    def require_same_floor(newest: TenantState) -> None:
+        if floor is not None and newest.floor_ms != state.floor_ms:
+            raise ConflictError(
+                "Another gc of the tenant raised the floor meanwhile.", remedy="Nothing is to be done."
+            )
+
+    change = TenantChange(revoked=dead, floor=floor)
+    try:
+        with commit_at_end(UnitOfWork(place, Author(message="gc"), is_single=True)) as work:
+            work.change_tenant(change, "revoke" if dead else "policy", require_same_floor)
+    except ConflictError:
+        return False
+    return True
 
 
 def _sweep_condemned(place: TenantPlace) -> list[FileStatus]:
-    """Delete the files condemned for longer than the grace period."""
+    """Delete the files condemned for longer than the grace period.
+
+    A floor is raised only where the one before has waited as long, so that one holds in the meantime.
+    """
     state = place.log.current_state()
     oldest = now_ms() - _grace_ms(place)
-    floor = state.floor if state.floor_ms <= oldest else state.erased
     revoked = {write_id for write_id, since in state.revoked.items() if since <= oldest}
-    return sweep(place, floor, revoked)
+    if state.floor_ms > oldest:
+        with suppress(CorruptLog, VersionNotFound):  # where a call with a shorter grace swept the new one
+            return sweep(place, state.floor_before, revoked)
+    return sweep(place, state.floor, revoked)
 
 
 def _grace_ms(place: TenantPlace) -> int:
@@ -157,9 +187,10 @@ def sweep(place: TenantPlace, floor: int, revoked: set[str]) -> list[FileStatus]
     """Delete at once the files needed by no version from ``floor`` on and no unrevoked transaction."""
     found = _garbage(place, floor, revoked)
     progress.begin("deleting", "files", len(found))
-    for file in found:
-        place.storage.delete(file.name)
-        progress.advance()
+    for first in range(0, len(found), _AT_ONCE):
+        some = found[first : first + _AT_ONCE]
+        run_concurrently(place.storage, *(partial(place.storage.delete, file.name) for file in some))
+        progress.advance(len(some))
     for folder in sorted({file.name.rpartition("/")[0] for file in found}, reverse=True):
         place.storage.prune(folder)
     for lease in live_leases(place.storage):
@@ -181,30 +212,7 @@ def _garbage(place: TenantPlace, floor: int, revoked: set[str]) -> list[FileStat
     named = referenced_files(place.storage, place.log, state, floor)
     named |= {long_commit_file(change.sha256) for change in (state.head.streams if state.head else ())}
     garbage = [file for file in listed if file.name not in named and not _is_staged_by(file.name, alive)]
-    return garbage + _old_checkpoints(everything, place, floor)
-
-
-def _old_checkpoints(everything: Iterable[FileStatus], place: TenantPlace, floor: int) -> list[FileStatus]:
-    """Table checkpoints not used to read any version from ``floor`` on.
-
-    Each names the files that went in the days before, so those of a stream that is updated all day would soon
-    be larger than its rows. The commits stay; so does the first checkpoint, which may stand for commits that
-    are gone.
-    """
-    if floor <= 0:
-        return []
-    found: dict[str, list[tuple[int, FileStatus]]] = {}
-    for file in everything:
-        folder, _, name = file.name.partition(f"/{_LOG}")
-        meaning = parse_name(name)
-        if meaning is not None and meaning.kind is Kind.CHECKPOINT:
-            found.setdefault(folder, []).append((meaning.version, file))
-    old: list[FileStatus] = []
-    for stream, version in place.log.state_at(floor).streams.items():
-        files = sorted(found.get(table_folder(StreamName(stream)), ()), key=itemgetter(0))
-        needed = max((number for number, _ in files if number <= version), default=0)
-        old += [file for number, file in files[1:] if number < needed]
-    return old
+    return garbage + old_log_files(everything, place, state, floor)
 
 
 def _candidates(everything: Iterable[FileStatus], state: TenantState) -> list[FileStatus]:

@@ -6,15 +6,14 @@ sealed files are sealed with (their bytes are compared as stored), and garbage, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import takewhile
 from typing import Any
 
 from freezeframe import progress
-from freezeframe.errors import InputNotFound
+from freezeframe.errors import InputNotFound, VersionNotFound
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.log.actions.action_columns import to_adds
@@ -85,18 +84,16 @@ def verify_tenant(storage: Storage, settings: Settings) -> Verification:
             cause="There is no tenant log in it.",
             remedy="Name a tenant's directory by --dir, or a store and a tenant by --root and --tenant.",
         )
-    opened: list[TenantLog] = []
-    if entries and not findings:
-        findings += findings_of(TENANT_LOG_FOLDER, lambda: opened.append(TenantLog(storage, settings)))
-        findings += [] if findings else _beginning(opened[0].current_state(), min(entries))
-    if findings or not entries:
+    opened = None if findings else _open(storage, settings, entries, findings)
+    if opened is None:
+        findings += _missing(entries, min(entries, default=0), {finding.file for finding in findings})
         return Verification(max(entries, default=-1), len(entries), 0, 0, 0, tuple(findings))
-    log = opened[0]
+    log, first = opened
     state = log.current_state()
     expected = _Expected(storage, log, state)
     for name in sorted(state.streams):
-        findings += _table(storage, log, state, StreamName(name), entries)
-    findings += findings_of(TENANT_LOG_FOLDER, expected.collect)
+        findings += _table(storage, log, state, StreamName(name), _own_commits(name, entries, first))
+    findings += _findings_of_versions(expected.collect)
     findings += _old_files(storage, expected)
     findings += _blobs(storage, expected.blobs)
     return Verification(
@@ -119,20 +116,16 @@ def _entries(storage: Storage) -> tuple[dict[int, Entry], list[Finding]]:
         name = f"{TENANT_LOG_FOLDER}/{file.name}"
         findings += findings_of(name, partial(_read_entry, storage, file.version, entries))
         progress.advance()
-    first = min(entries, default=0)
-    chain = Chain() if first == 0 else Chain(None)
-    for version in takewhile(lambda version: version in entries, range(first, max(entries, default=-1) + 1)):
+    chain = Chain()
+    for version in sorted(entries):
         entry = entries[version]
         name = f"{TENANT_LOG_FOLDER}/{commit_name(version)}"
+        if version and version - 1 not in entries:
+            chain = Chain(None)
         findings += findings_of(
             name, partial(chain.after, version, entry.link, entry.sha256, "the tenant log")
         )
         chain = Chain(entry.sha256, is_begun=entry.link is not None)
-    missing = sorted(set(range(first, max(entries, default=-1) + 1)) - set(entries))
-    told = {finding.file for finding in findings}
-    for name in (f"{TENANT_LOG_FOLDER}/{commit_name(version)}" for version in missing):
-        if name not in told:
-            findings.append(Finding(name, "FILE_NOT_FOUND", "An entry is gone."))
     for file in listing.checkpoint_files:
         name = f"{TENANT_LOG_FOLDER}/{file.name}"
         findings += findings_of(name, partial(_check_checkpoint, storage, name, entries.get(file.version)))
@@ -140,10 +133,42 @@ def _entries(storage: Storage) -> tuple[dict[int, Entry], list[Finding]]:
     return entries, findings
 
 
-def _beginning(state: TenantState, first: int) -> list[Finding]:
-    """A finding for missing first entries, which only an erasure may remove."""
-    names = (f"{TENANT_LOG_FOLDER}/{commit_name(version)}" for version in range(state.erased, first))
-    return [Finding(name, "FILE_NOT_FOUND", "An entry is gone.") for name in names]
+def _open(
+    storage: Storage, settings: Settings, entries: Mapping[int, Entry], findings: list[Finding]
+) -> tuple[TenantLog, TenantState] | None:
+    """The log and its state at the oldest version that is kept; None with findings if they cannot be read."""
+    logs: list[TenantLog] = []
+    states: list[TenantState] = []
+
+    def read() -> None:
+        logs.append(TenantLog(storage, settings))
+        # Below it entries may be gone, here and there after a power loss.
+        first = logs[0].current_state().kept_from()
+        findings.extend(_missing(entries, first, ()))
+        if not findings:
+            states.append(logs[0].state_at(first))
+
+    failed = list(_findings_of_versions(read)) if entries else []
+    if not findings:
+        gaps = _missing(entries, min(entries, default=0), ()) if not logs else ()
+        findings += list(gaps) or failed
+    return None if findings or not states else (logs[0], states[0])
+
+
+def _findings_of_versions(look: Callable[[], object]) -> Iterator[Finding]:
+    """Findings of a look at versions that are kept; one that is gone is damage here."""
+    try:
+        yield from findings_of(TENANT_LOG_FOLDER, look)
+    except VersionNotFound as error:
+        yield Finding(TENANT_LOG_FOLDER, error.error_code, str(error))
+
+
+def _missing(entries: Mapping[int, Entry], first: int, told: Collection[str]) -> Iterator[Finding]:
+    """A finding for each entry from ``first`` to the newest that is not there, and not told otherwise."""
+    for version in range(first, max(entries, default=-1)):
+        name = f"{TENANT_LOG_FOLDER}/{commit_name(version)}"
+        if version not in entries and name not in told:
+            yield Finding(name, "FILE_NOT_FOUND", "An entry is gone.")
 
 
 def _read_entry(storage: Storage, version: int, entries: dict[int, Entry]) -> None:
@@ -158,14 +183,14 @@ def _check_checkpoint(storage: Storage, name: str, entry: Entry | None) -> None:
 
 
 def _table(
-    storage: Storage, log: TenantLog, state: TenantState, name: StreamName, entries: dict[int, Entry]
+    storage: Storage, log: TenantLog, state: TenantState, name: StreamName, own: Iterable[StreamChange]
 ) -> Iterator[Finding]:
     """Findings on a stream's table: its log, its agreement with the tenant log, its newest rows."""
     folder = table_folder(name)
     found = list(findings_of(folder, partial(stream_base, storage, log, state, name)))
     with suppress(InputNotFound):  # the check before has decided whether it may be missing
         found += verify_log(storage, f"{folder}/_delta_log")
-    for change in _own_commits(name, entries):
+    for change in own:
         commit = f"{folder}/_delta_log/{commit_name(change.table_version)}"
         found += findings_of(commit, partial(_require_rolled_forward, storage, change, commit))
     if not found:
@@ -176,14 +201,17 @@ def _table(
         yield one if one.file.startswith(folder) else replace(one, file=f"{folder}/{one.file}")
 
 
-def _own_commits(name: StreamName, entries: dict[int, Entry]) -> Iterable[StreamChange]:
-    """The tenant log's commits to a table since the last take-over of foreign ones, except the newest."""
+def _own_commits(name: str, entries: Mapping[int, Entry], first: TenantState) -> Iterable[StreamChange]:
+    """The tenant log's commits to a table that must be there, but the newest entry's.
+
+    From the oldest version that is kept, and from the last take-over of foreign ones on.
+    """
     changes = [
         change
         for version in sorted(entries)
         if version != max(entries)
         for change in entries[version].streams
-        if change.stream == name
+        if str(change.stream) == name and change.table_version >= first.base_version(change.stream)
     ]
     begin = max((place for place, change in enumerate(changes) if change.is_external), default=-1)
     return (change for change in changes[begin + 1 :] if change.lands)

@@ -89,7 +89,7 @@ def _entries(
     until: int,
     wanted: tuple[str | None, str | None, str | None],
 ) -> Iterator[HistoryEntry]:
-    lowest = min((newest.floor, *newest.tags.values()))
+    lowest = newest.kept_from()
     tags: dict[int, list[str]] = {}
     for name, version in sorted(newest.tags.items()):
         tags.setdefault(version, []).append(name)

@@ -7,11 +7,12 @@ This module defines the entries. Protocol: ``docs/reference/tenant-log.md``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
+from typing import Any
 
 from freezeframe.errors import FreezeframeError, VersionNotFound
 from freezeframe.log.commits.commit import Committed, Outcome, land_file
@@ -99,12 +100,12 @@ class TenantLog(CheckpointedLog[TenantState]):
         """The newest version at a moment, by binary search: the times of entries always ascend.
 
         Raises:
-            VersionNotFound: the moment is before the first commit.
+            VersionNotFound: the moment is before the first commit, or before the oldest that is kept.
         """
         moment = timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=UTC)
         limit_ms = (moment - _EPOCH) // timedelta(milliseconds=1)
         newest = self.current_state()
-        low, high = max(newest.erased, 0), newest.version  # entries from before an erasure are gone
+        low, high = newest.kept_from(), newest.version
         oldest = low
         while low <= high:
             middle = (low + high) // 2
@@ -113,9 +114,10 @@ class TenantLog(CheckpointedLog[TenantState]):
             else:
                 high = middle - 1
         if high < oldest:
+            cause = f"It is before version {oldest}, the oldest that is kept, by retention or an erasure."
             raise VersionNotFound(
-                f"Nothing was kept yet at {moment.isoformat()}.",
-                cause="It is before the tenant's first commit.",
+                f"Nothing was kept {'from' if oldest else 'yet at'} {moment.isoformat()}.",
+                cause=cause if oldest else "It is before the tenant's first commit.",
                 remedy="Read at a later moment.",
             )
         return high
@@ -170,8 +172,7 @@ class TenantLog(CheckpointedLog[TenantState]):
 
         A job from before an erasure is kept with its receipt, for its entry goes.
         """
-        oldest_job_ms = state.timestamp_ms - self._job_id_ms
-        return self._with_receipts(state).to_checkpoint(oldest_job_ms=oldest_job_ms)
+        return self._with_receipts(state).to_checkpoint(oldest_job_ms=self._oldest_job_ms(state))
 
     def forget(self) -> None:
         """Discard the cached state, because some of its source files were deleted."""
@@ -184,19 +185,34 @@ class TenantLog(CheckpointedLog[TenantState]):
         own = self._own_entry.take(file)
         return self.entry(file.version) if own is None else parse_entry(own, file.name)
 
+    def known_job(self, state: TenantState, job_id: str | None) -> JobRecord | None:
+        """The committed job of an id; None once the id has been kept for ``job_id_days``, or without one."""
+        job = None if job_id is None else state.jobs.get(job_id)
+        return None if job is None or job.timestamp_ms < self._oldest_job_ms(state) else job
+
+    def receipt(self, job: JobRecord) -> Mapping[str, Any] | None:
+        """The receipt of a committed job; None where it was not kept, or is no longer."""
+        if job.receipt is not None:
+            return job.receipt
+        try:
+            return self.entry(job.version).receipt
+        except VersionNotFound:
+            return None
+
+    def oldest_receipt(self, state: TenantState) -> int:
+        """The oldest entry that holds the receipt of a job whose id is still known; else the newest one."""
+        since = self._oldest_job_ms(state)
+        jobs = (job for job in state.jobs.values() if job.receipt is None and job.timestamp_ms >= since)
+        return min((job.version for job in jobs), default=state.version)
+
+    def _oldest_job_ms(self, state: TenantState) -> int:
+        return state.timestamp_ms - self._job_id_ms
+
     def _with_receipts(self, state: TenantState) -> TenantState:
         if not state.erased:
             return state
         jobs = {
-            name: self._with_receipt(job) if job.version < state.erased else job
+            name: replace(job, receipt=self.receipt(job)) if job.version < state.erased else job
             for name, job in state.jobs.items()
         }
         return replace(state, jobs=MappingProxyType(jobs))
-
-    def _with_receipt(self, job: JobRecord) -> JobRecord:
-        if job.receipt is not None:
-            return job
-        try:
-            return replace(job, receipt=self.entry(job.version).receipt)
-        except VersionNotFound:
-            return job

@@ -59,7 +59,8 @@ class TenantState:
     ``dropped`` are tables whose streams are gone, by name, with the table's version. ``revoked``
     transactions may not commit, nor may runs of jobs by ``revoked_tokens``; the values are when that was
     decided. Versions below ``floor`` are not
-    listed (unless tagged) since ``floor_ms``. Of versions below ``erased`` nothing is left at all.
+    listed (unless tagged) since ``floor_ms``; what only they need is deleted after a grace period, and
+    of those below ``floor_before`` it may be already. Of versions below ``erased`` nothing is left at all.
     ``chain`` is what the next entry is to continue.
     """
 
@@ -76,6 +77,7 @@ class TenantState:
     policy: Mapping[str, Any] = field(default_factory=_nothing)
     floor: int = 0
     floor_ms: int = 0
+    floor_before: int = 0
     erased: int = 0
     chain: Chain = field(default_factory=Chain)
 
@@ -124,6 +126,10 @@ class TenantState:
         """Whether a version can be read and restored: at or above the floor, or tagged."""
         return self.floor <= version <= self.version or version in self.tags.values()
 
+    def kept_from(self, floor: int | None = None) -> int:
+        """The lowest version that is listed (with another floor): below it entries may be gone."""
+        return min((self.floor if floor is None else floor, *self.tags.values()))
+
     def to_checkpoint(self, oldest_job_ms: int = 0) -> bytes:
         """The state as a checkpoint's content, without jobs and tokens from before ``oldest_job_ms``."""
         record = {
@@ -142,6 +148,7 @@ class TenantState:
             },
             "policy": dict(self.policy),
             "floor": [self.floor, self.floor_ms],
+            "floorBefore": self.floor_before,
             "erased": self.erased,
             **self.chain.to_json(),
         }
@@ -204,6 +211,7 @@ class _Fold:
                 self._state,
                 floor=state.version if begins_here else change.floor,
                 floor_ms=state.timestamp_ms,
+                floor_before=state.version if begins_here else state.floor,
                 erased=state.version if begins_here else state.erased,
             )
 
@@ -242,6 +250,7 @@ def parse_checkpoint(content: bytes, name: str) -> TenantState:
             policy=MappingProxyType(dict(record.get("policy", {}))),
             floor=int(floor),
             floor_ms=int(floor_ms),
+            floor_before=int(record.get("floorBefore", record.get("erased", 0))),
             erased=int(record.get("erased", 0)),
             chain=Chain.of_record(record),
         )

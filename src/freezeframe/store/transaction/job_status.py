@@ -19,10 +19,10 @@ from freezeframe.store.transaction.unit_of_work import UnitOfWork
 
 def find_committed_job(place: TenantPlace, job_id: str) -> JobReceipt | None:
     """The receipt of the job of that id, marked as repeated; None if it is not committed."""
-    record = place.log.current_state().jobs.get(job_id)
+    record = place.log.known_job(place.log.current_state(), job_id)
     if record is None:
         return None
-    kept = record.receipt or place.log.entry(record.version).receipt
+    kept = place.log.receipt(record)
     if kept is None:
         return JobReceipt(record.version, job_id, committed=True, seconds=0.0, repeated=True)
     return parse_job_receipt(kept)
@@ -43,7 +43,7 @@ def revoke_job(
     """
     leases = live_leases(place.storage)
     state = place.log.current_state()  # read last: a run that registers later finds the tokens revoked
-    if job_id in state.jobs:
+    if place.log.known_job(state, job_id) is not None:
         return ()
     found = {lease.write_id for lease in leases if lease.job_id == job_id} - state.revoked.keys()
     change = TenantChange(

@@ -99,7 +99,7 @@ class TenantScope:
         state = self.present()
         with suppress(VersionNotFound):  # a clone's table is older than the tenant
             return min(self.log.version_at(made), state.version)
-        return state.erased
+        return state.kept_from()
 
     def base(self, name: StreamName) -> Snapshot:
         """The base of a change of the stream; version -1 where there is no stream yet."""

@@ -237,8 +237,9 @@ class Transaction:
             state, tables = present_tables(
                 place.storage, place.log, self._touched_streams(), taken_over, place.guard.require_open
             )
-            if self._job_id is not None and self._job_id in state.jobs:
-                return state.jobs[self._job_id]
+            known = self.place.log.known_job(state, self._job_id)
+            if known is not None:
+                return known
             self._rebase(state, tables)
             entry, long_commits = shorten_entry(self._entry(state, metadata, receipt))
             keep_long_commits(self.place.storage, long_commits)

@@ -76,7 +76,7 @@ class UnitOfWork:
         _require_job_id(job_id)
         begun = prefetch(place.storage, place.log, stream)
         now = begun.state
-        self._known = None if job_id is None else now.jobs.get(job_id)
+        self._known = place.log.known_job(now, job_id)
         base = now if self._known is None else _oldest_kept_state(place.log, now, self._known.version - 1)
         self._transaction = Transaction(
             place, base=base, job_id=job_id, token=token, rebases_files=is_single, begun=begun
@@ -347,7 +347,7 @@ class UnitOfWork:
 
     def _read_receipt(self, record: JobRecord) -> JobReceipt:
         """The receipt from when the job was committed."""
-        kept = record.receipt or self._transaction.place.log.entry(record.version).receipt
+        kept = self._transaction.place.log.receipt(record)
         if kept is None:
             return JobReceipt(record.version, None, committed=True, seconds=0.0, repeated=True)
         return parse_job_receipt(kept)
@@ -400,8 +400,8 @@ def _paths(files: Mapping[str, FileChange], *, deleted: bool) -> tuple[str, ...]
 
 
 def _oldest_kept_state(log: TenantLog, newest: TenantState, version: int) -> TenantState:
-    """The state at a version, or at the oldest version that an erasure left."""
-    wanted = max(version, newest.erased) if newest.erased else version
+    """The state at a version, or at the oldest version from it on that is kept."""
+    wanted = version if newest.is_listed(version) or not newest.floor else max(version, newest.floor)
     return log.state_at(wanted) if wanted > NO_VERSION else TenantState()
 
 

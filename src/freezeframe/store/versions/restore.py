@@ -175,8 +175,7 @@ def drop_stream(
 
 def _find_committed(place: TenantPlace) -> JobRecord | None:
     """The earlier commit of the same request, if its response was lost."""
-    job_id = place.request_context.job_id
-    return None if job_id is None else place.log.current_state().jobs.get(job_id)
+    return place.log.known_job(place.log.current_state(), place.request_context.job_id)
 
 
 def _repeat_restoration(place: TenantPlace, version: int, record: JobRecord) -> Restoration:

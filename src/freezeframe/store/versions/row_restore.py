@@ -103,7 +103,7 @@ def restore_rows(
         SchemaDriftError: a column has another type since, in which the old values cannot be told.
         ConflictError: others kept committing meanwhile.
     """
-    known = place.log.current_state().jobs.get(place.request_context.job_id or "")
+    known = place.log.known_job(place.log.current_state(), place.request_context.job_id)
     if known is not None and not dry_run:
         before = _plan(place, selection, place.log.state_at(known.version - 1))
         return RowRestoration(before.key, before.changes, known.version, committed=True)

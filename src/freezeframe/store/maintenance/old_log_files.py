@@ -1,0 +1,99 @@
+"""Log files that no kept version needs: entries of the tenant log, commits and checkpoints of tables.
+
+As in Delta's log cleanup, a log then begins at its newest checkpoint that is not above the oldest version
+that is kept, and what is below it goes. Source: ``docs/reference/tenant-log.md``, "Retention and gc".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from freezeframe.clock import now_ms
+from freezeframe.identifiers import StreamName
+from freezeframe.log import DeltaLog
+from freezeframe.log.primitives.paths import SIDECAR_FOLDER, Kind, parse_name
+from freezeframe.log.table.cleanup import PROTECTED_BEFORE, orphaned_sidecars
+from freezeframe.storage.base import FileStatus
+from freezeframe.store.directory.paths import TENANT_LOG_FOLDER, table_folder
+from freezeframe.store.tenant_log.state import TenantState
+from freezeframe.store.transaction.transaction import TenantPlace
+
+
+def old_log_files(
+    everything: Iterable[FileStatus], place: TenantPlace, state: TenantState, floor: int
+) -> list[FileStatus]:
+    """Those of all files of a tenant that are of its logs, and that no version from ``floor`` on needs.
+
+    A tag keeps what follows it, and a job the entry that holds its receipt, as long as its id is kept.
+    The oldest first: who is cut off half-way leaves logs that begin later.
+
+    Raises:
+        CorruptLog: a version that is kept cannot be read; nothing must be deleted then.
+    """
+    begin = state.kept_from(floor)
+    if begin <= 0:
+        return []
+    folders: dict[str, list[FileStatus]] = {}
+    for file in everything:
+        folders.setdefault(file.name.rpartition("/")[0], []).append(file)
+    old = list(_of_tenant_log(folders.get(TENANT_LOG_FOLDER, ()), place, state, begin))
+    first = place.log.state_at(begin)
+    for name, version in {**first.dropped, **first.streams}.items():
+        if name in state.streams or name in state.dropped:
+            old += _of_table(folders, place, StreamName(name), version)
+    return sorted(old, key=lambda file: file.name)
+
+
+def _of_tenant_log(
+    files: Iterable[FileStatus], place: TenantPlace, state: TenantState, begin: int
+) -> Iterator[FileStatus]:
+    needed = place.log.snapshot_at(version=begin).segment.checkpoint_version
+    receipts = place.log.oldest_receipt(state)
+    for kind, version, file in _meanings(files):
+        if version < (needed or 0) and (kind.is_checkpoint or version < receipts):
+            yield file
+
+
+def _of_table(
+    folders: Mapping[str, Sequence[FileStatus]], place: TenantPlace, stream: StreamName, version: int
+) -> list[FileStatus]:
+    log = DeltaLog.for_table(place.storage, table_folder(stream))
+    meanings = list(_meanings(folders.get(log.folder, ())))
+    newest = max((one for kind, one, _ in meanings if kind.is_checkpoint and one <= version), default=0)
+    if all(one >= newest for _, one, _ in meanings):
+        return []
+    snapshot = log.update()
+    if snapshot.version != version:
+        snapshot = log.snapshot_at(version=version)
+    needed = snapshot.segment.checkpoint_version or 0  # a damaged one was passed over for the one before
+    if int(snapshot.metadata.configuration.get(PROTECTED_BEFORE) or 0) > needed:
+        return []
+    old = [file for _, one, file in meanings if one < needed]
+    sidecars = folders.get(f"{log.folder}/{SIDECAR_FOLDER}", ())
+    if sidecars:
+        going = {file.name for file in old}
+        kept = [
+            replace(file, name=_last(file.name)) for file in folders[log.folder] if file.name not in going
+        ]
+        orphans = orphaned_sidecars(
+            place.storage,
+            log.folder,
+            kept,
+            [replace(file, name=_last(file.name)) for file in sidecars],
+            now_ms(),
+        )
+        old += [file for file in sidecars if _last(file.name) in orphans]
+    return old
+
+
+def _meanings(files: Iterable[FileStatus]) -> Iterator[tuple[Kind, int, FileStatus]]:
+    """What the files of a log are, and of which version."""
+    for file in files:
+        meaning = parse_name(_last(file.name))
+        if meaning is not None:
+            yield meaning.kind, meaning.version, file
+
+
+def _last(name: str) -> str:
+    return name.rpartition("/")[2]

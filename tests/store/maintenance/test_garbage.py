@@ -182,7 +182,7 @@ def test_requests_of_the_service_carry_out_a_policy_without_waiting(open_finding
     for number in range(24):
         request = RequestContext(f"request-{number}", f"job-{number}")
         tenant.on(request).files.write("f", str(number).encode())
-    garbage._behind.submit(int).result()
+        garbage._behind.submit(int).result()
 
     assert len(data(memory)) <= 2 * 4 + 3
     changed = [entry for entry in tenant.history() if entry.message == "gc"]
@@ -337,6 +337,46 @@ def test_a_call_with_a_longer_grace_period_comes_after_one_with_none(open_findin
     _updated(patient, 5)
 
     assert 0 == patient.gc().files
+    assert verify_tenant(memory, Settings()).findings == ()
+
+
+def test_logs_begin_later_than_an_erasure_as_well(open_finding, memory):
+    """gc goes on with an erasure that was cut off, and not with one that is done."""
+    tenant = open_finding(memory, **NOW)
+    _updated(tenant, 5)
+    tenant.erase("A", ["4"])
+    _updated(tenant, 40)
+    tenant.set_retention(keep_versions=3)
+
+    assert (tenant.gc().floor, tenant.gc().files) == (43, 0)
+    assert 40 == _numbers(memory, ".json", ENTRIES)[0]
+    _updated(tenant, 3)
+    assert tenant.gc().files > 0
+    assert verify_tenant(memory, Settings()).findings == ()
+
+
+def test_an_erasure_that_was_cut_off_has_the_log_to_go_on_by(open_finding, looks_often):
+    """Jobs carry out a retention meanwhile, but what it needs to find its remains they leave to gc."""
+
+    def erased(memory, *plan):
+        storage = FaultyStorage(memory, plan)
+        tenant = open_finding(storage, gc_grace_seconds=0)
+        tenant.set_retention(keep_versions=2)
+        _updated(tenant, 2)
+        tenant.erase("A", ["1"])
+        return [call.name for call in storage.calls if call.verb == "delete"]
+
+    deletes = erased(MemoryStorage())
+    first = next(number for number, name in enumerate(deletes) if "_delta_log" in name)
+    memory = MemoryStorage()
+    with pytest.raises(Crash):
+        erased(memory, Fault(first, Way.CUT_BEFORE, "delete"))
+    again = open_finding(memory, gc_grace_seconds=0)
+    _updated(again, 40)
+
+    assert 0 == _numbers(memory, ".json", ENTRIES)[0]
+    again.gc()
+    assert 3 < _numbers(memory, ".json", ENTRIES)[0]
     assert verify_tenant(memory, Settings()).findings == ()
 
 

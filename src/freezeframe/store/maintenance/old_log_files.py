@@ -32,12 +32,13 @@ def old_log_files(
         CorruptLog: a version that is kept cannot be read; nothing must be deleted then.
     """
     begin = state.kept_from(floor)
-    if begin <= 0:
-        return []
     folders: dict[str, list[FileStatus]] = {}
     for file in everything:
         folders.setdefault(file.name.rpartition("/")[0], []).append(file)
-    old = list(_of_tenant_log(folders.get(TENANT_LOG_FOLDER, ()), place, state, begin))
+    entries = folders.get(TENANT_LOG_FOLDER, [])
+    if begin <= state.erased or any(version < state.erased for _, version, _ in _meanings(entries)):
+        return []  # an erasure that was cut off needs them to go on
+    old = list(_of_tenant_log(entries, place, state, begin))
     first = place.log.state_at(begin)
     for name, version in {**first.dropped, **first.streams}.items():
         if name in state.streams or name in state.dropped:

@@ -31,24 +31,26 @@ class Purged:
 def purge(place: TenantPlace) -> Purged:
     """Delete everything from before the newest erasure, job roots included; does nothing without one.
 
+    The tenant log's own entries go last: as long as there are any, it is not done.
+
     Raises:
         StorageUnavailable: something could not be deleted; the next ``gc`` goes on with it.
     """
     state, _ = present_tables(place.storage, place.log, ())
-    if not state.erased:
+    if not state.erased or not _below(place.storage, TENANT_LOG_FOLDER, state.erased):
         return Purged()
     first = place.log.state_at(state.erased)
     remove_job_roots(place.storage, place.settings, before_ms=first.timestamp_ms)
     remove_waiting(place.storage, place.settings)
+    place.log.write_checkpoint(first)
     done = Purged()
-    if _below(place.storage, TENANT_LOG_FOLDER, state.erased):
-        place.log.write_checkpoint(first)
-        done += _delete_below(place.storage, TENANT_LOG_FOLDER, state.erased)
-        place.log.forget()
     for name, version in (*first.streams.items(), *first.dropped.items()):
         done += _purge_table(place.storage, table_folder(StreamName(name)), version)
     swept = sweep(place, state.erased, set(state.revoked))
-    return done + Purged(len(swept), sum(file.size for file in swept))
+    done += Purged(len(swept), sum(file.size for file in swept))
+    done += _delete_below(place.storage, TENANT_LOG_FOLDER, state.erased)
+    place.log.forget()
+    return done
 
 
 def _purge_table(storage: Storage, folder: str, version: int) -> Purged:

@@ -166,6 +166,19 @@ def read_without(
     )
 
 
+def read_files(snapshot: ReadableSnapshot, files: pa.Table) -> dict[str, pa.Table]:
+    """All rows of ``files`` (rows of ``snapshot.files``) by path, deleted ones too, with all stored columns.
+
+    Raises:
+        CorruptData: a file is missing or damaged.
+    """
+    plan = plan_reads(snapshot, None, None, files)
+    return {
+        one.path: pa.Table.from_batches(file_part(plan.storage, one, 0, 1)[1], plan.schema)
+        for one in plan.reads
+    }
+
+
 def whole_files(
     snapshot: ReadableSnapshot, files: pa.Table, columns: Sequence[str], storage: Storage | None = None
 ) -> list[tuple[int, Callable[[int, int], tuple[int, Iterator[pa.RecordBatch]]]]]:

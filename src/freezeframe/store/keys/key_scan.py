@@ -63,6 +63,15 @@ def scan(
     return pa.concat_tables(found) if found else FOUND.empty_table()
 
 
+def find_in(tables: Sequence[pa.Table], keys: pa.Table) -> pa.Table:
+    """``scan`` of files whose rows were read, deleted ones too."""
+    numbers = KeyNumbers(keys)
+    found = [
+        _found(number, 0, [table.select(keys.column_names)], numbers) for number, table in enumerate(tables)
+    ]
+    return pa.concat_tables(found)
+
+
 def scan_tasks(
     snapshot: ReadableSnapshot, files: pa.Table, columns: Sequence[str], keys_file: str
 ) -> list[Callable[[], pa.Table]]:
@@ -110,10 +119,15 @@ def _scan_parts(parts: Sequence[_Part], keys_file: str) -> pa.Table:
 
 def _scan_part(part: _Part, numbers: KeyNumbers, piece_rows: int = PIECE_ROWS) -> pa.Table:
     begin, batches = part.read()
+    return _found(part.file, begin, _pieces(batches, max(piece_rows, 2 * numbers.count)), numbers)
+
+
+def _found(file: int, begin: int, pieces: Iterable[pa.Table], numbers: KeyNumbers) -> pa.Table:
+    """The keys in rows of a file from position ``begin`` on."""
     found = []
-    for piece in _pieces(batches, max(piece_rows, 2 * numbers.count)):
+    for piece in pieces:
         row, place = numbers.found_in(piece)
-        arrays = [pa.array(np.full(len(row), part.file, np.int32)), pa.array(row + begin), pa.array(place)]
+        arrays = [pa.array(np.full(len(row), file, np.int32)), pa.array(row + begin), pa.array(place)]
         begin += len(piece)
         found.append(pa.RecordBatch.from_arrays(arrays, schema=FOUND))
     return pa.Table.from_batches(found, FOUND)

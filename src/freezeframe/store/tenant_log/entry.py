@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from freezeframe.errors import CorruptLog
+from freezeframe.identifiers import StreamName
 from freezeframe.store.tenant_log.entry_actions import (
     THIS_VERSION,
     Change,
@@ -67,18 +68,26 @@ class Entry:
     audit_head: tuple[int, str] | None = None
     link: Link | None = None
     sha256: str = field(default="", compare=False)
+    _streams: Mapping[str, StreamChange] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        for names in ([str(one.stream).casefold() for one in self.streams], [one.path for one in self.files]):
+        streams = [change for change in self.changes if isinstance(change, StreamChange)]
+        for names in ([str(one.stream).casefold() for one in streams], [one.path for one in self.files]):
             if len(names) != len(set(names)):
                 raise ValueError(f"an entry changes each stream and each file once, not {names}")
+        # A job of hundreds of streams asks for each of them.
+        object.__setattr__(self, "_streams", {str(one.stream): one for one in streams})
         if self.kind not in _KINDS:
             raise ValueError(f"the kind {self.kind!r} is not known")
 
     @property
     def streams(self) -> tuple[StreamChange, ...]:
         """The changes of streams."""
-        return tuple(change for change in self.changes if isinstance(change, StreamChange))
+        return tuple(self._streams.values())
+
+    def stream_change(self, stream: StreamName) -> StreamChange | None:
+        """The change of one stream."""
+        return self._streams.get(str(stream))
 
     @property
     def files(self) -> tuple[FileChange, ...]:

@@ -6,7 +6,7 @@ Readers never write. Where the tenant log's head names a commit that the table d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from freezeframe.clock import now_ms
 from freezeframe.errors import CorruptLog, ForeignCommit, InvalidName, StreamNotFound, VersionNotFound
@@ -148,13 +148,15 @@ def present_tables(
             state, since = newer, None
 
 
-def require_no_case_twin(names: Iterable[str], stream: StreamName) -> None:
+def require_no_case_twin(names: Collection[str], stream: StreamName) -> None:
     """Refuse a name that differs from an existing stream's only by case.
 
     Raises:
         InvalidName: on some file systems both would be one folder.
     """
     name, folded = str(stream), str(stream).casefold()
+    if name in names:
+        return
     for existing in names:
         if existing.casefold() == folded and existing != name:
             raise InvalidName(
@@ -192,10 +194,8 @@ def _is_commit_of(snapshot: Snapshot, wanted: int, state: TenantState) -> bool:
 
 def _pending(state: TenantState, stream: StreamName, wanted: int) -> StreamChange | None:
     """The newest entry's change to version ``wanted``, which the table may lack."""
-    for change in state.head.streams if state.head else ():
-        if change.stream == stream and change.table_version == wanted and change.lands:
-            return change
-    return None
+    change = None if state.head is None else state.head.stream_change(stream)
+    return change if change is not None and change.table_version == wanted and change.lands else None
 
 
 def _missing(stream: StreamName, wanted: int, found: int) -> CorruptLog:

@@ -171,7 +171,8 @@ class Transaction:
         """
         found = self.streams.get(str(name))
         if found is None:
-            require_no_case_twin({*self.base.streams, *self.streams}, name)
+            if str(name) not in self.base.streams:
+                require_no_case_twin({*self.base.streams, *self.streams}, name)
             since = None if self._begun is None else self._begun.looked_at(name)
             base = stream_base(self.place.storage, self.place.log, self.base, name, since)
             found = StagedStream(name, self.place.storage, self.identity, base)

@@ -17,16 +17,15 @@ import pyarrow.compute as pc
 
 from freezeframe.errors import CorruptData
 from freezeframe.log import Snapshot
-from freezeframe.log.scan import rows
 from freezeframe.store.keys.key_filter import key_filter
 from freezeframe.store.keys.key_scan import files_with
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.schema.column_mapping import arrow_columns, written_columns
-from freezeframe.store.table.data_files import LiveFile, deleted_positions, live_files
+from freezeframe.store.table.data_files import LiveFile, live_files
 from freezeframe.store.table.row_shape import in_schema
+from freezeframe.store.updates.candidate_rows import CandidateRows
 from freezeframe.store.updates.coalesce import Filled, Flags, coalesce
 from freezeframe.store.updates.compaction_policy import FileChoice, choose
-from freezeframe.store.updates.key_lookup import search
 from freezeframe.store.updates.plan import NO_COLUMNS, Plan
 from freezeframe.store.updates.result import EngineName, UpdateContext
 from freezeframe.store.updates.source import Incoming
@@ -128,8 +127,11 @@ def patch(context: UpdateContext, batch: pa.Table) -> Patch:
     Raises:
         CorruptData: a stored file is missing or damaged, or holds a key twice.
     """
-    met = _match_keys(context, batch)
-    filled = _coalesce_rows(context, batch, met)
+    keys = batch.select(list(context.plan.filled_key))
+    candidates = files_with(context.snapshot, keys)
+    stored = CandidateRows(context, candidates)
+    met = _match_keys(context, candidates, stored, keys)
+    filled = _coalesce_rows(context, batch, met, stored)
     changing = met.positions(filled.changed)
     is_new = np.ones(len(batch), np.bool_)
     is_new[met.place] = False
@@ -141,24 +143,23 @@ def patch(context: UpdateContext, batch: pa.Table) -> Patch:
     choices = choose(live, {path: len(part) for path, part in changing.items()}, context.place.rule)
     rewritten = [choice.file for choice in choices if choice.action == "rewritten"]
     new_rows = [filled.rows, in_schema(batch.filter(pa.array(is_new)), filled.rows.schema)]
-    content = _content(context, rewritten, changing, new_rows)
+    content = _content(stored, rewritten, changing, new_rows)
     written = context.staging.write(content, written_columns(context.plan.schema), context.plan.key)
     marked = {choice.file.path: changing[choice.file.path] for choice in choices if choice.action == "marked"}
     removed = tuple(file.path for file in rewritten)
-    keys = pa.concat_tables([table.select(list(context.plan.filled_key)) for table in new_rows])
-    return Patch(counts, written, removed, marked, choices, met.search_kind, met.engine, key_filter(keys))
+    filtered = key_filter(pa.concat_tables([table.select(keys.column_names) for table in new_rows]))
+    return Patch(counts, written, removed, marked, choices, met.search_kind, met.engine, filtered)
 
 
-def _match_keys(context: UpdateContext, batch: pa.Table) -> _MatchedKeys:
+def _match_keys(
+    context: UpdateContext, candidates: pa.Table, stored: CandidateRows, keys: pa.Table
+) -> _MatchedKeys:
     """The live stored rows with a key of the batch."""
-    plan = context.plan
-    keys = batch.select(list(plan.filled_key))
-    candidates = files_with(context.snapshot, keys)
-    if not candidates.num_rows or not len(batch):
+    if not candidates.num_rows or not len(keys):
         nothing = np.empty(0, np.int64)
         return _MatchedKeys((), nothing, nothing, nothing)
-    found, engine = search(context, candidates, keys)
-    return _sort_matches(candidates, found, deleted_positions(context.snapshot, candidates), plan.key, engine)
+    found, engine = stored.find(keys)
+    return _sort_matches(candidates, found, stored.deleted, context.plan.key, engine)
 
 
 def _sort_matches(
@@ -187,13 +188,15 @@ def _sort_matches(
     return _MatchedKeys(paths, file[order], row[order], place[order], engine)
 
 
-def _coalesce_rows(context: UpdateContext, batch: pa.Table, met: _MatchedKeys) -> Filled:
+def _coalesce_rows(
+    context: UpdateContext, batch: pa.Table, met: _MatchedKeys, candidates: CandidateRows
+) -> Filled:
     plan = context.plan
     target = pa.schema([field.remove_metadata() for field in arrow_columns(written_columns(plan.schema))])
     stored = [field["name"] for field in written_columns(plan.stored_schema or NO_COLUMNS)["fields"]]
 
     def old_values(names: Sequence[str], which: Flags) -> pa.Table:
-        return rows.read_at(context.snapshot, met.positions(which), names)
+        return candidates.at(met.positions(which), names)
 
     return coalesce(
         batch.take(pa.array(met.place)),
@@ -206,15 +209,14 @@ def _coalesce_rows(context: UpdateContext, batch: pa.Table, met: _MatchedKeys) -
 
 
 def _content(
-    context: UpdateContext,
+    stored: CandidateRows,
     rewritten: Sequence[LiveFile],
     changing: Mapping[str, _Numbers],
     last: Sequence[pa.Table],
 ) -> Iterator[pa.Table]:
     """The rows to write: remaining rows of removed files, then changed and new rows."""
     schema = last[0].schema
-    for kept in rows.read_without(
-        context.snapshot, {file.path: changing.get(file.path, np.empty(0, np.int64)) for file in rewritten}
-    ):
+    nothing = np.empty(0, np.int64)
+    for kept in stored.without({file.path: changing.get(file.path, nothing) for file in rewritten}):
         yield in_schema(kept, schema)
     yield from (table for table in last if len(table))

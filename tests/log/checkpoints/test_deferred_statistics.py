@@ -24,6 +24,7 @@ from freezeframe.storage import LocalStorage, MemoryStorage
 def deferring(monkeypatch):
     """Statistics of checkpoints of any size are deferred."""
     monkeypatch.setattr(state_reader, "DEFERRED_FROM_BYTES", 1)
+    monkeypatch.setattr(state_reader, "WHOLE_FILE_BYTES_MAX", 0)
 
 
 def statistics(number):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any, TypeVar
@@ -28,6 +28,7 @@ from freezeframe.log.actions.actions import (
     from_json,
 )
 from freezeframe.log.checkpoints.checkpoint_columns import rows_of, small_actions_in, statistics_of
+from freezeframe.log.checkpoints.whole_file import WHOLE_FILE_BYTES_MAX, WholeFile
 from freezeframe.log.commits.commit_content import parse_file_actions, read_content
 from freezeframe.log.primitives.arrow_memory import system_memory
 from freezeframe.log.primitives.listing import CheckpointFiles
@@ -196,6 +197,11 @@ def _small_actions(storage: Readable, part: _Part) -> list[Action]:
 
 def _open(storage: Readable, part: _Part, is_needed: Callable[[str], bool]) -> Any:
     """Open a Parquet file; a large one of a remote storage is fetched by the columns that are needed."""
+    if part.size is not None and part.size <= WHOLE_FILE_BYTES_MAX:
+        file = _parquet(pa.BufferReader(storage.read(part.name)))
+        with suppress(pa.ArrowException, OSError):  # in a column, which may be one that is not needed
+            return WholeFile(file)
+        return file
     path = storage.local_path(part.name)
     if path is not None:
         if not path.is_file():

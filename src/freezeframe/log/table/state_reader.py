@@ -16,6 +16,7 @@ from freezeframe.log.checkpoints.checkpoint import (
     read_checkpoint_actions,
 )
 from freezeframe.log.checkpoints.checksum import read_checksum
+from freezeframe.log.checkpoints.whole_file import WHOLE_FILE_BYTES_MAX
 from freezeframe.log.commits.commit_cache import KEPT_BYTES, CommitCache
 from freezeframe.log.commits.commit_content import CommitContent, parse_file_actions, read_contents
 from freezeframe.log.commits.commit_info import read_commit_info
@@ -26,6 +27,7 @@ from freezeframe.log.replay.replay import FileState, apply_actions
 from freezeframe.log.replay.table_state import Heads, TableState
 from freezeframe.log.segments.segment import LogSegment
 from freezeframe.storage import Storage
+from freezeframe.storage.concurrency import is_local
 from freezeframe.storage.read_ahead import ReadAhead
 
 BATCH_BYTES = 8 << 20
@@ -97,9 +99,9 @@ class StateReader:
 
     def _checkpoint_actions(self, checkpoint: CheckpointFiles) -> tuple[Action, ...]:
         """The small actions of a checkpoint; a small file is read whole and cached for the state."""
-        is_fetched = self.storage.local_path(f"{self.folder}/{checkpoint.files[0].name}") is None
         has_sidecars = checkpoint.files[0].kind is Kind.V2_CHECKPOINT
-        if not is_fetched or has_sidecars or sum(file.size for file in checkpoint.files) > KEPT_BYTES:
+        size_max = WHOLE_FILE_BYTES_MAX if is_local(self.storage) else KEPT_BYTES
+        if has_sidecars or sum(file.size for file in checkpoint.files) > size_max:
             return read_checkpoint_actions(self._ahead, self.folder, checkpoint)
         content = read_checkpoint(self._ahead, self.folder, checkpoint)
         self._kept_checkpoint = (checkpoint, content)

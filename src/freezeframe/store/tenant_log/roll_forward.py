@@ -11,6 +11,7 @@ import hashlib
 import logging
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from operator import itemgetter
 
 from freezeframe.errors import CorruptLog, ForeignCommit, FreezeframeError, StorageUnavailable
 from freezeframe.identifiers import StreamName
@@ -26,6 +27,7 @@ from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.plain_copies import derive_copies
 
 INLINE_BYTES_MAX = 256 * 1024
+_CHECKPOINTS_AT_ONCE = 32
 
 _logger = logging.getLogger(__name__)
 
@@ -138,16 +140,36 @@ def roll_forward(
     derive_copies(storage, log, [change.path for change in files])
     # The table's own checksum is left out: the tenant log knows what it would tell. Tables that need no
     # checkpoint yet are left to whoever reads them next: a job of many streams is not kept waiting.
-    upkeep = Upkeep(checkpoint_interval=checkpoint_interval, write_checksums=False)
-    for change in entry.streams:
-        if change.table_version % checkpoint_interval:
-            continue
-        table = DeltaLog.for_table(storage, table_folder(change.stream))
-        after_commit(table, change.table_version, upkeep=upkeep)
+    upkeep = Upkeep(checkpoint_interval=1, write_checksums=False)
+    for table, version_now in _tables_due(storage, entry, checkpoint_interval):
+        after_commit(table, version_now, upkeep=upkeep)
     long_commits = {change.sha256: b"" for change in entry.streams if change.sha256}
     forget_long_commits(storage, long_commits)
     log.checkpoint_if_due(version)
     return True
+
+
+def _tables_due(storage: Storage, entry: Entry, interval: int) -> list[tuple[DeltaLog, int]]:
+    """The tables that need a checkpoint after an entry, with their versions.
+
+    Those at a multiple of the interval; of many streams some of those whose last one is as old, so that it
+    is not every tenth job of theirs that writes all of them.
+    """
+    if len(entry.streams) <= _CHECKPOINTS_AT_ONCE:
+        return [
+            (DeltaLog.for_table(storage, table_folder(change.stream)), change.table_version)
+            for change in entry.streams
+            if change.table_version and change.table_version % interval == 0
+        ]
+    found: list[tuple[int, DeltaLog, int]] = []
+    for change in entry.streams:
+        if change.table_version >= interval:
+            table = DeltaLog.for_table(storage, table_folder(change.stream))
+            age = change.table_version - (table.current_snapshot.segment.checkpoint_version or 0)
+            found += [(age, table, change.table_version)] if age >= interval else []
+    oldest = sorted(found, key=itemgetter(0), reverse=True)
+    count = max(_CHECKPOINTS_AT_ONCE, -(-len(entry.streams) // interval))
+    return [(table, version) for _, table, version in oldest[:count]]
 
 
 def foreign_commit(stream: StreamName, version: int, cause: str) -> ForeignCommit:

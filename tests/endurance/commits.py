@@ -97,7 +97,9 @@ def _write(root, chosen, writer, ends):
     acknowledged, conflicts, number = [], 0, 0
     while time.monotonic() < ends:
         table, name = chosen.randrange(TABLES), f"{writer}-{number}"
-        begun = Transaction(logs[table], tries_max=10_000, upkeep=Upkeep(checkpoint_interval=200))
+        # As a stream's table is kept.
+        upkeep = Upkeep(checkpoint_interval=50, write_checksums=False)
+        begun = Transaction(logs[table], tries_max=10_000, upkeep=upkeep)
         seen = begun.snapshot.version
         found = begun.commit([Add(f"{name}.parquet", 1), Txn(name, 1)], "WRITE")
         if isinstance(found, Committed):

@@ -39,7 +39,8 @@ class CandidateRows:
         """The positions of deleted rows, by path; of files without any there is none."""
         live = live_files(files)
         is_small = sum(file.size for file in live) <= _HELD_BYTES_MAX
-        is_held = is_small and sum(file.rows for file in live) <= _HELD_ROWS_MAX
+        rows_max = min(_HELD_ROWS_MAX, context.place.rule.searched_rows_max)  # beyond it Spark searches
+        is_held = is_small and sum(file.rows for file in live) <= rows_max
         self._held = rows.read_files(context.snapshot, files) if is_held else {}
 
     def find(self, keys: pa.Table) -> tuple[pa.Table, EngineName]:

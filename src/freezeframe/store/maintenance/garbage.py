@@ -183,13 +183,17 @@ def _grace_ms(place: TenantPlace) -> int:
     return int(place.settings.gc_grace_seconds * 1000)
 
 
-def sweep(place: TenantPlace, floor: int, revoked: set[str]) -> list[FileStatus]:
-    """Delete at once the files needed by no version from ``floor`` on and no unrevoked transaction."""
+def sweep(place: TenantPlace, floor: int, revoked: set[str], *, durable: bool = False) -> list[FileStatus]:
+    """Delete at once the files needed by no version from ``floor`` on and no unrevoked transaction.
+
+    What a power loss brings back unless ``durable`` is garbage again for the next call.
+    """
     found = _garbage(place, floor, revoked)
     progress.begin("deleting", "files", len(found))
     for first in range(0, len(found), _AT_ONCE):
         some = found[first : first + _AT_ONCE]
-        run_concurrently(place.storage, *(partial(place.storage.delete, file.name) for file in some))
+        deletes = (partial(place.storage.delete, file.name, durable=durable) for file in some)
+        run_concurrently(place.storage, *deletes)
         progress.advance(len(some))
     for folder in sorted({file.name.rpartition("/")[0] for file in found}, reverse=True):
         place.storage.prune(folder)

@@ -46,7 +46,7 @@ def purge(place: TenantPlace) -> Purged:
     done = Purged()
     for name, version in (*first.streams.items(), *first.dropped.items()):
         done += _purge_table(place.storage, table_folder(StreamName(name)), version)
-    swept = sweep(place, state.erased, set(state.revoked))
+    swept = sweep(place, state.erased, set(state.revoked), durable=True)
     done += Purged(len(swept), sum(file.size for file in swept))
     done += _delete_below(place.storage, TENANT_LOG_FOLDER, state.erased)
     place.log.forget()

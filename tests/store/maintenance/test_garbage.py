@@ -8,6 +8,7 @@ import pytest
 
 from freezeframe.clock import another_clock, now_ms
 from freezeframe.errors import CorruptLog, InvalidOption, JobRevoked, VersionNotFound
+from freezeframe.log import DeltaLog
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage
 from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
@@ -254,6 +255,19 @@ def test_logs_begin_at_the_checkpoint_below_the_oldest_listed_version(open_findi
     assert {98, 99} <= set(content(open_finding(memory))[0]["A"])
     assert tenant.gc().files > 0
     assert verify_tenant(memory, Settings()).findings == ()
+
+
+def test_a_checkpoint_names_no_files_that_nobody_can_need(open_finding, memory):
+    """Removed ones were listed for ever, so that each checkpoint was larger than the one before."""
+    tenant = open_finding(memory, **NOW)
+    _updated(tenant, 45)
+    tenant.set_retention(keep_versions=5)
+    tenant.gc()
+    _updated(tenant, 6)
+
+    snapshot = DeltaLog(memory, "A.snapshot").current_snapshot
+    assert (snapshot.segment.checkpoint_version, snapshot.tombstones.num_rows) == (50, 10)
+    assert content(open_finding(memory).at(46))
 
 
 def test_what_was_before_the_oldest_version_is_told_so(open_finding, memory):

@@ -27,6 +27,7 @@ from freezeframe.log.checkpoints.checkpoint_rows import (
 )
 from freezeframe.log.checkpoints.hint import Hint, hint_text, read_hint
 from freezeframe.log.primitives.paths import HINT_NAME, SIDECAR_FOLDER, checkpoint_name, v2_checkpoint_name
+from freezeframe.log.replay.replay import select_rows, younger_than
 from freezeframe.log.table.snapshot import Snapshot
 from freezeframe.storage.base import Storage
 
@@ -38,11 +39,14 @@ PART_ACTIONS_MAX = 250_000
 _log = logging.getLogger(__name__)
 
 
-def write_checkpoint(snapshot: Snapshot, *, part_actions_max: int = PART_ACTIONS_MAX) -> Hint:
+def write_checkpoint(
+    snapshot: Snapshot, *, part_actions_max: int = PART_ACTIONS_MAX, tombstones_after: int | None = None
+) -> Hint:
     """Write a checkpoint of the snapshot's version, of the kind in the table's policy, and the hint.
 
-    Expired tombstones, expired transactions and removed domains are left out, as in reads. A classic
-    checkpoint of more than ``part_actions_max`` actions has several parts.
+    Expired tombstones, expired transactions and removed domains are left out, as in reads; so are
+    tombstones of files that were removed up to ``tombstones_after`` (ms), where these files are deleted.
+    A classic checkpoint of more than ``part_actions_max`` actions has several parts.
 
     Raises:
         InvalidOption: the table does not exist.
@@ -57,9 +61,9 @@ def write_checkpoint(snapshot: Snapshot, *, part_actions_max: int = PART_ACTIONS
     folder = snapshot.segment.folder
     asks_v2 = snapshot.metadata.configuration.get(POLICY_KEY) == "v2"
     if asks_v2 and has_reader_feature(snapshot.protocol, "v2Checkpoint"):
-        hint = _write_v2(snapshot, folder)
+        hint = _write_v2(snapshot, folder, tombstones_after)
     else:
-        hint = _write_classic(snapshot, folder, part_actions_max)
+        hint = _write_classic(snapshot, folder, part_actions_max, tombstones_after)
     write_hint(snapshot.storage, folder, hint)
     return hint
 
@@ -73,8 +77,13 @@ def write_hint(storage: Storage, folder: str, hint: Hint) -> bool:
     return True
 
 
-def _write_classic(snapshot: Snapshot, folder: str, part_actions_max: int) -> Hint:
-    files, tombstones = _state(snapshot)
+def _write_classic(
+    snapshot: Snapshot, folder: str, part_actions_max: int, tombstones_after: int | None
+) -> Hint:
+    files, tombstones = _state(snapshot, tombstones_after)
+    if files.num_rows + tombstones.num_rows > part_actions_max:
+        # Two writers may each write some of the parts, so these must not differ.
+        files, tombstones = _state(snapshot, None)
     schema, _ = schemas_for(files)
     small = small_rows(snapshot.small_actions(snapshot.state.heads), schema)
     total = files.num_rows + tombstones.num_rows
@@ -99,8 +108,8 @@ def _write_classic(snapshot: Snapshot, folder: str, part_actions_max: int) -> Hi
     return Hint(snapshot.version, rows, parts, size or None, num_of_add_files=files.num_rows)
 
 
-def _write_v2(snapshot: Snapshot, folder: str) -> Hint:
-    files, tombstones = _state(snapshot)
+def _write_v2(snapshot: Snapshot, folder: str, tombstones_after: int | None) -> Hint:
+    files, tombstones = _state(snapshot, tombstones_after)
     _, schema = schemas_for(files)
     sidecars = [
         _write_sidecar(snapshot.storage, folder, part)
@@ -119,8 +128,10 @@ def _write_v2(snapshot: Snapshot, folder: str) -> Hint:
     return Hint(snapshot.version, rows, size_in_bytes=size, num_of_add_files=files.num_rows)
 
 
-def _state(snapshot: Snapshot) -> tuple[pa.Table, pa.Table]:
+def _state(snapshot: Snapshot, tombstones_after: int | None) -> tuple[pa.Table, pa.Table]:
     tombstones = snapshot.tombstones
+    if tombstones_after is not None:
+        tombstones = select_rows(tombstones, younger_than(tombstones["deletion_timestamp"], tombstones_after))
     # dataChange is false in a checkpoint; readers of V2 checkpoints require it for tombstones.
     flags = pa.array([False] * tombstones.num_rows, pa.bool_())
     index = tombstones.schema.get_field_index("data_change")

@@ -40,12 +40,13 @@ class Upkeep:
     """Intervals of checkpoints and log compaction, in commits.
 
     ``checkpoint_interval`` None: the table's property, else 10. ``compaction_interval`` 0 (Delta's
-    default) disables compaction.
+    default) disables compaction. ``tombstones_after``: see ``write_checkpoint``.
     """
 
     checkpoint_interval: int | None = None
     compaction_interval: int = 0
     write_checksums: bool = True
+    tombstones_after: int | None = None
 
     def __post_init__(self) -> None:
         if self.checkpoint_interval is not None and self.checkpoint_interval < 1:
@@ -70,7 +71,7 @@ def after_commit(
         snapshot = log.update()
         checksum = _write_checksum(log, snapshot, version, after) if chosen.write_checksums else None
         if _is_due(version, snapshot, chosen.checkpoint_interval):
-            _write_checkpoint(log, snapshot, version, checksum)
+            _write_checkpoint(log, snapshot, version, checksum, chosen.tombstones_after)
         every = chosen.compaction_interval
         if every and (version + 1) % every == 0:
             compact_log(log.storage, log.folder, version + 1 - every, version)
@@ -85,12 +86,16 @@ def _is_due(version: int, snapshot: Snapshot, interval: int | None) -> bool:
     return version > 0 and version % interval == 0
 
 
-def _write_checkpoint(log: TableLog, snapshot: Snapshot, version: int, checksum: Checksum | None) -> None:
+def _write_checkpoint(
+    log: TableLog, snapshot: Snapshot, version: int, checksum: Checksum | None, tombstones_after: int | None
+) -> None:
     wanted = snapshot if snapshot.version == version else log.snapshot_at(version=version)
     if checksum is not None:
         # Both state and checksum are in memory here, so their comparison is cheap.
         verify_checksum(wanted, checksum)
-    write_checkpoint(wanted)
+    write_checkpoint(wanted, tombstones_after=tombstones_after)
+    if tombstones_after is not None:  # nor are they kept in memory
+        wanted.with_state(wanted.state.without_expired(tombstones_after))
 
 
 def _checksum_after(log: TableLog, version: int, actions: Sequence[Action]) -> _Made:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from freezeframe.log import Snapshot
 from freezeframe.log.actions.action_columns import to_adds
-from freezeframe.log.actions.actions import Action, Add, CommitInfo, Remove, Txn
+from freezeframe.log.actions.actions import Action, Add, CommitInfo, Remove
 from freezeframe.log.commits.commit_digest import sign_content
 from freezeframe.log.primitives.engine_info import engine_info
 from freezeframe.log.scan.data_files import SHA256_TAG
@@ -106,8 +106,6 @@ def _actions(base: Snapshot, rewrite: TableChange, identity: CommitIdentity) -> 
         yield table_metadata(
             rewrite.schema, rewrite.key, stored, identity.timestamp_ms, rewrite.notes, rewrite.properties
         )
-    if identity.job_id is not None:
-        yield Txn(f"freezeframe.job/{identity.job_id}", 0, identity.timestamp_ms)
     if not is_new:
         yield from _removes(base, rewrite, identity.timestamp_ms)
     yield from rewrite.marks

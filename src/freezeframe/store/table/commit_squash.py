@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from freezeframe.log import Snapshot
 from freezeframe.log.actions.action_columns import file_keys, to_adds
-from freezeframe.log.actions.actions import Action, CommitInfo, DomainMetadata, Metadata, Txn
+from freezeframe.log.actions.actions import Action, CommitInfo, DomainMetadata, Metadata
 from freezeframe.log.commits.commit_digest import sign_content
 from freezeframe.log.schema.column_mapping import fields_by_path
 from freezeframe.log.write.row_deletion import removal
@@ -35,7 +35,7 @@ def net_commit(base: Snapshot, final: Snapshot, info: Mapping[str, Any], identit
     ``info`` are the fields of its ``commitInfo``. The protocol is never lowered, a table keeps its
     identity, and numbers of mapped columns are never given twice.
     """
-    actions = (*_heads(base, final, identity), *_files(base, final, identity))
+    actions = (*_heads(base, final), *_files(base, final, identity))
     return sign_content(CommitInfo(dict(info)), actions).decode()
 
 
@@ -75,7 +75,7 @@ def restamp(content: str, timestamp_ms: int, metrics: Mapping[str, str] | None =
     return f"{json.dumps(record, ensure_ascii=False, separators=(',', ':'))}\n{rest}"
 
 
-def _heads(base: Snapshot, final: Snapshot, identity: CommitIdentity) -> Iterator[Action]:
+def _heads(base: Snapshot, final: Snapshot) -> Iterator[Action]:
     is_new = base.version < 0
     protocol = final.protocol if is_new else join_protocols(base.protocol, final.protocol)
     if is_new or protocol != base.protocol:
@@ -84,8 +84,6 @@ def _heads(base: Snapshot, final: Snapshot, identity: CommitIdentity) -> Iterato
     if is_new or metadata != base.metadata:
         yield metadata
     yield from _domains(base, final)
-    if identity.job_id is not None:
-        yield Txn(f"freezeframe.job/{identity.job_id}", 0, identity.timestamp_ms)
 
 
 def _metadata(base: Snapshot, final: Snapshot) -> Metadata:

@@ -205,6 +205,11 @@ class TenantLog(CheckpointedLog[TenantState]):
         jobs = (job for job in state.jobs.values() if job.receipt is None and job.timestamp_ms >= since)
         return min((job.version for job in jobs), default=state.version)
 
+    def oldest_kept_ms(self) -> int | None:
+        """When the oldest version that is kept was committed (ms); None where nothing was let go."""
+        begin = self.current_state().kept_from()
+        return self.entry(begin).timestamp_ms if begin > 0 else None
+
     def _oldest_job_ms(self, state: TenantState) -> int:
         return state.timestamp_ms - self._job_id_ms
 

@@ -140,9 +140,11 @@ def roll_forward(
     derive_copies(storage, log, [change.path for change in files])
     # The table's own checksum is left out: the tenant log knows what it would tell. Tables that need no
     # checkpoint yet are left to whoever reads them next: a job of many streams is not kept waiting.
-    upkeep = Upkeep(checkpoint_interval=1, write_checksums=False)
-    for table, version_now in _tables_due(storage, entry, checkpoint_interval):
-        after_commit(table, version_now, upkeep=upkeep)
+    due = _tables_due(storage, entry, checkpoint_interval)
+    if due:
+        upkeep = Upkeep(1, write_checksums=False, tombstones_after=log.oldest_kept_ms())
+        for table, version_now in due:
+            after_commit(table, version_now, upkeep=upkeep)
     long_commits = {change.sha256: b"" for change in entry.streams if change.sha256}
     forget_long_commits(storage, long_commits)
     log.checkpoint_if_due(version)

@@ -36,6 +36,8 @@ SIDECAR_FILES_MAX = 50_000
 PART_ACTIONS_MAX = 250_000
 """A classic checkpoint of more actions is written in parts: see decision 0021 for the figure."""
 
+_ONE_GROUP_ROWS_MAX = 1000
+
 _log = logging.getLogger(__name__)
 
 
@@ -81,9 +83,6 @@ def _write_classic(
     snapshot: Snapshot, folder: str, part_actions_max: int, tombstones_after: int | None
 ) -> Hint:
     files, tombstones = _state(snapshot, tombstones_after)
-    if files.num_rows + tombstones.num_rows > part_actions_max:
-        # Two writers may each write some of the parts, so these must not differ.
-        files, tombstones = _state(snapshot, None)
     schema, _ = schemas_for(files)
     small = small_rows(snapshot.small_actions(snapshot.state.heads), schema)
     total = files.num_rows + tombstones.num_rows
@@ -159,7 +158,9 @@ def parquet_bytes(schema: pa.Schema, tables: Sequence[pa.Table]) -> bytes:
     """The tables as one Parquet file with page checksums, readable by every checkpoint reader."""
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(sink, schema, compression="snappy", write_page_checksum=True) as writer:
-        for table in tables:
+        # A row group for each kind of action, so that readers skip the others; few are read at once.
+        is_small = sum(table.num_rows for table in tables) <= _ONE_GROUP_ROWS_MAX
+        for table in [pa.concat_tables(tables)] if is_small and tables else tables:
             writer.write_table(table)
     return bytes(sink.getvalue())
 

@@ -65,7 +65,9 @@ def _of_table(
     if all(one >= newest for _, one, _ in meanings):
         return []
     snapshot = log.update()
-    if snapshot.version != version:
+    if snapshot.version < version:
+        return []  # another table, which was taken in under the same name since
+    if snapshot.version > version:
         snapshot = log.snapshot_at(version=version)
     needed = snapshot.segment.checkpoint_version or 0  # a damaged one was passed over for the one before
     if int(snapshot.metadata.configuration.get(PROTECTED_BEFORE) or 0) > needed:

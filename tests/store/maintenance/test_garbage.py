@@ -1,16 +1,18 @@
 """What gc deletes and what it leaves: listed is restorable, and what may be needed stays."""
 
 import json
+import shutil
 import time
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
 from freezeframe.clock import another_clock, now_ms
 from freezeframe.errors import CorruptLog, InvalidOption, JobRevoked, VersionNotFound
 from freezeframe.log import DeltaLog
 from freezeframe.settings import Settings
-from freezeframe.storage import MemoryStorage
+from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
 from freezeframe.store.directory.paths import STAGING_FOLDER
 from freezeframe.store.directory.paths import TENANT_LOG_FOLDER as ENTRIES
@@ -310,6 +312,24 @@ def test_entries_of_jobs_stay_as_long_as_their_ids(open_finding, memory):
         assert find_committed_job(again.place, "sync-1") is None
         assert find_committed_job(tenant.place, "sync-1") is None
     assert 40 <= _numbers(memory, ".json", ENTRIES)[0]
+
+
+def test_a_table_of_the_same_name_that_was_taken_in_since(open_finding, tmp_path):
+    """Its versions are lower than those of the one before, which listed versions had."""
+    storage = LocalStorage(tmp_path)
+    tenant = open_finding(storage, **NOW)
+    _updated(tenant, 24)
+    tenant.stream("A").release()
+    shutil.rmtree(tmp_path / "A.snapshot")
+    for number in range(14):
+        rows = pa.table({"Id": [str(number)], "v": [number]})
+        write_deltalake(tmp_path / "A.snapshot", rows, mode="append")
+    DeltaTable(tmp_path / "A.snapshot").create_checkpoint()
+    tenant.adopt("A", key="Id")
+    tenant.set_retention(keep_versions=5)
+
+    assert tenant.gc().floor > 0
+    assert content(open_finding(storage))[0] == {"A": list(range(14))}
 
 
 def test_a_tag_keeps_what_follows_it(open_finding, memory):

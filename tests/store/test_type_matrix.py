@@ -22,7 +22,7 @@ from freezeframe.errors import BadInput
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
-from freezeframe.store.maintenance.references import referenced_files
+from freezeframe.store.maintenance.references import TablesThen, referenced_files
 from freezeframe.store.schema.schema_evolution import TYPES_ALONE, evolve
 from freezeframe.store.schema.type_compatibility import cast_to
 from freezeframe.store.tenant_log.log import TenantLog
@@ -357,7 +357,7 @@ def test_headers_that_break_lines(local, open_on, name):
     files = [status.name for status in local.list_below("") if status.name.endswith(".parquet")]
     log = TenantLog(local, Settings())
     assert len(files) == 2
-    assert set(files) <= referenced_files(local, log, log.current_state(), floor=0)
+    assert set(files) <= referenced_files(TablesThen(local), log, log.current_state(), floor=0)
 
 
 @pytest.mark.spark

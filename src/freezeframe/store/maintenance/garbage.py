@@ -30,7 +30,7 @@ from freezeframe.store.directory.paths import (
     table_name,
 )
 from freezeframe.store.maintenance.old_log_files import old_log_files
-from freezeframe.store.maintenance.references import referenced_files
+from freezeframe.store.maintenance.references import TablesThen, referenced_files
 from freezeframe.store.maintenance.retention import policy_of
 from freezeframe.store.model.author import Author
 from freezeframe.store.model.request_context import NO_REQUEST
@@ -213,10 +213,11 @@ def _garbage(place: TenantPlace, floor: int, revoked: set[str]) -> list[FileStat
     listed = _candidates(everything, place.log.current_state())
     alive = {lease.write_id for lease in live_leases(place.storage)} - revoked
     state = place.log.current_state()
-    named = referenced_files(place.storage, place.log, state, floor)
+    tables = TablesThen(place.storage)
+    named = referenced_files(tables, place.log, state, floor)
     named |= {long_commit_file(change.sha256) for change in (state.head.streams if state.head else ())}
     garbage = [file for file in listed if file.name not in named and not _is_staged_by(file.name, alive)]
-    return garbage + old_log_files(everything, place, state, floor)
+    return garbage + old_log_files(everything, place, tables, state, floor)
 
 
 def _candidates(everything: Iterable[FileStatus], state: TenantState) -> list[FileStatus]:

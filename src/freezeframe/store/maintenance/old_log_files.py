@@ -11,17 +11,21 @@ from dataclasses import replace
 
 from freezeframe.clock import now_ms
 from freezeframe.identifiers import StreamName
-from freezeframe.log import DeltaLog
-from freezeframe.log.primitives.paths import SIDECAR_FOLDER, Kind, parse_name
+from freezeframe.log.primitives.paths import LOG_FOLDER, SIDECAR_FOLDER, Kind, parse_name
 from freezeframe.log.table.cleanup import PROTECTED_BEFORE, orphaned_sidecars
 from freezeframe.storage.base import FileStatus
 from freezeframe.store.directory.paths import TENANT_LOG_FOLDER, table_folder
+from freezeframe.store.maintenance.references import TablesThen
 from freezeframe.store.tenant_log.state import TenantState
 from freezeframe.store.transaction.transaction import TenantPlace
 
 
 def old_log_files(
-    everything: Iterable[FileStatus], place: TenantPlace, state: TenantState, floor: int
+    everything: Iterable[FileStatus],
+    place: TenantPlace,
+    tables: TablesThen,
+    state: TenantState,
+    floor: int,
 ) -> list[FileStatus]:
     """Those of all files of a tenant that are of its logs, and that no version from ``floor`` on needs.
 
@@ -42,7 +46,7 @@ def old_log_files(
     first = place.log.state_at(begin)
     for name, version in {**first.dropped, **first.streams}.items():
         if name in state.streams or name in state.dropped:
-            old += _of_table(folders, place, StreamName(name), version)
+            old += _of_table(folders, tables, StreamName(name), version)
     return sorted(old, key=lambda file: file.name)
 
 
@@ -57,31 +61,27 @@ def _of_tenant_log(
 
 
 def _of_table(
-    folders: Mapping[str, Sequence[FileStatus]], place: TenantPlace, stream: StreamName, version: int
+    folders: Mapping[str, Sequence[FileStatus]], tables: TablesThen, stream: StreamName, version: int
 ) -> list[FileStatus]:
-    log = DeltaLog.for_table(place.storage, table_folder(stream))
-    meanings = list(_meanings(folders.get(log.folder, ())))
+    folder = f"{table_folder(stream)}/{LOG_FOLDER}"
+    meanings = list(_meanings(folders.get(folder, ())))
     newest = max((one for kind, one, _ in meanings if kind.is_checkpoint and one <= version), default=0)
     if all(one >= newest for _, one, _ in meanings):
         return []
-    snapshot = log.update()
+    snapshot = tables.at(stream, version)
     if snapshot.version < version:
         return []  # another table, which was taken in under the same name since
-    if snapshot.version > version:
-        snapshot = log.snapshot_at(version=version)
     needed = snapshot.segment.checkpoint_version or 0  # a damaged one was passed over for the one before
     if int(snapshot.metadata.configuration.get(PROTECTED_BEFORE) or 0) > needed:
         return []
     old = [file for _, one, file in meanings if one < needed]
-    sidecars = folders.get(f"{log.folder}/{SIDECAR_FOLDER}", ())
+    sidecars = folders.get(f"{folder}/{SIDECAR_FOLDER}", ())
     if sidecars:
         going = {file.name for file in old}
-        kept = [
-            replace(file, name=_last(file.name)) for file in folders[log.folder] if file.name not in going
-        ]
+        kept = [replace(file, name=_last(file.name)) for file in folders[folder] if file.name not in going]
         orphans = orphaned_sidecars(
-            place.storage,
-            log.folder,
+            tables.storage,
+            folder,
             kept,
             [replace(file, name=_last(file.name)) for file in sidecars],
             now_ms(),

@@ -16,8 +16,31 @@ from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.roll_forward import change_content
 from freezeframe.store.tenant_log.state import NO_VERSION, TenantState
 
+_FEW_FILES = 1000
 
-def referenced_files(storage: Storage, log: TenantLog, state: TenantState, floor: int) -> set[str]:
+
+class TablesThen:
+    """Streams' tables at older versions; those of few files are read once for all who ask."""
+
+    def __init__(self, storage: Storage) -> None:
+        self.storage = storage
+        self._read: dict[tuple[StreamName, int], Snapshot] = {}
+
+    def at(self, stream: StreamName, version: int) -> Snapshot:
+        """The table at a version; at its newest one, where that is lower."""
+        known = self._read.get((stream, version))
+        if known is not None:
+            return known
+        log = DeltaLog.for_table(self.storage, table_folder(stream))
+        snapshot = log.update()
+        if snapshot.version > version:
+            snapshot = log.snapshot_at(version=version)
+            if snapshot.count <= _FEW_FILES:
+                self._read[stream, version] = snapshot
+        return snapshot
+
+
+def referenced_files(tables: TablesThen, log: TenantLog, state: TenantState, floor: int) -> set[str]:
     """Every data file, vector and blob referenced by a version from ``floor`` on or a tagged one.
 
     Raises:
@@ -26,29 +49,29 @@ def referenced_files(storage: Storage, log: TenantLog, state: TenantState, floor
     if state.version == NO_VERSION:
         return set()
     named = set(_blobs_of(state))
-    named |= _of_range(storage, log, state, max(floor, 0))
+    named |= _of_range(tables, log, state, max(floor, 0))
     for version in sorted({one for one in state.tags.values() if one < floor}):
         then = log.state_at(version)
         named |= set(_blobs_of(then))
         for name, table_version in then.streams.items():
-            named |= _of_version(storage, StreamName(name), table_version)
+            named |= _of_version(tables, StreamName(name), table_version)
     return named
 
 
-def _of_range(storage: Storage, log: TenantLog, state: TenantState, floor: int) -> set[str]:
+def _of_range(tables: TablesThen, log: TenantLog, state: TenantState, floor: int) -> set[str]:
     """The files referenced by any version from ``floor`` to the newest."""
     first = log.state_at(floor)
     named = set(_blobs_of(first))
     for name, version in (*first.streams.items(), *first.dropped.items()):
-        named |= _of_version(storage, StreamName(name), version)
+        named |= _of_version(tables, StreamName(name), version)
     for _, entry in log.entries_down(state, range(state.version, floor, -1)):
         named |= {blob_file(change.blob) for change in entry.files if change.blob is not None}
         for change in entry.streams:
             folder = table_folder(change.stream)
             if change.is_external:
                 # Its own commit does not cover earlier foreign commits.
-                named |= _of_version(storage, change.stream, change.table_version)
-            named |= {f"{folder}/{path}" for path in _added_files(_content(storage, change))}
+                named |= _of_version(tables, change.stream, change.table_version)
+            named |= {f"{folder}/{path}" for path in _added_files(_content(tables.storage, change))}
     return named
 
 
@@ -66,16 +89,10 @@ def _added_files(lines: Iterable[str]) -> Iterator[str]:
                 yield vector_name(action.deletion_vector)
 
 
-def _of_version(storage: Storage, stream: StreamName, version: int) -> set[str]:
+def _of_version(tables: TablesThen, stream: StreamName, version: int) -> set[str]:
+    # A version that is committed but not rolled forward: the entry's own commit names the new files.
     folder = table_folder(stream)
-    log = DeltaLog.for_table(storage, folder)
-    snapshot = log.update()
-    if snapshot.version < version:
-        # Committed but not rolled forward: the entry's own commit names the new files.
-        return {f"{folder}/{path}" for path in _live(snapshot)}
-    if snapshot.version > version:
-        snapshot = log.snapshot_at(version=version)
-    return {f"{folder}/{path}" for path in _live(snapshot)}
+    return {f"{folder}/{path}" for path in _live(tables.at(stream, version))}
 
 
 def _live(snapshot: Snapshot) -> Iterator[str]:

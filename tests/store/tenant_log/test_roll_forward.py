@@ -1,7 +1,12 @@
 """What follows a commit: a job of many streams writes some of the checkpoints that are due."""
 
+from contextlib import suppress
+
 import pyarrow as pa
 
+from freezeframe.errors import StorageUnavailable
+from freezeframe.storage import MemoryStorage
+from freezeframe.storage.faulty import Fault, FaultyStorage, Way
 from freezeframe.store.tenant_log import roll_forward
 
 
@@ -40,3 +45,25 @@ def test_checkpoints_of_few_streams_come_at_multiples_of_the_interval(open_findi
                 job.stream(name).update(pa.table({"Id": [number], "v": [number]}), key="Id")
 
     assert checkpoints(memory) == {"A.snapshot": [4, 8], "B.snapshot": [4, 8]}
+
+
+def test_what_fails_after_the_commit_fails_no_update(open_finding):
+    """Checkpoints that are due look at the logs again: it is committed all the same."""
+    tried = 0
+    for number in range(30):
+        storage = MemoryStorage()
+        tenant = open_finding(storage, checkpoint_interval=2)
+        for value in range(2):
+            tenant.stream("A").update(pa.table({"Id": [value], "v": [value]}), key="Id")
+        faulty = FaultyStorage(storage, [Fault(number, Way.FAIL_BEFORE, "list_from")])
+        with suppress(StorageUnavailable):
+            other = open_finding(faulty, checkpoint_interval=2)
+            before = len(faulty.calls)
+            try:
+                other.stream("A").update(pa.table({"Id": [9], "v": [9]}), key="Id")
+            except StorageUnavailable:
+                tried += len(faulty.calls) > before
+                assert sorted(tenant.stream("A").read(as_="arrow")["v"].to_pylist()) == [0, 1]
+            else:
+                assert sorted(tenant.stream("A").read(as_="arrow")["v"].to_pylist()) == [0, 1, 9]
+    assert tried

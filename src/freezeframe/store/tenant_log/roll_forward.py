@@ -140,15 +140,22 @@ def roll_forward(
     derive_copies(storage, log, [change.path for change in files])
     # The table's own checksum is left out: the tenant log knows what it would tell. Tables that need no
     # checkpoint yet are left to whoever reads them next: a job of many streams is not kept waiting.
-    due = _tables_due(storage, entry, checkpoint_interval)
-    if due:
-        upkeep = Upkeep(1, write_checksums=False, tombstones_after=log.oldest_kept_ms())
-        for table, version_now in due:
-            after_commit(table, version_now, upkeep=upkeep)
+    try:
+        _write_checkpoints(storage, log, entry, checkpoint_interval)
+    except FreezeframeError:  # it is committed all the same
+        _logger.warning("Checkpoints after tenant version %s were not written", version, exc_info=True)
     long_commits = {change.sha256: b"" for change in entry.streams if change.sha256}
     forget_long_commits(storage, long_commits)
     log.checkpoint_if_due(version)
     return True
+
+
+def _write_checkpoints(storage: Storage, log: TenantLog, entry: Entry, interval: int) -> None:
+    due = _tables_due(storage, entry, interval)
+    if due:
+        upkeep = Upkeep(1, write_checksums=False, tombstones_after=log.oldest_kept_ms())
+        for table, version in due:
+            after_commit(table, version, upkeep=upkeep)
 
 
 def _tables_due(storage: Storage, entry: Entry, interval: int) -> list[tuple[DeltaLog, int]]:

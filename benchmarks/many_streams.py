@@ -29,9 +29,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--streams", type=int, default=500)
     parser.add_argument("--jobs", type=int, default=22)
-    parser.add_argument(
-        "--folder", type=Path, help="where the tenant is made, in a temporary folder"
-    )
+    parser.add_argument("--folder", type=Path, help="where the tenant is made, in a temporary folder")
     parser.add_argument("--job", type=int, help="run this one job in the folder, and nothing else")
     given = parser.parse_args()
     if given.job is not None:

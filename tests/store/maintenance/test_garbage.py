@@ -233,6 +233,15 @@ def test_a_commit_outlives_what_fails_after_it(open_finding, caplog, looks_often
     assert len(data(storage)) <= 2 * 4 + 3
 
 
+def shortened(open_finding, memory, keep):
+    """A tenant of 45 updates of which so many are kept, and its logs begin later."""
+    tenant = open_finding(memory, **NOW)
+    _updated(tenant, 45)
+    tenant.set_retention(keep_versions=keep)
+    tenant.gc()
+    return tenant
+
+
 def test_logs_begin_at_the_checkpoint_below_the_oldest_listed_version(open_finding, memory):
     """Commits, checkpoints and entries below it go; what is listed is read and verified, by others too."""
     tenant = open_finding(memory, **NOW)
@@ -261,10 +270,7 @@ def test_logs_begin_at_the_checkpoint_below_the_oldest_listed_version(open_findi
 
 def test_a_checkpoint_names_no_files_that_nobody_can_need(open_finding, memory):
     """Removed ones were listed for ever, so that each checkpoint was larger than the one before."""
-    tenant = open_finding(memory, **NOW)
-    _updated(tenant, 45)
-    tenant.set_retention(keep_versions=5)
-    tenant.gc()
+    tenant = shortened(open_finding, memory, keep=5)
     _updated(tenant, 6)
 
     snapshot = DeltaLog(memory, "A.snapshot").current_snapshot
@@ -363,10 +369,7 @@ def test_a_floor_that_another_call_raised_is_left_alone(open_finding, memory):
 
 def test_a_call_with_a_longer_grace_period_comes_after_one_with_none(open_finding, memory):
     """It finds the logs begun later than it would have them, and goes on from there."""
-    tenant = open_finding(memory, **NOW)
-    _updated(tenant, 45)
-    tenant.set_retention(keep_versions=10)
-    tenant.gc()
+    shortened(open_finding, memory, keep=10)
     patient = open_finding(memory, gc_grace_seconds=3600)
     _updated(patient, 5)
 
@@ -416,10 +419,7 @@ def test_an_erasure_that_was_cut_off_has_the_log_to_go_on_by(open_finding, looks
 
 def test_a_lost_checkpoint_below_the_oldest_version_is_damage(open_finding, memory):
     """Nothing else has what was before it: verification names it, and gc deletes nothing."""
-    tenant = open_finding(memory, **NOW)
-    _updated(tenant, 45)
-    tenant.set_retention(keep_versions=10)
-    tenant.gc()
+    shortened(open_finding, memory, keep=10)
     (name,) = (one.name for one in memory.list_below(ENTRIES) if f"{30:020d}.checkpoint" in one.name)
     memory.delete(f"{ENTRIES}/{name}")
 

@@ -42,22 +42,17 @@ def old_log_files(
     entries = folders.get(TENANT_LOG_FOLDER, [])
     if begin <= state.erased or any(version < state.erased for _, version, _ in _meanings(entries)):
         return []  # an erasure that was cut off needs them to go on
-    old = list(_of_tenant_log(entries, place, state, begin))
-    first = place.log.state_at(begin)
-    for name, version in {**first.dropped, **first.streams}.items():
+    first = place.log.snapshot_at(version=begin)
+    needed, receipts = first.segment.checkpoint_version or 0, place.log.oldest_receipt(state)
+    old = [
+        file
+        for kind, version, file in _meanings(entries)
+        if version < needed and (kind.is_checkpoint or version < receipts)
+    ]
+    for name, version in {**first.state.dropped, **first.state.streams}.items():
         if name in state.streams or name in state.dropped:
             old += _of_table(folders, tables, StreamName(name), version)
     return sorted(old, key=lambda file: file.name)
-
-
-def _of_tenant_log(
-    files: Iterable[FileStatus], place: TenantPlace, state: TenantState, begin: int
-) -> Iterator[FileStatus]:
-    needed = place.log.snapshot_at(version=begin).segment.checkpoint_version
-    receipts = place.log.oldest_receipt(state)
-    for kind, version, file in _meanings(files):
-        if version < (needed or 0) and (kind.is_checkpoint or version < receipts):
-            yield file
 
 
 def _of_table(

@@ -188,7 +188,7 @@ class TenantLog(CheckpointedLog[TenantState]):
     def known_job(self, state: TenantState, job_id: str | None) -> JobRecord | None:
         """The committed job of an id; None once the id has been kept for ``job_id_days``, or without one."""
         job = None if job_id is None else state.jobs.get(job_id)
-        return None if job is None or job.timestamp_ms < self._oldest_job_ms(state) else job
+        return job if job is not None and self._is_known(state, job) else None
 
     def receipt(self, job: JobRecord) -> Mapping[str, Any] | None:
         """The receipt of a committed job; None where it was not kept, or is no longer."""
@@ -201,14 +201,16 @@ class TenantLog(CheckpointedLog[TenantState]):
 
     def oldest_receipt(self, state: TenantState) -> int:
         """The oldest entry that holds the receipt of a job whose id is still known; else the newest one."""
-        since = self._oldest_job_ms(state)
-        jobs = (job for job in state.jobs.values() if job.receipt is None and job.timestamp_ms >= since)
+        jobs = (job for job in state.jobs.values() if job.receipt is None and self._is_known(state, job))
         return min((job.version for job in jobs), default=state.version)
 
     def oldest_kept_ms(self) -> int | None:
         """When the oldest version that is kept was committed (ms); None where nothing was let go."""
         begin = self.current_state().kept_from()
         return self.entry(begin).timestamp_ms if begin > 0 else None
+
+    def _is_known(self, state: TenantState, job: JobRecord) -> bool:
+        return job.timestamp_ms >= self._oldest_job_ms(state)
 
     def _oldest_job_ms(self, state: TenantState) -> int:
         return state.timestamp_ms - self._job_id_ms

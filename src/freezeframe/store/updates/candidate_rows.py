@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from freezeframe.log.scan import rows
 from freezeframe.observation import observe
@@ -37,11 +38,14 @@ class CandidateRows:
         self._files = files
         self.deleted: Mapping[str, _Numbers] = deleted_positions(context.snapshot, files)
         """The positions of deleted rows, by path; of files without any there is none."""
-        live = live_files(files)
-        is_small = sum(file.size for file in live) <= _HELD_BYTES_MAX
-        rows_max = min(_HELD_ROWS_MAX, context.place.rule.searched_rows_max)  # beyond it Spark searches
-        is_held = is_small and sum(file.rows for file in live) <= rows_max
-        self._held = rows.read_files(context.snapshot, files) if is_held else {}
+        self._held = rows.read_files(context.snapshot, files) if self._are_few() else {}
+
+    def _are_few(self) -> bool:
+        # The row counts of many files are parsed only where they are searched.
+        if not self._files.num_rows or pc.sum(self._files["size"]).as_py() > _HELD_BYTES_MAX:
+            return False
+        rows_max = min(_HELD_ROWS_MAX, self._context.place.rule.searched_rows_max)  # beyond it Spark searches
+        return sum(file.rows for file in live_files(self._files)) <= rows_max
 
     def find(self, keys: pa.Table) -> tuple[pa.Table, EngineName]:
         """Where the keys are, as ``TableEngine.find``, and who looked."""

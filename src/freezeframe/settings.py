@@ -48,6 +48,11 @@ class Settings(BaseSettings):
         default="",
         description="Whose data is meant where a command names no tenant by `--tenant` or `--dir`.",
     )
+    dtype_backend: Literal["numpy", "numpy_nullable", "pyarrow"] = Field(
+        default="numpy",
+        description="Which types the columns of pandas frames have, as pandas' option of this name; `numpy` "
+        "gives pandas' ordinary ones.",
+    )
     spark: str = Field(
         default="auto",
         description="Where Spark is: `auto` (a warm local server, started on demand), `local` (in this "

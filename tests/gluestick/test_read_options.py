@@ -30,7 +30,16 @@ def test_types_are_converted_and_missing_values_stay_missing(snapshots):
 
     assert list(text["id"]) == ["1", "2"]
     assert text["v"].isna().tolist() == [False, True]
-    assert [str(kind) for kind in one.dtypes[["id", "v"]]] == ["string", "string"]
+    assert [str(kind) for kind in one.dtypes[["id", "v"]]] == ["object", "object"]
+
+
+def test_integers_beside_missing_ones_are_their_digits_as_text(tmp_path):
+    """As in a file: the floats that pandas makes of them are not what was kept."""
+    gs.snapshot_records(ROWS.assign(n=[7, None]), "Deals", tmp_path)
+
+    assert gs.read_snapshots("Deals", tmp_path, dtype=str)["n"].fillna("").tolist() == ["7", ""]
+    assert gs.read_snapshots("Deals", tmp_path)["n"].dtype == "float64"
+    assert str(gs.read_snapshots("Deals", tmp_path, dtype_backend="pyarrow")["n"].dtype) == "int64[pyarrow]"
 
 
 def test_dates_are_parsed_and_an_index_is_set(snapshots):

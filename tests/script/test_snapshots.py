@@ -1,6 +1,7 @@
 """`update_snapshot` and `get_snapshot`: every parameter of the seed, and what must never happen."""
 
-from datetime import datetime
+from datetime import date, datetime
+from decimal import Decimal
 
 import pandas as pd
 import pyarrow as pa
@@ -146,8 +147,90 @@ def test_an_undecided_column_takes_its_type_later(tmp_path, spark_engine):
 
     after = update_snapshot(tmp_path, "A", "Id", pd.DataFrame({"Id": ["2"], "v": [7]}))
 
-    assert str(after["v"].dtype) == "Int64"
+    assert str(after["v"].dtype) == "float64"
     assert [None if pd.isna(v) else v for v in after["v"]] == [None, 7]
+
+
+EVERY_KIND = pa.table(
+    {
+        "Id": [1, 2],
+        "whole": pa.array([7, None]),
+        "long": pa.array([2**53 + 1, None]),
+        "small": pa.array([7, None], pa.int8()),
+        "double": pa.array([7.0, None]),
+        "single": pa.array([0.1, None], pa.float32()),
+        "flag": pa.array([True, None]),
+        "text": pa.array(["", None]),
+        "amount": pa.array([Decimal("1.10"), None], pa.decimal128(12, 2)),
+        "day": pa.array([date(2026, 3, 1), None]),
+        "instant": pa.array([0, None], pa.timestamp("us", "UTC")),
+        "local": pa.array([0, None], pa.timestamp("us")),
+        "bytes": pa.array([b"x", None]),
+        "list": pa.array([[1, None], None]),
+        "times": pa.array([[0], None], pa.list_(pa.timestamp("us", "UTC"))),
+        "struct": pa.array([{"a": 1, "b": None}, None], pa.struct([("a", pa.int64()), ("b", pa.bool_())])),
+        "map": pa.array([[("k", 1)], None], pa.map_(pa.string(), pa.int64())),
+        "empty": pa.nulls(2),
+    }
+)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "numpy_nullable", "pyarrow"])
+def test_a_frame_that_is_read_and_given_back_changes_nothing(tmp_path, spark_engine, backend):
+    """What pandas shows in other types than are stored takes the stored ones again, in each of its types."""
+    update_snapshot(tmp_path, "A", "Id", EVERY_KIND)
+    frame = get_snapshot(tmp_path, "A", dtype_backend=backend)
+    before = get_snapshot(tmp_path, "A", as_="arrow").schema
+
+    receipt = open_tenant(tmp_path).stream("A").update(frame, "Id", schema="frozen")
+
+    assert (0, 2, False) == (receipt.updated, receipt.unchanged, receipt.committed)
+    assert before == get_snapshot(tmp_path, "A", as_="arrow").schema
+
+
+def test_dates_as_text_and_decimals_take_the_stored_types(tmp_path, spark_engine, spark_session):
+    """A script that formats a stored date, or computes with decimals, gives them back; others are refused."""
+    update_snapshot(tmp_path, "A", "Id", EVERY_KIND.select(["Id", "day", "double"]))
+    given = pd.DataFrame({"Id": [3], "day": ["2026-04-01"], "double": [Decimal("0.10")]})
+
+    update_snapshot(tmp_path, "A", "Id", given)
+    update_snapshot(
+        tmp_path, "A", "Id", spark_session.createDataFrame([(4, "2026-05-01")], "Id long, day string")
+    )
+
+    kept = get_snapshot(tmp_path, "A")
+    assert [date(2026, 4, 1), date(2026, 5, 1)] == kept["day"].tolist()[2:]
+    assert kept["double"][2] == 0.1
+    for wrong in ("1.4.2026", "2026-02-30"):
+        with pytest.raises(SchemaDriftError, match="day"):
+            update_snapshot(tmp_path, "A", "Id", given.assign(day=wrong))
+
+
+def test_the_types_of_pandas_frames_are_chosen_at_every_verb(tmp_path, spark_engine, monkeypatch):
+    """By ``dtype_backend``, or for a process by the setting; other frames have none."""
+    frame = pd.DataFrame({"Id": [1], "n": [7]})
+
+    def types(place, **options):
+        stream = open_tenant(tmp_path / place).stream("A")
+        found = [
+            update_snapshot(tmp_path / place, "A", "Id", frame, **options),
+            update_snapshot(tmp_path / place, "A", "Id", frame, persist=False, **options),
+            get_snapshot(tmp_path / place, "A", **options),
+            stream.read(**options),
+            stream.changes(**options),
+            stream.preview(frame.assign(n=8), "Id").changed_rows(**options),
+        ]
+        return {str(one["n"].dtype) for one in found}
+
+    assert [{"int64"}, {"Int64"}] == [types("a"), types("a", dtype_backend="numpy_nullable")]
+    monkeypatch.setenv("FREEZEFRAME_DTYPE_BACKEND", "pyarrow")
+    assert [{"int64[pyarrow]"}, {"int64"}] == [types("b"), types("b", dtype_backend="numpy")]
+    with pytest.raises(InvalidOption, match="dtype_backend"):
+        get_snapshot(tmp_path / "a", "A", as_="arrow", dtype_backend="pyarrow")
+    before = _files(tmp_path)
+    with pytest.raises(InvalidOption, match="dtype_backend"):
+        update_snapshot(tmp_path / "a", "A", "Id", frame.assign(n=9), dtype_backend="arrow")
+    assert before == _files(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["../t2/x", "a/b", "", ".."])

@@ -5,23 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pandas as pd
+import pyarrow as pa
 
+from freezeframe.engine.frames.frames import to_pandas
 from freezeframe.errors import InvalidOption, MissingColumn
+from freezeframe.store.table.reader import as_kind
 
 
-def with_read_options(frame: pd.DataFrame, options: Mapping[str, Any]) -> pd.DataFrame:
-    """The frame with ``usecols``, ``dtype``, ``parse_dates`` and ``index_col`` applied, others ignored.
+def with_read_options(rows: pa.Table, options: Mapping[str, Any]) -> pd.DataFrame:
+    """The rows as pandas: ``usecols``, ``dtype``, ``dtype_backend``, ``parse_dates``, ``index_col`` applied.
 
     Raises:
         MissingColumn: an option names a column that is not there.
         InvalidOption: a value cannot be taken as the ``dtype`` asked for, or as a date.
     """
+    frame = as_kind(rows, "pandas", options.get("dtype_backend"))
     usecols = options.get("usecols")
     if usecols is not None:
         frame = frame[_select_columns(frame, usecols)]
     try:
-        frame = _with_types(frame, options.get("dtype"))
+        frame = _with_types(frame, options.get("dtype"), rows)
         for name in _date_columns(frame, options.get("parse_dates")):
             frame = frame.assign(**{name: pd.to_datetime(frame[name])})
     except (ValueError, TypeError) as error:
@@ -38,16 +43,18 @@ def with_read_options(frame: pd.DataFrame, options: Mapping[str, Any]) -> pd.Dat
     return frame.set_index(_require_columns(frame, "index_col", names))
 
 
-def _with_types(frame: pd.DataFrame, dtype: Any) -> pd.DataFrame:
+def _with_types(frame: pd.DataFrame, dtype: Any, rows: pa.Table) -> pd.DataFrame:
     if dtype is None:
         return frame
     if not isinstance(dtype, Mapping):
         dtype = dict.fromkeys(frame.columns, dtype)
-    # As text, a missing value stays missing: pandas' own str would make it the text "nan".
-    wanted = {
-        name: "string" if kind in (str, "str") else kind for name, kind in dtype.items() if name in frame
-    }
-    return frame.astype(wanted)
+    wanted = {name: kind for name, kind in dtype.items() if name in frame}
+    # As text, integers beside missing ones have no ".0", and what is missing stays so (str would say "nan").
+    as_text = [name for name, kind in wanted.items() if kind in (str, "str")]
+    exact = to_pandas(rows.select(as_text), "numpy_nullable").astype("string").astype(object)
+    texts = {name: exact[name].where(exact[name].notna(), np.nan) for name in as_text}
+    others = {name: kind for name, kind in wanted.items() if name not in texts}
+    return frame.assign(**texts).astype(others)
 
 
 def _select_columns(frame: pd.DataFrame, usecols: Any) -> list[str]:

@@ -109,7 +109,7 @@ def _known_hashes(
     if len(kept):
         # First, so that the key's types in a file of gluestick's are read as those of the rows.
         adopt(directory, stream, update_from(key=key or HASH_COLUMN, null_keys="match"), kept)
-    stored = get_snapshot(directory, state)
+    stored = get_snapshot(directory, state, dtype_backend="numpy_nullable")
     if stored is None:
         return {}, False
     hashes = stored[HASH_COLUMN].tolist()

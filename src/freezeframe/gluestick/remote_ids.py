@@ -41,7 +41,7 @@ def merge_id_from_snapshot(
         )
     _require(df, _EXTERNAL_ID, f"the rows of {stream!r}")
     name = f"{stream}_{flow_id}"
-    id_map = read_snapshots(name, snapshot_dir)
+    id_map = read_snapshots(name, snapshot_dir, dtype_backend="numpy_nullable")
     if id_map is None or id_map.empty:
         _logger.info("There is no id map %r: the rows stay as they are.", name)
         return df

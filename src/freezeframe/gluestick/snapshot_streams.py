@@ -27,17 +27,17 @@ _TRIES_MAX = 5
 def read_snapshots(stream: str, snapshot_dir: Directory, **kwargs: Any) -> pd.DataFrame | None:
     """The stream's rows as pandas, or None if there is no such snapshot.
 
-    Values have the types that they were kept with. Of pandas' ``read_csv`` options, ``usecols``,
-    ``dtype``, ``parse_dates`` and ``index_col`` are applied to the rows; options about a file's
-    text have nothing to do and are ignored, as gluestick does with a Parquet snapshot.
+    Of pandas' ``read_csv`` options, ``usecols``, ``dtype``, ``dtype_backend``, ``parse_dates`` and
+    ``index_col`` are applied to the rows; options about a file's text have nothing to do and are
+    ignored, as gluestick does with a Parquet snapshot.
 
     Raises:
         InvalidName: no stream can have that name.
         UnreadableInput: an existing snapshot file is damaged.
         MissingColumn: an option names a column that is not there.
     """
-    frame = get_snapshot(snapshot_dir, stream)
-    return None if frame is None else with_read_options(frame, kwargs)
+    rows = get_snapshot(snapshot_dir, stream, as_="arrow")
+    return None if rows is None else with_read_options(rows, kwargs)
 
 
 def snapshot_records(
@@ -101,7 +101,7 @@ def snapshot_records(
         except ConflictError:
             if not tries_left:
                 raise
-    merged = update_snapshot(snapshot_dir, stream, key, rows, nulls="overwrite", null_keys="match")
+    merged = update_snapshot(snapshot_dir, stream, key, to_arrow(rows), nulls="overwrite", null_keys="match")
     leave(snapshot_dir, known, as_csv=use_csv)
     return stream_data if just_new or is_first else with_read_options(merged, kwargs)
 

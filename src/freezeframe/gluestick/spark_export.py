@@ -148,14 +148,16 @@ def _write_csv(part: Path, schema: pa.Schema, tables: Tables) -> None:
 def _write_lines(part: Path, _: pa.Schema, tables: Tables) -> None:
     with part.open("w", encoding="utf-8") as file:
         for table in tables:
-            to_pandas(table).to_json(file, orient="records", lines=True, date_format="iso")
+            to_pandas(table, "numpy_nullable").to_json(file, orient="records", lines=True, date_format="iso")
 
 
 def _write_json(part: Path, _: pa.Schema, tables: Tables) -> None:
     with part.open("w", encoding="utf-8") as file:
         before = "["
         for table in tables:
-            file.write(before + to_pandas(table).to_json(orient="records", date_format="iso")[1:-1])
+            file.write(
+                before + to_pandas(table, "numpy_nullable").to_json(orient="records", date_format="iso")[1:-1]
+            )
             before = ","
         file.write("[]" if before == "[" else "]")
 
@@ -198,7 +200,7 @@ def _first_values(table: pa.Table, known: dict[str, pa.Array]) -> dict[str, pa.A
 def _messages(table: pa.Table, scratch: Path, write: Write) -> tuple[str, list[bytes]]:
     """The name of the file that gluestick writes for the rows, and its messages, each with its newline."""
     folder = Path(tempfile.mkdtemp(dir=scratch))
-    write(to_pandas(table), str(folder))
+    write(to_pandas(table, "numpy_nullable"), str(folder))
     (file,) = folder.iterdir()
     messages = file.read_bytes().splitlines(keepends=True)
     shutil.rmtree(folder)

@@ -16,7 +16,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from freezeframe.engine.frames.frames import FrameKind, to_arrow, to_pandas
+from freezeframe.engine.frames.frames import DtypeBackend, FrameKind, to_arrow
 from freezeframe.errors import InvalidOption, MissingColumn
 from freezeframe.script.formats.csv_file import read_csv_texts
 from freezeframe.script.formats.json_rows import read_json_files
@@ -44,6 +44,7 @@ def read_csv_folder(
     as_: FrameKind = "pandas",
     *,
     schemas: Mapping[str, pa.Schema] | None = None,
+    dtype_backend: DtypeBackend | None = None,
     session: Any = None,
 ) -> dict[str, Any]:
     """Each stream's rows from the CSV files of a folder (or from one file).
@@ -64,6 +65,7 @@ def read_csv_folder(
         as_: ``"pandas"``, ``"arrow"``, ``"polars"`` or ``"spark"``; the rows are the same in all.
         schemas: by stream, the types that are stored already; without it, those of the streams
             in the ``snapshots`` directory beside the folder, where there is one.
+        dtype_backend: which types the columns of pandas frames have, as of ``get_snapshot``.
         session: whose Spark frames are wanted; without it those of ``freezeframe.spark()``.
 
     Raises:
@@ -73,7 +75,7 @@ def read_csv_folder(
         InvalidOption: an unknown ``as_``, or options that do not go with it.
         SetupError: Spark's workers cannot run freezeframe; or do not see the folder (``StorageNotShared``).
     """
-    require_kind(as_)
+    require_kind(as_, dtype_backend)
     _check_options(as_, converters, index_cols)
     streams = _typed_streams(path, (".csv",), ignore, schemas)
     if as_ == "spark":
@@ -85,7 +87,7 @@ def read_csv_folder(
         text = read_csv_texts(files)
         converted = _convert(text, (converters or {}).get(stream, {}))
         table = known.table(text.drop_columns(list(converted)))
-        frame = _to_frame(table, converted, text.column_names, as_)
+        frame = _to_frame(table, converted, text.column_names, as_, dtype_backend)
         frames[stream] = _set_index(frame, stream, (index_cols or {}).get(stream))
     return frames
 
@@ -96,6 +98,7 @@ def read_json_folder(
     as_: FrameKind = "pandas",
     *,
     schemas: Mapping[str, pa.Schema] | None = None,
+    dtype_backend: DtypeBackend | None = None,
     session: Any = None,
 ) -> dict[str, Any]:
     """Each stream's rows from the JSON Lines files (``.jsonl``, ``.ndjson``) of a folder, or from one file.
@@ -114,14 +117,14 @@ def read_json_folder(
         InvalidOption: an unknown ``as_``.
         SetupError: as of ``read_csv_folder``.
     """
-    require_kind(as_)
+    require_kind(as_, dtype_backend)
     streams = _typed_streams(path, (".jsonl", ".ndjson"), ignore, schemas)
     if as_ == "spark":
         from freezeframe.script.inputs.spark_reading import JSON_LINES, text_frames  # noqa: PLC0415 - as above
 
         return text_frames(JSON_LINES, session or spark(), streams)
     tables = {stream: read_json_files(files, known) for stream, (files, known) in streams.items()}
-    return {stream: _to_frame(table, {}, table.column_names, as_) for stream, table in tables.items()}
+    return {stream: as_kind(table, as_, dtype_backend) for stream, table in tables.items()}
 
 
 def read_parquet_folder(
@@ -129,14 +132,15 @@ def read_parquet_folder(
     ignore: Collection[str] = (),
     as_: FrameKind = "pandas",
     *,
+    dtype_backend: DtypeBackend | None = None,
     session: Any = None,
     limits: UnpackLimits = UNLIMITED,
 ) -> dict[str, Any]:
     """Each stream's rows from the Parquet files of a folder (or from one file).
 
-    Names, order of files, ``ignore``, ``as_`` and ``session`` are those of ``read_csv_folder``;
-    types are the files' own, joined without loss where several files differ. ``limits`` bound what each
-    file may unpack to.
+    Names, order of files, ``ignore``, ``as_``, ``dtype_backend`` and ``session`` are those of
+    ``read_csv_folder``; types are the files' own, joined without loss where several files differ.
+    ``limits`` bound what each file may unpack to.
 
     Raises:
         TooLarge: a file unpacks to more than a limit.
@@ -146,7 +150,7 @@ def read_parquet_folder(
         InvalidOption: an unknown ``as_``.
         SetupError: as of ``read_csv_folder``.
     """
-    require_kind(as_)
+    require_kind(as_, dtype_backend)
     files = stream_files(path, (".parquet",), ignore)
     if as_ == "spark":
         from freezeframe.script.inputs.spark_reading import parquet_frame  # noqa: PLC0415 - as above
@@ -154,7 +158,7 @@ def read_parquet_folder(
         where = session or spark()
         return {stream: parquet_frame(where, parts) for stream, parts in files.items()}
     tables = {stream: read_parquet_files(parts, limits) for stream, parts in files.items()}
-    return {stream: _to_frame(table, {}, table.column_names, as_) for stream, table in tables.items()}
+    return {stream: as_kind(table, as_, dtype_backend) for stream, table in tables.items()}
 
 
 def _typed_streams(
@@ -198,10 +202,16 @@ def _convert(text: pa.Table, converters: Converters) -> dict[str, list[Any]]:
     }
 
 
-def _to_frame(table: pa.Table, converted: Mapping[str, list[Any]], names: Sequence[str], as_: str) -> Any:
+def _to_frame(
+    table: pa.Table,
+    converted: Mapping[str, list[Any]],
+    names: Sequence[str],
+    as_: FrameKind,
+    dtype_backend: str | None,
+) -> Any:
     """The table and the converted columns, in the order of ``names``, as the kind wanted."""
     if as_ == "pandas":
-        frame = to_pandas(table)
+        frame = as_kind(table, as_, dtype_backend)
         # As pandas does with converters: it keeps whatever they return.
         return frame.assign(**converted)[list(names)] if converted else frame
     columns = dict(zip(table.column_names, table.columns, strict=True))

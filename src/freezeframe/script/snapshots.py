@@ -16,7 +16,7 @@ from typing import Any, Unpack
 
 import pyarrow as pa
 
-from freezeframe.engine.frames.frames import FrameKind
+from freezeframe.engine.frames.frames import DtypeBackend, FrameKind
 from freezeframe.errors import StreamNotFound, VersionNotFound
 from freezeframe.script.adoption.legacy import as_frame, merge_file, pending_adoption
 from freezeframe.script.tenant.current_job import is_working_copy
@@ -38,6 +38,7 @@ def get_snapshot(
     where: Any = None,
     as_: FrameKind = "pandas",
     *,
+    dtype_backend: DtypeBackend | None = None,
     stream_version: int | None = None,
     tenant_version: int | None = None,
     history: bool = False,
@@ -51,8 +52,9 @@ def get_snapshot(
         as_of: a moment (ISO text or a datetime; without a zone it is UTC).
         columns: the columns to read, in this order.
         where: a predicate: ``pyarrow.compute`` expression or ``[("column", "op", value), …]``.
-        as_: ``"pandas"`` (text as ``string``, integers as ``Int64`` and so on, so that nothing is
-            lost beside missing values), ``"arrow"``, ``"polars"``, or ``"spark"`` (lazy).
+        as_: ``"pandas"``, ``"arrow"``, ``"polars"``, or ``"spark"`` (lazy).
+        dtype_backend: which types the columns of a pandas frame have, as in pandas: ``"numpy_nullable"``,
+            ``"pyarrow"``, or ``"numpy"``, its ordinary ones; without it the setting of that name.
         stream_version: a version of the stream's own, which counts the changes of this stream alone.
         tenant_version: the same as ``version``.
         history: true gives the rows of the past as well, with ``_valid_from`` and ``_valid_to``,
@@ -69,8 +71,8 @@ def get_snapshot(
     if not history and all(one is None for one in moments):
         adoption = pending_adoption(snapshot_dir, known)
         if adoption is not None:
-            require_kind(as_)
-            return as_frame(adoption.view(), columns, where, as_)
+            require_kind(as_, dtype_backend)
+            return as_frame(adoption.view(), columns, where, as_, dtype_backend)
     try:
         return known.read(
             version=version,
@@ -81,6 +83,7 @@ def get_snapshot(
             where=where,
             history=history,
             as_=as_,
+            dtype_backend=dtype_backend,
         )
     except StreamNotFound:
         return None
@@ -100,6 +103,8 @@ def update_snapshot(
     drop_column: Names | None = None,
     sort_columns: Names | None = None,
     drop_duplicates: bool = True,  # noqa: FBT001, FBT002
+    *,
+    dtype_backend: DtypeBackend | None = None,
     **options: Unpack[FurtherOptions],
 ) -> Any:
     """Bring new and changed rows into a stream and return its whole content after that.
@@ -119,6 +124,7 @@ def update_snapshot(
         drop_column: columns that leave the result and the stream; unknown ones are ignored.
         sort_columns: what the returned frame is sorted by; by key without it.
         drop_duplicates: of rows that share a key the last one counts; false makes them an error.
+        dtype_backend: which types the columns of the returned pandas frame have, as of ``get_snapshot``.
         options: those of ``FurtherOptions`` (``docs/reference/semantics.md``, "Options"): ``mode``,
             ``deletes``, ``max_delete_ratio``, ``history``, ``replace_where``, ``nulls``, ``null_keys``,
             ``order_by``, ``schema``, ``on_drift``.
@@ -137,7 +143,9 @@ def update_snapshot(
     )
     order = (sort_columns,) if isinstance(sort_columns, str) else tuple(sort_columns or ())
     known = open_tenant(snapshot_dir).stream(stream)
-    return merge_file(snapshot_dir, known, data_df, update, persist=persist, sort_columns=order)
+    return merge_file(
+        snapshot_dir, known, data_df, update, persist=persist, sort_columns=order, dtype_backend=dtype_backend
+    )
 
 
 def stored_schemas(snapshot_dir: Directory) -> dict[str, pa.Schema]:

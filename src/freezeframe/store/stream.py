@@ -33,6 +33,7 @@ from freezeframe.store.table.reader import (
     as_kind,
     as_spark,
     read_rows,
+    require_kind,
     row_columns,
     sort_frame,
 )
@@ -98,16 +99,24 @@ class Stream(StreamReader):
         return receipt
 
     def update_frame(
-        self, frame: Any, update: Update, *, persist: bool = True, sort_columns: Sequence[str] = ()
+        self,
+        frame: Any,
+        update: Update,
+        *,
+        persist: bool = True,
+        sort_columns: Sequence[str] = (),
+        dtype_backend: str | None = None,
     ) -> Any:
         """Update the stream; its whole content, in the kind of ``frame``, sorted by columns or by key.
 
-        With ``persist=False`` nothing is kept.
+        With ``persist=False`` nothing is kept. ``dtype_backend`` as of ``read``.
 
         Raises:
             BadInput, InvalidOption, ConflictError: as ``update`` does.
         """
         kind, place = kind_of(frame), self._place.update_place
+        require_kind(kind, dtype_backend)
+        backend = self._dtype_backend(kind, dtype_backend)
         if persist:
             receipt = write(self._place, frame, update)
             self._place.scope.note_read(self._place.name)
@@ -117,7 +126,7 @@ class Stream(StreamReader):
             if kind == "spark":
                 rows = as_spark(snapshot, place.storage, place.folder, place.engine, None, like=frame)
                 return sort_frame(rows, _order(snapshot, sort_columns), snapshot)
-            return as_kind(_sorted_rows(snapshot, sort_columns), kind)
+            return as_kind(_sorted_rows(snapshot, sort_columns), kind, backend)
         if kind == "spark":
 
             def previewed(seen: Previewed) -> Any:
@@ -128,7 +137,7 @@ class Stream(StreamReader):
 
             return preview(self._place, frame, update, previewed)
         table = preview(self._place, frame, update, lambda seen: _sorted_rows(seen.after, sort_columns))
-        return as_kind(table, kind)
+        return as_kind(table, kind, backend)
 
     def _preview_receipt(self, seen: Previewed) -> Receipt:
         before, after = seen.before, seen.after
@@ -141,7 +150,7 @@ class Stream(StreamReader):
             version=self._place.scope.state().version,
             stream_version=before.version,
             committed=False,
-            source=functools.partial(as_kind, changed),
+            source=functools.partial(self._as_kind, changed),
         )
 
     def _tenant(self) -> TenantPlace:
@@ -205,15 +214,20 @@ class Stream(StreamReader):
             place, self._place.name, column, kind, dry_run=dry_run, message=message or "", who=who or ""
         )
 
-    def changed_by(self, receipt: Receipt, as_: FrameKind) -> Any:
+    def _as_kind(self, rows: pa.Table, as_: FrameKind, dtype_backend: str | None = None) -> Any:
+        return as_kind(rows, as_, self._dtype_backend(as_, dtype_backend))
+
+    def changed_by(self, receipt: Receipt, as_: FrameKind, dtype_backend: str | None = None) -> Any:
         """The rows that an update of one version changed, as ``changes`` gives them."""
+        require_kind(as_, dtype_backend)
         until = receipt.stream_version
         if until < 0:  # nothing came and nothing was there
-            return as_kind(_NO_CHANGES.empty_table(), as_)
+            return self._as_kind(_NO_CHANGES.empty_table(), as_, dtype_backend)
         since = until - 1 if receipt.committed else until
         self._place.scope.note_read(self._place.name)
         before = None if since < 0 else self._snapshot(stream_version=since)
-        return changes_between(before, self._snapshot(stream_version=until), as_)
+        changed = changes_between(before, self._snapshot(stream_version=until))
+        return self._as_kind(changed, as_, dtype_backend)
 
 
 def _order(snapshot: Snapshot, sort_columns: Sequence[str]) -> tuple[str, ...]:

@@ -5,6 +5,8 @@
 import datetime as dt
 import uuid
 from decimal import Decimal
+from types import NoneType
+from typing import get_args
 
 import numpy as np
 import pandas as pd
@@ -14,8 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
 
-from freezeframe.engine.frames.frames import kind_of, to_arrow, to_pandas
-from freezeframe.errors import BadInput, SchemaDriftError
+from freezeframe.engine.frames.frames import (
+    DtypeBackend,
+    kind_of,
+    require_dtype_backend,
+    to_arrow,
+    to_pandas,
+)
+from freezeframe.errors import BadInput, InvalidOption, SchemaDriftError
 
 UTC = pa.timestamp("us", tz="UTC")
 NAIVE = pa.timestamp("us")
@@ -253,31 +261,126 @@ def test_the_index_is_not_data():
     assert to_arrow(frame).column_names == ["a"]
 
 
-def test_pandas_comes_back_in_types_with_room_for_missing_values():
-    """Int64, boolean, string, UTC timestamps and plain objects: nothing turns into a float."""
-    table = pa.table(
-        {
-            "i": pa.array([2**53 + 1, None]),
-            "b": pa.array([True, None]),
-            "s": pa.array(["", None]),
-            "t": pa.array([0, None], UTC),
-            "n": pa.array([0, None], NAIVE),
-            "f": pa.array([1.5, None]),
-            "d": pa.array([Decimal("1.10"), None]),
-            "x": pa.array([dt.date(2020, 1, 1), None]),
-            "l": pa.array([[2**53 + 1, None], None]),
-        }
-    )
-    frame = to_pandas(table)
+EVERY_KIND = pa.table(
+    {
+        "text": pa.array(["", None]),
+        "whole": pa.array([7, None]),
+        "long": pa.array([2**53 + 1, None]),
+        "small": pa.array([7, 8], pa.int8()),
+        "double": pa.array([1.5, None]),
+        "flag": pa.array([True, None]),
+        "sure": pa.array([True, False]),
+        "instant": pa.array([0, None], UTC),
+        "local": pa.array([0, None], NAIVE),
+        "amount": pa.array([Decimal("1.10"), None]),
+        "day": pa.array([dt.date(2020, 1, 1), None]),
+        "bytes": pa.array([b"x", None]),
+        "list": pa.array([[2**53 + 1, None], None]),
+        "struct": pa.array([{"a": 1}, None]),
+        "map": pa.array([[("k", 1)], None], pa.map_(pa.string(), pa.int64())),
+        "empty": pa.nulls(2),
+    }
+)
 
-    expected = ["Int64", "boolean", "string", "datetime64[us, UTC]", "datetime64[us]", "float64"] + 3 * [
-        "object"
+
+def test_a_pandas_frame_has_the_types_that_pandas_itself_makes():
+    """Text is objects of str, integers beside missing ones are floats, where no value changes by it."""
+    frame = to_pandas(EVERY_KIND)
+
+    ordinary = {
+        "whole": "float64",
+        "long": "Int64",
+        "small": "int8",
+        "double": "float64",
+        "sure": "bool",
+        "instant": "datetime64[us, UTC]",
+        "local": "datetime64[us]",
+    }
+    assert {name: ordinary.get(name, "object") for name in frame} == frame.dtypes.astype(str).to_dict()
+    assert [True, "", Decimal("1.10"), dt.date(2020, 1, 1), b"x", {"a": 1}, [("k", 1)]] == [
+        frame[name][0] for name in ("flag", "text", "amount", "day", "bytes", "struct", "map")
     ]
-    assert [str(kind) for kind in frame.dtypes] == expected
-    assert [2**53 + 1, "", Decimal("1.10"), dt.date(2020, 1, 1), [2**53 + 1, None]] == [
-        frame[name][0] for name in "isdxl"
-    ]
-    assert frame.loc[1].isna().all()
+    assert isinstance(frame["list"][0], np.ndarray)
+    assert [2**53 + 1, None] == frame["list"][0].tolist()
+    assert frame.loc[1].drop(["small", "sure"]).isna().all()
+    missing = {name: type(frame[name][1]) for name in ("text", "flag", "empty", "amount", "day", "list")}
+    assert {"text": float, "flag": float, "empty": float, "amount": NoneType, "day": NoneType} | {
+        "list": NoneType
+    } == missing
+
+
+def test_pandas_own_text_type_is_taken_where_it_is_on():
+    """With ``future.infer_string`` text has the type ``str``, as in pandas 3."""
+    with pd.option_context("future.infer_string", True):
+        frame = to_pandas(EVERY_KIND)
+
+        assert str(frame["text"].dtype) == "str"
+        assert to_arrow(frame[["text"]]) == EVERY_KIND.select(["text"])
+
+
+@pytest.mark.parametrize(
+    ("backend", "types"),
+    [
+        ("numpy_nullable", {"text": "string", "whole": "Int64", "double": "Float64", "flag": "boolean"}),
+        ("pyarrow", {"text": "string[pyarrow]", "whole": "int64[pyarrow]", "day": "date32[day][pyarrow]"}),
+    ],
+)
+def test_other_types_of_pandas_are_given_where_they_are_asked_for(backend, types):
+    """``dtype_backend`` is pandas' own option, and what it gives comes back as it was."""
+    frame = to_pandas(EVERY_KIND, backend)
+
+    assert types == {name: str(frame[name].dtype) for name in types}
+    assert EVERY_KIND == to_arrow(frame)
+
+
+def test_an_unknown_backend_is_refused():
+    """The error names pandas' words."""
+    with pytest.raises(InvalidOption, match="numpy_nullable"):
+        require_dtype_backend("arrow")
+
+
+def test_lists_of_instants_keep_their_zone():
+    """pandas' own arrays of times have none."""
+    when = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
+    table = pa.table({"a": pa.array([[when], [None], None], pa.list_(UTC))})
+
+    assert [when] == list(to_pandas(table)["a"][0])
+    assert table == to_arrow(to_pandas(table))
+
+
+def test_a_column_more_is_no_fragmented_frame():
+    """A frame of many columns takes another one without a warning (warnings are errors here)."""
+    frame = to_pandas(pa.table({f"c{place}": [1] for place in range(150)}))
+    frame["more"] = 1
+    assert (1, 151) == frame.shape
+
+
+WHOLE = [
+    (pd.Series([7.0, None, 2.0**53]), pa.int64(), [7, None, 2**53]),
+    (objects(7.0, None, np.nan), pa.int64(), [7, None, None]),
+    (pd.Series([7.0, 8.0]), pa.float64(), [7.0, 8.0]),
+    (pd.Series([7.5, None]), pa.float64(), [7.5, None]),
+    (pd.Series([-0.0, None]), pa.float64(), [-0.0, None]),
+    (pd.Series([2.0**53 + 2, None]), pa.float64(), [2.0**53 + 2, None]),
+    (pd.Series([np.inf, None]), pa.float64(), [np.inf, None]),
+]
+
+
+@pytest.mark.parametrize(("series", "kind", "values"), WHOLE)
+def test_whole_floats_beside_missing_ones_are_the_integers_that_they_were(series, kind, values):
+    """pandas makes floats of integers beside missing ones; no other floats are touched."""
+    found = to_arrow(pd.DataFrame({"a": series}))["a"]
+    assert (kind, values) == (found.type, found.to_pylist())
+    assert [str(value) for value in values] == [str(value) for value in found.to_pylist()]
+
+
+def test_lists_of_pairs_of_unlike_kinds_are_maps():
+    """As such pandas has a map; pairs of one kind are lists, as PyArrow takes them."""
+    table = to_arrow(pd.DataFrame({"a": objects([("k", 1), ("j", None)], [], None), "b": [[(1, 2)]] * 3}))
+
+    assert pa.map_(pa.string(), pa.int64()) == table["a"].type
+    assert [[("k", 1), ("j", None)], [], None] == table["a"].to_pylist()
+    assert pa.list_(pa.list_(pa.int64())) == table["b"].type
 
 
 def test_frames_without_rows_or_columns_pass():
@@ -319,7 +422,7 @@ def test_arrow_to_pandas_and_back_changes_nothing(data):
     )
     table = to_arrow(frame)
 
-    assert table.equals(to_arrow(to_pandas(table)))
+    assert table.equals(to_arrow(to_pandas(table, data.draw(st.sampled_from(get_args(DtypeBackend))))))
 
 
 @settings(max_examples=examples(60))
@@ -338,5 +441,5 @@ def test_repeated_text_comes_out_as_any_text_does():
     values = ["open", None, "won", "NA", ""] * 1_000
     column = pa.chunked_array([pa.array(values), pa.array(values[::-1]), pa.array([], pa.string())])
     frame = to_pandas(pa.table({"Status": column}))
-    assert pd.StringDtype("python") == frame["Status"].dtype
-    assert pd.Series([*values, *values[::-1]], dtype="string").equals(frame["Status"])
+    expected = pd.Series([*values, *values[::-1]], dtype=object)
+    assert expected.where(expected.notna(), np.nan).equals(frame["Status"])

@@ -117,7 +117,7 @@ def test_cells_are_counted_before_they_are_made(tmp_path):
 
 
 def test_a_folder_is_read_with_stored_and_declared_types(tmp_path):
-    """Both endings, in the order of their stamps; schemas win over the catalog, pandas has room for NULL."""
+    """Both endings, in the order of their stamps; schemas win over the catalog; pandas' own types."""
     folder = tmp_path / "sync-output"
     folder.mkdir()
     (folder / "A-2.ndjson").write_text('{"Id": 2, "on": "2020-01-02", "n": 2}')
@@ -135,4 +135,4 @@ def test_a_folder_is_read_with_stored_and_declared_types(tmp_path):
 
     assert [pa.int64(), pa.date32(), pa.int64(), UTC] == table.schema.types
     assert table["Id"].to_pylist() == [1, 2]
-    assert [str(kind) for kind in frame.dtypes] == ["Int64", "object", "Int64", "datetime64[us, UTC]"]
+    assert [str(kind) for kind in frame.dtypes] == ["int64", "object", "float64", "datetime64[us, UTC]"]

@@ -1,30 +1,34 @@
 """Conversion between pandas, Polars, Arrow and Spark frames; the product works with Arrow.
 
-Round trips preserve values: a stored frame is returned with the same values, each column in the
-nullable pandas type. A pandas or Spark frame is recognised by its class's name, so that this module
-never imports pyspark, and imports pandas only to create a pandas frame.
+A frame has the types that its own library gives the data, except where that would change a value: there
+the nearest type that keeps it. Frames that are read and written back therefore change nothing. A pandas or
+Spark frame is recognised by its class's name, so that this module never imports pyspark, and imports pandas
+only to create a pandas frame.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from freezeframe.engine.frames.arrow_columns import stored_column
 from freezeframe.engine.frames.pandas_columns import arrow_column
 from freezeframe.engine.frames.python_values import python_values
 from freezeframe.engine.frames.repeated_values import distinct_values, repeats
-from freezeframe.errors import BadInput, CorruptData, SetupError
+from freezeframe.errors import BadInput, CorruptData, InvalidOption, SetupError
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
 FrameKind = Literal["pandas", "arrow", "polars", "spark"]
+DtypeBackend = Literal["numpy", "numpy_nullable", "pyarrow"]
+"""pandas' own word, and ``"numpy"`` for pandas' ordinary types."""
 
 _MASKED = {
     pa.bool_(): "boolean",
@@ -32,8 +36,13 @@ _MASKED = {
     pa.int16(): "Int16",
     pa.int32(): "Int32",
     pa.int64(): "Int64",
-    pa.string(): "string[python]",
+    pa.float32(): "Float32",
+    pa.float64(): "Float64",
+    pa.string(): "string",
 }
+_EXACT_IN_DOUBLE = 2**53
+# From as many blocks on, pandas warns of a fragmented frame when a script adds a column.
+_BLOCKS_MAX = 50
 
 
 def kind_of(frame: Any) -> FrameKind:
@@ -151,15 +160,34 @@ def _is_utf8(text: str) -> bool:
     return True
 
 
-def to_pandas(table: pa.Table) -> pd.DataFrame:
-    """Convert to pandas, in nullable types that preserve every value.
+def require_dtype_backend(given: str | None) -> None:
+    """Refuse an unknown ``dtype_backend``; None stands for the setting.
 
-    Integers are ``Int8`` to ``Int64``, booleans ``boolean``, text ``string``, timestamps
-    ``datetime64[us, UTC]`` or, without a zone, ``datetime64[us]``. Floats are numpy floats
-    with NaN for missing, so here a NaN and a NULL look the same. Decimals, dates
-    (``datetime.date``), bytes, lists and dicts are Python objects with None for missing; a
-    map is a list of pairs. Dates of which one is beyond the years 1 to 9999 are
-    ``numpy.datetime64[D]``. The index is 0, 1, 2 ...
+    Raises:
+        InvalidOption: it is none of pandas'.
+    """
+    known = get_args(DtypeBackend)
+    if given is not None and given not in known:
+        raise InvalidOption(
+            f"dtype_backend cannot be {given!r}.",
+            cause="It is pandas' own option: which types the columns of a frame have.",
+            remedy=f'Use one of {", ".join(map(repr, known))}; "numpy" gives pandas\' ordinary types.',
+        )
+
+
+def to_pandas(table: pa.Table, dtype_backend: str = "numpy") -> pd.DataFrame:
+    """Convert to pandas, in its ordinary types, or in those of another ``dtype_backend``.
+
+    Text is ``object`` of ``str`` (pandas' ``str`` where ``future.infer_string`` is on) with NaN for missing.
+    Integers and booleans are numpy's; beside missing values integers are ``float64``, or ``Int64`` where
+    one of them is beyond 2**53, and booleans ``object``. Floats have NaN for NULL as well as for NaN.
+    Timestamps are ``datetime64[us, UTC]`` or, without a zone, ``datetime64[us]``. Dates
+    (``datetime.date``), decimals, bytes, lists (numpy arrays), structs (dicts) and maps (lists of pairs) are
+    Python objects with None for missing. A column without any value is ``object``. Dates of which one is
+    beyond the years 1 to 9999 are ``numpy.datetime64[D]``. The index is 0, 1, 2 ...
+
+    ``"numpy_nullable"`` gives ``Int64``, ``boolean``, ``Float64`` and ``string`` in place of these;
+    ``"pyarrow"`` gives columns backed by Arrow, of exactly the stored types.
 
     Raises:
         CorruptData: a stored text is not UTF-8.
@@ -167,10 +195,11 @@ def to_pandas(table: pa.Table) -> pd.DataFrame:
     import pandas as pd  # noqa: PLC0415 - lazy: half a second
 
     columns = {
-        name: _pandas_column(name, column)
+        name: _pandas_column(name, column, dtype_backend)
         for name, column in zip(table.column_names, table.columns, strict=True)
     }
-    return pd.DataFrame(columns, index=pd.RangeIndex(len(table)), columns=table.column_names, copy=False)
+    frame = pd.DataFrame(columns, index=pd.RangeIndex(len(table)), columns=table.column_names, copy=False)
+    return frame if len(columns) < _BLOCKS_MAX else frame.copy()
 
 
 def to_polars(table: pa.Table) -> pl.DataFrame:
@@ -190,8 +219,16 @@ def to_polars(table: pa.Table) -> pl.DataFrame:
     return pl.DataFrame(table)
 
 
-def _pandas_column(name: str, column: pa.ChunkedArray) -> pd.Series[Any]:
+def _pandas_column(name: str, column: pa.ChunkedArray, dtype_backend: str) -> pd.Series[Any]:
+    import pandas as pd  # noqa: PLC0415 - as above
+
     try:
+        if dtype_backend == "pyarrow":
+            for chunk in column.chunks:
+                chunk.validate(full=True)
+            return pd.Series(pd.arrays.ArrowExtensionArray(column))
+        if dtype_backend == "numpy_nullable" and column.type in _MASKED:
+            return _of_dtype(_MASKED[column.type], column)
         return _series(column)
     except (UnicodeDecodeError, pa.ArrowException) as error:
         raise CorruptData(
@@ -203,29 +240,94 @@ def _pandas_column(name: str, column: pa.ChunkedArray) -> pd.Series[Any]:
 
 
 def _series(column: pa.ChunkedArray) -> pd.Series[Any]:
+    """The column in pandas' ordinary type for it."""
     import pandas as pd  # noqa: PLC0415 - as above
 
     kind = column.type
-    if pa.types.is_string(kind) and repeats(column):
-        return pd.Series(_convert_distinct_text(column))
-    if kind in _MASKED:
-        masked: Any = pd.api.types.pandas_dtype(_MASKED[kind])
-        return pd.Series(masked.__from_arrow__(column))
+    if pa.types.is_string(kind):
+        return _text(column)
     if pa.types.is_timestamp(kind):
         numbers = column.cast(pa.timestamp("us")).to_numpy()
         times = pd.Series(numbers.astype("datetime64[us]", copy=False))
         return times if kind.tz is None else times.dt.tz_localize("UTC")
     if pa.types.is_floating(kind):
         return pd.Series(column.to_numpy())
-    # Decimals, dates and bytes, and nested values: PyArrow's own conversion would turn the
-    # integers of a list that holds a null into floats; Python objects keep them.
-    return pd.Series(python_values(column), dtype=object)
+    if pa.types.is_integer(kind):
+        if column.null_count and not _exact_as_floats(column):
+            return _of_dtype("Int64", column)
+        return pd.Series(column.to_numpy())
+    if pa.types.is_boolean(kind) or pa.types.is_null(kind):
+        values = column.to_numpy()
+        return pd.Series(_with_nan(values.astype(object), column) if column.null_count else values)
+    return pd.Series(_objects(column), dtype=object)
 
 
-def _convert_distinct_text(column: pa.ChunkedArray) -> Any:
-    """Convert a column by its distinct values, with one Python text for each."""
+def _of_dtype(name: str, column: pa.ChunkedArray) -> pd.Series[Any]:
     import pandas as pd  # noqa: PLC0415 - as above
 
-    values, places = distinct_values(column)
-    texts = np.array([*values.to_pylist(), pd.NA], dtype=object)
-    return pd.arrays.StringArray(texts[places])
+    dtype: Any = pd.api.types.pandas_dtype(name)
+    return pd.Series(dtype.__from_arrow__(column))
+
+
+def _text(column: pa.ChunkedArray) -> pd.Series[Any]:
+    import pandas as pd  # noqa: PLC0415 - as above
+
+    if pd.get_option("future.infer_string"):
+        return _of_dtype("str", column)
+    if repeats(column):  # one Python text for each of the distinct values
+        values, places = distinct_values(column)
+        return pd.Series(np.array([*values.to_pylist(), np.nan], dtype=object)[places], dtype=object)
+    texts = column.to_numpy()
+    return pd.Series(_with_nan(texts, column) if column.null_count else texts, dtype=object)
+
+
+def _with_nan(values: np.ndarray[Any, Any], column: pa.ChunkedArray) -> np.ndarray[Any, Any]:
+    """The objects with NaN, as pandas has it, where the column is null."""
+    values = values if values.flags.writeable else values.copy()
+    values[column.is_null().to_numpy()] = np.nan
+    return values
+
+
+def _exact_as_floats(column: pa.ChunkedArray) -> bool:
+    ends = pc.min_max(column).as_py()
+    return ends["min"] is None or max(-ends["min"], ends["max"]) <= _EXACT_IN_DOUBLE
+
+
+def _objects(column: pa.ChunkedArray) -> Any:
+    """Dates, decimals, bytes and nested values as Python objects, lists as numpy arrays.
+
+    PyArrow, and so ``pandas.read_parquet``, turns integers beside a null in a nested value into floats, and
+    takes the zone of times in lists away: both would change the column's type on the way back.
+    """
+    if not pa.types.is_nested(column.type):
+        return python_values(column)
+    if not _lists_moments(column.type):
+        try:
+            return column.to_pandas(integer_object_nulls=True).to_numpy()
+        except (OverflowError, ValueError, pa.ArrowNotImplementedError):
+            pass  # dates that ``datetime`` does not have
+    objects = np.empty(len(column), dtype=object)
+    objects[:] = [_with_arrays(value, column.type) for value in python_values(column)]
+    return objects
+
+
+def _lists_moments(kind: pa.DataType) -> bool:
+    """Whether the type has a list of timestamps with a zone anywhere."""
+    parts = [kind.field(place).type for place in range(kind.num_fields)]
+    is_list = pa.types.is_list(kind) and not pa.types.is_map(kind)
+    return (is_list and pa.types.is_timestamp(kind.value_type) and kind.value_type.tz is not None) or any(
+        _lists_moments(part) for part in parts if pa.types.is_nested(part)
+    )
+
+
+def _with_arrays(value: Any, kind: pa.DataType) -> Any:
+    """A nested Python value whose lists are numpy arrays of objects."""
+    if value is None or not pa.types.is_nested(kind):
+        return value
+    if pa.types.is_struct(kind):
+        return {part.name: _with_arrays(value[part.name], part.type) for part in kind}
+    if pa.types.is_map(kind):
+        return [(key, _with_arrays(item, kind.item_type)) for key, item in value]
+    items = np.empty(len(value), dtype=object)
+    items[:] = [_with_arrays(item, kind.value_type) for item in value]
+    return items

@@ -10,6 +10,7 @@ nanoseconds off. Object columns are therefore checked by the kinds of their valu
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
@@ -30,6 +31,8 @@ _UNMISTAKABLE = frozenset({pa.null(), pa.bool_(), pa.int64(), pa.string()})
 _MISSING = frozenset({"NAType", "NaTType"})
 _DAYS = frozenset({"date", "datetime64[D]"})
 _TOGETHER = (frozenset({"integer", "float"}), frozenset({"integer", "decimal"}), _DAYS)
+_EXACT_IN_DOUBLE = 2**53
+_PAIR = 2
 _CANNOT_BE_KEPT = (pa.ArrowException, TypeError, ValueError, OverflowError, UnicodeError)
 
 
@@ -37,7 +40,8 @@ def arrow_column(name: str, series: pd.Series[Any]) -> pa.ChunkedArray:
     """The column as Arrow: NaN, None, NaT and ``pd.NA`` are NULL, all else is exactly as it was.
 
     A column of at least one row without any value has the type ``null``: pandas cannot say
-    what it was meant to hold. Naive datetimes are timestamps without a zone, others are UTC,
+    what it was meant to hold. Floats that are all whole beside missing ones are integers, of which pandas
+    made floats. Naive datetimes are timestamps without a zone, others are UTC,
     both in microseconds. UUIDs become their text, dicts one struct (an absent key is NULL).
 
     Raises:
@@ -53,7 +57,9 @@ def arrow_column(name: str, series: pd.Series[Any]) -> pa.ChunkedArray:
     column = _without_nan(stored_column(name, column))
     if len(column) and column.null_count == len(column):
         return pa.chunked_array([pa.nulls(len(column))])
-    return column
+    # Nullable and Arrow-backed floats were never integers.
+    is_numpy = isinstance(kind, np.dtype) and pa.types.is_float64(column.type)
+    return _whole_numbers(column) if is_numpy and column.null_count else column
 
 
 def _is_named(kind: Any, name: str) -> bool:
@@ -89,7 +95,9 @@ def _of_objects(name: str, series: pd.Series[Any]) -> pa.ChunkedArray:
 
 
 def _of_difficult_objects(name: str, values: np.ndarray[Any, Any], error: Exception) -> pa.ChunkedArray:
-    """Convert objects that PyArrow does not support: long integers and UUIDs."""
+    """Convert objects that PyArrow does not support: long integers, UUIDs and maps."""
+    if _are_maps(values):
+        return _of_maps(name, values)
     kinds = _check_kinds(name, values)
     present = [None if is_missing(value) else value for value in values]
     try:
@@ -106,6 +114,36 @@ def _of_difficult_objects(name: str, values: np.ndarray[Any, Any], error: Except
     raise _not_kept(name, " and ".join(sorted(kinds)), rows, error) from error
 
 
+def _are_maps(values: Iterable[Any]) -> bool:
+    """Whether they are lists of pairs, as which pandas has maps."""
+    lists = [value for value in values if not is_missing(value)]
+    return any(lists) and all(
+        isinstance(value, list) and all(isinstance(pair, tuple) and len(pair) == _PAIR for pair in value)
+        for value in lists
+    )
+
+
+def _of_maps(name: str, values: np.ndarray[Any, Any]) -> pa.ChunkedArray:
+    lists = [None if is_missing(value) else value for value in values]
+    pairs = [pair for value in lists for pair in value or ()]
+    keys, items = (
+        _of_objects(f"{name}[{part}]", _as_series([pair[place] for pair in pairs]))
+        for place, part in enumerate(("key", "value"))
+    )
+    ends = list(itertools.accumulate((len(value or ()) for value in lists), initial=0))
+    offsets = pa.array(
+        [None if value is None else end for value, end in zip(lists, ends, strict=False)] + ends[-1:]
+    )
+    columns = (keys.combine_chunks(), items.combine_chunks())
+    return _to_chunked(pa.MapArray.from_arrays(offsets.cast(pa.int32()), *columns))
+
+
+def _as_series(values: list[Any]) -> pd.Series[Any]:
+    import pandas as pd  # noqa: PLC0415 - lazy: half a second; a frame of it has come
+
+    return pd.Series(values, dtype=object)
+
+
 def _to_chunked(column: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
     return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
 
@@ -118,6 +156,18 @@ def _without_nan(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if not pc.any(is_nan).as_py():
         return column
     return pc.if_else(is_nan, pa.scalar(None, column.type), column)
+
+
+def _whole_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The floats as integers if all of them are whole, within 2**53 and none is -0.0."""
+    ends = pc.min_max(column).as_py()
+    if not -_EXACT_IN_DOUBLE <= ends["min"] <= ends["max"] <= _EXACT_IN_DOUBLE:
+        return column
+    if not pc.all(pc.equal(column, pc.round(column))).as_py():
+        return column
+    is_zero = pc.equal(column, 0.0)
+    negative = pc.less(pc.divide(1.0, column), 0.0)  # only 1 / -0.0 tells the two zeros apart
+    return column if pc.any(pc.and_(is_zero, negative)).as_py() else column.cast(pa.int64())
 
 
 def is_missing(value: Any) -> bool:

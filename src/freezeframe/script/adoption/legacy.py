@@ -40,7 +40,7 @@ from freezeframe.settings import load_settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Stream, Tenant
 from freezeframe.store.model.update_options import Mode, NullKeys, Update
-from freezeframe.store.table.reader import as_kind
+from freezeframe.store.table.reader import as_kind, require_kind
 
 # If both exist, gluestick reads the Parquet file.
 _SUFFIXES = (PARQUET, CSV)
@@ -204,18 +204,22 @@ def merge_file(
     *,
     persist: bool,
     sort_columns: Sequence[str],
+    dtype_backend: str | None = None,
 ) -> Any:
     """The whole content after ``update``, on top of what the stream's file says; errors as of both.
 
     A file that the stream adopted then has the new content as well.
     """
+    require_kind(kind_of(frame), dtype_backend)
+    if persist:
+        adopt(directory, stream, update, frame)
+    elif (adoption := pending_adoption(directory, stream)) is not None:
+        return _preview(adoption, frame, update, sort_columns, dtype_backend)
+    content = stream.update_frame(
+        frame, update, persist=persist, sort_columns=sort_columns, dtype_backend=dtype_backend
+    )
     if not persist:
-        adoption = pending_adoption(directory, stream)
-        if adoption is not None:
-            return _preview(adoption, frame, update, sort_columns)
-        return stream.update_frame(frame, update, persist=False, sort_columns=sort_columns)
-    adopt(directory, stream, update, frame)
-    content = stream.update_frame(frame, update, sort_columns=sort_columns)
+        return content
     export_adopted(directory, stream)
     return content
 
@@ -244,7 +248,13 @@ def _keep_in_run(directory: Path, file: LegacyFile) -> None:
             job.files.write(file.path.name, content)
 
 
-def _preview(adoption: Adoption, frame: Any, update: Update, sort_columns: Sequence[str]) -> Any:
+def _preview(
+    adoption: Adoption,
+    frame: Any,
+    update: Update,
+    sort_columns: Sequence[str],
+    dtype_backend: str | None,
+) -> Any:
     """The stream's rows after adoption and update, in the kind of ``frame``; nothing is stored."""
     with tempfile.TemporaryDirectory(prefix="freezeframe-") as folder:
         # The merge needs stored rows to start from, and the tenant's own directory must stay as it is.
@@ -254,10 +264,18 @@ def _preview(adoption: Adoption, frame: Any, update: Update, sort_columns: Seque
         key = adoption.key if adoption.version >= 0 else _adoption_key(update)
         with _naming(adoption.file):
             stream.apply(adoption.view(known), Update(key=key, mode="overwrite", null_keys=update.null_keys))
-        return stream.update_frame(frame, update, persist=False, sort_columns=sort_columns)
+        return stream.update_frame(
+            frame, update, persist=False, sort_columns=sort_columns, dtype_backend=dtype_backend
+        )
 
 
-def as_frame(table: pa.Table, columns: Sequence[str] | None, where: Any, as_: FrameKind) -> Any:
+def as_frame(
+    table: pa.Table,
+    columns: Sequence[str] | None,
+    where: Any,
+    as_: FrameKind,
+    dtype_backend: str | None = None,
+) -> Any:
     """The rows of a view as a reader of the stream would get them.
 
     Raises:
@@ -279,7 +297,7 @@ def as_frame(table: pa.Table, columns: Sequence[str] | None, where: Any, as_: Fr
         table = table.select(list(columns))
     if as_ == "spark":
         return shared_engine().session.createDataFrame(table, schema=spark_ddl(table.schema))
-    return as_kind(table, as_)
+    return as_kind(table, as_, dtype_backend)
 
 
 def column_types(frame: Any) -> pa.Schema:

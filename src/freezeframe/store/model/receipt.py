@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from typing import Any
 
+from freezeframe.engine.frames.frames import DtypeBackend, FrameKind
 from freezeframe.errors import InvalidOption
 from freezeframe.store.model.html_table import html_table
 from freezeframe.store.model.row_counts import Counts, table_of
@@ -38,7 +39,7 @@ class Receipt:
     """Who searched or merged the stored rows: ``spark``, ``process`` (the job's own), or nobody (empty)."""
     columns_missing: tuple[str, ...] = ()
     """Stored columns that the batch has not."""
-    source: Callable[[str], Any] | None = field(default=None, repr=False, compare=False)
+    source: Callable[[FrameKind, str | None], Any] | None = field(default=None, repr=False, compare=False)
     """How the rows that this update changed are read; a receipt that was copied elsewhere has none."""
 
     @property
@@ -51,7 +52,7 @@ class Receipt:
         """The four row counts as one value."""
         return Counts(self.inserted, self.updated, self.unchanged, self.deleted)
 
-    def changed_rows(self, as_: Literal["pandas", "arrow"] = "pandas") -> Any:
+    def changed_rows(self, as_: FrameKind = "pandas", *, dtype_backend: DtypeBackend | None = None) -> Any:
         """The rows changed by this update, in the form of ``Stream.changes``.
 
         ``_change_type`` is ``insert``, ``update`` (with the old row in ``_before``) or ``delete``; what
@@ -70,7 +71,7 @@ class Receipt:
                 if self.committed
                 else "Nothing was committed, so no row was changed.",
             )
-        return self.source(as_)
+        return self.source(as_, dtype_backend)
 
     def _since(self) -> str:
         return f"since={self.version - 1}, " if self.version > 0 else ""

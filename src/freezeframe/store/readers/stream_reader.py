@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from freezeframe.engine.frames.frames import FrameKind
+from freezeframe.engine.frames.frames import DtypeBackend, FrameKind
 from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
@@ -70,11 +70,13 @@ class StreamReader:
         where: Any = None,
         history: bool = False,
         as_: FrameKind = "pandas",
+        dtype_backend: DtypeBackend | None = None,
     ) -> Any:
         """The rows now, at a version of the tenant or a moment, or at a version of the stream's own.
 
         ``version`` is a number, a tag or a moment; ``tenant_version`` is the same. ``stream_version`` counts
-        the changes of this stream alone.
+        the changes of this stream alone. ``dtype_backend`` says which types the columns of a pandas frame
+        have, as in pandas; without it the setting of that name does.
 
         With ``history`` those of the past as well, of a stream that keeps them: each with
         ``_valid_from`` and ``_valid_to``, which is null for a row that holds now. They are sorted by
@@ -85,7 +87,7 @@ class StreamReader:
             VersionNotFound: there is no such version or moment.
             InvalidOption: more than one of them is given, or the stream has no history.
         """
-        require_kind(as_)
+        require_kind(as_, dtype_backend)
         self._place.scope.note_read(self._place.name)
         snapshot = self._snapshot(version, as_of, stream_version, tenant_version)
         if history and not read_system_columns(snapshot.metadata).has_history:
@@ -103,7 +105,8 @@ class StreamReader:
             place = self._place.update_place
             return as_spark(snapshot, place.storage, place.folder, place.engine, columns, history=history)
         order = (*(stored_key(snapshot.metadata) or ()), *((VALID_FROM,) if history else ()))
-        return as_kind(sort_rows(read_rows(snapshot, columns, where, history=history), order), as_)
+        rows = sort_rows(read_rows(snapshot, columns, where, history=history), order)
+        return as_kind(rows, as_, self._dtype_backend(as_, dtype_backend))
 
     def read_batches(
         self, *, version: Point | None = None, stream_version: int | None = None
@@ -130,20 +133,32 @@ class StreamReader:
         return self._snapshot(version, as_of, stream_version, tenant_version)
 
     def changes(
-        self, since: Point | None = None, until: Point | None = None, *, as_: FrameKind = "pandas"
+        self,
+        since: Point | None = None,
+        until: Point | None = None,
+        *,
+        as_: FrameKind = "pandas",
+        dtype_backend: DtypeBackend | None = None,
     ) -> Any:
         """The row changes between two versions of the tenant (``since`` None: from the beginning).
 
         One row a change: ``_change_type`` (``insert``, ``update``, ``delete``), the columns as they
         are at ``until`` (default: now; for a deletion the deleted values) and ``_before``, a struct
-        of the old values. ``as_`` is ``"pandas"``, ``"polars"`` or ``"arrow"``.
+        of the old values. ``as_`` is ``"pandas"``, ``"polars"`` or ``"arrow"``; ``dtype_backend`` as of
+        ``read``.
 
         Raises:
             StreamNotFound, VersionNotFound: there is no such stream or version.
         """
+        require_kind(as_, dtype_backend)
         self._place.scope.note_read(self._place.name)
         before = None if since is None else self.before(since)
-        return changes_between(before, self._snapshot(until), as_)
+        changed = changes_between(before, self._snapshot(until))
+        return as_kind(changed, as_, self._dtype_backend(as_, dtype_backend))
+
+    def _dtype_backend(self, as_: str, given: str | None) -> str | None:
+        """What was asked for, else what the tenant's settings say."""
+        return given or (self._place.scope.settings.dtype_backend if as_ == "pandas" else None)
 
     def row_history(self, key: Any, *, until: Point | None = None, limit: int | None = None) -> RowHistory:
         """The row with a key, and the versions of the tenant that inserted, updated or deleted it.
@@ -234,6 +249,6 @@ class StreamReader:
         return scope.snapshot(self._place.name, past, stream_version)
 
 
-def changes_between(before: Snapshot | None, after: Snapshot, as_: FrameKind) -> Any:
+def changes_between(before: Snapshot | None, after: Snapshot) -> pa.Table:
     """The row changes between two snapshots, as of ``Stream.changes``; ``before`` None: all are inserts."""
-    return as_kind(snapshot_changes(before, after, stored_key(after.metadata) or ()), as_)
+    return snapshot_changes(before, after, stored_key(after.metadata) or ())

@@ -233,6 +233,11 @@ def _key_type(meeting: ColumnMeeting) -> pa.DataType | None:
         return incoming if texts is not None and texts.needs_text else None
     if _takes_printed(meeting) or (is_local_time(stored) and pa.types.is_date(incoming)):
         return stored
+    is_same_number = {True, False} == {pa.types.is_integer(stored), pa.types.is_integer(incoming)} and (
+        pa.types.is_floating(stored) or pa.types.is_floating(incoming)
+    )  # pandas makes floats of integer keys in a merge; 7.0 is the key 7
+    if is_same_number or (pa.types.is_date(stored) and pa.types.is_string(incoming)):
+        return stored if meeting.fits(stored) else None
     return incoming if pa.types.is_date(stored) and is_local_time(incoming) else None
 
 

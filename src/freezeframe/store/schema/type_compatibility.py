@@ -43,10 +43,12 @@ def may_take(stored: pa.DataType, incoming: pa.DataType) -> bool:
         return True
     if is_number(stored) and is_number(incoming):
         # The double 0.1 differs from the decimal 0.1; the intended value is unknown.
-        kinds = {pa.types.is_floating(stored), pa.types.is_floating(incoming)}
-        decimal = pa.types.is_decimal(stored) or pa.types.is_decimal(incoming)
-        return not (len(kinds) > 1 and decimal)
-    return bool(is_local_time(stored) and pa.types.is_date(incoming))
+        return not (pa.types.is_decimal(stored) and pa.types.is_floating(incoming))
+    # A frame's dates are text where a file's were; text that is a date in ISO 8601 has one meaning.
+    return bool(
+        (is_local_time(stored) and pa.types.is_date(incoming))
+        or (pa.types.is_date(stored) and pa.types.is_string(incoming))
+    )
 
 
 def shared_decimal(stored: pa.DataType, incoming: pa.DataType) -> pa.DataType | None:

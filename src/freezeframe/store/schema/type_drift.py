@@ -48,7 +48,11 @@ class ColumnMeeting:
 
     def fits(self, kind: pa.DataType) -> bool:
         """Whether every value of the batch is exact in ``kind``, as far as can be known."""
-        return exact_cast(self.column, kind) is not None if self.in_memory else widens(self.incoming, kind)
+        if self.in_memory:
+            return exact_cast(self.column, kind) is not None
+        if self.pieces is not None and pa.types.is_string(self.incoming) and pa.types.is_date(kind):
+            return all(exact_cast(piece, kind) is not None for piece in self.pieces())
+        return widens(self.incoming, kind)
 
     def texts(self) -> IntegerTexts | None:
         """The classification of the batch's texts as integers; None where the values are unknown."""

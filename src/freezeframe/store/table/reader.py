@@ -13,29 +13,33 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from freezeframe.engine.configuration.spark_configuration import SMALL_BYTES
-from freezeframe.engine.frames.frames import FrameKind, to_pandas, to_polars
+from freezeframe.engine.frames.frames import FrameKind, require_dtype_backend, to_pandas, to_polars
 from freezeframe.engine.protocol.table_engine import TableEngine
 from freezeframe.errors import InvalidOption, MissingColumn
 from freezeframe.log import Snapshot
 from freezeframe.log.scan import rows
 from freezeframe.log.scan.rows import ReadableSnapshot
 from freezeframe.log.statistics.data_skipping import as_expression
+from freezeframe.settings import load_settings
 from freezeframe.storage import Storage
 from freezeframe.store.schema.column_mapping import arrow_columns, written_columns
 from freezeframe.store.schema.system_columns import DELETED, VALID_TO, read_system_columns
 from freezeframe.store.table.data_files import deleted_positions
 
 
-def as_kind(table: pa.Table, kind: str) -> Any:
+def as_kind(table: pa.Table, kind: str, dtype_backend: str | None = None) -> Any:
     """Convert the rows to the frame kind ``"pandas"``, ``"polars"`` or ``"arrow"``.
 
+    ``dtype_backend`` is pandas' own option; None stands for the setting of that name.
+
     Raises:
-        InvalidOption: an unknown kind.
+        InvalidOption: an unknown kind or backend.
         SetupError: the package of that kind is not installed.
     """
-    require_kind(kind)
-    convert = {"pandas": to_pandas, "polars": to_polars}.get(kind)
-    return table if convert is None else convert(table)
+    require_kind(kind, dtype_backend)
+    if kind == "pandas":
+        return to_pandas(table, dtype_backend or load_settings().dtype_backend)
+    return to_polars(table) if kind == "polars" else table
 
 
 def read_rows(
@@ -156,12 +160,19 @@ def sort_frame(frame: Any, names: Sequence[str], snapshot: ReadableSnapshot | No
     return frame.orderBy(*map(_quote, names))
 
 
-def require_kind(kind: str) -> None:
-    """Refuse an unknown ``as_``."""
+def require_kind(kind: str, dtype_backend: str | None = None) -> None:
+    """Refuse an unknown ``as_``, and a ``dtype_backend`` that does not go with it."""
     kinds = get_args(FrameKind)
     if kind not in kinds:
         raise InvalidOption(
             f"as_ cannot be {kind!r}.", remedy=f"Use one of {', '.join(kinds)}.", as_=repr(kind)
+        )
+    require_dtype_backend(dtype_backend)
+    if dtype_backend is not None and kind != "pandas":
+        raise InvalidOption(
+            f"dtype_backend cannot be used with {kind} frames.",
+            cause="It is pandas' option; the columns of other frames have the stored types.",
+            remedy="Leave it out.",
         )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from freezeframe.engine.frames.frames import DtypeBackend, FrameKind
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.storage import Storage
@@ -33,7 +34,7 @@ class StreamDifference:
     before: Snapshot | None
     after: Snapshot | None
 
-    def changes(self, as_: Literal["pandas", "arrow"] = "pandas") -> Any:
+    def changes(self, as_: FrameKind = "pandas", *, dtype_backend: DtypeBackend | None = None) -> Any:
         """The rows that differ, as ``Stream.changes`` gives them.
 
         Raises:
@@ -42,8 +43,10 @@ class StreamDifference:
         if self.after is None:
             assert self.before is not None  # noqa: S101 - a stream that is at neither version is no difference
             old = read_rows(self.before)
-            return as_kind(table_changes(old, old.slice(0, 0), stored_key(self.before.metadata) or ()), as_)
-        return as_kind(snapshot_changes(self.before, self.after, stored_key(self.after.metadata) or ()), as_)
+            changed = table_changes(old, old.slice(0, 0), stored_key(self.before.metadata) or ())
+        else:
+            changed = snapshot_changes(self.before, self.after, stored_key(self.after.metadata) or ())
+        return as_kind(changed, as_, dtype_backend)
 
     @property
     def counts(self) -> Counts:

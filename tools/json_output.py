@@ -136,7 +136,7 @@ OBJECTS = {
     "Checkpoint": "version:int actions:int parts:int bytes:int",
     "Run": (
         "status:str job_id:str job_root:str seconds:num tenant_version:int? receipt:JobReceipt? error:Error? "
-        "log:str notebook:str? exit_code:int? made_tenant:bool similar_tenants:[str]"
+        "log:str notebook:str? exit_code:int? made_tenant:bool similar_tenants:[str] remarks:[str]"
     ),
     "Job": (
         "job_id:str environment:str tenant:str status:str schedule:str? priority:int attempts:int "
@@ -145,7 +145,8 @@ OBJECTS = {
     ),
     "JobOutcome": (
         "status?:str job_id?:str job_root?:str seconds?:num tenant_version?:int? receipt?:JobReceipt? "
-        "error?:Error? log?:str notebook?:str? exit_code?:int? made_tenant?:bool similar_tenants?:[str]"
+        "error?:Error? log?:str notebook?:str? exit_code?:int? made_tenant?:bool "
+        "similar_tenants?:[str] remarks?:[str]"
     ),
     "LogLine": "line:str",
     "Migration": "tenant:str tenant_version:int? streams:[MigratedStream] files:[str]",

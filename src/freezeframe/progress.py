@@ -7,6 +7,7 @@ saying it costs nothing.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -27,7 +28,11 @@ class Watcher(Protocol):
     def wait_for(self, what: str) -> None:
         """The work waits for another program, such as Spark; ``what`` is empty once it goes on."""
 
+    def remark(self, text: str) -> None:
+        """Something about the result that a person should read."""
 
+
+_logger = logging.getLogger(__name__)
 _watcher: ContextVar[Watcher | None] = ContextVar("freezeframe_watcher", default=None)
 
 
@@ -60,6 +65,15 @@ def wait_for(what: str) -> None:
     watcher = _watcher.get()
     if watcher is not None:
         watcher.wait_for(what)
+
+
+def remark(text: str) -> None:
+    """Say something about the result that a person should read; without a watcher it is a line of the log."""
+    watcher = _watcher.get()
+    if watcher is None:
+        _logger.warning("%s", text)
+    else:
+        watcher.remark(text)
 
 
 def count_bytes(chunks: Iterable[bytes]) -> Iterator[bytes]:

@@ -13,8 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import freezeframe.gluestick as gs
-from freezeframe.errors import InputNotFound, InvalidOption, MissingColumn
+from freezeframe.engine.frames.frames import to_arrow
+from freezeframe.errors import InputNotFound, InvalidOption, MissingColumn, UnreadableInput
 from freezeframe.script.reading import read_csv_folder, read_parquet_folder
+from freezeframe.script.snapshots import update_snapshot
 
 UTC = pa.timestamp("us", tz="UTC")
 
@@ -55,7 +57,7 @@ def test_files_of_a_stream_are_appended_in_time_order(folder):
 def test_pandas_frames_keep_what_floats_would_lose(folder):
     """Integers beside missing ones that no float holds are ``Int64``; all else has pandas' ordinary types."""
     path = folder("A-1.csv", 'i,b,t,s,n\n9007199254740993,True,2020-01-01T00:00:00Z,"",\n,,,,\n')
-    frame = read_csv_folder(path)["A"]
+    frame = read_csv_folder(path, parse_dates=["t"])["A"]
 
     assert [str(kind) for kind in frame.dtypes] == [
         "Int64",
@@ -134,6 +136,144 @@ def test_a_stored_column_without_a_type_is_inferred(folder):
     table = read_csv_folder(path, as_="arrow", schemas={"A": pa.schema([("n", pa.null())])})["A"]
 
     assert table["n"].to_pylist() == [1]
+
+
+@pytest.mark.parametrize("as_", ["pandas", "arrow", "polars"])
+def test_types_are_what_the_caller_names(folder, as_):
+    """For every stream that has the column, or for one; a name of pandas, Arrow or Spark."""
+    folder("B-1.csv", "Phone,Qty\n5,7\n")
+    path = folder(
+        "A-1.csv", "Phone,Qty,Price,Ok,At,Day\n41,1,10.5,true,2020-01-01 00:00:00,2020-01-01\n,,,,,\n"
+    )
+    types = {"Phone": "string", "None": "int64"}
+    types |= {
+        "A": {"Qty": pa.float64(), "Price": "decimal(10,2)", "At": "datetime64[ns, UTC]", "Day": "date"}
+    }
+
+    frames = read_csv_folder(path, types=types, as_=as_)
+
+    tables = {name: to_arrow(frame) for name, frame in frames.items()}
+    assert tables["A"]["Phone"].to_pylist() == ["41", None]
+    assert tables["B"].to_pylist() == [{"Phone": "5", "Qty": 7}]
+    assert tables["A"].select(["Qty", "Price", "Ok", "At", "Day"]).to_pylist()[0] == {
+        "Qty": 1.0,
+        "Price": Decimal("10.50"),
+        "Ok": True,
+        "At": dt.datetime(2020, 1, 1, tzinfo=dt.UTC),
+        "Day": dt.date(2020, 1, 1),
+    }
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "line"), [("int64", "1.5", 3), ("float64", "x", 3), ("date", "2020-02-30", 3)]
+)
+def test_a_value_that_is_not_exact_in_the_type_asked_for_is_named(folder, kind, value, line):
+    """File, line and column; nothing is read instead."""
+    path = folder("A-1.csv", f"n,m\n,1\n{value},2\n")
+
+    with pytest.raises(UnreadableInput, match=f"line {line} of .*A-1.csv' has '{value}'") as caught:
+        read_csv_folder(path, types={"n": kind})
+
+    details = caught.value.details
+    assert (details["file"], details["line"], details["column"]) == (str(path / "A-1.csv"), line, "n")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"types": {"n": "number"}},
+        {"types": {"A": {"n": "decimal(99,2)"}}},
+        {"types": {"n": pa.list_(pa.int64())}},
+        {"parse_dates": {"A": 5}},
+        {"parse_dates": [1]},
+        {"escape": "ab"},
+        {"escape": '"'},
+    ],
+    ids=repr,
+)
+def test_types_and_options_that_are_none_are_refused(folder, options):
+    """Before a file is read."""
+    with pytest.raises(InvalidOption):
+        read_csv_folder(folder("A-1.csv", "n\n1\n"), **options)
+
+
+def test_stored_types_and_the_catalog_win_over_those_asked_for(folder):
+    """What is stored is certain; what does not fit it is read as asked for."""
+    path = folder("A-1.csv", "n,m\n1,1\n,x\n")
+    stored = pa.schema([("n", pa.int64()), ("m", pa.int64())])
+
+    table = read_csv_folder(path, types={"n": "string", "m": "string"}, schemas={"A": stored}, as_="arrow")[
+        "A"
+    ]
+
+    assert table.to_pydict() == {"n": [1, None], "m": ["1", "x"]}
+
+
+@pytest.mark.parametrize(
+    ("parse_dates", "expected"),
+    [
+        (False, ["string", "string", "string"]),
+        (True, ["date32[day]", "timestamp[us]", "string"]),
+        (["D", "O", "Absent"], ["date32[day]", "string", "string"]),
+        ({"A": ["T"], "B": True}, ["string", "timestamp[us]", "string"]),
+        ({"A": True}, ["date32[day]", "timestamp[us]", "string"]),
+    ],
+)
+def test_dates_are_text_unless_they_are_asked_for(folder, parse_dates, expected):
+    """As in pandas; a column with a value that is no date stays text."""
+    path = folder("A-1.csv", "D,T,O\n2020-01-01,2020-01-01 10:00:00,2020-01-01\n2020-01-02,,soon\n")
+
+    table = read_csv_folder(path, parse_dates=parse_dates, as_="arrow")["A"]
+
+    assert expected == list(map(str, table.schema.types))
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        (["1.10", "1.9"], "1.10 (line 2) and 1.9 (line 3) differ in digits behind the point"),
+        (["100", "100", "10.50"], "100 (line 2) and 10.50 (line 4) differ in digits behind the point"),
+        (["1.5", "3", "2.0"], "3 (line 3) and 2.0 (line 4) differ in digits behind the point"),
+        (["1", "-0"], "-0 (line 3) is a zero with a sign"),
+        (["9" * 39], f"{'9' * 39} (line 2) is too long"),
+    ],
+)
+def test_numbers_that_are_kept_as_text_are_named(folder, caplog, values, reason):
+    """Once a column, with the reason and the way to have numbers; ids and texts are none."""
+    lines = "".join(f"{value},007,a\n" for value in values)
+    path = folder("App-1.csv", f"Version,Id,Name\n{lines}")
+
+    table = read_csv_folder(path, as_="arrow")["App"]
+
+    assert table["Version"].to_pylist() == values
+    (line,) = caplog.messages
+    assert line.startswith(f"Column 'Version' of 'App' looks like numbers and was kept as text: {reason}")
+    assert line.endswith('; types={"Version": "double"} reads it as numbers.') == ("too long" not in reason)
+
+
+def test_stored_types_are_found_wherever_the_snapshots_are(folder, tmp_path, monkeypatch):
+    """Beside the folder, however it is named, or where the caller says."""
+    for place in ("snapshots", "elsewhere"):
+        update_snapshot(tmp_path / place, "A", "Id", pa.table({"Id": ["1"], place: ["8000"]}))
+    path = folder("A-1.csv", "Id,snapshots,elsewhere\n1,2,3\n")
+    monkeypatch.chdir(path)
+
+    def kinds(*args, **options):
+        return list(map(str, read_csv_folder(*args, as_="arrow", **options)["A"].schema.types))
+
+    beside = ["string", "string", "int64"]
+    assert [kinds(place) for place in (path, path / "A-1.csv", ".", "A-1.csv")] == [beside] * 4
+    assert ["string", "int64", "string"] == kinds(".", snapshot_dir=tmp_path / "elsewhere")
+    assert ["int64"] * 3 == kinds(".", snapshot_dir=tmp_path / "none")
+
+
+def test_files_that_spark_wrote_are_read_with_their_escape_character(folder):
+    """A folder's files, with the option; without it they are refused."""
+    path = folder("A-1.csv", 'Id,v\n1,"say \\"hi\\""\n2,a\\b\n')
+
+    assert read_csv_folder(path, escape="\\")["A"]["v"].tolist() == ['say "hi"', "a\\b"]
+    with pytest.raises(UnreadableInput, match='escape="'):
+        read_csv_folder(path)
 
 
 def test_converters_get_text_and_decide(folder):
@@ -272,6 +412,6 @@ def _is_written_as(value, cell):
         return value.replace(tzinfo=None).isoformat() == cell.replace(" ", "T").rstrip("Z").removesuffix(
             ".000000"
         )
-    if isinstance(value, float):
-        return cell in {repr(value), repr(value).removesuffix(".0")}
+    if isinstance(value, float | Decimal):
+        return Decimal(cell) == Decimal(repr(value) if isinstance(value, float) else value)
     return cell == str(value)

@@ -194,11 +194,11 @@ def _outcome(
 ) -> RunOutcome:
     executed = root.executed_path(request.script)
     status: Status = "succeeded"
-    error = None
+    error, result = None, read_result(root)
     # It may have been killed after its commit, and a committed job has succeeded.
     if receipt is None:
         status = _STATUS[ending.reason]
-        error = run_error(request, root, ending, read_result(root))
+        error = run_error(request, root, ending, result)
     return RunOutcome(
         status=status,
         job_id=request.job_id,
@@ -210,6 +210,7 @@ def _outcome(
         log=root.log,
         notebook=executed if executed is not None and executed.is_file() else None,
         exit_code=ending.exit_code if ending.exit_code >= 0 else None,
+        remarks=() if result is None else tuple(result.remarks),
     )
 
 

@@ -2,7 +2,7 @@
 
 ``read_csv_folder`` and ``read_parquet_folder`` are what a transformation script begins with;
 names and first parameters are gluestick's. They differ from it where it loses data: all files
-of a stream are read, not one of them, and a CSV value becomes a number, date or boolean only
+of a stream are read, not one of them, and a CSV value becomes a number or boolean only
 if its text can be told from it again. ``read_json_folder`` reads JSON Lines in the same way.
 """
 
@@ -18,18 +18,27 @@ import pyarrow as pa
 
 from freezeframe.engine.frames.frames import DtypeBackend, FrameKind, to_arrow
 from freezeframe.errors import InvalidOption, MissingColumn
-from freezeframe.script.formats.csv_file import read_csv_texts
+from freezeframe.script.formats.csv_file import read_csv_texts, require_escape
 from freezeframe.script.formats.json_rows import read_json_files
 from freezeframe.script.formats.parquet_files import read_parquet_files
 from freezeframe.script.formats.unpacking import UNLIMITED, UnpackLimits
-from freezeframe.script.inputs.input_folder import stream_files
-from freezeframe.script.snapshots import stored_schemas
+from freezeframe.script.inputs.column_remarks import CsvFiles, typed_csv
+from freezeframe.script.inputs.input_folder import (
+    CSV_EXTENSIONS,
+    JSON_EXTENSIONS,
+    PARQUET_EXTENSIONS,
+    stream_files,
+)
+from freezeframe.script.snapshots import Directory, stored_schemas
+from freezeframe.script.tenant.current_job import job_folder
 from freezeframe.script.tenant.tenants import spark
 from freezeframe.script.types.catalog import catalog_beside
+from freezeframe.script.types.type_names import dates_of_stream, types_of_stream
 from freezeframe.script.types.typed_columns import KnownTypes
 from freezeframe.store.table.reader import as_kind, require_kind
 
 Converters = Mapping[str, Callable[[str], Any]]
+DateColumns = bool | None | Sequence[str] | Mapping[str, bool | Sequence[str]]
 IndexColumns = str | int | Sequence[str | int]
 
 # The standard directories of a transformation script lie side by side.
@@ -43,17 +52,22 @@ def read_csv_folder(
     ignore: Collection[str] = (),
     as_: FrameKind = "pandas",
     *,
+    types: Mapping[str, Any] | None = None,
+    parse_dates: DateColumns = None,
+    escape: str = "",
     schemas: Mapping[str, pa.Schema] | None = None,
+    snapshot_dir: Directory | None = None,
     dtype_backend: DtypeBackend | None = None,
     session: Any = None,
 ) -> dict[str, Any]:
-    """Each stream's rows from the CSV files of a folder (or from one file).
+    r"""Each stream's rows from the CSV files (``.csv``, ``.tsv``, ``.csv.gz``) of a folder, or from one file.
 
-    The stream is the file's name up to the last ``-``; several files of one stream are appended
-    in the order of the stamps in their names. A column's type is that of ``schemas``, else
-    what ``catalog.json`` beside the folder declares, if every value of the column is exact in
-    it; else it is inferred so that no letter is lost (``inference``). An empty field is NULL,
-    an empty quoted one the empty text; "NA" and "null" are text.
+    The stream is the file's name up to the last ``-``, if only digits, ``T``, ``Z`` and ``_`` follow it;
+    several files of one stream are appended in the order of these stamps. A column's type is the one that
+    is stored, else what ``catalog.json`` beside the folder declares, if every value of the column is exact
+    in it; else that of ``types``; else it is inferred so that no letter is lost ("Types of CSV columns" in
+    the documentation). Dates and times are text, unless ``parse_dates`` asks for them. An empty field is
+    NULL, an empty quoted one the empty text; "NA" and "null" are text.
 
     Args:
         path: the folder, for example ``sync-output``.
@@ -63,30 +77,39 @@ def read_csv_folder(
             for pandas only.
         ignore: streams to leave out.
         as_: ``"pandas"``, ``"arrow"``, ``"polars"`` or ``"spark"``; the rows are the same in all.
-        schemas: by stream, the types that are stored already; without it, those of the streams
-            in the ``snapshots`` directory beside the folder, where there is one.
+        types: by column, or by stream and column, a type of which every value must be: a name that
+            pandas, Arrow or Spark has for it (``{"Phone": "string"}``), or an Arrow type.
+        parse_dates: true, columns, or either by stream: columns of ISO 8601 dates or times become
+            dates and timestamps, where every value is one.
+        escape: what stands before a quote in a quoted field, if not a quote: ``"\\"`` in what Spark writes.
+        schemas: by stream, the types that are stored already; without it, those of ``snapshot_dir``.
+        snapshot_dir: the tenant's directory; without it that of the job in whose script this is called,
+            else the directory ``snapshots`` beside the folder, where there is one.
         dtype_backend: which types the columns of pandas frames have, as of ``get_snapshot``.
         session: whose Spark frames are wanted; without it those of ``freezeframe.spark()``.
 
     Raises:
         InputNotFound: there is no such folder.
-        UnreadableInput: a file is empty, ragged, cut off or not UTF-8; file and line are named.
+        UnreadableInput: a file is empty, ragged, cut off, wrongly quoted or not UTF-8, or a value is not
+            exact in the type that ``types`` names; file and line are named.
         MissingColumn: an index column is not in the file.
-        InvalidOption: an unknown ``as_``, or options that do not go with it.
+        InvalidOption: an unknown ``as_`` or type, or options that do not go together.
         SetupError: Spark's workers cannot run freezeframe; or do not see the folder (``StorageNotShared``).
     """
     require_kind(as_, dtype_backend)
     _check_options(as_, converters, index_cols)
-    streams = _typed_streams(path, (".csv",), ignore, schemas)
+    require_escape(escape)
+    streams = _typed_streams(path, CSV_EXTENSIONS, ignore, schemas, snapshot_dir, types, parse_dates)
     if as_ == "spark":
-        from freezeframe.script.inputs.spark_reading import CSV, text_frames  # noqa: PLC0415 - others need no PySpark
+        from freezeframe.script.inputs.spark_reading import csv_format, text_frames  # noqa: PLC0415 - others need no PySpark
 
-        return text_frames(CSV, session or spark(), streams)
+        return text_frames(csv_format(escape), session or spark(), streams)
     frames = {}
     for stream, (files, known) in streams.items():
-        text = read_csv_texts(files)
+        text = read_csv_texts(files, escape)
         converted = _convert(text, (converters or {}).get(stream, {}))
-        table = known.table(text.drop_columns(list(converted)))
+        source = CsvFiles(stream, files, escape)
+        table = typed_csv(source, text.drop_columns(list(converted)), known)
         frame = _to_frame(table, converted, text.column_names, as_, dtype_backend)
         frames[stream] = _set_index(frame, stream, (index_cols or {}).get(stream))
     return frames
@@ -98,6 +121,7 @@ def read_json_folder(
     as_: FrameKind = "pandas",
     *,
     schemas: Mapping[str, pa.Schema] | None = None,
+    snapshot_dir: Directory | None = None,
     dtype_backend: DtypeBackend | None = None,
     session: Any = None,
 ) -> dict[str, Any]:
@@ -118,7 +142,7 @@ def read_json_folder(
         SetupError: as of ``read_csv_folder``.
     """
     require_kind(as_, dtype_backend)
-    streams = _typed_streams(path, (".jsonl", ".ndjson"), ignore, schemas)
+    streams = _typed_streams(path, JSON_EXTENSIONS, ignore, schemas, snapshot_dir)
     if as_ == "spark":
         from freezeframe.script.inputs.spark_reading import JSON_LINES, text_frames  # noqa: PLC0415 - as above
 
@@ -151,7 +175,7 @@ def read_parquet_folder(
         SetupError: as of ``read_csv_folder``.
     """
     require_kind(as_, dtype_backend)
-    files = stream_files(path, (".parquet",), ignore)
+    files = stream_files(path, PARQUET_EXTENSIONS, ignore)
     if as_ == "spark":
         from freezeframe.script.inputs.spark_reading import parquet_frame  # noqa: PLC0415 - as above
 
@@ -166,14 +190,27 @@ def _typed_streams(
     extensions: Collection[str],
     ignore: Collection[str],
     schemas: Mapping[str, pa.Schema] | None,
+    snapshot_dir: Directory | None = None,
+    types: Mapping[str, Any] | None = None,
+    parse_dates: DateColumns = None,
 ) -> dict[str, tuple[list[Path], KnownTypes]]:
     """By stream its files, and what is known of its columns."""
-    place = Path(path)
-    files = stream_files(place, extensions, ignore)
-    catalog = catalog_beside(place if place.is_dir() else place.parent)
-    stored = stored_schemas(place.parent / SNAPSHOTS) if schemas is None else schemas
+    files = stream_files(path, extensions, ignore)
+    resolved = Path(path).resolve()
+    folder = resolved if resolved.is_dir() else resolved.parent
+    catalog = catalog_beside(folder)
+    snapshots = snapshot_dir or job_folder() or folder.parent / SNAPSHOTS
+    stored = stored_schemas(snapshots) if schemas is None else schemas
     return {
-        stream: (parts, KnownTypes(stored.get(stream), catalog.columns(stream)))
+        stream: (
+            parts,
+            KnownTypes(
+                stored.get(stream),
+                catalog.columns(stream),
+                types_of_stream(types, stream),
+                dates_of_stream(parse_dates, stream),
+            ),
+        )
         for stream, parts in files.items()
     }
 
@@ -190,7 +227,7 @@ def _check_options(as_: str, converters: Any, index_cols: Any) -> None:
             'converters cannot be used with as_="spark".',
             cause="They are Python functions of one value each, which Spark would call row by row.",
             remedy="Leave them out and use Spark's functions; a column keeps its text by"
-            " schemas={stream: pa.schema([(column, pa.string())])}.",
+            ' types={column: "string"}.',
         )
 
 

@@ -1,16 +1,20 @@
 """CSV as text: every value as it stands in the file, every fault with its line."""
 
 import csv
+import gzip
+import re
 import tempfile
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
 
 from freezeframe.errors import UnreadableInput
-from freezeframe.script.formats.csv_file import read_csv_text
+from freezeframe.script.formats.csv_file import csv_text_pieces, read_csv_text
+from freezeframe.script.formats.input_parts import divide
 
 
 @pytest.fixture
@@ -37,6 +41,9 @@ def csv_file(tmp_path):
         (b'a,b\n"1",', {"a": ["1"], "b": [None]}),
         (b'a,b\n1,"\n"\n', {"a": ["1"], "b": ["\n"]}),
         (b"a,b\n 1,\x00\n", {"a": [" 1"], "b": ["\x00"]}),
+        (b'a,b\n5" pipe,"x"\n"y",6"\n', {"a": ['5" pipe', "y"], "b": ["x", '6"']}),
+        (b'a,b\n 5,"x"\n"",""""\n', {"a": [" 5", ""], "b": ["x", '"']}),
+        (b'\xef\xbb\xbf"a",b\n1,"2"', {"a": ["1"], "b": ["2"]}),
     ],
 )
 def test_values_are_what_the_file_says(csv_file, content, columns):
@@ -51,6 +58,9 @@ def test_values_are_what_the_file_says(csv_file, content, columns):
         (b'a;"b,c"\n1,5;2\n', {"a": ["1,5"], "b,c": ["2"]}),
         (b'\xef\xbb\xbf"a;b";c\r\n"1;2\n3";', {"a;b": ["1;2\n3"], "c": [None]}),
         (b"a;b\n1;2", {"a": ["1"], "b": ["2"]}),
+        (b"\n\r\na;b\n1;2", {"a": ["1"], "b": ["2"]}),
+        (b'"a\n1";b\n1;2', {"a\n1": ["1"], "b": ["2"]}),
+        (b'"a,""x"", c";b\n1;2', {'a,"x", c': ["1"], "b": ["2"]}),
     ],
 )
 def test_a_header_without_commas_tells_the_delimiter(csv_file, content, columns, delimiter):
@@ -61,6 +71,82 @@ def test_a_header_without_commas_tells_the_delimiter(csv_file, content, columns,
         for name, values in columns.items()
     }
     assert read_csv_text(csv_file(content.replace(b";", delimiter))).to_pydict() == expected
+
+
+def test_a_tab_separates_the_fields_of_a_tsv_file(tmp_path):
+    """Also where a name of the header has a comma."""
+    file = tmp_path / "A-1.TSV"
+    file.write_bytes(b"a, b\tc\n1,5\t2\n")
+
+    assert {"a, b": ["1,5"], "c": ["2"]} == read_csv_text(file).to_pydict()
+
+
+def test_a_packed_file_is_unpacked(tmp_path):
+    """Rows and messages are those of the file that was packed."""
+    file = tmp_path / "A-1.csv.gz"
+    file.write_bytes(gzip.compress(b"a;b\n1;2\n"))
+    assert {"a": ["1"], "b": ["2"]} == read_csv_text(file).to_pydict()
+
+    file.write_bytes(gzip.compress(b"a;b\n1;2;3\n"))
+    with pytest.raises(UnreadableInput, match=re.escape(f"{str(file)!r} has 3 fields in line 2")):
+        read_csv_text(file)
+    for damaged in (b"a;b\n", gzip.compress(b"a;b\n1;2\n")[:-9]):
+        file.write_bytes(damaged)
+        with pytest.raises(UnreadableInput, match="cannot be unpacked"):
+            read_csv_text(file)
+
+
+ESCAPED = [
+    ('say "hi"', rb'"say \"hi\""'),
+    ("a\\b", rb"a\b"),
+    ("a\\", b"a\\"),
+    ('a\\"b', rb'"a\\\"b"'),
+    ("a,b\\", rb'"a,b\\"'),
+    ('\\"', rb'"\\\""'),
+    ("line\nb\\", b'"line\nb\\\\"'),
+    ("", b'""'),
+    (None, b""),
+    ("\\n,", rb'"\\n,"'),
+]
+
+
+@pytest.mark.parametrize("delimiter", [b",", b";"])
+def test_quotes_behind_an_escape_character_are_part_of_the_value(csv_file, delimiter):
+    """In quoted fields, as Spark writes them; elsewhere the character is a letter."""
+    rows = b"".join(b"%d,%s,z\n" % (row, text) for row, (_, text) in enumerate(ESCAPED))
+    values = [value and value.replace(",", delimiter.decode()) for value, _ in ESCAPED]
+    file = csv_file((b"i,v,w\n" + rows).replace(b",", delimiter))
+
+    assert values == read_csv_text(file, escape="\\")["v"].to_pylist()
+    (part,) = divide(file, [0])
+    pieces = csv_text_pieces(part, 2**20, escape="\\")
+    assert values == [value for piece in pieces for value in piece["v"].to_pylist()]
+
+
+def test_a_fault_beside_an_escape_character_names_its_line(csv_file):
+    """Lines are those of the file, not of a copy."""
+    file = csv_file(b'a,b\n1,"x\\"\ny"\n1,"x\\"y"z\n')
+
+    with pytest.raises(UnreadableInput, match="in line 4") as caught:
+        read_csv_text(file, escape="\\")
+
+    assert (str(file), 4) == (caught.value.details["file"], caught.value.details["line"])
+
+
+@pytest.mark.parametrize("content", [b"a,b", b"\n\na;b\n1;2\n", b'"a\nb",c\n1,2\n', b'a,b\n1,"x"y\n'])
+def test_pieces_say_what_the_whole_file_says(csv_file, content):
+    """A header without a newline, behind blank lines, with one inside it; text behind a quote."""
+    (part,) = divide(csv_file(content), [0])
+
+    def outcome(read):
+        try:
+            return read().to_pydict()
+        except UnreadableInput as error:
+            return error.to_json()
+
+    assert outcome(lambda: read_csv_text(part.file)) == outcome(
+        lambda: pa.concat_tables(csv_text_pieces(part, 2**20))
+    )
 
 
 @pytest.mark.parametrize("content", [b"a;b,c\n1;2,3\n", b'"a;b\nc",d\n1,2\n', b'"a;b"\n1;2\n'])
@@ -87,6 +173,14 @@ def test_a_comma_or_a_quote_in_the_header_keeps_the_comma(csv_file, content):
         (b'a,b\n"1\n1",2\n1,"', "at line 4", 4),
         (b"a,b,a\n1,2,3\n", "several columns named 'a'", None),
         (b'"a,b\n1,2\n', "cannot be read as CSV", None),
+        (b'a,b\n1,"say \\"hi\\""\n', "text behind a closing quote in line 2", 2),
+        (b'a,b\n1,"a\n2,b\n3,"c"\n4,d\n', "text behind a closing quote in line 4", 4),
+        (b'a,b\r\n1,2\r\n"1" ,2\r\n', "text behind a closing quote in line 3", 3),
+        (b'a,b\n5" pipe,"x"\n1,"y"z\n', "text behind a closing quote in line 3", 3),
+        (b'a;b\n1;"x",\n', "text behind a closing quote in line 2", 2),
+        (b'"a"x,b\n1,2\n', "text behind a closing quote in line 1", 1),
+        (b'a,b\n1,""x\n', "text behind a closing quote in line 2", 2),
+        (b"a,b\n" + b'1,"2"\n' * 100 + b'1,"x"y', "text behind a closing quote in line 102", 102),
     ],
 )
 def test_a_fault_names_the_file_and_its_line(csv_file, content, message, line):

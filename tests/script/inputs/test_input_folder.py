@@ -3,7 +3,7 @@
 import pytest
 
 from freezeframe.errors import InputNotFound
-from freezeframe.script.inputs.input_folder import stream_files
+from freezeframe.script.inputs.input_folder import CSV_EXTENSIONS, stream_files
 
 
 def test_a_stream_is_the_name_up_to_the_last_dash(tmp_path):
@@ -29,6 +29,55 @@ def test_a_stream_is_the_name_up_to_the_last_dash(tmp_path):
         "Order-Line": ["Order-Line-20200811T121507.csv"],
         "plain": ["plain.csv"],
     }
+
+
+def test_only_a_stamp_is_cut_from_a_name(tmp_path):
+    """Digits, T, Z and _ are one; two streams whose names have a dash stay two."""
+    names = ["sales-orders.csv", "sales-leads-1.csv", "A-20250101T000000Z.tsv", "A-2026_01_02.csv.gz"]
+    for name in [*names, "B-T.csv", "Ä-1.CSV.GZ", "no-dash-", "C-1b.csv"]:
+        (tmp_path / name).touch()
+
+    found = stream_files(tmp_path, CSV_EXTENSIONS)
+
+    assert {stream: [file.name for file in files] for stream, files in found.items()} == {
+        "A": ["A-2026_01_02.csv.gz", "A-20250101T000000Z.tsv"],
+        "B-T": ["B-T.csv"],
+        "C-1b": ["C-1b.csv"],
+        "sales-leads": ["sales-leads-1.csv"],
+        "sales-orders": ["sales-orders.csv"],
+        "Ä": ["Ä-1.CSV.GZ"],
+    }
+
+
+@pytest.mark.parametrize(
+    "stamps",
+    [
+        ["1", "2", "9", "10", "100"],
+        ["20260101T000000", "20260101T121507", "20260101T121507_5", "20260101T13", "20260102T000000"],
+        ["20260101T000000Z", "20260101T000001Z"],
+        ["20260101_9", "20260101_10"],
+        ["20260101", "20260101T000000", "20260102"],
+    ],
+)
+def test_files_of_a_stream_are_in_the_order_of_their_stamps(tmp_path, stamps):
+    """Numbers as numbers, times as times."""
+    for stamp in reversed(stamps):
+        (tmp_path / f"S-{stamp}.csv").touch()
+
+    found = stream_files(tmp_path, CSV_EXTENSIONS)["S"]
+
+    assert [f"S-{stamp}.csv" for stamp in stamps] == [file.name for file in found]
+
+
+def test_files_that_no_reader_takes_are_named(tmp_path, caplog):
+    """One line; files of other readers, hidden ones and those of exports are none of them."""
+    for name in ["A-1.csv", "B-1.parquet", "C.json", "D.xlsx", ".x", "_SUCCESS", "E.snapshot.schema.json"]:
+        (tmp_path / name).touch()
+
+    stream_files(tmp_path, CSV_EXTENSIONS)
+
+    (line,) = caplog.messages
+    assert line.endswith("takes such files: C.json, D.xlsx.")
 
 
 def test_a_single_file_is_a_folder_of_one(tmp_path):

@@ -21,6 +21,8 @@ def report_run(request: RunRequest, outcome: RunOutcome, output: Output) -> None
         output.line(_new_tenant_line(request.tenant, outcome.similar_tenants))
     if outcome.status != "repeated":
         _tell_empty_input(request, output)
+    for remark in outcome.remarks:
+        output.line(remark)
     if outcome.receipt is not None:
         _tell_changes(request.tenant, outcome, outcome.receipt, output)
         _tell_places(outcome, output)

@@ -45,6 +45,8 @@ def progress(label: str, *, as_json: bool = False) -> Iterator[ProgressLine]:
     finally:
         stop.set()
         thread.join()
+        for remark in state.remarks:
+            _write(f"{visible(remark)}\n")
 
 
 class Progress:
@@ -59,6 +61,7 @@ class Progress:
         self._started = time.monotonic() if started is None else started
         self._part_started = self._started
         self._waits_for = ""
+        self.remarks: list[str] = []
         self._wait_started = self._started
 
     def begin(self, doing: str, unit: Unit, total: int | None) -> None:
@@ -75,6 +78,10 @@ class Progress:
         if not self._waits_for:
             self._wait_started = time.monotonic()
         self._waits_for = what
+
+    def remark(self, text: str) -> None:
+        """See ``Watcher.remark``."""
+        self.remarks.append(text)
 
     def line(self, now: float | None = None, *, has_bar: bool = False) -> str:
         """The progress in one line; empty if nothing is known."""

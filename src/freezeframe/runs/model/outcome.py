@@ -22,6 +22,7 @@ class RunOutcome:
     ``error`` is an error as ``FreezeframeError.to_json`` gives it. ``notebook`` is the executed one.
     ``exit_code`` is the script's; None where it was not run, or ended by a signal. ``made_tenant``: the
     store had no tenant of that id before; ``similar_tenants`` are ids of others that may have been meant.
+    ``remarks`` is what a person should read about the input: numbers kept as text, files passed over.
 
     Raises:
         InvalidOption: the parts contradict each other.
@@ -39,6 +40,7 @@ class RunOutcome:
     exit_code: int | None
     made_tenant: bool = False
     similar_tenants: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.status not in get_args(Status):
@@ -60,4 +62,5 @@ class RunOutcome:
         named = {one.name: getattr(self, one.name) for one in fields(self)}
         paths = {name: None if named[name] is None else str(named[name]) for name in _PATHS}
         mappings = {name: None if named[name] is None else dict(named[name]) for name in ("receipt", "error")}
-        return {**named, **paths, **mappings, "similar_tenants": list(self.similar_tenants)}
+        lists = {name: list(named[name]) for name in ("similar_tenants", "remarks")}
+        return {**named, **paths, **mappings, **lists}

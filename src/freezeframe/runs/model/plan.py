@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -44,13 +44,15 @@ class ScriptPlan:
 class ScriptResult:
     """How the script's process ended in its own words: a receipt, or an error and an exit code.
 
-    ``jvm_stack`` is what Spark's JVM said of the error, for the end of the log.
+    ``jvm_stack`` is what Spark's JVM said of the error, for the end of the log; ``remarks`` are for the
+    report.
     """
 
     receipt: Mapping[str, Any] | None
     error: Mapping[str, Any] | None
     exit_code: int
     jvm_stack: str = ""
+    remarks: Sequence[str] = ()
 
     def write(self, root: JobRoot) -> None:
         """Write it for the run."""

@@ -65,15 +65,16 @@ def main(job_folder: str) -> int:
 
 
 def _result(root: JobRoot, plan: ScriptPlan) -> ScriptResult:
-    process = os.getpid()
+    process, watcher = os.getpid(), WaitingFile(root.own)
     try:
-        receipt = _commit(root, plan, process)
+        receipt = _commit(root, plan, process, watcher)
     except ScriptFailure as failure:
-        return ScriptResult(None, failure.error.to_json(), failure.exit_code, jvm_stack(failure))
-    return ScriptResult(receipt.to_json(), None, 0)
+        stack = jvm_stack(failure)
+        return ScriptResult(None, failure.error.to_json(), failure.exit_code, stack, watcher.remarks)
+    return ScriptResult(receipt.to_json(), None, 0, remarks=watcher.remarks)
 
 
-def _commit(root: JobRoot, plan: ScriptPlan, process: int) -> JobReceipt:
+def _commit(root: JobRoot, plan: ScriptPlan, process: int, watcher: WaitingFile) -> JobReceipt:
     request = plan.request
     place = request_store(request, plan.settings).tenant(request.tenant).place
     meaning = {"message": request.message, "who": request.who}
@@ -82,7 +83,7 @@ def _commit(root: JobRoot, plan: ScriptPlan, process: int) -> JobReceipt:
         before = check_out(tenant.files, root.snapshots)
         names = {"root": request.root, "environment": request.environment}
         names |= {"tenant": request.tenant, "job": request.job_id}
-        with current_job(root.snapshots, tenant, names), watched_by(WaitingFile(root.own)):
+        with current_job(root.snapshots, tenant, names), watched_by(watcher):
             refresh_copies(root.snapshots, tenant, before)
             begin_session(request.script)
             _run_script(plan, root, process)

@@ -9,10 +9,11 @@ from freezeframe.progress import Unit
 
 
 class WaitingFile:
-    """A watcher that writes to a file what the script waits for, and ignores other progress."""
+    """A watcher that writes to a file what the script waits for and keeps remarks; it ignores the rest."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "waiting.txt"
+        self.remarks: list[str] = []
 
     def begin(self, doing: str, unit: Unit, total: int | None) -> None:
         """See ``Watcher.begin``: a script's own parts are its business."""
@@ -24,6 +25,11 @@ class WaitingFile:
         """See ``Watcher.wait_for``."""
         with suppress(OSError):
             self._path.write_text(what, encoding="utf-8")
+
+    def remark(self, text: str) -> None:
+        """See ``Watcher.remark``: the run's report has it."""
+        if text not in self.remarks:
+            self.remarks.append(text)
 
     def read(self) -> str:
         """The description of what the script waits for; empty if nothing."""

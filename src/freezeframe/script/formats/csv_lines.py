@@ -1,7 +1,7 @@
-"""CSV delimiter detection, and the line number of a malformed row.
+"""CSV delimiter detection, the line number of a malformed row, and text behind a closing quote.
 
 The reader itself is PyArrow's; it does not say at which line of the file a row begins, and
-quoted newlines make rows and lines differ.
+quoted newlines make rows and lines differ. It also lets text behind a closing quote pass.
 """
 
 from __future__ import annotations
@@ -14,12 +14,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
+
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 _OTHER_DELIMITERS = (b";", b"\t", b"|")
 _HEADER_BYTES_MAX = 2**20
-_QUOTED = re.compile(rb'"[^"]*"')
+_QUOTED = rb'(?<![^,;\t|])"[^"]*(?:""[^"]*)*"'
+_QUOTED_NAMES = re.compile(_QUOTED)
+_HEADER = re.compile(rb"(?:" + _QUOTED + rb"|[^\r\n])*")
 _NEWLINE = re.compile(rb"\r\n|\r|\n")
+_QUOTE = b'"'[0]
+_BLOCK_BYTES = 8 * 2**20
+_CLOSING = re.compile(rb'[^"]*(?:""[^"]*)*"(?!")')
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +43,85 @@ class CsvRow:
 
 
 def find_delimiter(file: Path) -> bytes:
-    """A comma, unless the header has none and has semicolons, tabs or bars: then what it has most of."""
+    """A comma, unless the header has none and has semicolons, tabs or bars: then what it has most of.
+
+    In a ``.tsv`` file it is a tab, if the header has one.
+    """
     with file.open("rb") as content:
-        header = content.readline(_HEADER_BYTES_MAX).partition(b"\r")[0]
-    counts = Counter(_QUOTED.sub(b"", header).partition(b'"')[0])
+        start = content.read(_HEADER_BYTES_MAX).removeprefix(BYTE_ORDER_MARK).lstrip(b"\r\n")
+    header = _HEADER.match(start)
+    counts = Counter(_QUOTED_NAMES.sub(b"", header[0] if header else b""))
+    if file.suffix.casefold() == ".tsv" and counts[ord("\t")]:
+        return b"\t"
     return b"," if counts[ord(",")] else max(b",", *_OTHER_DELIMITERS, key=lambda one: counts[ord(one)])
+
+
+def is_escaped(file: Path, escape: str) -> bool:
+    """Whether a file has the escape character anywhere."""
+    if not escape or not file.stat().st_size:
+        return False
+    with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        return content.find(escape.encode()) >= 0
+
+
+def line_of_row(file: Path, row: int) -> int | None:
+    """The line (from 1) on which a row begins; the header is row 0. None if the file has not as many."""
+    return next((found.line for number, found in enumerate(_rows(file)) if number == row), None)
+
+
+def misquoted_line(file: Path, start: int, stop: int, delimiter: bytes) -> int | None:
+    """The first line (from 1) on which text follows a closing quote; None if there is none.
+
+    The bytes from ``start`` to ``stop`` are looked at, which begin with a row and end with one.
+    """
+    if start == stop:
+        return None
+    with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        if start == 0 and content[:3] == BYTE_ORDER_MARK:
+            start = len(BYTE_ORDER_MARK)
+        if content.find(b'"', start, stop) < 0:
+            return None
+    quoting = _Quoting(np.memmap(file, np.uint8, "r")[start:stop], delimiter)
+    place = quoting.first_misplaced()
+    if place is None:
+        return None
+    with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        return 1 + sum(1 for _ in _NEWLINE.finditer(content, 0, start + place))
+
+
+class _Quoting:
+    """The quotes of whole rows of a CSV file."""
+
+    def __init__(self, content: npt.NDArray[np.uint8], delimiter: bytes) -> None:
+        self._content = content
+        self._ends = delimiter + b"\r\n"
+        self._around = np.zeros(256, bool)  # what may stand beside a field's quotes
+        self._around[[*self._ends, _QUOTE]] = True
+
+    def first_misplaced(self) -> int | None:
+        """Where the first closing quote is that text follows."""
+        content, last, is_quoted = self._content, len(self._content) - 1, False
+        for begin in range(0, len(content), _BLOCK_BYTES):
+            quotes = begin + np.flatnonzero(content[begin : begin + _BLOCK_BYTES] == _QUOTE)
+            openings, closings = quotes[int(is_quoted) :: 2], quotes[1 - int(is_quoted) :: 2]
+            if not self._around[content[openings[openings > 0] - 1]].all():
+                # A quote within a plain field is a letter: only who reads on field by field can tell.
+                return self._first_misplaced_by_field()
+            wrong = closings[~self._around[content[np.minimum(closings + 1, last)]]]
+            if len(wrong):
+                return int(wrong[0])
+            is_quoted ^= len(quotes) % 2 == 1
+        return None
+
+    def _first_misplaced_by_field(self) -> int | None:
+        content = self._content.data
+        opening = re.compile(rb"(?:\A|[" + re.escape(self._ends) + rb'])"')
+        place = 0
+        while (found := opening.search(content, place)) and (close := _CLOSING.match(content, found.end())):
+            place = close.end()
+            if place < len(content) and content[place] not in self._ends:
+                return place - 1
+        return None
 
 
 @functools.cache

@@ -12,15 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from freezeframe.errors import StorageNotShared, UnreadableInput
-from freezeframe.script.formats.csv_lines import BYTE_ORDER_MARK
+from freezeframe.script.formats.csv_lines import BYTE_ORDER_MARK, find_delimiter, is_escaped
 from freezeframe.storage.passing_failures import reads_of
 
 PART_BYTES = 32 * 2**20
 _BLOCK_BYTES = 8 * 2**20
 _QUOTE, _NEWLINE = b'"'[0], b"\n"[0]
-# Bytes allowed before an opening quote; a quote before a quote escapes it.
-_BEFORE_QUOTE = np.frombuffer(b',\r\n"', np.uint8)
-
 _Places = npt.NDArray[np.intp]
 
 
@@ -130,24 +127,27 @@ def line_parts(file: Path, part_bytes: int = PART_BYTES) -> tuple[InputPart, ...
 
 
 def csv_parts(
-    file: Path, part_bytes: int = PART_BYTES, block_bytes: int = _BLOCK_BYTES
+    file: Path, part_bytes: int = PART_BYTES, block_bytes: int = _BLOCK_BYTES, escape: str = ""
 ) -> tuple[InputPart, ...]:
     """A CSV file in parts of whole rows, of about ``part_bytes``; ``block_bytes`` are read at once.
 
     It is one part if a quote stands within a field that is not quoted: then only who reads it from its
-    beginning knows which newlines end a row.
+    beginning knows which newlines end a row. So it is if it is packed or has the escape character.
     """
     with reads_of(str(file)):
-        small = file.stat().st_size <= part_bytes
-        return divide(file, [0] if small else _csv_cuts(file, part_bytes, block_bytes))
+        is_one = file.stat().st_size <= part_bytes or file.suffix.casefold() == ".gz"
+        is_one = is_one or is_escaped(file, escape)
+        return divide(file, [0] if is_one else _csv_cuts(file, part_bytes, block_bytes))
 
 
 def _csv_cuts(file: Path, part_bytes: int, block_bytes: int) -> list[int]:
     cuts, is_quoted = [0], False
+    # Bytes allowed before an opening quote; a quote before a quote escapes it.
+    before_quote = np.frombuffer(find_delimiter(file) + b'\r\n"', np.uint8)
     for place, block, before in _blocks(file, block_bytes):
         quotes = np.flatnonzero(block == _QUOTE)
         openings = quotes[int(is_quoted) :: 2]
-        if not np.isin(np.where(openings > 0, block[openings - 1], before), _BEFORE_QUOTE).all():
+        if not np.isin(np.where(openings > 0, block[openings - 1], before), before_quote).all():
             return [0]
         while (wanted := cuts[-1] + part_bytes - place) < len(block):
             cut = _row_end(block, max(0, wanted), quotes, is_quoted=is_quoted)

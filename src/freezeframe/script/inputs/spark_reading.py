@@ -17,7 +17,6 @@ import pyarrow as pa
 
 from freezeframe.engine.plans.python_tasks import answers, frame_of
 from freezeframe.engine.plans.schema_ddl import spark_ddl
-from freezeframe.script.formats.csv_file import read_csv_texts
 from freezeframe.script.formats.input_parts import PART_BYTES, InputPart, csv_parts, line_parts
 from freezeframe.script.formats.json_rows import (
     joined_json,
@@ -32,7 +31,9 @@ from freezeframe.script.formats.parquet_files import (
     parquet_tables,
     read_parquet_files,
 )
-from freezeframe.script.inputs.streamed_rows import csv_schema, csv_tables, joined_left, survey_csv
+from freezeframe.script.inputs.column_remarks import CsvFiles, check_columns, read_csv_files
+from freezeframe.script.inputs.streamed_rows import CsvSurvey, csv_schema, csv_tables, joined_left, survey_csv
+from freezeframe.script.types.inference import Left
 from freezeframe.script.types.typed_columns import KnownTypes
 
 IN_PROCESS_BYTES_MAX = 4 * 2**20
@@ -45,27 +46,40 @@ class TextFormat:
     A survey is what the values of a part say of the columns; ``joined`` is what all parts of a stream say.
     """
 
-    whole: Callable[[Sequence[Path], KnownTypes], pa.Table]
+    whole: Callable[[str, Sequence[Path], KnownTypes], pa.Table]
     parts: Callable[[Path, int], Sequence[InputPart]]
     survey: Callable[[InputPart, KnownTypes], Any]
-    joined: Callable[[Sequence[InputPart], Sequence[Any], KnownTypes], Any]
+    joined: Callable[[str, Sequence[InputPart], Sequence[Any], KnownTypes], Any]
     schema: Callable[[KnownTypes, Any], pa.Schema]
     tables: Callable[[InputPart, Any, KnownTypes, Any], Iterator[pa.Table]]
 
 
-CSV = TextFormat(
-    whole=lambda files, known: known.table(read_csv_texts(files)),
-    parts=csv_parts,
-    survey=survey_csv,
-    joined=lambda _, surveys, __: joined_left(surveys),
-    schema=csv_schema,
-    tables=csv_tables,
-)
+def csv_format(escape: str = "") -> TextFormat:
+    """CSV files in which ``escape`` stands before a quote in a quoted field, if not a quote."""
+
+    def joined(
+        stream: str, parts: Sequence[InputPart], surveys: Sequence[CsvSurvey], known: KnownTypes
+    ) -> dict[str, Left]:
+        left = joined_left(surveys)
+        check_columns(CsvFiles(stream, list(dict.fromkeys(part.file for part in parts)), escape), known, left)
+        return left
+
+    return TextFormat(
+        whole=lambda stream, files, known: read_csv_files(CsvFiles(stream, files, escape), known),
+        parts=lambda file, part_bytes: csv_parts(file, part_bytes, escape=escape),
+        survey=functools.partial(survey_csv, escape=escape),
+        joined=joined,
+        schema=csv_schema,
+        tables=functools.partial(csv_tables, escape=escape),
+    )
+
+
+CSV = csv_format()
 JSON_LINES = TextFormat(
-    whole=read_json_files,
+    whole=lambda _, files, known: read_json_files(files, known),
     parts=line_parts,
     survey=survey_json,
-    joined=joined_json,
+    joined=lambda _, parts, surveys, known: joined_json(parts, surveys, known),
     schema=json_schema,
     tables=json_tables,
 )
@@ -88,7 +102,7 @@ def text_frames(
     frames, parts = {}, {}
     for stream, (files, known) in streams.items():
         if _bytes(files) <= in_process_bytes_max:
-            frames[stream] = _local(session, text.whole(files, known))
+            frames[stream] = _local(session, text.whole(stream, files, known))
         else:
             parts[stream] = [part for file in files for part in text.parts(file, part_bytes)]
     calls = [
@@ -99,7 +113,7 @@ def text_frames(
     surveys = iter(answers(session, calls))
     for stream, some in parts.items():
         known, found = streams[stream][1], list(itertools.islice(surveys, len(some)))
-        joined = text.joined(some, found, known)
+        joined = text.joined(stream, some, found, known)
         tables = [
             functools.partial(text.tables, part, survey, known, joined)
             for part, survey in zip(some, found, strict=True)

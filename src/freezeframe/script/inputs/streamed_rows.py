@@ -21,6 +21,7 @@ from freezeframe.script.formats.input_parts import InputPart, divide
 from freezeframe.script.formats.json_rows import joined_json, json_schema, json_tables, survey_json
 from freezeframe.script.formats.parquet_files import parquet_parts, parquet_schema, parquet_tables
 from freezeframe.script.formats.unpacking import UNLIMITED, UnpackLimits
+from freezeframe.script.inputs.column_remarks import CsvFiles, check_columns
 from freezeframe.script.types.inference import Left, both
 from freezeframe.script.types.typed_columns import KnownTypes
 
@@ -35,7 +36,7 @@ class CsvSurvey:
     left: Mapping[str, Left]
 
 
-def survey_csv(part: InputPart, known: KnownTypes) -> CsvSurvey:
+def survey_csv(part: InputPart, known: KnownTypes, escape: str = "") -> CsvSurvey:
     """Survey a part in one pass.
 
     Raises:
@@ -45,7 +46,7 @@ def survey_csv(part: InputPart, known: KnownTypes) -> CsvSurvey:
     for block_bytes in block_sizes():
         left: dict[str, Left] = {}
         with suppress(LongRow):
-            for piece in csv_text_pieces(part, block_bytes):
+            for piece in csv_text_pieces(part, block_bytes, escape):
                 for name in piece.column_names:
                     left[name] = known.rule(name).narrow(piece.column(name), left.get(name))
             return CsvSurvey(block_bytes, left)
@@ -71,7 +72,7 @@ def csv_schema(known: KnownTypes, left: Mapping[str, Left]) -> pa.Schema:
 
 
 def csv_tables(
-    part: InputPart, survey: CsvSurvey, known: KnownTypes, left: Mapping[str, Left]
+    part: InputPart, survey: CsvSurvey, known: KnownTypes, left: Mapping[str, Left], escape: str = ""
 ) -> Iterator[pa.Table]:
     """The rows of a part in the columns of all parts that were surveyed; a column that it lacks is NULL.
 
@@ -80,7 +81,7 @@ def csv_tables(
     """
     part.require_unchanged()
     schema, rules = csv_schema(known, left), {name: known.rule(name) for name in left}
-    for piece in csv_text_pieces(part, survey.block_bytes):
+    for piece in csv_text_pieces(part, survey.block_bytes, escape, is_checked=True):
         columns = [
             rules[name].read(piece.column(name), found)
             if name in piece.column_names
@@ -92,15 +93,18 @@ def csv_tables(
         yield pa.table(columns, schema=schema)
 
 
-def streamed_csv(file: Path, known: KnownTypes) -> pa.RecordBatchReader:
+def streamed_csv(file: Path, known: KnownTypes, stream: str = "", escape: str = "") -> pa.RecordBatchReader:
     """A CSV file's rows, in the known types where every value is exact in them, else as inferred.
 
     Raises:
         UnreadableInput: as ``read_csv_text`` does; the whole file has been gone through by then.
     """
     (part,) = divide(file, [0])
-    survey = survey_csv(part, known)
-    return _reader(csv_schema(known, survey.left), lambda: csv_tables(part, survey, known, survey.left))
+    survey = survey_csv(part, known, escape)
+    check_columns(CsvFiles(stream, (file,), escape), known, survey.left)
+    return _reader(
+        csv_schema(known, survey.left), lambda: csv_tables(part, survey, known, survey.left, escape)
+    )
 
 
 def streamed_json_lines(

@@ -64,14 +64,20 @@ def is_working_copy(directory: str | os.PathLike[str]) -> bool:
     return (Path(directory) / JOB_FILE).is_file()
 
 
+def job_folder() -> Path | None:
+    """The snapshot directory of the job whose script this process runs; None outside of jobs."""
+    own = (folder for folder, found in _current.items() if found.process == os.getpid())
+    return next(map(Path, own), None)
+
+
 def job_folder_beside(path: Path) -> Path | None:
     """The snapshot directory of the job that a resolved directory does not belong to; None outside of jobs.
 
     In a job's own process that is the job's; a process that the script started finds it by its place.
     """
-    for folder, found in _current.items():
-        if found.process == os.getpid():
-            return Path(folder)
+    own = job_folder()
+    if own is not None:
+        return own
     near = (parent / _SNAPSHOTS for parent in path.parents)
     return next((one for one in near if is_working_copy(one)), None)
 

@@ -1,40 +1,38 @@
-"""Type inference of text columns: the narrowest type that loses nothing.
+"""Type inference of text columns: numbers and booleans where no value is changed, else text.
 
-A column is typed only if its texts can be written again, letter by letter, from the typed
-values and one convention that holds for the whole column (whole floats as ``2.0`` or as
-``2``, say; ``True`` or ``true``; ``T`` or a blank before the time). "007", "1.50" beside
-"1.5", "1e5", "+33", "-0", " 1", numbers with twenty digits, "NA" and "null" therefore leave
-the column as text.
+A column is typed only if its texts can be written again, letter by letter, from the typed values and one
+convention that holds for the whole column: ``True`` or ``true``; numbers as short as they can be (``10.5``,
+``100``; or ``10.5``, ``100.0``, as Python writes them), or all with the same number of digits behind the
+point (``10.50``, ``9.00``). "007", "1.10" beside
+"1.9", "1e5", "+33", "-0", " 1", "NA" and "null" therefore leave the column as text, and so do dates and
+times, as pandas has them; ``DATES`` reads those where they are wanted.
 """
 
 from __future__ import annotations
 
 import functools
-import itertools
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from freezeframe.script.types.text_values import (
-    DATE,
     INTEGER,
     NAIVE_TIMESTAMP,
+    SAFE_DIGITS,
     UTC_TIMESTAMP,
     all_match,
     cast_or_none,
+    digits,
     exact_values,
 )
 
-_BOOLEANS = (r"^(?:True|False)$", r"^(?:true|false)$")
-_DECIMAL_POINT = r"^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?$"
-_CLOCK = r"\d\d:\d\d:\d\d"
-_ISOFORMAT = r"(?:\.\d{6})?"  # Python's isoformat leaves the fraction out when it is zero
-_FRACTIONS = ("", *(rf"\.\d{{{digits}}}" for digits in range(1, 7)), _ISOFORMAT)
-_ZONES = ("", "Z", r"\+00:00", r"\+0000")
-
+_BOOLEANS = (r"^(?:True|False)$", r"^(?:true|false)$", r"^(?:TRUE|FALSE)$")
+DECIMAL_DIGITS = 38
+_DOUBLE_DIGITS = SAFE_DIGITS[pa.float64()]
+_PLAIN_NUMBER = r"^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?$"
+_DOUBLE_SCALE_MAX = 290  # a number with more digits behind the point could be smaller than any double
 
 Read = Callable[[pa.ChunkedArray], pa.ChunkedArray | None]
 """A way to read text: the values, or None if a single one is not exact."""
@@ -44,12 +42,35 @@ Left = tuple[int, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
+class NumberShape:
+    """How the plain decimal numbers of a column are written.
+
+    ``whole_digits`` is the largest number of digits before the point; ``scale_min`` and ``scale_max`` are
+    the numbers of digits behind it. ``is_short``: no fraction ends with a zero. ``is_pointed``: each value
+    has a point, and only ``.0`` ends with a zero. ``is_double``: each value has at most 15 significant
+    digits. ``has_minus_zero``: a value is a zero with a sign.
+    """
+
+    whole_digits: int
+    scale_min: int
+    scale_max: int
+    is_short: bool
+    is_pointed: bool
+    is_double: bool
+    has_minus_zero: bool
+
+
+Style = Callable[[NumberShape], bool]
+"""A way to write numbers: whether a column's are written so."""
+
+
+@dataclass(frozen=True, slots=True)
 class Reading:
-    """One way to read a column of text, with the convention that all of its values follow."""
+    """One way to read a column of text; with ``fits`` it reads the numbers whose shape fits."""
 
     kind: pa.DataType
     read: Read
-    is_moment: bool = False
+    fits: Style | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +86,17 @@ class ColumnRule:
 
     def whole(self, text: pa.ChunkedArray) -> pa.ChunkedArray:
         """All values of the column."""
+        return self.settled(text)[0]
+
+    def settled(self, text: pa.ChunkedArray) -> tuple[pa.ChunkedArray, Left]:
+        """All values of the column, and the way that reads them."""
         present = pc.drop_null(text)
         if not len(present):
-            return pa.chunked_array([pa.nulls(len(text), self.kind_without_values)])
+            return pa.chunked_array([pa.nulls(len(text), self.kind_without_values)]), None
         # The first value rules out most types, so text columns cost almost nothing.
-        for place in self._possible(present[0].as_py()):
-            column = self.ways[place].read(text)
-            if column is not None:
-                return column
-        return text
+        for place, column in self._readings(text, self._possible(present[0].as_py())):
+            return self.ways[place].read(text) if column is None else column, (place,)
+        return text, ()
 
     def narrow(self, text: pa.ChunkedArray, before: Left = None) -> Left:
         """The possible types after one more piece of the column."""
@@ -81,7 +104,7 @@ class ColumnRule:
         if not len(present):
             return before
         among = self._possible(present[0].as_py()) if before is None else before
-        return tuple(place for place in among if self.ways[place].read(present) is not None)
+        return tuple(place for place, _ in self._readings(present, among))
 
     def kind(self, left: Left) -> pa.DataType:
         """The type of the column, once all of its pieces have been seen."""
@@ -93,15 +116,33 @@ class ColumnRule:
         """A piece in the type of the whole column; None if the piece was not among those seen."""
         if text.null_count == len(text):
             return pa.chunked_array([pa.nulls(len(text), self.kind(left))])
-        return None if left is None else self.ways[left[0]].read(text) if left else text
+        if not left:
+            return None if left is None else text
+        for place, column in self._readings(text, left[:1]):
+            return self.ways[place].read(text) if column is None else column
+        return None
 
     def _possible(self, first: str) -> tuple[int, ...]:
-        one, is_moment = pa.chunked_array([[first]], pa.string()), _is_moment(first)
-        return tuple(
-            place
-            for place, way in enumerate(self.ways)
-            if (is_moment or not way.is_moment) and way.read(one) is not None
-        )
+        one = pa.chunked_array([[first]], pa.string())
+        return tuple(place for place, _ in self._readings(one, range(len(self.ways))))
+
+    def _readings(
+        self, text: pa.ChunkedArray, among: Iterable[int]
+    ) -> Iterator[tuple[int, pa.ChunkedArray | None]]:
+        """The ways that read the text, with its values, or None where the shape of its numbers decided."""
+        shape: NumberShape | None = None
+        is_known = False
+        for place in among:
+            way = self.ways[place]
+            if way.fits is None:
+                column = way.read(text)
+                if column is not None:
+                    yield place, column
+                continue
+            if not is_known:
+                shape, is_known = number_shape(text), True
+            if shape is not None and way.fits(shape):
+                yield place, None
 
 
 def both(one: Left, other: Left) -> Left:
@@ -109,6 +150,42 @@ def both(one: Left, other: Left) -> Left:
     if one is None or other is None:
         return one if other is None else other
     return tuple(place for place in one if place in other)
+
+
+def number_shape(text: pa.ChunkedArray) -> NumberShape | None:
+    """How the numbers of a column are written; None if a value is no plain decimal number."""
+    if not all_match(text, _PLAIN_NUMBER):
+        return None
+    point, length = pc.find_substring(text, "."), pc.binary_length(text)
+    is_fraction, is_negative = pc.greater_equal(point, 0), pc.starts_with(text, "-")
+    scale = pc.if_else(is_fraction, pc.subtract(pc.subtract(length, point), 1), 0)
+    whole = pc.subtract(pc.if_else(is_fraction, point, length), is_negative.cast(pa.int32()))
+    scales = pc.min_max(scale).as_py()
+    ends_with_zero = pc.and_(is_fraction, pc.ends_with(text, "0"))
+    is_short = not pc.any(ends_with_zero).as_py()
+    return NumberShape(
+        pc.max(whole).as_py(),
+        scales["min"],
+        scales["max"],
+        is_short=is_short,
+        is_pointed=scales["min"] > 0
+        and (is_short or not pc.any(pc.and_(ends_with_zero, pc.greater(scale, 1))).as_py()),
+        is_double=scales["max"] <= _DOUBLE_SCALE_MAX and not _has_more_digits(text, length),
+        has_minus_zero=_has_minus_zero(text, is_negative),
+    )
+
+
+def _has_more_digits(text: pa.ChunkedArray, length: pa.ChunkedArray) -> bool:
+    if pc.max(length).as_py() <= _DOUBLE_DIGITS:
+        return False
+    long = text.filter(pc.greater(length, _DOUBLE_DIGITS))
+    return bool(pc.max(pc.binary_length(digits(long))).as_py() > _DOUBLE_DIGITS)
+
+
+def _has_minus_zero(text: pa.ChunkedArray, is_negative: pa.ChunkedArray) -> bool:
+    if not pc.any(is_negative).as_py():
+        return False
+    return bool(pc.any(pc.match_substring_regex(text.filter(is_negative), r"^-[0.]*$")).as_py())
 
 
 def _boolean(text: pa.ChunkedArray, pattern: str) -> pa.ChunkedArray | None:
@@ -119,59 +196,70 @@ def _integer(text: pa.ChunkedArray) -> pa.ChunkedArray | None:
     return cast_or_none(text, pa.int64()) if all_match(text, INTEGER) else None
 
 
-def _number(text: pa.ChunkedArray, *, with_point: bool) -> pa.ChunkedArray | None:
-    if not all_match(text, _DECIMAL_POINT):
-        return None
-    values = cast_or_none(text, pa.float64())
-    if values is None or pc.any(pc.match_substring_regex(text, r"^-0(?:\.0*)?$")).as_py():
-        return None
-    written = values.cast(pa.string())  # whole numbers as "2"
-    if with_point:
-        whole = pc.match_substring_regex(written, INTEGER)
-        written = pc.if_else(whole, pc.binary_join_element_wise(written, ".0", ""), written)
-    return values if _same(text, written) else None
+def _number(kind: pa.DataType, fits: Style) -> Reading:
+    return Reading(kind, functools.partial(cast_or_none, kind=kind), fits)
 
 
-def _same(text: pa.ChunkedArray, written: pa.ChunkedArray) -> bool:
-    return bool(pc.all(pc.equal(text, written), min_count=0).as_py())
+def _is_number(shape: NumberShape) -> bool:
+    return not shape.has_minus_zero
 
 
-def _date(text: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    return exact_values(text, pa.date32())
+def _is_whole(shape: NumberShape) -> bool:
+    return _is_number(shape) and shape.scale_max == 0 and shape.whole_digits <= DECIMAL_DIGITS
 
 
-def _is_moment(first: str) -> bool:
-    return bool(re.match(f"{DATE}[T ]", first))
+def _is_short(shape: NumberShape) -> bool:
+    return _is_number(shape) and shape.is_short
 
 
-def _timestamp(
-    text: pa.ChunkedArray, pattern: str, kind: pa.DataType, *, may_lack_fraction: bool
-) -> pa.ChunkedArray | None:
-    if not all_match(text, pattern):
-        return None
-    if may_lack_fraction and pc.any(pc.match_substring(text, ".000000")).as_py():
-        return None
-    return exact_values(text, kind)
+def _is_pointed(shape: NumberShape) -> bool:
+    return _is_number(shape) and shape.is_pointed
 
 
-def _moments() -> Iterator[Reading]:
-    for separator, fraction, zone in itertools.product("T ", _FRACTIONS, _ZONES):
-        kind = UTC_TIMESTAMP if zone else NAIVE_TIMESTAMP
-        pattern = f"^{DATE}{separator}{_CLOCK}{fraction}{zone}$"
-        lacks = fraction == _ISOFORMAT
-        read = functools.partial(_timestamp, pattern=pattern, kind=kind, may_lack_fraction=lacks)
-        yield Reading(kind, read, is_moment=True)
+def _is_even(shape: NumberShape, scale: int) -> bool:
+    return _is_number(shape) and shape.scale_min == shape.scale_max == scale
 
 
-_PLAIN = (
-    *(Reading(pa.bool_(), functools.partial(_boolean, pattern=pattern)) for pattern in _BOOLEANS),
-    Reading(pa.int64(), _integer),
-    Reading(pa.float64(), functools.partial(_number, with_point=False)),
-    Reading(pa.float64(), functools.partial(_number, with_point=True)),
-    Reading(pa.date32(), _date),
+def _fits_double(shape: NumberShape, style: Style) -> bool:
+    return shape.is_double and style(shape)
+
+
+def _fits_decimal(shape: NumberShape, style: Style, scale: int) -> bool:
+    return style(shape) and shape.scale_max <= scale and shape.whole_digits + scale <= DECIMAL_DIGITS
+
+
+def _numbers() -> Iterator[Reading]:
+    """The types of numbers; which of them are left says how the numbers seen so far are written."""
+    scales = range(1, DECIMAL_DIGITS)
+    even: dict[int, Style] = {scale: functools.partial(_is_even, scale=scale) for scale in scales}
+    yield _number(pa.decimal128(DECIMAL_DIGITS, 0), _is_whole)
+    styles: tuple[Style, ...] = (_is_short, _is_pointed, *even.values())
+    for style in styles:
+        yield _number(pa.float64(), functools.partial(_fits_double, style=style))
+    for scale in scales:
+        for style in (_is_short, _is_pointed, even[scale]):
+            fits = functools.partial(_fits_decimal, style=style, scale=scale)
+            yield _number(pa.decimal128(DECIMAL_DIGITS, scale), fits)
+
+
+NUMBERS_AS_TEXT = Reading(pa.string(), lambda text: text, fits=lambda _: True)
+"""Of a column of plain numbers that no type holds as they are written."""
+
+INFERENCE = ColumnRule(
+    (
+        *(Reading(pa.bool_(), functools.partial(_boolean, pattern=pattern)) for pattern in _BOOLEANS),
+        Reading(pa.int64(), _integer),
+        *_numbers(),
+        NUMBERS_AS_TEXT,
+    ),
+    pa.null(),
 )
-INFERENCE = ColumnRule((*_PLAIN, *_moments()), pa.null())
-"""Of a column of which nothing is known: ``int64``, ``double``, ``bool``, ``date32``, timestamps, text.
+"""Of a column of which nothing is known: ``bool``, ``int64``, ``double``, ``decimal``, text.
 
-Timestamps with a zone must be in UTC (``Z``, ``+00:00``): with another offset they stay text, for the
-offset would be lost. A column of nulls has the type ``null``."""
+A column of nulls has the type ``null``."""
+
+DATES = tuple(
+    Reading(kind, functools.partial(exact_values, kind=kind))
+    for kind in (pa.date32(), NAIVE_TIMESTAMP, UTC_TIMESTAMP)
+)
+"""The ways to read dates and times, of ISO 8601: a time with a zone is an instant in UTC."""

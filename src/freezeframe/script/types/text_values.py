@@ -23,9 +23,9 @@ _INTEGER = r"^(?:0|-?[1-9][0-9]*)(?:\.0+)?$"
 _NUMBER = r"^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$"  # the JSON grammar
 _NAIVE = "^" + DATE + r"[T ]\d\d:\d\d:\d\d(?:\.\d{1,6})?"
 _ZONE = r"(?:Z|[+-]\d\d:?\d\d)$"
-_TRUE, _FALSE = ("true", "True"), ("false", "False")
+_TRUE, _FALSE = ("true", "True", "TRUE"), ("false", "False", "FALSE")
 # Numbers of up to this many digits survive a round trip through the type (C's DBL_DIG, FLT_DIG).
-_SAFE_DIGITS = {pa.float64(): 15, pa.float32(): 6}
+SAFE_DIGITS = {pa.float64(): 15, pa.float32(): 6}
 
 
 def exact_values(
@@ -34,7 +34,7 @@ def exact_values(
     """The text as values of ``kind``, nulls as nulls, or None if a single one is not exact.
 
     Integers may carry a ".0" (what pandas makes of integers beside missing ones); numbers
-    follow JSON's grammar; booleans are true/false or True/False; dates and timestamps are
+    follow JSON's grammar; booleans are true/false, True/False or TRUE/FALSE; dates and timestamps are
     ISO 8601, timestamps with a zone for ``timestamp[us, UTC]`` and without one for
     ``timestamp[us]``. ``naive_is_utc`` reads timestamps without any zone as UTC.
     """
@@ -84,16 +84,16 @@ def _floats(text: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
     values = cast_or_none(text, kind)
     if values is None or not pc.all(pc.is_finite(values), min_count=0).as_py():
         return None
-    digits = _digits(text)
-    vanished = pc.and_(pc.equal(values, pa.scalar(0, kind)), pc.not_equal(digits, ""))
-    is_short = pc.less_equal(pc.utf8_length(digits), _SAFE_DIGITS[kind])
+    written = digits(text)
+    vanished = pc.and_(pc.equal(values, pa.scalar(0, kind)), pc.not_equal(written, ""))
+    is_short = pc.less_equal(pc.utf8_length(written), SAFE_DIGITS[kind])
     # A longer one is exact only if the parsed value is written with the same digits.
-    is_same = pc.equal(pc.utf8_rtrim(digits, "0"), pc.utf8_rtrim(_digits(values.cast(pa.string())), "0"))
+    is_same = pc.equal(pc.utf8_rtrim(written, "0"), pc.utf8_rtrim(digits(values.cast(pa.string())), "0"))
     is_exact = pc.and_(pc.or_(is_short, is_same), pc.invert(vanished))
     return values if pc.all(is_exact, min_count=0).as_py() else None
 
 
-def _digits(text: pa.ChunkedArray) -> pa.ChunkedArray:
+def digits(text: pa.ChunkedArray) -> pa.ChunkedArray:
     """Of each number its digits from the first on that is not zero, without sign, point and exponent."""
     return pc.utf8_ltrim(pc.replace_substring_regex(text, r"[eE].*$|[-.]", ""), "0")
 
@@ -129,7 +129,7 @@ _CONVERSIONS: tuple[tuple[Callable[[pa.DataType], bool], _Conversion], ...] = (
     (pa.types.is_string, lambda text, _: text),
     (pa.types.is_signed_integer, _integers),
     (pa.types.is_decimal, _decimals),
-    (_SAFE_DIGITS.__contains__, _floats),
+    (SAFE_DIGITS.__contains__, _floats),
     (pa.types.is_boolean, _booleans),
     (pa.types.is_date32, _dates),
 )

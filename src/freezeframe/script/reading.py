@@ -163,7 +163,8 @@ def read_parquet_folder(
     """Each stream's rows from the Parquet files of a folder (or from one file).
 
     Names, order of files, ``ignore``, ``as_``, ``dtype_backend`` and ``session`` are those of
-    ``read_csv_folder``; types are the files' own, joined without loss where several files differ.
+    ``read_csv_folder``; types are the files' own, joined without loss where several files differ. Dates and
+    times are read as by Spark: a footer that names the old calendar is heeded, and INT96 is a time in UTC.
     ``limits`` bound what each file may unpack to.
 
     Raises:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from pyroaring import BitMap64
 from tests.examples import examples
 from tests.log.foreign_forms import inline_vector, with_mapping
+from tests.old_calendar import NEW, OLD
 
 from freezeframe.errors import (
     CorruptData,
@@ -48,9 +49,9 @@ class Table:
         keys = {f"delta.{key}": value for key, value in configuration.items()}
         self.actions = [PROTOCOL, Metadata("id", text, tuple(partition), keys)]
 
-    def file(self, data, name="a.parquet", values=None, vector=None, tags=None, stats=True):
+    def file(self, data, name="a.parquet", values=None, vector=None, tags=None, stats=True, **options):
         sink = pa.BufferOutputStream()
-        pq.write_table(data, sink, write_page_checksum=True)
+        pq.write_table(data, sink, write_page_checksum=True, **options)
         content = sink.getvalue().to_pybytes()
         self.storage.put_if_absent(f"t/{name}", content)
         text = statistics_text(file_statistics(content, self.schema)) if stats else None
@@ -449,3 +450,41 @@ def test_skipping_never_changes_the_answer(files, operator, bound):
     snapshot = table.snapshot()
     where = pq.filters_to_expression([("n", operator, bound)])
     assert rows.read(snapshot).filter(where).equals(rows.read(snapshot, where=where))
+
+
+FIRST = (
+    [("d", "=", NEW["d"][0])],
+    [("d", "<", NEW["d"][1])],
+    [("t", "<=", NEW["t"][0])],
+    [("t", "!=", NEW["t"][1])],
+)
+
+
+@pytest.mark.parametrize("int96", [False, True], ids=["INT64", "INT96"])
+@pytest.mark.parametrize("where", FIRST)
+def test_predicates_see_dates_and_times_as_they_are_shown(storage, where, int96):
+    """Files of the old calendar are rebased first; no row is skipped by their footers' bounds."""
+    columns = {**OLD, "t": OLD["t"].cast(pa.timestamp("us", None if int96 else "UTC"))}
+    data = pa.table(columns).replace_schema_metadata({"org.apache.spark.version": "2.4.8"})
+    table = Table(storage, arrow_to_delta(pa.table(OLD).schema))
+    table.file(data, stats=False, row_group_size=1, use_deprecated_int96_timestamps=int96)
+    snapshot = table.snapshot()
+
+    assert NEW == rows.read(snapshot).to_pydict() == snapshot.to_dataset().to_table().to_pydict()
+    assert [1] == rows.read(snapshot, ["id"], where)["id"].to_pylist()
+    filtered = snapshot.to_dataset().to_table(filter=pq.filters_to_expression(where))
+    assert [1] == filtered["id"].to_pylist()
+
+
+def test_times_of_the_type_int96_are_scanned_as_instants(storage):
+    """By a read and by a dataset, with and without a predicate."""
+    moments = pa.table({"t": pa.array([1, 2, None], pa.timestamp("us"))})
+    table = Table(storage, arrow_to_delta(pa.schema([("t", pa.timestamp("us", "UTC"))])))
+    table.file(moments, row_group_size=1, use_deprecated_int96_timestamps=True)
+    snapshot = table.snapshot()
+    where = pc.field("t") > pa.scalar(1, pa.timestamp("us", "UTC"))
+
+    for dataset in (rows.read(snapshot), snapshot.to_dataset().to_table()):
+        assert [1, 2, None] == dataset["t"].cast(pa.int64()).to_pylist()
+    for found in (rows.read(snapshot, where=where), snapshot.to_dataset().to_table(filter=where)):
+        assert [2] == found["t"].cast(pa.int64()).to_pylist()

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
+from tests.old_calendar import OLD
 
 from freezeframe.errors import CorruptData
 from freezeframe.log.schema.schema import arrow_to_delta
@@ -172,3 +173,14 @@ def test_integer_bounds_are_exact(values, rows_per_group):
     found = of(values, pa.int64(), row_group_size=rows_per_group)
     bounds = pc.min_max(pa.array(values, pa.int64())).as_py()
     assert bounds == {"min": found["minValues"].get("c"), "max": found["maxValues"].get("c")}
+
+
+def test_bounds_in_the_old_calendar_are_no_bounds():
+    """Dates and times are counted otherwise than the table counts them; the other columns keep theirs."""
+    table = pa.table(OLD).replace_schema_metadata({"org.apache.spark.version": "2.4.8"})
+
+    found = file_statistics(parquet(table), arrow_to_delta(table.schema))
+
+    assert {"id": 1} == found["minValues"]
+    assert {"id": 2} == found["maxValues"]
+    assert {"id": 0, "d": 0, "t": 0} == found["nullCount"]

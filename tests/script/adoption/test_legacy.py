@@ -5,7 +5,9 @@ import json
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from tests.old_calendar import NEW, OLD, write_old
 
 from freezeframe.errors import (
     ConflictError,
@@ -260,3 +262,13 @@ def test_a_stream_made_meanwhile_is_not_replaced(write):
     with pytest.raises(ConflictError, match="version 0"):
         adoption.take_over(("Id",), "error", None)
     assert list(stream.read()["Id"]) == ["1"]
+
+
+def test_dates_of_the_old_calendar_show_what_they_showed(tmp_path):
+    """In the file, in the stream that is made of it, and in the file as it is written again."""
+    file = write_old(tmp_path / "Account.snapshot.parquet", OLD)
+
+    assert get_snapshot(tmp_path, "Account", as_="arrow").to_pydict() == NEW
+    update_snapshot(tmp_path, "Account", "id", pa.table({"id": [3]}))
+    for rows in (get_snapshot(tmp_path, "Account", as_="arrow"), pq.read_table(file)):
+        assert NEW == rows.sort_by("id").slice(0, 2).to_pydict()

@@ -7,6 +7,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.old_calendar import NEW, OLD, write_old
 
 from freezeframe.errors import SchemaDriftError, UnreadableInput
 from freezeframe.script.formats.parquet_files import read_parquet_files
@@ -94,15 +95,16 @@ def test_pandas_unnamed_index_is_left_out(tmp_path):
     assert read_parquet_files([tmp_path / "B-1.parquet"]).column_names == ["a", "Id"]
 
 
-def test_int96_timestamps_are_read_whole(tmp_path):
-    """Old Spark writes INT96; the year 9999 does not fit its usual reading in nanoseconds."""
-    moments = [dt.datetime(9999, 12, 31, 23, 59, 59), dt.datetime(1999, 1, 1)]  # noqa: DTZ001 - without a zone on purpose
+def test_times_of_the_type_int96_are_instants(tmp_path):
+    """Held and streamed, as Spark reads them; the year 9999 does not fit the usual reading in nanoseconds."""
+    moments = [dt.datetime(9999, 12, 31, 23, 59, 59, tzinfo=dt.UTC), dt.datetime(1999, 1, 1, tzinfo=dt.UTC)]
     file = tmp_path / "A-1.parquet"
-    pq.write_table(
-        pa.table({"t": pa.array(moments, pa.timestamp("us"))}), file, use_deprecated_int96_timestamps=True
-    )
+    naive = pa.array([moment.replace(tzinfo=None) for moment in moments], pa.timestamp("us"))
+    pq.write_table(pa.table({"t": naive}), file, use_deprecated_int96_timestamps=True)
 
-    assert moments == read_parquet_files([file])["t"].to_pylist()
+    for rows in (read_parquet_files([file]), streamed_parquet(file, UnpackLimits(10**6, 10**6)).read_all()):
+        assert pa.timestamp("us", "UTC") == rows.schema.field("t").type
+        assert moments == rows["t"].to_pylist()
 
 
 def test_nanoseconds_are_refused_with_the_file(tmp_path):
@@ -134,3 +136,12 @@ def test_a_streamed_file_is_read_alike(index, limits, tmp_path):
     assert whole.to_pylist() == streamed.to_pylist()
     assert whole.column_names[:3] == ["u", "w", "text"]
     assert not any("index_level" in name for name in whole.column_names)
+
+
+@pytest.mark.parametrize("limits", [UNLIMITED, UnpackLimits(10**6, 10**6)], ids=["unlimited", "limited"])
+def test_dates_and_times_of_the_old_calendar_show_what_they_showed(tmp_path, limits):
+    """Held and streamed, with limits and without."""
+    file = write_old(tmp_path / "Account-1.parquet", OLD)
+
+    assert NEW == read_parquet_files([file], limits).to_pydict()
+    assert NEW == streamed_parquet(file, limits).read_all().to_pydict()

@@ -8,6 +8,7 @@ from tests.script.text_columns import EXACT, INEXACT, KEPT, TYPED
 
 from freezeframe.engine.frames.frames import to_arrow
 from freezeframe.errors import UnreadableInput
+from freezeframe.log.delta_log import DeltaLog
 from freezeframe.script.formats.csv_file import read_csv_text, read_csv_texts
 from freezeframe.script.formats.json_rows import read_json_files
 from freezeframe.script.formats.parquet_files import read_parquet_files
@@ -202,3 +203,53 @@ def test_parquet_files_whose_types_differ_are_one_frame(tmp_path, spark_session)
     assert expected.to_pylist() == found.to_pylist()
     small = read_parquet_folder(tmp_path, as_="spark", session=spark_session)["A"]
     assert expected.to_pylist() == to_arrow(small.toArrow()).sort_by("row").to_pylist()
+
+
+@pytest.fixture
+def legacy_session(spark_session):
+    """The session, writing dates and times as Spark 2 did, in a zone of its own."""
+    options = {
+        "spark.sql.parquet.datetimeRebaseModeInWrite": "LEGACY",
+        "spark.sql.parquet.int96RebaseModeInWrite": "LEGACY",
+        "spark.sql.session.timeZone": "America/Los_Angeles",
+    }
+    before = {name: spark_session.conf.get(name) for name in (*options, TIMES)}
+    for name, value in options.items():
+        spark_session.conf.set(name, value)
+    yield spark_session
+    for name, value in before.items():
+        spark_session.conf.set(name, value)
+
+
+TIMES = "spark.sql.parquet.outputTimestampType"
+LEGACY = """
+    SELECT id, d, t, struct(d, array(t, NULL) AS l) AS s, map(d, t) AS m FROM (
+        SELECT id, CAST(x AS DATE) AS d, CAST(x AS TIMESTAMP) AS t FROM (
+            SELECT id, element_at(array('0001-01-01 00:00:00', '1582-10-04 23:59:59.123456',
+                '1582-10-15 00:00:00', '1883-11-18 12:00:00', '2026-11-26 01:02:03', '-0044-03-15 12:00:00'),
+                CAST(id AS INT) + 1) AS x FROM range(0, 6, 1, 2)))
+"""
+
+
+@pytest.mark.parametrize("times", ["INT96", "TIMESTAMP_MICROS", "TIMESTAMP_MILLIS"])
+def test_what_spark_wrote_in_the_old_calendar_is_read_as_by_spark(tmp_path, legacy_session, times):
+    """A folder, whole and in parts, and a Delta table by a read and as a dataset."""
+    legacy_session.conf.set(TIMES, times)
+    legacy_session.sql(LEGACY).write.format("delta").save(str(tmp_path / "t"))
+    files = sorted((tmp_path / "t").glob("*.parquet"))
+    read = legacy_session.read.parquet(*[file.as_uri() for file in files])
+    parts = parquet_frame(legacy_session, files, in_process_bytes_max=0, part_bytes=1)
+    snapshot = DeltaLog.open(tmp_path / "t").update()
+
+    def texts(table):
+        """As text: Python's dates begin with the year 1."""
+        return sorted(
+            legacy_session.createDataFrame(table).selectExpr("to_json(struct(*)) r").toPandas()["r"]
+        )
+
+    expected = sorted(read.selectExpr("to_json(struct(*)) r").toPandas()["r"])
+    assert len(expected) == 6
+    assert expected == texts(read_parquet_files(files))
+    assert expected == sorted(parts.selectExpr("to_json(struct(*)) r").toPandas()["r"])
+    assert expected == texts(snapshot.to_arrow())
+    assert expected == texts(snapshot.to_dataset().to_table())

@@ -6,6 +6,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
+from tests.old_calendar import NEW, OLD, write_old
 
 from freezeframe.errors import InputNotFound, InvalidOption, SchemaDriftError, UnreadableInput
 from freezeframe.script.formats import csv_file, json_rows
@@ -200,3 +201,13 @@ def test_text_is_taken_in_the_types_of_the_stream(tmp_path):
             "2": 6,
             "007": 2,
         }
+
+
+@pytest.mark.parametrize("memory_bytes_max", [0, 2**20], ids=["streamed", "in memory"])
+def test_dates_and_times_of_the_old_calendar_show_what_they_showed(memory_bytes_max, tmp_path):
+    """A Parquet file of Spark 2 brings in the days that Spark 2 showed."""
+    goal = stream()
+
+    import_stream(goal, write_old(tmp_path / "a.parquet", OLD), "id", memory_bytes_max=memory_bytes_max)
+
+    assert NEW == goal.read(as_="arrow").to_pydict()

@@ -156,9 +156,9 @@ def _rows(file: Path, stream: Stream) -> Any:
     if not file.is_file():
         raise InputNotFound(f"There is no file {file}.", remedy="Name it by --batch.", path=str(file))
     if file.suffix == ".parquet":
-        import pyarrow.parquet as pq
+        from freezeframe.script.formats.parquet_files import read_parquet_files
 
-        return pq.read_table(file, coerce_int96_timestamp_unit="us")
+        return read_parquet_files([file])
     from freezeframe.script.formats.csv_file import read_csv_text
     from freezeframe.script.types.typed_columns import typed_columns
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from freezeframe.errors import CorruptData, CorruptLog, FreezeframeError, InvalidName, UnsupportedTable
+from freezeframe.log.primitives.foreign_parquet import ForeignParquetFile
 from freezeframe.log.primitives.stored_file import StoredFile
 from freezeframe.storage.base import Storage
 from freezeframe.storage.passing_failures import passing_failure
@@ -73,11 +74,10 @@ def open_parquet(storage: Storage, name: str | Path, size: int, digest: str | No
         StorageUnavailable: the storage failed.
     """
     try:
-        return pq.ParquetFile(
+        return ForeignParquetFile(
             parquet_source(storage, name, size, digest),
             memory_map=False,
             page_checksum_verification=True,
-            coerce_int96_timestamp_unit="us",
             arrow_extensions_enabled=False,
         )
     except (pa.ArrowException, OSError, ValueError) as error:

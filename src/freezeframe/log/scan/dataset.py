@@ -1,8 +1,8 @@
 """A snapshot as a PyArrow dataset, for predicate pushdown by DuckDB, Polars and Acero.
 
 Each file is a fragment with its partition values and column bounds. Arrow reads a file without
-conversion directly; one with a deletion vector, mapped columns or widened types is converted on
-opening and returned as Parquet in memory.
+conversion directly; one with a deletion vector, mapped columns, widened types or dates of the old
+calendar is converted on opening and returned as Parquet in memory.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ import pyarrow.parquet as pq
 import pyarrow.types as kinds
 from pyarrow.fs import FileInfo, FileSystemHandler, FileType, PyFileSystem
 
+from freezeframe.log.primitives.foreign_parquet import ForeignParquetFile, leaf_types
 from freezeframe.log.scan.data_files import file_name, parquet_source
 from freezeframe.log.scan.file_rows import FileRead, file_batches
 from freezeframe.log.scan.rows import ReadableSnapshot, plan_reads
 from freezeframe.log.schema.column_mapping import every_field, physical_name
-from freezeframe.log.schema.schema import arrow_field, fields_of
+from freezeframe.log.schema.schema import arrow_field, delta_to_arrow, fields_of
 from freezeframe.log.statistics.data_skipping import FileFacts, always_true, claims_of
 from freezeframe.storage.base import Storage
 
@@ -44,7 +45,7 @@ def dataset_of(snapshot: ReadableSnapshot) -> ds.Dataset:
 
     plan = plan_reads(snapshot, None, None)
     reads = {f"{number}/{read.path.rpartition('/')[2]}": read for number, read in enumerate(plan.reads)}
-    place = PyFileSystem(_TableFiles(snapshot.storage, reads, is_changed=_is_widened(snapshot.schema)))
+    place = PyFileSystem(_TableFiles(snapshot.storage, reads, snapshot.schema))
     format_ = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(coerce_int96_timestamp_unit="us"))
     claimed = [field for field in plan.schema if not kinds.is_floating(field.type)]
     bounded = pa.schema(claimed[:CLAIMED_COLUMNS_MAX])
@@ -60,32 +61,34 @@ def dataset_of(snapshot: ReadableSnapshot) -> ds.Dataset:
     return ds.FileSystemDataset(fragments, plan.schema, format_, place)
 
 
-def _is_widened(schema: Mapping[str, Any]) -> bool:
-    return any("delta.typeChanges" in (field.get("metadata") or {}) for field in every_field(schema))
-
-
 class _TableFiles(FileSystemHandler):  # type: ignore[misc]  # pyarrow ships no types
     """Read-only PyArrow file system over the data files of a snapshot."""
 
-    def __init__(self, storage: Storage, reads: Mapping[str, FileRead], *, is_changed: bool) -> None:
+    def __init__(self, storage: Storage, reads: Mapping[str, FileRead], schema: Mapping[str, Any]) -> None:
         self._storage = storage
         self._reads = reads
-        self._is_changed = is_changed
+        self._is_changed = any(
+            "delta.typeChanges" in (field.get("metadata") or {}) for field in every_field(schema)
+        )
+        leaves = (leaf for field in delta_to_arrow(schema) for leaf in leaf_types(field.type))
+        self._is_dated = any(map(kinds.is_temporal, leaves))
 
     def open_input_file(self, path: str) -> Any:
         """Open a file: its own bytes, or its converted rows as Parquet."""
         read = self._reads[path]
         if read.vector is not None or read.mode != "none" or self._is_changed:
-            sink = pa.BufferOutputStream()
-            batches = list(file_batches(self._storage, read, None, use_threads=False))
-            kept = pa.Table.from_batches(batches) if batches else self._no_rows(read)
-            pq.write_table(kept, sink, compression="none", store_schema=False)
-            return pa.BufferReader(sink.getvalue())
+            return self._converted(read)
         source = parquet_source(self._storage, file_name(self._storage, read.table, read.path), read.size)
+        if self._is_dated and ForeignParquetFile(source).has_old_times:
+            return self._converted(read)
         return pa.OSFile(source) if isinstance(source, str) else source
 
-    def _no_rows(self, read: FileRead) -> pa.Table:
-        return pa.schema([arrow_field(field) for field in read.fields]).empty_table()
+    def _converted(self, read: FileRead) -> Any:
+        sink = pa.BufferOutputStream()
+        batches = list(file_batches(self._storage, read, None, use_threads=False))
+        kept = pa.Table.from_batches(batches, pa.schema([arrow_field(field) for field in read.fields]))
+        pq.write_table(kept, sink, compression="none", store_schema=False)
+        return pa.BufferReader(sink.getvalue())
 
     def get_file_info(self, paths: list[str]) -> list[FileInfo]:
         """Report every path as an existing file; opening it reveals a missing one."""

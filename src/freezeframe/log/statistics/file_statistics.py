@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from io import BytesIO
@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as kinds
 
 from freezeframe.errors import CorruptData
+from freezeframe.log.primitives.foreign_parquet import Calendar
 from freezeframe.log.schema.column_mapping import physical_name
 from freezeframe.log.schema.schema import fields_of, is_list
 from freezeframe.storage.passing_failures import passing_failure
@@ -34,6 +35,7 @@ _PER_MILLISECOND = {"milliseconds": 1, "microseconds": 1_000, "nanoseconds": 1_0
 _ORDERED = frozenset(
     {"string", "long", "integer", "short", "byte", "float", "double", "date", "timestamp", "timestamp_ntz"}
 )
+_DATED = frozenset({"date", "timestamp"})
 _LAST_ASCII = "\x7f"
 _LAST_CHARACTER = "\U0010ffff"
 
@@ -90,6 +92,7 @@ def footer_statistics(
 ) -> dict[str, Any]:
     """``file_statistics`` of some row groups of an open file."""
     leaves = _leaves(file.schema_arrow, file.metadata, groups)
+    is_old = Calendar.of(file.metadata.metadata).is_old
     answer: dict[str, Any] = {
         "numRecords": sum(file.metadata.row_group(group).num_rows for group in groups),
         "minValues": {},
@@ -100,6 +103,8 @@ def footer_statistics(
     for path, kind in list(_indexed_leaves(delta_schema, indexed_columns_max, required)):
         column = leaves.get(path)
         if column is not None:
+            if is_old and kind in _DATED:  # the footer's bounds count in the old calendar
+                column = replace(column, bounds=None)
             _enter(answer, path, kind, column)
     return answer
 

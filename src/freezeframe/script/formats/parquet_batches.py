@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from freezeframe.log.primitives.foreign_parquet import ForeignParquetFile
 from freezeframe.script.formats.unpacking import PART_BYTES, Unpacking, UnpackLimits
 
 _ROWS_MAX = 65_536
@@ -31,9 +32,7 @@ def parquet_batches(file: Path, limits: UnpackLimits) -> Iterator[pa.RecordBatch
         unpacking.expect(metadata.num_rows, announced_bytes(metadata))
         rows = _rows_at_once(metadata)
         texts = [one.path for one in _leaves(metadata) if one.physical_type == "BYTE_ARRAY"]
-    with pq.ParquetFile(
-        file, read_dictionary=texts, page_checksum_verification=True, coerce_int96_timestamp_unit="us"
-    ) as parquet:
+    with ForeignParquetFile(file, read_dictionary=texts, page_checksum_verification=True) as parquet:
         for number in range(metadata.num_row_groups):  # nested texts have one dictionary for each group
             for batch in parquet.iter_batches(rows, row_groups=[number]):
                 yield from unpacking.decode(batch)

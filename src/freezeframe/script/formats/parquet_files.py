@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from freezeframe.engine.frames.frames import arrow_names, to_arrow
 from freezeframe.errors import BadInput, SchemaDriftError, UnreadableInput
+from freezeframe.log.primitives.foreign_parquet import ForeignParquetFile
 from freezeframe.script.formats.input_parts import PART_BYTES, InputPart, divide
 from freezeframe.script.formats.parquet_batches import announced_bytes, parquet_batches
 from freezeframe.script.formats.unpacking import UNLIMITED, Unpacking, UnpackLimits
@@ -172,7 +173,7 @@ def opened_parquet(file: Path) -> Iterator[pq.ParquetFile]:
     try:
         with (
             reads_of(str(file)),
-            pq.ParquetFile(file, page_checksum_verification=True, coerce_int96_timestamp_unit="us") as opened,
+            ForeignParquetFile(file, page_checksum_verification=True) as opened,
         ):
             yield opened
     except (pa.ArrowException, OSError) as error:

@@ -11,11 +11,11 @@ from typing import Any, NoReturn
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from freezeframe.engine.protocol.forwarding import ForwardingEngine
 from freezeframe.engine.protocol.table_engine import NOTHING, MergeResult, MergeTask, Positions, TableEngine
 from freezeframe.errors import CorruptData, InvalidOption
+from freezeframe.log.primitives.foreign_parquet import ForeignParquetFile
 from freezeframe.log.schema.column_mapping import find_column
 from freezeframe.log.schema.conversion import conform
 from freezeframe.log.schema.schema import arrow_field, delta_to_arrow, fields_of
@@ -73,7 +73,7 @@ class ArrowEngine(ForwardingEngine):
     def _file(self, file: str, schema: Mapping[str, Any], gone: Positions | None) -> pa.Table:
         name = self._name(file)
         try:
-            table = pq.read_table(pa.BufferReader(self._storage.read(name)), coerce_int96_timestamp_unit="us")
+            table = ForeignParquetFile(pa.BufferReader(self._storage.read(name))).read()
         except (FileNotFoundError, pa.ArrowException) as error:
             raise CorruptData(
                 f"The file {name!r} cannot be read.",

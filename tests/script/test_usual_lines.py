@@ -94,5 +94,5 @@ def test_ids_keep_their_zeros(frames):
     """What pandas would change is text: the two columns of the file that differ."""
     theirs, ours = frames
 
-    assert [7, 4930123] == theirs.loc[0, IDS].tolist()
-    assert [["007", "+4930123"]] * 3 == [one.loc[0, IDS].tolist() for one in ours.values()]
+    assert [4930123, 7] == theirs.loc[0, IDS].tolist()
+    assert [["+4930123", "007"]] * 3 == [one.loc[0, IDS].tolist() for one in ours.values()]

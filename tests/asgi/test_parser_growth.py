@@ -208,7 +208,7 @@ def test_previews(tenant, kind, name):
     size, shapes = KINDS[kind]
 
     def previewed(content):
-        import_preview(tenant, "Account", ImportFile(kind, io.BytesIO(content)), ("Id",), "full")
+        import_preview(tenant, "Account", ImportFile(kind, io.BytesIO(content)), ("Id",), {"mode": "full"})
 
     assert grown(previewed, shapes[name], size) <= RATIO_MAX
 
@@ -220,7 +220,7 @@ def test_previews_of_a_beginning(tenant, kind, name):
 
     def previewed(content):
         file = ImportFile(kind, io.BytesIO(content), is_beginning=True)
-        import_preview(tenant, "Account", file, ("Id",), "upsert")
+        import_preview(tenant, "Account", file, ("Id",), {})
 
     assert grown(previewed, shapes[name], size) <= RATIO_MAX
 

@@ -102,6 +102,18 @@ def test_what_export_writes_import_takes_in(place, sync, capsys, tmp_path, kind)
     ]
 
 
+def test_files_that_would_replace_each_other_are_refused(place, sync, capsys):
+    """Two files of a stream are updates one after the other, but never two full contents."""
+    (sync / "Lead-20261002T060000.csv").write_text("Id,Name\n2,Moe\n3,Li\n")
+    files = ["import", str(sync), "--key", "Id", *place]
+    for flags in (["--mode", "full"], ["--override"]):
+        assert main([*files, *flags, "--yes"]) == 2
+        assert "2 files are of the stream 'Lead'." in capsys.readouterr().err
+    assert main([*files, "--json"]) == 0
+    told = {one["stream"]: (one["inserted"], one["updated"]) for one in json.loads(capsys.readouterr().out)}
+    assert told == {"Account": (1, 0), "Lead": (3, 0)}
+
+
 def test_a_name_with_a_dash_comes_back(place, sync, tmp_path):
     """A file that export wrote is of the stream of its whole name; a folder without rows is told."""
     file = str(sync / "Lead-20261001T060000.csv")

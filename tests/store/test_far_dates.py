@@ -133,7 +133,7 @@ def test_an_import_of_them_is_previewed(tenant, stream, tmp_path):
     file = export_stream(stream, tmp_path / "out", "parquet")
 
     with file.open("rb") as content:
-        found = import_preview(tenant, "Account", ImportFile("parquet", content), ["Id"], "upsert")
+        found = import_preview(tenant, "Account", ImportFile("parquet", content), ["Id"], {})
 
     assert (found.counts.unchanged, found.problem) == (3, None)
 

@@ -21,6 +21,7 @@ from starlette.exceptions import HTTPException
 from freezeframe import errors
 from freezeframe.asgi.media_type import media_type
 from freezeframe.errors import FreezeframeError
+from freezeframe.store.model.option_words import as_parameter, say_options
 
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:freezeframe:error:"
@@ -96,6 +97,7 @@ def add_problem_handlers(application: FastAPI, root: str) -> None:
 
     def answer_known_error(request: Request, error: Exception) -> Response:
         assert isinstance(error, FreezeframeError)  # noqa: S101 - registered for these
+        say_options(error, as_parameter)
         if status_of(type(error)) >= http.HTTPStatus.INTERNAL_SERVER_ERROR:
             _logger.error("%s: %s", error.error_code, error)
         return problem_response(error, request_id_of(request), hidden=root)

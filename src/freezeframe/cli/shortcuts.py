@@ -21,15 +21,24 @@ from freezeframe.cli.places.place import (
     at_place,
     place_of,
 )
-from freezeframe.cli.stream.transfer import FileImport, Kind, Mode, export_streams, import_as_version
+from freezeframe.cli.places.update_flags import require_yes_for, with_update
+from freezeframe.cli.stream.transfer import (
+    FileImport,
+    Key,
+    Kind,
+    SchemaFrom,
+    export_streams,
+    import_as_version,
+)
 from freezeframe.cli.tenant import lifecycle, maintenance
-from freezeframe.cli.terminal.confirmation import require_yes
 from freezeframe.cli.terminal.output import Output
 from freezeframe.cli.terminal.progress import progress
 from freezeframe.cli.terminal.receipts import receipt_fields
 from freezeframe.errors import InputNotFound, InvalidOption
+from freezeframe.store.model.update_options import UpdateOptions
 
 
+@with_update
 def import_files(
     place: Place,
     files: Annotated[
@@ -44,12 +53,10 @@ def import_files(
             autocompletion=stream_names,
         ),
     ] = None,
-    key: Annotated[
-        list[str] | None, typer.Option(help="A column of the key; needed by new streams without schema.")
-    ] = None,
-    mode: Annotated[
-        Mode, typer.Option(help="upsert, or full: rows missing from a file are deleted.")
-    ] = Mode.UPSERT,
+    key: Key = None,
+    schema_from: SchemaFrom = None,
+    *,
+    update: UpdateOptions,
     message: Message = None,
     who: Who = None,
     dry_run: DryRun = False,
@@ -59,17 +66,18 @@ def import_files(
     """Bring files of rows into streams.
 
     All of them are one version of the tenant, or none is. Account-20261001T060000.csv and
-    Account.snapshot.csv belong to the stream Account; a schema file beside the latter is used.
+    Account.snapshot.csv belong to the stream Account; a schema file beside the latter is used. By key rows
+    are inserted or update stored ones; --mode full also deletes the rows that a file lacks, --override and
+    --replace-where replace all rows, or some, and need no key.
     """
     found = [file for path in files for file in _row_files(path)]
-    if stream is not None and len(found) > 1:
-        raise InvalidOption(
-            "--stream names the stream of one file.", remedy="Leave it out, or give one file."
-        )
-    given = [_import(file, stream, tuple(key or ()), mode) for file in found]
+    for flag, value in (("--stream names the stream", stream), ("--schema-from is the schema", schema_from)):
+        if value is not None and len(found) > 1:
+            raise InvalidOption(f"{flag} of one file.", remedy="Leave it out, or give one file.")
+    given = [_import(file, stream, tuple(key or ()), schema_from, update) for file in found]
     tenant = place.tenant()
-    if mode is Mode.FULL and not (dry_run or yes):
-        require_yes(f"Delete the rows of {', '.join(one.name for one in given)} that the files lack?")
+    if not (dry_run or yes):
+        require_yes_for(update, [one.name for one in given], "the files" if given[1:] else str(found[0]))
     names = ", ".join(file.name for file in found)
     with progress(f"Importing {names}", as_json=as_json):
         told = import_as_version(tenant, given, message or f"import {names}", who, dry_run=dry_run)
@@ -98,18 +106,16 @@ def _row_files(path: Path) -> list[Path]:
     return found
 
 
-def _import(file: Path, stream: str | None, key: tuple[str, ...], mode: Mode) -> FileImport:
-    from freezeframe.script.inputs.transfer import schema_file
-
+def _import(
+    file: Path, stream: str | None, key: tuple[str, ...], schema_from: Path | None, update: UpdateOptions
+) -> FileImport:
     if not file.is_file():
         raise InputNotFound(f"There is no file {file}.", remedy="Check the path.", path=str(file))
     if file.name.endswith(_ARCHIVES):
         raise InvalidOption(
             f"{file} is an archive of a tenant.", remedy="Use freezeframe tenant import ARCHIVE TENANT."
         )
-    beside = schema_file(file)
-    has_schema = ".snapshot." in file.name and file.suffix != ".parquet" and beside.is_file()
-    return FileImport(stream or _stream_of(file), file, key, beside if has_schema else None, mode)
+    return FileImport(stream or _stream_of(file), file, key, schema_from, update)
 
 
 def _stream_of(file: Path) -> str:

@@ -157,9 +157,21 @@ class StreamsOperations:
         content: Content,
         *,
         key: list[str] | None = None,
-        mode: Literal["upsert", "full"] | None = None,
         job_id: str | None = None,
         message: str | None = None,
+        mode: Literal["upsert", "full"] | None = None,
+        override: bool | None = None,
+        replace_where: str | None = None,
+        deletes: Literal["remove", "flag"] | None = None,
+        max_delete_ratio: float | None = None,
+        nulls: Literal["keep", "overwrite"] | None = None,
+        null_keys: Literal["error", "match", "drop"] | None = None,
+        order_by: list[str] | None = None,
+        drop_duplicates: bool | None = None,
+        drop_column: list[str] | None = None,
+        schema: Literal["evolve", "frozen"] | None = None,
+        on_drift: Literal["error", "string"] | None = None,
+        history: Literal["scd2", "none"] | None = None,
         idempotency_key: str | None = None,
         content_type: str = "text/csv",
     ) -> Job:
@@ -171,7 +183,24 @@ class StreamsOperations:
         gone.
         """
         place = path_of(TENANT + "/streams/{stream}/import", environment, tenant, stream)
-        query = {"key": key, "mode": mode, "job_id": job_id, "message": message}
+        query = {
+            "key": key,
+            "job_id": job_id,
+            "message": message,
+            "mode": mode,
+            "override": override,
+            "replace_where": replace_where,
+            "deletes": deletes,
+            "max_delete_ratio": max_delete_ratio,
+            "nulls": nulls,
+            "null_keys": null_keys,
+            "order_by": order_by,
+            "drop_duplicates": drop_duplicates,
+            "drop_column": drop_column,
+            "schema": schema,
+            "on_drift": on_drift,
+            "history": history,
+        }
         headers = {"idempotency-key": idempotency_key}
         return cast(
             "Job",
@@ -188,8 +217,20 @@ class StreamsOperations:
         content: Content,
         *,
         key: list[str] | None = None,
-        mode: Literal["upsert", "full"] | None = None,
         beginning: bool | None = None,
+        mode: Literal["upsert", "full"] | None = None,
+        override: bool | None = None,
+        replace_where: str | None = None,
+        deletes: Literal["remove", "flag"] | None = None,
+        max_delete_ratio: float | None = None,
+        nulls: Literal["keep", "overwrite"] | None = None,
+        null_keys: Literal["error", "match", "drop"] | None = None,
+        order_by: list[str] | None = None,
+        drop_duplicates: bool | None = None,
+        drop_column: list[str] | None = None,
+        schema: Literal["evolve", "frozen"] | None = None,
+        on_drift: Literal["error", "string"] | None = None,
+        history: Literal["scd2", "none"] | None = None,
         idempotency_key: str | None = None,
         content_type: str = "text/csv",
     ) -> ImportPreview:
@@ -200,7 +241,23 @@ class StreamsOperations:
         `snapshots:write` and `snapshots:read`: counts and examples tell what the stream holds.
         """
         place = path_of(TENANT + "/streams/{stream}/import-preview", environment, tenant, stream)
-        query = {"key": key, "mode": mode, "beginning": beginning}
+        query = {
+            "key": key,
+            "beginning": beginning,
+            "mode": mode,
+            "override": override,
+            "replace_where": replace_where,
+            "deletes": deletes,
+            "max_delete_ratio": max_delete_ratio,
+            "nulls": nulls,
+            "null_keys": null_keys,
+            "order_by": order_by,
+            "drop_duplicates": drop_duplicates,
+            "drop_column": drop_column,
+            "schema": schema,
+            "on_drift": on_drift,
+            "history": history,
+        }
         headers = {"idempotency-key": idempotency_key}
         return cast(
             "ImportPreview",

@@ -185,6 +185,22 @@ def test_an_import_is_a_job(served, api, acme, stream):
     }
 
 
+def test_an_import_takes_the_options_of_an_update(served, api, acme, stream):
+    """They reach the job; what cannot be together is refused at once, in the words of a request."""
+    headers = {"content-type": "text/csv"}
+    wanted = "override=true&null_keys=drop&order_by=a&order_by=b&on_drift=string"
+    answer = api.post(f"{stream}/import?{wanted}", content=CSV, headers=headers)
+    job = TenantJob("dev", acme.rpartition("/")[2], answer.json()["job_id"])
+    options = json.loads(json.loads(served.service.jobs.get(job).request)["parameters"]["IMPORT_OPTIONS"])
+    assert {"override": True, "null_keys": "drop", "order_by": ["a", "b"], "on_drift": "string"} == {
+        name: value for name, value in options.items() if name not in {"stream", "file", "key"}
+    }
+    for place in ("import", "import-preview"):
+        refused = api.post(f"{stream}/{place}?override=true&mode=full", content=CSV, headers=headers)
+        assert refused.status_code == 422
+        assert refused.json()["title"] == "override=true and mode=full cannot be used together."
+
+
 def test_an_import_of_no_known_kind_is_refused(api, stream):
     """A content type that is none of the kinds says which there are."""
     answer = api.post(f"{stream}/import", content=CSV, headers={"content-type": "text/html"})

@@ -24,7 +24,7 @@ def test_it_goes_out_and_comes_back(told, snapshots, tmp_path, kind):
     assert (
         main(["stream", "export", "Account", "--to", str(tmp_path), "--kind", kind, "--dir", snapshots]) == 2
     )
-    typed = ["--schema", out["schema"]] if out["schema"] else ["--key", "Id"]
+    typed = ["--schema-from", out["schema"]] if out["schema"] else ["--key", "Id"]
 
     receipt = told("import", "Copy", out["file"], *typed, "--who", "ops")
 
@@ -54,6 +54,39 @@ def test_a_preview_keeps_nothing(told, snapshots, tmp_path):
     tenant = open_tenant(snapshots)
     assert (tenant.streams(), tenant.version) == (("Account",), 0)
     assert before == sorted(str(file) for file in (tmp_path / "acme").rglob("*.parquet"))
+
+
+def test_a_report_without_a_key_is_imported(told, tmp_path):
+    """--override replaces the whole content; afterwards, too, no key is asked for."""
+    report = tmp_path / "report.csv"
+    for text, counts in (("Month,Total\n1,7\n1,7\n", (2, 0)), ("Month,Total\n2,8\n", (1, 2))):
+        report.write_text(text)
+        receipt = told("import", "Report", str(report), "--override", "--yes")
+        assert counts == (receipt["inserted"], receipt["deleted"])
+
+
+def test_the_options_of_an_update_are_flags(told, snapshots, tmp_path, capsys):
+    """Rows without a key, types that do not fit; errors name the flags that help."""
+    rows = tmp_path / "rows.csv"
+    rows.write_text("Id,N\n007,1\n8,2\n")
+    told("import", "Lead", str(rows), "--key", "Id")
+    rows.write_text("Id,N\n007,x\n,y\n")
+    place = ["stream", "import", "Lead", str(rows), "--dir", snapshots]
+    assert main(place) == 2
+    assert "--null-keys drop" in capsys.readouterr().err
+    assert main([*place, "--null-keys", "drop"]) == 2
+    assert "--on-drift string" in capsys.readouterr().err
+    receipt = told("import", "Lead", str(rows), "--null-keys", "drop", "--on-drift", "string")
+    assert (receipt["updated"], receipt["null_keys_dropped"]) == (1, 1)
+    assert main([*place, "--override", "--mode", "full", "--yes"]) == 2
+    assert "--override and --mode full cannot be used together." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("flags", [["--override"], ["--replace-where", "N = 1"]])
+def test_replacing_rows_needs_a_yes(snapshots, tmp_path, flags):
+    """Without a terminal --yes is asked for before the file is even read."""
+    arguments = ["stream", "import", "Account", str(tmp_path / "none.csv"), "--dir", snapshots, *flags]
+    assert (main(arguments), main([*arguments, "--yes"])) == (2, 4)
 
 
 def test_deleting_by_a_full_extract_needs_a_yes(snapshots, tmp_path):

@@ -3,7 +3,7 @@
 import pytest
 
 from freezeframe.errors import InvalidOption
-from freezeframe.runs.model.permitted_script import IMPORT_SCRIPT, with_permitted_script
+from freezeframe.runs.model.permitted_script import BUILT_IN_IMPORT, with_permitted_script
 from freezeframe.runs.model.request import RunRequest
 from freezeframe.settings import Settings
 
@@ -38,7 +38,12 @@ def test_nothing_outside_the_folder_is_run(permitted, tmp_path, name):
     assert tmp_path / name == permitted(tmp_path / name, folder=None)
 
 
-def test_an_import_is_always_this_versions(permitted):
-    """Wherever the submitter has freezeframe, and also as former versions named it."""
-    for folder in ("runs", "service"):
-        assert permitted(f"/elsewhere/freezeframe/{folder}/import_script.py") == IMPORT_SCRIPT
+def test_the_built_in_import_is_known_by_its_name(permitted, tmp_path):
+    """With a folder and without it; a file of that path is no import, wherever it lies."""
+    for folder in (tmp_path / "scripts", None):
+        script = permitted(BUILT_IN_IMPORT, folder)
+        assert script.is_file()
+        assert "import_stream" in script.read_text()
+    for place in (script, tmp_path / BUILT_IN_IMPORT, "/elsewhere/freezeframe/runs/import_script.py"):
+        with pytest.raises(InvalidOption):
+            permitted(place)

@@ -116,8 +116,13 @@ def test_a_script_by_a_way_out(jobs, name):
 
 
 def test_an_import_of_what_there_is_not():
-    """Kind and mode are held to what there is before anything is kept."""
+    """Kind and options are held to what there is before anything is kept."""
     with pytest.raises(InvalidOption):
         ImportRequest("Account", "xlsx")
-    with pytest.raises(InvalidOption):
-        ImportRequest("Account", "csv", mode="append")
+    for key, update in (
+        ((), {"mode": "append"}),
+        (("Id",), {"override": True, "mode": "full"}),
+        ((), {"x": 1}),
+    ):
+        with pytest.raises(InvalidOption):
+            ImportRequest("Account", "csv", key, update)

@@ -26,9 +26,9 @@ def tenant(tmp_path):
     return tenant
 
 
-def preview(tenant, text, *, kind="csv", key=(), mode="upsert", stream="Account", **options):
+def preview(tenant, text, *, kind="csv", key=(), stream="Account", is_beginning=False, **update):
     content = io.BytesIO(text if isinstance(text, bytes) else text.encode())
-    return import_preview(tenant, stream, ImportFile(kind, content, **options), key, mode)
+    return import_preview(tenant, stream, ImportFile(kind, content, is_beginning), key, update)
 
 
 def test_an_upsert_is_counted_as_the_job_would(tenant):
@@ -56,6 +56,26 @@ def test_a_full_extract_tells_what_it_would_delete(tenant):
     assert seen.problem is None
     refused = preview(tenant, "Id,City\n1,Bern\n", mode="full")
     assert (refused.problem.code, refused.counts.deleted) == ("TOO_MANY_DELETIONS", 3)
+
+
+def test_the_options_of_the_job_count(tenant):
+    """Empty cells that overwrite, rows without a key left out, more deletions allowed; contradictions not."""
+    assert preview(tenant, "Id,City\n1,\n", nulls="overwrite").counts.updated == 1
+    dropped = preview(tenant, "Id,City\n1,Wil\n,Bern\n", null_keys="drop")
+    assert (dropped.counts.updated, dropped.counts.inserted, dropped.problem) == (1, 0, None)
+    full = preview(tenant, "Id,City\n1,Bern\n", mode="full", max_delete_ratio=1.0)
+    assert (full.problem, full.counts.deleted) == (None, 3)
+    with pytest.raises(InvalidOption):
+        preview(tenant, FILE, deletes="flag")
+
+
+def test_what_replaces_the_content_needs_no_key(tenant):
+    """A keyless report: rows that go are counted and shown beside those that come."""
+    seen = preview(tenant, "Month,Total\n1,7\n", stream="Report", override=True)
+    assert (seen.key, seen.problem, seen.counts.inserted) == ((), None, 1)
+    over = preview(tenant, "Id,City\n1,Bern\n", override=True)
+    assert (over.problem, over.counts.deleted) == (None, 3)
+    assert "delete" in {one.fate for one in over.examples}
 
 
 def test_columns_are_told_with_their_types_of_both_sides(tenant):

@@ -121,9 +121,6 @@ class StreamRestoration(RequestModel):
     message: str = Field(default="", max_length=1000)
 
 
-ImportMode = Literal["upsert", "full"]
-
-
 class ImportSource(RequestModel):
     """Rows that lie in a finished upload of the purpose `import`, and of what kind they are."""
 

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, cast
 
 from fastapi import Depends, Path, Query
 
 from freezeframe.identifiers import FilePath, StreamName
 from freezeframe.service.rows.streams import Moment
+from freezeframe.store.model.update_options import (
+    Deletes,
+    History,
+    ModeOption,
+    NullKeys,
+    Nulls,
+    OnDrift,
+    SchemaRule,
+    UpdateOptions,
+)
 from freezeframe.store.tenant_log.version_reference import require_one_version
 
 VERSION_MAX = 2**53
@@ -68,4 +78,53 @@ def moment(
     return Moment(version, as_of, stream_version)
 
 
+def update_options(
+    mode: Annotated[
+        ModeOption | None, Query(description="`full`: what the file lacks is deleted; `upsert` without it.")
+    ] = None,
+    override: Annotated[
+        bool | None, Query(description="Replace all rows, columns and types; needs no key.")
+    ] = None,
+    replace_where: Annotated[
+        str | None,
+        Query(max_length=4000, description="SQL: the stored rows for which it is true are replaced; no key."),
+    ] = None,
+    deletes: Annotated[
+        Deletes | None, Query(description="With `mode=full`: deleted rows are removed, or flagged.")
+    ] = None,
+    max_delete_ratio: Annotated[
+        float | None,
+        Query(ge=0, le=1, description="With `mode=full`: the share to delete at most; 0.5 without it."),
+    ] = None,
+    nulls: Annotated[
+        Nulls | None,
+        Query(description="A missing value keeps the stored cell, or overwrites it."),
+    ] = None,
+    null_keys: Annotated[
+        NullKeys | None, Query(description="Rows without a key are an error (without it), match, or drop.")
+    ] = None,
+    order_by: Annotated[
+        list[str] | None, Query(max_length=50, description="Columns by which rows of one key arrive.")
+    ] = None,
+    drop_duplicates: Annotated[
+        bool | None, Query(description="Of rows that share a key the last counts; false: they are an error.")
+    ] = None,
+    drop_column: Annotated[
+        list[str] | None, Query(max_length=1000, description="Columns to leave out and to remove.")
+    ] = None,
+    schema: Annotated[
+        SchemaRule | None, Query(description="`frozen`: new columns and types are refused.")
+    ] = None,
+    on_drift: Annotated[
+        OnDrift | None, Query(description="Types that do not fit are an error (without it), or kept as text.")
+    ] = None,
+    history: Annotated[
+        History | None, Query(description="`scd2` keeps changed and deleted rows; `none` ends that.")
+    ] = None,
+) -> UpdateOptions:
+    """The options of an update, those of ``UpdateOptions``."""
+    return cast("UpdateOptions", {name: value for name, value in locals().items() if value is not None})
+
+
+GivenUpdate = Annotated[UpdateOptions, Depends(update_options)]
 When = Annotated[Moment, Depends(moment)]

@@ -18,9 +18,8 @@ from freezeframe.asgi.models.rows import (
     SortedRows,
     StreamStatistics,
 )
-from freezeframe.asgi.models.streams import ImportMode
 from freezeframe.asgi.problems import to_openapi
-from freezeframe.asgi.routes.parameters import VERSION_MAX, Limit, StreamPath, When
+from freezeframe.asgi.routes.parameters import VERSION_MAX, GivenUpdate, Limit, StreamPath, When
 from freezeframe.asgi.routes.routing import tenant_router
 from freezeframe.errors import TooLarge, UnreadableRequest
 from freezeframe.script.formats.json_lines import json_lines
@@ -145,8 +144,8 @@ def preview_import(
     request: Request,
     stream: StreamPath,
     body: Received,
+    update: GivenUpdate,
     key: Annotated[list[str] | None, Query(description="The key's columns.", max_length=50)] = None,
-    mode: Annotated[ImportMode, Query(description="`full`: what the file lacks is deleted.")] = "upsert",
     beginning: Annotated[bool, Query(description="The body is only the beginning of a longer file.")] = False,  # noqa: FBT002 - a query
 ) -> ImportPreview:
     """Tell what importing a file would do: its columns, how many rows are new or change, and examples.
@@ -169,7 +168,7 @@ def preview_import(
             remedy="Send the file's beginning with beginning=true, or import it without a preview.",
         )
     file = ImportFile(IMPORT_KINDS[given], body.content, is_beginning=beginning)
-    return ImportPreview.of(import_preview(tenant, stream, file, key or (), mode))
+    return ImportPreview.of(import_preview(tenant, stream, file, key or (), update))
 
 
 _CACHE = StatisticsCache()

@@ -18,7 +18,6 @@ from freezeframe.asgi.media_type import media_type
 from freezeframe.asgi.models.jobs import Job
 from freezeframe.asgi.models.streams import (
     Dropped,
-    ImportMode,
     ImportSource,
     Rows,
     StreamDetail,
@@ -31,6 +30,7 @@ from freezeframe.asgi.routes.history import history_page, restore
 from freezeframe.asgi.routes.parameters import (
     VERSION_MAX,
     CursorText,
+    GivenUpdate,
     Limit,
     Message,
     StreamPath,
@@ -222,8 +222,8 @@ def import_stream(
     response: Response,
     stream: StreamPath,
     body: Received,
+    update: GivenUpdate,
     key: Annotated[list[str] | None, Query(description="The key's columns.", max_length=50)] = None,
-    mode: Annotated[ImportMode, Query(description="`full`: what the file lacks is deleted.")] = "upsert",
     job_id: Annotated[str | None, Query(min_length=1, max_length=200)] = None,
     message: Message = "",
 ) -> Job:
@@ -236,7 +236,7 @@ def import_stream(
     kind, upload_id = _import_source(request, body)
     stored_bytes = caller.service.stored_bytes
     stored_bytes.limit_tenant(tenant, body.size)
-    order = ImportRequest(stream, kind, tuple(key or ()), mode, message)
+    order = ImportRequest(stream, kind, tuple(key or ()), update, message)
     job = caller.job(job_id or caller.new_id("import-"))
     caller.service.jobs.require_place(job)
     source = (

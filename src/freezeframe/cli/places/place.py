@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from freezeframe.cli.places.completion import tenant_ids
-from freezeframe.errors import InputNotFound, InvalidOption, TenantNotFound
+from freezeframe.errors import FreezeframeError, InputNotFound, InvalidOption, TenantNotFound
 
 if TYPE_CHECKING:
     from freezeframe.storage import Storage
@@ -247,27 +247,53 @@ def _tenant_of(store: Store, tenant_id: str) -> Tenant:
 
 
 def at_place(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with the options of a place in place of its parameter ``place``."""
+    """The command with the options of a place in place of its parameter ``place``.
+
+    Its errors name options as flags.
+    """
+
+    @functools.wraps(command)
+    def carried_out(**arguments: Any) -> None:
+        try:
+            command(**arguments)
+        except FreezeframeError as error:
+            from freezeframe.store.model.option_words import as_flag, say_options
+
+            say_options(error, as_flag)
+            raise
+
     options = {
         "directory": Directory,
         "root": Root,
         "tenant_id": TenantOption,
         "environment": Environment,
     }
+    return expand(carried_out, "place", options, place_of)
+
+
+def expand(
+    command: Callable[..., None], name: str, options: Mapping[str, Any], make: Callable[..., Any]
+) -> Callable[..., None]:
+    """The command with ``options`` (annotations by name, None by default) in place of one parameter.
+
+    It gets what ``make`` makes of their values. A place's options come last.
+    """
     signature = inspect.signature(command, eval_str=True)
-    own = [one for name, one in signature.parameters.items() if name != "place"]
+    own = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in signature.parameters.values()]
+    where = next(number for number, one in enumerate(own) if one.name == name)
     added = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
-        for name, annotation in options.items()
+        inspect.Parameter(option, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+        for option, annotation in options.items()
     ]
-    parameters = [*(one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own), *added]
+    rest = own[where + 1 :]
+    parameters = [*own[:where], *rest, *added] if where == 0 else [*own[:where], *added, *rest]
 
     @functools.wraps(command)
-    def placed(**arguments: Any) -> None:
-        given = {name: arguments.pop(name) for name in options}
-        command(place=place_of(**given), **arguments)
+    def expanded(**arguments: Any) -> None:
+        given = {option: arguments.pop(option) for option in options}
+        command(**{name: make(**given)}, **arguments)
 
     # Typer reads a command's parameters from these two.
-    placed.__annotations__ = {one.name: one.annotation for one in parameters}
-    placed.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-    return placed
+    expanded.__annotations__ = {one.name: one.annotation for one in parameters}
+    expanded.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return expanded

@@ -21,10 +21,12 @@ from freezeframe.cli.places.options import (
     Yes,
 )
 from freezeframe.cli.places.place import Place
-from freezeframe.cli.terminal.confirmation import require_yes
+from freezeframe.cli.places.update_flags import require_yes_for, with_update
 from freezeframe.cli.terminal.output import Output
 from freezeframe.cli.terminal.progress import progress
 from freezeframe.cli.terminal.receipts import receipt_fields
+from freezeframe.errors import InvalidOption
+from freezeframe.store.model.update_options import UpdateOptions, replaces_rows
 
 if TYPE_CHECKING:
     from freezeframe.store import Receipt, Tenant
@@ -43,13 +45,6 @@ class Kind(StrEnum):
     CSV = "csv"
     PARQUET = "parquet"
     JSONL = "jsonl"
-
-
-class Mode(StrEnum):
-    """Update mode of an import."""
-
-    UPSERT = "upsert"
-    FULL = "full"
 
 
 def export(
@@ -104,19 +99,25 @@ def _export_fields(name: str, file: Path, kind: Kind) -> dict[str, object]:
     }
 
 
+SchemaFrom = Annotated[
+    Path | None,
+    typer.Option(
+        "--schema-from",
+        help="The schema file, whose types every value must fit (default: the one beside an exported file).",
+    ),
+]
+Key = Annotated[list[str] | None, typer.Option(help="A column of the key (default: the stream's).")]
+
+
+@with_update
 def import_rows(
     place: Place,
     name: StreamArgument,
     file: Annotated[Path, typer.Argument(help="A .csv, .parquet, .jsonl, .ndjson or .arrow file.")],
-    key: Annotated[
-        list[str] | None, typer.Option(help="A column of the key; needed by a new stream without schema.")
-    ] = None,
-    schema: Annotated[
-        Path | None, typer.Option(help="The schema file; every value must fit its types.")
-    ] = None,
-    mode: Annotated[
-        Mode, typer.Option(help="upsert, or full: rows missing from the file are deleted.")
-    ] = Mode.UPSERT,
+    key: Key = None,
+    schema_from: SchemaFrom = None,
+    *,
+    update: UpdateOptions,
     message: Message = None,
     who: Who = None,
     dry_run: DryRun = False,
@@ -125,12 +126,13 @@ def import_rows(
 ) -> None:
     """Bring a file's rows into a stream.
 
-    A full extract also deletes the rows that it lacks.
+    By key they are inserted or update stored rows; --mode full also deletes the rows that the file lacks,
+    --override and --replace-where replace all rows, or some, and need no key.
     """
     tenant = place.tenant()
-    if mode is Mode.FULL and not (dry_run or yes):
-        require_yes(f"Delete the rows of {name} that {file} lacks?")
-    given = FileImport(name, file, tuple(key or ()), schema, mode)
+    if not (dry_run or yes):
+        require_yes_for(update, [name], str(file))
+    given = FileImport(name, file, tuple(key or ()), schema_from, update)
     with progress(f"Importing {file.name}", as_json=as_json):
         told = import_as_version(tenant, [given], message or f"import {file.name}", who, dry_run=dry_run)
     Output(as_json=as_json).record(receipt_fields(told[0].to_json()))
@@ -144,22 +146,25 @@ class FileImport:
     file: Path
     key: tuple[str, ...]
     schema: Path | None
-    mode: Mode
+    update: UpdateOptions
 
     def carried_out(self, job: Job) -> Receipt:
         """Import the file as a part of a job."""
         from freezeframe.script.inputs.transfer import import_stream
 
         stream = job.stream(self.name)
-        return import_stream(
-            stream, self.file, self.key or None, schema_from=self.schema, mode=self.mode.value
-        )
+        return import_stream(stream, self.file, self.key or None, schema_from=self.schema, **self.update)
 
 
 def import_as_version(
     tenant: Tenant, files: list[FileImport], message: str, who: str | None, *, dry_run: bool
 ) -> list[Receipt]:
-    """Import the files as one version of the tenant, or preview that."""
+    """Import the files as one version of the tenant, or preview that.
+
+    Raises:
+        InvalidOption: several files would replace each other's rows.
+    """
+    _require_one_file_a_stream(files)
     told: list[Receipt] = []
     with suppress(_SeenEnough), tenant.job(message=message, who=who) as job:
         told = [one.carried_out(job) for one in files]
@@ -169,3 +174,16 @@ def import_as_version(
         return [replace(receipt, committed=False) for receipt in told]
     # A stream that came in several files has one receipt for all of them.
     return [job.receipt.streams[name] for name in dict.fromkeys(receipt.stream for receipt in told)]
+
+
+def _require_one_file_a_stream(files: list[FileImport]) -> None:
+    names = [one.name for one in files]
+    for one in files:
+        replaces = one.update.get("mode") == "full" or replaces_rows(one.update)
+        if replaces and names.count(one.name) > 1:
+            raise InvalidOption(
+                f"{names.count(one.name)} files are of the stream {one.name!r}.",
+                cause="Each would replace the rows of the one before it.",
+                remedy="Import the full file alone, or join the files first.",
+                stream=one.name,
+            )

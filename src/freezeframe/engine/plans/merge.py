@@ -264,7 +264,7 @@ def _require_sound(sides: _Sides, counts: Mapping[str, int]) -> None:
     if task.null_keys == "error" and counts["null_keys"]:
         raise NullKeyError(
             f"{counts['null_keys']} rows of the batch have a null in the key ({key}).",
-            remedy="Fill or leave out these rows, or pass null_keys='match' or 'drop'.",
+            remedy="Fill or leave out these rows, or pass null_keys='match' or null_keys='drop'.",
             count=counts["null_keys"],
         )
     if counts["repeated"] or (task.null_keys == "match" and counts["repeated_with_nulls"]):

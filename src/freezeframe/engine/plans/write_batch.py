@@ -197,7 +197,7 @@ def _null_keys(rows: DataFrame, key: Sequence[str], count: int) -> NullKeyError:
         f"{count} rows of the frame have a null in the key ({', '.join(key)}): {', '.join(map(repr, keys))}"
         + (" and more." if count > len(keys) else "."),
         cause="A row without a key could never be found again, and would pile up at each sync.",
-        remedy="Fill or leave out these rows, or pass null_keys='drop' or 'match'.",
+        remedy="Fill or leave out these rows, or pass null_keys='drop' or null_keys='match'.",
         count=count,
         keys=[repr(one) for one in keys],
     )

@@ -1,7 +1,7 @@
 """The script that a job of the service runs to import a file into a stream.
 
 What to import is in the parameter ``IMPORT_OPTIONS``, as JSON: ``stream``, ``file`` (a name in the input
-folder), ``key`` and ``mode``.
+folder), ``key``, and the options of an update.
 """
 
 from __future__ import annotations
@@ -11,25 +11,30 @@ import os
 from pathlib import Path
 from typing import Any
 
+from freezeframe.errors import FreezeframeError
 from freezeframe.script.formats.unpacking import UnpackLimits
 from freezeframe.script.inputs.transfer import import_stream
 from freezeframe.script.tenant.tenants import open_tenant
 from freezeframe.settings import load_settings
+from freezeframe.store.model.option_words import as_parameter, say_options
 
 
 def main(variables: dict[str, str]) -> dict[str, Any]:
     """Import the file that the variables name; return the receipt's fields.
 
     Raises:
-        BadInput, InvalidOption: as ``import_stream``.
+        BadInput, InvalidOption: as ``import_stream``; options are named as a request does.
     """
     root = Path(variables["ROOT_DIR"])
     options = json.loads(variables["PARAM_IMPORT_OPTIONS"])
-    stream = open_tenant(root / "snapshots").stream(options["stream"])
-    file = root / "sync-output" / options["file"]
+    stream = open_tenant(root / "snapshots").stream(options.pop("stream"))
+    file, key = root / "sync-output" / options.pop("file"), options.pop("key")
     limits = UnpackLimits.of(load_settings())
-    receipt = import_stream(stream, file, options["key"] or None, mode=options["mode"], limits=limits)
-    return receipt.to_json()
+    try:
+        return import_stream(stream, file, key or None, limits=limits, **options).to_json()
+    except FreezeframeError as error:
+        say_options(error, as_parameter)
+        raise
 
 
 if __name__ == "__main__":

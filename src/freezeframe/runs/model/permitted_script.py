@@ -9,9 +9,9 @@ from freezeframe.errors import InvalidOption
 from freezeframe.runs.model.request import RunRequest
 from freezeframe.settings import Settings
 
-IMPORT_SCRIPT = Path(__file__).with_name("import_script.py")
-# The names of this version and of earlier ones; the prefix depends on the installation.
-_IMPORT_ENDINGS = tuple(("freezeframe", folder, IMPORT_SCRIPT.name) for folder in ("runs", "service"))
+BUILT_IN_IMPORT = Path("freezeframe:import.py")
+"""How a request names the product's own import: not by a path, which another installation has elsewhere."""
+_IMPORT_SCRIPT = Path(__file__).with_name("import_script.py")
 
 
 def with_permitted_script(request: RunRequest, settings: Settings) -> RunRequest:
@@ -23,8 +23,8 @@ def with_permitted_script(request: RunRequest, settings: Settings) -> RunRequest
     Raises:
         InvalidOption: the script is outside the folder.
     """
-    if request.script.parts[-3:] in _IMPORT_ENDINGS:
-        return replace(request, script=IMPORT_SCRIPT)
+    if request.script == BUILT_IN_IMPORT:
+        return replace(request, script=_IMPORT_SCRIPT)
     folder = settings.service_scripts_dir
     if folder is None:
         return request

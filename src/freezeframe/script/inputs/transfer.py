@@ -43,6 +43,7 @@ _BATCH_ROWS = 50_000
 MEMORY_BYTES_MAX = 32 * 1024 * 1024
 UNPACKED_MEMORY_BYTES_MAX = 256 * 1024 * 1024
 _MIDDLE = ".snapshot."
+_TEXT_SUFFIXES = (".csv", ".jsonl")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +122,10 @@ def import_stream(
 ) -> Receipt:
     """Bring the rows of a CSV, Parquet, JSON Lines or Arrow file into the stream, typed by a schema file.
 
-    Without ``key`` the schema file's counts, then the stream's own. ``options`` are those of
-    ``Stream.update``. A file of more than ``memory_bytes_max`` bytes is streamed: it is never held in
-    memory. With ``limits`` neither is one that unpacks to more than ``UNPACKED_MEMORY_BYTES_MAX``.
+    ``schema_from`` is by default the schema file beside an exported file, where there is one. Without
+    ``key`` the schema file's counts, then the stream's own. ``options`` are those of ``Stream.update``. A
+    file of more than ``memory_bytes_max`` bytes is streamed: it is never held in memory. With ``limits``
+    neither is one that unpacks to more than ``UNPACKED_MEMORY_BYTES_MAX``.
 
     Raises:
         InputNotFound: there is no such file.
@@ -133,7 +135,8 @@ def import_stream(
         SchemaDriftError: a value or column does not fit the schema file, or the stream.
     """
     path = Path(file)
-    known = None if schema_from is None else read_schema(Path(schema_from))
+    schema = schema_beside(path) if schema_from is None else Path(schema_from)
+    known = None if schema is None else read_schema(schema)
     stored = stream.columns() if stream.stream_version() >= 0 else None
     columns = None if known is None else known.columns
     held = None
@@ -195,6 +198,13 @@ def file_rows(
 def schema_file(file: Path) -> Path:
     """The path of an exported file's schema."""
     return file.with_name(f"{file.name.rpartition(_MIDDLE)[0]}{_MIDDLE}schema.json")
+
+
+def schema_beside(file: Path) -> Path | None:
+    """The schema file beside an exported file of text; None if there is none."""
+    found = schema_file(file)
+    is_exported = _MIDDLE in file.name and file.suffix in _TEXT_SUFFIXES
+    return found if is_exported and found.is_file() else None
 
 
 def read_schema(file: Path) -> StreamSchema:

@@ -19,7 +19,7 @@ from freezeframe.control.jobs.schedules import Schedules
 from freezeframe.control.jobs.submission import Submission
 from freezeframe.errors import InvalidOption, NotFound, UnreadableRequest
 from freezeframe.identifiers import EnvironmentName, FilePath, StreamName, TenantId
-from freezeframe.runs.model.permitted_script import IMPORT_SCRIPT
+from freezeframe.runs.model.permitted_script import BUILT_IN_IMPORT
 from freezeframe.runs.model.request import RunRequest, Scalar
 from freezeframe.runs.model.script_header import read_script_header
 from freezeframe.runs.queue.job_log import log_path
@@ -28,6 +28,7 @@ from freezeframe.script.formats.parquet_files import require_parquet
 from freezeframe.script.formats.unpacking import UnpackLimits
 from freezeframe.service.jobs.uploads import ImportContent, InputOwner, Uploads
 from freezeframe.settings import Settings
+from freezeframe.store.model.update_options import UpdateOptions, require_possible
 
 IMPORT_KINDS: Mapping[str, str] = MappingProxyType(
     {
@@ -98,22 +99,20 @@ class JobRequest:
 
 @dataclass(frozen=True, slots=True)
 class ImportRequest:
-    """Rows that are to be brought into a stream: their kind, the key, and what they are to the stream's."""
+    """Rows that are to be brought into a stream: their kind, the key, and the update's options."""
 
     stream: str
     kind: str
     key: tuple[str, ...] = ()
-    mode: str = "upsert"
+    update: UpdateOptions = field(default_factory=UpdateOptions)
     message: str = ""
 
     def __post_init__(self) -> None:
         StreamName(self.stream)
-        for name, value, known in (
-            ("kind", self.kind, sorted(set(IMPORT_KINDS.values()))),
-            ("mode", self.mode, ["upsert", "full"]),
-        ):
-            if value not in known:
-                raise InvalidOption(f"{name} cannot be {value!r}.", remedy=f"Use one of {', '.join(known)}.")
+        known = sorted(set(IMPORT_KINDS.values()))
+        if self.kind not in known:
+            raise InvalidOption(f"kind cannot be {self.kind!r}.", remedy=f"Use one of {', '.join(known)}.")
+        require_possible(self.key or None, self.update)
 
 
 class TenantJobs:
@@ -197,12 +196,12 @@ class TenantJobs:
         folder, is_new = self._uploads.keep_input(owner, name, content)
         try:
             require_room()
-            options = {"stream": order.stream, "file": name, "key": list(order.key), "mode": order.mode}
+            options = {"stream": order.stream, "file": name, "key": list(order.key), **order.update}
             request = RunRequest(
                 root=self._root,
                 environment=job.environment,
                 tenant=job.tenant,
-                script=IMPORT_SCRIPT,
+                script=BUILT_IN_IMPORT,
                 job_id=job.job_id,
                 input_dir=folder,
                 parameters={"IMPORT_OPTIONS": json.dumps(options)},

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Literal
+from typing import IO, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +26,12 @@ from freezeframe.service.rows.changed_rows import ChangedRow, changed_rows
 from freezeframe.store import Tenant
 from freezeframe.store.diff.row_diff import BEFORE, CHANGE_TYPE, DELETE, INSERT, UPDATE
 from freezeframe.store.model.row_counts import Counts
-from freezeframe.store.model.update_options import update_from
+from freezeframe.store.model.update_options import (
+    UpdateOptions,
+    replaces_rows,
+    require_possible,
+    update_from,
+)
 from freezeframe.store.schema.column_mapping import delta_columns, type_names
 from freezeframe.store.schema.schema_evolution import is_undecided
 from freezeframe.store.stream import Stream
@@ -35,6 +40,7 @@ from freezeframe.store.updates.deletion_guard import require_few_deletions
 
 PREVIEW_BYTES_MAX = 16 * 1024 * 1024
 EXAMPLES_MAX = 10
+_OF_FULL = frozenset({"mode", "deletes", "max_delete_ratio"})
 _UNCUT_KINDS = frozenset({"parquet", "arrow"})
 
 ColumnFate = Literal["known", "new", "other type", "not in the file"]
@@ -78,16 +84,18 @@ class ImportFile:
 
 
 def import_preview(
-    tenant: Tenant, name: str, file: ImportFile, key: Sequence[str], mode: Literal["upsert", "full"]
+    tenant: Tenant, name: str, file: ImportFile, key: Sequence[str], update: UpdateOptions
 ) -> ImportPreview:
     """Preview the import of a file into the stream; nothing is stored.
 
     Raises:
         InvalidName: no stream can have that name.
-        InvalidOption: the beginning of a Parquet or Arrow file tells nothing.
+        InvalidOption: the beginning of a Parquet or Arrow file tells nothing; or the options contradict
+            each other.
         TooLarge: it unpacks to more than a limit.
         UnreadableInput: the file is damaged; the place is named.
     """
+    require_possible(tuple(key) or None, update)
     stream = Stream(StreamName(name), TenantScope(tenant.place))
     is_there = stream.stream_version() >= 0
     used = tuple(key) or (stream.key() if is_there else ())
@@ -97,38 +105,40 @@ def import_preview(
     columns = _columns(rows.schema, stored, used)
     told = ImportPreview(columns, used, len(rows), None, "", (), None)
     missing = [one for one in used if one not in rows.column_names]
-    if not used or missing:
+    replaces = replaces_rows(update)
+    if missing or (not used and not replaces):
         return replace(told, problem=_no_key(missing))
-    if is_there and set(used) != set(stream.key()):
+    if is_there and not replaces and set(used) != set(stream.key()):
         return replace(told, problem=_other_key(used, stream.key()))
     if file.is_beginning:
         reason = (
             f"Only the beginning was looked at: previews count files of up to {PREVIEW_BYTES_MAX:,} bytes."
         )
         return replace(told, uncounted=reason)
-    return _count(stream, rows, told, mode)
+    return _count(stream, rows, told, update)
 
 
-def _count(
-    stream: Stream, rows: pa.Table, told: ImportPreview, mode: Literal["upsert", "full"]
-) -> ImportPreview:
+def _count(stream: Stream, rows: pa.Table, told: ImportPreview, update: UpdateOptions) -> ImportPreview:
+    """Count a full extract as an upsert and the rows that it lacks: then no engine is needed."""
+    is_full = update.get("mode") == "full"
+    counted: Any = {name: value for name, value in update.items() if not is_full or name not in _OF_FULL}
     stored = stream.row_count() if stream.stream_version() >= 0 else 0
     try:
-        receipt = stream.preview(rows, told.key)
+        receipt = stream.preview(rows, told.key or None, **counted)
     except InvalidOption as error:
         return replace(told, uncounted=f"{error.problem} The job counts them.")
     except FreezeframeError as error:
         return replace(told, problem=error)
     changes: pa.Table = receipt.changed_rows("arrow")
-    counts = Counts(receipt.inserted, receipt.updated, receipt.unchanged, 0)
-    if mode == "upsert":
+    counts = Counts(receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted)
+    if not is_full:
         return replace(told, counts=counts, examples=_examples(changes))
     deleted = stored - receipt.updated - receipt.unchanged
     counts = replace(counts, deleted=deleted)
     gone = _missing_rows(stream, rows, told.key) if deleted else None
     problem: FreezeframeError | None = None
     try:
-        require_few_deletions(update_from(told.key, mode="full"), lost=deleted, live=stored)
+        require_few_deletions(update_from(told.key, **update), lost=deleted, live=stored)
     except TooManyDeletions as error:
         problem = error
     return replace(told, counts=counts, examples=_examples(changes, gone), problem=problem)
@@ -203,11 +213,11 @@ def _to_changed_rows(changes: pa.Table, gone: pa.Table | None) -> Iterator[Chang
     kinds = changes[CHANGE_TYPE]
     # Where there is more than one kind, none of them takes all places.
     shares = {UPDATE: 6, INSERT: 2, DELETE: 2}
-    deleted = None if gone is None else _as_deletions(gone)
-    parts = [changes.filter(pc.equal(kinds, kind)) for kind in (UPDATE, INSERT)]
-    parts += [deleted] if deleted is not None else []
+    parts = [changes.filter(pc.equal(kinds, kind)) for kind in shares]
+    if gone is not None:
+        parts[-1] = _as_deletions(gone)
     limits = [shares[kind] if sum(len(one) > 0 for one in parts) > 1 else EXAMPLES_MAX for kind in shares]
-    for part, limit in zip(parts, limits, strict=False):
+    for part, limit in zip(parts, limits, strict=True):
         yield from changed_rows(part.slice(0, limit))
 
 
@@ -222,7 +232,10 @@ def _no_key(missing: Sequence[str]) -> InvalidOption:
             f"The file has no column {', '.join(missing)}, which the key needs.",
             remedy="Choose another key, or correct the file's header.",
         )
-    return InvalidOption("An import needs a key.", remedy="Name the columns that say which row is which.")
+    return InvalidOption(
+        "An import needs a key.",
+        remedy="Name the columns that say which row is which; or pass override=True to replace all rows.",
+    )
 
 
 def _other_key(given: Sequence[str], stored: Sequence[str]) -> InvalidOption:

@@ -110,8 +110,8 @@ class Update:
             raise InvalidOption(
                 "An update needs a key.",
                 cause="Without one it cannot be known which rows are new and which are changed.",
-                remedy="Name the columns of the key: key=['Id'], on the command line --key Id. In Python"
-                " override=True or replace_where='…' replaces the content instead.",
+                remedy="Name the columns of the key: key=['Id']. Or replace the whole content by "
+                "override=True, or a part of it by replace_where=\"Date >= '2026-10-01'\".",
             )
         _require_distinct("key", self.key)
         _require_distinct("order_by", self.order_by)
@@ -133,7 +133,7 @@ class Update:
             raise InvalidOption(
                 "history='none' goes with override=True only.",
                 cause="It would throw away the rows' past, which an update keeps.",
-                remedy="Leave history out; or pass override=True to replace the content, past included.",
+                remedy="Leave history='none' out, or add override=True: then content and past are replaced.",
             )
 
     def _require_deletes_fit(self) -> None:
@@ -141,7 +141,7 @@ class Update:
             raise InvalidOption(
                 f"deletes={self.deletes!r} goes with mode='full' only.",
                 cause="Rows that another update lacks are not deleted.",
-                remedy="Pass mode='full' if the rows are the full extract, or leave deletes out.",
+                remedy="Pass mode='full' if the rows are the full extract, or leave the option out.",
             )
         if self.deletes == "flag" and self.history == "scd2":
             raise InvalidOption(
@@ -215,6 +215,17 @@ def parse_update(key: Names | None, options: UpdateOptions) -> Update | KeyedUpd
     return lambda stored: update_from(stored, **options)
 
 
+def require_possible(key: Names | None, options: UpdateOptions) -> None:
+    """Refuse options that contradict each other, before any row is there.
+
+    Raises:
+        InvalidOption: as ``update_from``; a key that is left to the stream is taken to be there.
+    """
+    update = parse_update(key, options)
+    if callable(update):
+        update(("its key",))
+
+
 def replaces_rows(options: UpdateOptions) -> bool:
     """Whether the options replace the content or a window, which needs no key."""
     return bool(options.get("override")) or options.get("replace_where") is not None
@@ -225,7 +236,7 @@ def _mode(options: UpdateOptions) -> Mode:
     _require_choice("mode", mode, get_args(ModeOption))
     window = options.get("replace_where")
     asked = {
-        "override": bool(options.get("override")),
+        "override=True": bool(options.get("override")),
         "replace_where": window is not None,
         "mode='full'": mode == "full",
     }
@@ -233,7 +244,7 @@ def _mode(options: UpdateOptions) -> Mode:
     if len(given) > 1:
         raise InvalidOption(
             f"{' and '.join(given)} cannot be used together.",
-            cause="override replaces all rows, replace_where a window of them, mode='full' updates by key.",
+            cause="override=True replaces all rows, replace_where some of them; mode='full' updates by key.",
             remedy="Keep the one that you mean.",
         )
     if window is not None and not str(window).strip():
@@ -241,7 +252,7 @@ def _mode(options: UpdateOptions) -> Mode:
             "replace_where is empty.",
             remedy="Write it in SQL, for example replace_where=\"Date >= '2026-10-01'\".",
         )
-    return "overwrite" if asked["override"] else "replace_where" if window is not None else mode
+    return "overwrite" if options.get("override") else "replace_where" if window is not None else mode
 
 
 def _require_known(options: UpdateOptions) -> None:

@@ -98,8 +98,8 @@ def agree_system_columns(
             raise InvalidOption(
                 "override=True would throw away the history of the stream.",
                 cause="It replaces the whole content, and the stream keeps its rows' past.",
-                remedy="Pass mode='full' for a full extract that keeps it; or history='scd2' beside override "
-                "to begin a new one, history='none' to go on without.",
+                remedy="Pass mode='full' for a full extract that keeps it; or history='scd2' beside "
+                "override=True to begin a new one, history='none' to go on without.",
             )
         agreed = SystemColumns(has_history=update.history == "scd2", flags_deleted=update.begins_flags)
     else:

@@ -110,4 +110,6 @@ def _moments(array: pa.Array, far: Far) -> list[Any]:
         is_date = kinds.is_date(array.type)
         numbers = array.cast(pa.date32()).cast(pa.int32()) if is_date else array.cast(pa.int64())
         unit: Any = "D" if is_date else array.type.unit
-        return [None if one is None else far(np.datetime64(one, unit)) for one in numbers.to_pylist()]
+        zone = "" if is_date or array.type.tz is None else "+00:00"
+        told = [None if one is None else far(np.datetime64(one, unit)) for one in numbers.to_pylist()]
+        return [one + zone if isinstance(one, str) else one for one in told]

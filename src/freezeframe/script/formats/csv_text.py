@@ -1,12 +1,14 @@
 """Rows as the text of a CSV file, as pandas' ``to_csv(index=False)`` writes it, but without its losses.
 
 A missing value is an empty field and the empty text a quoted one, so that both come back; times are
-ISO 8601 with their offset. Values without a text of their own (lists, structs) are JSON.
+ISO 8601 with their offset. NaN is ``NaN``, which is not missing. Lists, structs and maps are JSON, as in JSON
+Lines, and binary is base64. Who knows the columns' types reads every value back (``written_values``).
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -14,18 +16,48 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from freezeframe.engine.frames.python_values import date_texts, moment_text, python_values
+from freezeframe.errors import BadInput
+from freezeframe.script.formats.json_lines import json_form
 
 _NEEDS_QUOTES = r'[",\r\n]'
+_DELIMITERS = r"[;\t|]"
+_EXACT_TEXT_YEARS = (-62_167_219_200_000_000, 253_402_300_799_999_999)
+"""The years 0 to 9999 in microseconds, which Arrow writes with four digits."""
 
 
 def csv_text(rows: pa.Table) -> str:
     """The rows below a header, each line ended by a newline."""
-    header = ",".join(_quote(pa.chunked_array([pa.array(rows.column_names)])).to_pylist())
+    # A reader takes another delimiter in a header without a comma for that of the file.
+    needs_quotes = _NEEDS_QUOTES if rows.num_columns > 1 else f"{_NEEDS_QUOTES}|{_DELIMITERS}"
+    names = pa.chunked_array([pa.array(rows.column_names, pa.string())])
+    header = ",".join(_quote(names, needs_quotes).to_pylist())
     if not rows.num_columns or not rows.num_rows:
         return f"{header}\n"
     fields = [pc.fill_null(_field(column), "") for column in rows.columns]
     lines = pc.binary_join_element_wise(pc.binary_join_element_wise(*fields, ","), "\n", "")
     return f"{header}\n{''.join(map(_join_texts, lines.chunks))}"
+
+
+def csv_pieces(schema: pa.Schema, tables: Iterable[pa.Table], piece_rows: int) -> Iterator[bytes]:
+    """The file of the rows, some at a time.
+
+    Raises:
+        BadInput: CSV cannot hold them: a column without a name, or a missing value in the only column.
+    """
+    header = csv_text(schema.empty_table())
+    if "" in schema.names:
+        raise _unwritable("A column has no name.", "A reader gives such a column a name of its own.")
+    yield header.encode()
+    for table in tables:
+        if table.num_columns == 1 and table.column(0).null_count:
+            cause = f"The line of a missing value in the only column, {schema.names[0]!r}, is blank."
+            raise _unwritable("A row would be lost.", cause)
+        for start in range(0, len(table), piece_rows):
+            yield csv_text(table.slice(start, piece_rows)).removeprefix(header).encode()
+
+
+def _unwritable(problem: str, cause: str) -> BadInput:
+    return BadInput(f"{problem} CSV cannot hold it.", cause=cause, remedy="Export Parquet or JSON Lines.")
 
 
 def _join_texts(lines: pa.Array) -> str:
@@ -42,8 +74,8 @@ def _field(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return text if pa.types.is_primitive(kind) or pa.types.is_decimal(kind) else _quote(text)
 
 
-def _quote(text: pa.ChunkedArray) -> pa.ChunkedArray:
-    quotes = pc.or_(pc.match_substring_regex(text, _NEEDS_QUOTES), pc.equal(text, ""))
+def _quote(text: pa.ChunkedArray, needs_quotes: str = _NEEDS_QUOTES) -> pa.ChunkedArray:
+    quotes = pc.or_(pc.match_substring_regex(text, needs_quotes), pc.equal(text, ""))
     if not pc.any(quotes, min_count=0).as_py():
         return text
     doubled = pc.replace_substring(text, '"', '""')
@@ -55,16 +87,25 @@ def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_boolean(kind):
         return pc.if_else(column, "True", "False")
     if pa.types.is_floating(kind):
-        text = pc.if_else(pc.is_nan(column), None, column).cast(pa.string())
-        return pc.replace_substring_regex(text, r"^(-?\d+)$", r"\1.0")
+        text = pc.replace_substring_regex(column.cast(pa.string()), r"^(-?\d+)$", r"\1.0")
+        return pc.if_else(pc.is_nan(column), "NaN", text)
     if pa.types.is_timestamp(kind):
+        ends = pc.min_max(column.cast(pa.int64())).as_py()
+        low, high = _EXACT_TEXT_YEARS
+        if ends["min"] is not None and not (low <= ends["min"] and ends["max"] <= high):
+            return _texts(column, str)
         text = pc.replace_substring_regex(column.cast(pa.string()), r"\.0+(Z?)$", r"\1")
         return pc.replace_substring_regex(text, "Z$", "+00:00")
-    if pa.types.is_nested(kind) or pa.types.is_binary(kind):
-        texts = list(map(_json, python_values(column, moment_text)))
-        return pa.chunked_array([pa.array(texts, pa.string())])
+    if pa.types.is_nested(kind):
+        return _texts(column, lambda value: json.dumps(value, ensure_ascii=False))
+    if pa.types.is_binary(kind):
+        return _texts(column, str)
     return date_texts(column) if pa.types.is_date(kind) else column.cast(pa.string())
 
 
-def _json(value: Any) -> str | None:
-    return None if value is None else json.dumps(value, ensure_ascii=False, default=str)
+def _texts(column: pa.ChunkedArray, write: Callable[[Any], str]) -> pa.ChunkedArray:
+    """What ``write`` makes of each value in the form of JSON."""
+    form = json_form(column.type)
+    values = python_values(column, moment_text)
+    texts = [None if value is None else write(form(value)) for value in values]
+    return pa.chunked_array([pa.array(texts, pa.string())])

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from freezeframe.script.types.inference import ColumnRule, Left, Reading, both
+from freezeframe.script.types.written_values import json_array
 
 Values = Sequence[Any]
 
@@ -143,7 +144,7 @@ def _exact(values: Values, kind: pa.DataType | None, way: Reading) -> pa.Array |
     if kind is not None and _settle(kind) == wanted:
         return _build(values, wanted)
     if pa.types.is_nested(wanted):
-        return _exact_nested(values, wanted)
+        return json_array(values, wanted)
     if pa.types.is_string(wanted):
         return None
     if pa.types.is_binary(wanted):
@@ -184,24 +185,6 @@ def _bytes(values: Values) -> pa.Array | None:
     except ValueError:
         return None
     return pa.array(decoded, pa.binary())
-
-
-def _exact_nested(values: Values, kind: pa.DataType) -> pa.Array | None:
-    array = _build(values, kind)
-    if array is None or not all(map(_is_same, values, array.to_pylist())):
-        return None
-    return array
-
-
-def _is_same(given: Any, kept: Any) -> bool:
-    """Whether nothing of a value was lost or changed; a field that an object lacks is NULL."""
-    if isinstance(given, dict):
-        is_object = isinstance(kept, dict) and given.keys() <= kept.keys()
-        return is_object and all(_is_same(value, kept[name]) for name, value in given.items())
-    if isinstance(given, list):
-        is_list = isinstance(kept, list | tuple) and len(given) == len(kept)
-        return is_list and all(map(_is_same, given, kept))
-    return given == kept and isinstance(given, bool) == isinstance(kept, bool)
 
 
 def _build(values: Values, kind: pa.DataType | None) -> pa.Array | None:

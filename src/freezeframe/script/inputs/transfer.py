@@ -1,9 +1,9 @@
 """Import and export of a stream: ``{stream}.snapshot.csv``, ``.parquet`` or ``.jsonl``.
 
 CSV and JSON Lines say nothing of types, so a schema file goes with them,
-``{stream}.snapshot.schema.json``: the key, and the columns as Delta writes them. Given to the
-import, every value must be exact in its column's type; without it nothing is guessed that could
-lose a letter (``inference``). This sits above the store because readers of input files do.
+``{stream}.snapshot.schema.json``: the key, and the columns as Delta writes them. With it, every value must be
+exact in its column's type; without it nothing is guessed that could lose a letter (``inference``). A Parquet
+file has the same in its metadata. This sits above the store because readers of input files do.
 """
 
 from __future__ import annotations
@@ -12,19 +12,20 @@ import contextlib
 import json
 import os
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, Unpack, get_args
+from typing import Literal, TypeVar, Unpack, get_args
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from freezeframe import progress
 from freezeframe.errors import InputNotFound, InvalidOption, SchemaDriftError, TooLarge, UnreadableInput
+from freezeframe.log import Snapshot
 from freezeframe.script.formats.arrow_files import read_arrow, streamed_arrow
 from freezeframe.script.formats.csv_file import read_csv_text
-from freezeframe.script.formats.csv_text import csv_text
+from freezeframe.script.formats.csv_text import csv_pieces
 from freezeframe.script.formats.json_lines import json_lines
 from freezeframe.script.formats.json_rows import read_json_files
 from freezeframe.script.formats.parquet_files import read_parquet_files
@@ -33,9 +34,12 @@ from freezeframe.script.inputs.streamed_rows import streamed_csv, streamed_json_
 from freezeframe.script.types.typed_columns import KnownTypes
 from freezeframe.storage.local import failure, write_durably
 from freezeframe.store.model.receipt import Receipt
-from freezeframe.store.model.update_options import UpdateOptions
+from freezeframe.store.model.update_options import Names, UpdateOptions, replaces_rows
 from freezeframe.store.schema.column_mapping import arrow_columns, delta_columns
+from freezeframe.store.schema.schema_evolution import is_undecided
+from freezeframe.store.schema.table_properties import stored_key
 from freezeframe.store.stream import Stream
+from freezeframe.store.table.reader import row_columns
 from freezeframe.store.tenant_log.version_reference import Point
 
 FileKind = Literal["csv", "parquet", "jsonl"]
@@ -43,15 +47,42 @@ _BATCH_ROWS = 50_000
 MEMORY_BYTES_MAX = 32 * 1024 * 1024
 UNPACKED_MEMORY_BYTES_MAX = 256 * 1024 * 1024
 _MIDDLE = ".snapshot."
-_TEXT_SUFFIXES = (".csv", ".jsonl")
+_METADATA_KEY = b"freezeframe.stream"
+_TEXT_SUFFIXES = (".csv", ".jsonl", ".ndjson")
+_Rows = TypeVar("_Rows", pa.Table, pa.RecordBatchReader)
 
 
 @dataclass(frozen=True, slots=True)
 class StreamSchema:
-    """What a schema file says: the columns and their types, and the key."""
+    """What a schema file says: the columns and their types, those without a value marked, and the key."""
 
     columns: pa.Schema
     key: tuple[str, ...]
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> StreamSchema:
+        """The schema of a stream's rows at one version."""
+        return cls(row_columns(snapshot), stored_key(snapshot.metadata) or ())
+
+    @classmethod
+    def parse(cls, text: bytes) -> StreamSchema:
+        """The schema that ``to_json`` gave.
+
+        Raises:
+            ValueError, KeyError, TypeError, AttributeError: it is none.
+        """
+        record = json.loads(text)
+        return cls(arrow_columns(record["schema"]), tuple(map(str, record["key"])))
+
+    def to_json(self) -> bytes:
+        """The content of a schema file."""
+        record = {"key": list(self.key), "schema": delta_columns(self.columns, None)}
+        return json.dumps(record, ensure_ascii=False, indent=2).encode() + b"\n"
+
+    def of_parquet(self) -> pa.Schema:
+        """The columns for a Parquet file, with this schema in its metadata."""
+        plain = [field.remove_metadata() for field in self.columns]
+        return pa.schema(plain, metadata={_METADATA_KEY: self.to_json()})
 
 
 def export_stream(
@@ -65,30 +96,36 @@ def export_stream(
     """Write the stream's rows to a new ``{stream}.snapshot.{kind}`` in ``folder``.
 
     They are those of now, of a version of the tenant (``version``), or of one of the stream's own.
-    Beside a CSV or JSON Lines file its schema file is written, first. Both appear whole or not at all.
+    Beside a CSV or JSON Lines file its schema file is written, first; a Parquet file holds it. Both appear
+    whole or not at all. ``import_stream`` takes them back without a key.
     Rows are in the order of the key, but those of a stream of many bytes in that of its files: such a
     stream is never held in memory.
 
     Raises:
         InvalidOption: an unknown kind, or the file is there already.
+        BadInput: a CSV file cannot hold the rows.
         StreamNotFound, VersionNotFound: there is no such stream or version.
         StorageUnavailable: the file could not be written.
     """
     target = new_file(stream.name, folder, kind)
+    schema = StreamSchema.of(stream.snapshot(version=version, stream_version=stream_version))
     rows = _rows_out(stream, version, stream_version)
     if kind == "parquet":
-        _publish(target, lambda path: _write_parquet(path, rows))
+        _publish(target, lambda path: _write_parquet(path, rows, schema.of_parquet()))
         return target
-    record = {"key": list(stream.key()), "schema": delta_columns(rows.schema, None)}
-    text = json.dumps(record, ensure_ascii=False, indent=2).encode() + b"\n"
-    _publish(schema_file(target), lambda path: write_durably(path, text))
     tables = (pa.Table.from_batches([batch]) for batch in rows)
     chunks = (
-        _csv_chunks(rows.schema, tables)
+        csv_pieces(rows.schema, tables, _BATCH_ROWS)
         if kind == "csv"
         else (lines for table in tables for lines in json_lines(table, _BATCH_ROWS))
     )
-    _publish(target, lambda path: write_durably(path, chunks))
+    beside = schema_file(target)
+    try:
+        _publish(beside, lambda path: write_durably(path, schema.to_json()))
+        _publish(target, lambda path: write_durably(path, chunks))
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
     return target
 
 
@@ -123,9 +160,10 @@ def import_stream(
     """Bring the rows of a CSV, Parquet, JSON Lines or Arrow file into the stream, typed by a schema file.
 
     ``schema_from`` is by default the schema file beside an exported file, where there is one. Without
-    ``key`` the schema file's counts, then the stream's own. ``options`` are those of ``Stream.update``. A
-    file of more than ``memory_bytes_max`` bytes is streamed: it is never held in memory. With ``limits``
-    neither is one that unpacks to more than ``UNPACKED_MEMORY_BYTES_MAX``.
+    ``key`` the schema file's counts, then the stream's own; rows that were exported from a stream without a
+    key become a new stream without one. ``options`` are those of ``Stream.update``. A file of more than
+    ``memory_bytes_max`` bytes is streamed: it is never held in memory. With ``limits`` neither is one that
+    unpacks to more than ``UNPACKED_MEMORY_BYTES_MAX``.
 
     Raises:
         InputNotFound: there is no such file.
@@ -135,10 +173,9 @@ def import_stream(
         SchemaDriftError: a value or column does not fit the schema file, or the stream.
     """
     path = Path(file)
-    schema = schema_beside(path) if schema_from is None else Path(schema_from)
-    known = None if schema is None else read_schema(schema)
+    known = schema_of(_existing(path), schema_from)
     stored = stream.columns() if stream.stream_version() >= 0 else None
-    columns = None if known is None else known.columns
+    columns = known.columns if known is not None and path.suffix in _TEXT_SUFFIXES else None
     held = None
     if _existing(path).stat().st_size <= memory_bytes_max or path.suffix not in _STREAMED:
         held = _read_held(path, columns, stored, limits)
@@ -149,8 +186,21 @@ def import_stream(
         rows = rows if columns is None else _fit_reader(path, rows, columns)
     else:
         rows = held if columns is None else _fit(path, held, columns)
-    used = key if key is not None else (known.key or None) if known is not None else None
-    return stream.update(rows, used, **options)
+    if known is not None and path.suffix == ".parquet":
+        rows = _without_undecided(path, rows, known)
+    given, update = with_exported_key(known, key, options, is_new=stored is None)
+    return stream.update(rows, given, **update)
+
+
+def with_exported_key(
+    known: StreamSchema | None, key: Names | None, options: UpdateOptions, *, is_new: bool
+) -> tuple[Names | None, UpdateOptions]:
+    """Key and options of an import: a key that is not given is that of the exported stream."""
+    if key is not None or known is None:
+        return key, options
+    if known.key or not is_new or options.get("mode") == "full" or replaces_rows(options):
+        return known.key or None, options
+    return None, {**options, "override": True}
 
 
 def _read_held(
@@ -200,11 +250,21 @@ def schema_file(file: Path) -> Path:
     return file.with_name(f"{file.name.rpartition(_MIDDLE)[0]}{_MIDDLE}schema.json")
 
 
-def schema_beside(file: Path) -> Path | None:
-    """The schema file beside an exported file of text; None if there is none."""
-    found = schema_file(file)
+def schema_of(file: Path, schema_from: str | os.PathLike[str] | None = None) -> StreamSchema | None:
+    """The schema of a file: the one named, the one that an export left beside it or in it, or None.
+
+    Raises:
+        InputNotFound, UnreadableInput: as ``read_schema``; a damaged Parquet file has no schema.
+    """
+    if schema_from is not None:
+        return read_schema(Path(schema_from))
+    if file.suffix == ".parquet":
+        with contextlib.suppress(pa.ArrowException, OSError, ValueError, KeyError, TypeError, AttributeError):
+            return StreamSchema.parse((pq.read_metadata(file).metadata or {})[_METADATA_KEY])
+        return None
+    beside = schema_file(file)
     is_exported = _MIDDLE in file.name and file.suffix in _TEXT_SUFFIXES
-    return found if is_exported and found.is_file() else None
+    return read_schema(beside) if is_exported and beside.is_file() else None
 
 
 def read_schema(file: Path) -> StreamSchema:
@@ -215,8 +275,7 @@ def read_schema(file: Path) -> StreamSchema:
         UnreadableInput: it is none.
     """
     try:
-        record = json.loads(_existing(file).read_bytes())
-        return StreamSchema(arrow_columns(record["schema"]), tuple(map(str, record["key"])))
+        return StreamSchema.parse(_existing(file).read_bytes())
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UnreadableInput(
             f"{file} is not a schema file.",
@@ -232,10 +291,11 @@ def _fit(path: Path, rows: pa.Table, columns: pa.Schema) -> pa.Table:
     if odd:
         raise _misfit(path, f"Only one of the two has the columns {odd}.", odd)
     fitted = rows.select(columns.names)
-    wrong = [field.name for field in columns if not _fits(fitted.schema.field(field.name).type, field.type)]
+    kinds = {field.name: _fitting(fitted.schema.field(field.name).type, field) for field in columns}
+    wrong = [name for name, kind in kinds.items() if kind is None]
     if wrong:
         raise _misfit(path, f"Values of the columns {wrong} are not exact in their types.", wrong)
-    return fitted.cast(pa.schema([pa.field(field.name, field.type) for field in columns]))
+    return fitted.cast(pa.schema(list(kinds.items())))
 
 
 def _fit_reader(path: Path, rows: pa.RecordBatchReader, columns: pa.Schema) -> pa.RecordBatchReader:
@@ -246,8 +306,11 @@ def _fit_reader(path: Path, rows: pa.RecordBatchReader, columns: pa.Schema) -> p
     return pa.RecordBatchReader.from_batches(fitted.schema, batches)
 
 
-def _fits(found: pa.DataType, wanted: pa.DataType) -> bool:
-    return bool(pa.types.is_null(found) or found.equals(wanted))
+def _fitting(found: pa.DataType, wanted: pa.Field) -> pa.DataType | None:
+    """The type of a column that was found with one type and wanted with another; None if it does not fit."""
+    if is_undecided(wanted):
+        return found
+    return wanted.type if pa.types.is_null(found) or found.equals(wanted.type) else None
 
 
 def _misfit(path: Path, cause: str, columns: list[str]) -> SchemaDriftError:
@@ -279,19 +342,37 @@ def _count_rows(rows: pa.RecordBatchReader) -> pa.RecordBatchReader:
     return pa.RecordBatchReader.from_batches(rows.schema, batches())
 
 
-def _write_parquet(path: Path, rows: pa.RecordBatchReader) -> None:
+def _write_parquet(path: Path, rows: pa.RecordBatchReader, schema: pa.Schema) -> None:
     path.touch(mode=0o600)
-    with pq.ParquetWriter(path, rows.schema) as writer:
+    with pq.ParquetWriter(path, schema) as writer:
         for batch in rows:
-            writer.write_batch(batch)
+            writer.write_batch(batch.cast(schema))
 
 
-def _csv_chunks(schema: pa.Schema, tables: Iterable[pa.Table]) -> Iterator[bytes]:
-    header = csv_text(schema.empty_table())
-    yield header.encode()
-    for table in tables:
-        for start in range(0, len(table), _BATCH_ROWS):
-            yield csv_text(table.slice(start, _BATCH_ROWS)).removeprefix(header).encode()
+def _without_undecided(path: Path, rows: _Rows, known: StreamSchema) -> _Rows:
+    """Columns of a Parquet file that had no value when they were exported, and have none, without a type."""
+    footer = pq.read_metadata(path)
+    undecided = {field.name for field in known.columns if is_undecided(field)}
+    for group in map(footer.row_group, range(footer.num_row_groups)):
+        for column in map(group.column, range(group.num_columns)):
+            statistics = column.statistics
+            if statistics is None or not statistics.has_null_count or statistics.null_count < group.num_rows:
+                undecided.discard(column.path_in_schema)
+    if not undecided:
+        return rows
+    kinds = {field.name: pa.null() if field.name in undecided else field.type for field in rows.schema}
+    schema = pa.schema(list(kinds.items()))
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in rows.to_batches() if isinstance(rows, pa.Table) else rows:
+            columns = [
+                pa.nulls(len(batch)) if name in undecided else batch.column(name) for name in schema.names
+            ]
+            yield pa.record_batch(columns, schema=schema)
+
+    if isinstance(rows, pa.Table):
+        return pa.Table.from_batches(batches(), schema)
+    return pa.RecordBatchReader.from_batches(schema, batches())
 
 
 def _existing(path: Path) -> Path:

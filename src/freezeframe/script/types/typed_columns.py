@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from freezeframe.script.types.inference import DATES, INFERENCE, ColumnRule, Reading
-from freezeframe.script.types.text_values import UTC_TIMESTAMP, exact_values, naive_as_utc
+from freezeframe.script.types.text_values import UTC_TIMESTAMP, naive_as_utc
+from freezeframe.script.types.written_values import written_values
 from freezeframe.store.schema.schema_evolution import is_undecided
 
 _LONGEST_INTEGER = pa.decimal128(38, 0)
@@ -90,4 +91,4 @@ def _exact_readings(kind: pa.DataType) -> tuple[Reading, ...]:
 
 def exact_reading(kind: pa.DataType) -> Reading:
     """The way to read text as values of a type, each of them exact."""
-    return Reading(kind, functools.partial(exact_values, kind=kind))
+    return Reading(kind, functools.partial(written_values, kind=kind))

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from freezeframe.log.scan import rows
-from freezeframe.script.formats.csv_text import csv_text
+from freezeframe.script.formats.csv_text import csv_pieces
 from freezeframe.script.formats.json_lines import json_lines
-from freezeframe.script.inputs.transfer import MEMORY_BYTES_MAX
+from freezeframe.script.inputs.transfer import MEMORY_BYTES_MAX, StreamSchema
 from freezeframe.service.base.streaming_buffer import StreamingBuffer
 from freezeframe.service.rows.streams import ExportKind, Moment
 from freezeframe.store import Stream
@@ -58,11 +58,12 @@ class StreamExport:
         """
         reader = self._reader()
         if self._kind == "parquet":
-            yield from _parquet(reader, self._sizes.group_rows)
+            schema = StreamSchema.of(self._snapshot).of_parquet()
+            yield from _parquet(reader, schema, self._sizes.group_rows)
             return
-        pieces = _pieces(reader, self._sizes.piece_rows)
+        pieces, rows_max = _pieces(reader, self._sizes.piece_rows), self._sizes.piece_rows
         yield from (
-            _csv(reader.schema, pieces) if self._kind == "csv" else _lines(pieces, self._sizes.piece_rows)
+            csv_pieces(reader.schema, pieces, rows_max) if self._kind == "csv" else _lines(pieces, rows_max)
         )
 
     def _reader(self) -> pa.RecordBatchReader:
@@ -78,6 +79,7 @@ def export(stream: Stream, kind: ExportKind, moment: Moment, sizes: ExportSizes 
     Raises:
         StreamNotFound, VersionNotFound: there is no such stream or version.
         CorruptData: a data file is missing or damaged; deep inside of a large one when it comes to that.
+        BadInput: a CSV file cannot hold the rows; for a missing value when it comes to that.
     """
     chunks = StreamExport(stream, kind, moment, sizes).chunks()
     first = next(chunks, b"")
@@ -92,23 +94,16 @@ def _pieces(reader: pa.RecordBatchReader, rows_max: int) -> Iterator[pa.Table]:
             yield table.slice(start, rows_max)
 
 
-def _csv(schema: pa.Schema, pieces: Iterator[pa.Table]) -> Iterator[bytes]:
-    header = csv_text(schema.empty_table())
-    yield header.encode()
-    for piece in pieces:
-        yield csv_text(piece).removeprefix(header).encode()
-
-
 def _lines(pieces: Iterator[pa.Table], piece_rows: int) -> Iterator[bytes]:
     for piece in pieces:
         yield from json_lines(piece, piece_rows)
 
 
-def _parquet(reader: pa.RecordBatchReader, group_rows: int) -> Iterator[bytes]:
+def _parquet(reader: pa.RecordBatchReader, schema: pa.Schema, group_rows: int) -> Iterator[bytes]:
     sink = StreamingBuffer()
-    with pq.ParquetWriter(pa.PythonFile(sink, "w"), reader.schema) as writer:
+    with pq.ParquetWriter(pa.PythonFile(sink, "w"), schema) as writer:
         for group in _groups(_pieces(reader, group_rows), group_rows):
-            writer.write_table(group)
+            writer.write_table(group.cast(schema))
             yield sink.drain()
     yield sink.drain()
 

@@ -1,0 +1,219 @@
+"""Exact values of the texts that an export writes for what text has no value for.
+
+Lists, structs and maps are JSON, binary is base64, and floats may be ``NaN`` or infinite; dates and times
+go beyond the years of ``datetime``. All else is as in any file (``text_values``).
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from freezeframe.script.types.text_values import all_match, exact_values
+
+_NOT_FINITE = ("NaN", "inf", "-inf", "Infinity", "-Infinity")
+_SAFE_DIGITS = 15
+_FAR_DATE = r"(?:[+-]\d{4,7}|\d{4})-\d\d-\d\d"
+_FAR_TIME = _FAR_DATE + r"[T ]\d\d:\d\d:\d\d(?:\.\d{1,6})?"
+_ENDS = {"D": (-(2**31), 2**31 - 1), "us": (-(2**63) + 1, 2**63 - 1)}
+
+
+def written_values(text: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
+    """The text as values of ``kind``, nulls as nulls, or None if a single one is not exact."""
+    if pa.types.is_nested(kind):
+        return _nested(text, kind)
+    if pa.types.is_binary(kind):
+        return _chunked(_bytes(text.to_pylist()))
+    if pa.types.is_floating(kind):
+        return _floats(text, kind)
+    values = exact_values(text, kind)
+    return _far(text, kind) if values is None else values
+
+
+def json_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array | None:
+    """Values of JSON in a type, or None if a single one is not exact; a member that an object lacks is null.
+
+    What JSON has no value for is text: dates and decimals, for example. A map is an object, or a list of
+    pairs.
+    """
+    if all(value is None for value in values):
+        return pa.nulls(len(values), kind)
+    if pa.types.is_struct(kind):
+        return _structs(values, kind)
+    if pa.types.is_map(kind):
+        return _maps(values, kind)
+    if pa.types.is_nested(kind):
+        return _lists(values, kind)
+    if pa.types.is_string(kind) or pa.types.is_boolean(kind):
+        wanted = str if pa.types.is_string(kind) else bool
+        is_exact = all(value is None or type(value) is wanted for value in values)
+        return pa.array(values, kind) if is_exact else None
+    if any(isinstance(value, bool | list | dict) for value in values):
+        return None
+    texts = [None if value is None else _text(value, kind) for value in values]
+    column = written_values(pa.chunked_array([texts], pa.string()), kind)
+    if column is None and pa.types.is_float32(kind):
+        return _singles(texts)
+    return None if column is None else column.combine_chunks()
+
+
+def _nested(text: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
+    try:
+        values = [None if value is None else _DECODER.decode(value) for value in text.to_pylist()]
+    except (ValueError, RecursionError):
+        return None
+    if sum(value is None for value in values) > text.null_count:
+        return None  # the text null is no missing value
+    return _chunked(json_array(values, kind))
+
+
+def _structs(values: Sequence[Any], kind: pa.DataType) -> pa.Array | None:
+    names = {field.name for field in kind}
+    if not all(value is None or (isinstance(value, dict) and value.keys() <= names) for value in values):
+        return None
+    parts = [
+        json_array([None if value is None else value.get(field.name) for value in values], field.type)
+        for field in kind
+    ]
+    if any(part is None for part in parts):
+        return None
+    missing = pa.array([value is None for value in values])
+    if not parts:
+        return pa.array([None if value is None else {} for value in values], kind)
+    return pa.StructArray.from_arrays(parts, fields=list(kind), mask=missing)
+
+
+def _maps(values: Sequence[Any], kind: pa.DataType) -> pa.Array | None:
+    entries = [list(value.items()) if isinstance(value, dict) else value for value in values]
+    if not _are_lists(entries) or not all(
+        isinstance(pair, list | tuple) and len(pair) == 2  # noqa: PLR2004 - a key and its value
+        for entry in entries
+        for pair in entry or ()
+    ):
+        return None
+    pairs = [pair for entry in entries for pair in entry or ()]
+    keys = json_array([key for key, _ in pairs], kind.key_type)
+    items = json_array([item for _, item in pairs], kind.item_type)
+    if keys is None or items is None or keys.null_count:
+        return None
+    return pa.MapArray.from_arrays(_offsets(entries), keys, items, type=kind)
+
+
+def _lists(values: Sequence[Any], kind: pa.DataType) -> pa.Array | None:
+    if not pa.types.is_list(kind) or not _are_lists(values):
+        return None
+    items = json_array([item for value in values for item in value or ()], kind.value_type)
+    return None if items is None else pa.ListArray.from_arrays(_offsets(values), items, type=kind)
+
+
+def _are_lists(values: Sequence[Any]) -> bool:
+    return all(value is None or isinstance(value, list) for value in values)
+
+
+def _offsets(values: Sequence[Any]) -> pa.Array:
+    """Where each list begins, null for none, and the end."""
+    begins = [*accumulate((len(value or ()) for value in values), initial=0)]
+    held = [None if value is None else begin for value, begin in zip(values, begins, strict=False)]
+    return pa.array([*held, begins[-1]], pa.int32())
+
+
+def _floats(text: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
+    named = pc.is_in(text, pa.array(_NOT_FINITE))
+    if not pc.any(named, min_count=0).as_py():
+        return exact_values(text, kind)
+    numbers = exact_values(pc.if_else(named, None, text), kind)
+    if numbers is None:
+        return None
+    return pc.if_else(named, pc.if_else(named, text, None).cast(kind), numbers)
+
+
+def _singles(texts: Sequence[str | None]) -> pa.Array | None:
+    """Doubles that are written in full and that a float32 holds."""
+    doubles = written_values(pa.chunked_array([texts], pa.string()), pa.float64())
+    if doubles is None:
+        return None
+    singles = doubles.cast(pa.float32(), safe=False)
+    is_same = pc.or_(pc.equal(singles.cast(pa.float64()), doubles), pc.is_nan(doubles))
+    return singles.combine_chunks() if pc.all(is_same, min_count=0).as_py() else None
+
+
+def _bytes(values: Sequence[str | None]) -> pa.Array | None:
+    try:
+        decoded = [None if value is None else base64.b64decode(value, validate=True) for value in values]
+    except ValueError:
+        return None
+    return pa.array(decoded, pa.binary())
+
+
+def _far(text: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
+    """Dates and times of which one is beyond ``datetime``; as numpy reads them."""
+    is_date, has_zone = pa.types.is_date32(kind), pa.types.is_timestamp(kind) and kind.tz is not None
+    pattern = _FAR_DATE if is_date else _FAR_TIME + (r"\+00:00" if has_zone else "")
+    if not (is_date or pa.types.is_timestamp(kind)) or not all_match(text, f"^{pattern}$"):
+        return None
+    plain = [value and value.removeprefix("+").removesuffix("+00:00") for value in text.to_pylist()]
+    unit: Any = "D" if is_date else "us"
+    numbers = _numbers(plain, unit)
+    if numbers is None:
+        return None
+    whole = pa.array(numbers, pa.int32() if is_date else pa.int64())
+    return _chunked(whole.cast(pa.date32()) if is_date else whole.cast(pa.timestamp("us")).cast(kind))
+
+
+def _numbers(texts: Iterable[str | None], unit: Any) -> list[int | None] | None:
+    """Days or microseconds since 1970; None if numpy refuses a text, or wraps it around."""
+    low, high = _ENDS[unit]
+    found: list[int | None] = []
+    for text in texts:
+        if text is None:
+            found.append(None)
+            continue
+        try:
+            number = int(np.datetime64(text, unit).astype(np.int64))
+            day = int(np.datetime64(text[: text.index("-", 1) + 6], "D").astype(np.int64))
+        except ValueError:
+            return None
+        per_day = 1 if unit == "D" else 86_400_000_000
+        if not low <= number <= high or number // per_day != day:
+            return None
+        found.append(number)
+    return found
+
+
+def _chunked(array: pa.Array | None) -> pa.ChunkedArray | None:
+    return None if array is None else pa.chunked_array([array])
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a member is there twice")
+    return found
+
+
+class _Fraction(str):
+    """A fraction as it is written, so that no digit is lost before its type is known."""
+
+    __slots__ = ()
+
+
+def _text(value: Any, kind: pa.DataType) -> str:
+    """A number as text, empty where a fraction may have lost digits when it was read."""
+    text = str(value)
+    digits = text.partition("e")[0].replace(".", "").lstrip("-0")
+    is_lossy = type(value) is float and len(digits) > _SAFE_DIGITS and not pa.types.is_floating(kind)
+    return "" if is_lossy else text
+
+
+def _refuse(text: str) -> Any:
+    raise ValueError(f"{text} is not JSON")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_float=_Fraction, parse_constant=_refuse)

@@ -13,7 +13,7 @@ from freezeframe.engine.configuration.private_folder import private_folder
 from freezeframe.engine.configuration.s3_configuration import session_options
 from freezeframe.engine.errors.spark_errors import spark_errors
 from freezeframe.engine.frames.row_hash import RowSums
-from freezeframe.engine.plans.columns import struct_type
+from freezeframe.engine.plans.columns import struct_type, written_fields
 from freezeframe.engine.plans.deletion_vectors import are_large, live_rows
 from freezeframe.engine.plans.key_search import count_found, find, find_all
 from freezeframe.engine.plans.merge import merge
@@ -71,6 +71,10 @@ class SparkEngine:
         with spark_errors():
             small = collect_small(frame) if task.takes_table else None
             schema = batch_schema(small.schema if small else frame.schema, task)
+            if not written_fields(schema):
+                count = len(small.rows) if small else frame.count()
+                nothing = pa.table({name: pa.nulls(count) for name in schema.names})
+                return WrittenBatch(json.loads(schema.json()), (), count, table=nothing)
             rows = rows_to_write(small, task, schema) if small else None
             if rows is not None:
                 return WrittenBatch(json.loads(schema.json()), (), len(rows), table=rows)

@@ -149,7 +149,6 @@ REFUSED = [
     (pd.Series([pd.Timedelta(1)]), "duration"),
     (objects(dt.time(1)), "time of day"),
     (objects({1, 2}), r"builtins\.set"),
-    (objects({}), "struct<>"),
     (objects("a", "\ud800"), r"text \(rows 1\)"),
     (pd.Series([1 + 2j]), "complex128"),
     (pd.Series([pd.Period("2020")]), "period"),

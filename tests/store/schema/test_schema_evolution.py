@@ -223,11 +223,30 @@ def test_nested_values_that_do_not_fit_are_refused(stored, incoming):
 
 
 def test_empty_lists_can_be_written():
-    """A list column whose elements never had a value holds text until told otherwise."""
+    """A list column whose elements never had a value is a list of nothing yet, in files one of text."""
     found = evolve(None, _table(Id=["1", "2"], v=[[], None]))
 
     assert found.batch["v"].to_pylist() == [[], None]
-    assert pa.list_(pa.string()) == found.target.field("v").type
+    assert pa.list_(pa.string()) == found.batch.schema.field("v").type
+    assert pa.list_(pa.null()) == found.target.field("v").type
+
+
+@pytest.mark.parametrize(
+    ("value", "widened", "decided"), [("x", (), ("v",)), (1, ("v",), ()), ({"a": None}, ("v",), ())]
+)
+def test_a_first_value_in_a_list_decides(value, widened, decided):
+    """Files are written anew unless they hold lists of that type already; a frozen schema refuses it."""
+    stored = evolve(None, _table(Id=["1"], v=[[]])).target
+    batch = _table(Id=["2"], v=[[value]])
+
+    found = evolve(stored, batch)
+    assert (found.widened, found.decided, found.target.field("v").type) == (
+        widened,
+        decided,
+        batch.schema.field("v").type,
+    )
+    with pytest.raises(SchemaDriftError, match="'v' needs another type"):
+        evolve(stored, batch, rules=SchemaRules(frozen=True))
 
 
 def test_a_frozen_schema_takes_no_new_columns_and_no_wider_types():

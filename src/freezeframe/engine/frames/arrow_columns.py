@@ -130,7 +130,7 @@ def _stored_decimal(name: str, kind: pa.DataType) -> pa.DataType:
 def _stored_nested(name: str, kind: pa.DataType) -> pa.DataType | None:
     if pa.types.is_map(kind):
         return pa.map_(stored_type(name, kind.key_type), stored_type(name, kind.item_type))
-    if pa.types.is_struct(kind) and kind.num_fields and not _is_encoded(kind):
+    if pa.types.is_struct(kind) and not _is_encoded(kind):
         return pa.struct([(field.name, stored_type(f"{name}.{field.name}", field.type)) for field in kind])
     is_list = (
         pa.types.is_list,

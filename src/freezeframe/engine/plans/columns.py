@@ -27,6 +27,8 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from freezeframe.engine.frames.untyped import NO_MEMBER
+
 _LEAST_MOMENT = "-290308-12-21T19:59:05.224192"
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
 
@@ -73,50 +75,86 @@ def written_fields(schema: StructType) -> list[StructField]:
 def physical_field(field: StructField) -> StructField:
     """The field in files: physical names at every depth, every value nullable."""
     name = str((field.metadata or {}).get(PHYSICAL_NAME, field.name))
-    return StructField(name, physical_type(field.dataType))
+    return StructField(name, _physical_type(field.dataType))
 
 
-def physical_type(kind: DataType) -> DataType:
-    """The type in files."""
+def _physical_type(kind: DataType) -> DataType:
+    """The type in files; of data without a type it is that of ``untyped.settled_type``."""
+    if isinstance(kind, NullType):
+        return StringType()
     if isinstance(kind, StructType):
-        return StructType([physical_field(field) for field in kind.fields])
+        return StructType(list(map(physical_field, kind.fields)) or [StructField(NO_MEMBER, StringType())])
     if isinstance(kind, ArrayType):
-        return ArrayType(physical_type(kind.elementType))
+        return ArrayType(_physical_type(kind.elementType))
     if isinstance(kind, MapType):
-        return MapType(physical_type(kind.keyType), physical_type(kind.valueType))
+        return MapType(_physical_type(kind.keyType), _physical_type(kind.valueType))
     return kind
 
 
-def fit_column(column: Column, source: DataType, target: DataType, *, tries: bool = False) -> Column:
+def nullable_type(kind: DataType) -> DataType:
+    """The type with every part nullable; keys without a type are text: Arrow has no maps of such keys."""
+    if isinstance(kind, StructType):
+        return StructType([StructField(one.name, nullable_type(one.dataType)) for one in kind.fields])
+    if isinstance(kind, ArrayType):
+        return ArrayType(nullable_type(kind.elementType))
+    if isinstance(kind, MapType):
+        key = nullable_type(kind.keyType)
+        return MapType(StringType() if isinstance(key, NullType) else key, nullable_type(kind.valueType))
+    return kind
+
+
+def from_file(column: Column, field: StructField, functions: Any = F) -> Column:
+    """The values of ``physical_field`` as the field's own."""
+    settled = _physical_type(nullable_type(field.dataType))
+    renamed = _rename_parts(column, physical_field(field).dataType, settled)
+    return fit_column(renamed, settled, field.dataType, functions=functions)
+
+
+def to_file(column: Column, field: StructField, functions: Any = F) -> Column:
+    """The field's values as those of ``physical_field``."""
+    settled = _physical_type(nullable_type(field.dataType))
+    fitted = fit_column(column, field.dataType, settled, functions=functions)
+    return _rename_parts(fitted, settled, physical_field(field).dataType)
+
+
+def fit_column(
+    column: Column, source: DataType, target: DataType, *, tries: bool = False, functions: Any = F
+) -> Column:
     """The values as ``target``: fields match by name, absent ones are null, leaves are cast.
 
     With ``tries`` a leaf that cannot be cast is null, for values that are only compared.
     """
     if _plain(source) == _plain(target):
         return column
+    if isinstance(source, NullType) or isinstance(target, NullType):
+        nothing: Column = functions.lit(None)
+        return nothing if isinstance(target, NullType) else nothing.cast(target)
+
+    def fit(part: Column, own: DataType, wanted: DataType) -> Column:
+        return fit_column(part, own, wanted, tries=tries, functions=functions)
+
     if isinstance(source, StructType) and isinstance(target, StructType):
         theirs = {field.name: field.dataType for field in source.fields}
         fields = [
             (
-                fit_column(column.getField(field.name), theirs[field.name], field.dataType, tries=tries)
+                fit(column.getField(field.name), theirs[field.name], field.dataType)
                 if field.name in theirs
-                else F.lit(None).cast(field.dataType)
+                else functions.lit(None).cast(field.dataType)
             ).alias(field.name)
             for field in target.fields
         ]
-        return F.when(column.isNotNull(), F.struct(*fields))
+        return functions.when(column.isNotNull(), functions.struct(*fields))  # type: ignore[no-any-return]
     if isinstance(source, ArrayType) and isinstance(target, ArrayType):
         inner, outer = source.elementType, target.elementType
-        return F.transform(column, lambda element: fit_column(element, inner, outer, tries=tries))
+        return functions.transform(column, lambda element: fit(element, inner, outer))  # type: ignore[no-any-return]
     if isinstance(source, MapType) and isinstance(target, MapType):
-        keys = F.transform(
-            F.map_keys(column), lambda key: fit_column(key, source.keyType, target.keyType, tries=tries)
+        keys = functions.transform(
+            functions.map_keys(column), lambda key: fit(key, source.keyType, target.keyType)
         )
-        values = F.transform(
-            F.map_values(column),
-            lambda value: fit_column(value, source.valueType, target.valueType, tries=tries),
+        values = functions.transform(
+            functions.map_values(column), lambda value: fit(value, source.valueType, target.valueType)
         )
-        return F.map_from_arrays(keys, values)
+        return functions.map_from_arrays(keys, values)  # type: ignore[no-any-return]
     if not tries:
         return column.cast(target)
     # A day beyond the range of timestamps becomes the least one, which equals no other value.
@@ -124,7 +162,7 @@ def fit_column(column: Column, source: DataType, target: DataType, *, tries: boo
     return F.when(column.isNotNull(), F.coalesce(column.try_cast(target), least))
 
 
-def rename_fields(column: Column, source: DataType, target: DataType) -> Column:
+def _rename_parts(column: Column, source: DataType, target: DataType) -> Column:
     """Rename fields inside structs; values are unchanged, because a cast matches fields by position."""
     return column if _plain(source) == _plain(target) else column.cast(target)
 

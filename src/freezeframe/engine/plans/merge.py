@@ -78,7 +78,12 @@ def merge(session: SparkSession, task: MergeTask) -> MergeResult:
             target,
             tries=tries,
         ),
-        _fit_frame(read_files(session, task.batch, batch_schema), task.batch_schema, target, tries=tries),
+        _fit_frame(
+            read_files(session, task.batch, batch_schema),
+            task.batch_types or task.batch_schema,
+            target,
+            tries=tries,
+        ),
         frozenset(batch_schema.names),
         layout_of(task),
     )

@@ -17,10 +17,11 @@ from pyspark.sql.types import StructType
 
 from freezeframe.engine.configuration.spark_configuration import READ_OPTIONS, WRITE_OPTIONS
 from freezeframe.engine.plans.columns import (
+    from_file,
     functions_of,
     physical_field,
     quote,
-    rename_fields,
+    to_file,
     written_fields,
 )
 from freezeframe.engine.protocol.written_rows import require_found
@@ -55,7 +56,7 @@ def read_files(
         frame = session.range(0)
     functions = functions_of(frame)
     columns = [
-        rename_fields(functions.col(quote(held[field.name].name)), held[field.name].dataType, field.dataType)
+        from_file(functions.col(quote(held[field.name].name)), field, functions)
         if field.name in held
         else functions.lit(None).cast(field.dataType)
         for field in schema.fields
@@ -91,9 +92,7 @@ def write_files(session: SparkSession, frame: DataFrame, schema: StructType, out
     check of the rows.
     """
     columns = [
-        rename_fields(F.col(quote(field.name)), field.dataType, physical_field(field).dataType).alias(
-            physical_field(field).name
-        )
+        to_file(F.col(quote(field.name)), field).alias(physical_field(field).name)
         for field in written_fields(schema)
     ]
     frame.select(*columns).write.mode(write_mode(output)).options(**WRITE_OPTIONS).parquet(output)

@@ -162,6 +162,10 @@ def _collect_rows(frame: Any) -> SmallFrame | None:
 
 def _has_plain_keys(table: pa.Table, task: WriteTask) -> bool:
     """Whether no key is null or repeats, by equality that every engine agrees on."""
+    if not len(table):
+        return True
+    if not set(task.key) <= set(table.column_names):  # files lack a key's column that has no type
+        return False
     keys = table.select(list(task.key))
     if any(column.null_count or pa.types.is_floating(column.type) for column in keys.columns):
         return False

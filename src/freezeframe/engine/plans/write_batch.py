@@ -17,7 +17,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql.connect import functions as F  # noqa: N812 - the name by which Spark code calls it
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.connect.window import Window
-from pyspark.sql.types import NullType, StructField, StructType
+from pyspark.sql.types import StructField, StructType
 
 from freezeframe.engine.configuration.spark_configuration import LANDING_CONFIGURATION, WRITE_OPTIONS
 from freezeframe.engine.frames.batch import require_key_columns, require_order_columns
@@ -26,7 +26,10 @@ from freezeframe.engine.plans.columns import (
     PHYSICAL_NAME,
     any_of,
     comparable,
+    functions_of,
+    nullable_type,
     quote,
+    to_file,
     undecodable,
     written_fields,
 )
@@ -63,16 +66,12 @@ def write_frame(
 ) -> Written:
     """Write the frame in its own session, whose settings stay as they are.
 
-    ``schema`` is what ``batch_schema`` gave; ``options`` are for this write alone: what the session has to
-    know to write there.
-
-    Raises:
-        BadInput: no column has a type.
+    ``schema`` is what ``batch_schema`` gave, with a column that has a type; ``options`` are for this write
+    alone: what the session has to know to write there.
     """
-    held = written_fields(schema)
-    if not held:
-        raise BadInput("The frame has no column with values to write.", remedy="Pass a frame with columns.")
-    renamed = frame.select(*(quote(field.name) for field in held)).toDF(*(_physical(field) for field in held))
+    held, functions = written_fields(schema), functions_of(frame)
+    columns = [to_file(functions.col(quote(field.name)), field, functions) for field in held]
+    renamed = frame.select(*columns).toDF(*(_physical(field) for field in held))
     session, names = frame.sparkSession, layout_settings(held)
     is_as_stored = _has_our_settings(session, names)
     counting = Counting.of_rows(renamed)
@@ -156,30 +155,23 @@ def batch_schema(given: StructType, task: WriteTask) -> StructType:
     Raises:
         MissingColumn: a key or order column is not in the frame.
         SchemaDriftError: a column's type is none that a stream can keep.
-        NullKeyError: a key column has the type void.
         BadInput: two columns have one name.
     """
-    require_key_columns(given.names, task.key)
-    require_order_columns(given.names, task.order_by)
+    if given.names:  # a frame without any column is an empty file of rows
+        require_key_columns(given.names, task.key)
+        require_order_columns(given.names, task.order_by)
     repeated = sorted({name for name in given.names if given.names.count(name) > 1})
     if repeated:
         raise BadInput(f"The frame has several columns named {', '.join(map(repr, repeated))}.")
     require_kept_types(given)
-    undecided = [field.name for field in given.fields if isinstance(field.dataType, NullType)]
-    empty = [name for name in task.key if name in undecided]
-    if empty:
-        raise NullKeyError(
-            f"Every row of the frame has a null in the key column {empty[0]!r}.",
-            cause="Its type is void, which has no values.",
-            remedy="Fill the key.",
-            column=empty[0],
-        )
     return StructType([_field(field, task) for field in given.fields])
 
 
 def _field(field: StructField, task: WriteTask) -> StructField:
     physical = task.columns.get(field.name)
-    return StructField(field.name, field.dataType, metadata={PHYSICAL_NAME: physical} if physical else None)
+    return StructField(
+        field.name, nullable_type(field.dataType), metadata={PHYSICAL_NAME: physical} if physical else None
+    )
 
 
 def _physical(field: StructField) -> str:

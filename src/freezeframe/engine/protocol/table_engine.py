@@ -90,6 +90,8 @@ class MergeTask:
     """The folder to write into: belongs to this attempt alone and does not exist yet."""
     write: bool = True
     """False: count only, write nothing."""
+    batch_types: Mapping[str, Any] | None = None
+    """``batch_schema`` with ``void`` for the parts of columns that have no value, whatever type files say."""
     flag: str = ""
     """A boolean column of ``target_schema``, which the batch has not: whether the row is deleted. False for
     every row of the batch; empty for a stream that flags nothing."""
@@ -181,8 +183,9 @@ class WrittenBatch:
     null_keys: int = 0
     """Rows left out because their key has a null (``null_keys="drop"``)."""
     table: pa.Table | None = None
-    """The rows: few of them in place of files where ``WriteTask.takes_table`` allows it, else those
-    of the files, where they have at most ``WriteTask.read_bytes_max`` and were read to be checked."""
+    """The rows: few of them in place of files where ``WriteTask.takes_table`` allows it, all of them (and
+    their keys unchecked) where no column has a type, else those of the files, in types that files hold, where
+    they have at most ``WriteTask.read_bytes_max`` and were read to be checked."""
 
 
 @dataclass(frozen=True, slots=True)

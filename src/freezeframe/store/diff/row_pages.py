@@ -32,6 +32,7 @@ from freezeframe.store.schema.column_mapping import arrow_columns
 from freezeframe.store.schema.comparison import in_common
 from freezeframe.store.schema.system_columns import VALID_TO, read_system_columns
 from freezeframe.store.schema.table_properties import stored_key
+from freezeframe.store.table.reader import as_typed_so_far
 
 _POSITION, _FILE = "_position", "_file"
 _ANYTHING = (0, None)
@@ -142,7 +143,7 @@ def rows_at_places(
         {path: positions[order][files[order] == number] for path, number in numbers.items()},
         columns,
     )
-    return table.take(pa.array(np.argsort(order)))
+    return as_typed_so_far(snapshot, table.take(pa.array(np.argsort(order))))
 
 
 def _columns_and_predicate(

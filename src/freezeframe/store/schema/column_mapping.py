@@ -14,8 +14,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from freezeframe.engine.frames.untyped import settled_type
 from freezeframe.log.schema.column_mapping import fields_by_path
-from freezeframe.log.schema.schema import arrow_to_delta, delta_to_arrow
+from freezeframe.log.schema.schema import arrow_to_delta
+from freezeframe.store.schema.open_parts import OPEN_TYPE, open_type_mark, stored_field
 from freezeframe.store.schema.schema_evolution import PRINTED, UNDECIDED
 
 DeltaSchema = Mapping[str, Any]
@@ -35,9 +37,10 @@ def type_names(schema: DeltaSchema) -> dict[str, str]:
 
 
 def arrow_columns(schema: DeltaSchema) -> pa.Schema:
-    """The logical columns as Arrow, with the field metadata that ``evolve`` uses."""
+    """The logical columns as Arrow: the types that they have so far, with the metadata of ``evolve``."""
     fields = []
-    for field, described in zip(delta_to_arrow(schema), schema["fields"], strict=True):
+    for described in schema["fields"]:
+        field = stored_field(described)
         known = described.get("metadata") or {}
         marks = {mark: b"true" for mark in _MARKS if known.get(mark.decode())}
         fields.append(field.with_metadata(marks) if marks else field)
@@ -47,12 +50,16 @@ def arrow_columns(schema: DeltaSchema) -> pa.Schema:
 def delta_columns(target: pa.Schema, stored: DeltaSchema | None) -> dict[str, Any]:
     """The Delta schema for ``target``; columns that ``stored`` has already keep their identity."""
     known = {field["name"]: field.get("metadata") or {} for field in (stored or {"fields": []})["fields"]}
-    schema = arrow_to_delta(pa.schema([field.remove_metadata() for field in target]))
+    schema = arrow_to_delta(pa.schema([(field.name, settled_type(field.type)) for field in target]))
     for described, field in zip(schema["fields"], target, strict=True):
         described["nullable"] = True
         marks = {mark.decode(): True for mark in _MARKS if mark in (field.metadata or {})}
-        kept = {key: value for key, value in known.get(field.name, {}).items() if key.encode() not in _MARKS}
-        described["metadata"] = {**kept, **marks}
+        kept = {
+            key: value
+            for key, value in known.get(field.name, {}).items()
+            if key != OPEN_TYPE and key.encode() not in _MARKS
+        }
+        described["metadata"] = {**kept, **marks, **open_type_mark(field.type)}
     if is_mapped(stored) or any(_NEEDS_MAPPING & set(name) or not name for name in target.names):
         _map_by_name(schema, stored)
     return schema

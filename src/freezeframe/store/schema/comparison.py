@@ -14,10 +14,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from freezeframe.engine.frames.untyped import settled_type
 from freezeframe.log.schema.column_mapping import PHYSICAL_NAME_KEY
-from freezeframe.log.schema.schema import arrow_field, arrow_to_delta
+from freezeframe.log.schema.schema import arrow_to_delta
 from freezeframe.store.schema.cell_comparison import cells_differ
-from freezeframe.store.schema.type_compatibility import cast_to, common_nested, meet_as_text, settle_type
+from freezeframe.store.schema.open_parts import stored_field
+from freezeframe.store.schema.type_compatibility import cast_to, common_nested, meet_as_text
 
 Schema = Mapping[str, Any]
 
@@ -43,7 +45,7 @@ def comparison_type(old: pa.DataType, new: pa.DataType) -> pa.DataType | None:
     if meet_as_text(old, new):
         return pa.string()
     kind = common_nested(old, new)
-    return None if kind is None else settle_type(kind)
+    return None if kind is None else settled_type(kind)
 
 
 def in_common(column: Any, kind: pa.DataType) -> pa.ChunkedArray:
@@ -78,7 +80,7 @@ def compare_columns(stored: Schema, new: Schema) -> ComparedColumns:
     target: list[dict[str, Any]] = []
     for field in new["fields"]:
         old = held.get(field["name"])
-        kind = comparison_type(arrow_field(old).type, arrow_field(field).type) if old else None
+        kind = comparison_type(stored_field(old).type, stored_field(field).type) if old else None
         if old is not None and kind is None:
             name = _free(field["name"], taken)
             held[field["name"]] = _rename(old, name)

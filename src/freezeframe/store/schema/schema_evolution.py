@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from freezeframe.engine.frames.untyped import fit, settled_type
 from freezeframe.errors import BadInput
 from freezeframe.store.schema.type_compatibility import (
     Range,
@@ -25,7 +26,6 @@ from freezeframe.store.schema.type_compatibility import (
     is_local_time,
     is_number,
     may_take,
-    settle_type,
     shared_decimal,
     widens,
 )
@@ -74,8 +74,8 @@ EVOLVE = SchemaRules()
 class Evolution:
     """The columns after an update, and the batch in their types.
 
-    ``target`` has all columns, those without any value yet marked undecided; ``batch`` has the
-    decided ones that it came with, in the target's types and order.
+    ``target`` has all columns with the types that they have so far, those without any value yet marked
+    undecided; ``batch`` has the decided ones that it came with, in the types of files and the target's order.
     """
 
     target: pa.Schema
@@ -83,13 +83,16 @@ class Evolution:
     added: tuple[str, ...]
     dropped: tuple[str, ...]
     widened: tuple[str, ...]
+    """Columns that files hold in another type from now on."""
     missing: tuple[str, ...] = ()
     """Stored columns that the batch has not; an upsert keeps their values."""
+    decided: tuple[str, ...] = ()
+    """Columns that got a type, or a part of them did, in which files hold what they held before."""
 
     @property
     def changes_schema(self) -> bool:
         """Whether the table's metadata changes."""
-        return bool(self.added or self.dropped or self.widened)
+        return bool(self.added or self.dropped or self.widened or self.decided)
 
     @property
     def changes_stored_files(self) -> bool:
@@ -134,40 +137,43 @@ def evolve(
 
     fields: dict[str, pa.Field] = {name: field for name, field in old.items() if name not in gone}
     columns: dict[str, pa.ChunkedArray] = {}
-    added, widened = [], []
+    added: list[str] = []
+    widened: list[str] = []
+    decided: list[str] = []
     for name in batch.column_names:
         column = batch[name]
         if name not in fields:
             added.append(name)
             fields[name] = _new_field(name, column.type)
-            column = column.cast(fields[name].type)
+            column = fit(column, settled_type(column.type))
         elif is_undecided(fields[name]):
             if not pa.types.is_null(column.type):
-                widened.append(name)
+                decided.append(name)
                 fields[name] = _new_field(name, column.type)
-                column = column.cast(fields[name].type)
+                column = fit(column, settled_type(column.type))
         else:
             pieces = None if values.pieces is None else functools.partial(values.pieces, name)
             stored_range = (ranges or {}).get(name)
             meeting = ColumnMeeting(fields[name], column, values.known, stored_range, name in key, pieces)
             kind = _agreed_type(meeting, rules)
             if kind != fields[name].type:
-                widened.append(name)
+                is_held = settled_type(kind) == settled_type(fields[name].type)
+                (decided if is_held else widened).append(name)
                 fields[name] = retype_field(fields[name], kind)
             try:
-                column = cast_to(column, kind)
+                column = cast_to(column, settled_type(kind))
             except pa.ArrowInvalid as error:  # types of a Spark frame agreed, and a value of it does not
                 raise meeting.error() from error
         if not is_undecided(fields[name]):
             columns[name] = column
-    if rules.frozen and stored is not None and (added or widened):
-        raise frozen_error(added, widened)
+    if rules.frozen and stored is not None and (added or widened or decided):
+        raise frozen_error(added, [*widened, *decided])
     ordered = {name: columns[name] for name in fields if name in columns}
-    types = pa.schema([fields[name].remove_metadata() for name in ordered])
+    types = pa.schema([(name, settled_type(fields[name].type)) for name in ordered])
     table = pa.table(ordered, schema=types) if ordered else batch.select([])
     missing = tuple(name for name in old if name in fields and name not in batch.column_names)
     target = pa.schema(list(fields.values()))
-    return Evolution(target, table, tuple(added), tuple(gone), tuple(widened), missing)
+    return Evolution(target, table, tuple(added), tuple(gone), tuple(widened), missing, tuple(decided))
 
 
 def retype_field(field: pa.Field, kind: pa.DataType) -> pa.Field:
@@ -184,7 +190,7 @@ def decided_columns(schema: pa.Schema) -> pa.Schema:
 def _new_field(name: str, kind: pa.DataType) -> pa.Field:
     if pa.types.is_null(kind):
         return pa.field(name, pa.string(), metadata={UNDECIDED: b"true"})
-    return pa.field(name, settle_type(kind))
+    return pa.field(name, kind)
 
 
 def _refuse_case_twins(stored: Sequence[str], incoming: Sequence[str]) -> None:
@@ -253,8 +259,7 @@ def _common_type(meeting: ColumnMeeting) -> pa.DataType | None:
     shared = shared_decimal(stored, incoming)
     if shared is not None and (meeting.fits(shared) or not meeting.in_memory):
         return shared
-    nested = common_nested(stored, incoming) if pa.types.is_nested(stored) else None
-    return None if nested is None else settle_type(nested)
+    return common_nested(stored, incoming) if pa.types.is_nested(stored) else None
 
 
 def _takes_printed(meeting: ColumnMeeting) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from freezeframe.engine.frames.python_values import date_texts
+from freezeframe.engine.frames.untyped import fit
 
 _EXACT_IN_DOUBLE = 2**53
 _WIDEST = 64
@@ -87,19 +88,6 @@ def common_nested(stored: pa.DataType, incoming: pa.DataType) -> pa.DataType | N
     return stored if widens(incoming, stored) else shared_decimal(stored, incoming)
 
 
-def settle_type(kind: pa.DataType) -> pa.DataType:
-    """A nested type with text for undecided parts, so that files can store it."""
-    if pa.types.is_null(kind):
-        return pa.string()
-    if pa.types.is_struct(kind):
-        return pa.struct([pa.field(part.name, settle_type(part.type)) for part in _parts(kind)])
-    if pa.types.is_list(kind):
-        return pa.list_(settle_type(kind.value_type))
-    if pa.types.is_map(kind):
-        return pa.map_(settle_type(kind.key_type), settle_type(kind.item_type))
-    return kind
-
-
 def has_exact_text(kind: pa.DataType) -> bool:
     """Whether each value has one exact text, the same in Arrow and in Spark."""
     return bool(
@@ -129,7 +117,7 @@ def cast_to(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
         # Arrow would write a small decimal with an exponent, where Spark, which casts stored ones, does not.
         texts = [None if value is None else format(value, "f") for value in column.to_pylist()]
         return pa.chunked_array([pa.array(texts, kind)])
-    return column.cast(kind)
+    return fit(column, kind)
 
 
 def is_number(kind: pa.DataType) -> bool:

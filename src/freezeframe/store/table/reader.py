@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from freezeframe.engine.configuration.spark_configuration import SMALL_BYTES
 from freezeframe.engine.frames.frames import FrameKind, require_dtype_backend, to_pandas, to_polars
+from freezeframe.engine.frames.untyped import fit, has_untyped
 from freezeframe.engine.protocol.table_engine import TableEngine
 from freezeframe.errors import InvalidOption, MissingColumn
 from freezeframe.log import Snapshot
@@ -22,7 +23,8 @@ from freezeframe.log.scan.rows import ReadableSnapshot
 from freezeframe.log.statistics.data_skipping import as_expression
 from freezeframe.settings import load_settings
 from freezeframe.storage import Storage
-from freezeframe.store.schema.column_mapping import arrow_columns, written_columns
+from freezeframe.store.schema.column_mapping import arrow_columns
+from freezeframe.store.schema.open_parts import open_columns
 from freezeframe.store.schema.system_columns import DELETED, VALID_TO, read_system_columns
 from freezeframe.store.table.data_files import deleted_positions
 
@@ -57,7 +59,7 @@ def read_rows(
     """
     own = read_system_columns(snapshot.metadata)
     if history or not own.has_history:
-        return rows.read(snapshot, columns, where)
+        return as_typed_so_far(snapshot, rows.read(snapshot, columns, where))
     names = row_columns(snapshot).names
     for name in columns or ():
         if name in own.names:
@@ -69,7 +71,16 @@ def read_rows(
             )
     holds = pc.field(VALID_TO).is_null()
     expression = holds if where is None else holds & as_expression(where)
-    return rows.read(snapshot, names if columns is None else columns, expression)
+    return as_typed_so_far(snapshot, rows.read(snapshot, names if columns is None else columns, expression))
+
+
+def as_typed_so_far(snapshot: ReadableSnapshot, table: pa.Table) -> pa.Table:
+    """Rows of the snapshot's files with the types that the columns have so far, not those that files hold."""
+    for field in arrow_columns(snapshot.schema):
+        if field.name in table.column_names and has_untyped(field.type):
+            place = table.column_names.index(field.name)
+            table = table.set_column(place, field.name, fit(table[field.name], field.type))
+    return table
 
 
 def row_columns(snapshot: ReadableSnapshot) -> pa.Schema:
@@ -87,8 +98,13 @@ def read_row_batches(snapshot: ReadableSnapshot) -> pa.RecordBatchReader:
     own = read_system_columns(snapshot.metadata)
     names = row_columns(snapshot).names if own.has_history else None
     where = None if names is None else pc.field(VALID_TO).is_null()
-    schema = rows.read(snapshot, names, pc.scalar(value=False)).schema
-    return pa.RecordBatchReader.from_batches(schema, rows.read_batches(snapshot, names, where))
+    held = rows.read(snapshot, names, pc.scalar(value=False))
+    schema = as_typed_so_far(snapshot, held).schema
+    batches = rows.read_batches(snapshot, names, where)
+    if schema != held.schema:
+        tables = (as_typed_so_far(snapshot, pa.Table.from_batches([batch])) for batch in batches)
+        batches = (batch for table in tables for batch in table.to_batches())
+    return pa.RecordBatchReader.from_batches(schema, batches)
 
 
 def read_rows_at(
@@ -100,8 +116,8 @@ def read_rows_at(
         CorruptData: a file is missing or damaged.
     """
     if not read_system_columns(snapshot.metadata).has_history:
-        return rows.read_at(snapshot, positions, columns)
-    table = rows.read_at(snapshot, positions, [*columns, VALID_TO])
+        return as_typed_so_far(snapshot, rows.read_at(snapshot, positions, columns))
+    table = as_typed_so_far(snapshot, rows.read_at(snapshot, positions, [*columns, VALID_TO]))
     return table.filter(pc.field(VALID_TO).is_null()).select(list(columns))
 
 
@@ -132,7 +148,7 @@ def as_spark(
     history: bool = False,
     like: Any = None,
 ) -> Any:
-    """A lazy Spark frame over the snapshot's files, with the rows of ``read_rows``.
+    """A lazy Spark frame over the snapshot's files, with the rows of ``read_rows``; what has no type is text.
 
     ``like`` says in whose session, as ``TableEngine.read`` has it.
     """
@@ -141,7 +157,8 @@ def as_spark(
         names = columns or row_columns(snapshot).names
         whole = as_spark(snapshot, storage, folder, engine, None, history=True, like=like)
         return whole.where(f"`{VALID_TO}` is null").select(*map(_quote, names))
-    schema = written_columns(snapshot.schema, None if columns is None else set(columns))
+    fields = [field for field in snapshot.schema["fields"] if columns is None or field["name"] in columns]
+    schema = open_columns({**snapshot.schema, "fields": fields}, void="string")
     uris = {path: storage.uri(f"{folder}/{unquote(path)}") for path in snapshot.files["path"].to_pylist()}
     deleted = {uris[path]: rows for path, rows in deleted_positions(snapshot, snapshot.files).items()}
     frame = engine.read(tuple(uris.values()), schema, deleted, like=like)

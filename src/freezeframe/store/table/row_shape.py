@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from freezeframe.engine.frames.untyped import fit
+
 
 def in_schema(rows: pa.Table | pa.RecordBatch, schema: pa.Schema) -> pa.Table:
     """The rows with the columns of ``schema``: cast where they differ, null where there are none.
@@ -14,10 +16,9 @@ def in_schema(rows: pa.Table | pa.RecordBatch, schema: pa.Schema) -> pa.Table:
         pa.ArrowException: a value cannot be cast.
     """
     names = set(rows.schema.names)
+    table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
     columns = [
-        pa.nulls(rows.num_rows, field.type)
-        if field.name not in names or rows.column(field.name).null_count == rows.num_rows
-        else rows.column(field.name).cast(field.type)
+        fit(table.column(field.name), field.type) if field.name in names else pa.nulls(len(table), field.type)
         for field in schema
     ]
     return pa.table(columns, schema=schema)

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as kinds
 
+from freezeframe.engine.frames.untyped import fit
 from freezeframe.store.schema.cell_comparison import cells_differ
 
 Flags = npt.NDArray[np.bool_]
@@ -107,8 +108,7 @@ class _Filling:
         if not names or not rows.any():
             return
         for name, column in zip(names, self._old_values(names, rows).columns, strict=True):
-            kind = self._target.field(name).type
-            self._old[name] = column if column.type == kind else column.cast(kind)
+            self._old[name] = fit(column, self._target.field(name).type)
 
     def find_differences(self, names: Sequence[str], rows: Flags) -> Flags:
         """Mask of the flagged rows with a changed cell."""

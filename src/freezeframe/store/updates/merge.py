@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from freezeframe.engine.frames.untyped import settled_type
 from freezeframe.engine.protocol.table_engine import MergeResult, MergeTask, Validity
 from freezeframe.engine.protocol.written_rows import require_found
 from freezeframe.log.schema.column_mapping import fields_by_path, physical_name
@@ -21,6 +22,7 @@ from freezeframe.log.schema.schema import arrow_to_delta
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.schema.column_mapping import arrow_columns, written_columns
 from freezeframe.store.schema.comparison import ComparedColumns, compare_columns, comparison_type
+from freezeframe.store.schema.open_parts import open_columns
 from freezeframe.store.schema.schema_evolution import is_undecided
 from freezeframe.store.schema.system_columns import DELETED, VALID_FROM, VALID_TO
 from freezeframe.store.schema.table_properties import stored_key
@@ -38,6 +40,9 @@ from freezeframe.store.updates.source import Incoming
 def load(context: UpdateContext) -> UpdateResult:
     """Stage rows as the whole new content: a first write, or an override."""
     plan, incoming = context.plan, context.incoming
+    if not incoming.rows:
+        counts = Counts(deleted=live_row_count(context.snapshot))
+        return build_table_change(context, counts, (), Route("load", "the batch has no rows"))
     is_data_file = _is_data_file(plan, incoming)
     asks = bool(context.live) or not is_data_file
     route = Route("load", "the batch is the whole content", engine="spark" if asks else "")
@@ -46,7 +51,7 @@ def load(context: UpdateContext) -> UpdateResult:
     if is_data_file:
         batch = incoming.paths or (_write_content(context),)
         counts = _overwrite_counts(context, batch) if context.live else Counts(inserted=incoming.rows)
-        return build_table_change(context, counts, batch if incoming.rows else (), route)
+        return build_table_change(context, counts, batch, route)
     counts = _overwrite_counts(context, incoming.paths) if context.live else Counts(inserted=incoming.rows)
     # Stored values are compared above and never cast: they need not fit the new types.
     return _merged(context, context.place.engine.merge(_merge_task(context, ())), counts, route)
@@ -122,16 +127,26 @@ def _write_content(context: UpdateContext) -> str:
 
 
 def _batch(context: UpdateContext) -> tuple[str, ...]:
-    """The batch's files, written if the rows are in memory."""
-    plan = context.plan
-    return context.incoming.paths or (context.staging.write_batch(plan.evolution.batch, plan.batch_schema),)
+    """The batch's files, written if the rows are in memory; none where there is no row."""
+    plan, incoming = context.plan, context.incoming
+    if incoming.paths or not incoming.rows:
+        return incoming.paths
+    return (context.staging.write_batch(plan.evolution.batch, plan.batch_schema),)
 
 
 def _batch_schema(context: UpdateContext) -> dict[str, Any]:
     """The columns of the batch's files: what Spark landed has the frame's own names and types."""
-    plan, incoming = context.plan, context.incoming
-    if not incoming.paths:
+    plan, landed = context.plan, context.incoming.landed
+    if landed is None:
         return plan.batch_schema
+    return arrow_to_delta(pa.schema([landed.field(name) for name in plan.evolution.batch.column_names]))
+
+
+def _batch_types(context: UpdateContext) -> dict[str, Any] | None:
+    """The columns of Spark's files, open where they have no value (``strategy``); None for our own files."""
+    plan, incoming = context.plan, context.incoming
+    if incoming.landed is None:
+        return None
     return arrow_to_delta(incoming.table.select(plan.evolution.batch.column_names).schema)
 
 
@@ -143,9 +158,10 @@ def _merge_task(context: UpdateContext, stored: Sequence[str]) -> MergeTask:
     plan, update = context.plan, context.plan.update
     return MergeTask(
         stored=context.uris(stored),
-        stored_schema=written_columns(plan.stored_schema or NO_COLUMNS),
+        stored_schema=open_columns(written_columns(plan.stored_schema or NO_COLUMNS)),
         batch=tuple(context.staging.uri(path) for path in _batch(context)),
         batch_schema=_batch_schema(context),
+        batch_types=_batch_types(context),
         target_schema=written_columns(plan.schema),
         key=plan.filled_key,
         mode=update.mode,
@@ -172,7 +188,7 @@ def _overwrite_counts(context: UpdateContext, batch: tuple[str, ...]) -> Counts:
     compared = _compared_columns(plan)
     task = MergeTask(
         stored=context.uris(context.live),
-        stored_schema=compared.stored,
+        stored_schema=open_columns(compared.stored),
         batch=tuple(context.staging.uri(path) for path in batch),
         batch_schema=_batch_schema(context),
         target_schema=compared.target,
@@ -217,7 +233,8 @@ def _is_data_file(plan: Plan, incoming: Incoming) -> bool:
     if incoming.in_memory:
         return True
     same_names = all(path[-1] == physical_name(field) for path, field in fields_by_path(plan.schema))
-    return same_names and not plan.own.names and incoming.table.schema.equals(plan.evolution.batch.schema)
+    settled = pa.schema([(one.name, settled_type(one.type)) for one in incoming.table.schema])
+    return same_names and not plan.own.names and settled.equals(plan.evolution.batch.schema)
 
 
 def _deleted_positions(context: UpdateContext, paths: Sequence[str]) -> dict[str, Any]:

@@ -10,10 +10,13 @@ import pyarrow as pa
 
 from freezeframe.engine.frames.batch import check_batch
 from freezeframe.engine.frames.frames import kind_of, to_arrow
+from freezeframe.engine.frames.untyped import filled_type
 from freezeframe.engine.protocol.table_engine import TableEngine, WriteTask
 from freezeframe.errors import InvalidOption
 from freezeframe.log.schema.schema import delta_to_arrow
 from freezeframe.store.model.update_options import Update
+from freezeframe.store.schema.type_compatibility import common_nested
+from freezeframe.store.table.row_shape import in_schema
 from freezeframe.store.table.staging import StagingFolder
 
 LANDED_BYTES_MAX = 128 * 1024 * 1024
@@ -36,6 +39,8 @@ class Incoming:
     """Where the files of landed rows are."""
     values_known: bool = True
     """Whether values may decide a column's type; of a Spark frame its types do, however many rows it has."""
+    landed: pa.Schema | None = None
+    """The types of the columns in the files."""
     written: pa.Table | None = None
     """The rows of the files, where they have been read already."""
 
@@ -57,9 +62,14 @@ class Incoming:
         else:
             yield from self.staging.read_batch_column(self.paths, name)
 
-    def is_empty(self, name: str) -> bool:
-        """Whether a column has no value at all."""
-        return all(piece.null_count == len(piece) for piece in self.values(name))
+    def filled_type(self, name: str) -> pa.DataType:
+        """The type of a column, open where it has no value."""
+        kind, found = self.table.schema.field(name).type, pa.null()
+        for piece in self.values(name):
+            found = common_nested(found, filled_type(piece))
+            if found == kind:
+                break
+        return found
 
 
 def take(frame: Any, update: Update, engine: TableEngine, staging: StagingFolder) -> Incoming:
@@ -78,11 +88,14 @@ def take(frame: Any, update: Update, engine: TableEngine, staging: StagingFolder
         )
     if kind == "spark":
         return _write_frame(frame, update, engine, staging)
-    table = to_arrow(frame)
+    return _in_memory(to_arrow(frame), update, values_known=True)
+
+
+def _in_memory(table: pa.Table, update: Update, *, values_known: bool) -> Incoming:
     if not (table.num_columns and update.key):
-        return Incoming(table, table.num_rows, 0)
+        return Incoming(table, table.num_rows, 0, values_known=values_known)
     batch = check_batch(table, update.key, update.drop_duplicates, update.null_keys, update.order_by)
-    return Incoming(batch.rows, batch.rows.num_rows, batch.null_keys_dropped)
+    return Incoming(batch.rows, len(batch.rows), batch.null_keys_dropped, values_known=values_known)
 
 
 def _write_frame(frame: Any, update: Update, engine: TableEngine, staging: StagingFolder) -> Incoming:
@@ -103,7 +116,15 @@ def _write_frame(frame: Any, update: Update, engine: TableEngine, staging: Stagi
     )
     schema = delta_to_arrow(landed.schema)
     if landed.table is not None and not landed.files:
-        return Incoming(to_arrow(landed.table.cast(schema)), landed.rows, 0, values_known=False)
+        return _in_memory(to_arrow(in_schema(landed.table, schema)), update, values_known=False)
     paths = staging.batch_paths(landed.files)
-    held = staging if paths else None
-    return Incoming(schema.empty_table(), landed.rows, landed.null_keys, paths, held, not paths, landed.table)
+    return Incoming(
+        schema.empty_table(),
+        landed.rows,
+        landed.null_keys,
+        paths,
+        staging if paths else None,
+        values_known=not paths,
+        landed=schema if paths else None,
+        written=landed.table,
+    )

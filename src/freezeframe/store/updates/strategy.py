@@ -12,6 +12,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from freezeframe.clock import now_ms
+from freezeframe.engine.frames.untyped import fit, has_untyped
 from freezeframe.log import Snapshot
 from freezeframe.observation import observe
 from freezeframe.store.model.row_counts import Counts
@@ -19,7 +20,7 @@ from freezeframe.store.model.update_options import Update
 from freezeframe.store.schema.column_mapping import arrow_columns
 from freezeframe.store.schema.schema_evolution import is_undecided
 from freezeframe.store.schema.system_columns import read_system_columns
-from freezeframe.store.schema.type_compatibility import widens
+from freezeframe.store.schema.type_compatibility import common_nested
 from freezeframe.store.table.reader import live_row_count
 from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.updates.change_builder import build_patch_change
@@ -98,21 +99,24 @@ def _with_columns(snapshot: Snapshot, incoming: Incoming, update: Update) -> Inc
 
 
 def _without_idle_types(snapshot: Snapshot, incoming: Incoming, update: Update) -> Incoming:
-    """A column without any value has no type of its own where the stream has the column in another one.
+    """What has no value has no type of its own where the stream has the column in another one.
 
-    What a frame says of such a column (pandas and Spark call it text as a rule) says nothing of values.
+    What a frame says of such a column, or of a part of it (pandas and Spark call it text as a rule), says
+    nothing of values, and decides nothing that is open in the stream's column.
     """
     if snapshot.version < 0 or update.mode == "overwrite":
         return incoming
     table = incoming.table
     for field in arrow_columns(snapshot.schema):
-        if field.name not in table.column_names or is_undecided(field):
+        if field.name not in table.column_names:
             continue
-        kind = table.schema.field(field.name).type
-        meets = kind == field.type or pa.types.is_null(kind) or widens(kind, field.type)
-        if not meets and incoming.is_empty(field.name):
+        kind, stored = table.schema.field(field.name).type, pa.null() if is_undecided(field) else field.type
+        if not has_untyped(stored) and common_nested(stored, kind) == stored:
+            continue
+        filled = kind if kind in (stored, pa.null()) else incoming.filled_type(field.name)
+        if filled != kind:
             place = table.column_names.index(field.name)
-            table = table.set_column(place, field.name, pa.nulls(len(table)))
+            table = table.set_column(place, field.name, fit(table[field.name], filled))
     return replace(incoming, table=table)
 
 

@@ -15,8 +15,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from freezeframe.engine.frames.untyped import has_untyped
 from freezeframe.errors import CorruptData
 from freezeframe.log import Snapshot
+from freezeframe.log.schema.schema import delta_to_arrow
 from freezeframe.store.keys.key_filter import key_filter
 from freezeframe.store.keys.key_scan import files_with
 from freezeframe.store.model.row_counts import Counts
@@ -32,6 +34,9 @@ from freezeframe.store.updates.source import Incoming
 
 PATCHED_BYTES_MAX = 16 * 1024 * 1024 * 1024
 """Where files of more bytes may hold a key of the batch, Spark alone merges."""
+
+DECIDED_BYTES_MAX = 1024 * 1024 * 1024
+"""Files of up to so many bytes are rewritten in this process where a first value decides a type in them."""
 
 _Numbers = npt.NDArray[np.int64]
 
@@ -88,7 +93,7 @@ def obstacle(plan: Plan, snapshot: Snapshot) -> str:
         return f"{update.mode} goes through all rows"
     if not plan.is_plain:
         return "the stream keeps its rows' history or flags deleted ones"
-    if plan.evolution.changes_stored_files:
+    if plan.evolution.changes_stored_files and not _only_decides(plan, snapshot):
         return "columns are dropped or change their type"
     names = pc.replace_substring_regex(files["path"], ".*/", "")
     if pc.count_distinct(names).as_py() < len(names):
@@ -96,6 +101,13 @@ def obstacle(plan: Plan, snapshot: Snapshot) -> str:
     if not pc.all(pc.match_substring(pc.fill_null(files["stats"], ""), "numRecords"), min_count=0).as_py():
         return "the log does not say how many rows a file has"
     return ""
+
+
+def _only_decides(plan: Plan, snapshot: Snapshot) -> bool:
+    """Whether types change only where they were open, in files that this process may rewrite."""
+    stored = arrow_columns(plan.stored_schema or NO_COLUMNS)
+    was_open = all(has_untyped(stored.field(name).type) for name in plan.evolution.widened)
+    return was_open and not plan.evolution.dropped and snapshot.size <= DECIDED_BYTES_MAX
 
 
 def breadth(context: UpdateContext, batch: pa.Table) -> str:
@@ -137,10 +149,14 @@ def patch(context: UpdateContext, batch: pa.Table) -> Patch:
     is_new[met.place] = False
     inserted, updated = int(is_new.sum()), len(filled.rows)
     counts = Counts(inserted, updated, len(batch) - inserted - updated, 0)
-    if not counts.changed:
+    rewrites_all = context.plan.evolution.changes_stored_files
+    if not counts.changed and not rewrites_all:
         return Patch(counts, (), (), {}, (), met.search_kind, met.engine)
     live = live_files(context.snapshot.files)
-    choices = choose(live, {path: len(part) for path, part in changing.items()}, context.place.rule)
+    if rewrites_all:
+        choices = tuple(FileChoice(file, "rewritten", "a type in it is decided") for file in live)
+    else:
+        choices = choose(live, {path: len(part) for path, part in changing.items()}, context.place.rule)
     rewritten = [choice.file for choice in choices if choice.action == "rewritten"]
     new_rows = [filled.rows, in_schema(batch.filter(pa.array(is_new)), filled.rows.schema)]
     content = _content(stored, rewritten, changing, new_rows)
@@ -192,7 +208,7 @@ def _coalesce_rows(
     context: UpdateContext, batch: pa.Table, met: _MatchedKeys, candidates: CandidateRows
 ) -> Filled:
     plan = context.plan
-    target = pa.schema([field.remove_metadata() for field in arrow_columns(written_columns(plan.schema))])
+    target = delta_to_arrow(written_columns(plan.schema))
     stored = [field["name"] for field in written_columns(plan.stored_schema or NO_COLUMNS)["fields"]]
 
     def old_values(names: Sequence[str], which: Flags) -> pa.Table:

@@ -31,6 +31,7 @@ from freezeframe.store.schema.system_columns import read_system_columns
 from freezeframe.store.schema.table_properties import stored_key
 from freezeframe.store.table.commit import CommitIdentity, TableChange, commit_text
 from freezeframe.store.table.data_files import deleted_positions, has_vectors
+from freezeframe.store.table.reader import as_typed_so_far
 from freezeframe.store.table.row_shape import in_schema
 from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.tenant_log.state import TenantState
@@ -197,7 +198,7 @@ def _rows_of(snapshot: Snapshot, keys: pa.Table, names: list[str]) -> pa.Table:
             ends = pc.min_max(column)
             one = one & (pc.field(name) >= ends["min"]) & (pc.field(name) <= ends["max"])
         where = one if where is None else where & one
-    return _with_keys(rows.read(snapshot, names, where), keys)
+    return _with_keys(as_typed_so_far(snapshot, rows.read(snapshot, names, where)), keys)
 
 
 def _with_keys(table: pa.Table, keys: pa.Table) -> pa.Table:

@@ -1,0 +1,106 @@
+"""Data without a type: columns of nulls, lists of nothing, objects without members, at any depth (pure).
+
+A type of such data says so: Arrow's ``null`` where no value has come yet, a struct without members for
+``{}``. Neither Delta's schema nor Parquet has both, so files hold the type that ``settled_type`` gives, and
+the first value decides (``docs/decisions/0041``).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+NO_MEMBER = "_freezeframe_no_member"
+"""The only member, always null, of a stored struct that has none."""
+
+
+def settled_type(kind: pa.DataType) -> pa.DataType:
+    """The type in which files hold the values: text where nothing has decided a type yet."""
+    if pa.types.is_null(kind):
+        return pa.string()
+    if pa.types.is_struct(kind):
+        return pa.struct(
+            [(part.name, settled_type(part.type)) for part in kind] or [(NO_MEMBER, pa.string())]
+        )
+    if pa.types.is_list(kind):
+        return pa.list_(settled_type(kind.value_type))
+    if pa.types.is_map(kind):
+        return pa.map_(settled_type(kind.key_type), settled_type(kind.item_type))
+    return kind
+
+
+def has_untyped(kind: pa.DataType) -> bool:
+    """Whether the type, or a part of it, is one that the first value will decide."""
+    if pa.types.is_null(kind):
+        return True
+    if pa.types.is_struct(kind):
+        return not kind.num_fields or any(has_untyped(part.type) for part in kind)
+    if pa.types.is_map(kind):
+        return has_untyped(kind.key_type) or has_untyped(kind.item_type)
+    return pa.types.is_list(kind) and has_untyped(kind.value_type)
+
+
+def filled_type(array: Any) -> pa.DataType:
+    """The type of a column or array, open where it has no value."""
+    if array.null_count == len(array):
+        return pa.null()
+    kind, whole = array.type, array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+    if pa.types.is_struct(kind):
+        parts = zip(kind, whole.flatten(), strict=True)
+        return pa.struct([(part.name, filled_type(held)) for part, held in parts])
+    if pa.types.is_list(kind):
+        return pa.list_(filled_type(whole.flatten()))
+    if pa.types.is_map(kind):
+        return pa.map_(kind.key_type, filled_type(_from_zero(whole).items))
+    return kind
+
+
+def fit(column: Any, kind: pa.DataType) -> Any:
+    """The column or array in a type: members by name, absent ones null; what has no value takes any type.
+
+    Raises:
+        pa.ArrowException: a value cannot be cast.
+    """
+    if column.type == kind:
+        return column
+    if isinstance(column, pa.Array):
+        return _fit(column, kind)
+    return pa.chunked_array([_fit(chunk, kind) for chunk in column.chunks], kind)
+
+
+def _fit(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    if array.type == kind:
+        return array
+    if array.null_count == len(array):
+        return pa.nulls(len(array), kind)
+    if pa.types.is_struct(array.type) and pa.types.is_struct(kind):
+        return _fit_struct(array, kind)
+    if pa.types.is_list(array.type) and pa.types.is_list(kind):
+        plain = _from_zero(array)
+        values = _fit(plain.values, kind.value_type)
+        return pa.ListArray.from_arrays(plain.offsets, values, type=kind, mask=plain.is_null())
+    if pa.types.is_map(array.type) and pa.types.is_map(kind):
+        plain = _from_zero(array)
+        keys, items = _fit(plain.keys, kind.key_type), _fit(plain.items, kind.item_type)
+        return pa.MapArray.from_arrays(plain.offsets, keys, items, type=kind, mask=plain.is_null())
+    return array.cast(kind)
+
+
+def _fit_struct(array: pa.StructArray, kind: pa.StructType) -> pa.Array:
+    held = dict(zip((part.name for part in array.type), array.flatten(), strict=True))
+    wanted = {part.name for part in kind}
+    if any(part.null_count < len(part) for name, part in held.items() if name not in wanted):
+        raise pa.ArrowInvalid(f"{array.type} has values for which {kind} has no member")
+    if not wanted:
+        return array.cast(kind)
+    parts = [
+        _fit(held[part.name], part.type) if part.name in held else pa.nulls(len(array), part.type)
+        for part in kind
+    ]
+    return pa.StructArray.from_arrays(parts, fields=list(kind), mask=array.is_null())
+
+
+def _from_zero(array: pa.Array) -> pa.Array:
+    # Arrow cannot rebuild a list from offsets that do not start at zero.
+    return array if array.offset == 0 else array.take(pa.array(range(len(array)), pa.int64()))

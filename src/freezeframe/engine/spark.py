@@ -15,6 +15,7 @@ from freezeframe.engine.errors.spark_errors import spark_errors
 from freezeframe.engine.frames.row_hash import RowSums
 from freezeframe.engine.plans.columns import struct_type, written_fields
 from freezeframe.engine.plans.deletion_vectors import are_large, live_rows
+from freezeframe.engine.plans.file_order import numbered_rows
 from freezeframe.engine.plans.key_search import count_found, find, find_all
 from freezeframe.engine.plans.merge import merge
 from freezeframe.engine.plans.parquet_files import local_folder
@@ -83,6 +84,11 @@ class SparkEngine:
         if here is not None:
             return WrittenBatch(json.loads(schema.json()), here[0], written.rows, table=here[1])
         return self._work.run(lambda session: settle(session, task, written))
+
+    def numbered_rows(self, frame: Any, name: str) -> Any | None:
+        """A frame with its rows numbered in the order of files; see `TableEngine.numbered_rows`."""
+        with spark_errors():
+            return numbered_rows(frame, name)
 
     def _require_seen(self, session: Any, folder: str) -> None:
         """Check that the session of a caller's frame sees the folder, where it is none of our server."""

@@ -7,13 +7,15 @@ from tests.script.json_values import KNOWN, OWN
 from tests.script.text_columns import EXACT, INEXACT, KEPT, TYPED
 
 from freezeframe.engine.frames.frames import to_arrow
-from freezeframe.errors import UnreadableInput
+from freezeframe.errors import DuplicateKeyError, UnreadableInput
 from freezeframe.log.delta_log import DeltaLog
 from freezeframe.script.formats.csv_file import read_csv_text, read_csv_texts
 from freezeframe.script.formats.json_rows import read_json_files
 from freezeframe.script.formats.parquet_files import read_parquet_files
+from freezeframe.script.inputs.input_folder import CSV_EXTENSIONS, stream_files
 from freezeframe.script.inputs.spark_reading import CSV, JSON_LINES, parquet_frame, text_frames
 from freezeframe.script.reading import read_csv_folder, read_parquet_folder
+from freezeframe.script.snapshots import get_snapshot, update_snapshot
 from freezeframe.script.types.typed_columns import KnownTypes
 
 pytestmark = pytest.mark.spark
@@ -157,6 +159,55 @@ def test_a_stream_without_lines_is_a_frame_without_columns(tmp_path, spark_sessi
     ]
 
     assert [(frame.columns, frame.count()) for frame in frames] == [([], 0)] * 2
+
+
+def read_in_order(session, tmp_path, most):
+    """Three files of a stream that share keys: small, or read by many workers' tasks."""
+    for number in range(1, 4):
+        rows = "".join(f"{key},{number},{'x' * 20}\n" for key in range(number, number + 40))
+        (tmp_path / f"A-{number * 5}.csv").write_text(f"Id,v,filler\n{rows}")
+    files = stream_files(tmp_path, CSV_EXTENSIONS)["A"]
+    return text_frames(CSV, session, {"A": (files, NOTHING)}, in_process_bytes_max=most, part_bytes=200)["A"]
+
+
+LAST_FILES = {
+    key: max(number for number in range(1, 4) if number <= key < number + 40) for key in range(1, 43)
+}
+
+
+@pytest.mark.parametrize(
+    ("most", "transform"),
+    [
+        (0, lambda frame: frame.drop("filler").filter("Id > 0").withColumn("w", frame.v * 2)),
+        (10**6, lambda frame: frame),
+    ],
+    ids=["parts, changed", "small, as read"],
+)
+def test_the_last_file_wins_where_two_share_a_key(spark_session, tmp_path, most, transform):
+    """As in pandas: the order of files is known, also behind steps that keep it; nothing else is stored."""
+    frame = transform(read_in_order(spark_session, tmp_path, most))
+
+    update_snapshot(tmp_path / "snapshots", "A", "Id", frame)
+
+    table = get_snapshot(tmp_path / "snapshots", "A", as_="arrow")
+    assert LAST_FILES == dict(zip(table["Id"].to_pylist(), table["v"].to_pylist(), strict=True))
+    assert set(frame.columns) == set(table.column_names)
+
+
+@pytest.mark.parametrize(
+    ("transform", "options"),
+    [
+        (lambda frame: frame.selectExpr("*", "row_number() over (partition by v order by Id) as n"), {}),
+        (lambda frame: frame, {"drop_duplicates": False}),
+    ],
+    ids=["a window moved them", "refused on purpose"],
+)
+def test_rows_without_a_known_order_are_refused_as_before(spark_session, tmp_path, transform, options):
+    """Once rows were moved between partitions, nobody knows which is the last."""
+    frame = transform(read_in_order(spark_session, tmp_path, 0))
+
+    with pytest.raises(DuplicateKeyError, match="order_by"):
+        update_snapshot(tmp_path / "snapshots", "A", "Id", frame, **options)
 
 
 def test_a_few_rows_are_the_same_frame(tmp_path, spark_session):

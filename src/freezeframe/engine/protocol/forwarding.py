@@ -61,6 +61,10 @@ class ForwardingEngine(ABC):
         """See ``TableEngine.count_found``."""
         return self._behind().count_found(task)
 
+    def numbered_rows(self, frame: Any, name: str) -> Any | None:
+        """See ``TableEngine.numbered_rows``."""
+        return self._behind().numbered_rows(frame, name)
+
     def read(
         self,
         files: tuple[str, ...],

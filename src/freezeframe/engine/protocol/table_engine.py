@@ -289,6 +289,13 @@ class TableEngine(Protocol):
         """
         ...
 
+    def numbered_rows(self, frame: Any, name: str) -> Any | None:
+        """A Spark frame with a column ``name`` of growing numbers, if its rows are in the order of files.
+
+        None if nobody knows their order.
+        """
+        ...
+
     def read(
         self,
         files: tuple[str, ...],

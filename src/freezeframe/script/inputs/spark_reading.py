@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from freezeframe.engine.plans.file_order import mark_file_order
 from freezeframe.engine.plans.python_tasks import answers, frame_of
 from freezeframe.engine.plans.schema_ddl import spark_ddl
 from freezeframe.script.formats.input_parts import PART_BYTES, InputPart, csv_parts, line_parts
@@ -118,7 +119,7 @@ def text_frames(
             functools.partial(text.tables, part, survey, known, joined)
             for part, survey in zip(some, found, strict=True)
         ]
-        frames[stream] = frame_of(session, tables, text.schema(known, joined))
+        frames[stream] = mark_file_order(frame_of(session, tables, text.schema(known, joined)))
     return {stream: frames[stream] for stream in streams}
 
 
@@ -139,12 +140,13 @@ def parquet_frame(
     parts = [part for file in files for part in parquet_parts(file, part_bytes)]
     schema = parquet_schema(files)
     answers(session, [parts[0].require_unchanged])  # a worker that cannot read fails here
-    return frame_of(session, [functools.partial(parquet_tables, part, schema) for part in parts], schema)
+    calls = [functools.partial(parquet_tables, part, schema) for part in parts]
+    return mark_file_order(frame_of(session, calls, schema))
 
 
 def _local(session: Any, rows: pa.Table) -> Any:
     """Rows of this process as a frame."""
-    return session.createDataFrame(rows, schema=spark_ddl(rows.schema))
+    return mark_file_order(session.createDataFrame(rows, schema=spark_ddl(rows.schema)))
 
 
 def _bytes(files: Sequence[Path]) -> int:

@@ -14,10 +14,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from freezeframe.engine.frames.frames import kind_of
 from freezeframe.engine.protocol.table_engine import TableEngine
+from freezeframe.errors import DuplicateKeyError
 from freezeframe.log.schema.schema import arrow_to_delta
 from freezeframe.store.model.update_options import Update
 from freezeframe.store.table.staging import StagingFolder
+from freezeframe.store.updates.source import Incoming, take
 
 MEMORY_BYTES_MAX = 64 * 1024 * 1024
 """Rows of up to this many bytes are taken as a table in memory."""
@@ -58,6 +61,27 @@ def take_in(
         quoted = {name: f"`{name.replace('`', '``')}`" for name in (*reader.schema.names, *schema.names)}
         frame = frame.selectExpr(*(f"null as {one}" if name in void else one for name, one in quoted.items()))
     return frame, _add_order(update) if is_ordered else update
+
+
+def take_in_file_order(
+    frame: Any, update: Update, engine: TableEngine, staging: StagingFolder
+) -> tuple[Incoming, Update]:
+    """The rows of a frame, and the update that fits them.
+
+    Of rows with the same key the one of the last file wins, where a Spark frame's rows are in that order.
+
+    Raises:
+        BadInput, InvalidOption: as of ``take``.
+    """
+    try:
+        return take(frame, update, engine, staging), update
+    except DuplicateKeyError:
+        is_open = kind_of(frame) == "spark" and update.drop_duplicates and not update.order_by
+        numbered = engine.numbered_rows(frame, _ARRIVAL) if is_open else None
+        if numbered is None:
+            raise
+    update = _add_order(update)
+    return take(numbered, update, engine, staging), update
 
 
 def _add_order(update: Update) -> Update:

@@ -23,10 +23,10 @@ from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.tenant_log.state import NO_VERSION
 from freezeframe.store.updates.plan import Plan
 from freezeframe.store.updates.result import UpdateResult
-from freezeframe.store.updates.source import Incoming, take
+from freezeframe.store.updates.source import Incoming
 from freezeframe.store.updates.step import Step, StepResult
 from freezeframe.store.updates.strategy import stage
-from freezeframe.store.updates.streamed_batch import take_in
+from freezeframe.store.updates.streamed_batch import take_in, take_in_file_order
 from freezeframe.store.updates.update_place import UpdatePlace
 
 
@@ -113,7 +113,7 @@ def take_update(
         if isinstance(frame, pa.RecordBatchReader):
             frame, update = take_in(frame, update, place.engine, intake)
         with _naming(place.name):
-            incoming = take(frame, update, place.engine, intake)
+            incoming, update = take_in_file_order(frame, update, place.engine, intake)
         yield TakenUpdate(place, update, incoming, intake, started)
     except BaseException:
         intake.discard()

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -488,3 +489,20 @@ def test_times_of_the_type_int96_are_scanned_as_instants(storage):
         assert [1, 2, None] == dataset["t"].cast(pa.int64()).to_pylist()
     for found in (rows.read(snapshot, where=where), snapshot.to_dataset().to_table(filter=where)):
         assert [2] == found["t"].cast(pa.int64()).to_pylist()
+
+
+@pytest.mark.parametrize("name", ["f", "s"])
+@pytest.mark.parametrize("bounded", [True, False])
+def test_a_dataset_keeps_the_rows_with_nan(storage, name, bounded):
+    """As a read does, whoever wrote the file, in row groups with and without NaN, nested columns as well."""
+    numbers = [1.0, math.nan, 1.0, 1.0, 2.0, None]
+    data = pa.table({"id": range(6), "f": numbers, "s": [{"f": number} for number in numbers]})
+    table = Table(storage, arrow_to_delta(data.schema))
+    table.file(data, row_group_size=2, write_statistics=bounded)
+    snapshot = table.snapshot()
+    field = pc.field("s", "f") if name == "s" else pc.field("f")
+
+    for where in (field != 1.0, ~(field == 1.0), ~(field <= 1.0), ~(field < 2.0), field > 1.0):
+        found = snapshot.to_dataset().to_table(filter=where)["id"].to_pylist()
+        assert rows.read(snapshot, where=where)["id"].to_pylist() == found
+    assert [1, 4] == snapshot.to_dataset().to_table(filter=field != 1.0)["id"].to_pylist()

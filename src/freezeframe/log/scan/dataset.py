@@ -1,8 +1,8 @@
 """A snapshot as a PyArrow dataset, for predicate pushdown by DuckDB, Polars and Acero.
 
 Each file is a fragment with its partition values and column bounds. Arrow reads a file without
-conversion directly; one with a deletion vector, mapped columns, widened types or dates of the old
-calendar is converted on opening and returned as Parquet in memory.
+conversion directly; one with a deletion vector, mapped columns, widened types, dates of the old
+calendar or bounds that pass over NaN is converted on opening and returned as Parquet in memory.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from freezeframe.log.scan.rows import ReadableSnapshot, plan_reads
 from freezeframe.log.schema.column_mapping import every_field, physical_name
 from freezeframe.log.schema.schema import arrow_field, delta_to_arrow, fields_of
 from freezeframe.log.statistics.data_skipping import FileFacts, always_true, claims_of
+from freezeframe.log.statistics.file_statistics import bounded_columns, columns_beyond_bounds
 from freezeframe.storage.base import Storage
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ class _TableFiles(FileSystemHandler):  # type: ignore[misc]  # pyarrow ships no 
             "delta.typeChanges" in (field.get("metadata") or {}) for field in every_field(schema)
         )
         leaves = (leaf for field in delta_to_arrow(schema) for leaf in leaf_types(field.type))
-        self._is_dated = any(map(kinds.is_temporal, leaves))
+        self._is_opened = any(kinds.is_temporal(leaf) or kinds.is_floating(leaf) for leaf in leaves)
 
     def open_input_file(self, path: str) -> Any:
         """Open a file: its own bytes, or its converted rows as Parquet."""
@@ -79,15 +80,23 @@ class _TableFiles(FileSystemHandler):  # type: ignore[misc]  # pyarrow ships no 
         if read.vector is not None or read.mode != "none" or self._is_changed:
             return self._converted(read)
         source = parquet_source(self._storage, file_name(self._storage, read.table, read.path), read.size)
-        if self._is_dated and ForeignParquetFile(source).has_old_times:
+        if self._has_odd_bounds(source):
             return self._converted(read)
         return pa.OSFile(source) if isinstance(source, str) else source
+
+    def _has_odd_bounds(self, source: Any) -> bool:
+        """Whether Arrow would leave rows out by the footer's bounds: of the old calendar, or without NaN."""
+        if not self._is_opened:
+            return False
+        file = ForeignParquetFile(source)
+        return file.has_old_times or bool(columns_beyond_bounds(file))
 
     def _converted(self, read: FileRead) -> Any:
         sink = pa.BufferOutputStream()
         batches = list(file_batches(self._storage, read, None, use_threads=False))
         kept = pa.Table.from_batches(batches, pa.schema([arrow_field(field) for field in read.fields]))
-        pq.write_table(kept, sink, compression="none", store_schema=False)
+        bounded = bounded_columns(kept.schema)
+        pq.write_table(kept, sink, compression="none", store_schema=False, write_statistics=bounded)
         return pa.BufferReader(sink.getvalue())
 
     def get_file_info(self, paths: list[str]) -> list[FileInfo]:

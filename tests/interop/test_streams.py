@@ -3,6 +3,7 @@
 import datetime as dt
 import decimal
 import json
+import math
 
 import pandas as pd
 import pyarrow as pa
@@ -12,6 +13,7 @@ from deltalake.exceptions import DeltaError
 
 from freezeframe.log import DeltaLog
 from freezeframe.script import get_snapshot, open_tenant, update_snapshot
+from freezeframe.script.inputs.transfer import export_stream
 from freezeframe.store.schema.table_properties import TENANT_LOG_FEATURE
 
 pytestmark = pytest.mark.spark
@@ -164,3 +166,37 @@ def _without_guard(path):
             if "protocol" in line:
                 line["protocol"]["writerFeatures"].remove(TENANT_LOG_FEATURE)
         file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+NAN = pa.table({"id": [1, 2, 3, 4], "f": [0.1, math.nan, 0.1, None]})
+NAN = NAN.append_column("s", pa.array([{"f": value} for value in NAN["f"].to_pylist()]))
+CONDITIONS = [
+    "{} > 1",
+    "{} >= 0.2",
+    "{} = double('NaN')",
+    "{} <> 0.1",
+    "NOT ({} < 1)",
+    "{} IN (double('NaN'), 7)",
+]
+
+
+def test_spark_finds_the_rows_with_nan(tmp_path, spark_engine, delta_session):
+    """In a stream and in an exported file, by any condition, in nested columns as well."""
+    update_snapshot(tmp_path, "S", "id", NAN)
+    file = export_stream(open_tenant(tmp_path).stream("S"), tmp_path / "out", "parquet")
+    plain = delta_session.createDataFrame(NAN)
+    frames = {
+        "stream": delta_session.read.format("delta").load(str(tmp_path / "S.snapshot")),
+        "export": delta_session.read.parquet(file.as_uri()),
+    }
+
+    def found(frame):
+        return [
+            sorted(row.id for row in frame.where(condition.format(column)).select("id").collect())
+            for condition in CONDITIONS
+            for column in ("f", "s.f")
+        ]
+
+    expected = found(plain)
+    assert [2] == expected[0]
+    assert {name: found(frame) for name, frame in frames.items()} == dict.fromkeys(frames, expected)

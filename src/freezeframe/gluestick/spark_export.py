@@ -26,6 +26,7 @@ from freezeframe.engine.protocol.table_engine import WriteTask
 from freezeframe.errors import InvalidOption, SetupError
 from freezeframe.gluestick import installed
 from freezeframe.log.schema.schema import delta_to_arrow
+from freezeframe.log.statistics.file_statistics import bounded_columns
 from freezeframe.script.formats.csv_text import csv_text
 from freezeframe.script.tenant.tenants import shared_engine
 from freezeframe.storage.local import failure
@@ -163,7 +164,9 @@ def _write_json(part: Path, _: pa.Schema, tables: Tables) -> None:
 
 
 def _write_parquet(part: Path, schema: pa.Schema, tables: Tables) -> None:
-    with pq.ParquetWriter(part, schema, compression="zstd", compression_level=3) as writer:
+    with pq.ParquetWriter(
+        part, schema, compression="zstd", compression_level=3, write_statistics=bounded_columns(schema)
+    ) as writer:
         for table in tables:
             writer.write_table(table)
 

@@ -16,7 +16,7 @@ from tests.old_calendar import OLD
 
 from freezeframe.errors import CorruptData
 from freezeframe.log.schema.schema import arrow_to_delta
-from freezeframe.log.statistics.file_statistics import file_statistics, statistics_text
+from freezeframe.log.statistics.file_statistics import bounded_columns, file_statistics, statistics_text
 
 
 def parquet(table, **options):
@@ -184,3 +184,29 @@ def test_bounds_in_the_old_calendar_are_no_bounds():
     assert {"id": 1} == found["minValues"]
     assert {"id": 2} == found["maxValues"]
     assert {"id": 0, "d": 0, "t": 0} == found["nullCount"]
+
+
+def test_floating_columns_get_no_bounds_in_a_footer():
+    """At any depth, for bounds pass over NaN; nor does a column with the dotted name of one."""
+    floating = pa.scalar({"b": 0.5, "c": 1}, pa.struct([("b", pa.float32()), ("c", pa.int64())]))
+    table = pa.table(
+        {
+            "f": [0.1, float("nan")],
+            "n": [1, 2],
+            "a": pa.array([floating, None], floating.type),
+            "a.b": [3, 4],
+            "l": [[0.5], None],
+            "m": pa.array([[("x", 0.5)], []], pa.map_(pa.string(), pa.float64())),
+            "t": pa.array([["x"], []]),
+        }
+    )
+
+    content = parquet(table, write_statistics=bounded_columns(table.schema))
+
+    group = pq.read_metadata(BytesIO(content)).row_group(0)
+    chunks = [group.column(place) for place in range(group.num_columns)]
+    assert ["n", "a.c", "m.key_value.key", "t.list.element"] == [
+        chunk.path_in_schema for chunk in chunks if chunk.statistics is not None
+    ]
+    assert bounded_columns(table.select(["n", "t"]).schema) is True
+    assert bounded_columns(pa.schema([("f", pa.float64())])) == []

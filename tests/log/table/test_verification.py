@@ -7,6 +7,7 @@ from tests.log.tables import TableBuilder
 
 from freezeframe.log.actions.actions import Add
 from freezeframe.log.primitives.paths import checkpoint_name, commit_name
+from freezeframe.log.statistics.file_statistics import bounded_columns
 from freezeframe.log.table.verification import verify_log
 from freezeframe.storage import LocalStorage
 
@@ -74,3 +75,17 @@ def test_a_missing_and_a_damaged_data_file_are_both_named(table, tmp_path):
     content[len(content) // 3] ^= 0xFF
     path.write_bytes(content)
     assert sorted(name for name, _ in findings(table)) == ["f1.parquet", "f4.parquet"]
+
+
+def test_bounds_that_pass_over_nan_are_told(table, tmp_path):
+    """Spark leaves rows out by them; a file whose bounds are right, or that has none, is sound."""
+    columns = {"x": [0.1, float("nan")], "s": [{"y": float("nan")}, {"y": 1.0}], "z": [0.1, 0.2]}
+    rows = pa.table({"id": [1, 2], **columns})
+    for name, bounded in (("old", True), ("new", bounded_columns(rows.schema))):
+        path = tmp_path / "t" / f"{name}.parquet"
+        pq.write_table(rows, path, write_statistics=bounded, write_page_checksum=True)
+        table.commit(Add(path.name, path.stat().st_size, {"p": "a"}, 1, stats='{"numRecords":2}'))
+
+    assert [("old.parquet", "BOUNDS_WITHOUT_NAN")] == findings(table)
+    (finding,) = table.log().maintenance.verify()
+    assert "NaN in x, s.y:" in finding.problem

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as kinds
 
@@ -107,6 +108,67 @@ def footer_statistics(
                 column = replace(column, bounds=None)
             _enter(answer, path, kind, column)
     return answer
+
+
+def bounded_columns(schema: pa.Schema) -> bool | list[str]:
+    """The columns of a new Parquet file that get bounds in its footer: PyArrow's ``write_statistics``.
+
+    Floating ones get none, at any depth. PyArrow's bounds pass over NaN, which Spark sorts above all
+    numbers: by a greatest value of 0.1 Spark would leave out the rows that are NaN in ``f > 1``.
+    """
+    leaves = [leaf for field in schema for leaf in _dotted_leaves(field)]
+    floating = {path for path, kind in leaves if kinds.is_floating(kind)}
+    return [path for path, _ in leaves if path not in floating] if floating else True
+
+
+def columns_beyond_bounds(file: pq.ParquetFile) -> list[str]:
+    """The floating columns, by dotted paths, that hold NaN in a row group with bounds of them in the footer.
+
+    Spark's own writer gives such a row group no bounds, so its files are not looked into.
+    """
+    found: dict[str, None] = {}
+    if str(file.metadata.created_by).startswith("parquet-mr"):
+        return []
+    leaves = range(file.metadata.num_columns)
+    floating = [at for at in leaves if file.metadata.schema.column(at).physical_type in {"FLOAT", "DOUBLE"}]
+    for group in range(file.metadata.num_row_groups):
+        chunks = [file.metadata.row_group(group).column(at) for at in floating]
+        for path in (one.path_in_schema for one in chunks if one.statistics and one.statistics.has_min_max):
+            # Arrow's threads may not be waited for where Arrow has called this.
+            rows = file.read_row_group(group, columns=[path], use_threads=False)
+            if any(_has_nan(chunk) for column in rows.columns for chunk in column.chunks):
+                found[path] = None
+    return list(found)
+
+
+def _has_nan(values: pa.Array) -> bool:
+    if kinds.is_struct(values.type):
+        return any(map(_has_nan, values.flatten()))
+    if kinds.is_map(values.type):
+        return _has_nan(values.keys) or _has_nan(values.items)
+    if is_list(values.type):
+        return _has_nan(values.flatten())
+    return kinds.is_floating(values.type) and bool(pc.any(pc.is_nan(values)).as_py())
+
+
+def _dotted_leaves(field: pa.Field, inside: str = "") -> Iterator[tuple[str, pa.DataType]]:
+    """The leaves of a field under the names that Parquet gives them."""
+    kind = field.type.storage_type if isinstance(field.type, pa.BaseExtensionType) else field.type
+    path = f"{inside}{field.name}"
+    if kinds.is_struct(kind):
+        children, path = list(kind), f"{path}."
+    elif kinds.is_map(kind):
+        children, path = (
+            [kind.key_field.with_name("key"), kind.item_field.with_name("value")],
+            f"{path}.key_value.",
+        )
+    elif is_list(kind):
+        children, path = [kind.value_field.with_name("element")], f"{path}.list."
+    else:
+        yield path, kind
+        return
+    for child in children:
+        yield from _dotted_leaves(child, path)
 
 
 def statistics_text(statistics: Mapping[str, Any]) -> str:

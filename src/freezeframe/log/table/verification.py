@@ -17,7 +17,9 @@ from freezeframe.log.checkpoints.hint import read_hint
 from freezeframe.log.commits.commit_content import parse_file_actions, read_content
 from freezeframe.log.primitives.listing import Listing, complete_checkpoints, list_log, sort_listing
 from freezeframe.log.primitives.paths import HINT_NAME, LogFile
+from freezeframe.log.scan.data_files import file_name, open_parquet
 from freezeframe.log.segments.segment import LogSegment, choose_segment
+from freezeframe.log.statistics.file_statistics import columns_beyond_bounds
 from freezeframe.log.table.snapshot import Snapshot
 from freezeframe.storage import Storage
 
@@ -79,7 +81,9 @@ def verify_snapshot(snapshot: Snapshot) -> list[Finding]:
         return findings  # a table without columns has no rows to read
     for row in range(snapshot.files.num_rows):
         one = snapshot.only_file(row)
-        findings += findings_of(one.files["path"][0].as_py(), partial(_rows, one))
+        path = one.files["path"][0].as_py()
+        damage = list(findings_of(path, partial(_rows, one)))
+        findings += damage or _bounds(one, path)
     return findings
 
 
@@ -109,6 +113,18 @@ def _commit(storage: Storage, folder: str, file: LogFile) -> None:
 def _rows(snapshot: Snapshot) -> None:
     for _ in snapshot.to_batches(verify=True):
         pass
+
+
+def _bounds(snapshot: Snapshot, path: str) -> Iterator[Finding]:
+    """A finding where bounds in the footer pass over NaN, as those of PyArrow and of Rust do."""
+    name = file_name(snapshot.storage, snapshot.table, path)
+    columns = columns_beyond_bounds(open_parquet(snapshot.storage, name, snapshot.size))
+    if columns:
+        problem = (
+            f"Bounds in its footer pass over NaN in {', '.join(columns)}: by them Spark leaves rows out. "
+            "An update that rewrites the file cures it."
+        )
+        yield Finding(path, "BOUNDS_WITHOUT_NAN", problem)
 
 
 def _hint(storage: Storage, folder: str, versions: set[int]) -> list[Finding]:

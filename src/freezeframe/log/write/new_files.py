@@ -31,7 +31,7 @@ from freezeframe.log.schema.column_mapping import (
 from freezeframe.log.schema.conversion import conform
 from freezeframe.log.schema.partition_values import partition_text
 from freezeframe.log.schema.schema import arrow_field, delta_to_arrow, fields_of, is_list
-from freezeframe.log.statistics.file_statistics import file_statistics, statistics_text
+from freezeframe.log.statistics.file_statistics import bounded_columns, file_statistics, statistics_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,9 @@ def _new_file(
     fields = {field["name"]: field for field in fields_of(schema)}
     kept = [field for name, field in fields.items() if name not in partition and field["type"] != "void"]
     sink = pa.BufferOutputStream()
-    pq.write_table(physical_rows(rows, kept, mode), sink, write_page_checksum=True, store_schema=False)
+    stored = physical_rows(rows, kept, mode)
+    bounded = bounded_columns(stored.schema)
+    pq.write_table(stored, sink, write_page_checksum=True, store_schema=False, write_statistics=bounded)
     content = bytes(sink.getvalue())
     name = f"part-{uuid.uuid4()}.parquet"
     statistics = file_statistics(content, {"type": "struct", "fields": kept}, required=clustering)

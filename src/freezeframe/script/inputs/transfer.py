@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from freezeframe import progress
 from freezeframe.errors import InputNotFound, InvalidOption, SchemaDriftError, TooLarge, UnreadableInput
 from freezeframe.log import Snapshot
+from freezeframe.log.statistics.file_statistics import bounded_columns
 from freezeframe.script.formats.arrow_files import read_arrow, streamed_arrow
 from freezeframe.script.formats.csv_file import read_csv_text
 from freezeframe.script.formats.csv_text import csv_pieces
@@ -344,7 +345,7 @@ def _count_rows(rows: pa.RecordBatchReader) -> pa.RecordBatchReader:
 
 def _write_parquet(path: Path, rows: pa.RecordBatchReader, schema: pa.Schema) -> None:
     path.touch(mode=0o600)
-    with pq.ParquetWriter(path, schema) as writer:
+    with pq.ParquetWriter(path, schema, write_statistics=bounded_columns(schema)) as writer:
         for batch in rows:
             writer.write_batch(batch.cast(schema))
 

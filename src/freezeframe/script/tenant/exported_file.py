@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from freezeframe.errors import StorageUnavailable
+from freezeframe.log.statistics.file_statistics import bounded_columns
 from freezeframe.script.formats.csv_text import csv_text
 from freezeframe.script.tenant.current_job import is_working_copy
 from freezeframe.storage import LocalStorage
@@ -164,7 +165,8 @@ def _content(path: Path, rows: pa.Table) -> bytes:
     if is_csv:
         return csv_text(rows).encode()
     buffer = io.BytesIO()
-    pq.write_table(rows, buffer, compression=compression, store_schema=False)
+    bounded = bounded_columns(rows.schema)
+    pq.write_table(rows, buffer, compression=compression, store_schema=False, write_statistics=bounded)
     return buffer.getvalue()
 
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from freezeframe.log.scan import rows
+from freezeframe.log.statistics.file_statistics import bounded_columns
 from freezeframe.script.formats.csv_text import csv_pieces
 from freezeframe.script.formats.json_lines import json_lines
 from freezeframe.script.inputs.transfer import MEMORY_BYTES_MAX, StreamSchema
@@ -101,7 +102,8 @@ def _lines(pieces: Iterator[pa.Table], piece_rows: int) -> Iterator[bytes]:
 
 def _parquet(reader: pa.RecordBatchReader, schema: pa.Schema, group_rows: int) -> Iterator[bytes]:
     sink = StreamingBuffer()
-    with pq.ParquetWriter(pa.PythonFile(sink, "w"), schema) as writer:
+    bounded = bounded_columns(schema)
+    with pq.ParquetWriter(pa.PythonFile(sink, "w"), schema, write_statistics=bounded) as writer:
         for group in _groups(_pieces(reader, group_rows), group_rows):
             writer.write_table(group.cast(schema))
             yield sink.drain()

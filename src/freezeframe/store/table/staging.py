@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from freezeframe.engine.frames.bounded_rows import bounded_rows
 from freezeframe.engine.protocol.table_engine import UNIQUE
 from freezeframe.errors import StorageUnavailable
-from freezeframe.log.statistics.file_statistics import file_statistics, statistics_text
+from freezeframe.log.statistics.file_statistics import bounded_columns, file_statistics, statistics_text
 from freezeframe.log.write.new_files import physical_rows
 from freezeframe.observation import observe
 from freezeframe.storage import Storage
@@ -187,7 +187,8 @@ class StagingFolder:
     def write_keys(self, keys: pa.Table) -> str:
         """Write the batch's keys, in order, as a Parquet file, and return its path."""
         path = f"{self._name}/{_KEYS}"
-        self._put(f"{self._base}/{path}", functools.partial(pq.write_table, keys, compression="none"))
+        options = {"compression": "none", "write_statistics": bounded_columns(keys.schema)}
+        self._put(f"{self._base}/{path}", functools.partial(pq.write_table, keys, **options))
         return path
 
     def read_batch(self, paths: Sequence[str], bytes_max: int) -> pa.Table | None:
@@ -268,7 +269,8 @@ class StagingFolder:
     ) -> None:
         rows = _physical(sort_rows(pa.concat_tables(part), order), schema)
         part.clear()  # otherwise the rows would be held twice while they are written
-        self._put(f"{self._base}/{path}", functools.partial(pq.write_table, rows, **_DATA_FILE))
+        options = {**_DATA_FILE, "write_statistics": bounded_columns(rows.schema)}
+        self._put(f"{self._base}/{path}", functools.partial(pq.write_table, rows, **options))
 
     def _put(self, name: str, write: Callable[[Path | io.BytesIO], None]) -> None:
         path = self._storage.local_path(name)
@@ -369,7 +371,12 @@ def _parts(pieces: Iterable[pa.Table], bytes_min: int) -> Iterator[list[pa.Table
 
 def _write_pieces(pieces: Iterable[pa.Table], schema: pa.Schema, where: Any) -> None:
     with pq.ParquetWriter(
-        where, schema, compression="zstd", store_schema=False, coerce_timestamps="us"
+        where,
+        schema,
+        compression="zstd",
+        store_schema=False,
+        coerce_timestamps="us",
+        write_statistics=bounded_columns(schema),
     ) as writer:
         for part in _parts(pieces, _GROUP_BYTES):
             writer.write_table(pa.concat_tables(part))

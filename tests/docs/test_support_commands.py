@@ -22,6 +22,7 @@ def commands(text):
 def store(tmp_path, monkeypatch):
     """A store in the current folder: a tenant with three nights of jobs; whole contents need no Spark."""
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "report.csv").write_text("Month,Region,Total\n10,North,7\n10,South,8\n")
     acme = freezeframe.open("snaps").tenant("acme", create=True)
     acme.stream("Obsolete").update(pd.DataFrame({"Id": ["1"]}), key="Id")
     for night, names in enumerate((["Ann", "Bob"], ["Ann"]), start=1):

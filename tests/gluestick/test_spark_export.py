@@ -5,6 +5,7 @@ import json
 import uuid
 from decimal import Decimal
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -43,6 +44,7 @@ NESTED = pa.table(
     }
 )
 
+MONEY = pa.decimal128(9, 2)
 NO_ROWS = ROWS.slice(0, 0)
 
 
@@ -52,7 +54,7 @@ def _pieces_of_two_rows(monkeypatch, tmp_path):
     monkeypatch.setenv("ROOT_DIR", str(tmp_path))
 
 
-def exported(session, rows, folder, **options):
+def exported(session, rows, folder, pandas_writes=gluestick.to_export, **options):
     """The files that gluestick writes for pandas, and those of the same rows in Spark, by name."""
     for kind in ("pandas", "spark"):
         place = folder / kind
@@ -62,7 +64,7 @@ def exported(session, rows, folder, **options):
             if kind == "pandas"
             else session.createDataFrame(rows, spark_ddl(rows.schema)).coalesce(1)
         )
-        write = gluestick.to_export if kind == "pandas" else gs.to_export
+        write = pandas_writes if kind == "pandas" else gs.to_export
         write(frame, "Leads", str(place), **options)
     return (
         {path.name: path.read_bytes() for path in (folder / kind).iterdir()} for kind in ("pandas", "spark")
@@ -101,6 +103,37 @@ def test_nested_values_and_no_rows_are_written_alike(rows, kind, tmp_path, spark
     expected, found = exported(spark_session, rows, tmp_path, export_format=kind)
 
     assert found == expected
+
+
+def test_nested_values_of_a_csv_file_are_json_from_both(tmp_path, spark_session):
+    """Objects, lists, maps, and dates, decimals and bytes in them: the same bytes, which JSON reads."""
+    deep = pa.table(
+        {
+            "who": pa.array(
+                [{"on": dt.date(2026, 1, 1), "sum": Decimal("1.50"), "at": NOON, "b": b"a"}, None],
+                pa.struct(
+                    {
+                        "on": pa.date32(),
+                        "sum": pa.decimal128(9, 2),
+                        "at": pa.timestamp("us"),
+                        "b": pa.binary(),
+                    }
+                ),
+            ),
+            "map": pa.array([[("a", 1), ("é", None)], None], pa.map_(pa.string(), pa.int64())),
+            "bytes": [b"\x00", None],
+            "lists": [[["x", None], []], None],
+        }
+    )
+    for number, rows in enumerate((NESTED, deep)):
+        (tmp_path / str(number)).mkdir()
+        expected, found = exported(
+            spark_session, rows, tmp_path / str(number), gs.to_export, export_format="csv"
+        )
+        assert found == expected
+    frame = pd.read_csv(tmp_path / "0" / "pandas" / "Leads.csv")
+    assert json.loads(frame["who"][0]) == {"name": "Ann", "age": 1}
+    assert json.loads(frame["lines"][0]) == [{"n": 1, "x": 0.5}]
 
 
 def test_parquet_holds_the_rows(tmp_path, spark_session):

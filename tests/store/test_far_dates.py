@@ -161,6 +161,18 @@ def test_dates_become_one_text(stream):
     assert TEXTS[1] in stream.read(as_="arrow")["text"].to_pylist()
 
 
+def test_times_become_one_text(stream):
+    """That of a CSV file: far ones with a sign, instants with an offset, a fraction only if there is one."""
+    other = pa.table({"Id": pa.array([FAR, 0], pa.int32()).cast(pa.date32()), "text": ["a", "b"]})
+    stream.update(other)
+    instants = pa.array([253_402_300_800_000_000, 1], pa.int64()).cast(pa.timestamp("us", "UTC"))
+
+    stream.update(pa.table({"Id": other["Id"], "text": instants}), on_drift="string")
+
+    told = {"+10000-01-01 00:00:00+00:00", "1970-01-01 00:00:00.000001+00:00"}
+    assert told <= set(stream.read(as_="arrow")["text"].to_pylist())
+
+
 @pytest.mark.parametrize("number", [2**62, -(2**62), 253_402_300_800_000_000, 1])
 @pytest.mark.parametrize("zone", [None, "UTC"])
 def test_hashes_of_times_are_those_of_pandas(number, zone):

@@ -55,8 +55,6 @@ def is_exact_text(value, found):
     """Whether the text says the value, and reads back as it."""
     if isinstance(value, bool):
         return found == str(value).lower()
-    if isinstance(value, dt.date):
-        return found == value.isoformat()
     if isinstance(value, Decimal):
         return Decimal(found) == value and "e" not in found.lower()
     return found == str(value)

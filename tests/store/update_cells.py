@@ -17,6 +17,7 @@ from freezeframe.store.schema.type_compatibility import has_exact_text
 _EXACT = Context(prec=60)
 DAYS = {
     -(2**31): "-5877641-06-23",
+    -53_375_996: "-144169-06-28",
     -800_000: "-0221-09-04",
     -719_528: "0000-01-01",
     -719_163: "0000-12-31",
@@ -26,6 +27,7 @@ DAYS = {
     20_454: "2026-01-01",
     2_932_896: "9999-12-31",
     2_932_897: "+10000-01-01",
+    53_375_995: "+148108-07-06",
     2**31 - 1: "+5881580-07-11",
 }
 """Days since 1970, each with its text."""
@@ -144,6 +146,10 @@ def as_text(value, kind):
     """The one text of a value of the types that have one."""
     if pa.types.is_date(kind):
         return DAYS[value]
+    if pa.types.is_timestamp(kind):
+        day, rest = divmod(value, 86_400_000_000)
+        clock = str(np.datetime64(rest, "us")).partition("T")[2].removesuffix(".000000")
+        return f"{DAYS[day]} {clock}{'' if kind.tz is None else '+00:00'}"
     if pa.types.is_boolean(kind):
         return "true" if value else "false"
     return format(value, "f") if isinstance(value, Decimal) else str(value)

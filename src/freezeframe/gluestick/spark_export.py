@@ -7,19 +7,26 @@ what they mean to gluestick.
 
 from __future__ import annotations
 
+import base64
+import datetime as dt
+import json
+import math
 import os
 import shutil
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pandas.api.types import is_object_dtype
 
 from freezeframe.engine.frames.frames import is_spark, to_pandas
 from freezeframe.engine.protocol.table_engine import WriteTask
@@ -33,6 +40,7 @@ from freezeframe.storage.local import failure
 from freezeframe.store.table.row_shape import in_schema
 
 _PIECE_ROWS = 20_000
+_NESTED = (dict, list, tuple, np.ndarray, bytes)
 _COPY_BYTES = 2**20
 _SINGER = "singer"
 
@@ -46,20 +54,24 @@ Write = Callable[[pd.DataFrame, str], None]
 def to_export(data: Any, name: str, output_dir: str | os.PathLike[str], *args: Any, **options: Any) -> None:
     """Gluestick's ``to_export``, which takes Spark frames as well.
 
-    A Spark frame becomes one file, as the same rows from pandas do; it is there whole or not at all, and no
-    more than a piece of the rows is in memory. Of a CSV file only missing values are empty (the empty text
-    is ``""``), and times without a zone have their time of day also where all are midnight.
+    In CSV a list or an object is JSON, and binary base64, from pandas as from Spark; where a plugin changes
+    a pandas frame, cells are as gluestick writes them. A Spark frame becomes one file, as the same rows from
+    pandas do; it is there whole or not at all, and no more than a piece of the rows is in memory. Of its CSV
+    file only missing values are empty (the empty text is ``""``), and times without a zone have their time
+    of day also where all are midnight.
 
     Raises:
         InvalidOption: a format that gluestick does not have, or an option that needs all rows at once.
         SetupError: the format is Singer's, and gluestick is not installed.
         BadInput, EngineUnavailable, StorageUnavailable: the rows cannot be written.
     """
-    if not is_spark(data):
-        installed.__getattr__("to_export")(data, name, output_dir, *args, **options)
-        return
     given = {**dict(zip(_POSITIONS, args, strict=False)), **options}
     kind = given.setdefault("export_format", os.environ.get("DEFAULT_EXPORT_FORMAT", _SINGER))
+    if not is_spark(data):
+        is_table = isinstance(data, pd.DataFrame) and kind == "csv" and not _plugin(name).is_file()
+        rows = _with_json_cells(data) if is_table else data
+        installed.__getattr__("to_export")(rows, name, output_dir, *args, **options)
+        return
     _require_possible(name, kind, given)
     rest = {option: value for option, value in given.items() if option != "export_format"}
     if kind == _SINGER:
@@ -86,7 +98,7 @@ def _require_possible(name: str, kind: str, given: dict[str, Any]) -> None:
         raise InvalidOption(
             f"export_format cannot be {kind!r}.", remedy=f"Use one of {', '.join([_SINGER, *_WRITERS])}."
         )
-    plugin = Path(os.environ.get("ROOT_DIR", "."), "plugins", f"{name}_post_process.py")
+    plugin = _plugin(name)
     for what, is_given in (("stringify_objects", given.get("stringify_objects")), (plugin, plugin.is_file())):
         if is_given:
             raise InvalidOption(
@@ -94,6 +106,56 @@ def _require_possible(name: str, kind: str, given: dict[str, Any]) -> None:
                 cause="gluestick applies it to all rows at once, as pandas holds them.",
                 remedy="Change the columns by Spark's functions before, or export frame.toPandas().",
             )
+
+
+def _plugin(name: str) -> Path:
+    return Path(os.environ.get("ROOT_DIR", "."), "plugins", f"{name}_post_process.py")
+
+
+def _with_json_cells(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with text in place of lists, objects and bytes."""
+    nested = [
+        place
+        for place, kind in enumerate(frame.dtypes)
+        if is_object_dtype(kind) and any(isinstance(value, _NESTED) for value in frame.iloc[:, place])
+    ]
+    if not nested:
+        return frame
+    columns = [
+        frame.iloc[:, place].map(_cell_text) if place in nested else frame.iloc[:, place]
+        for place in range(frame.shape[1])
+    ]
+    return pd.concat(columns, axis=1)
+
+
+def _cell_text(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    return json.dumps(_json_value(value), ensure_ascii=False) if isinstance(value, _NESTED) else value
+
+
+def _json_value(value: Any) -> Any:
+    """A value in a list or object as ``json_form`` has it; pandas has a map as a list of pairs."""
+    if isinstance(value, dict):
+        return {str(name): _json_value(one) for name, one in value.items()}
+    if isinstance(value, list) and value and all(isinstance(one, tuple) for one in value):
+        pairs = [(name, _json_value(one)) for name, one in value]
+        is_object = all(isinstance(name, str) for name, _ in pairs) and len(dict(pairs)) == len(pairs)
+        return dict(pairs) if is_object else [[_json_value(name), one] for name, one in pairs]
+    if isinstance(value, list | tuple | np.ndarray):
+        return [_json_value(one) for one in value]
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if pd.isna(value):
+        return None
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    if isinstance(value, dt.date | dt.time):
+        return value.isoformat()
+    plain = value.item() if isinstance(value, np.generic) else value
+    if isinstance(plain, float) and math.isinf(plain):
+        return "Infinity" if plain > 0 else "-Infinity"
+    return plain if isinstance(plain, bool | int | float | str) else str(plain)
 
 
 @contextmanager

@@ -9,13 +9,16 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from freezeframe.script.inputs.transfer import export_stream, import_stream
     from freezeframe.script.reading import read_csv_folder, read_json_folder, read_parquet_folder
     from freezeframe.script.snapshots import get_snapshot, update_snapshot
     from freezeframe.script.tenant.tenants import open_tenant, spark
     from freezeframe.script.views import snapshot_views
 
 __all__ = [
+    "export_stream",
     "get_snapshot",
+    "import_stream",
     "open_tenant",
     "read_csv_folder",
     "read_json_folder",
@@ -26,7 +29,9 @@ __all__ = [
 ]
 
 _HOME = {
+    "export_stream": "inputs.transfer",
     "get_snapshot": "snapshots",
+    "import_stream": "inputs.transfer",
     "open_tenant": "tenant.tenants",
     "read_csv_folder": "reading",
     "read_json_folder": "reading",

@@ -196,7 +196,12 @@ def test_rows_of_the_past_take_part(spark_engine, tmp_path):
         (dt.datetime(2026, 10, 1, 12, tzinfo=dt.UTC), pa.timestamp("us", "UTC"), pa.date32(), False),
         (dt.date(2026, 10, 1), pa.date32(), pa.timestamp("us"), True),
         (dt.date(2026, 10, 1), pa.date32(), pa.string(), True),
-        (dt.datetime(2026, 10, 1, tzinfo=dt.UTC), pa.timestamp("us", "UTC"), pa.string(), False),
+        (dt.datetime(2026, 10, 1, tzinfo=dt.UTC), pa.timestamp("us", "UTC"), pa.string(), True),
+        (dt.datetime.fromisoformat("2026-10-01 01:02:03.0004"), pa.timestamp("us"), pa.string(), True),
+        ("2026-10-01 01:02:03.000400+00:00", pa.string(), pa.timestamp("us", "UTC"), True),
+        ("2026-10-01T01:02:03Z", pa.string(), pa.timestamp("us", "UTC"), False),
+        ("+10000-10-01 01:02:03", pa.string(), pa.timestamp("us"), True),
+        ("+999999-10-01 01:02:03", pa.string(), pa.timestamp("us"), False),
         (b"\xff", pa.binary(), pa.string(), False),
     ],
 )

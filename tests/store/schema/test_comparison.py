@@ -59,7 +59,7 @@ OVERRIDES = {
         pa.timestamp("us"),
         ["2026-01-01 00:00:00", None],
         pa.string(),
-        (0, 1, 1, 0),
+        (0, 0, 2, 0),
     ),
     "numbers for truths": ([True, None], pa.bool_(), [1, None], pa.int64(), (0, 1, 1, 0)),
     "a double for a long": ([2**53 + 1, None], pa.int64(), [2.0**53, None], pa.float64(), (0, 1, 1, 0)),

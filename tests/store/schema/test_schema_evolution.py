@@ -260,7 +260,17 @@ def test_a_frozen_schema_takes_no_new_columns_and_no_wider_types():
     assert evolve(None, _table(Id=["1"]), rules=frozen).changes_schema
 
 
-@pytest.mark.parametrize("stored", [pa.int64(), pa.decimal128(10, 2), pa.bool_(), pa.date32()])
+@pytest.mark.parametrize(
+    "stored",
+    [
+        pa.int64(),
+        pa.decimal128(10, 2),
+        pa.bool_(),
+        pa.date32(),
+        pa.timestamp("us"),
+        pa.timestamp("us", "UTC"),
+    ],
+)
 def test_drift_may_be_kept_as_text(stored):
     """Where every value has one exact text, both sides become text instead of an error."""
     found = _evolve([("v", stored)], _table(v=["N/A"]), rules=SchemaRules(drift_to_text=True))

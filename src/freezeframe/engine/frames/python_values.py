@@ -18,6 +18,9 @@ import pyarrow.types as kinds
 
 _DAYS_OF_PYTHON = (-719162, 2932896)
 """0001-01-01 and 9999-12-31 as days since 1970."""
+_UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_FAR_DATE = r"(?:[+-]\d{4,7}|\d{4})-\d\d-\d\d"
+_FAR_TIME = _FAR_DATE + r"[T ]\d\d:\d\d:\d\d(?:\.\d{1,6})?"
 _MOMENT = re.compile(r"(-?)(\d+)(-\d\d-\d\d.*)")
 
 Far = Callable[[np.datetime64], Any]
@@ -74,6 +77,54 @@ def date_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
     days = column.cast(pa.int32()).to_pylist()
     texts = [None if day is None else moment_text(np.datetime64(day, "D")) for day in days]
     return pa.chunked_array([pa.array(texts, pa.string())])
+
+
+def moment_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Times as text: ISO 8601 with a blank, six digits of a fraction or none, and the offset of an instant.
+
+    ``2026-01-02 03:04:05``, ``2026-01-02 03:04:05.678900+00:00``; years as ``moment_text`` has them.
+    """
+    ends = pc.min_max(column.cast(pa.int64())).as_py()
+    low, high = (day * 86_400 * _UNITS[column.type.unit] for day in _DAYS_OF_PYTHON)
+    if ends["min"] is None or (low <= ends["min"] and ends["max"] < high):
+        text = pc.replace_substring_regex(column.cast(pa.string()), r"\.0+(Z?)$", r"\1")
+        return pc.replace_substring_regex(text, "Z$", "+00:00")
+    zone = "" if column.type.tz is None else "+00:00"
+    texts = []
+    for number in column.cast(pa.int64()).to_pylist():
+        moment = None if number is None else moment_text(np.datetime64(number, column.type.unit))
+        texts.append(moment and moment.replace("T", " ").removesuffix(".000000") + zone)
+    return pa.chunked_array([pa.array(texts, pa.string())])
+
+
+def far_moments(text: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
+    """Dates or times (in microseconds) of which some are beyond ``datetime``; None if one text is none.
+
+    The texts are those of ``moment_text`` and ``moment_texts``.
+    """
+    is_date, has_zone = kinds.is_date32(kind), kinds.is_timestamp(kind) and kind.tz is not None
+    pattern = _FAR_DATE if is_date else _FAR_TIME + (r"\+00:00" if has_zone else "")
+    is_like = pc.match_substring_regex(text, f"^{pattern}$")
+    if not (is_date or kinds.is_timestamp(kind)) or not pc.all(is_like, min_count=0).as_py():
+        return None
+    unit: Any = "D" if is_date else "us"
+    numbers = [None if one is None else _number(one.removesuffix("+00:00"), unit) for one in text.to_pylist()]
+    if sum(number is None for number in numbers) > text.null_count:
+        return None
+    whole = pa.array(numbers, pa.int32() if is_date else pa.int64())
+    return pa.chunked_array([whole.cast(kind) if is_date else whole.cast(pa.timestamp("us")).cast(kind)])
+
+
+def _number(text: str, unit: Any) -> int | None:
+    """Days or microseconds since 1970; None if numpy refuses the text, or wraps it around."""
+    plain = text.removeprefix("+")
+    try:
+        number = int(np.datetime64(plain, unit).astype(np.int64))
+        day = int(np.datetime64(re.split("[T ]", plain)[0], "D").astype(np.int64))
+    except ValueError:
+        return None
+    per_day, bits = (1, 31) if unit == "D" else (86_400_000_000, 63)
+    return number if abs(number) < 2**bits and number // per_day == day else None
 
 
 def _values(array: pa.Array, far: Far) -> list[Any]:

@@ -25,6 +25,8 @@ from pyspark.sql.types import (
     StringType,
     StructField,
     StructType,
+    TimestampNTZType,
+    TimestampType,
 )
 
 from freezeframe.engine.frames.untyped import NO_MEMBER
@@ -155,11 +157,30 @@ def fit_column(
             functions.map_values(column), lambda value: fit(value, source.valueType, target.valueType)
         )
         return functions.map_from_arrays(keys, values)  # type: ignore[no-any-return]
+    if isinstance(target, StringType) and isinstance(source, TimestampType | TimestampNTZType):
+        return _time_text(column, has_zone=isinstance(source, TimestampType))
     if not tries:
         return column.cast(target)
     # A day beyond the range of timestamps becomes the least one, which equals no other value.
     least = F.lit(_LEAST_MOMENT).cast(target) if isinstance(source, DateType) else F.lit(None)
     return F.when(column.isNotNull(), F.coalesce(column.try_cast(target), least))
+
+
+def _time_text(column: Column, *, has_zone: bool) -> Column:
+    """A time as ``python_values.moment_texts`` writes it, whatever the zone of the session."""
+    text = (_in_utc(column) if has_zone else column).cast("string")
+    fraction = F.rpad(F.substring_index(text, ".", -1), 6, "0")
+    whole = F.concat_ws(".", F.substring_index(text, ".", 1), fraction)
+    exact = F.when(F.instr(text, ".") > 0, whole).otherwise(text)
+    return F.concat(exact, F.lit("+00:00")) if has_zone else exact
+
+
+def _in_utc(column: Column) -> Column:
+    """An instant as the local time in UTC; a cast would take the zone of the session."""
+    microseconds, per_day = F.unix_micros(column), F.lit(86_400_000_000)
+    days = F.floor(microseconds.cast("decimal(20,0)") / per_day.cast("decimal(20,0)")).cast("int")
+    seconds = (F.pmod(microseconds, per_day).cast("decimal(18,6)") / F.lit(1_000_000)).cast("decimal(18,6)")
+    return F.lit("1970-01-01").cast("timestamp_ntz") + F.make_dt_interval(days, None, None, seconds)
 
 
 def _rename_parts(column: Column, source: DataType, target: DataType) -> Column:

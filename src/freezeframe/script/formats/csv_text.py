@@ -15,14 +15,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from freezeframe.engine.frames.python_values import date_texts, moment_text, python_values
+from freezeframe.engine.frames.python_values import (
+    date_texts,
+    moment_text,
+    moment_texts,
+    python_values,
+)
 from freezeframe.errors import BadInput
 from freezeframe.script.formats.json_lines import json_form
 
 _NEEDS_QUOTES = r'[",\r\n]'
 _DELIMITERS = r"[;\t|]"
-_EXACT_TEXT_YEARS = (-62_167_219_200_000_000, 253_402_300_799_999_999)
-"""The years 0 to 9999 in microseconds, which Arrow writes with four digits."""
 
 
 def csv_text(rows: pa.Table) -> str:
@@ -90,12 +93,7 @@ def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
         text = pc.replace_substring_regex(column.cast(pa.string()), r"^(-?\d+)$", r"\1.0")
         return pc.if_else(pc.is_nan(column), "NaN", text)
     if pa.types.is_timestamp(kind):
-        ends = pc.min_max(column.cast(pa.int64())).as_py()
-        low, high = _EXACT_TEXT_YEARS
-        if ends["min"] is not None and not (low <= ends["min"] and ends["max"] <= high):
-            return _texts(column, str)
-        text = pc.replace_substring_regex(column.cast(pa.string()), r"\.0+(Z?)$", r"\1")
-        return pc.replace_substring_regex(text, "Z$", "+00:00")
+        return moment_texts(column)
     if pa.types.is_nested(kind):
         return _texts(column, lambda value: json.dumps(value, ensure_ascii=False))
     if pa.types.is_binary(kind):

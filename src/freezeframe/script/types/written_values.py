@@ -8,21 +8,18 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from freezeframe.script.types.text_values import all_match, exact_values
+from freezeframe.engine.frames.python_values import far_moments
+from freezeframe.script.types.text_values import exact_values
 
 _NOT_FINITE = ("NaN", "inf", "-inf", "Infinity", "-Infinity")
 _SAFE_DIGITS = 15
-_FAR_DATE = r"(?:[+-]\d{4,7}|\d{4})-\d\d-\d\d"
-_FAR_TIME = _FAR_DATE + r"[T ]\d\d:\d\d:\d\d(?:\.\d{1,6})?"
-_ENDS = {"D": (-(2**31), 2**31 - 1), "us": (-(2**63) + 1, 2**63 - 1)}
 
 
 def written_values(text: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
@@ -34,7 +31,7 @@ def written_values(text: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray 
     if pa.types.is_floating(kind):
         return _floats(text, kind)
     values = exact_values(text, kind)
-    return _far(text, kind) if values is None else values
+    return far_moments(text, kind) if values is None else values
 
 
 def json_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array | None:
@@ -150,41 +147,6 @@ def _bytes(values: Sequence[str | None]) -> pa.Array | None:
     except ValueError:
         return None
     return pa.array(decoded, pa.binary())
-
-
-def _far(text: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
-    """Dates and times of which one is beyond ``datetime``; as numpy reads them."""
-    is_date, has_zone = pa.types.is_date32(kind), pa.types.is_timestamp(kind) and kind.tz is not None
-    pattern = _FAR_DATE if is_date else _FAR_TIME + (r"\+00:00" if has_zone else "")
-    if not (is_date or pa.types.is_timestamp(kind)) or not all_match(text, f"^{pattern}$"):
-        return None
-    plain = [value and value.removeprefix("+").removesuffix("+00:00") for value in text.to_pylist()]
-    unit: Any = "D" if is_date else "us"
-    numbers = _numbers(plain, unit)
-    if numbers is None:
-        return None
-    whole = pa.array(numbers, pa.int32() if is_date else pa.int64())
-    return _chunked(whole.cast(pa.date32()) if is_date else whole.cast(pa.timestamp("us")).cast(kind))
-
-
-def _numbers(texts: Iterable[str | None], unit: Any) -> list[int | None] | None:
-    """Days or microseconds since 1970; None if numpy refuses a text, or wraps it around."""
-    low, high = _ENDS[unit]
-    found: list[int | None] = []
-    for text in texts:
-        if text is None:
-            found.append(None)
-            continue
-        try:
-            number = int(np.datetime64(text, unit).astype(np.int64))
-            day = int(np.datetime64(text[: text.index("-", 1) + 6], "D").astype(np.int64))
-        except ValueError:
-            return None
-        per_day = 1 if unit == "D" else 86_400_000_000
-        if not low <= number <= high or number // per_day != day:
-            return None
-        found.append(number)
-    return found
 
 
 def _chunked(array: pa.Array | None) -> pa.ChunkedArray | None:

@@ -216,11 +216,8 @@ class _Retype:
 def retype_column(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
     """Cast the column to another type; None if the round trip of a value is not exact to the last bit.
 
-    A time has many texts, so it is never turned into one, nor one into it.
+    A time has one text here, that of ``moment_texts``: no other is turned into one.
     """
-    types = (column.type, kind)
-    if any(map(pa.types.is_string, types)) and any(map(pa.types.is_timestamp, types)):
-        return exact_cast(column, kind) if column.null_count == len(column) else None
     return exact_cast(column, kind)
 
 

@@ -60,7 +60,7 @@ class SchemaRules:
     """Permitted schema changes: none (``frozen``), or drift to text instead of an error.
 
     ``drift_to_text`` concerns columns whose values have one exact text: whole numbers, decimals,
-    booleans, dates and text itself.
+    booleans, dates, times and text itself.
     """
 
     frozen: bool = False

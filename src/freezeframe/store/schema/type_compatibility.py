@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from freezeframe.engine.frames.python_values import date_texts
+from freezeframe.engine.frames.python_values import date_texts, far_moments, moment_texts
 from freezeframe.engine.frames.untyped import fit
 
 _EXACT_IN_DOUBLE = 2**53
@@ -95,6 +95,7 @@ def has_exact_text(kind: pa.DataType) -> bool:
         or pa.types.is_decimal(kind)
         or pa.types.is_boolean(kind)
         or pa.types.is_date(kind)
+        or pa.types.is_timestamp(kind)
         or pa.types.is_string(kind)
     )
 
@@ -113,6 +114,12 @@ def cast_to(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
     """
     if pa.types.is_string(kind) and pa.types.is_date(column.type):
         return date_texts(column)
+    if pa.types.is_string(kind) and pa.types.is_timestamp(column.type):
+        return moment_texts(column)
+    if pa.types.is_string(column.type) and (pa.types.is_date(kind) or pa.types.is_timestamp(kind)):
+        far = far_moments(column, kind)
+        if far is not None:
+            return far
     if pa.types.is_string(kind) and pa.types.is_decimal(column.type):
         # Arrow would write a small decimal with an exponent, where Spark, which casts stored ones, does not.
         texts = [None if value is None else format(value, "f") for value in column.to_pylist()]

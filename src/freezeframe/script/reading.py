@@ -125,19 +125,20 @@ def read_json_folder(
     dtype_backend: DtypeBackend | None = None,
     session: Any = None,
 ) -> dict[str, Any]:
-    """Each stream's rows from the JSON Lines files (``.jsonl``, ``.ndjson``) of a folder, or from one file.
+    """Each stream's rows from the JSON files of a folder, or from one file.
 
+    ``.jsonl`` and ``.ndjson`` hold an object a line, ``.json`` the same or one array of objects.
     Names, order of files and parameters are those of ``read_csv_folder``. A column is of the type of
     ``schemas``, else of the one that ``catalog.json`` declares, if every value of it is exact in that type;
-    else of its JSON values' own: ``bool``, ``int64``, ``double``, text, lists, structs. A text is a value of
-    a known type where a CSV field would be; dates, times, decimals and binary (base64) are texts in JSON.
-    What a line lacks is NULL; a stream of empty files has no columns.
+    else of its JSON values' own: ``bool``, ``int64``, ``double``, ``decimal``, text, lists, structs; numbers
+    lose nothing (decision 0042). A column that the catalog declares as text takes any values. A text is a
+    value of a known type where a CSV field would be; dates, times, decimals and binary (base64) are texts in
+    JSON. What a line lacks is NULL; a stream of empty files has no columns.
 
     Raises:
         InputNotFound: there is no such folder.
-        UnreadableInput: a line is not a JSON object or not UTF-8, or no type holds all values of a column
-            (several kinds; integers beyond 2**53 beside fractions, or of more than 64 bits); file and line
-            are named.
+        UnreadableInput: a line is not a JSON object or not UTF-8, gives a member twice, or no type holds all
+            values of a column (several kinds; numbers of more than 38 digits); file and line are named.
         InvalidOption: an unknown ``as_``.
         SetupError: as of ``read_csv_folder``.
     """

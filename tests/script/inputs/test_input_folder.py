@@ -71,13 +71,13 @@ def test_files_of_a_stream_are_in_the_order_of_their_stamps(tmp_path, stamps):
 
 def test_files_that_no_reader_takes_are_named(tmp_path, caplog):
     """One line; files of other readers, hidden ones and those of exports are none of them."""
-    for name in ["A-1.csv", "B-1.parquet", "C.json", "D.xlsx", ".x", "_SUCCESS", "E.snapshot.schema.json"]:
+    for name in ["A-1.csv", "B-1.parquet", "C.txt", "D.xlsx", ".x", "_SUCCESS", "E.snapshot.schema.json"]:
         (tmp_path / name).touch()
 
     stream_files(tmp_path, CSV_EXTENSIONS)
 
     (line,) = caplog.messages
-    assert line.endswith("takes such files: C.json, D.xlsx.")
+    assert line.endswith("takes such files: C.txt, D.xlsx.")
 
 
 def test_a_single_file_is_a_folder_of_one(tmp_path):

@@ -1,40 +1,94 @@
 """Type inference and exact conversion of JSON values.
 
 A column has one kind of value: booleans, texts, objects, lists or numbers. Numbers are ``int64`` where all
-are integers, else ``double``, if it holds every integer of the column exactly.
+are integers, ``double`` where that is written as the same number for each of them, else decimals with enough
+digits. What has no value yet (null, the elements of ``[]``) has Arrow's type ``null``, at any depth.
 """
 
 from __future__ import annotations
 
 import base64
+import functools
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from decimal import Decimal
+from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from freezeframe.script.formats.json_values import decimal_places, decimal_type, value_text
 from freezeframe.script.types.inference import ColumnRule, Left, Reading, both
 from freezeframe.script.types.written_values import json_array
 
 Values = Sequence[Any]
 
-# In a finding: integers that a double represents exactly, which ``int64`` does not imply.
-_NARROW = pa.int32()
-_NARROW_MAX = 2**53
-_PLAIN: dict[type, pa.DataType] = {bool: pa.bool_(), float: pa.float64(), str: pa.string()}
-# Fractions of up to this many digits survive a round trip through a double.
-_SAFE_DIGITS = 15
+ANY_TEXT = Reading(pa.string(), lambda text: text)
+"""The way of a column that is said to be text: its values of any kind are texts, as JSON writes them."""
+
+_PLAIN: dict[type, pa.DataType] = {bool: pa.bool_(), str: pa.string()}
+_NUMBERS = {int, float, Decimal}
+# Integers up to this are exact as doubles.
+_DOUBLE_MAX = 2**53
+# The last power of ten that is exact as a double.
+_TENS_MAX = 22
 _NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
 @dataclass(frozen=True, slots=True)
-class JsonColumn:
-    """What the values so far say: their own type, None if they are of several kinds; the known ways left."""
+class Numbers:
+    """What numbers need: which types hold all of them, and the digits before and behind the point."""
 
-    kind: pa.DataType | None = field(default_factory=pa.null)
+    is_whole: bool
+    is_long: bool
+    is_double: bool
+    before: int
+    after: int
+
+    def join(self, other: Numbers) -> Numbers:
+        """What both need."""
+        return Numbers(
+            self.is_whole and other.is_whole,
+            self.is_long and other.is_long,
+            self.is_double and other.is_double,
+            max(self.before, other.before),
+            max(self.after, other.after),
+        )
+
+    @property
+    def type(self) -> pa.DataType | None:
+        """The type that holds them, None if there is none."""
+        if self.is_long:
+            return pa.int64()
+        return pa.float64() if self.is_double and not self.is_whole else decimal_type(self.before, self.after)
+
+
+@dataclass(frozen=True, slots=True)
+class Lists:
+    """Lists, and what kind of elements they have."""
+
+    elements: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Objects:
+    """Objects, and what kind of values their members have."""
+
+    members: Mapping[str, Kind]
+
+
+Kind: TypeAlias = pa.DataType | Numbers | Lists | Objects
+"""What values are: the type of nulls, booleans and texts; of others what decides their type."""
+
+
+@dataclass(frozen=True, slots=True)
+class JsonColumn:
+    """What the values so far say: their own kind, None if they are of several; the known ways left."""
+
+    kind: Kind | None = field(default_factory=pa.null)
     left: Left = None
 
     def with_values(self, values: Values, rule: ColumnRule) -> JsonColumn:
@@ -52,9 +106,7 @@ class JsonColumn:
 
     def type(self, rule: ColumnRule) -> pa.DataType | None:
         """The column's type once all values have been seen; None if there is none that holds them."""
-        if self.left is None or self.left:
-            return rule.kind(self.left)
-        return None if self.kind is None else _settle(self.kind)
+        return rule.kind(self.left) if self.left is None or self.left else type_of(self.kind)
 
     def array(self, values: Values, rule: ColumnRule) -> pa.Array | pa.ChunkedArray | None:
         """Some of the values in the column's type; None if they are none of those that were seen."""
@@ -64,88 +116,133 @@ class JsonColumn:
         return _build(values, self.type(rule))
 
 
-def found_kind(values: Values) -> pa.DataType | None:
-    """The type of these values, None if they are of several kinds or integers of more than 64 bits."""
+def found_kind(values: Values) -> Kind | None:
+    """The kind of these values, None if they are of several."""
     present = [value for value in values if value is not None]
     kinds = set(map(type, present))
     if not kinds:
         return pa.null()
-    if kinds <= {int, float}:
-        return _number_kind(kinds, [value for value in present if type(value) is int])
+    if kinds <= _NUMBERS:
+        return _number_kind(present, kinds)
     if len(kinds) > 1:
         return None
     if kinds == {list}:
-        inner = found_kind(list(itertools.chain.from_iterable(present)))
-        return None if inner is None else pa.list_(inner)
-    if kinds == {dict}:
-        return _object_kind(present)
-    return _PLAIN[kinds.pop()]
+        elements = found_kind(list(itertools.chain.from_iterable(present)))
+        return None if elements is None else Lists(elements)
+    return _object_kind(present) if kinds == {dict} else _PLAIN[kinds.pop()]
 
 
-def joined_kinds(one: pa.DataType | None, other: pa.DataType | None) -> pa.DataType | None:
-    """The type that holds the values of both exactly, None if there is none."""
+def joined_kinds(one: Kind | None, other: Kind | None) -> Kind | None:
+    """The kind of the values of both, None if they are of several."""
     if one is None or other is None:
         return None
-    if one == other or pa.types.is_null(other):
-        return one
-    if pa.types.is_null(one):
+    if one == pa.null() or one == other:
         return other
-    if pa.types.is_list(one) and pa.types.is_list(other):
-        inner = joined_kinds(one.value_type, other.value_type)
-        return None if inner is None else pa.list_(inner)
-    if pa.types.is_struct(one) and pa.types.is_struct(other):
-        fields = {field.name: field.type for field in one}
-        for field in other:
-            fields[field.name] = joined_kinds(fields.get(field.name, pa.null()), field.type)
-        return _struct(fields)
-    numbers = {one, other}
-    if numbers == {_NARROW, pa.int64()}:
-        return pa.int64()
-    return pa.float64() if numbers == {_NARROW, pa.float64()} else None
+    if other == pa.null():
+        return one
+    if isinstance(one, Numbers) and isinstance(other, Numbers):
+        return one.join(other)
+    if isinstance(one, Lists) and isinstance(other, Lists):
+        elements = joined_kinds(one.elements, other.elements)
+        return None if elements is None else Lists(elements)
+    if isinstance(one, Objects) and isinstance(other, Objects):
+        members = {
+            name: joined_kinds(one.members.get(name, pa.null()), other.members.get(name, pa.null()))
+            for name in {**one.members, **other.members}
+        }
+        return _objects(members)
+    return None
 
 
-def _number_kind(kinds: set[type], integers: list[int]) -> pa.DataType | None:
-    least, most = min(integers, default=0), max(integers, default=0)
-    is_narrow = max(-least, most) <= _NARROW_MAX
-    if float in kinds:
-        return pa.float64() if is_narrow else None
-    if is_narrow:
-        return _NARROW
-    return pa.int64() if max(-least - 1, most) < 2**63 else None
+def type_of(kind: Kind | None) -> pa.DataType | None:
+    """The type that holds all values of which this was found, None if there is none."""
+    if isinstance(kind, Numbers):
+        return kind.type
+    if isinstance(kind, Lists):
+        elements = type_of(kind.elements)
+        return None if elements is None else pa.list_(elements)
+    if isinstance(kind, Objects):
+        types = {name: type_of(member) for name, member in kind.members.items()}
+        return None if None in types.values() else pa.struct(list(types.items()))
+    return kind
 
 
-def _object_kind(objects: list[dict[str, Any]]) -> pa.DataType | None:
-    fields: dict[str, list[Any]] = {}
+def _number_kind(numbers: list[Any], kinds: set[type]) -> Numbers:
+    described = (
+        _DESCRIPTIONS[kind]([one for one in numbers if type(one) is kind] if len(kinds) > 1 else numbers)
+        for kind in kinds
+    )
+    return functools.reduce(Numbers.join, described)
+
+
+def _integers(numbers: list[int]) -> Numbers:
+    least, most = min(numbers), max(numbers)
+    size = max(-least, most)
+    return Numbers(
+        is_whole=True,
+        is_long=max(-least - 1, most) < 2**63,
+        is_double=size <= _DOUBLE_MAX,
+        before=len(str(size)),
+        after=0,
+    )
+
+
+def _doubles(numbers: list[float]) -> Numbers:
+    left = np.abs(np.array(numbers))
+    before, after = len(str(int(left.max()))), 0
+    for places in range(_TENS_MAX + 1):
+        is_all = np.round(left, places) == left
+        if is_all.any():
+            # Beyond 2**53 rounding changes nothing, and one of the 17 digits may be behind these places.
+            has_more = places > 0 and left[is_all].max() * 10.0**places > _DOUBLE_MAX
+            after, left = places + has_more, left[~is_all]
+        if not len(left):
+            break
+    after = max([after, *(decimal_places(Decimal(repr(one)))[1] for one in left.tolist())])
+    return Numbers(is_whole=False, is_long=False, is_double=True, before=before, after=after)
+
+
+def _decimals(numbers: list[Decimal]) -> Numbers:
+    places = list(map(decimal_places, numbers))
+    before, after = (max(sizes) for sizes in zip(*places, strict=True))
+    return Numbers(is_whole=False, is_long=False, is_double=False, before=before, after=after)
+
+
+_DESCRIPTIONS: dict[type, Callable[[list[Any]], Numbers]] = {
+    int: _integers,
+    float: _doubles,
+    Decimal: _decimals,
+}
+
+
+def _object_kind(objects: list[dict[str, Any]]) -> Objects | None:
+    members: dict[str, list[Any]] = {}
     for one in objects:
         for name, value in one.items():
-            fields.setdefault(name, []).append(value)
-    return _struct({name: found_kind(values) for name, values in fields.items()})
+            members.setdefault(name, []).append(value)
+    return _objects({name: found_kind(values) for name, values in members.items()})
 
 
-def _struct(fields: Mapping[str, pa.DataType | None]) -> pa.DataType | None:
-    return None if any(kind is None for kind in fields.values()) else pa.struct(list(fields.items()))
+def _objects(members: Mapping[str, Kind | None]) -> Objects | None:
+    known = {name: kind for name, kind in members.items() if kind is not None}
+    return Objects(known) if len(known) == len(members) else None
 
 
-def _settle(kind: pa.DataType) -> pa.DataType:
-    """The type that a column's finding determines."""
-    if pa.types.is_list(kind):
-        return pa.list_(_settle(kind.value_type))
-    if pa.types.is_struct(kind):
-        return pa.struct([(field.name, _settle(field.type)) for field in kind])
-    return pa.int64() if kind == _NARROW else kind
-
-
-def _exact(values: Values, kind: pa.DataType | None, way: Reading) -> pa.Array | pa.ChunkedArray | None:
+def _exact(values: Values, kind: Kind | None, way: Reading) -> pa.Array | pa.ChunkedArray | None:
     """The values, of which ``kind`` was found, in the type of ``way``, or None if one is not exact in it.
 
     Texts are read as those of a CSV file are, so that dates and decimals are what JSON has no value for.
     """
     wanted = way.kind
-    if kind is not None and _settle(kind) == wanted:
+    if kind == pa.null():
+        return pa.nulls(len(values), wanted)
+    if way is ANY_TEXT:
+        return pa.array([value if value is None else value_text(value) for value in values], pa.string())
+    if type_of(kind) == wanted:
         return _build(values, wanted)
     if pa.types.is_nested(wanted):
         return json_array(values, wanted)
-    if pa.types.is_string(wanted):
+    if isinstance(kind, Lists | Objects) or pa.types.is_string(wanted):
         return None
     if pa.types.is_binary(wanted):
         return _bytes(values) if kind == pa.string() else None
@@ -153,27 +250,20 @@ def _exact(values: Values, kind: pa.DataType | None, way: Reading) -> pa.Array |
         numbers = _floats(values, wanted)
         if numbers is not None:
             return numbers
-    if kind is not None and pa.types.is_nested(kind):
-        return None
-    texts = [value if value is None or type(value) is str else _text(value) for value in values]
+    texts = [value if value is None or type(value) is str else str(value) for value in values]
     return way.read(pa.chunked_array([texts], pa.string()))
 
 
-def _text(value: Any) -> str:
-    """A number or boolean as text, empty where digits may have been lost when it was read."""
-    text = str(value)
-    digits = text.partition("e")[0].replace(".", "").lstrip("-0")
-    return "" if type(value) is float and len(digits) > _SAFE_DIGITS else text
-
-
-def _floats(values: Values, kind: pa.DataType) -> pa.Array | None:
+def _floats(values: Values, wanted: pa.DataType) -> pa.Array | None:
     numbers = [_NOT_FINITE.get(value, value) if type(value) is str else value for value in values]
-    if found_kind(numbers) not in {_NARROW, pa.float64()}:
+    finite = [one for one in numbers if type(one) is not float or math.isfinite(one)]
+    kind = found_kind(finite)
+    if kind != pa.null() and not (isinstance(kind, Numbers) and kind.is_double):
         return None
     doubles = pa.array(numbers, pa.float64())
-    if kind == pa.float64():
+    if wanted == pa.float64():
         return doubles
-    singles = doubles.cast(kind)
+    singles = doubles.cast(wanted)
     is_written_the_same = pc.equal(singles.cast(pa.string()), doubles.cast(pa.string()))
     is_same = pc.or_(pc.equal(singles.cast(pa.float64()), doubles), is_written_the_same)
     return singles if pc.all(is_same, min_count=0).as_py() else None
@@ -187,8 +277,17 @@ def _bytes(values: Values) -> pa.Array | None:
     return pa.array(decoded, pa.binary())
 
 
-def _build(values: Values, kind: pa.DataType | None) -> pa.Array | None:
+def _build(values: Values, wanted: pa.DataType | None) -> pa.Array | None:
+    if wanted is not None and _has_decimal(wanted):  # Arrow makes none of a double
+        if pa.types.is_nested(wanted):
+            return json_array(values, wanted)
+        values = [Decimal(repr(value)) if type(value) is float else value for value in values]
     try:
-        return pa.array(values, kind)
+        return pa.array(values, wanted)
     except (pa.ArrowException, ValueError, TypeError, OverflowError):
         return None
+
+
+def _has_decimal(kind: pa.DataType) -> bool:
+    fields = (kind.field(place).type for place in range(kind.num_fields))
+    return pa.types.is_decimal(kind) or any(map(_has_decimal, fields))

@@ -1,15 +1,16 @@
-"""Reads JSON Lines in parts of whole lines: types first, then rows.
+"""Reads JSON Lines in parts of whole lines, and files of one array of objects: types first, then rows.
 
 A column is of its known type if every value is exact in it, else of the values' own (``json_columns``).
 """
 
 from __future__ import annotations
 
-import functools
 import io
+import itertools
 import json
-import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,20 +18,42 @@ import pyarrow as pa
 
 from freezeframe.errors import UnreadableInput
 from freezeframe.script.formats.csv_lines import BYTE_ORDER_MARK
-from freezeframe.script.formats.input_parts import InputPart, divide
-from freezeframe.script.formats.json_columns import JsonColumn, found_kind, joined_kinds
+from freezeframe.script.formats.input_parts import PART_BYTES, InputPart, divide, line_parts
+from freezeframe.script.formats.json_columns import (
+    ANY_TEXT,
+    JsonColumn,
+    Kind,
+    Values,
+    found_kind,
+    joined_kinds,
+    type_of,
+)
+from freezeframe.script.formats.json_values import DIGITS_MAX, QUICK, STRICT, UnkeptValue, require_text
 from freezeframe.script.formats.unpacking import UNLIMITED, Unpacking, UnpackLimits
+from freezeframe.script.types.inference import ColumnRule
 from freezeframe.script.types.typed_columns import KnownTypes
 from freezeframe.storage.passing_failures import reads_of
 
 Rows = list[dict[str, Any]]
+Numbered = list[tuple[int, dict[str, Any]]]
 Columns = Mapping[str, JsonColumn]
 
 _PIECE_BYTES = 2 * 2**20
-# Files up to this size are parsed once, and their rows are kept until the types are known.
-_PARSED_ONCE_BYTES_MAX = 8 * 2**20
+_HEAD_BYTES = 4096
+# A value of an array that is longer than this is not looked for any further.
+_VALUE_SIZE_MAX = 64 * 2**20
+_ABSENT = pa.nulls(0)
+_BLANKS = re.compile(r"[ \t\r\n]*")
 # Least memory of a cell while rows are converted to columns.
 _CELL_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Some rows as columns; one that they lack is not there."""
+
+    rows: int
+    arrays: Mapping[str, Any]
 
 
 def survey_json(part: InputPart, known: KnownTypes, limits: UnpackLimits = UNLIMITED) -> Columns:
@@ -41,7 +64,7 @@ def survey_json(part: InputPart, known: KnownTypes, limits: UnpackLimits = UNLIM
         UnreadableInput: a line is not a JSON object; file and line are named.
     """
     part.require_unchanged()
-    return _survey(part, _pieces(part, _PIECE_BYTES), known, limits)
+    return _survey(part, _pieces(part, _PIECE_BYTES, STRICT), known, limits)
 
 
 def joined_json(
@@ -60,7 +83,7 @@ def joined_json(
         for name, column in survey.items():
             found[name] = found.get(name, JsonColumn()).join(column)
     for name, column in found.items():
-        if column.type(known.rule(name, ())) is None:
+        if column.type(_rule(known, name)) is None:
             raise _mixed_types_error(name, zip(parts, surveys, strict=True))
     for name in [] if columns is None else columns.names:
         found.setdefault(name, JsonColumn())
@@ -69,7 +92,7 @@ def joined_json(
 
 def json_schema(known: KnownTypes, columns: Columns) -> pa.Schema:
     """The columns and types that the survey found."""
-    return pa.schema([pa.field(name, column.type(known.rule(name, ()))) for name, column in columns.items()])
+    return pa.schema([pa.field(name, column.type(_rule(known, name))) for name, column in columns.items()])
 
 
 def json_tables(part: InputPart, _: Columns, known: KnownTypes, columns: Columns) -> Iterator[pa.Table]:
@@ -79,7 +102,7 @@ def json_tables(part: InputPart, _: Columns, known: KnownTypes, columns: Columns
         UnreadableInput: the file was changed since.
     """
     part.require_unchanged()
-    return _tables(part, _pieces(part, _PIECE_BYTES), known, columns)
+    return _tables(part, _pieces(part, _PIECE_BYTES, QUICK), known, columns)
 
 
 def read_json_files(
@@ -89,66 +112,122 @@ def read_json_files(
     limits: UnpackLimits = UNLIMITED,
     *,
     piece_bytes: int = _PIECE_BYTES,
-    parsed_once_bytes_max: int = _PARSED_ONCE_BYTES_MAX,
 ) -> pa.Table:
     """The rows of several files, in their order; an empty file has no columns.
 
-    Lines are read ``piece_bytes`` at a time, and twice in files of more than ``parsed_once_bytes_max``.
+    Lines are read ``piece_bytes`` at a time, and once more in a file whose first rows left the types open.
 
     Raises:
         TooLarge, UnreadableInput: as of ``survey_json`` and ``joined_json``.
     """
     parts = [part for file in files for part in divide(file, [0])]
-    is_small = sum(part.size for part in parts) <= parsed_once_bytes_max
-    read = functools.partial(_pieces, piece_bytes=piece_bytes)
-    parsed = [list(read(part)) for part in parts] if is_small else None
-
-    def pieces() -> Iterator[tuple[InputPart, Iterable[Rows]]]:
-        return zip(parts, parsed or map(read, parts), strict=True)
-
-    surveys = [_survey(part, rows, known, limits) for part, rows in pieces()]
+    made: list[list[_Piece]] = [[] for _ in parts]
+    surveys = [
+        _survey(part, _pieces(part, piece_bytes, STRICT), known, limits, pieces)
+        for part, pieces in zip(parts, made, strict=True)
+    ]
     found = joined_json(parts, surveys, known, columns)
-    tables = [table for part, rows in pieces() for table in _tables(part, rows, known, found)]
-    return pa.concat_tables([json_schema(known, found).empty_table(), *tables])
+    schema = json_schema(known, found)
+    tables = [schema.empty_table()]
+    for part, pieces in zip(parts, made, strict=True):
+        fitted = [_fitted(piece, schema) for piece in pieces]
+        known_now = [table for table in fitted if table is not None]
+        is_known = len(known_now) == len(fitted)
+        tables += known_now if is_known else _tables(part, _pieces(part, piece_bytes, QUICK), known, found)
+    return pa.concat_tables(tables)
 
 
-def _pieces(part: InputPart, piece_bytes: int) -> Iterator[Rows]:
-    return ([row for _, row in rows] for rows in _number_lines(part, piece_bytes))
+def json_parts(file: Path, part_bytes: int = PART_BYTES) -> tuple[InputPart, ...]:
+    """A file in parts of whole lines, of about ``part_bytes``; one part where it is an array."""
+    return divide(file, [0]) if _is_array(file) else line_parts(file, part_bytes)
 
 
-def _survey(part: InputPart, pieces: Iterable[Rows], known: KnownTypes, limits: UnpackLimits) -> Columns:
+def _pieces(part: InputPart, piece_bytes: int, decoder: json.JSONDecoder) -> Iterator[Rows]:
+    return ([row for _, row in rows] for rows in _numbered_rows(part, piece_bytes, decoder))
+
+
+def _survey(
+    part: InputPart,
+    pieces: Iterable[Rows],
+    known: KnownTypes,
+    limits: UnpackLimits,
+    made: list[_Piece] | None = None,
+) -> Columns:
+    """What the values say; ``made`` is given each piece, in the types that are found by then."""
     columns: dict[str, JsonColumn] = {}
     unpacking, count = Unpacking(part.file.name, part.size, limits), 0
     for rows in pieces:
-        names = dict.fromkeys(name for row in rows for name in row)
+        shapes = dict.fromkeys(map(tuple, rows))
+        names = dict.fromkeys(itertools.chain.from_iterable(shapes))
         count += len(rows)
         unpacking.expect(count, count * len(columns.keys() | names) * _CELL_BYTES)
-        for name in names:
-            values = [row.get(name) for row in rows]
-            columns[name] = columns.get(name, JsonColumn()).with_values(values, known.rule(name, ()))
+        arrays = {}
+        for name, values in _cells(rows, names, is_even=len(shapes) == 1):
+            rule = _rule(known, name)
+            columns[name] = columns.get(name, JsonColumn()).with_values(values, rule)
+            if made is not None:
+                arrays[name] = columns[name].array(values, rule)
+        if made is not None:
+            made.append(_Piece(len(rows), arrays))
     return columns
+
+
+def _fitted(piece: _Piece, schema: pa.Schema) -> pa.Table | None:
+    """The rows in their final types, None if these were not known when they were made."""
+    arrays = []
+    for field in schema:
+        array = piece.arrays.get(field.name, _ABSENT)
+        if array is None or array.type not in (pa.null(), field.type):
+            return None
+        arrays.append(pa.nulls(piece.rows, field.type) if array.type == pa.null() else array)
+    return pa.table(arrays, schema=schema)
 
 
 def _tables(
     part: InputPart, pieces: Iterable[Rows], known: KnownTypes, columns: Columns
 ) -> Iterator[pa.Table]:
-    rules = {name: known.rule(name, ()) for name in columns}
+    rules = {name: _rule(known, name) for name in columns}
     schema = json_schema(known, columns)
     for rows in pieces:
-        if not all(row.keys() <= columns.keys() for row in rows):
+        shapes = dict.fromkeys(map(tuple, rows))
+        if not columns.keys() >= set(itertools.chain.from_iterable(shapes)):
             raise part.changed()
-        arrays = [
-            column.array([row.get(name) for row in rows], rules[name]) for name, column in columns.items()
-        ]
+        is_even = shapes.keys() == {tuple(columns)}
+        cells = _cells(rows, columns, is_even=is_even)
+        arrays = [columns[name].array(values, rules[name]) for name, values in cells]
         if any(array is None for array in arrays):
             raise part.changed()
         yield pa.table(arrays, schema=schema)
 
 
-def _number_lines(part: InputPart, piece_bytes: int) -> Iterator[list[tuple[int, dict[str, Any]]]]:
+def _cells(rows: Rows, names: Iterable[str], *, is_even: bool) -> Iterator[tuple[str, Values]]:
+    """The values of each column; rows are even if each has these names in this order."""
+    if is_even:
+        return zip(names, zip(*map(dict.values, rows), strict=True), strict=True)
+    return ((name, [row.get(name) for row in rows]) for name in names)
+
+
+def _rule(known: KnownTypes, name: str) -> ColumnRule:
+    """The ways that are known of a column; one that is said to be text takes values of several kinds."""
+    rule = known.rule(name, ())
+    is_text = known.declared.get(name) == pa.string()
+    return replace(rule, ways=(*rule.ways, ANY_TEXT)) if is_text else rule
+
+
+def _numbered_rows(
+    part: InputPart, piece_bytes: int, decoder: json.JSONDecoder = STRICT
+) -> Iterator[Numbered]:
     """The objects with the numbers of their lines in the part, from 1, some at a time."""
+    with reads_of(str(part.file)):
+        if part.start == 0 and _is_array(part.file):
+            yield from _array_rows(part, piece_bytes, decoder)
+        else:
+            yield from _line_rows(part, piece_bytes, decoder)
+
+
+def _line_rows(part: InputPart, piece_bytes: int, decoder: json.JSONDecoder) -> Iterator[Numbered]:
     number = 0
-    with reads_of(str(part.file)), io.BufferedReader(part.section()) as content:
+    with io.BufferedReader(part.section()) as content:
         while lines := content.readlines(piece_bytes):
             if part.start == number == 0:
                 lines[0] = lines[0].removeprefix(BYTE_ORDER_MARK)
@@ -156,69 +235,160 @@ def _number_lines(part: InputPart, piece_bytes: int) -> Iterator[list[tuple[int,
             for line in lines:
                 number += 1
                 if line.strip():
-                    rows.append((number, _object(part, number, line)))
+                    try:
+                        text = line.decode()
+                        row = decoder.decode(text)
+                        if "\\u" in text:
+                            require_text(row)
+                    except (ValueError, RecursionError) as error:
+                        raise _not_json(part, number, error) from error
+                    if type(row) is not dict:
+                        raise _no_object(part, number)
+                    rows.append((number, row))
             yield rows
 
 
-def _object(part: InputPart, number: int, line: bytes) -> dict[str, Any]:
-    try:
-        row = _DECODER.decode(line.decode())
-        if b"\\u" in line:
-            json.dumps(row, ensure_ascii=False).encode()  # a lone UTF-16 surrogate is not text
-    except (ValueError, RecursionError) as error:
-        number += part.lines_before()
-        raise _unreadable(part.file, f"Line {number} is not JSON: {error}.", line=number) from error
-    if not isinstance(row, dict):
-        number += part.lines_before()
-        raise _unreadable(part.file, f"Line {number} is not an object.", line=number)
-    return row
+def _is_array(file: Path) -> bool:
+    """Whether a file named ``.json`` is an array, and not lines."""
+    if file.suffix.casefold() != ".json":
+        return False
+    with reads_of(str(file)), file.open("rb") as content:
+        head = content.read(_HEAD_BYTES).removeprefix(BYTE_ORDER_MARK).lstrip()
+        while not head and (more := content.read(_HEAD_BYTES)):
+            head = more.lstrip()
+    return head.startswith(b"[")
+
+
+def _array_rows(part: InputPart, piece_bytes: int, decoder: json.JSONDecoder) -> Iterator[Numbered]:
+    with io.TextIOWrapper(io.BufferedReader(part.section()), "utf-8-sig", newline="") as content:
+        array = _Array(content, piece_bytes, decoder)
+        try:
+            for rows in array.pieces():
+                for number, row in rows:
+                    if type(row) is not dict:
+                        raise _no_object(part, number)
+                yield rows
+        except (ValueError, RecursionError) as error:
+            raise _not_json(part, array.line, error) from error
+
+
+class _Array:
+    """A JSON array that is read some values at a time; ``line`` is the one that has been reached."""
+
+    def __init__(self, content: io.TextIOBase, piece_size: int, decoder: json.JSONDecoder) -> None:
+        self._content, self._piece_size, self._decoder = content, piece_size, decoder
+        self._text, self._place, self.line = "", 0, 1
+
+    def pieces(self) -> Iterator[list[tuple[int, Any]]]:
+        """The values with their lines.
+
+        Raises:
+            ValueError, RecursionError: the file is not one JSON array.
+        """
+        self._take("[")
+        rows: list[tuple[int, Any]] = []
+        is_open = self._next() != "]" or self._take("]") != "]"
+        while is_open:
+            self._next()
+            place = self._place
+            rows.append((self.line, self._value()))
+            is_open = self._take(",]") == ","
+            if self._place < place:  # the text that was read before is used up
+                yield rows
+                rows = []
+        yield rows
+        if self._next():
+            raise ValueError("more text follows the array")
+
+    def _next(self) -> str:
+        """The next letter behind white space, without taking it; empty at the end."""
+        while True:
+            self._advance(_BLANKS.match(self._text, self._place).end())  # type: ignore[union-attr]  # it matches nothing, too
+            if self._place < len(self._text):
+                return self._text[self._place]
+            if not self._more():
+                return ""
+
+    def _take(self, letters: str) -> str:
+        found = self._next()
+        if not found or found not in letters:
+            raise ValueError(f"{' or '.join(letters)} is missing in the array")
+        self._advance(self._place + 1)
+        return found
+
+    def _value(self) -> Any:
+        while True:
+            try:
+                value, end = self._decoder.raw_decode(self._text, self._place)
+            except ValueError:
+                if len(self._text) - self._place > _VALUE_SIZE_MAX or not self._more():
+                    raise
+            else:
+                if self._text.find("\\u", self._place, end) >= 0:
+                    require_text(value)
+                self._advance(end)
+                return value
+
+    def _advance(self, place: int) -> None:
+        self.line += self._text.count("\n", self._place, place)
+        self._place = place
+
+    def _more(self) -> bool:
+        more = self._content.read(max(self._piece_size, len(self._text) - self._place))
+        self._text, self._place = self._text[self._place :] + more, 0
+        return bool(more)
 
 
 def _mixed_types_error(name: str, surveys: Iterable[tuple[InputPart, Columns]]) -> UnreadableInput:
     """The error for the first value that no type holds beside those before it."""
-    kind: pa.DataType | None = pa.null()
+    kind: Kind | None = pa.null()
     for part, survey in surveys:
         after = joined_kinds(kind, survey.get(name, JsonColumn()).kind)
-        if after is None:
+        if type_of(after) is None:
             return _mixed_part_error(part, name, kind)
         kind = after
     raise AssertionError(name)  # pragma: no cover - called only where the kinds cannot be joined
 
 
-def _mixed_part_error(part: InputPart, name: str, kind: pa.DataType | None) -> UnreadableInput:
+def _mixed_part_error(part: InputPart, name: str, kind: Kind | None) -> UnreadableInput:
     """The error for a part of which a value cannot be joined with ``kind``, which those before it have."""
-    for rows in _number_lines(part, _PIECE_BYTES):
+    for rows in _numbered_rows(part, _PIECE_BYTES):
         for number, row in rows:
             kind = joined_kinds(kind, found_kind([row.get(name)]))
-            if kind is None:
+            if type_of(kind) is None:
                 line = part.lines_before() + number
                 cause = (
-                    f"In line {line} the column {name!r} has another kind of value than before it, an integer"
-                    " of more than 64 bits, or one beyond 2**53 beside fractions, which no number type holds."
+                    f"In line {line} the column {name!r} has another kind of value than before it."
+                    if kind is None
+                    else f"No type of numbers holds the value of {name!r} in line {line} exactly beside those"
+                    f" before it: a decimal has {DIGITS_MAX} digits."
                 )
                 return _unreadable(part.file, cause, line=line, column=name)
     return part.changed()
 
 
-def _finite(text: str) -> float:
-    value = float(text)
-    if math.isinf(value):
-        raise ValueError(f"{text} is larger than any double")
-    return value
+def _not_json(part: InputPart, number: int, error: Exception) -> UnreadableInput:
+    line = part.lines_before() + number
+    cause = (
+        f"Line {line}: {error}." if isinstance(error, UnkeptValue) else f"Line {line} is not JSON: {error}."
+    )
+    return _unreadable(part.file, cause, line=line)
 
 
-def _refuse(text: str) -> Any:
-    raise ValueError(f"{text} is not JSON")
+def _no_object(part: InputPart, number: int) -> UnreadableInput:
+    line = part.lines_before() + number
+    return _unreadable(part.file, f"Line {line} is not an object.", line=line)
 
 
-_DECODER = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite)
-
-
-def _unreadable(file: Path, cause: str, **place: Any) -> UnreadableInput:
+def _unreadable(file: Path, cause: str, *, line: int, **details: Any) -> UnreadableInput:
+    is_lines = file.suffix.casefold() != ".json"
+    how = "one JSON object a line" if is_lines else "an array of objects, or one object a line"
     return UnreadableInput(
-        f"{str(file)!r} cannot be read as JSON Lines.",
+        f"{str(file)!r} cannot be read as {'JSON Lines' if is_lines else 'JSON'}.",
         cause=cause,
-        remedy="Write one JSON object a line, with one kind of value in each column.",
+        remedy=f"Write {how}, each member once, with one kind of value in each column; a column that"
+        " catalog.json declares as a string takes values of several kinds, as text.",
         file=str(file),
-        **place,
+        line=line,
+        **details,
     )

@@ -15,7 +15,7 @@ from freezeframe.errors import InputNotFound
 from freezeframe.progress import remark
 
 CSV_EXTENSIONS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
-JSON_EXTENSIONS = (".jsonl", ".ndjson")
+JSON_EXTENSIONS = (".jsonl", ".ndjson", ".json")
 PARQUET_EXTENSIONS = (".parquet",)
 
 _READ_SOMEHOW = frozenset((*CSV_EXTENSIONS, *JSON_EXTENSIONS, *PARQUET_EXTENSIONS))

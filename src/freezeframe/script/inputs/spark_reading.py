@@ -18,9 +18,10 @@ import pyarrow as pa
 from freezeframe.engine.plans.file_order import mark_file_order
 from freezeframe.engine.plans.python_tasks import answers, frame_of
 from freezeframe.engine.plans.schema_ddl import spark_ddl
-from freezeframe.script.formats.input_parts import PART_BYTES, InputPart, csv_parts, line_parts
+from freezeframe.script.formats.input_parts import PART_BYTES, InputPart, csv_parts
 from freezeframe.script.formats.json_rows import (
     joined_json,
+    json_parts,
     json_schema,
     json_tables,
     read_json_files,
@@ -78,7 +79,7 @@ def csv_format(escape: str = "") -> TextFormat:
 CSV = csv_format()
 JSON_LINES = TextFormat(
     whole=lambda _, files, known: read_json_files(files, known),
-    parts=line_parts,
+    parts=json_parts,
     survey=survey_json,
     joined=lambda _, parts, surveys, known: joined_json(parts, surveys, known),
     schema=json_schema,

@@ -236,13 +236,13 @@ def file_rows(
         return known.table(read_csv_text(path))
     if kind == ".parquet":
         return read_parquet_files([path], limits)
-    if kind in {".jsonl", ".ndjson"}:
+    if kind in {".jsonl", ".ndjson", ".json"}:
         return read_json_files([path], known, columns, limits)
     if kind == ".arrow":
         return read_arrow(path, limits)
     raise InvalidOption(
         f"{path.name!r} is of no kind that can be imported.",
-        remedy="Name a .csv, .parquet, .jsonl, .ndjson or .arrow file.",
+        remedy="Name a .csv, .parquet, .jsonl, .ndjson, .json or .arrow file.",
     )
 
 
@@ -387,6 +387,7 @@ _STREAMED: dict[str, _Streamed] = {
     ".csv": lambda path, known, *_: streamed_csv(path, known),
     ".jsonl": streamed_json_lines,
     ".ndjson": streamed_json_lines,
+    ".json": streamed_json_lines,
     ".parquet": lambda path, _, __, limits: streamed_parquet(path, limits),
     ".arrow": lambda path, _, __, limits: streamed_arrow(path, limits),
 }

@@ -41,7 +41,6 @@ OWN = [
         pa.list_(WIDE),
         [[Decimal(1), Decimal("0.1")], [Decimal("12345678901234567.25"), None]],
     ),
-    (['{"a": null}', '{"a": {}}'], pa.struct([("a", pa.struct([]))]), [{"a": None}, {"a": {}}]),
     (
         ['{"a": 1}', "null", '{"b": [{"c": "x"}]}', '{"b": [{"d": true}], "a": null}'],
         pa.struct(

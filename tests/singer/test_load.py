@@ -192,3 +192,77 @@ def test_a_foreign_file_of_versions_is_refused(tmp_path):
         run(tmp_path, schema(), record(Id="2"))
 
     assert ids(tmp_path) == ["1"]
+
+
+def test_a_key_does_not_change_in_the_middle_of_a_run(tmp_path):
+    """Rows that are two under the first key are not made one; before the first record the key may change."""
+    tables = {"A": TEXT, "B": TEXT}
+    rows = [record(Id="1", A="a", B="x"), record(Id="2", A="b", B="x")]
+    with pytest.raises(InvalidOption, match="cannot change its key during a run"):
+        run(tmp_path, schema(**tables), *rows, schema(key=("B",), **tables))
+    run(tmp_path, schema(key=("B",), **tables), schema(**tables), *rows, schema(**tables))
+
+    assert ids(tmp_path) == ["1", "2"]
+
+
+def test_texts_and_numbers_are_not_one_key(tmp_path):
+    """Where a key may be of both types, a run that has both is refused."""
+    both = {"type": ["string", "integer"]}
+    with pytest.raises(UnreadableInput, match="Line 3"):
+        run(tmp_path, schema(Id=both), record(Id="1"), record(Id=1))
+    run(tmp_path, schema(Id=both), record(Id=1), record(Id=2))
+
+    assert ids(tmp_path) == ["1", "2"]
+
+
+def test_a_name_that_a_stream_cannot_have_is_changed(tmp_path):
+    """Its marks become `_`; two streams that would become one are refused."""
+    run(tmp_path, schema("public:a/b"), record("public:a/b", Id="1"))
+    with pytest.raises(InvalidOption, match="both be stored as 'a_b'"):
+        run(tmp_path, schema("a:b"), schema("a_b"))
+
+    assert tenant(tmp_path).streams() == ("public_a_b",)
+
+
+@pytest.mark.spark
+def test_a_column_may_become_text(tmp_path, spark_settings):
+    """`on_drift` is a setting; without it the run is refused."""
+    run(tmp_path, schema(Value={"type": "integer"}), record(Id="1", Value=1))
+    text = [schema(Value=TEXT), record(Id="2", Value="two")]
+    with pytest.raises(SchemaDriftError, match="Value"):
+        run(tmp_path, *text)
+    run(tmp_path, *text, on_drift="string")
+
+    assert sorted(tenant(tmp_path).stream("Account").read(as_="arrow")["Value"].to_pylist()) == ["1", "two"]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("hard_delete", "expected"), [(True, ["2"]), (None, ["1", "2"]), (False, ["1", "2"])]
+)
+def test_rows_that_were_deleted_at_the_source_are_removed_if_asked_for(
+    tmp_path, spark_settings, hard_delete, expected
+):
+    """`hard_delete` removes rows with `_sdc_deleted_at`; else they keep the mark."""
+    columns = {"_sdc_deleted_at": {"type": ["null", "string"], "format": "date-time"}}
+    run(tmp_path, schema(**columns), record(Id="1"), record(Id="2"))
+    run(
+        tmp_path,
+        schema(**columns),
+        record(Id="1", _sdc_deleted_at="2026-10-01T00:00:00Z"),
+        hard_delete=hard_delete,
+    )
+
+    assert ids(tmp_path) == expected
+
+
+def test_rows_without_a_key_are_appended_once(tmp_path):
+    """`keyless` set to `append` keeps the rows of every run; a run with an id that was there adds nothing."""
+    first = [schema("Log", key=(), Line=TEXT), *(record("Log", Id="1", Line="a") for _ in range(2))]
+    second = [schema("Log", key=(), Line=TEXT), record("Log", Id="1", Line="a")]
+    for run_id, messages in (("r1", first), ("r1", first), (None, second), (None, second)):
+        run(tmp_path, *messages, keyless="append", run_id=run_id)
+
+    rows = tenant(tmp_path).stream("Log").read(as_="arrow")
+    assert (len(rows), len(set(rows["_sdc_run_id"].to_pylist()))) == (4, 3)
+    assert rows["_sdc_row"].to_pylist().count(1) == 3

@@ -31,7 +31,14 @@ def raw(value, key="1"):
         ({"type": ["null", "integer"]}, ["9007199254740993", "null"], pa.int64(), [9007199254740993, None]),
         ({"type": "integer"}, ["2.0"], pa.int64(), [2]),
         ({"type": "integer"}, ["1", "18446744073709551616"], pa.decimal128(38, 0), [D(1), D(2**64)]),
+        ({"type": ["null", "integer"]}, ["-0", "1e3", "2.0"], pa.int64(), [0, 1000, 2]),
         ({"type": "number"}, ["0.1", "1e300"], pa.float64(), [0.1, 1e300]),
+        (
+            {"type": "number"},
+            ["1", "0.10000000000000000000000001"],
+            pa.decimal128(38, 26),
+            [D("1"), D("0.10000000000000000000000001")],
+        ),
         ({"type": "number"}, ["9007199254740993"], pa.decimal128(38, 18), [D(9007199254740993)]),
         ({"type": "number", "multipleOf": 0.01}, ["1.10", "3"], pa.decimal128(38, 2), [D("1.10"), D("3.00")]),
         (
@@ -77,6 +84,7 @@ def raw(value, key="1"):
         ),
         ({"type": ["string", "integer"]}, ['"007"', "7"], pa.string(), ["007", "7"]),
         ({}, ["7", "1.5"], pa.float64(), [7.0, 1.5]),
+        ({}, ["7", "-0", "1e3"], pa.int64(), [7, 0, 1000]),
         ({}, ['"7"', "true"], pa.string(), ["7", "true"]),
     ],
 )
@@ -109,6 +117,8 @@ def test_the_stored_type_counts_where_all_values_fit(tmp_path):
         ({"type": "string"}, "1"),
         ({"type": "boolean"}, "0"),
         ({"type": ["null", "string"]}, "{}"),
+        ({"type": "number"}, "1e-400"),
+        ({"type": "number"}, "1e400"),
     ],
 )
 def test_a_value_of_another_type_is_refused(tmp_path, declared, value):

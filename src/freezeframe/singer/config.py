@@ -48,10 +48,26 @@ class TargetConfig(BaseModel):
         default="overwrite",
         description="What a null, or a column that a record lacks, does to the stored value of an upsert.",
     )
+    on_drift: Literal["error", "string"] = Field(
+        default="error",
+        description="What becomes of a column whose values do not fit the stored type: `error` refuses the "
+        "run, `string` keeps old and new values as text from then on.",
+    )
+    keyless: Literal["refuse", "append"] = Field(
+        default="refuse",
+        description="What becomes of the rows of a stream without `key_properties`: `append` keeps those of "
+        "every run, under the key `_sdc_run_id` and `_sdc_row`.",
+    )
+    run_id: str | None = Field(
+        default=None,
+        description="An id of this run, such as the job's. A run that comes again with the same id and the "
+        "same records changes nothing. Without it each run has an id of its own.",
+    )
     hard_delete: bool | None = Field(
         default=None,
         description="What an ACTIVATE_VERSION does with rows that are gone: true removes them, false marks "
-        "them in the column `_deleted`. Without it a stream goes on as it began, and begins with true.",
+        "them in the column `_deleted`. Without it a stream goes on as it began, and begins with true. True "
+        "also removes rows that have a value in `_sdc_deleted_at`.",
     )
     max_delete_ratio: float | None = Field(
         default=None,

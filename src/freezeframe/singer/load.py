@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import tempfile
+import uuid
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any, cast
 
@@ -16,7 +18,7 @@ from freezeframe.settings import load_settings
 from freezeframe.singer.config import TargetConfig
 from freezeframe.singer.messages import read_messages
 from freezeframe.singer.received import Received, receive
-from freezeframe.singer.record_spool import BatchLimits, RecordSpool
+from freezeframe.singer.record_spool import DELETED_AT, BatchLimits, RecordSpool
 from freezeframe.store.job import Job
 from freezeframe.store.model.job_receipt import JobReceipt
 from freezeframe.store.model.update_options import UpdateOptions
@@ -40,16 +42,17 @@ def load(lines: Iterable[bytes], config: TargetConfig) -> tuple[JobReceipt, str 
     store = stores.open(settings.root, settings.environment, engine=config.engine)
     with tempfile.TemporaryFile() as file:
         limits = BatchLimits(config.batch_size_rows, config.batch_size_bytes)
-        received = receive(read_messages(lines), cast("Any", file), limits)
-        for name in received.spools:
-            StreamName(name)
+        is_appended = config.keyless == "append" and config.load_method == "upsert"
+        run_id = (config.run_id or uuid.uuid4().hex) if is_appended else None
+        received = receive(read_messages(lines), cast("Any", file), limits, run_id)
+        _require_names(received)
         tenant = store.tenant(config.tenant, create=config.create_tenant)
         return commit(tenant, received, config), received.state
 
 
 def commit(tenant: Tenant, received: Received, config: TargetConfig) -> JobReceipt:
     """Bring what was received into the tenant's streams and files, as one job; errors as of ``load``."""
-    with tenant.job(message="target-freezeframe") as job:
+    with tenant.job(config.run_id, message="target-freezeframe") as job:
         loaded = _loaded_versions(job)
         upserts: dict[str, RecordSpool] = {}
         for name, spool in received.spools.items():
@@ -60,18 +63,25 @@ def commit(tenant: Tenant, received: Received, config: TargetConfig) -> JobRecei
             elif is_new_version:
                 _replace(job, spool, version, config)
             elif spool.key:
-                upserts[name] = spool
+                upserts[spool.stream] = spool
             elif spool.has_rows():
                 raise _no_key(name)
         rows = {name: _rows(job, spool) for name, spool in upserts.items()}
         if rows:
-            job.update(rows, {name: spool.key for name, spool in upserts.items()}, nulls=config.nulls)
-        if received.versions:
-            versions = {**loaded, **received.versions}
-            _write(job, VERSIONS_FILE, json.dumps(versions, ensure_ascii=False, sort_keys=True))
-        if received.state is not None:
-            _write(job, config.state_file, received.state)
+            keys = {name: spool.key for name, spool in upserts.items()}
+            job.update(rows, keys, nulls=config.nulls, on_drift=config.on_drift)
+        for spool in received.spools.values() if config.hard_delete else ():
+            _remove_deleted(job, spool)
+        _write_files(job, received, loaded, config)
     return job.receipt
+
+
+def _write_files(job: Job, received: Received, loaded: dict[str, int], config: TargetConfig) -> None:
+    if received.versions:
+        versions = {**loaded, **received.versions}
+        _write(job, VERSIONS_FILE, json.dumps(versions, ensure_ascii=False, sort_keys=True))
+    if received.state is not None:
+        _write(job, config.state_file, received.state)
 
 
 def _replace(job: Job, spool: RecordSpool, version: int | None, config: TargetConfig) -> None:
@@ -81,7 +91,27 @@ def _replace(job: Job, spool: RecordSpool, version: int | None, config: TargetCo
         return
     deletes = {None: None, True: "remove", False: "flag"}[config.hard_delete]
     options = {"mode": "full", "deletes": deletes, "max_delete_ratio": config.max_delete_ratio}
-    _update(job, spool, version, **options, nulls=config.nulls)
+    _update(job, spool, version, **options, nulls=config.nulls, on_drift=config.on_drift)
+
+
+def _remove_deleted(job: Job, spool: RecordSpool) -> None:
+    """Remove the rows of which a record said that they are deleted at the source."""
+    if spool.has_deleted:
+        stream = job.stream(spool.stream)
+        stream.update(stream.columns().empty_table(), replace_where=f"{DELETED_AT} IS NOT NULL")
+
+
+def _require_names(received: Received) -> None:
+    names = Counter(StreamName(spool.stream) for spool in received.spools.values())
+    for name, count in names.items():
+        if count > 1:
+            sources = sorted(source for source, spool in received.spools.items() if spool.stream == name)
+            raise InvalidOption(
+                f"The streams {sources} would both be stored as {name!r}.",
+                cause='Marks that a name must not have (< > : " / \\ | ? *) are stored as _.',
+                remedy="Give one of them another name in the tap or its catalog.",
+                streams=sources,
+            )
 
 
 def _overwrite(job: Job, spool: RecordSpool, version: int | None, config: TargetConfig) -> None:
@@ -132,7 +162,7 @@ def _no_key(stream: str) -> InvalidOption:
     return InvalidOption(
         f"The stream {stream!r} has no key.",
         cause="Its SCHEMA has no key_properties, so new rows cannot be told from changed ones.",
-        remedy="Set table-key-properties in the tap's catalog; or set load_method to overwrite, if each run "
-        "brings all rows.",
+        remedy="Set table-key-properties in the tap's catalog; or set keyless to append, or load_method to "
+        "overwrite, if each run brings all rows.",
         stream=stream,
     )

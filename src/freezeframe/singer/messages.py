@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from freezeframe.errors import MissingColumn, UnreadableInput
-from freezeframe.singer.json_text import JsonNumber, parse_json
+from freezeframe.script.formats.json_values import JsonNumber, UnkeptValue, parse_letters
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +66,18 @@ def read_messages(lines: Iterable[bytes]) -> Iterator[Message]:
 
 def _message(line: int, text: bytes) -> Message:
     try:
-        message = parse_json(text)
+        message = parse_letters(text)
+    except UnkeptValue as error:
+        raise unreadable(line, f"It cannot be kept: {error}.") from error
     except (ValueError, RecursionError) as error:
         raise unreadable(line, f"It is not JSON: {error}.") from error
     if not isinstance(message, dict):
         raise unreadable(line, "It is not a JSON object.")
     kind = message.get("type")
+    if kind == "BATCH":
+        raise unreadable(
+            line, "It is a BATCH message, which names files of records; the target reads RECORDs."
+        )
     if not isinstance(kind, str) or kind not in _READERS:
         raise unreadable(line, f"Its type is {kind!r}; known types are {', '.join(_READERS)}.")
     return _READERS[kind](line, message)
@@ -91,9 +97,15 @@ def unreadable(line: int, cause: str, **details: Any) -> UnreadableInput:
 def _schema(line: int, message: dict[str, Any]) -> SchemaMessage:
     stream = _stream(line, message)
     schema = _member(line, message, "schema", dict)
-    properties = schema.get("properties", {})
+    properties = schema.get("properties")
+    if not properties:
+        raise unreadable(
+            line, "Its schema has no properties, so that the stream has no columns.", stream=stream
+        )
     if not isinstance(properties, dict) or not all(isinstance(one, dict) for one in properties.values()):
         raise unreadable(line, "The properties of its schema are not objects.", stream=stream)
+    if "" in properties:
+        raise unreadable(line, "A property of its schema has the empty name.", stream=stream)
     key = message.get("key_properties") or []
     if not isinstance(key, list) or not all(type(name) is str for name in key):
         raise unreadable(line, "Its key_properties are not a list of names.", stream=stream)
@@ -112,7 +124,10 @@ def _schema(line: int, message: dict[str, Any]) -> SchemaMessage:
 def _record(line: int, message: dict[str, Any]) -> RecordMessage:
     stream = _stream(line, message)
     version = None if message.get("version") is None else _version(line, message)
-    return RecordMessage(line, stream, _member(line, message, "record", dict), version)
+    record = _member(line, message, "record", dict)
+    if "" in record:
+        raise unreadable(line, "A value of its record has the empty name.", stream=stream)
+    return RecordMessage(line, stream, record, version)
 
 
 def _state(line: int, message: dict[str, Any]) -> StateMessage:

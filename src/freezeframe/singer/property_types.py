@@ -9,10 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from freezeframe.script.formats.json_values import JsonNumber
 from freezeframe.script.types.catalog import declared_type, type_alternatives
 from freezeframe.script.types.inference import ColumnRule
 from freezeframe.script.types.typed_columns import KnownTypes, declared_rule, exact_reading
-from freezeframe.singer.json_text import JsonNumber, json_text
 
 _DIGITS = 38
 # Numbers beyond a double whose digits are not declared.
@@ -39,18 +39,18 @@ def is_allowed(value: Any, types: frozenset[str]) -> bool:
     )
 
 
-def value_text(value: Any) -> str | None:
-    """A value as the text of its cell: texts as they are, objects and lists as JSON."""
-    if value is None:
-        return None
-    return str(value) if isinstance(value, str) else json_text(value)
-
-
 def column_rule(name: str, schema: Mapping[str, Any], stored: pa.Schema | None) -> ColumnRule:
     """How the cells of a column become values: of the stored type if all fit, else of the declared one."""
     declared = _declared_rule(schema)
     known = KnownTypes(stored).rule(name, declared.ways)
     return declared if pa.types.is_null(known.kind_without_values) else known
+
+
+def wider_rule() -> ColumnRule:
+    """How numbers are read that neither a double nor the usual decimal holds: in the scale that they need."""
+    return ColumnRule(
+        tuple(exact_reading(pa.decimal128(_DIGITS, scale)) for scale in range(_DIGITS + 1)), pa.null()
+    )
 
 
 def must_be_number(schema: Mapping[str, Any]) -> bool:

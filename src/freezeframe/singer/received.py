@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import BinaryIO
 
-from freezeframe.singer.json_text import json_text
+from freezeframe.script.formats.json_values import JsonNumber, json_text
 from freezeframe.singer.messages import (
     ActivateVersionMessage,
     Message,
@@ -29,10 +29,20 @@ class Received:
     state: str | None = None
 
 
-def receive(messages: Iterable[Message], file: BinaryIO, limits: BatchLimits) -> Received:
+RUN_KEY = ("_sdc_run_id", "_sdc_row")
+"""The key of rows that have none: the run that brought them, and their number in it, from 1."""
+_RUN_PROPERTIES = {"_sdc_run_id": {"type": "string"}, "_sdc_row": {"type": "integer"}}
+
+
+def receive(
+    messages: Iterable[Message], file: BinaryIO, limits: BatchLimits, run_id: str | None = None
+) -> Received:
     """Take in all messages; rows that are more than ``limits`` go to ``file``.
 
+    With ``run_id`` the rows of streams without a key are given ``RUN_KEY``.
+
     Raises:
+        InvalidOption: a stream's key changes after a record of it.
         UnreadableInput, MissingColumn: a line is not a message of a tap (``read_messages``).
         UnreadableInput, NullKeyError: a record has no SCHEMA before it, or does not fit it.
     """
@@ -41,17 +51,20 @@ def receive(messages: Iterable[Message], file: BinaryIO, limits: BatchLimits) ->
         if isinstance(message, StateMessage):
             received.state = json_text(message.value)
         elif isinstance(message, SchemaMessage):
+            if run_id is not None and not message.key:
+                properties = {**message.properties, **_RUN_PROPERTIES}
+                message = replace(message, properties=properties, key=RUN_KEY)  # noqa: PLW2901 - the same one
             known = received.spools.get(message.stream)
             if known is None:
                 received.spools[message.stream] = RecordSpool(file, message, limits)
             else:
                 known.declare(message)
         else:
-            _take(received, message)
+            _take(received, message, run_id)
     return received
 
 
-def _take(received: Received, message: RecordMessage | ActivateVersionMessage) -> None:
+def _take(received: Received, message: RecordMessage | ActivateVersionMessage, run_id: str | None) -> None:
     spool = received.spools.get(message.stream)
     if spool is None:
         cause = f"No SCHEMA of the stream {message.stream!r} came before it."
@@ -59,6 +72,9 @@ def _take(received: Received, message: RecordMessage | ActivateVersionMessage) -
     if message.version is not None:
         received.versions[message.stream] = message.version
     if isinstance(message, RecordMessage):
+        if spool.key == RUN_KEY:
+            row = JsonNumber(spool.count + 1)
+            message = replace(message, record={**message.record, "_sdc_run_id": run_id, "_sdc_row": row})
         spool.add(message)
     else:
         received.activated[message.stream] = message.version

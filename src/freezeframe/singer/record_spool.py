@@ -15,7 +15,8 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
-from freezeframe.errors import NullKeyError, SchemaDriftError
+from freezeframe.errors import InvalidOption, NullKeyError, SchemaDriftError
+from freezeframe.script.formats.json_values import JsonNumber, UnkeptValue, value_text
 from freezeframe.script.types.inference import ColumnRule, Left
 from freezeframe.singer.messages import RecordMessage, SchemaMessage, unreadable
 from freezeframe.singer.property_types import (
@@ -24,8 +25,12 @@ from freezeframe.singer.property_types import (
     is_allowed,
     json_type,
     must_be_number,
-    value_text,
+    wider_rule,
 )
+
+_REFUSED_MARKS = str.maketrans(dict.fromkeys('<>:"/\\|?*', "_"))
+DELETED_AT = "_sdc_deleted_at"
+"""The column in which taps of databases say when a row was deleted at the source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +65,12 @@ class RecordSpool:
         self._properties: dict[str, Mapping[str, Any]] = {}
         self._types: dict[str, frozenset[str]] = {}
         self._seen: dict[str, set[str]] = {}
+        self.stream = stream_name(schema.stream)
+        self.key: tuple[str, ...] = ()
+        self.count = 0
+        """How many records came."""
+        self.has_deleted = False
+        """Whether a record says that it is deleted at the source (``_sdc_deleted_at``)."""
         self.declare(schema)
 
     def has_rows(self, version: int | None = None) -> bool:
@@ -68,8 +79,22 @@ class RecordSpool:
         return any(one.counts_for(version) for one in self._segments)
 
     def declare(self, schema: SchemaMessage) -> None:
-        """Take another SCHEMA of the stream; columns that it lacks stay as they were."""
-        self.stream, self.key = schema.stream, schema.key
+        """Take another SCHEMA of the stream; columns that it lacks stay as they were.
+
+        Raises:
+            InvalidOption: it has another key than the SCHEMA of records before it.
+        """
+        if self.count and set(schema.key) != set(self.key):
+            raise InvalidOption(
+                f"Line {schema.line}: the stream {self.stream!r} cannot change its key during a run.",
+                cause=f"Its records so far have the key {list(self.key)}, this SCHEMA has {list(schema.key)}."
+                " Under another key, rows that are two now could become one.",
+                remedy="Let the tap say one key for the stream; nothing was written.",
+                line=schema.line,
+                stream=self.stream,
+                key=list(schema.key),
+            )
+        self.key = schema.key
         self._properties |= schema.properties
         self._types = {name: allowed_types(one) for name, one in self._properties.items()}
 
@@ -97,6 +122,8 @@ class RecordSpool:
         if message.version != self._version:
             self._flush()
             self._version = message.version
+        self.has_deleted = self.has_deleted or row.get(DELETED_AT) is not None
+        self.count += 1
         self._rows.append(row)
         self._bytes += sum(len(one) for one in row.values() if one is not None)
         if len(self._rows) >= self._limits.rows or self._bytes >= self._limits.bytes:
@@ -111,26 +138,59 @@ class RecordSpool:
         self._flush()
         segments = [one for one in self._segments if one.counts_for(version)]
         rules = self._rules(stored)
-        left: dict[str, Left] = dict.fromkeys(rules)
-        for table in map(self._table, segments):
-            for name in table.column_names:
-                left[name] = rules[name].narrow(table.column(name), left[name])
+        left = self._left(segments, rules)
+        wider = {
+            name: wider_rule()
+            for name in rules
+            if left[name] == ()
+            and "number" in allowed_types(self._schema(name))
+            and self._is_number(name, stored)
+        }
+        if wider:
+            rules |= wider
+            left |= self._left(segments, wider)
         schema = pa.schema([pa.field(name, rule.kind(left[name])) for name, rule in rules.items()])
         self._require_numbers(schema, stored)
         tables = (_to_typed_table(self._table(one), rules, left, schema) for one in segments)
         batches = itertools.chain.from_iterable(table.to_batches() for table in tables)
         return pa.RecordBatchReader.from_batches(schema, batches)
 
+    def _left(self, segments: Iterable[_Segment], rules: Mapping[str, ColumnRule]) -> dict[str, Left]:
+        """Which ways of each rule read all values of its column."""
+        left: dict[str, Left] = dict.fromkeys(rules)
+        for table in map(self._table, segments):
+            for name in rules.keys() & set(table.column_names):
+                left[name] = rules[name].narrow(table.column(name), left[name])
+        return left
+
+    def _is_number(self, name: str, stored: pa.Schema | None) -> bool:
+        """Whether the column must not become text."""
+        place = -1 if stored is None else stored.get_field_index(name)
+        was_text = stored is not None and place >= 0 and pa.types.is_string(stored.field(place).type)
+        return not was_text and must_be_number(self._schema(name))
+
     def _text(self, line: int, name: str, value: Any) -> str | None:
-        if value is not None:
-            types = self._types.get(name, frozenset())
-            if not types:
-                self._seen.setdefault(name, set()).add(json_type(value))
-            elif not is_allowed(value, types):
-                cause = (
-                    f"The schema of the stream {self.stream!r} allows {' or '.join(sorted(types))} in "
-                    f"{name!r}, and the value is of the type {json_type(value)}."
-                )
+        if value is None:
+            return None
+        if isinstance(value, JsonNumber):
+            try:
+                value = value.cell
+            except UnkeptValue as error:
+                raise unreadable(
+                    line, f"It cannot be kept: {error}.", stream=self.stream, column=name
+                ) from error
+        types, is_key = self._types.get(name, frozenset()), name in self.key
+        if types and not is_allowed(value, types):
+            cause = (
+                f"The schema of the stream {self.stream!r} allows {' or '.join(sorted(types))} in "
+                f"{name!r}, and the value is of the type {json_type(value)}."
+            )
+            raise unreadable(line, cause, stream=self.stream, column=name)
+        if not types or (is_key and len(types) > 1):
+            seen = self._seen.setdefault(name, set())
+            seen.add(json_type(value))
+            if is_key and "string" in seen and len(seen) > 1:
+                cause = f"The key {name!r} has texts and other values; '1' and 1 would be one key."
                 raise unreadable(line, cause, stream=self.stream, column=name)
         return value_text(value)
 
@@ -146,11 +206,7 @@ class RecordSpool:
 
     def _require_numbers(self, schema: pa.Schema, stored: pa.Schema | None) -> None:
         for name in schema.names:
-            is_text = pa.types.is_string(schema.field(name).type)
-            was_text = (
-                stored is not None and name in stored.names and pa.types.is_string(stored.field(name).type)
-            )
-            if is_text and not was_text and must_be_number(self._schema(name)):
+            if pa.types.is_string(schema.field(name).type) and self._is_number(name, stored):
                 raise SchemaDriftError(
                     f"Stream {self.stream!r}: no type holds all numbers of the column {name!r} exactly.",
                     cause="A value has more than 38 digits, or fractions where the schema says integer.",
@@ -190,3 +246,8 @@ def _to_typed_table(
         for name in schema.names
     )
     return pa.table(list(columns), schema=schema)
+
+
+def stream_name(name: str) -> str:
+    """The name under which a tap's stream is stored: marks that a stream's name must not have are ``_``."""
+    return name.translate(_REFUSED_MARKS)

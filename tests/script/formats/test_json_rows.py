@@ -27,10 +27,15 @@ def read(tmp_path, content, known=None, **options):
     return read_json_files([file], known or KnownTypes(), **options)
 
 
+NO_FIELDS_WITHIN = (
+    ['{"a": null}', '{"a": {}}'],
+    pa.struct([("a", pa.struct([]))]),
+    [{"a": None}, {"a": {}}],
+)
 NO_FIELDS = (["{}", "null"], pa.struct([]), [{}, None])
 
 
-@pytest.mark.parametrize(("values", "kind", "expected"), [*OWN, NO_FIELDS])
+@pytest.mark.parametrize(("values", "kind", "expected"), [*OWN, NO_FIELDS, NO_FIELDS_WITHIN])
 @pytest.mark.parametrize("piece_bytes", [1, 2**20])
 def test_a_column_is_of_its_values_own_type(values, kind, expected, piece_bytes, tmp_path):
     """Whatever the pieces in which the lines are read, once or twice."""

@@ -133,7 +133,9 @@ def test_every_json_value_becomes_what_it_becomes_elsewhere(tmp_path, spark_sess
     assert found.equals(to_arrow(small.toArrow()).sort_by("row"))
 
 
-@pytest.mark.parametrize("odd", ['{"row": 1, "a": "x"}', "{", '{"row": 1, "a": 9007199254740993}'])
+@pytest.mark.parametrize(
+    "odd", ['{"row": 1, "a": "x"}', "{", '{"row": 1, "a": 1e400}', '{"row": 1, "row": 2}']
+)
 def test_a_fault_in_json_lines_names_the_file_and_its_line(odd, tmp_path, spark_session):
     """In a part that is not the first of its file, as this process names it."""
     file = tmp_path / "A-1.jsonl"

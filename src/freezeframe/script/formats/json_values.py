@@ -108,6 +108,31 @@ class JsonNumber(str):
         """Whether it is written without a point and an exponent."""
         return self.isdigit() or self[1:].isdigit()
 
+    @property
+    def cell(self) -> JsonNumber:
+        """The same number, an integer of up to 64 bits without an exponent, and zero without a sign.
+
+        Raises:
+            UnkeptValue: neither a double nor a decimal of 38 digits is this number.
+        """
+        if self == "-0":
+            return JsonNumber("0")
+        value = read_number(self) if "e" in self or "E" in self else None
+        return JsonNumber(value) if isinstance(value, int) else self
+
+
+def parse_letters(line: bytes) -> Any:
+    """The value of a JSON text in UTF-8, its numbers as ``JsonNumber``.
+
+    Raises:
+        ValueError, RecursionError: it is not JSON, is nested too deeply, gives a member twice, or holds half
+            of a surrogate pair.
+    """
+    value = _LETTERS.decode(line.decode())
+    if b"\\u" in line:
+        require_text(value)
+    return value
+
 
 def json_text(value: Any) -> str:
     """A value as JSON, a ``JsonNumber`` by its own letters."""
@@ -129,7 +154,6 @@ def value_text(value: Any) -> str:
 STRICT = json.JSONDecoder(parse_constant=refuse_constant, parse_float=read_number, object_pairs_hook=distinct)
 QUICK = json.JSONDecoder(parse_constant=refuse_constant, parse_float=read_number)
 """For text that ``STRICT`` has read before."""
-LETTERS = json.JSONDecoder(
+_LETTERS = json.JSONDecoder(
     parse_constant=refuse_constant, parse_float=JsonNumber, parse_int=JsonNumber, object_pairs_hook=distinct
 )
-"""As ``STRICT``, with each number as ``JsonNumber``."""

@@ -60,6 +60,10 @@ LINES = {
         f"{SNAPSHOTS}test_an_undecided_column_takes_its_type_later",
         "store/test_idle_columns.py::test_an_upsert_takes_them_in_the_stored_type",
     ),
+    "[], {}": (
+        "store/test_untyped_data.py::test_what_is_empty_comes_back_as_it_was",
+        "store/test_untyped_data.py::test_the_first_value_decides",
+    ),
     "override": (f"{SNAPSHOTS}test_override_replaces_everything", f"{SNAPSHOTS}test_override_counts_by_key"),
     "persist": (
         f"{SNAPSHOTS}test_persist_false_writes_nothing",

@@ -14,20 +14,31 @@ import pyarrow as pa
 NO_MEMBER = "_freezeframe_no_member"
 """The only member, always null, of a stored struct that has none."""
 
+_EMPTY = pa.struct([(NO_MEMBER, pa.string())])
 
-def settled_type(kind: pa.DataType) -> pa.DataType:
-    """The type in which files hold the values: text where nothing has decided a type yet."""
+
+def settled_type(kind: pa.DataType, *, empty: pa.DataType = _EMPTY) -> pa.DataType:
+    """The type in which files hold the values: text where nothing has decided a type yet.
+
+    ``empty`` is the type of structs that have no member.
+    """
     if pa.types.is_null(kind):
         return pa.string()
     if pa.types.is_struct(kind):
-        return pa.struct(
-            [(part.name, settled_type(part.type)) for part in kind] or [(NO_MEMBER, pa.string())]
-        )
+        parts = [(part.name, settled_type(part.type, empty=empty)) for part in kind]
+        return pa.struct(parts) if parts else empty
     if pa.types.is_list(kind):
-        return pa.list_(settled_type(kind.value_type))
+        return pa.list_(settled_type(kind.value_type, empty=empty))
     if pa.types.is_map(kind):
-        return pa.map_(settled_type(kind.key_type), settled_type(kind.item_type))
+        return pa.map_(kind.key_type, settled_type(kind.item_type, empty=empty))
     return kind
+
+
+def in_spark_types(table: pa.Table) -> pa.Table:
+    """The rows as Spark frames show them: text where nothing has a type, but structs without members."""
+    empty = pa.struct([])
+    columns = [fit(column, settled_type(column.type, empty=empty)) for column in table.columns]
+    return pa.table(columns, names=table.column_names)
 
 
 def has_untyped(kind: pa.DataType) -> bool:
@@ -37,7 +48,7 @@ def has_untyped(kind: pa.DataType) -> bool:
     if pa.types.is_struct(kind):
         return not kind.num_fields or any(has_untyped(part.type) for part in kind)
     if pa.types.is_map(kind):
-        return has_untyped(kind.key_type) or has_untyped(kind.item_type)
+        return has_untyped(kind.item_type)
     return pa.types.is_list(kind) and has_untyped(kind.value_type)
 
 

@@ -107,16 +107,22 @@ def nullable_type(kind: DataType) -> DataType:
 
 def from_file(column: Column, field: StructField, functions: Any = F) -> Column:
     """The values of ``physical_field`` as the field's own."""
+    held = physical_field(field).dataType
+    if _plain(field.dataType) == _plain(held):
+        return column
     settled = _physical_type(nullable_type(field.dataType))
-    renamed = _rename_parts(column, physical_field(field).dataType, settled)
-    return fit_column(renamed, settled, field.dataType, functions=functions)
+    # The cast renames parts, which it matches by position.
+    return fit_column(column.cast(settled), settled, field.dataType, functions=functions)
 
 
 def to_file(column: Column, field: StructField, functions: Any = F) -> Column:
     """The field's values as those of ``physical_field``."""
+    held = physical_field(field).dataType
+    if _plain(field.dataType) == _plain(held):
+        return column
     settled = _physical_type(nullable_type(field.dataType))
-    fitted = fit_column(column, field.dataType, settled, functions=functions)
-    return _rename_parts(fitted, settled, physical_field(field).dataType)
+    # The cast renames parts, which it matches by position, and gives keys without a type theirs.
+    return fit_column(column, field.dataType, settled, functions=functions).cast(held)
 
 
 def fit_column(
@@ -181,11 +187,6 @@ def _in_utc(column: Column) -> Column:
     days = F.floor(microseconds.cast("decimal(20,0)") / per_day.cast("decimal(20,0)")).cast("int")
     seconds = (F.pmod(microseconds, per_day).cast("decimal(18,6)") / F.lit(1_000_000)).cast("decimal(18,6)")
     return F.lit("1970-01-01").cast("timestamp_ntz") + F.make_dt_interval(days, None, None, seconds)
-
-
-def _rename_parts(column: Column, source: DataType, target: DataType) -> Column:
-    """Rename fields inside structs; values are unchanged, because a cast matches fields by position."""
-    return column if _plain(source) == _plain(target) else column.cast(target)
 
 
 def comparable(column: Column, kind: DataType) -> Column:

@@ -127,10 +127,12 @@ def arrow_type(kind: Any) -> pa.DataType:
         case "array" if "elementType" in kind:
             return pa.list_(_arrow_field("element", kind["elementType"], kind.get("containsNull")))
         case "map" if "keyType" in kind and "valueType" in kind:
-            value = pa.field(
-                "value", arrow_type(kind["valueType"]), bool(kind.get("valueContainsNull", True))
+            key = arrow_type(kind["keyType"])
+            # Arrow has no maps whose keys have no type; of such a map no value has any.
+            return pa.map_(
+                pa.string() if kinds.is_null(key) else key,
+                _arrow_field("value", kind["valueType"], kind.get("valueContainsNull")),
             )
-            return pa.map_(arrow_type(kind["keyType"]), value)
         case _:
             raise _no_schema(kind)
 

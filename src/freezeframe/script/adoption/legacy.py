@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 
 from freezeframe.engine.frames.batch import check_batch
 from freezeframe.engine.frames.frames import FrameKind, kind_of, to_arrow
+from freezeframe.engine.frames.untyped import in_spark_types
 from freezeframe.engine.plans.schema_ddl import spark_ddl
 from freezeframe.errors import BadInput, ConflictError, MissingColumn, UnreadableInput
 from freezeframe.log.schema.schema import delta_to_arrow
@@ -296,7 +297,8 @@ def as_frame(
             )
         table = table.select(list(columns))
     if as_ == "spark":
-        return shared_engine().session.createDataFrame(table, schema=spark_ddl(table.schema))
+        shown = in_spark_types(table)
+        return shared_engine().session.createDataFrame(shown, schema=spark_ddl(shown.schema))
     return as_kind(table, as_, dtype_backend)
 
 

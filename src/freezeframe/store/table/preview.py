@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from freezeframe.engine.frames.untyped import in_spark_types
 from freezeframe.engine.plans.schema_ddl import spark_ddl
 from freezeframe.engine.protocol.table_engine import TableEngine
 from freezeframe.log import Snapshot
@@ -30,10 +31,10 @@ def previewed_frame(
     files = after.files
     is_stored = pc.is_in(files["path"], before.files["path"]) if before.version >= 0 else None
     if is_stored is None or not pc.any(is_stored, min_count=0).as_py():
-        table = read_rows(after)
+        table = in_spark_types(read_rows(after))
         return session.createDataFrame(table, schema=spark_ddl(table.schema))
     stored = as_spark(part_of(after, files.filter(is_stored)), storage, folder, engine, None, like=given)
-    new = read_rows(part_of(after, files.filter(pc.invert(is_stored))))
+    new = in_spark_types(read_rows(part_of(after, files.filter(pc.invert(is_stored)))))
     if not new.num_rows:
         return stored
     written = session.createDataFrame(new, schema=spark_ddl(new.schema))

@@ -1,18 +1,24 @@
 """Columns, lists and objects that are empty so far: kept as they are, and the first value decides."""
 
+import datetime as dt
 import json
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 from freezeframe.engine.frames.frames import to_pandas
+from freezeframe.engine.frames.untyped import parquet_schema
 from freezeframe.engine.plans import small_frames
 from freezeframe.errors import BadInput, NullKeyError, SchemaDriftError
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
+from freezeframe.store.table.row_shape import in_schema
 from freezeframe.store.updates import source
 
 KINDS = {"arrow": lambda table: table, "pandas": to_pandas, "polars": pl.from_arrow}
@@ -54,8 +60,15 @@ def test_what_is_empty_comes_back_as_it_was(open_finding, local, frame, value):
     for kind in KINDS:
         receipt = stream.update(stream.read(as_=kind), key="Id")
         assert (receipt.unchanged, receipt.committed) == (2, False)
-    assert stream.read(as_="pandas")["v"][0] == value
+    assert _listed(stream.read(as_="pandas")["v"][0]) == value
     assert stream.read(as_="polars")["v"].to_list() == [value, None]
+
+
+def _listed(value):
+    """The value with lists for numpy's arrays, as which pandas has lists."""
+    if isinstance(value, np.ndarray):
+        return list(map(_listed, value))
+    return {name: _listed(part) for name, part in value.items()} if isinstance(value, dict) else value
 
 
 DECISIONS = {
@@ -128,6 +141,66 @@ def test_a_text_column_without_values_decides_nothing(open_finding, local, frame
     stream.update(frame(pa.table({"Id": [3], "phone": [7]})), key="Id")
 
     assert [row["phone"] for row in rows_of(stream)] == [None, None, 7]
+
+
+@pytest.mark.parametrize(
+    ("where", "found"),
+    [
+        (pc.field("phone") > 5, []),
+        (pc.field("phone").is_null(), [1]),
+        ([("phone", "=", "x")], []),
+        ([("phone", "in", [dt.date(2026, 1, 1)])], []),
+        ([[("phone", "=", 1.5)], [("Id", ">", 0)]], [1]),
+    ],
+)
+@pytest.mark.parametrize("options", [{}, {"history": "scd2"}])
+def test_a_column_without_values_meets_no_condition_on_values(open_finding, local, where, found, options):
+    """Of whatever type they are: a script filters by the phone numbers that a tenant has none of."""
+    stream = open_finding(local).stream("S")
+    stream.update(pa.table({"Id": [1], "phone": pa.nulls(1)}), key="Id", **options)
+
+    rows = stream.read(where=where, as_="arrow")
+    assert (rows["Id"].to_pylist(), rows.schema.field("phone").type) == (found, pa.string())
+    assert stream.read(where=where, columns=["phone"], as_="arrow").column_names == ["phone"]
+
+
+def test_a_row_has_no_history_of_a_type(open_finding, local):
+    """Its versions are those that changed it, with its values then; cells of one are restored."""
+    tenant = open_finding(local)
+    stream = tenant.stream("S")
+    stream.update(table([], None), key="Id")
+    stream.update(table([{"a": 1}], start=3), key="Id")
+    stream.update(table([{"a": 2}]), key="Id")
+
+    versions = [(one.entry.version, one.before, one.after) for one in stream.row_history(1).versions]
+    first, last = {"Id": 1, "v": []}, {"Id": 1, "v": [{"a": 2}]}
+    assert versions == [(2, first, last), (0, None, first)]
+    assert stream.row_history(2).to_json()["versions"][0]["tenant_version"] == 0
+
+
+def test_a_clone_an_archive_and_an_erasure_keep_it_open(open_finding, local, memory):
+    """What is copied or rewritten has the types that it had."""
+    tenant = open_finding(local)
+    stream = tenant.stream("S")
+    stream.update(pa.table({"Id": [1, 2], "l": [[], []], "m": [{}, {}], "n": pa.nulls(2)}), key="Id")
+    types = stream.columns()
+
+    tenant.erase("S", [2])
+    assert (rows_of(stream), stream.columns()) == ([{"Id": 1, "l": [], "m": {}, "n": None}], types)
+    assert not tenant.verify().findings
+    assert stream.update(pa.table({"Id": [1], "l": [[5]], "m": [{"a": 1}], "n": [1]})).updated == 1
+
+
+def test_a_parquet_file_of_the_rows_can_be_taken_again(open_finding, local, tmp_path):
+    """Parquet has no struct without members: the member that exports give it is left out again."""
+    stream = open_finding(local).stream("S")
+    given = pa.table({"Id": [1], "l": [[]], "m": [[{}]], "n": pa.nulls(1)})
+    stream.update(given, key="Id")
+    held = in_schema(stream.read(as_="arrow"), parquet_schema(stream.read(as_="arrow").schema))
+    pq.write_table(held, tmp_path / "S.parquet")
+
+    receipt = stream.update(pq.read_table(tmp_path / "S.parquet"))
+    assert (receipt.unchanged, rows_of(stream)) == (1, given.to_pylist())
 
 
 EMPTY_FRAMES = {

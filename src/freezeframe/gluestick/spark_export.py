@@ -29,6 +29,7 @@ import pyarrow.parquet as pq
 from pandas.api.types import is_object_dtype
 
 from freezeframe.engine.frames.frames import is_spark, to_pandas
+from freezeframe.engine.frames.untyped import parquet_schema
 from freezeframe.engine.protocol.table_engine import WriteTask
 from freezeframe.errors import InvalidOption, SetupError
 from freezeframe.gluestick import installed
@@ -226,11 +227,12 @@ def _write_json(part: Path, _: pa.Schema, tables: Tables) -> None:
 
 
 def _write_parquet(part: Path, schema: pa.Schema, tables: Tables) -> None:
+    held = parquet_schema(schema)
     with pq.ParquetWriter(
-        part, schema, compression="zstd", compression_level=3, write_statistics=bounded_columns(schema)
+        part, held, compression="zstd", compression_level=3, write_statistics=bounded_columns(held)
     ) as writer:
         for table in tables:
-            writer.write_table(table)
+            writer.write_table(in_schema(table, held))
 
 
 _WRITERS: dict[str, Callable[[Path, pa.Schema, Tables], None]] = {

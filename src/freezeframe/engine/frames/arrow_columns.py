@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from freezeframe.engine.frames.python_values import python_values
+from freezeframe.engine.frames.untyped import NO_MEMBER
 from freezeframe.engine.frames.valid_text import require_valid
 from freezeframe.errors import SchemaDriftError
 
@@ -131,7 +132,8 @@ def _stored_nested(name: str, kind: pa.DataType) -> pa.DataType | None:
     if pa.types.is_map(kind):
         return pa.map_(stored_type(name, kind.key_type), stored_type(name, kind.item_type))
     if pa.types.is_struct(kind) and not _is_encoded(kind):
-        return pa.struct([(field.name, stored_type(f"{name}.{field.name}", field.type)) for field in kind])
+        parts = [field for field in kind if field.name != NO_MEMBER]
+        return pa.struct([(field.name, stored_type(f"{name}.{field.name}", field.type)) for field in parts])
     is_list = (
         pa.types.is_list,
         pa.types.is_large_list,

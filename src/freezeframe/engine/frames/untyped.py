@@ -14,31 +14,38 @@ import pyarrow as pa
 NO_MEMBER = "_freezeframe_no_member"
 """The only member, always null, of a stored struct that has none."""
 
-_EMPTY = pa.struct([(NO_MEMBER, pa.string())])
+_TEXT = pa.string()
+_NO_MEMBERS = pa.struct([(NO_MEMBER, _TEXT)])
 
 
-def settled_type(kind: pa.DataType, *, empty: pa.DataType = _EMPTY) -> pa.DataType:
+def settled_type(
+    kind: pa.DataType, *, nothing: pa.DataType = _TEXT, empty: pa.DataType = _NO_MEMBERS
+) -> pa.DataType:
     """The type in which files hold the values: text where nothing has decided a type yet.
 
-    ``empty`` is the type of structs that have no member.
+    ``nothing`` is the type in the place of ``null``, ``empty`` that of structs without members.
     """
     if pa.types.is_null(kind):
-        return pa.string()
+        return nothing
     if pa.types.is_struct(kind):
-        parts = [(part.name, settled_type(part.type, empty=empty)) for part in kind]
+        parts = [(part.name, settled_type(part.type, nothing=nothing, empty=empty)) for part in kind]
         return pa.struct(parts) if parts else empty
     if pa.types.is_list(kind):
-        return pa.list_(settled_type(kind.value_type, empty=empty))
+        return pa.list_(settled_type(kind.value_type, nothing=nothing, empty=empty))
     if pa.types.is_map(kind):
-        return pa.map_(kind.key_type, settled_type(kind.item_type, empty=empty))
+        return pa.map_(kind.key_type, settled_type(kind.item_type, nothing=nothing, empty=empty))
     return kind
 
 
-def in_spark_types(table: pa.Table) -> pa.Table:
-    """The rows as Spark frames show them: text where nothing has a type, but structs without members."""
-    empty = pa.struct([])
-    columns = [fit(column, settled_type(column.type, empty=empty)) for column in table.columns]
-    return pa.table(columns, names=table.column_names)
+def spark_schema(schema: pa.Schema) -> pa.Schema:
+    """The columns as Spark frames show them: text where nothing has a type, but structs without members."""
+    return pa.schema([(one.name, settled_type(one.type, empty=pa.struct([]))) for one in schema])
+
+
+def parquet_schema(schema: pa.Schema) -> pa.Schema:
+    """The columns as exported Parquet has them, which has no structs without members."""
+    fields = [one.with_type(settled_type(one.type, nothing=pa.null())) for one in schema]
+    return pa.schema(fields, metadata=schema.metadata)
 
 
 def has_untyped(kind: pa.DataType) -> bool:

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from freezeframe.engine.frames.batch import check_batch
 from freezeframe.engine.frames.frames import FrameKind, kind_of, to_arrow
-from freezeframe.engine.frames.untyped import in_spark_types
+from freezeframe.engine.frames.untyped import spark_schema
 from freezeframe.engine.plans.schema_ddl import spark_ddl
 from freezeframe.errors import BadInput, ConflictError, MissingColumn, UnreadableInput
 from freezeframe.log.schema.schema import delta_to_arrow
@@ -42,6 +42,7 @@ from freezeframe.storage import LocalStorage
 from freezeframe.store import Stream, Tenant
 from freezeframe.store.model.update_options import Mode, NullKeys, Update
 from freezeframe.store.table.reader import as_kind, require_kind
+from freezeframe.store.table.row_shape import in_schema
 
 # If both exist, gluestick reads the Parquet file.
 _SUFFIXES = (PARQUET, CSV)
@@ -297,7 +298,7 @@ def as_frame(
             )
         table = table.select(list(columns))
     if as_ == "spark":
-        shown = in_spark_types(table)
+        shown = in_schema(table, spark_schema(table.schema))
         return shared_engine().session.createDataFrame(shown, schema=spark_ddl(shown.schema))
     return as_kind(table, as_, dtype_backend)
 

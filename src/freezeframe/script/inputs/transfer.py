@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from freezeframe import progress
+from freezeframe.engine.frames.untyped import parquet_schema
 from freezeframe.errors import InputNotFound, InvalidOption, SchemaDriftError, TooLarge, UnreadableInput
 from freezeframe.log import Snapshot
 from freezeframe.log.statistics.file_statistics import bounded_columns
@@ -41,6 +42,7 @@ from freezeframe.store.schema.schema_evolution import is_undecided
 from freezeframe.store.schema.table_properties import stored_key
 from freezeframe.store.stream import Stream
 from freezeframe.store.table.reader import row_columns
+from freezeframe.store.table.row_shape import in_schema
 from freezeframe.store.tenant_log.version_reference import Point
 
 FileKind = Literal["csv", "parquet", "jsonl"]
@@ -345,9 +347,10 @@ def _count_rows(rows: pa.RecordBatchReader) -> pa.RecordBatchReader:
 
 def _write_parquet(path: Path, rows: pa.RecordBatchReader, schema: pa.Schema) -> None:
     path.touch(mode=0o600)
-    with pq.ParquetWriter(path, schema, write_statistics=bounded_columns(schema)) as writer:
+    held = parquet_schema(schema)
+    with pq.ParquetWriter(path, held, write_statistics=bounded_columns(held)) as writer:
         for batch in rows:
-            writer.write_batch(batch.cast(schema))
+            writer.write_table(in_schema(batch, held))
 
 
 def _without_undecided(path: Path, rows: _Rows, known: StreamSchema) -> _Rows:

@@ -24,6 +24,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from freezeframe.engine.frames.untyped import parquet_schema
 from freezeframe.errors import StorageUnavailable
 from freezeframe.log.statistics.file_statistics import bounded_columns
 from freezeframe.script.formats.csv_text import csv_text
@@ -34,6 +35,7 @@ from freezeframe.storage.passing_failures import reads_of
 from freezeframe.store import Stream
 from freezeframe.store.directory.paths import OURS
 from freezeframe.store.table.row_order import sort_rows
+from freezeframe.store.table.row_shape import in_schema
 
 ADOPTED_NOTE = "adoptedFile"
 
@@ -165,8 +167,9 @@ def _content(path: Path, rows: pa.Table) -> bytes:
     if is_csv:
         return csv_text(rows).encode()
     buffer = io.BytesIO()
-    bounded = bounded_columns(rows.schema)
-    pq.write_table(rows, buffer, compression=compression, store_schema=False, write_statistics=bounded)
+    held = in_schema(rows, parquet_schema(rows.schema))
+    bounded = bounded_columns(held.schema)
+    pq.write_table(held, buffer, compression=compression, store_schema=False, write_statistics=bounded)
     return buffer.getvalue()
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from freezeframe.engine.frames.untyped import parquet_schema
 from freezeframe.log.scan import rows
 from freezeframe.log.statistics.file_statistics import bounded_columns
 from freezeframe.script.formats.csv_text import csv_pieces
@@ -24,6 +25,7 @@ from freezeframe.store import Stream
 from freezeframe.store.schema.table_properties import stored_key
 from freezeframe.store.table.reader import read_row_batches, read_rows
 from freezeframe.store.table.row_order import sort_rows
+from freezeframe.store.table.row_shape import in_schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +104,11 @@ def _lines(pieces: Iterator[pa.Table], piece_rows: int) -> Iterator[bytes]:
 
 def _parquet(reader: pa.RecordBatchReader, schema: pa.Schema, group_rows: int) -> Iterator[bytes]:
     sink = StreamingBuffer()
-    bounded = bounded_columns(schema)
-    with pq.ParquetWriter(pa.PythonFile(sink, "w"), schema, write_statistics=bounded) as writer:
+    held = parquet_schema(schema)
+    bounded = bounded_columns(held)
+    with pq.ParquetWriter(pa.PythonFile(sink, "w"), held, write_statistics=bounded) as writer:
         for group in _groups(_pieces(reader, group_rows), group_rows):
-            writer.write_table(group.cast(schema))
+            writer.write_table(in_schema(group, held))
             yield sink.drain()
     yield sink.drain()
 

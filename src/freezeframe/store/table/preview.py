@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
-from freezeframe.engine.frames.untyped import in_spark_types
+from freezeframe.engine.frames.untyped import spark_schema
 from freezeframe.engine.plans.schema_ddl import spark_ddl
 from freezeframe.engine.protocol.table_engine import TableEngine
 from freezeframe.log import Snapshot
 from freezeframe.storage import Storage
 from freezeframe.store.table.reader import as_spark, read_rows
+from freezeframe.store.table.row_shape import in_schema
 from freezeframe.store.table.snapshot_part import part_of
 
 
@@ -31,11 +33,15 @@ def previewed_frame(
     files = after.files
     is_stored = pc.is_in(files["path"], before.files["path"]) if before.version >= 0 else None
     if is_stored is None or not pc.any(is_stored, min_count=0).as_py():
-        table = in_spark_types(read_rows(after))
+        table = _shown(read_rows(after))
         return session.createDataFrame(table, schema=spark_ddl(table.schema))
     stored = as_spark(part_of(after, files.filter(is_stored)), storage, folder, engine, None, like=given)
-    new = in_spark_types(read_rows(part_of(after, files.filter(pc.invert(is_stored)))))
+    new = _shown(read_rows(part_of(after, files.filter(pc.invert(is_stored)))))
     if not new.num_rows:
         return stored
     written = session.createDataFrame(new, schema=spark_ddl(new.schema))
     return stored.unionByName(written, allowMissingColumns=True)
+
+
+def _shown(table: pa.Table) -> pa.Table:
+    return in_schema(table, spark_schema(table.schema))

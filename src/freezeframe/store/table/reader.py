@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, get_args
 from urllib.parse import unquote
@@ -14,7 +15,7 @@ import pyarrow.compute as pc
 
 from freezeframe.engine.configuration.spark_configuration import SMALL_BYTES
 from freezeframe.engine.frames.frames import FrameKind, require_dtype_backend, to_pandas, to_polars
-from freezeframe.engine.frames.untyped import fit, has_untyped
+from freezeframe.engine.frames.untyped import fit
 from freezeframe.engine.protocol.table_engine import TableEngine
 from freezeframe.errors import InvalidOption, MissingColumn
 from freezeframe.log import Snapshot
@@ -25,8 +26,10 @@ from freezeframe.settings import load_settings
 from freezeframe.storage import Storage
 from freezeframe.store.schema.column_mapping import arrow_columns
 from freezeframe.store.schema.open_parts import open_columns
+from freezeframe.store.schema.schema_evolution import is_undecided
 from freezeframe.store.schema.system_columns import DELETED, VALID_TO, read_system_columns
 from freezeframe.store.table.data_files import deleted_positions
+from freezeframe.store.table.snapshot_part import part_of
 
 
 def as_kind(table: pa.Table, kind: str, dtype_backend: str | None = None) -> Any:
@@ -59,7 +62,9 @@ def read_rows(
     """
     own = read_system_columns(snapshot.metadata)
     if history or not own.has_history:
-        return as_typed_so_far(snapshot, rows.read(snapshot, columns, where))
+        if where is not None and columns is None:
+            columns = [field["name"] for field in snapshot.schema["fields"]]
+        return as_typed_so_far(snapshot, rows.read(_comparable(snapshot, where), columns, where))
     names = row_columns(snapshot).names
     for name in columns or ():
         if name in own.names:
@@ -71,13 +76,26 @@ def read_rows(
             )
     holds = pc.field(VALID_TO).is_null()
     expression = holds if where is None else holds & as_expression(where)
-    return as_typed_so_far(snapshot, rows.read(snapshot, names if columns is None else columns, expression))
+    part, shown = _comparable(snapshot, where), names if columns is None else columns
+    return as_typed_so_far(snapshot, rows.read(part, shown, expression))
+
+
+def _comparable(snapshot: ReadableSnapshot, where: Any) -> ReadableSnapshot:
+    """The snapshot for a predicate, which compares a column without any value with values of any type."""
+    undecided = {field.name for field in arrow_columns(snapshot.schema) if is_undecided(field)}
+    if where is None or not undecided:
+        return snapshot
+    fields = [
+        {**field, "type": "void"} if field["name"] in undecided else field
+        for field in snapshot.schema["fields"]
+    ]
+    return replace(part_of(snapshot, snapshot.files), schema={**snapshot.schema, "fields": fields})
 
 
 def as_typed_so_far(snapshot: ReadableSnapshot, table: pa.Table) -> pa.Table:
     """Rows of the snapshot's files with the types that the columns have so far, not those that files hold."""
     for field in arrow_columns(snapshot.schema):
-        if field.name in table.column_names and has_untyped(field.type):
+        if field.name in table.column_names and table.schema.field(field.name).type != field.type:
             place = table.column_names.index(field.name)
             table = table.set_column(place, field.name, fit(table[field.name], field.type))
     return table

@@ -15,10 +15,12 @@ import numpy as np
 import pyarrow as pa
 
 from freezeframe.engine.frames.frames import kind_of
+from freezeframe.engine.frames.untyped import settled_type
 from freezeframe.engine.protocol.table_engine import TableEngine
 from freezeframe.errors import DuplicateKeyError
 from freezeframe.log.schema.schema import arrow_to_delta
 from freezeframe.store.model.update_options import Update
+from freezeframe.store.table.row_shape import in_schema
 from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.updates.source import Incoming, take
 
@@ -48,18 +50,15 @@ def take_in(
     else:
         return pa.Table.from_batches(first, reader.schema), update
     is_ordered = bool(update.key) and update.drop_duplicates
-    void = [field.name for field in reader.schema if pa.types.is_null(field.type)]
-    schema = pa.schema([field for field in reader.schema if field.name not in void])
-    if is_ordered:
-        schema = schema.append(_NUMBERED)
-    pieces = _pieces(itertools.chain(_drain(first), reader), schema.names)
+    schema = reader.schema.append(_NUMBERED) if is_ordered else reader.schema
+    # Parquet cannot store untyped columns and structs without members; the engine restores them.
+    held = pa.schema([(one.name, settled_type(one.type)) for one in schema if not pa.types.is_null(one.type)])
+    pieces = (
+        in_schema(piece, held) for piece in _pieces(itertools.chain(_drain(first), reader), schema.names)
+    )
     intake.prepare()
-    path = intake.write_pieces(pieces, schema)
+    path = intake.write_pieces(pieces, held)
     frame = engine.read((intake.uri(path),), arrow_to_delta(schema))
-    if void:
-        # Parquet cannot store an untyped column; it is restored in its place.
-        quoted = {name: f"`{name.replace('`', '``')}`" for name in (*reader.schema.names, *schema.names)}
-        frame = frame.selectExpr(*(f"null as {one}" if name in void else one for name, one in quoted.items()))
     return frame, _add_order(update) if is_ordered else update
 
 

@@ -38,7 +38,7 @@ from freezeframe.store.schema.column_mapping import arrow_columns, physical_name
 from freezeframe.store.schema.system_columns import VALID_TO, read_system_columns
 from freezeframe.store.schema.table_properties import stored_key
 from freezeframe.store.table.data_files import deleted_positions
-from freezeframe.store.table.reader import row_columns
+from freezeframe.store.table.reader import as_typed_so_far, row_columns
 from freezeframe.store.table.snapshot_part import SnapshotPart, part_of
 
 _NOTHING = FoundRows(np.empty(0, np.int64), None)
@@ -182,7 +182,7 @@ class RowFinder:
             self._group = found.group
         if found.rows is None:
             return found
-        return replace(found, rows=found.rows.select(order))
+        return replace(found, rows=as_typed_so_far(part, found.rows.select(order)))
 
 
 def _groups_near(first: int, part: SnapshotPart, keys: pa.Table) -> Callable[[pq.ParquetFile], Iterable[int]]:

@@ -160,14 +160,18 @@ def measured(url: str, runs: int) -> tuple[list[float], dict[str, object], dict[
             seconds.append(float(page.evaluate(WATCH)))
         listed = [list_of_many(page) for _ in range(runs)]
         browser.close()
-    return seconds, {
-        "tenants": LISTED,
-        "filled": summary([one[0] for one in listed]),
-        "longest_task_ms": max(max(one[1], default=0.0) for one in listed),
-        "tasks_100ms": sum(task > LONG_TASK_MS for one in listed for task in one[1]),
-        "late_frames_share": round(statistics.mean(one[2] for one in listed), 4),
-        "processor_ms_per_frame": round(statistics.median(one[3] for one in listed), 1),
-    }, first
+    return (
+        seconds,
+        {
+            "tenants": LISTED,
+            "filled": summary([one[0] for one in listed]),
+            "longest_task_ms": max(max(one[1], default=0.0) for one in listed),
+            "tasks_100ms": sum(task > LONG_TASK_MS for one in listed for task in one[1]),
+            "late_frames_share": round(statistics.mean(one[2] for one in listed), 4),
+            "processor_ms_per_frame": round(statistics.median(one[3] for one in listed), 1),
+        },
+        first,
+    )
 
 
 def first_load(page: Page) -> dict[str, object]:

@@ -8,7 +8,6 @@
     │   ├── JobRevoked                the job stood still for so long that it was declared dead
     │   ├── EngineUnavailable         Spark could not be reached or died
     │   ├── RateLimited               the service was asked more often than it may be
-    │   ├── RequestInFlight           the same request is being answered at this moment
     │   └── OutcomeUnknown            a commit was sent and no answer could be read back
     ├── FixTheRequest               the call itself must change
     │   ├── InvalidName               a tenant, stream or file name that cannot be one
@@ -28,7 +27,7 @@
     │   │   └── TooManyDeletions        a full extract that would delete more than it may
     │   ├── InvalidOption             an argument outside what it may be
     │   │   └── AlreadyExists           the name that something new was to have is taken
-    │   ├── IdempotencyConflict       the same job id with other input
+    │   ├── IdempotencyConflict       the id of another job
     │   ├── NotAuthenticated          the service does not know who asks
     │   ├── NotAllowed                who asks may not do that
     │   ├── PreconditionFailed        what is there is not what the request was made for
@@ -165,12 +164,6 @@ class RateLimited(TryAgain):
     code = "RATE_LIMITED"
 
 
-class RequestInFlight(TryAgain):
-    """A request with the same idempotency key is being answered at this moment."""
-
-    code = "REQUEST_IN_FLIGHT"
-
-
 class FixTheRequest(FreezeframeError):
     """The call itself must change."""
 
@@ -280,7 +273,7 @@ class AlreadyExists(InvalidOption):
 
 
 class IdempotencyConflict(FixTheRequest):
-    """A job id that is already committed came again with other input."""
+    """A job id is used again for something that its first job did not do."""
 
     code = "IDEMPOTENCY_CONFLICT"
 

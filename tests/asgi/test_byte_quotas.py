@@ -199,19 +199,3 @@ def test_downloads_at_once_do_not_go_over_the_quota_of_a_minute(serve):
 
     assert tuple(sum(one.status_code == status for one in answers) for status in (200, 429)) == (3, 9)
     assert {len(one.content) for one in answers if one.is_success} == {QUOTA}
-
-
-def test_an_answer_given_again_takes_of_the_quotas(serve):
-    """A request that is repeated under its Idempotency-Key counts by its requests and its bytes."""
-    served = serve(service_tenant_upload_bytes_per_minute=3 * QUOTA, service_requests_per_minute=6)
-    place = served.tenant("again")
-    with served.client() as api:
-        answers = [
-            api.put(f"{place}/files/a", content=b"x" * QUOTA, headers={"idempotency-key": "k"})
-            for _ in range(5)
-        ]
-        other = [api.get(f"{served.tenant('calm')}/files").status_code for _ in range(3)]
-
-    assert [one.status_code for one in answers] == [201, 201, 201, 429, 429]
-    assert answers[2].headers["idempotency-replayed"] == "true"
-    assert other == [200, 429, 429]

@@ -6,10 +6,9 @@ import pytest
 from tests.control.conftest import database_url, postgresql_server  # noqa: F401 - fixtures
 
 from freezeframe.control.database.database import ControlDatabase
-from freezeframe.errors import IdempotencyConflict, NotAuthenticated, RequestInFlight
+from freezeframe.errors import NotAuthenticated
 from freezeframe.service.access.audit import Audit
 from freezeframe.service.access.audit_entry import AuditPlace
-from freezeframe.service.base.idempotency import RequestIdentity, StoredResponse, StoredResponses
 from freezeframe.service.base.pepper import Pepper, accepted_path, load_pepper, rotate_pepper
 from freezeframe.service.identity.api_keys import Keys
 from freezeframe.service.identity.key_sessions import KeySessions
@@ -42,58 +41,6 @@ def test_a_chain_of_many_writers_is_whole(database):
     assert list(range(39, -1, -1)) == [one.number for one in audit.entries(ACME)]
     assert {str(number) for number in range(40)} == {one.subject for one in audit.entries(ACME)}
     assert audit.prove(ACME).is_whole
-
-
-def test_one_of_many_begins_a_request(database):
-    """Of the same requests at once one is carried out; its answer is given again, other content refused."""
-    answers = StoredResponses(database)
-    request = RequestIdentity("key:1", "k", "f" * 64)
-
-    def begin(_):
-        try:
-            return answers.begin(request)
-        except RequestInFlight as error:
-            return error
-
-    with ThreadPoolExecutor(8) as pool:
-        begun = list(pool.map(begin, range(8)))
-    answers.finish(request, StoredResponse(201, {"etag": '"1"'}, b"\x00done"))
-
-    assert begun.count(None) == 1
-    assert StoredResponse(201, {"etag": '"1"'}, b"\x00done") == answers.begin(request)
-    assert answers.begin(RequestIdentity("key:2", "k", "0" * 64)) is None
-    with pytest.raises(IdempotencyConflict):
-        answers.begin(RequestIdentity("key:1", "k", "0" * 64))
-
-
-def test_a_request_that_did_nothing_may_come_again(database):
-    """Forgotten, the key is free."""
-    answers = StoredResponses(database)
-    request = RequestIdentity("key:1", "k", "f" * 64)
-    answers.begin(request)
-    answers.forget(request)
-
-    assert answers.begin(request) is None
-
-
-def test_the_key_of_a_dead_request_is_free_within_half_a_minute(database_url):  # noqa: F811 - the fixture
-    """A request that is renewed keeps its key; one whose process died loses it after thirty seconds."""
-    now_ms = [1_000_000]
-    database = ControlDatabase.open(database_url, lambda _: now_ms[0])
-    answers, request = StoredResponses(database), RequestIdentity("key:1", "k", "f" * 64)
-    answers.begin(request)
-    for _ in range(3):
-        now_ms[0] += 20_000
-        answers.renew(request)
-    with pytest.raises(RequestInFlight):
-        answers.begin(request)
-    now_ms[0] += 30_000
-    assert answers.begin(request) is None
-    answers.finish(request, StoredResponse(201, {}, b"done"))
-    answers.renew(request)  # too late to matter: the answer is kept for its day
-    now_ms[0] += 3_600_000
-    assert answers.begin(request).status == 201
-    database.close()
 
 
 def test_keys_are_known_by_their_pepper_only(database):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from freezeframe.asgi.dependencies.checked_route import IDEMPOTENCY_KEY_LENGTH_MAX
+from freezeframe.asgi.dependencies.caller import IDEMPOTENCY_KEY_LENGTH_MAX
 from freezeframe.asgi.models.problem import Problem
 
 _OPEN = ("/health", "/metrics")
@@ -19,7 +19,7 @@ _IDEMPOTENCY_KEY = {
     "in": "header",
     "required": False,
     "schema": {"type": "string", "minLength": 1, "maxLength": IDEMPOTENCY_KEY_LENGTH_MAX},
-    "description": "The request is carried out once; sent again within a day it gets the same answer.",
+    "description": "The id of the job that is made; sent again, the request is answered from that job.",
 }
 _NEVER_USED = ("HTTPValidationError", "ValidationError")
 

@@ -37,7 +37,6 @@ _STATUSES: tuple[tuple[type[FreezeframeError], int], ...] = (
     (errors.TooLarge, 413),
     (errors.UnreadableRequest, 400),
     (errors.RateLimited, 429),
-    (errors.RequestInFlight, 409),
     (errors.ConflictError, 409),
     (errors.AlreadyExists, 409),
     (errors.JobRevoked, 409),

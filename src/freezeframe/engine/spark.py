@@ -12,7 +12,6 @@ import pyarrow as pa
 from freezeframe.engine.configuration.private_folder import private_folder
 from freezeframe.engine.configuration.s3_configuration import session_options
 from freezeframe.engine.errors.spark_errors import spark_errors
-from freezeframe.engine.frames.row_hash import RowSums
 from freezeframe.engine.plans.columns import struct_type, written_fields
 from freezeframe.engine.plans.deletion_vectors import are_large, live_rows
 from freezeframe.engine.plans.file_order import numbered_rows
@@ -20,7 +19,6 @@ from freezeframe.engine.plans.key_search import count_found, find, find_all
 from freezeframe.engine.plans.merge import merge
 from freezeframe.engine.plans.parquet_files import local_folder
 from freezeframe.engine.plans.python_tasks import answers
-from freezeframe.engine.plans.row_hash import row_sums
 from freezeframe.engine.plans.small_frames import collect_small, read_back, rows_to_write
 from freezeframe.engine.plans.write_batch import batch_schema, settle, write_frame
 from freezeframe.engine.protocol.table_engine import (
@@ -101,10 +99,6 @@ class SparkEngine:
     def _storage_options(self, path: str) -> Mapping[str, str]:
         """Storage options for a session that another process configured."""
         return {} if local_folder(path) else session_options(self._settings, self._settings.spark)
-
-    def sum_rows(self, files: Sequence[str], schema: Mapping[str, Any]) -> RowSums:
-        """Sums over hashes of the rows of files; see `TableEngine.sum_rows`."""
-        return self._work.run(lambda session: row_sums(session, files, struct_type(schema)))
 
     def find(self, task: FindTask) -> pa.Table:
         """Locate a batch's keys; see `TableEngine.find`."""

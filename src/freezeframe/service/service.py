@@ -13,7 +13,6 @@ from freezeframe.service.access.audit import Audit
 from freezeframe.service.access.audit_sink import AuditSink, audit_sink
 from freezeframe.service.access.stores import Stores
 from freezeframe.service.base.cursors import Cursors
-from freezeframe.service.base.idempotency import StoredResponses
 from freezeframe.service.base.pepper import load_pepper
 from freezeframe.service.identity.api_keys import Keys
 from freezeframe.service.identity.identity_provider import IdentityProvider
@@ -55,7 +54,6 @@ class Service:
     key_sessions: KeySessions
     audit: Audit
     audit_sink: AuditSink | None
-    answers: StoredResponses
     cursors: Cursors
     limits: RateLimits
     jobs: TenantJobs
@@ -120,7 +118,6 @@ def open_service(root: str, settings: Settings, database: ControlDatabase) -> Se
         people_administration=PeopleAdministration(database, people, pepper),
         audit=audit,
         audit_sink=sink,
-        answers=StoredResponses(database),
         cursors=Cursors(pepper),
         limits=RateLimits(counters, per_principal, per_tenant),
         jobs=jobs,

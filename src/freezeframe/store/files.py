@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 from freezeframe.errors import AlreadyExists, InvalidOption, StorageUnavailable
 from freezeframe.identifiers import FilePath
-from freezeframe.store.blobs.blob_store import Measured, write_blob
+from freezeframe.store.blobs.blob_store import write_blob
 from freezeframe.store.blobs.json_patch import from_json_bytes, merge_patch, to_json_bytes
 from freezeframe.store.directory.paths import blob_file
 from freezeframe.store.encryption.cipher import seal
@@ -131,16 +131,11 @@ class Files(FileReader):
         """Write the blob and stage the change; an earlier blob of the same work is deleted."""
         before = work.state().files.get(str(path))
         work.announce()
-        digest = None
         if is_sealed:
             key = data_key(work.storage, work.settings, create=True)
-            plain = Measured(content)
-            blob = write_blob(work.storage, work.write_id, seal(plain, key.secret, key.tenant, path))
-            digest = key.digest(plain.digest)
-        else:
-            blob = write_blob(work.storage, work.write_id, content)
-        change = FileChange(str(path), blob.name, blob.sha256, blob.size, is_sealed)
-        work.stage_file(change, digest)
+            content = seal(content, key.secret, key.tenant, path)
+        blob = write_blob(work.storage, work.write_id, content)
+        work.stage_file(FileChange(str(path), blob.name, blob.sha256, blob.size, is_sealed))
         _forget_own(work, before)
 
     def _remove(self, work: UnitOfWork, path: FilePath) -> None:

@@ -94,12 +94,12 @@ class Tenant(TenantReader):
     ) -> AbstractContextManager[Job]:
         """A job: all changes of its ``with`` block are committed at once, or none is.
 
-        With a ``job_id`` (unique for each run) the job is done once: when it comes again with the same
-        input, it changes nothing and has the receipt of the first time. Ids are remembered for
+        With a ``job_id`` (unique for each run) the job is done once: when the id comes again, the job
+        changes nothing and has the receipt of the first time, whatever its input. Ids are remembered for
         ``job_id_days``. ``message`` and ``who`` go into the history.
 
         Raises:
-            IdempotencyConflict: the id is committed with other input.
+            IdempotencyConflict: the id is committed, and the job updates a stream that it did not then.
             ConflictError: others changed what the job read and then wrote, or a file that it wrote.
             JobRevoked: the job stood still for so long that it was declared dead.
             OutcomeUnknown: the answer of the commit was lost; it is there whole or not at all.

@@ -18,7 +18,7 @@ def _entry(**options):
 
 def test_an_entry_comes_back_as_it_was():
     """Bytes and value are the same thing twice."""
-    entry = _entry(job_id="2026-11-21T04:00", payload_hash="abc", author="ops", message="Sync", restored=0)
+    entry = _entry(job_id="2026-11-21T04:00", author="ops", message="Sync", restored=0)
 
     assert entry == parse_entry(entry.to_bytes(), "0.json")
     assert entry.to_bytes().endswith(b"\n")
@@ -81,7 +81,6 @@ def test_entries_of_the_first_format_are_still_read():
         "kind": "commit",
         "writeId": "w",
         "jobId": None,
-        "payloadHash": None,
         "timestamp": 5,
         "author": "",
         "message": "",

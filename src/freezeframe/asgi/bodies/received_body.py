@@ -60,7 +60,6 @@ async def received_body(request: Request) -> AsyncIterator[ReceivedBody]:
             raise _truncated_error(size, announced)
         _require_digest(request, digest.hexdigest())
         content.seek(0)
-        request.state.body_sha256 = digest.hexdigest()
         yield ReceivedBody(content, size, digest.hexdigest())
 
 

@@ -14,6 +14,7 @@ from fastapi.concurrency import run_in_threadpool
 from freezeframe.asgi.authentication import authenticate, known_at_once, service_of
 from freezeframe.asgi.middleware.byte_counts import begin_transfer
 from freezeframe.asgi.problems import request_id_of
+from freezeframe.errors import UnreadableRequest
 from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.observation import note
 from freezeframe.service.access.access import TenantAccess
@@ -26,6 +27,8 @@ from freezeframe.service.jobs.jobs import TenantJob
 from freezeframe.service.service import Service
 from freezeframe.store import Tenant
 from freezeframe.store.model.request_context import AuditHead, RequestContext
+
+IDEMPOTENCY_KEY_LENGTH_MAX = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +76,13 @@ class Caller:
             place or AuditPlace(), subjects or ("",), details=details, **self._trace(action)
         )
 
-    def new_id(self, prefix: str = "") -> str:
+    def new_id(self) -> str:
         """An id for what the request creates; the same again under the same Idempotency-Key."""
-        return f"{prefix}{uuid.uuid4().hex}" if self.identity is None else self.identity.job_id
+        return uuid.uuid4().hex if self.identity is None else self.identity.job_id
+
+    def new_job_id(self, prefix: str = "") -> str:
+        """An id for the job that the request puts into the queue: its Idempotency-Key, if it has one."""
+        return f"{prefix}{uuid.uuid4().hex}" if self.identity is None else self.identity.key
 
     def request_context(self) -> RequestContext:
         """The request context that is recorded with versions of tenants."""
@@ -140,7 +147,7 @@ class TenantCaller(Caller):
 async def request_caller(request: Request) -> Caller:
     """The caller of a request that is not about one tenant."""
     service, principal = service_of(request), await counted_principal(request)
-    return Caller(service, service.access(principal), request_id_of(request), _identity(request))
+    return Caller(service, service.access(principal), request_id_of(request), _identity(request, principal))
 
 
 async def request_tenant_caller(
@@ -157,20 +164,8 @@ async def request_tenant_caller(
     place, known = EnvironmentName(environment), TenantId(tenant)
     note(environment=place, tenant=known)
     await _count_for_tenant(request, principal, place, known)
-    request_id, identity = request_id_of(request), _identity(request)
+    request_id, identity = request_id_of(request), _identity(request, principal)
     return TenantCaller(service, service.access(principal), request_id, identity, place, known)
-
-
-async def count_replay(request: Request) -> None:
-    """Count a repeated request, whose stored answer is given again: it uses every quota as well.
-
-    Raises:
-        RateLimited: a quota is used up.
-    """
-    principal, names = await counted_principal(request), request.path_params
-    environment, tenant = names.get("environment", names.get("env_id")), names.get("tenant")
-    if environment is not None and tenant is not None:
-        await _count_for_tenant(request, principal, EnvironmentName(environment), TenantId(tenant))
 
 
 async def _count_for_tenant(
@@ -182,9 +177,22 @@ async def _count_for_tenant(
         await begin_transfer(request, environment, tenant)
 
 
-def _identity(request: Request) -> RequestIdentity | None:
-    """The identity of a request that has an Idempotency-Key."""
-    return getattr(request.state, "identity", None)
+def _identity(request: Request, principal: Principal) -> RequestIdentity | None:
+    """The identity of a POST that has an Idempotency-Key.
+
+    Raises:
+        UnreadableRequest: the key cannot be one.
+    """
+    key = request.headers.get("idempotency-key")
+    if key is None or request.method != "POST":
+        return None
+    if not key.isprintable() or not 0 < len(key) <= IDEMPOTENCY_KEY_LENGTH_MAX:
+        raise UnreadableRequest(
+            "The Idempotency-Key cannot be one.",
+            remedy=f"Send 1 to {IDEMPOTENCY_KEY_LENGTH_MAX} printable letters, a UUID for example.",
+        )
+    target = f"{request.method} {request.url.path}?{request.url.query}"
+    return RequestIdentity(f"{principal.kind}:{principal.id}", key, target)
 
 
 async def counted_principal(request: Request) -> Principal:

@@ -101,7 +101,7 @@ def write_file(
     tenant = caller.tenant("snapshots:write")
     strict = caller.service.settings.service_requires_conditions
     author = Author(caller.who, message)
-    _require_conditions(caller, tenant, path, conditions)
+    _require_conditions(tenant, path, conditions)
     tenant = caller.service.stored_bytes.limit_tenant(tenant, body.size, path)
     with caller.audit_change("file.write", path, size=body.size):
         entry, is_new = files.write_file(
@@ -175,7 +175,7 @@ def delete_file(
     """Remove a file; its older versions can still be read and brought back."""
     tenant = caller.tenant("snapshots:delete")
     strict = caller.service.settings.service_requires_conditions
-    _require_conditions(caller, tenant, path, conditions)
+    _require_conditions(tenant, path, conditions)
     with caller.audit_change("file.delete", path):
         version = files.delete_file(tenant, path, Author(caller.who, message), conditions, strict=strict)
     return Dropped(tenant_version=version)
@@ -228,13 +228,12 @@ def _version(tenant: Tenant, version: int | None, as_of: str | None) -> int:
     return newest if as_of is None else tenant.at(as_of).version
 
 
-def _require_conditions(caller: TenantCaller, tenant: Tenant, path: FilePath, conditions: Conditions) -> None:
+def _require_conditions(tenant: Tenant, path: FilePath, conditions: Conditions) -> None:
     """Refuse a condition that does not hold, before an audit entry is written.
 
-    It is asked again of the state that is committed on. Of a request that may have been carried out before
-    it is asked of that state alone.
+    It is asked again of the state that is committed on.
     """
-    if conditions.are_given and caller.identity is None:
+    if conditions.are_given:
         files.require_conditions(tenant, path, conditions)
 
 

@@ -59,7 +59,7 @@ def run_job(caller: TenantCalling, order: NewJob, response: Response) -> Job:
     """Run one of the service's scripts for the tenant; a worker does it, `Location` shows how far it is."""
     caller.tenant("jobs:run")
     given = job_request(order)
-    job = caller.job(order.job_id or caller.new_id())
+    job = caller.job(order.job_id or caller.new_job_id())
     caller.service.jobs.require_place(job)
     with caller.audit_change("job.run", job.job_id, script=order.script):
         queued = caller.service.jobs.submit(job, given, caller.who)
@@ -173,7 +173,7 @@ def repeat_job(caller: TenantCalling, job_id: JobId, response: Response) -> Job:
     caller.tenant("jobs:run")
     past = caller.service.jobs.get(caller.job(job_id))
     order = repeated_order(past, caller.service.settings)
-    job = caller.job(caller.new_id())
+    job = caller.job(caller.new_job_id())
     caller.service.jobs.require_place(job)
     with caller.audit_change("job.run", job.job_id, script=order.script, repeats=job_id):
         queued = caller.service.jobs.submit(job, order, caller.who)

@@ -16,7 +16,6 @@ from freezeframe.asgi.routes.routing import api_router
 from freezeframe.asgi.routes.session import begin_session, note_refusal
 from freezeframe.errors import FreezeframeError, NotAuthenticated, NotFound
 from freezeframe.service.access.audit_entry import AuditPlace
-from freezeframe.service.base.idempotency import RequestIdentity, StoredResponse
 from freezeframe.service.identity.identity_provider import IdentityProvider, new_sign_in_attempt
 from freezeframe.service.identity.people import provided_id
 from freezeframe.service.identity.sign_in_ticket import LIFE_SECONDS, Ticket, local_page
@@ -26,7 +25,6 @@ router = api_router("session", CheckedRoute)
 _TICKET = "freezeframe_sign_in"
 _PLACE = "/api/v1/session/provider"
 _RETURN = f"{_PLACE}/return"
-_USED = StoredResponse(204, {}, b"")
 _PAGE = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>Not signed in</title>
 <h1>{problem}</h1><p>{cause}</p><p>{remedy}</p><p><a href="/sign-in">Sign in</a></p></html>
@@ -106,11 +104,6 @@ def _enter(request: Request, code: str, state: str, error: str, issuer: str | No
             cause=f"It says {error!r}." if error else "It sent no code, or another one sent it.",
             remedy="Begin again at the sign-in page.",
         )
-    # Each ticket is for one return, whatever the provider thinks of a code that comes twice.
-    used = RequestIdentity("sign-in", service.tickets.name(ticket), "")
-    if service.answers.begin(used) is not None:
-        raise NotAuthenticated("This sign-in was used before.", remedy="Begin again at the sign-in page.")
-    service.answers.finish(used, _USED)
     account = provider.account(ticket.attempt, code, _return_address(request))
     person_id = provided_id(account.issuer, account.subject)
     with service.audit.operation(

@@ -87,7 +87,7 @@ def run_schedule(caller: TenantCalling, schedule: Name, response: Response) -> J
     caller.tenant("jobs:run")
     named = caller.job(schedule)
     caller.service.schedules.get(named)
-    job_id = caller.new_id()
+    job_id = caller.new_job_id()
     with caller.audit_change("job.run", job_id, schedule=schedule):
         queued = caller.service.schedules.run_now(named, job_id)
     response.headers["Location"] = job_location(caller, queued.job_id)

@@ -237,7 +237,7 @@ def import_stream(
     stored_bytes = caller.service.stored_bytes
     stored_bytes.limit_tenant(tenant, body.size)
     order = ImportRequest(stream, kind, tuple(key or ()), update, message)
-    job = caller.job(job_id or caller.new_id("import-"))
+    job = caller.job(job_id or caller.new_job_id("import-"))
     caller.service.jobs.require_place(job)
     source = (
         caller.service.uploads.open_import(caller.folder(), upload_id)

@@ -1,7 +1,6 @@
 """The tables of the control database, one concept to a file; the migrations make them."""
 
 from freezeframe.control.schema.audit import audit
-from freezeframe.control.schema.idempotency import idempotency
 from freezeframe.control.schema.jobs import jobs, lanes
 from freezeframe.control.schema.keys import key_sessions, keys
 from freezeframe.control.schema.metadata import metadata
@@ -11,7 +10,6 @@ from freezeframe.control.schema.schedules import schedules
 
 __all__ = [
     "audit",
-    "idempotency",
     "jobs",
     "key_sessions",
     "keys",

@@ -1,14 +1,12 @@
 """An order-independent hash of rows, equal for every kind of frame.
 
-Each cell has a 64-bit hash; the cells of a row are combined by the rank of their column's name; the hashes
-of all rows are summed. `plans.row_hash` computes the same sums over files by Spark.
+Each cell has a 64-bit hash; the cells of a row are combined by the rank of their column's name.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -30,16 +28,6 @@ LONG_DECIMAL_DIGITS = 18
 
 # Rows per pass, to fit the processor's cache.
 _BLOCK_ROWS = 1 << 16
-_LOWER_HALF = np.uint64(0xFFFFFFFF)
-
-
-@dataclass(frozen=True, slots=True)
-class RowSums:
-    """Number of rows, and sums of the lower and upper halves of their 64-bit hashes."""
-
-    rows: int
-    lower: int
-    upper: int
 
 
 def rotation(place: int) -> int:
@@ -50,15 +38,6 @@ def rotation(place: int) -> int:
 def hashed_columns(schema: pa.Schema) -> list[str]:
     """The hashed columns in order; an untyped column has no values and is left out."""
     return sorted(field.name for field in schema if not pa.types.is_null(field.type))
-
-
-def row_sums(table: pa.Table) -> RowSums:
-    """The sums over the rows of a table with column types that a stream can store."""
-    lower = upper = 0
-    for hashes in row_hashes(table):
-        lower += int((hashes & _LOWER_HALF).sum(dtype=np.uint64))
-        upper += int((hashes >> np.uint64(32)).sum(dtype=np.uint64))
-    return RowSums(len(table), lower, upper)
 
 
 def row_hashes(table: pa.Table) -> Iterator[Hashes]:

@@ -8,7 +8,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from freezeframe.engine.frames.row_hash import RowSums
 from freezeframe.engine.protocol.table_engine import (
     NOTHING,
     FindTask,
@@ -40,10 +39,6 @@ class ForwardingEngine(ABC):
     def write_batch(self, frame: Any, task: WriteTask) -> WrittenBatch:
         """See ``TableEngine.write_batch``."""
         return self._behind().write_batch(frame, task)
-
-    def sum_rows(self, files: Sequence[str], schema: Mapping[str, Any]) -> RowSums:
-        """See ``TableEngine.sum_rows``."""
-        return self._behind().sum_rows(files, schema)
 
     def find(self, task: FindTask) -> pa.Table:
         """See ``TableEngine.find``."""

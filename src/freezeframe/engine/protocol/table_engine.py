@@ -20,7 +20,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from freezeframe.engine.frames.row_hash import RowSums
 from freezeframe.errors import InvalidOption
 
 Positions = npt.NDArray[np.int64]
@@ -264,14 +263,6 @@ class TableEngine(Protocol):
 
     def count_found(self, task: FindTask) -> tuple[int, ...]:
         """The number of rows with a key of the batch in each file of ``stored``; errors as for ``find``."""
-        ...
-
-    def sum_rows(self, files: Sequence[str], schema: Mapping[str, Any]) -> RowSums:
-        """`row_hash.row_sums` over the rows of Parquet files, computed by Spark.
-
-        Raises:
-            CorruptData: a file is missing or damaged.
-        """
         ...
 
     def write_batch(self, frame: Any, task: WriteTask) -> WrittenBatch:

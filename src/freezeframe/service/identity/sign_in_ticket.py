@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import hmac
 import json
 import time
@@ -58,10 +57,6 @@ class Tickets:
         if not is_current or not hmac.compare_digest(ticket.attempt.state.encode(), state.encode()):
             raise _unknown()
         return ticket
-
-    def name(self, ticket: Ticket) -> str:
-        """The name under which a used ticket is recorded."""
-        return hashlib.sha256(ticket.attempt.state.encode()).hexdigest()
 
 
 def local_page(address: str | None, default: str = "/tenants") -> str:

@@ -80,7 +80,7 @@ def erase(
     wanted = _key_table(base, list(keys))
     message = f"erase {len(wanted)} keys of {name}"
     with commit_at_end(UnitOfWork(place, Author(who, message))) as work:
-        erased = work.add_step(name, Step(_Erasing(wanted)), "erase")
+        erased = work.add_step(name, Step(_Erasing(wanted)))
         others = {lease.write_id for lease in live_leases(place.storage)} - {work.write_id}
         change = TenantChange(
             tags=MappingProxyType(dict.fromkeys(state.tags)),

@@ -85,7 +85,7 @@ def release(place: TenantPlace, name: StreamName, who: str = "") -> int:
     """Release a stream's table; see ``Stream.release``."""
     require_stream(place.log.current_state(), name)
     with commit_at_end(UnitOfWork(place, Author(who, f"release {name}"))) as work:
-        work.add_step(name, Step(_without_guard), "release")
+        work.add_step(name, Step(_without_guard))
         work.change_tenant(TenantChange(released=(str(name),)), "external")
     return work.done.tenant_version
 

@@ -97,7 +97,7 @@ def retype(
         return replace(told, rows=sum(map(len, step.rows(base, field))))
     author = Author(who, message).for_action(f"retype {name}.{column} as {told.type_after}")
     with commit_at_end(UnitOfWork(place, author)) as work:
-        work.add_step(name, Step(step), "retype", column, told.type_after)
+        work.add_step(name, Step(step))
     version = work.done.tenant_version
     after = table_snapshot(place.storage, place.log.state_at(version), name)
     return replace(told, rows=rows.count(after), tenant_version=version, committed=work.done.committed)

@@ -58,7 +58,6 @@ class Entry:
     timestamp_ms: int
     changes: tuple[Change, ...]
     job_id: str | None = None
-    payload_hash: str | None = None
     author: str = ""
     message: str = ""
     kind: Kind = "commit"
@@ -106,7 +105,6 @@ class Entry:
             "kind": self.kind,
             "writeId": self.write_id,
             "jobId": self.job_id,
-            "payloadHash": self.payload_hash,
             "timestamp": self.timestamp_ms,
             "author": self.author,
             "message": self.message,
@@ -138,7 +136,6 @@ def parse_entry(content: bytes, name: str) -> Entry:
             timestamp_ms=int(record["timestamp"]),
             changes=tuple(parse_change(change) for change in record["changes"]),
             job_id=record.get("jobId"),
-            payload_hash=record.get("payloadHash"),
             author=record.get("author", ""),
             message=record.get("message", ""),
             kind=record["kind"],

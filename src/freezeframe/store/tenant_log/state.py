@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any
 
 from freezeframe.errors import CorruptLog
 from freezeframe.identifiers import StreamName
@@ -14,7 +14,6 @@ from freezeframe.store.tenant_log.entry_chain import Chain
 from freezeframe.store.tenant_log.signed_json import from_signed_line, to_signed_line
 
 NO_VERSION = -1
-_T = TypeVar("_T")
 
 
 def _nothing() -> Mapping[str, Any]:
@@ -39,10 +38,9 @@ class HeldFile:
 
 @dataclass(frozen=True, slots=True)
 class JobRecord:
-    """A committed job: its version and input hash."""
+    """A committed job."""
 
     version: int
-    payload_hash: str
     timestamp_ms: int
     receipt: Mapping[str, Any] | None = None
     """Only where the entry of that version is gone (after an erasure); else it is in the entry."""
@@ -105,7 +103,7 @@ class TenantState:
                 fold.tenant(change)
         jobs = self.jobs
         if entry.job_id is not None:
-            record = JobRecord(version, entry.payload_hash or "", entry.timestamp_ms)
+            record = JobRecord(version, entry.timestamp_ms)
             jobs = MappingProxyType({**jobs, entry.job_id: record})
         return replace(fold.done(), head=entry, jobs=jobs, chain=chain)
 
@@ -243,7 +241,7 @@ def parse_checkpoint(content: bytes, name: str) -> TenantState:
             files=MappingProxyType(
                 {path: HeldFile(**file) for path, file in record.get("files", {}).items()}
             ),
-            jobs=_parse(JobRecord, record.get("jobs", {})),
+            jobs=_parse_jobs(record.get("jobs", {})),
             tags=MappingProxyType(dict(record.get("tags", {}))),
             revoked=MappingProxyType(dict(record.get("revoked", {}))),
             revoked_tokens=MappingProxyType(dict(record.get("revokedTokens", {}))),
@@ -271,8 +269,14 @@ def _versions(record: Mapping[str, Any]) -> Mapping[str, int]:
     return MappingProxyType({str(StreamName(name)): int(version) for name, version in record.items()})
 
 
-def _parse(kind: type[_T], record: Mapping[str, Any]) -> Mapping[str, _T]:
-    return MappingProxyType({name: kind(**values) for name, values in record.items()})
+def _parse_jobs(record: Mapping[str, Any]) -> Mapping[str, JobRecord]:
+    """The committed jobs; a checkpoint of an earlier version has a hash of each job's input as well."""
+    return MappingProxyType(
+        {
+            name: JobRecord(values["version"], values["timestamp_ms"], values.get("receipt"))
+            for name, values in record.items()
+        }
+    )
 
 
 def _values(value: HeldFile | JobRecord) -> dict[str, Any]:

@@ -88,7 +88,6 @@ class CommitMetadata:
 
     kind: Kind = "commit"
     job_id: str | None = None
-    payload_hash: str | None = None
     author: str = ""
     message: str = ""
     restored: int | None = None
@@ -339,7 +338,6 @@ class Transaction:
             timestamp_ms,
             (*streams, *taken_over, *self.files.changes.values(), *tenant),
             job_id=metadata.job_id,
-            payload_hash=metadata.payload_hash,
             author=metadata.author,
             message=metadata.message,
             kind=metadata.kind,

@@ -2,7 +2,7 @@
 
 Both kinds of calls go through it: those inside ``with tenant.job()`` and those outside, which are
 jobs of one change. A job with an id that is committed already does nothing again: its calls are
-answered as they were then, as long as its input is the same.
+answered from the receipt of that commit, and their rows are not read.
 """
 
 from __future__ import annotations
@@ -33,12 +33,10 @@ from freezeframe.store.tenant_log.entry import FileChange, Kind, StreamChange, T
 from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.state import NO_VERSION, JobRecord, TenantState
 from freezeframe.store.tenant_log.table_lookup import table_snapshot
-from freezeframe.store.transaction.input_hash import InputHash
 from freezeframe.store.transaction.joint_updates import run_together
 from freezeframe.store.transaction.prefetch import prefetch
 from freezeframe.store.transaction.stream_changes import StagedStream
 from freezeframe.store.transaction.transaction import Check, CommitMetadata, TenantPlace, Transaction
-from freezeframe.store.updates.source import Incoming
 from freezeframe.store.updates.step import Step, StepResult
 from freezeframe.store.updates.update_place import UpdatePlace
 from freezeframe.store.updates.update_step import take_update
@@ -49,8 +47,6 @@ class _StagedUpdate:
     """An update that has become a step of the transaction."""
 
     name: StreamName
-    update: Update
-    incoming: Incoming
     result: StepResult
 
 
@@ -82,11 +78,8 @@ class UnitOfWork:
             place, base=base, job_id=job_id, token=token, rebases_files=is_single, begun=begun
         )
         self._first = None if self._known is None else self._read_receipt(self._known)
-        recorded = None if self._known is None else self._known.payload_hash
-        self._input = None if job_id is None else InputHash(place.storage, place.engine, recorded)
-        self._metadata = CommitMetadata(
-            "commit", job_id, None, author.who or system_user(), author.message, restored
-        )
+        who = author.who or system_user()
+        self._metadata = CommitMetadata("commit", job_id, who, author.message, restored)
         self._repeated: set[str] = set()
         self._started = time.monotonic()
         self._is_over = False
@@ -170,12 +163,12 @@ class UnitOfWork:
 
         Raises:
             BadInput, InvalidOption: the rows or the call cannot be taken; the job is as before it.
-            IdempotencyConflict: the job is committed, and then it did not touch the stream.
+            IdempotencyConflict: the job is committed, and that commit did not update the stream.
         """
         transaction = self._transaction
         transaction.stage(name)
         if self._known is not None:
-            return self._answer_again(name, frame, self._resolve_key(name, update))
+            return self._answer_again(name)
         return self._note_update(self._stage_update(name, frame, update, transaction.place.engine))
 
     def update_all(
@@ -210,39 +203,29 @@ class UnitOfWork:
             self._transaction.announce()
         with take_update(place, self.write_id, staged.view(), frame, update) as taken:
             result = self._transaction.add_step(name, taken.to_step())
-        return _StagedUpdate(name, update, taken.incoming, result)
+        return _StagedUpdate(name, result)
 
     def _resolve_key(self, name: StreamName, update: Update | KeyedUpdate) -> Update:
         """The update with the stream's key within the job, if it has none of its own."""
         if isinstance(update, Update):
             return update
-        seen = self.snapshot(name) if str(name) in self._repeated else self._transaction.stage(name).view()
+        seen = self._transaction.stage(name).view()
         return update(stored_key(seen.metadata) or () if seen.version >= 0 else None)
 
     def _note_update(self, done: _StagedUpdate) -> Receipt:
-        """Add the update to the job's input hash; its receipt."""
-        if self._input is not None:
-            self._input.add_update(done.name, done.update, done.incoming)
+        """The receipt of a staged update, with the versions that its commit would make."""
         transaction = self._transaction
         version = transaction.base.version + (0 if transaction.is_empty else 1)
         stream_version = transaction.stage(done.name).version
         receipt: Receipt = replace(done.result.answer, version=version, stream_version=stream_version)
         return receipt
 
-    def add_step(self, name: StreamName, step: Step, call: str, *arguments: Any) -> StepResult | None:
-        """Any other change of a stream, described by ``call`` and ``arguments``; None in a repeated job."""
-        if self._input is not None:
-            self._input.add_call(call, str(name), *arguments)
+    def add_step(self, name: StreamName, step: Step) -> StepResult | None:
+        """Stage any other change of a stream; None in a repeated job."""
         return None if self._known is not None else self._transaction.add_step(name, step)
 
-    def stage_file(self, change: FileChange, content_sha256: str | None = None) -> None:
-        """Stage a change of a file; a later one of the same path replaces it.
-
-        ``content_sha256`` is of the bytes as the caller gave them, where the stored ones differ (sealed).
-        """
-        if self._input is not None:
-            content = content_sha256 or (change.sha256 if change.blob is not None else None)
-            self._input.add_file(change.path, content, sealed=change.sealed)
+    def stage_file(self, change: FileChange) -> None:
+        """Stage a change of a file; a later one of the same path replaces it."""
         self._transaction.add_file(change)
 
     def require_place(self, path: FilePath, moved: str | None = None) -> None:
@@ -284,26 +267,23 @@ class UnitOfWork:
         """Commit all changes at once, and return the receipt.
 
         Raises:
-            IdempotencyConflict: the job's id is committed with other input.
             ConflictError, JobRevoked, OutcomeUnknown, TenantNotFound, TryAgain: see ``Transaction.commit``.
         """
         self._is_over = True
         if self._known is not None:
             self._require_tenant()
             self._transaction.abandon()
-            self.receipt = self._repeat_receipt(self._known)
+            self.receipt = self._read_receipt(self._known)
         elif self._metadata.job_id is None and self._transaction.is_empty:
             self._require_tenant()
             version = self._transaction.base.version
             self._transaction.abandon()
             self.receipt = self._job_receipt(version, committed=False)
         else:
-            digest = None if self._input is None else self._input.digest
-            metadata = replace(self._metadata, payload_hash=digest)
-            done = self._transaction.commit(metadata, self._job_record)
+            done = self._transaction.commit(self._metadata, self._job_record)
             if isinstance(done, JobRecord):
                 self._transaction.abandon()
-                self.receipt = self._repeat_receipt(done)
+                self.receipt = self._read_receipt(done)
             else:
                 self.receipt = self._job_receipt(done, committed=True)
                 if self._metadata.kind == "commit":
@@ -324,26 +304,18 @@ class UnitOfWork:
     def _require_tenant(self) -> None:
         self._transaction.place.guard.require_open()
 
-    def _answer_again(self, name: StreamName, frame: Any, update: Update) -> Receipt:
-        transaction = self._transaction
-        place = UpdatePlace(name, self.storage, transaction.place.engine, self.settings)
-        base = transaction.stage(name).base
-        if _is_lazy(frame):
-            transaction.announce()
-        with take_update(place, self.write_id, base, frame, update) as taken:
-            assert self._input is not None  # noqa: S101 - a job that is known has an id
-            self._input.add_update(name, update, taken.incoming)
-            taken.intake.discard()
+    def _answer_again(self, name: StreamName) -> Receipt:
+        """The stream's part of the first receipt."""
         first = self._first.streams.get(str(name)) if self._first else None
         if first is None:
-            raise self._other_input()
+            raise IdempotencyConflict(
+                f"The job {self._metadata.job_id!r} is committed already, without the stream {str(name)!r}.",
+                cause="An id names one run of a job; that run did not update this stream.",
+                remedy="Give each run an id of its own.",
+                job_id=self._metadata.job_id,
+            )
         self._repeated.add(str(name))
         return first
-
-    def _repeat_receipt(self, record: JobRecord) -> JobReceipt:
-        if self._input is None or self._input.digest != record.payload_hash:
-            raise self._other_input()
-        return self._read_receipt(record)
 
     def _read_receipt(self, record: JobRecord) -> JobReceipt:
         """The receipt from when the job was committed."""
@@ -351,14 +323,6 @@ class UnitOfWork:
         if kept is None:
             return JobReceipt(record.version, None, committed=True, seconds=0.0, repeated=True)
         return parse_job_receipt(kept)
-
-    def _other_input(self) -> IdempotencyConflict:
-        return IdempotencyConflict(
-            f"The job {self._metadata.job_id!r} is committed already, with other input.",
-            cause="Its batches, files or options were not the ones that came now.",
-            remedy="Give each run an id of its own; the same id is for running the same thing again.",
-            job_id=self._metadata.job_id,
-        )
 
     def _job_record(self, version: int) -> dict[str, Any] | None:
         """The record in the entry from which a repeated job is answered."""

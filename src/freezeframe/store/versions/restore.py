@@ -168,7 +168,7 @@ def drop_stream(
     with commit_at_end(UnitOfWork(place, author.for_action(f"drop {name}"))) as work:
         if check is not None:
             work.require(lambda state: check(state.table_version(name)))
-        work.add_step(name, Step(_dropping), "drop")
+        work.add_step(name, Step(_dropping))
         work.change_tenant(TenantChange(dropped=(str(name),)), "commit")
     return work.done.tenant_version
 
@@ -235,7 +235,7 @@ def _commit_plan(place: TenantPlace, plan: _Plan, author: Author) -> int:
         work.require(at_version(plan.now.version))
         for name, target in plan.targets.items():
             carry_out = _dropping if target is None else _Returning(target)
-            work.add_step(StreamName(name), Step(carry_out), "restore")
+            work.add_step(StreamName(name), Step(carry_out))
         for change in plan.files:
             work.stage_file(change)
         dropped = tuple(name for name, target in plan.targets.items() if target is None)

@@ -217,7 +217,7 @@ def _commit_plan(place: TenantPlace, selection: RowSelection, plan: _Plan, autho
         work.require(at_version(plan.now.version))
         if len(plan.gone):
             step = Step(_Removing(plan.key, plan.gone))
-            work.add_step(name, step, "restore rows", version)
+            work.add_step(name, step)
         if len(plan.back):
             update = Update(key=plan.key, mode="upsert", nulls="overwrite", null_keys="match")
             work.update(name, plan.back, update)

@@ -1,4 +1,4 @@
-"""Keys, people with their sessions, the audit, and answers that are given again."""
+"""Keys, people with their sessions, and the audit."""
 
 from __future__ import annotations
 
@@ -16,18 +16,6 @@ def upgrade() -> None:
     _create_keys()
     _create_people()
     _create_audit()
-    op.create_table(
-        "idempotency",
-        sa.Column("principal", sa.String(100), nullable=False),
-        sa.Column("key", sa.String(200), nullable=False),
-        sa.Column("fingerprint", sa.String(64), nullable=False),
-        sa.Column("status", sa.Integer),
-        sa.Column("headers", sa.Text, nullable=False, server_default="{}"),
-        sa.Column("body", sa.LargeBinary),
-        sa.Column("expires_ms", sa.BigInteger, nullable=False),
-        sa.PrimaryKeyConstraint("principal", "key", name="pk_idempotency"),
-    )
-    op.create_index("ix_idempotency_expires", "idempotency", ["expires_ms"])
 
 
 def _create_keys() -> None:

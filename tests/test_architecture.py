@@ -24,8 +24,8 @@ CONSOLE_LAYERS = [
 ]
 """The folders of the console, the highest first."""
 DIVIDED = ("store", "log", "engine", "script", "runs", "control", "service", "asgi", "cli")
-OPTIONS_OF = ("asgi/routes/", "cli/", "client/")
-"""Where a function is a route, a command or a request, and its parameters are that one's options."""
+OPTIONS_OF = ("asgi/routes/", "cli/")
+"""Where a function is a route or a command, and its parameters are that one's options."""
 BANNED_NAMES = {"utils", "util", "common", "helpers", "misc"}
 
 

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from freezeframe.errors import MissingExtra
 
 _PART = {
-    "client": "The client of the REST service",
     "jobs": "The queue of jobs and its schedules",
     "notebooks": "Running a notebook",
     "otel": "Spans of OpenTelemetry",
@@ -17,7 +16,6 @@ _PART = {
     "service": "The REST service",
 }
 _PACKAGES = {
-    "client": ("httpx",),
     "jobs": ("alembic", "croniter", "prometheus_client", "sqlalchemy"),
     "notebooks": ("IPython", "ipykernel", "nbformat", "papermill", "traitlets"),
     "otel": ("opentelemetry",),
@@ -27,6 +25,7 @@ _PACKAGES = {
         "argon2",
         "authlib",
         "fastapi",
+        "httpx",
         "joserfc",
         "multipart",
         "python_multipart",

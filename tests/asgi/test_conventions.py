@@ -8,6 +8,7 @@ import uuid
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from openapi_spec_validator import validate
 from sqlalchemy import update
 
 from freezeframe.control.schema import audit
@@ -221,6 +222,11 @@ def test_the_document_declares_what_is_answered(served):
         assert one["description"], one["operationId"]
         assert "500" in one["responses"], one["operationId"]
         assert "422" in one["responses"] or not one.get("parameters"), one["operationId"]
+
+
+def test_generators_of_clients_can_read_the_document(served):
+    """The document is valid by the specification's own schema, whose words generators know."""
+    validate(served.app.openapi())
 
 
 def test_the_numbers_name_no_tenant(api, acme):

@@ -11,10 +11,11 @@ REPOSITORY = Path(__file__).parent.parent.parent
 PAGES = sorted([*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md")])
 
 
-def test_reference_pages_follow_from_the_code():
-    """Commands, settings and errors are documented as they are; the script says how to write them anew."""
+@pytest.mark.parametrize("tool", ["write_reference", "write_api"])
+def test_reference_pages_follow_from_the_code(tool):
+    """Commands, settings, errors and routes are documented as they are; the script says how to write them."""
     done = subprocess.run(
-        [sys.executable, REPOSITORY / "tools" / "write_reference.py", "--check"],
+        [sys.executable, REPOSITORY / "tools" / f"{tool}.py", "--check"],
         capture_output=True,
         text=True,
         check=False,

@@ -14,7 +14,6 @@ from freezeframe.store.model.update_options import UpdateOptions
 
 PACKAGES = (
     "freezeframe",
-    "freezeframe.client",
     "freezeframe.gluestick",
     "freezeframe.log",
     "freezeframe.script",

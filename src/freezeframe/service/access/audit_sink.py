@@ -133,7 +133,7 @@ class _Webhook(_Counting):
 
     def __init__(self, address: str) -> None:
         super().__init__()
-        with requires_extra("client"):
+        with requires_extra("service"):
             import httpx  # noqa: PLC0415 - a sink of another kind needs no client
         self._address = address
         self._error = httpx.HTTPError

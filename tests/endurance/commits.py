@@ -12,6 +12,7 @@ import deltalake
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
 from tests.buckets import made_bucket
+from tests.log.committing import commit_at_last
 
 from freezeframe.log.actions.actions import Add, Metadata, Protocol, Txn, parse_line
 from freezeframe.log.commits.commit import Committed
@@ -99,12 +100,10 @@ def _write(root, chosen, writer, ends):
         table, name = chosen.randrange(TABLES), f"{writer}-{number}"
         # As a stream's table is kept.
         upkeep = Upkeep(checkpoint_interval=50, write_checksums=False)
-        begun = Transaction(logs[table], tries_max=10_000, upkeep=upkeep)
-        seen = begun.snapshot.version
-        found = begun.commit([Add(f"{name}.parquet", 1), Txn(name, 1)], "WRITE")
+        found, lost = commit_at_last(logs[table], [Add(f"{name}.parquet", 1), Txn(name, 1)], upkeep)
         if isinstance(found, Committed):
             acknowledged.append((table, found.version, name))
-            conflicts += found.version - seen - 1
+            conflicts += lost
         number += 1
     return {"acknowledged": acknowledged, "conflicts": conflicts}
 

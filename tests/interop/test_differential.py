@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 import pytest
 from deltalake import CommitProperties, DeltaTable, QueryBuilder, write_deltalake
 from tests.examples import sampled
+from tests.log.data_files import new_files
 
 from freezeframe.log.actions.action_columns import to_adds
 from freezeframe.log.actions.actions import Metadata, Protocol
@@ -18,8 +19,7 @@ from freezeframe.log.scan import rows
 from freezeframe.log.schema.schema import arrow_to_delta
 from freezeframe.log.write.checkpoint_writer import write_checkpoint
 from freezeframe.log.write.compaction import compact_log
-from freezeframe.log.write.new_files import new_files
-from freezeframe.log.write.row_deletion import delete_rows, removal
+from freezeframe.log.write.row_deletion import mark_rows, removal
 from freezeframe.log.write.transaction import Transaction
 from freezeframe.storage import LocalStorage
 
@@ -96,7 +96,6 @@ class History:
 
     def our_overwrite(self):
         begun = Transaction(self.log)
-        begun.read_whole_table()
         self.model = self.fresh_rows()
         removes = [removal(add) for add in to_adds(begun.snapshot.files)]
         self.commit(begun, [*removes, *self.files(self.model)], "WRITE")
@@ -105,7 +104,6 @@ class History:
         """Rows of one residue go, by vector or by rewriting their files, and new ones come, in one commit."""
         residue = self.random.randint(0, 2)
         begun = Transaction(self.log)
-        begun.read_whole_table()
         added = self.fresh_rows()
         actions = self.by_vector(begun, residue) if self.has_vectors else self.by_rewrite(begun, residue)
         self.model = [row for row in self.model if row["n"] % 3 != residue] + added
@@ -117,7 +115,7 @@ class History:
             whole = rows.read(only(begun.snapshot, replace(add, deletion_vector=None)), ["n"])
             places = [at for at, n in enumerate(whole["n"].to_pylist()) if n % 3 == residue]
             positions[add.path] = places
-        deletion = delete_rows(begun.snapshot, positions)
+        deletion = mark_rows(begun.snapshot, positions)
         if deletion.file is not None:
             self.storage.put_if_absent(f"t/{deletion.file.name}", deletion.file.content)
         return list(deletion.actions)

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
+from tests.log.data_files import new_files
 from tests.log.foreign_forms import with_mapping
 
 from freezeframe.log.actions.actions import Metadata, Protocol
@@ -15,9 +16,8 @@ from freezeframe.log.scan import rows
 from freezeframe.log.schema.schema import arrow_to_delta
 from freezeframe.log.write.checkpoint_writer import write_checkpoint
 from freezeframe.log.write.checksum_writer import verify_checksum
-from freezeframe.log.write.new_files import new_files
 from freezeframe.log.write.post_commit import Upkeep
-from freezeframe.log.write.row_deletion import delete_rows
+from freezeframe.log.write.row_deletion import mark_rows
 from freezeframe.log.write.transaction import Transaction
 from freezeframe.storage import LocalStorage
 
@@ -48,8 +48,8 @@ def write(root, checkpoint_at):
         storage.put_if_absent(f"t/{file.name}", file.content)
     Transaction(log, upkeep=upkeep).commit([file.add for file in files], "WRITE")
     begun = Transaction(log, upkeep=upkeep)
-    first = begun.files_matching([("p", "=", "a")])["path"][0].as_py()
-    deletion = delete_rows(begun.snapshot, {first: [0]})
+    first = rows.files_matching(begun.snapshot, [("p", "=", "a")])["path"][0].as_py()
+    deletion = mark_rows(begun.snapshot, {first: [0]})
     storage.put_if_absent(f"t/{deletion.file.name}", deletion.file.content)
     begun.commit(deletion.actions, "DELETE")
     return log
@@ -71,7 +71,7 @@ def test_spark_reads_and_changes_what_we_wrote(tmp_path, delta_session, checkpoi
     delta_session.sql(f"UPDATE {table} SET n = 30 WHERE `row id` = '003'").collect()
     assert numbers(log) == [1, 4, 30]
     begun = Transaction(log)
-    [path] = begun.files_matching([("row id", "=", "001")])["path"].to_pylist()[:1]
+    [path] = rows.files_matching(begun.snapshot, [("row id", "=", "001")])["path"].to_pylist()[:1]
     assert path in begun.snapshot.files["path"].to_pylist()
     assert DeltaTable(f"{tmp_path}/t").version() - 1 == 3
 

@@ -4,13 +4,13 @@ import json
 
 import pyarrow as pa
 import pytest
+from tests.log.data_files import new_files
 
 from freezeframe.log.actions.actions import Metadata, Protocol
 from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.schema.schema import arrow_to_delta
-from freezeframe.log.write.new_files import new_files
 from freezeframe.log.write.post_commit import Upkeep
-from freezeframe.log.write.row_deletion import delete_rows, removal
+from freezeframe.log.write.row_deletion import mark_rows, removal
 from freezeframe.log.write.transaction import Transaction
 from freezeframe.storage import MemoryStorage
 
@@ -55,7 +55,7 @@ class WritableTable:
 
     def delete(self, transaction, positions):
         """The actions that delete rows by vector; the vector file is stored."""
-        deletion = delete_rows(transaction.snapshot, positions)
+        deletion = mark_rows(transaction.snapshot, positions)
         if deletion.file is not None:
             self.storage.put_if_absent(f"t/{deletion.file.name}", deletion.file.content)
         return list(deletion.actions)

@@ -3,7 +3,6 @@
 import json
 import os
 from dataclasses import replace
-from datetime import timedelta
 
 import deltalake
 import polars as pl
@@ -11,13 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from tests.buckets import made_bucket
+from tests.log.data_files import append, created, mark
 
-from freezeframe.clock import now_ms
-from freezeframe.errors import AlreadyExists, ConflictError, CorruptData, InvalidOption, VersionNotFound
-from freezeframe.log import DeltaLog, Isolation, LogOptions
+from freezeframe.errors import InvalidOption, VersionNotFound
+from freezeframe.log import Committed, Conflict, DeltaLog, LogOptions
 from freezeframe.log.actions.action_columns import to_adds
 from freezeframe.log.write.row_deletion import removal
-from freezeframe.log.write.transaction import require_committed
 from freezeframe.storage.s3_access import VARIABLES
 
 SCHEMA = pa.schema([("id", pa.int64()), ("city", pa.string()), ("price", pa.float64())])
@@ -45,9 +43,9 @@ def rows(*ids, city="Bern"):
 
 
 def made(place, *appended, **configuration):
-    log = DeltaLog.create(place, SCHEMA, partition_by=["city"], configuration=configuration)
+    log = created(place, SCHEMA, ["city"], configuration)
     for one in appended:
-        log.append(one)
+        append(log, one)
     return log
 
 
@@ -56,25 +54,19 @@ def ids(found):
 
 
 def test_a_table_lives_its_life_on_disk_and_in_a_bucket(place):
-    """Created, filled, read, deleted from, restored, checkpointed and verified by its place alone."""
+    """Committed to, read, checkpointed and verified by its place alone."""
     assert not DeltaLog.is_table(place)
     log = made(place, rows(1, 2), rows(3, city="Rome"), **VECTORS)
     assert DeltaLog.is_table(place)
-    assert log.delete(pc.field("id") == 2) == 3
+    mark(log, "id", 2)
     assert ids(log.to_arrow()) == [1, 3]
     assert ids(log.to_arrow(where=[("city", "=", "Rome")])) == [3]
     assert ids(log.snapshot_at(version=2).to_arrow()) == [1, 2, 3]
-    assert log.restore(version=2) == 4
-    assert ids(log.to_dataset().to_table()) == [1, 2, 3]
-    assert log.maintenance.checkpoint().version == 4
+    assert ids(log.to_dataset().to_table()) == [1, 3]
+    assert log.maintenance.checkpoint().version == 3
     assert log.maintenance.verify() == []
-    assert [entry.commit_info.operation for entry in log.history()] == [
-        "RESTORE",
-        "DELETE",
-        "WRITE",
-        "WRITE",
-        "CREATE TABLE",
-    ]
+    operations = [entry.commit_info.operation for entry in log.history()]
+    assert operations == ["DELETE", "WRITE", "WRITE", "CREATE TABLE"]
     assert sorted(log.snapshot.partitions(), key=str) == [{"city": "Bern"}, {"city": "Rome"}]
 
 
@@ -105,101 +97,34 @@ def test_another_kind_of_url_is_refused(uri):
         DeltaLog.open(uri)
 
 
-def test_creating_where_a_table_is_or_what_is_no_table_is_refused(tmp_path):
-    """The table that is there stays as it is; of a wrong definition nothing is stored."""
-    log = made(tmp_path, rows(1))
-    with pytest.raises(AlreadyExists):
-        made(tmp_path)
-    assert log.update().version == 1
-    for bad in ({"partition_by": ["no"]}, {"partition_by": SCHEMA.names}):
-        with pytest.raises(InvalidOption):
-            DeltaLog.create(tmp_path / "other", SCHEMA, **bad)
-    with pytest.raises(InvalidOption, match="Column mapping"):
-        DeltaLog.create(tmp_path / "other", SCHEMA, configuration={"delta.columnMapping.mode": "name"})
-    assert not (tmp_path / "other").exists()
-
-
-@pytest.mark.parametrize("configuration", [{}, VECTORS])
-def test_delta_rs_reads_what_was_created_appended_and_deleted(tmp_path, configuration):
-    """By vectors or by rewritten files: the same rows, and files are named where they are."""
-    log = made(tmp_path, rows(1, 2, 3), rows(4, 5), **configuration)
-    log.delete([("id", "in", [2, 4])])
+def test_delta_rs_reads_what_was_committed(tmp_path):
+    """The same rows, and files are named where they are."""
+    log = made(tmp_path, rows(1, 2, 3), rows(4, 5))
     table = deltalake.DeltaTable(tmp_path)
-    assert ids(pa.table(table.to_pyarrow_table()) if not configuration else log.to_arrow()) == [1, 3, 5]
-    if not configuration:
-        assert sorted(log.snapshot.file_uris()) == sorted(table.file_uris())
-        log.delete()
-        assert log.to_arrow().num_rows == 0
-    assert log.snapshot.version == log.delete([("id", "=", 99)])
+    assert ids(pa.table(table.to_pyarrow_table())) == [1, 2, 3, 4, 5]
+    assert sorted(log.snapshot.file_uris()) == sorted(table.file_uris())
 
 
-def test_the_lowest_protocol_lists_what_is_used(tmp_path):
-    """Plain tables are (1, 2); a feature that only writers know asks nothing of readers."""
-    plain = made(tmp_path / "plain").snapshot.protocol
-    assert (plain.min_reader_version, plain.min_writer_version, plain.writer_features) == (1, 2, None)
-    times = made(tmp_path / "times", **{"delta.enableInCommitTimestamps": "true"}).snapshot.protocol
-    assert (times.min_reader_version, "inCommitTimestamp" in times.writer_features) == (1, True)
-    local = DeltaLog.create(tmp_path / "local", pa.schema([("t", pa.timestamp("us"))])).snapshot.protocol
-    assert (local.min_reader_version, local.reader_features) == (3, ("timestampNtz",))
-
-
-def test_a_transaction_is_staged_and_committed(tmp_path):
-    """Staged actions become one version; a second transaction that read the same file conflicts."""
+def test_a_transaction_takes_actions_and_commits_them(tmp_path):
+    """They become one version; a second transaction on the version before conflicts."""
     log = made(tmp_path, rows(1))
     [add] = to_adds(log.snapshot.files)
-    one, two = log.start_transaction(), log.start_transaction(isolation=Isolation.SERIALIZABLE)
-    two.read_whole_table()
-    metadata = one.snapshot.metadata
-    outcome = one.remove(removal(add)).set_metadata(replace(metadata, name="prices")).commit()
-    assert require_committed(outcome) == 2
+    one, two = log.start_transaction(), log.start_transaction()
+    metadata = replace(one.snapshot.metadata, name="prices")
+    assert one.commit([removal(add), metadata]) == Committed(2)
     assert (log.snapshot.metadata.name, log.snapshot.count) == ("prices", 0)
-    with pytest.raises(ConflictError):
-        require_committed(two.remove(removal(add)).commit())
-
-
-def test_a_restore_brings_back_schema_and_rows_and_needs_the_files(tmp_path):
-    """A data file that is gone is named, and nothing is committed."""
-    log = made(tmp_path, rows(1), rows(2))
-    log.delete()
-    for file in tmp_path.glob("*.parquet"):
-        file.unlink()
-    with pytest.raises(CorruptData, match="missing"):
-        log.restore(version=1)
-    assert log.update().version == 3
-    with pytest.raises(VersionNotFound):
-        log.restore(version=9)
-
-
-def test_vacuum_deletes_what_no_kept_version_names(tmp_path):
-    """Only files that are old enough and unnamed go; a short retention must be asked for twice."""
-    log = made(tmp_path, rows(1), rows(2), **VECTORS)
-    log.delete([("id", "=", 1)])
-    log.append(rows(3, 4))
-    log.delete([("id", "=", 3)])
-    (tmp_path / "stray.parquet").write_bytes(b"x")
-    (tmp_path / "_hidden").mkdir()
-    (tmp_path / "_hidden" / "kept").write_bytes(b"x")
-    assert log.maintenance.vacuum().names == ()
-    with pytest.raises(InvalidOption, match="deleted"):
-        log.maintenance.vacuum(timedelta(0))
-    later = LogOptions(clock=lambda: now_ms() + 60_000)
-    DeltaLog.clear_cache()
-    log = DeltaLog.open(tmp_path, options=later)
-    before = ids(log.to_arrow())
-    tried = log.maintenance.vacuum(timedelta(0), dry_run=True, allow_short_retention=True)
-    assert len(tried.names) == 2
-    assert "stray.parquet" in tried.names
-    done = log.maintenance.vacuum(timedelta(0), allow_short_retention=True)
-    assert tried.names == done.names
-    assert before == ids(log.to_arrow()) == [2, 4]
-    assert (tmp_path / "_hidden" / "kept").exists()
+    assert isinstance(two.commit([removal(add)]), Conflict)
 
 
 @pytest.mark.parametrize("configuration", [{}, VECTORS])
 def test_changes_are_told_by_added_and_removed_files(tmp_path, configuration):
     """With vectors the rows that went; without, the file's rows as deleted and the kept ones as inserted."""
     log = made(tmp_path, rows(1, 2), **configuration)
-    log.delete([("id", "=", 2)])
+    if configuration:
+        mark(log, "id", 2)
+    else:
+        deltalake.DeltaTable(tmp_path).delete("id = 2")
+        log.update()
     found = log.changes(1).read_all()
     told = sorted(
         zip(*(found[name].to_pylist() for name in ("_commit_version", "_change_type", "id")), strict=True)
@@ -235,7 +160,8 @@ def test_changes_come_from_change_files_where_a_writer_left_some(tmp_path):
 def test_a_dataset_prunes_by_partition_and_by_statistics(tmp_path, configuration):
     """Fragments that cannot hold a row are left out; Polars gets the rows with its predicate pushed down."""
     log = made(tmp_path, rows(1, 2), rows(10, 20), rows(5, city="Rome"), **configuration)
-    log.delete([("id", "=", 2)])
+    if configuration:
+        mark(log, "id", 2)
     dataset = log.to_dataset()
     assert len(list(dataset.get_fragments(filter=pc.field("city") == "Rome"))) == 1
     assert len(list(dataset.get_fragments(filter=pc.field("id") > 5))) == 1
@@ -253,9 +179,9 @@ def test_a_dataset_reads_duckdb_queries(tmp_path):
 
 
 def test_a_dataset_of_a_file_without_rows_left_is_empty(tmp_path):
-    """A vector that delta readers keep for a file whose every row it deletes gives no row."""
-    log = made(tmp_path, rows(1, 2), **VECTORS)
-    log.delete()
+    """A table of which every row was deleted gives no row, and its columns."""
+    log = made(tmp_path, rows(1), **VECTORS)
+    mark(log, "id", 1)
     assert log.to_dataset().to_table().num_rows == 0
     assert SCHEMA.names == log.to_dataset().schema.names
 
@@ -268,10 +194,10 @@ def test_a_listener_is_told_and_cannot_disturb(tmp_path, caplog):
         heard.append(event)
         raise RuntimeError("deaf")
 
-    log = DeltaLog.create(tmp_path, SCHEMA)
+    made(tmp_path)
     DeltaLog.clear_cache()
     log = DeltaLog.open(tmp_path, options=LogOptions(listener=listen))
-    log.append(rows(1))
+    append(log, rows(1))
     log.maintenance.checkpoint()
     names = {event.name for event in heard}
     assert names == {"deltaLog.update", "deltaLog.snapshot", "deltaLog.commit", "deltaLog.checkpoint"}

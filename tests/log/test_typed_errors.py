@@ -3,18 +3,15 @@
 import json
 from datetime import UTC, date, datetime
 
-import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from tests.log.tables import TableBuilder
 
-from freezeframe.errors import CorruptLog, FreezeframeError, InvalidOption, SchemaDriftError
-from freezeframe.log.actions.actions import Metadata, Protocol
+from freezeframe.errors import CorruptLog, FreezeframeError, InvalidOption
 from freezeframe.log.checkpoints.checksum import parse_checksum
 from freezeframe.log.checkpoints.hint import GarbledHint, parse_hint
 from freezeframe.log.primitives.paths import commit_name
 from freezeframe.log.scan.rows import files_matching
-from freezeframe.log.write.new_files import new_files
 
 DEEP = '{"a":' * 100_000
 
@@ -161,45 +158,3 @@ def test_a_text_is_not_a_predicate():
     log = TableBuilder().commits(1).log()
     with pytest.raises(InvalidOption, match=r"'i >' is not a predicate(.|\n)*It is a text"):
         log.current_snapshot.to_arrow(where="i >")
-
-
-@pytest.mark.parametrize(
-    ("value", "place"),
-    [
-        ([{"q": None}], "s.q"),
-        ([{"q": 1, "r": [{"t": None}]}], "s.r.element.t"),
-        ([{"q": 1, "m": [("k", None)]}], "s.m.value"),
-    ],
-)
-def test_a_null_where_a_field_inside_is_required_is_refused(value, place):
-    """A struct may be null as a whole; a required field of one that is there may not."""
-    inner = {"type": "struct", "fields": [{"name": "t", "type": "long", "nullable": False, "metadata": {}}]}
-    fields = [
-        {"name": "q", "type": "long", "nullable": False, "metadata": {}},
-        {
-            "name": "r",
-            "type": {"type": "array", "elementType": inner, "containsNull": True},
-            "nullable": True,
-        },
-        {
-            "name": "m",
-            "type": {"type": "map", "keyType": "string", "valueType": "long", "valueContainsNull": False},
-            "nullable": True,
-        },
-    ]
-    struct = {"type": "struct", "fields": fields}
-    schema = {"type": "struct", "fields": [{"name": "s", "type": struct, "nullable": True, "metadata": {}}]}
-    loose = pa.struct(
-        [
-            ("q", pa.int64()),
-            ("r", pa.list_(pa.struct([("t", pa.int64())]))),
-            ("m", pa.map_(pa.string(), pa.int64())),
-        ]
-    )
-    metadata = Metadata("i", json.dumps(schema))
-    with pytest.raises(SchemaDriftError, match=place):
-        new_files(pa.table({"s": pa.array(value, loose)}), schema, Protocol(1, 2), metadata)
-    assert (
-        len(new_files(pa.table({"s": pa.array([None, {"q": 1}], loose)}), schema, Protocol(1, 2), metadata))
-        == 1
-    )

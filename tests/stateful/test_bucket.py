@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 from tests.buckets import made_bucket
+from tests.log.committing import commit_at_last
 
 from freezeframe.log.actions.actions import Add, Metadata, Protocol, Txn, parse_line
 from freezeframe.log.commits.commit import Committed, commit_name
@@ -28,8 +29,8 @@ def write(root, writer, commits, start, results):
         start.wait()
         for number in range(commits):
             name = f"{writer}-{number}"
-            begun = Transaction(log, tries_max=10_000, upkeep=Upkeep(checkpoint_interval=50))
-            found = begun.commit([Add(f"{name}.parquet", 1), Txn(name, 1)], "WRITE")
+            actions = [Add(f"{name}.parquet", 1), Txn(name, 1)]
+            found, _ = commit_at_last(log, actions, Upkeep(checkpoint_interval=50))
             if isinstance(found, Committed):
                 acknowledged.append((found.version, name))
     finally:

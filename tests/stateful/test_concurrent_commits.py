@@ -11,6 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from tests.log.committing import commit_at_last
 
 from freezeframe.log.actions.actions import Add, CommitInfo, Metadata, Protocol, Txn, parse_line
 from freezeframe.log.commits.commit import Committed
@@ -46,8 +47,8 @@ def write(kind, root, writer, commits, start, results):
         start.wait()
         for number in range(commits):
             name = f"{writer}-{number}"
-            begun = Transaction(log, tries_max=10_000, upkeep=Upkeep(checkpoint_interval=50))
-            found = begun.commit([Add(f"{name}.parquet", 1), Txn(name, 1)], "WRITE")
+            actions = [Add(f"{name}.parquet", 1), Txn(name, 1)]
+            found, _ = commit_at_last(log, actions, Upkeep(checkpoint_interval=50))
             if isinstance(found, Committed):
                 acknowledged.append((found.version, name))
     finally:

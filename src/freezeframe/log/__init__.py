@@ -20,13 +20,11 @@ from freezeframe.log.primitives.options import LogOptions
 from freezeframe.log.segments.management import SnapshotManagement
 from freezeframe.log.segments.segment import LogSegment
 from freezeframe.log.table.snapshot import Snapshot
-from freezeframe.log.write.conflicts import Isolation
 from freezeframe.log.write.post_commit import Upkeep
-from freezeframe.log.write.transaction import AlreadyDone, Transaction
+from freezeframe.log.write.transaction import Transaction
 
 __all__ = [
     "Add",
-    "AlreadyDone",
     "Cdc",
     "CommitInfo",
     "Committed",
@@ -34,7 +32,6 @@ __all__ = [
     "DeletionVector",
     "DeltaLog",
     "DomainMetadata",
-    "Isolation",
     "LogEvent",
     "LogOptions",
     "LogSegment",

@@ -8,14 +8,12 @@ import time
 from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import urlsplit
 
 import pyarrow as pa
 
-from freezeframe.errors import AlreadyExists
 from freezeframe.log.primitives.listing import list_log
 from freezeframe.log.primitives.options import LogOptions
 from freezeframe.log.primitives.paths import LOG_FOLDER, Kind, parse_name
@@ -23,14 +21,9 @@ from freezeframe.log.statistics.data_skipping import Predicate
 from freezeframe.log.table.changes import read_changes
 from freezeframe.log.table.snapshot import Snapshot
 from freezeframe.log.table.table_log import TableLog
-from freezeframe.log.write.appending import append_rows
-from freezeframe.log.write.conflicts import Isolation
-from freezeframe.log.write.creation import first_actions
-from freezeframe.log.write.deletion import delete_matching
 from freezeframe.log.write.maintenance import Maintenance
 from freezeframe.log.write.post_commit import Upkeep
-from freezeframe.log.write.restoring import restore_version
-from freezeframe.log.write.transaction import Transaction, require_committed
+from freezeframe.log.write.transaction import Transaction
 from freezeframe.storage import LocalStorage, Storage
 from freezeframe.storage.location import storage_at
 from freezeframe.storage.probe import require_atomic_create
@@ -105,32 +98,6 @@ class DeltaLog(TableLog):
         return any(
             name is not None and (name.kind is Kind.COMMIT or name.kind.is_checkpoint) for name in names
         )
-
-    @classmethod
-    def create(
-        cls,
-        uri: str | os.PathLike[str],
-        schema: pa.Schema,
-        *,
-        partition_by: Sequence[str] = (),
-        configuration: Mapping[str, str] | None = None,
-        storage_options: Mapping[str, str] | None = None,
-    ) -> DeltaLog:
-        """Create an empty table under the lowest protocol that its columns and properties allow.
-
-        Raises:
-            AlreadyExists: the table exists.
-            InvalidOption: invalid columns, partition columns or properties.
-            StorageUnsuitable: the bucket's store has no atomic create.
-        """
-        actions = first_actions(schema, partition_by, configuration or {})
-        log = cls.open(uri, storage_options=storage_options)
-        if log.snapshot.exists:
-            raise AlreadyExists(
-                f"There is a table at {log.path} already.", remedy="Open it, or choose another place."
-            )
-        require_committed(log.start_transaction().commit(actions, "CREATE TABLE"))
-        return log
 
     @classmethod
     def for_table(
@@ -250,11 +217,7 @@ class DeltaLog(TableLog):
     # Writing
 
     def start_transaction(
-        self,
-        *,
-        isolation: Isolation = Isolation.WRITE_SERIALIZABLE,
-        upkeep: Upkeep | None = None,
-        own_features: Collection[str] = (),
+        self, *, upkeep: Upkeep | None = None, own_features: Collection[str] = ()
     ) -> Transaction:
         """A transaction on the newest version; see ``Transaction``.
 
@@ -268,41 +231,11 @@ class DeltaLog(TableLog):
             if bucket not in _proven:
                 require_atomic_create(storage, self.folder, rounds=_PROBE_ROUNDS)
                 _proven.add(bucket)
-        return Transaction(self, isolation=isolation, upkeep=upkeep, own_features=own_features)
-
-    def append(self, rows: Any) -> int:
-        """Append rows (an Arrow table, or any frame that exports Arrow data) and return the new version.
-
-        Raises:
-            MissingColumn, SchemaDriftError: the rows do not fit the table's columns.
-            ConflictError: the table's columns or protocol were changed meanwhile.
-        """
-        return append_rows(self.start_transaction(), rows)
-
-    def delete(self, where: Predicate | None = None) -> int:
-        """Delete matching rows (None: all) and return the new version, or the current one if none matched.
-
-        Uses deletion vectors where the table enables them, else rewrites the files with matching rows.
-
-        Raises:
-            MissingColumn, InvalidOption: ``where`` is not a valid predicate for this table.
-            ConflictError: other writers changed the same rows in every attempt.
-        """
-        return delete_matching(self.start_transaction, where)
-
-    def restore(self, version: int | None = None, timestamp: datetime | None = None) -> int:
-        """Commit the content of an earlier version as a new version, and return its number.
-
-        Raises:
-            VersionNotFound: the version or moment cannot be read.
-            CorruptData: a data file of it is missing; nothing is committed.
-            ConflictError: another writer committed meanwhile.
-        """
-        return restore_version(self.start_transaction(), self.snapshot_at(version, timestamp))
+        return Transaction(self, upkeep=upkeep, own_features=own_features)
 
     @property
     def maintenance(self) -> Maintenance:
-        """Vacuum, checkpoints, compaction, cleanup and verification."""
+        """Checkpoints, compaction, cleanup and verification."""
         return Maintenance(self)
 
 

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from tests.log.data_files import append, created
 
 from freezeframe.log import DeltaLog, LogOptions
 
@@ -19,8 +20,8 @@ THERE = LogOptions(time_zone=ZoneInfo("Europe/Berlin"))
 def table(tmp_path):
     """A table whose one file is of half past two by the clocks of Berlin, without naming a zone."""
     structs = {"delta.checkpoint.writeStatsAsStruct": "true"}
-    log = DeltaLog.create(tmp_path, SCHEMA, partition_by=["at"], configuration=structs)
-    log.append(pa.table({"n": [1], "at": [MOMENT]}, SCHEMA))
+    log = created(tmp_path, SCHEMA, ["at"], structs)
+    append(log, pa.table({"n": [1], "at": [MOMENT]}, SCHEMA))
     commit = tmp_path / "_delta_log" / f"{1:020}.json"
     _, text = commit.read_text().split("\n", 1)  # without the commit info and its digest of the rest
     assert "2020-07-01T00:30:00.000000Z" in text

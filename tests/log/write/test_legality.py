@@ -7,8 +7,7 @@ import pytest
 
 from freezeframe.errors import InvalidOption
 from freezeframe.log.actions.actions import Add, DeletionVector, DomainMetadata, Protocol, Remove
-from freezeframe.log.write.conflicts import Isolation
-from freezeframe.log.write.transaction import require_committed
+from freezeframe.log.commits.commit import Committed
 from freezeframe.storage import MemoryStorage
 
 VECTOR = DeletionVector("u", "ab^-aqEH.-t@S}K{vb[*k^", 34, 1, offset=1)
@@ -82,7 +81,7 @@ def test_a_protocol_is_not_lowered_under_features_in_use(table):
     with pytest.raises(Exception, match="deletionVectors"):
         table.begin().commit([lowered], "SET")
     off = replace(table.metadata, configuration={})
-    assert require_committed(table.begin().commit([lowered, off], "SET")) == 1
+    assert table.begin().commit([lowered, off], "SET") == Committed(1)
 
 
 def test_a_vector_and_a_domain_need_their_features(make_table):
@@ -105,46 +104,4 @@ def test_a_vector_takes_the_place_of_another_with_its_removal(table):
     path = live(table)
     transaction = table.begin()
     actions = table.delete(transaction, {path: [0]})
-    assert require_committed(transaction.commit(actions, "DELETE")) == 2
-
-
-def tracked(make_table):
-    table = make_table(MemoryStorage())
-    table.protocol = replace(
-        table.protocol, writer_features=tuple(sorted({*table.protocol.writer_features, "rowTracking"}))
-    )
-    table.create()
-    return table
-
-
-def test_new_files_get_row_ids_where_row_tracking_is_supported(make_table):
-    """Each file's ids follow all that were given; a file that only gets a vector keeps its own."""
-    table = tracked(make_table)
-    table.append([1, 2, 3])
-    table.append([4, 5])
-    files = table.fresh().files
-    told = sorted(
-        zip(files["base_row_id"].to_pylist(), files["default_row_commit_version"].to_pylist(), strict=True)
-    )
-    assert told == [(0, 1), (3, 2)]
-    transaction = table.begin()
-    path = next(row["path"] for row in files.to_pylist() if row["base_row_id"] == 3)
-    transaction.commit(table.delete(transaction, {path: [0]}), "DELETE")
-    assert sorted(table.fresh().files["base_row_id"].to_pylist()) == [0, 3]
-    assert json.loads(table.fresh().domains["delta.rowTracking"].configuration) == {"rowIdHighWaterMark": 4}
-
-
-def test_row_ids_of_racing_appends_do_not_overlap(make_table):
-    """Whoever goes behind a winner begins above the winner's ids."""
-    table = tracked(make_table)
-    late = table.begin(isolation=Isolation.WRITE_SERIALIZABLE)
-    table.append([1, 2, 3])
-    assert require_committed(late.commit(table.adds([4, 5]), "WRITE")) == 2
-    assert sorted(table.fresh().files["base_row_id"].to_pylist()) == [0, 3]
-
-
-def test_a_file_without_a_row_count_gets_no_row_ids(make_table):
-    """It is refused, by the section."""
-    table = tracked(make_table)
-    with pytest.raises(InvalidOption, match="Row Tracking"):
-        table.begin().commit([add()], "WRITE")
+    assert transaction.commit(actions, "DELETE") == Committed(2)

@@ -8,8 +8,7 @@ import pytest
 from freezeframe.errors import InvalidOption, UnsupportedTable
 from freezeframe.log.actions.actions import Add, Remove
 from freezeframe.log.scan import rows
-from freezeframe.log.write.row_deletion import delete_rows
-from freezeframe.storage import MemoryStorage
+from freezeframe.log.write.row_deletion import mark_rows
 
 
 def paths(snapshot):
@@ -25,7 +24,7 @@ def test_deletions_add_up(table):
     table.append(range(6))
     for wanted, gone, left in (([0, 1], 2, [2, 3, 4, 5]), ([1, 5], 1, [2, 3, 4])):
         begun = table.begin()
-        deletion = delete_rows(begun.snapshot, {paths(begun.snapshot)[0]: wanted})
+        deletion = mark_rows(begun.snapshot, {paths(begun.snapshot)[0]: wanted})
         assert gone == deletion.deleted_rows
         table.storage.put_if_absent(f"t/{deletion.file.name}", deletion.file.content)
         begun.commit(deletion.actions, "DELETE")
@@ -36,7 +35,7 @@ def test_a_file_that_loses_all_its_rows_is_removed(table):
     """No vector is written for a file of which nothing is left."""
     table.append(range(3))
     begun = table.begin()
-    deletion = delete_rows(begun.snapshot, {paths(begun.snapshot)[0]: range(3)})
+    deletion = mark_rows(begun.snapshot, {paths(begun.snapshot)[0]: range(3)})
     assert (None, 3, [Remove]) == (deletion.file, deletion.deleted_rows, [type(a) for a in deletion.actions])
     begun.commit(deletion.actions, "DELETE")
     assert numbers(table.fresh()) == []
@@ -47,7 +46,7 @@ def test_many_files_share_one_vector_file(table):
     table.append(range(3))
     table.append(range(3, 6))
     begun = table.begin()
-    deletion = delete_rows(begun.snapshot, {path: [1] for path in paths(begun.snapshot)})
+    deletion = mark_rows(begun.snapshot, {path: [1] for path in paths(begun.snapshot)})
     adds = [action for action in deletion.actions if isinstance(action, Add)]
     assert 2 == len({add.deletion_vector.offset for add in adds}) == len(adds)
     table.storage.put_if_absent(f"t/{deletion.file.name}", deletion.file.content)
@@ -58,7 +57,7 @@ def test_many_files_share_one_vector_file(table):
 def test_nothing_to_delete_is_nothing_to_do(table):
     """Without positions there is no file and no action."""
     table.append(range(3))
-    deletion = delete_rows(table.fresh(), {paths(table.fresh())[0]: []})
+    deletion = mark_rows(table.fresh(), {paths(table.fresh())[0]: []})
     assert (deletion.file, deletion.actions, deletion.deleted_rows) == (None, (), 0)
 
 
@@ -67,17 +66,7 @@ def test_rows_that_are_not_there_are_refused(table, path, position):
     """A position beyond the file's end, and a file that is not live, are mistakes of the caller."""
     table.append(range(3))
     with pytest.raises(InvalidOption):
-        delete_rows(table.fresh(), {path or paths(table.fresh())[0]: [position]})
-
-
-def test_tables_without_vectors_are_refused(make_table):
-    """A table that does not allow vectors is left alone."""
-    table = make_table(MemoryStorage())
-    table.metadata = replace(table.metadata, configuration={})
-    table.create()
-    table.append(range(3))
-    with pytest.raises(UnsupportedTable, match="deletion vectors"):
-        delete_rows(table.fresh(), {paths(table.fresh())[0]: [0]})
+        mark_rows(table.fresh(), {path or paths(table.fresh())[0]: [position]})
 
 
 def test_a_file_of_unknown_length_is_refused(table):
@@ -85,4 +74,4 @@ def test_a_file_of_unknown_length_is_refused(table):
     [add] = table.adds(range(3))
     table.begin().commit([replace(add, stats=json.dumps({"minValues": {}}))], "WRITE")
     with pytest.raises(UnsupportedTable, match="how many rows"):
-        delete_rows(table.fresh(), {add.path: [0]})
+        mark_rows(table.fresh(), {add.path: [0]})

@@ -6,9 +6,9 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 from tests.examples import sampled
+from tests.log.data_files import new_files
 
 from freezeframe.errors import (
     FreezeframeError,
@@ -18,16 +18,14 @@ from freezeframe.errors import (
     UnsupportedTable,
 )
 from freezeframe.log.actions.action_columns import to_adds
-from freezeframe.log.actions.actions import Add, CommitInfo, DomainMetadata, Protocol, Txn
+from freezeframe.log.actions.actions import Add, CommitInfo, Protocol, Txn
 from freezeframe.log.commits.commit import Committed, Conflict, Unknown
 from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.scan import rows
 from freezeframe.log.schema.schema import arrow_to_delta
-from freezeframe.log.write.conflicts import Isolation
-from freezeframe.log.write.new_files import new_files
 from freezeframe.log.write.post_commit import Upkeep
 from freezeframe.log.write.row_deletion import removal
-from freezeframe.log.write.transaction import AlreadyDone, Transaction
+from freezeframe.log.write.transaction import Transaction
 from freezeframe.storage import MemoryStorage
 from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
 
@@ -56,157 +54,24 @@ def test_a_commit_says_who_and_what(table):
     assert info["isBlindAppend"] is True
 
 
-def test_appends_pass_each_other(table):
-    """Two transactions that only append both commit, the later one behind the other."""
+def test_of_two_commits_at_once_one_is_a_conflict(table):
+    """Whatever they hold; nothing of the later one is there, and begun anew it is the next version."""
     first, second = table.begin(), table.begin()
+    adds = table.adds([2])
     assert Committed(1) == first.commit(table.adds([1]), "WRITE")
-    assert Committed(2) == second.commit(table.adds([2]), "WRITE")
+    found = second.commit(adds, "WRITE")
+    assert isinstance(found, Conflict)
+    assert (1, [1]) == (found.version, numbers(table.fresh()))
+    assert Committed(2) == table.begin().commit(adds, "WRITE")
     assert numbers(table.fresh()) == [1, 2]
 
 
-def test_a_late_transaction_goes_behind_many(table):
-    """However many appends came in between, one retry is enough."""
-    late = table.begin(tries_max=2)
-    for number in range(15):
-        table.append([number])
-    assert Committed(16) == late.commit(table.adds([99]), "WRITE")
-
-
-def conflict(found):
-    assert isinstance(found, Conflict), found
-    return found.code
-
-
-@pytest.mark.parametrize("isolation", list(Isolation))
-def test_reading_everything_and_an_append(table, isolation):
-    """Who read the whole table may overlook a blind append unless serializability is asked for."""
-    table.append([1])
-    reader = table.begin(isolation=isolation)
-    reader.read_whole_table()
-    table.append([2])
-    found = reader.commit(table.adds([3]), "WRITE")
-    if isolation is Isolation.SERIALIZABLE:
-        assert conflict(found) == "DELTA_CONCURRENT_APPEND"
-    else:
-        assert Committed(3) == found
-
-
-def test_reading_everything_and_rows_rewritten(table):
-    """An append that came with a read is never overlooked by who read everything."""
-    table.append([1])
-    reader, writer = table.begin(), table.begin()
-    reader.read_whole_table()
-    writer.files_matching([("n", "=", 5)])
-    assert Committed(2) == writer.commit(table.adds([2]), "MERGE")
-    assert conflict(reader.commit(table.adds([3]), "WRITE")) == "DELTA_CONCURRENT_APPEND"
-
-
-@pytest.mark.parametrize(
-    ("where", "is_conflict"),
-    [
-        (pc.field("n") > 100, False),
-        (pc.field("n") > 5, True),
-        (pc.field("p") == "b", False),
-        (pc.field("p") == "a", True),
-        ((pc.field("p") == "a") & (pc.field("n") == 3), False),
-    ],
-)
-def test_predicates_tell_which_appends_matter(table, where, is_conflict):
-    """Rows added elsewhere, by partition or by statistics, are no conflict; rows that may match are."""
-    reader = table.begin(isolation=Isolation.SERIALIZABLE)
-    reader.files_matching(where)
-    table.append(range(10, 20), "a")
-    found = reader.commit(table.adds([1], "c"), "WRITE")
-    assert is_conflict == (isinstance(found, Conflict) and found.code == "DELTA_CONCURRENT_APPEND")
-
-
-def test_a_file_that_was_read_is_gone(table):
-    """A file that a predicate needed and that somebody removed is a conflict."""
-    table.append([1], "a")
-    table.append([2], "b")
-    reader, remover = table.begin(), table.begin()
-    reader.files_matching([("p", "=", "a")])
-    remover.files_matching([("p", "=", "b")])
-    assert Committed(3) == remover.commit(
-        [removal(add) for add in to_adds(remover.snapshot.files) if add.partition_values["p"] == "b"],
-        "DELETE",
-    )
-    assert Committed(4) == reader.commit(table.adds([3]), "WRITE")
-    late, again = table.begin(), table.begin()
-    late.files_matching([("p", "=", "a")])
-    assert Committed(5) == again.commit(table.remove_all(again), "DELETE")
-    assert conflict(late.commit(table.adds([4]), "WRITE")) == "DELTA_CONCURRENT_DELETE_READ"
-
-
-def test_two_vectors_for_one_file(table):
-    """Of two deletions in the same file the second must give way: it does not know the first's vector."""
-    table.append(range(10))
-    first, second = table.begin(), table.begin()
-    path = first.snapshot.files["path"][0].as_py()
-    theirs = table.delete(second, {path: [5]})
-    assert Committed(2) == first.commit(table.delete(first, {path: [1, 2]}), "DELETE")
-    assert conflict(second.commit(theirs, "DELETE")) == "DELTA_CONCURRENT_DELETE_DELETE"
-    third = table.begin()
-    assert Committed(3) == third.commit(table.delete(third, {path: [5]}), "DELETE")
-    assert numbers(table.fresh()) == [0, 3, 4, 6, 7, 8, 9]
-
-
-def test_a_changed_table_stops_everybody(table):
-    """New metadata or a new protocol by a winner is a conflict for every transaction begun before."""
-    for action, code in (
-        (replace(table.metadata, description="new"), "DELTA_METADATA_CHANGED"),
-        (
-            replace(table.protocol, writer_features=(*table.protocol.writer_features, "timestampNtz")),
-            "DELTA_PROTOCOL_CHANGED",
-        ),
-    ):
-        late = table.begin()
-        table.begin().commit([action], "ALTER")
-        assert code == conflict(late.commit(table.adds([1]), "WRITE"))
-
-
-def test_a_change_of_the_table_gives_way_to_new_files(table):
-    """Who changes the schema has not seen files that were added meanwhile."""
-    late = table.begin()
-    table.append([1])
-    assert conflict(late.commit([replace(table.metadata, name="x")], "ALTER")) == "DELTA_CONCURRENT_WRITE"
-
-
-def test_progress_of_an_application_is_never_repeated(table):
-    """The same transaction version again writes nothing, whether it was seen at the start or on the way."""
-    late = table.begin()
-    assert Committed(1) == table.begin().commit([*table.adds([1]), Txn("job", 7)], "WRITE")
-    assert AlreadyDone(1) == late.commit([*table.adds([1]), Txn("job", 7)], "WRITE")
-    assert AlreadyDone(1) == table.begin().commit([*table.adds([1]), Txn("job", 6)], "WRITE")
-    assert Committed(2) == table.begin().commit([*table.adds([2]), Txn("job", 8)], "WRITE")
-    assert (numbers(table.fresh()), table.begin().transaction_version("job")) == ([1, 2], 8)
-
-
-def test_progress_that_was_read_must_not_move(table):
-    """Who looked at an application's progress conflicts with who moves it."""
-    reader = table.begin()
-    assert reader.transaction_version("job") is None
-    table.begin().commit([Txn("job", 1)], "WRITE")
-    assert conflict(reader.commit(table.adds([1]), "WRITE")) == "DELTA_CONCURRENT_TRANSACTION"
-
-
-def test_one_domain_has_one_writer(table):
-    """Two changes of the same domain conflict, of different ones they do not."""
-    first, second, third = table.begin(), table.begin(), table.begin()
-    assert Committed(1) == first.commit([DomainMetadata("d", "1")], "X")
-    assert Committed(2) == second.commit([DomainMetadata("e", "1")], "X")
-    assert conflict(third.commit([DomainMetadata("d", "2")], "X")) == "DELTA_CONCURRENT_WRITE"
-    assert sorted(table.fresh().domains) == ["d", "e"]
-
-
 def test_in_commit_times_only_go_forward(make_table):
-    """Commit times grow by at least a millisecond, over a retry too, whatever the clock says."""
+    """Commit times grow by at least a millisecond, whatever the clock says."""
     table = make_table(MemoryStorage(), enableInCommitTimestamps="true")
     table.create()
-    late = table.begin()
-    for number in range(5):
+    for number in range(6):
         table.append([number])
-    late.commit(table.adds([9]), "WRITE")
     times = [DeltaLog(table.storage, "t").snapshot_at(v).commit_info.in_commit_timestamp for v in range(7)]
     assert sorted(set(times)) == times
 
@@ -250,8 +115,7 @@ def test_two_creators_of_one_table(make_table):
     table = make_table(MemoryStorage())
     first, second = table.begin(), table.begin()
     assert Committed(0) == first.commit([table.protocol, table.metadata], "CREATE TABLE")
-    code = conflict(second.commit([table.protocol, table.metadata], "CREATE TABLE"))
-    assert code == "DELTA_PROTOCOL_CHANGED"
+    assert isinstance(second.commit([table.protocol, table.metadata], "CREATE TABLE"), Conflict)
 
 
 def test_an_append_only_table_keeps_its_rows(make_table):
@@ -344,14 +208,6 @@ def test_nothing_sent_has_no_outcome(table):
     """Before a commit there is nothing to resolve."""
     with pytest.raises(InvalidOption):
         table.begin().resolve()
-
-
-def test_running_out_of_tries_is_a_conflict(table):
-    """A bounded number of tries ends in an answer, not in waiting."""
-    late = table.begin(tries_max=1)
-    table.append([1])
-    assert conflict(late.commit(table.adds([2]), "WRITE")) == "CONFLICT"
-    assert numbers(table.fresh()) == [1]
 
 
 def scenario(table, acknowledged):

@@ -48,17 +48,6 @@ def is_listed(protocol: Protocol, *names: str) -> bool:
     return any(_IMPLIED.get(name, FEATURES_WRITER_VERSION) <= protocol.min_writer_version for name in names)
 
 
-def lowest_protocol(metadata: Metadata) -> Protocol:
-    """The lowest protocol under which a table of these columns and properties may be read and written."""
-    used = {names[0] for names in used_features(metadata)}
-    used |= {one for name in used for one in _DEPENDENCIES.get(name, ())}
-    if used <= {"appendOnly"}:
-        return Protocol(1, 2)
-    readers = used & OF_READERS
-    writers = tuple(sorted({*used, "appendOnly", "invariants"}))
-    return Protocol(3 if readers else 1, 7, tuple(sorted(readers)) if readers else None, writers)
-
-
 def _type_names(kind: Any) -> Iterator[str]:
     if isinstance(kind, str):
         yield kind

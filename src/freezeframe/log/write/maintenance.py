@@ -1,8 +1,6 @@
-"""Table maintenance: vacuum, checkpoint, log compaction, cleanup, verification."""
+"""Table maintenance: checkpoint, log compaction, cleanup, verification."""
 
 from __future__ import annotations
-
-from datetime import timedelta
 
 from freezeframe.log.checkpoints.hint import Hint
 from freezeframe.log.primitives.events import report
@@ -11,7 +9,6 @@ from freezeframe.log.table.table_log import TableLog
 from freezeframe.log.table.verification import Finding, verify_log, verify_snapshot
 from freezeframe.log.write.checkpoint_writer import write_checkpoint
 from freezeframe.log.write.compaction import compact_log
-from freezeframe.log.write.vacuum import Vacuumed, vacuum_table
 
 
 class Maintenance:
@@ -40,27 +37,6 @@ class Maintenance:
             CorruptLog, FileNotFoundError, StorageUnavailable: as ``compaction.compact_log``.
         """
         return compact_log(self._log.storage, self._log.folder, start, end)
-
-    def vacuum(
-        self,
-        retention: timedelta | None = None,
-        *,
-        dry_run: bool = False,
-        allow_short_retention: bool = False,
-    ) -> Vacuumed:
-        """Delete files that no version within the retention (None: the table's own) references.
-
-        Raises:
-            InvalidOption: a retention shorter than the table's own without ``allow_short_retention``.
-            NotFound, UnsupportedTable, StorageUnavailable: as ``vacuum_table``.
-        """
-        return vacuum_table(
-            self._log.update(),
-            self._log.options.clock(),
-            retention_ms=None if retention is None else int(retention.total_seconds() * 1000),
-            dry_run=dry_run,
-            allow_short_retention=allow_short_retention,
-        )
 
     def clean_up(self) -> CleanupPlan:
         """Delete log files beyond the table's log retention (behaviour 75) and return the plan."""

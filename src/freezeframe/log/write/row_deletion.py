@@ -13,7 +13,6 @@ from freezeframe.clock import now_ms
 from freezeframe.errors import InvalidOption, UnsupportedTable
 from freezeframe.log.actions.action_columns import to_adds
 from freezeframe.log.actions.actions import Action, Add, Remove
-from freezeframe.log.actions.protocol import has_reader_feature
 from freezeframe.log.primitives import json_fields
 from freezeframe.log.scan.deletion_vectors import VectorFile, vector_files
 from freezeframe.log.scan.file_rows import deleted_rows
@@ -32,20 +31,6 @@ class RowDeletion:
     deleted_rows: int
 
 
-def delete_rows(snapshot: Snapshot, positions: Mapping[str, Iterable[int]]) -> RowDeletion:
-    """Delete rows by path (as in ``snapshot.files``) and position in the file, counted from 0.
-
-    Already deleted rows are allowed. A file without remaining rows is removed.
-
-    Raises:
-        UnsupportedTable: the table does not allow deletion vectors.
-        InvalidOption: a path without a live file, or a position outside of its file.
-        CorruptData: a current vector is damaged.
-    """
-    _require_vectors(snapshot)
-    return mark_rows(snapshot, positions)
-
-
 def mark_rows(
     snapshot: Snapshot,
     positions: Mapping[str, Iterable[int]],
@@ -53,12 +38,15 @@ def mark_rows(
     prefix: str = "",
     timestamp_ms: int | None = None,
 ) -> RowDeletion:
-    """``delete_rows`` for a commit that also enables deletion vectors, if they are off.
+    """Delete rows by path (as in ``snapshot.files``) and position in the file, counted from 0.
 
-    ``prefix`` is the folder of a vector file below the table's.
+    Already deleted rows are allowed. A file without remaining rows is removed. ``prefix`` is the folder of
+    a vector file below the table's.
 
     Raises:
-        InvalidOption, CorruptData: as ``delete_rows`` does.
+        InvalidOption: a path without a live file, or a position outside of its file.
+        UnsupportedTable: the log does not say how many rows a file has.
+        CorruptData: a current vector is damaged.
     """
     live = {add.path: add for add in to_adds(_files(snapshot, positions))}
     vectors: list[tuple[Add, BitMap64]] = []
@@ -108,23 +96,6 @@ def _files(snapshot: Snapshot, positions: Mapping[str, Any]) -> pa.Table:
     return snapshot.files.filter(
         pa.array([path in positions for path in snapshot.files["path"].to_pylist()], pa.bool_())
     )
-
-
-def allows_vectors(snapshot: Snapshot) -> bool:
-    """Whether new deletion vectors may be written: the property is on and the protocol lists the feature."""
-    is_on = str(snapshot.metadata.configuration.get(VECTORS_KEY, "")).lower() == "true"
-    return is_on and has_reader_feature(snapshot.protocol, "deletionVectors")
-
-
-def _require_vectors(snapshot: Snapshot) -> None:
-    if not allows_vectors(snapshot):
-        raise UnsupportedTable(
-            f"The table {snapshot.path} does not allow deletion vectors.",
-            cause=f"The feature deletionVectors or the property {VECTORS_KEY} is off.",
-            remedy="Rewrite the files without the rows, or switch the feature on.",
-            code="DELTA_UNSUPPORTED_FEATURES_FOR_WRITE",
-            features=["deletionVectors"],
-        )
 
 
 def _present(snapshot: Snapshot, add: Add) -> BitMap64:

@@ -26,7 +26,7 @@ from freezeframe.engine.frames.bounded_rows import bounded_rows
 from freezeframe.engine.protocol.table_engine import UNIQUE
 from freezeframe.errors import StorageUnavailable
 from freezeframe.log.statistics.file_statistics import bounded_columns, file_statistics, statistics_text
-from freezeframe.log.write.new_files import physical_rows
+from freezeframe.log.write.physical_rows import physical_rows
 from freezeframe.observation import observe
 from freezeframe.storage import Storage
 from freezeframe.storage.local import failure, make_folder, sync_file, sync_folder

@@ -285,7 +285,6 @@ RESULTS = {
     "spark status": "SparkStatus",
     "spark start": "SparkStart",
     "spark stop": "SparkStop",
-    "spark jars": "Jars|Pom",
     "spark logs": "SparkLog",
     "doctor": "[Check]",
     "prove": "ProofReport",

@@ -96,7 +96,7 @@ setup_java() {
 }
 
 setup_jars() {
-    key=$(cat tools/jars.toml src/freezeframe/engine/jars/lock.toml | cksum)
+    key=$(cat tools/jars.toml | cksum)
     if is_done jars "$key"; then return; fi
     JAVA_HOME=$(cat "$stamps/java") .venv/bin/python tools/fetch_jars.py .cache/jars
     echo "$key" >"$stamps/jars"

@@ -72,13 +72,8 @@ class Settings(BaseSettings):
     )
     spark_jars_dir: Path | None = Field(
         default=None,
-        description="Where the jars are with which Spark reaches `s3://` (`freezeframe spark jars` fetches "
-        "them); without it `jars` in the state folder.",
-    )
-    maven_repository: str = Field(
-        default="",
-        description="The repository that `freezeframe spark jars` asks in Maven Central's place: a URL of "
-        "Maven's layout, also `file://`.",
+        description="A folder of jars that the warm server starts with, such as those of an image with which "
+        "Spark reaches `s3://`; without it Spark fetches them where the store is in a bucket.",
     )
     s3_endpoint: str = Field(
         default="",

@@ -238,7 +238,6 @@ def test_set_up_and_service_print_what_the_schema_says(printed, tmp_path, monkey
     log.parent.mkdir(parents=True)
     log.write_text("started\n")
     printed("spark logs")
-    printed("spark jars", "--pom")
 
     assert printed.problems == []
 

@@ -2,14 +2,12 @@
 
 import json
 import sys
-from pathlib import Path
 
 import pytest
 from tests.cli.test_json_output import problems
 
 from freezeframe.cli.checks import software
 from freezeframe.cli.main import main
-from freezeframe.engine.jars import locked_jars, present
 from freezeframe.engine.java import find_java
 from freezeframe.engine.server.launch import class_archive
 from freezeframe.settings import load_settings
@@ -50,27 +48,26 @@ def told(capsys, *words):
     return code, json.loads(printed.out or printed.err)
 
 
-def test_jars_come_from_a_mirror_and_are_told_to_doctor(machine, tmp_path, capsys, monkeypatch):
-    """A bucket without jars is an error that names the command; with them Spark is started with them."""
-    stored = Path(__file__).parent.parent.parent / ".cache" / "jars"
-    if not present(stored):
-        pytest.fail(f"the jars are not in {stored}: run `make test`, which fetches them", pytrace=False)
-    for jar in locked_jars("s3"):
-        file = tmp_path / "mirror" / jar.repository_path
-        file.parent.mkdir(parents=True)
-        file.symlink_to(stored / jar.file_name)
+def test_doctor_tells_where_the_jars_for_a_bucket_come_from(machine, tmp_path, monkeypatch):
+    """From the folder of the settings, else from Spark's own fetching; an empty folder is an error."""
     monkeypatch.setenv("FREEZEFRAME_ROOT", "s3://bucket/store")
-    monkeypatch.setenv("FREEZEFRAME_MAVEN_REPOSITORY", (tmp_path / "mirror").as_uri())
-    before = software.jars(load_settings())
-    assert (before.level, before.remedy) == ("error", "freezeframe spark jars")
+    fetched = software.jars(load_settings())
+    (tmp_path / "jars").mkdir()
+    monkeypatch.setenv("FREEZEFRAME_SPARK_JARS_DIR", str(tmp_path / "jars"))
+    empty = software.jars(load_settings())
+    (tmp_path / "jars" / "hadoop-aws-3.4.2.jar").write_bytes(b"")
+    own = software.jars(load_settings())
 
-    code, done = told(capsys, "jars")
-    assert (0, len(locked_jars("s3")), 0) == (code, done["fetched"], done["kept"])
-    assert {"fetched": 0, "kept": done["fetched"]}.items() <= told(capsys, "jars")[1].items()
-    after = software.jars(load_settings())
-    assert (after.level, str(machine / "state" / "jars") in after.found) == ("ok", True)
-    assert main(["spark", "jars", "--pom"]) == 0
-    assert "<artifactId>hadoop-aws</artifactId>" in capsys.readouterr().out
+    assert [one.level for one in (fetched, empty, own)] == ["ok", "error", "ok"]
+    assert "spark-hadoop-cloud" in fetched.found
+
+
+def test_what_went_is_named_with_what_to_use_now(capsys, monkeypatch):
+    """A command and a setting of the version before; the one table has them."""
+    code, refused = told(capsys, "jars")
+    assert (code, "spark_jars_dir" in refused["error"]["remedy"]) == (2, True)
+    assert main(["config", "set", "maven_repository", "x", "--json"]) == 2
+    assert "spark.jars.repositories" in json.loads(capsys.readouterr().err)["error"]["remedy"]
 
 
 def test_a_server_is_started_ahead_seen_and_stopped(machine, capsys):

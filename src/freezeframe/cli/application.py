@@ -18,6 +18,7 @@ from typer.exceptions import TyperException
 from freezeframe.cli.lazy_group import LazyGroup, Part
 from freezeframe.cli.terminal.exit_codes import FAILED, INTERRUPTED, OK, exit_code
 from freezeframe.cli.terminal.output import Output
+from freezeframe.configuration.gone import command_remedy
 from freezeframe.errors import FixTheRequest, FreezeframeError
 from freezeframe.extras import missing_extra
 
@@ -110,7 +111,7 @@ def carry_out(given: Sequence[str], commands: typer.Typer = app, name: str = "fr
             sys.stderr.write(f"{error.format_message()}\n")
         return error.exit_code
     except TyperException as error:
-        output.error(_usage(error))
+        output.error(_usage(error, given))
         return error.exit_code
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
@@ -147,10 +148,11 @@ def _tell_unknown_variables(output: Output) -> None:
         output.warning(f"The variable {one.name} is not a setting and has no effect.", one.remedy)
 
 
-def _usage(error: TyperException) -> FixTheRequest:
+def _usage(error: TyperException, given: Sequence[str]) -> FixTheRequest:
     context = getattr(error, "ctx", None)
     command = "freezeframe" if context is None else context.command_path
-    return FixTheRequest(error.format_message(), remedy=f"See {command} --help.", code="USAGE")
+    remedy = command_remedy(given) or f"See {command} --help."
+    return FixTheRequest(error.format_message(), remedy=remedy, code="USAGE")
 
 
 def _as_told(error: Exception) -> FreezeframeError | None:

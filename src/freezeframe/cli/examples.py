@@ -90,7 +90,6 @@ notify --env production
 spark status
 spark start
 spark stop
-spark jars
 spark logs
 doctor
 prove --storage s3://bucket/prefix

@@ -32,18 +32,6 @@ IdleSeconds = Annotated[
 ]
 Now = Annotated[bool, typer.Option("--now", help="Stop at once, even if jobs use it: they retry or fail.")]
 Follow = Annotated[bool, typer.Option("--follow", "-f", help="Follow new lines.")]
-Bundle = Annotated[
-    bool,
-    typer.Option(
-        "--bundle/--s3",
-        help="Fetch the whole AWS SDK, 642 MB, which only assumed roles need (default: the small jars).",
-    ),
-]
-JarsDirectory = Annotated[
-    Path | None,
-    typer.Option("--dir", help="The folder for the jars (default: the one that Spark starts with)."),
-]
-Pom = Annotated[bool, typer.Option("--pom", help="Print a Maven project with these jars, and fetch nothing.")]
 
 _MIB = 1024 * 1024
 _STOP_SECONDS = 60.0
@@ -137,43 +125,6 @@ def stop(now: Now = False, as_json: Json = False) -> None:
         output.line("Stopped." if servers else "No warm Spark server was running.")
     if left:
         raise typer.Exit(CONFLICT)
-
-
-@app.command()
-def jars(
-    bundle: Bundle = False, directory: JarsDirectory = None, pom: Pom = False, as_json: Json = False
-) -> None:
-    """Fetch the jars with which Spark reaches a store in a bucket: some forty small ones, 12 MB.
-
-    They come from Maven Central, or from the repository of the setting maven_repository, and are compared
-    with the checksums that freezeframe was tested with. What is there and right is left alone.
-    """
-    from freezeframe.cli.terminal.progress import progress
-    from freezeframe.engine.configuration.s3_configuration import jars_folder
-    from freezeframe.engine.jars import fetch, locked_jars
-    from freezeframe.engine.jars import pom as pom_of
-    from freezeframe.settings import load_settings
-
-    settings = load_settings()
-    output = Output(as_json=as_json)
-    wanted = locked_jars("bundle" if bundle else "s3")
-    if pom:
-        if as_json:
-            output.record({"pom": pom_of(wanted)})
-        else:
-            output.line(pom_of(wanted).rstrip("\n"))
-        return
-    folder = directory or jars_folder(settings)
-    with progress("Fetching jars", as_json=as_json):
-        done = fetch(wanted, folder, settings.maven_repository)
-    output.record(
-        {
-            "folder": str(done.folder),
-            "fetched": len(done.fetched),
-            "kept": len(done.kept),
-            "bytes_fetched": done.bytes_fetched,
-        }
-    )
 
 
 @app.command()

@@ -15,6 +15,7 @@ from typing import Any, Generic, Literal, TypeVar, get_args
 from pydantic import ValidationError
 from pydantic_settings import BaseSettings, EnvSettingsSource
 
+from freezeframe.configuration import gone
 from freezeframe.configuration.files import SettingsFile, project_file, read_settings_file, user_file
 from freezeframe.configuration.masking import masked_value
 from freezeframe.errors import InvalidOption
@@ -80,6 +81,13 @@ def require_setting(model: type[BaseSettings], name: str, place: str = "") -> No
     """Raise ``InvalidOption`` with the nearest names unless the name is a setting."""
     if name in model.model_fields:
         return
+    if name in gone.SETTINGS:
+        raise InvalidOption(
+            f"{place + ': ' if place else ''}{name!r} is not a setting any more.",
+            remedy=gone.SETTINGS[name],
+            setting=name,
+            place=place,
+        )
     near = nearest(name, list(model.model_fields))
     raise InvalidOption(
         f"{name!r} is not a setting." if not place else f"{place}: {name!r} is not a setting.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from freezeframe.configuration.gone import SETTINGS
 from freezeframe.configuration.layers import nearest
 
 PREFIX = "FREEZEFRAME_"
@@ -27,6 +28,9 @@ class UnknownVariable:
     @property
     def remedy(self) -> str:
         """What to do about it."""
+        went = SETTINGS.get(self.name.upper().removeprefix(PREFIX).lower())
+        if went:
+            return went
         return f"Did you mean {self.meant}?" if self.meant else "freezeframe config show lists all settings."
 
 

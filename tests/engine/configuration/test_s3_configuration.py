@@ -3,12 +3,12 @@
 import pytest
 
 from freezeframe.engine.configuration.s3_configuration import (
+    PACKAGES,
     bucket_variables,
     server_options,
     session_options,
 )
 from freezeframe.engine.configuration.spark_configuration import server_configuration
-from freezeframe.engine.jars import locked_jars
 from freezeframe.settings import Settings
 
 OWN = {"s3_access_key_id": "mine", "s3_secret_access_key": "s3cr3t", "s3_endpoint": "https://store"}
@@ -22,19 +22,21 @@ def _no_variables(monkeypatch):
 
 @pytest.fixture
 def jars(tmp_path):
-    """A folder in which all jars seem to be."""
-    for jar in locked_jars("s3"):
-        with (tmp_path / jar.file_name).open("wb") as file:
-            file.truncate(jar.size)
+    """A folder with jars."""
+    for name in ("hadoop-aws-3.4.2.jar", "s3-2.29.52.jar"):
+        (tmp_path / name).write_bytes(b"")
     return tmp_path
 
 
-def test_a_server_knows_of_buckets_where_the_jars_are(jars, tmp_path):
-    """Without jars it is started as ever; with them it has them all, and no secret in its options."""
+def test_a_server_knows_of_buckets(jars):
+    """With a folder of jars it has them all, without one Spark fetches them; no secret is in its options."""
     settings = Settings(root="s3://bucket/x", spark_jars_dir=jars, **OWN)
-    assert server_options(settings.model_copy(update={"spark_jars_dir": tmp_path / "none"})) == {}
+    without = settings.model_copy(update={"spark_jars_dir": None})
+    assert PACKAGES == server_options(without)["spark.jars.packages"]
+    assert server_options(without.model_copy(update={"root": "data"})) == {}
     options = server_options(settings)
-    assert len(locked_jars("s3")) == len(options["spark.jars"].split(","))
+    assert [f"{jars}/hadoop-aws-3.4.2.jar", f"{jars}/s3-2.29.52.jar"] == options["spark.jars"].split(",")
+    assert "spark.jars.packages" not in options
     assert options["spark.hadoop.fs.s3a.endpoint"] == "https://store"
     assert "s3cr3t" not in str(server_configuration(settings, "local[2]"))
     assert bucket_variables(settings) == {"AWS_ACCESS_KEY_ID": "mine", "AWS_SECRET_ACCESS_KEY": "s3cr3t"}

@@ -81,19 +81,19 @@ def spark(settings: Settings) -> Finding:
 
 def jars(settings: Settings) -> Finding:
     """Check that Spark has the jars to reach a store in a bucket."""
-    from freezeframe.engine.configuration.s3_configuration import is_bucket, jars_folder
-    from freezeframe.engine.jars import present
+    from freezeframe.engine.configuration.s3_configuration import PACKAGES, is_bucket, own_jars
 
-    folder = jars_folder(settings)
-    if found := present(folder):
-        return Finding("Spark's jars", "ok", f"{len(found)} jars for s3:// in {folder}")
+    folder = settings.spark_jars_dir
+    if found := own_jars(settings):
+        return Finding("Spark's jars", "ok", f"{len(found)} jars in {folder}")
     if not is_bucket(settings):
         return Finding("Spark's jars", "ok", "none, and none are needed: the store is not a bucket")
     if settings.spark.startswith("sc://"):
         return Finding("Spark's jars", "ok", "none here: the server elsewhere brings its own")
-    return Finding(
-        "Spark's jars", "error", f"none in {folder}, and the store is in a bucket", "freezeframe spark jars"
-    )
+    if folder is not None:
+        remedy = "put the jars there, or leave spark_jars_dir out"
+        return Finding("Spark's jars", "error", f"none in {folder}, and the store is in a bucket", remedy)
+    return Finding("Spark's jars", "ok", f"Spark fetches {PACKAGES} at its first start")
 
 
 def started_spark(settings: Settings) -> Finding:

@@ -10,7 +10,6 @@ import os
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from freezeframe.engine.jars import present
 from freezeframe.settings import Settings
 from freezeframe.storage.s3_access import S3Access
 
@@ -26,12 +25,14 @@ _S3A = {
     # Uploads of other jobs below the same folder must not be aborted.
     "fs.s3a.committer.abort.pending.uploads": "false",
 }
+PACKAGES = "org.apache.hadoop:hadoop-aws:3.4.2,org.apache.spark:spark-hadoop-cloud_2.13:4.1.1"
+"""What Spark needs for ``s3a://``, for Spark 4.1 and its Hadoop 3.4.2."""
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
-def jars_folder(settings: Settings) -> Path:
-    """The folder of the jars, fetched or not."""
-    return settings.spark_jars_dir or settings.state_dir / "jars"
+def own_jars(settings: Settings) -> list[Path]:
+    """The jars of the settings' folder."""
+    return [] if settings.spark_jars_dir is None else sorted(settings.spark_jars_dir.glob("*.jar"))
 
 
 def is_bucket(settings: Settings) -> bool:
@@ -40,17 +41,19 @@ def is_bucket(settings: Settings) -> bool:
 
 
 def server_options(settings: Settings) -> dict[str, str]:
-    """Start options of an own server, without secrets; empty where the jars were not fetched.
+    """Start options of an own server, without secrets; empty without own jars and without a bucket.
 
+    Where a store in a bucket has no jars of its own, Spark fetches ``PACKAGES``.
     ``spark.freezeframe.s3`` changes with the keys: a server holds on to those that it met first.
     """
-    jars = present(jars_folder(settings))
-    if not jars:
+    jars = own_jars(settings)
+    if not jars and not is_bucket(settings):
         return {}
     access = S3Access.of(settings, os.environ)
     options = {f"spark.hadoop.{name}": value for name, value in {**_S3A, **access.hadoop_options()}.items()}
     named = {"spark.freezeframe.s3": access.digest} if is_bucket(settings) else {}
-    return {**options, **named, "spark.jars": ",".join(map(str, jars))}
+    brought = {"spark.jars": ",".join(map(str, jars))} if jars else {"spark.jars.packages": PACKAGES}
+    return {**options, **named, **brought}
 
 
 def bucket_variables(settings: Settings) -> dict[str, str]:

@@ -46,7 +46,7 @@ _SIGNS: tuple[tuple[type[FreezeframeError], str, str, tuple[str, ...]], ...] = (
     (
         SetupError,
         "Spark lacks the jars that a store in a bucket needs.",
-        "Run `freezeframe spark jars`; a server elsewhere needs the same jars on its class path.",
+        "Start Spark with the package org.apache.spark:spark-hadoop-cloud_2.13 (spark.jars.packages).",
         ("org.apache.hadoop.fs.s3a.S3AFileSystem not found", 'No FileSystem for scheme "s3a"'),
     ),
     (

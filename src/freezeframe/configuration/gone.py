@@ -1,0 +1,28 @@
+"""What went with this version and what to use now: one table for settings, commands and options (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+SETTINGS = {
+    "maven_repository": "Name the mirror to Spark (spark.jars.repositories in spark-defaults.conf), "
+    "or put the jars into the folder of spark_jars_dir.",
+}
+COMMANDS = {
+    "spark jars": "Spark fetches spark.jars.packages by itself; without a network put the jars into the "
+    "folder of the setting spark_jars_dir.",
+}
+"""By the words of a command, and of a command with an option."""
+
+
+def command_remedy(words: Sequence[str]) -> str:
+    """What to use in place of a command line whose command or option went; empty if none did."""
+    names = [word.partition("=")[0] for word in words]
+    for gone, remedy in COMMANDS.items():
+        *command, last = gone.split()
+        is_option = last.startswith("-")
+        wanted = command if is_option else [*command, last]
+        plain = [name for name in names if not name.startswith("-")]
+        if plain[: len(wanted)] == wanted and (not is_option or last in names):
+            return remedy
+    return ""

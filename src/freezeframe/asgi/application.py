@@ -7,7 +7,6 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from freezeframe.asgi.api_page import add_api_page
 from freezeframe.asgi.authentication import credential_of
 from freezeframe.asgi.console import add_console
 from freezeframe.asgi.description import complete_document
@@ -105,7 +104,6 @@ def create_application(settings: Settings, root: str, database: ControlDatabase)
     application.state.closing = Closing()
     for module in _ROUTERS:
         application.include_router(module.router)
-    add_api_page(application)
     add_problem_handlers(application, root)
     quotas = application.state.service.byte_quotas
     if quotas.are_there:

@@ -169,7 +169,7 @@ def _routing_error(error: HTTPException) -> FreezeframeError:
         return errors.NotFound(
             "There is nothing here.",
             cause="No operation has this path; none ends with a slash, and a name in it has none either.",
-            remedy="See /docs or /openapi.json for what there is.",
+            remedy="See /openapi.json for what there is.",
         )
     if status == http.HTTPStatus.METHOD_NOT_ALLOWED:
         return errors.FixTheRequest(

@@ -72,25 +72,6 @@ def test_a_viewer_compares_but_ticks_nothing(visit, tenant):
     expect(page.get_by_role("button", name=re.compile("Restore"))).to_have_count(0)
 
 
-def test_the_chart_tells_rows_and_bytes_and_its_brush_filters_the_list(page, tenant):
-    """Dragging leaves the versions of that time; the address says which, and the chip takes it back."""
-    page.goto(tenant)
-    chart = page.get_by_role("img", name=re.compile(r"Over time: 3 rows and .* now"))
-    expect(page.get_by_role("article")).not_to_have_count(1)
-    chart.hover(trial=True)  # while the panel still slides in, the chart is soon elsewhere
-    box = chart.bounding_box()
-    page.mouse.move(box["x"] + 53, box["y"] + 30)
-    page.mouse.down()
-    page.mouse.move(box["x"] + 60, box["y"] + 30, steps=4)
-    page.mouse.up()
-    expect(page).to_have_url(re.compile("period="))
-    page.get_by_role("button", name="Show all times").click()
-    expect(page).not_to_have_url(re.compile("period="))
-    page.goto(f"{tenant}&period=1000-2000")
-    expect(page.get_by_role("region", name="Versions")).to_be_visible()
-    expect(page.get_by_role("article")).to_have_count(0)
-
-
 def test_a_tag_is_set_and_taken_off_in_the_list(page, tenant):
     """The menu of a version names it, and its badge shows it."""
     page.goto(tenant)

@@ -92,12 +92,11 @@ def test_rows_are_shown(stream, capsys, tmp_path):
 
 
 def test_columns_are_told(tenant):
-    """The ends of a column, its bars and its most frequent values."""
+    """The ends of a column."""
     found = stream_statistics(tenant, "Account", Moment(), StatisticsCache())
 
     (days,) = (one for one in found.columns if one.name == "Id")
     assert (TEXTS[1], TEXTS[0]) == (days.low, days.high)
-    assert set(TEXTS) <= {bar.low for bar in days.bars}
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])

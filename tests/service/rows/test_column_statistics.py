@@ -1,7 +1,6 @@
 """What columns hold: exact where all rows are read, honest where they are not, kept by version."""
 
 import decimal
-import itertools
 from datetime import UTC, date, datetime
 
 import pyarrow as pa
@@ -70,17 +69,6 @@ def test_columns_of_every_kind_are_told(tenant):
     assert told["Raw"] == (0, 1, None, None)
     assert told["Empty"] == (ROWS, 0, None, None)
     assert len(told["Long"][2]) < 250
-
-
-def test_bars_tell_the_shape_and_leave_no_value_out(tenant):
-    """Ranges for many numbers, the most frequent values for few; the counts add up."""
-    _, by_name = statistics(tenant)
-    assert [(bar.low, bar.count) for bar in by_name["City"].bars] == [("Bern", 50), ("Basel", 25)]
-    for name, values in (("Amount", ROWS - 1), ("Price", ROWS), ("Born", ROWS), ("Id", ROWS)):
-        bars = by_name[name].bars
-        assert (12, values) == (len(bars), sum(bar.count for bar in bars)), name
-        assert all(one.high == other.low for one, other in itertools.pairwise(bars)), name
-    assert () == by_name["Tags"].bars == by_name["Empty"].bars
 
 
 def test_of_a_large_stream_the_first_rows_are_read_and_the_log_tells_the_rest(tenant):

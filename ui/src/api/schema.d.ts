@@ -555,26 +555,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/environments/{environment}/tenants/{tenant}/growth": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Show Growth
-         * @description How many rows and bytes the tenant had after each of its newest versions, the oldest first.
-         */
-        get: operations["show_growth"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/v1/environments/{environment}/tenants/{tenant}/history": {
         parameters: {
             query?: never;
@@ -1923,18 +1903,6 @@ export interface components {
             reason: string;
         };
         /**
-         * Bar
-         * @description How many values lie from `low` to `high`; of a single value both are that value.
-         */
-        Bar: {
-            /** Count */
-            count: number;
-            /** High */
-            high: unknown;
-            /** Low */
-            low: unknown;
-        };
-        /**
          * BatchedFile
          * @description A finished upload of the purpose `batch`, and the file that it becomes.
          */
@@ -2071,11 +2039,6 @@ export interface components {
          * @description One column; its figures are of `rows_read` rows where they are not of all.
          */
         ColumnStatistics: {
-            /**
-             * Bars
-             * @description Ranges of equal width, or the most frequent values.
-             */
-            bars: components["schemas"]["Bar"][];
             /**
              * Distinct
              * @description Different values in the rows that were read.
@@ -2483,33 +2446,6 @@ export interface components {
             files: number;
             /** Path */
             path: string;
-        };
-        /**
-         * Growth
-         * @description The newest versions that are kept, the oldest first.
-         */
-        Growth: {
-            /** Points */
-            points: components["schemas"]["GrowthPoint"][];
-        };
-        /**
-         * GrowthPoint
-         * @description A version of the tenant, and what it held.
-         */
-        GrowthPoint: {
-            /** File Bytes */
-            file_bytes: number;
-            /** Rows */
-            rows: number;
-            /** Stream Bytes */
-            stream_bytes: number;
-            /**
-             * Timestamp
-             * Format: date-time
-             */
-            timestamp: string;
-            /** Version */
-            version: number;
         };
         /**
          * Health
@@ -5411,7 +5347,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The request is carried out once; sent again within a day it gets the same answer. */
+                /** @description The id of the job that is made; sent again, the request is answered from that job. */
                 "idempotency-key"?: string;
             };
             path: {
@@ -6330,7 +6266,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The request is carried out once; sent again within a day it gets the same answer. */
+                /** @description The id of the job that is made; sent again, the request is answered from that job. */
                 "idempotency-key"?: string;
             };
             path: {
@@ -6590,7 +6526,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The request is carried out once; sent again within a day it gets the same answer. */
+                /** @description The id of the job that is made; sent again, the request is answered from that job. */
                 "idempotency-key"?: string;
             };
             path: {
@@ -6739,7 +6675,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The request is carried out once; sent again within a day it gets the same answer. */
+                /** @description The id of the job that is made; sent again, the request is answered from that job. */
                 "idempotency-key"?: string;
             };
             path: {
@@ -6998,7 +6934,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The request is carried out once; sent again within a day it gets the same answer. */
+                /** @description The id of the job that is made; sent again, the request is answered from that job. */
                 "idempotency-key"?: string;
             };
             path: {
@@ -7129,7 +7065,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The request is carried out once; sent again within a day it gets the same answer. */
+                /** @description The id of the job that is made; sent again, the request is answered from that job. */
                 "idempotency-key"?: string;
             };
             path: {
@@ -7891,7 +7827,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The request is carried out once; sent again within a day it gets the same answer. */
+                /** @description The id of the job that is made; sent again, the request is answered from that job. */
                 "idempotency-key"?: string;
             };
             path: {
@@ -8022,7 +7958,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The request is carried out once; sent again within a day it gets the same answer. */
+                /** @description The id of the job that is made; sent again, the request is answered from that job. */
                 "idempotency-key"?: string;
             };
             path: {
@@ -8046,133 +7982,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Folder"];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Request Entity Too Large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Request Header Fields Too Large */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    show_growth: {
-        parameters: {
-            query?: {
-                /** @description How many at most. */
-                limit?: number;
-            };
-            header?: never;
-            path: {
-                /** @description The environment's name. */
-                environment: string;
-                /** @description The tenant's id. */
-                tenant: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Growth"];
                 };
             };
             /** @description Bad Request */
@@ -8546,7 +8355,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The request is carried out once; sent again within a day it gets the same answer. */
+                /** @description The id of the job that is made; sent again, the request is answered from that job. */
                 "idempotency-key"?: string;
             };
             path: {
@@ -8803,7 +8612,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The request is carried out once; sent again within a day it gets the same answer. */
+                /** @description The id of the job that is made; sent again, the request is answered from that job. */
                 "idempotency-key"?: string;
             };
             path: {
@@ -9187,7 +8996,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The request is carried out once; sent again within a day it gets the same answer. */
+                /** @description The id of the job that is made; sent again, the request is answered from that job. */
                 "idempotency-key"?: string;
             };
             path: {
@@ -9700,7 +9509,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The request is carried out once; sent again within a day it gets the same answer. */
+                /** @description The id of the job that is made; sent again, the request is answered from that job. */
                 "idempotency-key"?: string;
                 /** @description Only if it is this version. */
                 "if-match"?: string | null;
@@ -9844,7 +9653,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The request is carried out once; sent again within a day it gets the same answer. */
+                /** @description The id of the job that is made; sent again, the request is answered from that job. */
                 "idempotency-key"?: string;
             };
             path: {
@@ -10229,7 +10038,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The request is carried out once; sent again within a day it gets the same answer. */
+                /** @description The id of the job that is made; sent again, the request is answered from that job. */
                 "idempotency-key"?: string;
             };
             path: {
@@ -11336,7 +11145,7 @@ export interface operations {
                 mode?: "upsert" | "full";
             };
             header?: {
-                /** @description The request is carried out once; sent again within a day it gets the same answer. */
+                /** @description The id of the job that is made; sent again, the request is answered from that job. */
                 "idempotency-key"?: string;
             };
             path: {
@@ -11499,7 +11308,7 @@ export interface operations {
                 mode?: "upsert" | "full";
             };
             header?: {
-                /** @description The request is carried out once; sent again within a day it gets the same answer. */
+                /** @description The id of the job that is made; sent again, the request is answered from that job. */
                 "idempotency-key"?: string;
             };
             path: {
@@ -11637,7 +11446,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The request is carried out once; sent again within a day it gets the same answer. */
+                /** @description The id of the job that is made; sent again, the request is answered from that job. */
                 "idempotency-key"?: string;
             };
             path: {
@@ -11770,7 +11579,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The request is carried out once; sent again within a day it gets the same answer. */
+                /** @description The id of the job that is made; sent again, the request is answered from that job. */
                 "idempotency-key"?: string;
                 /** @description Only if it is this version. */
                 "if-match"?: string | null;
@@ -12879,7 +12688,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The request is carried out once; sent again within a day it gets the same answer. */
+                /** @description The id of the job that is made; sent again, the request is answered from that job. */
                 "idempotency-key"?: string;
                 /** @description The version of tus that the client speaks. */
                 "tus-resumable"?: string;
@@ -13807,7 +13616,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The request is carried out once; sent again within a day it gets the same answer. */
+                /** @description The id of the job that is made; sent again, the request is answered from that job. */
                 "idempotency-key"?: string;
             };
             path?: never;
@@ -14046,7 +13855,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The request is carried out once; sent again within a day it gets the same answer. */
+                /** @description The id of the job that is made; sent again, the request is answered from that job. */
                 "idempotency-key"?: string;
             };
             path: {
@@ -14285,7 +14094,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The request is carried out once; sent again within a day it gets the same answer. */
+                /** @description The id of the job that is made; sent again, the request is answered from that job. */
                 "idempotency-key"?: string;
             };
             path?: never;
@@ -14528,7 +14337,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The request is carried out once; sent again within a day it gets the same answer. */
+                /** @description The id of the job that is made; sent again, the request is answered from that job. */
                 "idempotency-key"?: string;
             };
             path: {
@@ -15578,7 +15387,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The request is carried out once; sent again within a day it gets the same answer. */
+                /** @description The id of the job that is made; sent again, the request is answered from that job. */
                 "idempotency-key"?: string;
             };
             path?: never;
@@ -15693,7 +15502,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The request is carried out once; sent again within a day it gets the same answer. */
+                /** @description The id of the job that is made; sent again, the request is answered from that job. */
                 "idempotency-key"?: string;
             };
             path?: never;

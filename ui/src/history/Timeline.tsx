@@ -1,7 +1,7 @@
-// A tenant's versions, the newest first and by day, with the chart of its rows above. Two may be ticked and compared.
+// A tenant's versions, the newest first and by day. Two may be ticked and compared.
 import { Button, Group, Pill, Text } from "@mantine/core";
-import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { lazy, Suspense, useEffect, useMemo, useState } from "react";
+import { useInfiniteQuery, useMutation, useQueryClient } from "@tanstack/react-query";
+import { useMemo, useState } from "react";
 import { removeTag } from "@/api/changes";
 import { tenantKey } from "@/api/place";
 import { historyQuery } from "@/api/queries";
@@ -10,15 +10,12 @@ import { EmptyNote } from "@/parts/EmptyNote";
 import { LateSkeleton } from "@/parts/LateSkeleton";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { tellProblem } from "@/parts/toasts";
-import { chartPoints, largestChange, periodFrom, periodLabel, periodText, within } from "./growth";
-import { growthQuery } from "./history-queries";
+import { largestChange } from "./change-bars";
 import "./history.css";
 import { RestoreDialog } from "./RestoreDialog";
 import { TagDialog } from "./TagDialog";
 import { VersionList } from "./VersionList";
 import { VersionRow } from "./VersionRow";
-
-const GrowthChart = lazy(() => import("./GrowthChart"));
 
 export interface RestoreOrder {
   version: number;
@@ -29,7 +26,6 @@ export interface RestoreOrder {
 export function Timeline() {
   const { place, search, go } = usePanel();
   const history = useInfiniteQuery(historyQuery(place, { stream: search.stream, path: search.file }));
-  const growth = useQuery(growthQuery(place));
   const [ticked, setTicked] = useState<readonly number[]>([]);
   const [restoring, setRestoring] = useState<RestoreOrder | null>(null);
   const [tagging, setTagging] = useState<number | null>(null);
@@ -39,12 +35,7 @@ export function Timeline() {
     onSuccess: () => client.invalidateQueries({ queryKey: tenantKey(place) }),
     onError: tellProblem,
   });
-  const period = useMemo(() => periodFrom(search.period), [search.period]);
-  const all = useMemo(() => history.data?.pages.flatMap((page) => page.versions) ?? [], [history.data]);
-  const points = useMemo(() => chartPoints(growth.data ?? []), [growth.data]);
-  const versions = within(all, period);
-  const oldest = all.at(-1);
-  const needsOlder = period !== null && oldest !== undefined && Date.parse(oldest.timestamp) > period.from;
+  const versions = useMemo(() => history.data?.pages.flatMap((page) => page.versions) ?? [], [history.data]);
   const { hasNextPage, isFetchingNextPage, fetchNextPage } = history;
   const scale = largestChange(versions);
   const filter = search.stream ?? search.file;
@@ -53,11 +44,6 @@ export function Timeline() {
     : search.file
       ? { name: filter, files: [search.file] }
       : {};
-
-  // A time that reaches further back than what is listed fetches what it lacks.
-  useEffect(() => {
-    if (needsOlder && hasNextPage && !isFetchingNextPage) void fetchNextPage();
-  }, [needsOlder, hasNextPage, isFetchingNextPage, fetchNextPage]);
 
   function tick(version: number) {
     setTicked(
@@ -72,17 +58,10 @@ export function Timeline() {
 
   if (history.isPending) return <LateSkeleton lines={10} />;
   if (history.isLoadingError) return <ProblemNote error={history.error} onRetry={() => history.refetch()} />;
-  if (all.length === 0)
+  if (versions.length === 0)
     return <EmptyNote title="No version yet.">The first job, upload or import makes version 0.</EmptyNote>;
   return (
     <>
-      <Suspense fallback={<div className="growth-place" />}>
-        <GrowthChart
-          points={points}
-          period={period}
-          onPeriod={(next) => go({ period: periodText(next) }, true)}
-        />
-      </Suspense>
       <Group gap="xs" mih={26}>
         {filter && (
           <Pill
@@ -97,15 +76,6 @@ export function Timeline() {
             {filter}
           </Pill>
         )}
-        {period && (
-          <Pill
-            withRemoveButton
-            removeButtonProps={{ tabIndex: 0, "aria-hidden": false, "aria-label": "Show all times" }}
-            onRemove={() => go({ period: undefined })}
-          >
-            {periodLabel(period)}
-          </Pill>
-        )}
         <Text size="sm" c="dimmed">
           {ticked.length === 0 ? "Tick two versions to compare them." : `${ticked.length} of 2 ticked`}
         </Text>
@@ -116,7 +86,7 @@ export function Timeline() {
       <VersionList
         versions={versions}
         onNearEnd={() => {
-          if (period === null && hasNextPage && !isFetchingNextPage) void fetchNextPage();
+          if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
         }}
       >
         {(entry) => (

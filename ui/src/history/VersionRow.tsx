@@ -7,7 +7,7 @@ import { Changes } from "@/parts/Changes";
 import { countText } from "@/parts/formats";
 import { Moment } from "@/parts/Moment";
 import { useMay } from "@/session/session";
-import { barParts } from "./growth";
+import { barParts } from "./change-bars";
 import { jobOf, makerText } from "./maker";
 import type { RestoreOrder } from "./Timeline";
 

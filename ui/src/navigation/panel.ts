@@ -43,7 +43,6 @@ export const NOTHING_OPEN: PanelSearch = {
   columns: undefined,
   by: undefined,
   row: undefined,
-  period: undefined,
   as: undefined,
   find: undefined,
   before: undefined,

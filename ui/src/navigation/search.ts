@@ -47,7 +47,6 @@ export interface PanelSearch extends TenantsSearch {
   /** A file of rows as text, where it would be a table. */
   as?: "text" | undefined;
   /** The time of which versions are listed, as two moments in milliseconds: `1700000000000-1700003600000`. */
-  period?: string | undefined;
   find?: string | undefined;
   order?: string | undefined;
   /** The version as of which everything is shown. */
@@ -88,7 +87,6 @@ export function panelSearch(raw: Raw): PanelSearch {
     columns: texts(raw.columns),
     by: text(raw.by),
     row: text(raw.row),
-    period: text(raw.period),
     as: raw.as === "text" ? "text" : undefined,
     find: text(raw.find),
     order: sort(raw.order, ITEM_SORTS),

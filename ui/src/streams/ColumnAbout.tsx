@@ -9,7 +9,6 @@ import { Cell } from "@/parts/Cell";
 import { countText } from "@/parts/formats";
 import { LateSkeleton } from "@/parts/LateSkeleton";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { Histogram } from "./Histogram";
 import { shareText } from "./SchemaView";
 import { statisticsQuery } from "./stream-queries";
 
@@ -70,7 +69,6 @@ function Facts({ stream, name }: { stream: string; name: string }) {
           </div>
         ))}
       </dl>
-      {read.data && <Histogram column={column} />}
       <Text size="xs" c="dimmed" role="status">
         {read.isPending ? "From the log; the column is being read." : reach(column, known)}
       </Text>

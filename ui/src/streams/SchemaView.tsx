@@ -8,7 +8,6 @@ import { Cell, isNumeric } from "@/parts/Cell";
 import { countText } from "@/parts/formats";
 import { LateSkeleton } from "@/parts/LateSkeleton";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { Histogram } from "./Histogram";
 import { statisticsQuery } from "./stream-queries";
 
 export function SchemaView({ stream }: { stream: string }) {
@@ -33,7 +32,6 @@ export function SchemaView({ stream }: { stream: string }) {
               <Table.Th ta="right">Distinct</Table.Th>
               <Table.Th ta="right">Smallest</Table.Th>
               <Table.Th ta="right">Greatest</Table.Th>
-              <Table.Th>Values</Table.Th>
             </Table.Tr>
           </Table.Thead>
           <Table.Tbody>
@@ -110,9 +108,6 @@ function ColumnRow({ column, rows, isKey, isUndecided }: ColumnRowProps) {
       </Table.Td>
       <Table.Td ta="right">{end(column.low)}</Table.Td>
       <Table.Td ta="right">{end(column.high)}</Table.Td>
-      <Table.Td>
-        {isRead ? <Histogram column={column} /> : <span className="dim">not read yet</span>}
-      </Table.Td>
     </Table.Tr>
   );
 }

@@ -9,7 +9,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 
 from freezeframe.control.jobs.job import JobStatus
 from freezeframe.observation import Operation
-from freezeframe.service.overview.stored_sizes import SizeClass
+from freezeframe.service.overview.stored_sizes import EnvironmentSize
 
 _SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
 
@@ -47,18 +47,17 @@ class Measurements:
             registry=self._registry,
             multiprocess_mode="mostrecent",
         )
-        of_sizes = ["environment", "size"]
         self._tenants = Gauge(
             "freezeframe_tenants",
             "Tenants by what they hold at most.",
-            of_sizes,
+            ["environment"],
             registry=self._registry,
             multiprocess_mode="mostrecent",
         )
         self._stored = Gauge(
             "freezeframe_stored_bytes",
             "Bytes of the newest versions of these tenants.",
-            of_sizes,
+            ["environment"],
             registry=self._registry,
             multiprocess_mode="mostrecent",
         )
@@ -92,11 +91,11 @@ class Measurements:
             self._jobs.labels(status).set(count)
         self._waiting.set(waiting_seconds)
 
-    def stored(self, classes: Sequence[SizeClass]) -> None:
-        """Set the number of tenants and their bytes by environment and size."""
-        for one in classes:
-            self._tenants.labels(one.environment, one.size).set(one.tenants)
-            self._stored.labels(one.environment, one.size).set(one.bytes)
+    def stored(self, environments: Sequence[EnvironmentSize]) -> None:
+        """Set the number of tenants and their bytes by environment."""
+        for one in environments:
+            self._tenants.labels(one.environment).set(one.tenants)
+            self._stored.labels(one.environment).set(one.bytes)
 
     def text(self) -> bytes:
         """All numbers, in Prometheus's text format."""

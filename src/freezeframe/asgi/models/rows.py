@@ -128,14 +128,6 @@ class ImportPreview(ResponseModel):
     problem: ImportProblem | None
 
 
-class Bar(ResponseModel):
-    """How many values lie from `low` to `high`; of a single value both are that value."""
-
-    low: Any
-    high: Any
-    count: int
-
-
 class ColumnStatistics(ResponseModel):
     """One column; its figures are of `rows_read` rows where they are not of all."""
 
@@ -148,7 +140,6 @@ class ColumnStatistics(ResponseModel):
     low: Any
     high: Any
     ends_of_all: bool = Field(description="Whether `low` and `high` are those of all rows.")
-    bars: list[Bar] = Field(description="Ranges of equal width, or the most frequent values.")
 
 
 class StreamStatistics(ResponseModel):

@@ -1,4 +1,4 @@
-"""A tenant's versions: history, differences, growth, restorations, tags, policy."""
+"""A tenant's versions: history, differences, restorations, tags, policy."""
 
 from __future__ import annotations
 
@@ -135,19 +135,3 @@ class NewPolicy(RequestModel):
 
     keep_versions: int | None = Field(default=None, ge=1, le=2**53)
     keep_days: float | None = Field(default=None, ge=0, le=365_000)
-
-
-class GrowthPoint(ResponseModel):
-    """A version of the tenant, and what it held."""
-
-    version: int
-    timestamp: datetime
-    rows: int
-    stream_bytes: int
-    file_bytes: int
-
-
-class Growth(ResponseModel):
-    """The newest versions that are kept, the oldest first."""
-
-    points: list[GrowthPoint]

@@ -1,4 +1,4 @@
-"""A tenant's versions: history, differences, growth, restorations, tags and the policy."""
+"""A tenant's versions: history, differences, restorations, tags and the policy."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from freezeframe.asgi.models.rows import RowDifference
 from freezeframe.asgi.models.versions import (
     Difference,
     FileDifference,
-    Growth,
-    GrowthPoint,
     HistoryPage,
     NewPolicy,
     NewTag,
@@ -29,7 +27,6 @@ from freezeframe.asgi.problems import to_openapi
 from freezeframe.asgi.routes.parameters import VERSION_MAX, CursorText, Limit, StreamPath
 from freezeframe.asgi.routes.routing import tenant_router
 from freezeframe.service.access.audit import UNCHANGED
-from freezeframe.service.overview.growth import growth
 from freezeframe.service.rows.row_differences import DifferencePlace, DifferenceWanted, row_difference
 from freezeframe.store import Tenant
 from freezeframe.store.versions.restore import VersionCheck
@@ -151,12 +148,6 @@ def history_page(
     found = list(tenant.history(limit + 1, until=until, **wanted))
     following = caller.service.cursors.encode(listing, found[limit].version) if len(found) > limit else None
     return HistoryPage(versions=list(map(TenantVersion.of, found[:limit])), next_cursor=following)
-
-
-@router.get("/growth")
-def show_growth(caller: TenantCalling, limit: Limit = 200) -> Growth:
-    """How many rows and bytes the tenant had after each of its newest versions, the oldest first."""
-    return Growth(points=list(map(GrowthPoint.of, growth(caller.tenant("snapshots:read"), limit))))
 
 
 @router.get("/streams/{stream}/diff")

@@ -1,9 +1,8 @@
-"""How many tenants there are and what they hold, by environment and size: numbers that name no tenant."""
+"""How many tenants each environment has and what they hold: numbers that name no tenant."""
 
 from __future__ import annotations
 
 import logging
-import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -17,18 +16,14 @@ from freezeframe.service.limits.stored_bytes import StoredBytes
 
 _logger = logging.getLogger(__name__)
 
-SIZES = (("1MiB", 1 << 20), ("100MiB", 100 << 20), ("10GiB", 10 << 30), ("more", math.inf))
-"""Each class of tenants, and the most bytes that one of it holds."""
-
 _PERIOD_SECONDS = 300.0
 
 
 @dataclass(frozen=True, slots=True)
-class SizeClass:
-    """The tenants of an environment that hold at most ``size`` and more than the class before."""
+class EnvironmentSize:
+    """The tenants of an environment, and the bytes that they hold together."""
 
     environment: str
-    size: str
     tenants: int
     bytes: int
 
@@ -42,7 +37,7 @@ class StoredSizes:
         self._counters = counters
         self._looking = threading.Lock()
 
-    def count_in_background(self, tell: Callable[[Sequence[SizeClass]], None]) -> bool:
+    def count_in_background(self, tell: Callable[[Sequence[EnvironmentSize]], None]) -> bool:
         """Begin to count, and call ``tell`` at the end; False if a worker of this machine just did."""
         if not self._looking.acquire(blocking=False):
             return False
@@ -61,18 +56,16 @@ class StoredSizes:
         threading.Thread(target=run, name="freezeframe-sizes", daemon=True).start()
         return True
 
-    def count(self) -> list[SizeClass]:
-        """Every class of each environment that has tenants; of a tenant that has not changed nothing is read.
+    def count(self) -> list[EnvironmentSize]:
+        """Each environment; of a tenant that has not changed nothing is read.
 
         Raises:
             TryAgain: the store cannot be reached.
         """
         found = []
         for environment in self._stores.environments():
-            classes: dict[str, list[int]] = {size: [] for size, _ in SIZES}
-            for held in self._held(environment):
-                classes[next(size for size, most in SIZES if held <= most)].append(held)
-            found += [SizeClass(environment, size, len(own), sum(own)) for size, own in classes.items()]
+            held = list(self._held(environment))
+            found.append(EnvironmentSize(environment, len(held), sum(held)))
         return found
 
     def _held(self, environment: EnvironmentName) -> Iterator[int]:

@@ -1,4 +1,4 @@
-"""Column statistics: nulls, distinct values, minimum, maximum, distribution.
+"""Column statistics: nulls, distinct values, minimum, maximum.
 
 Columns are read one by one, so that memory holds one of them. Of a stream of more than ``ROWS_MAX`` rows
 the first ``ROWS_MAX`` are read, and each figure says of how many rows it speaks; nulls and ends are then
@@ -24,7 +24,6 @@ from freezeframe.log import Snapshot
 from freezeframe.log.scan import rows
 from freezeframe.log.statistics.data_skipping import value_bounds
 from freezeframe.service.base.json_values import json_value
-from freezeframe.service.rows.distribution import Bar, distribution
 from freezeframe.service.rows.stream_snapshots import (
     require_columns,
     row_batches,
@@ -46,8 +45,7 @@ _TEXT_LENGTH_MAX = 200
 class ColumnStatistics:
     """One column: counts of ``rows_read`` rows, or of all where ``nulls_of_all`` or ``ends_of_all`` is true.
 
-    ``distinct`` is exact for the rows that were read. ``bars`` are its shape: ranges of equal width with
-    their counts, or the most frequent values. With ``rows_read`` 0 the column was not read in time.
+    ``distinct`` is exact for the rows that were read. With ``rows_read`` 0 the column was not read in time.
     """
 
     name: str
@@ -59,7 +57,6 @@ class ColumnStatistics:
     low: Any = None
     high: Any = None
     ends_of_all: bool = False
-    bars: tuple[Bar, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +195,6 @@ def _read(
         _short_json(ends[0]),
         _short_json(ends[1]),
         ends_of_all,
-        distribution(column),
     )
 
 

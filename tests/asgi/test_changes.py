@@ -17,7 +17,7 @@ from freezeframe.asgi.application import create_application
 from freezeframe.control.database.database import ControlDatabase
 from freezeframe.control.database.place import database_url
 from freezeframe.control.jobs.job_filter import JobFilter
-from freezeframe.control.schema import audit, metadata
+from freezeframe.control.tables import audit, metadata
 from freezeframe.errors import StorageUnavailable
 from freezeframe.settings import Settings
 

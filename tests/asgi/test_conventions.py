@@ -11,7 +11,7 @@ import pytest
 from openapi_spec_validator import validate
 from sqlalchemy import update
 
-from freezeframe.control.schema import audit
+from freezeframe.control.tables import audit
 from freezeframe.service.access.audit_entry import AuditPlace
 
 TENANTS = "/api/v1/environments/dev/tenants"

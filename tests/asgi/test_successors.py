@@ -9,7 +9,7 @@ from sqlalchemy import select
 from freezeframe.control.jobs.schedule import ScheduleRequest
 from freezeframe.control.jobs.schedules import Schedules
 from freezeframe.control.jobs.timing import Timing
-from freezeframe.control.schema import audit
+from freezeframe.control.tables import audit
 
 IMPORTED = b"Id\n1\n"
 

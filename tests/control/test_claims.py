@@ -11,7 +11,7 @@ from sqlalchemy import insert, select
 from freezeframe.control.database.database import ControlDatabase
 from freezeframe.control.jobs.queue import JobQueue
 from freezeframe.control.jobs.submission import Submission
-from freezeframe.control.schema import jobs
+from freezeframe.control.tables import jobs
 
 # Forked, so that the libraries are loaded once; each process has a connection of its own.
 WORK = """

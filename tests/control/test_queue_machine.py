@@ -19,7 +19,7 @@ from freezeframe.control.database.backoff import Backoff
 from freezeframe.control.database.database import ControlDatabase
 from freezeframe.control.jobs.queue import JobQueue
 from freezeframe.control.jobs.submission import Submission
-from freezeframe.control.schema import jobs, lanes
+from freezeframe.control.tables import jobs, lanes
 from freezeframe.errors import InvalidOption, JobRevoked
 
 LEASE_SECONDS = 30

@@ -57,6 +57,7 @@ class _Commands(LazyGroup):
         "spark": Part("spark:app", "The warm Spark server: status, start, stop, logs.", _MACHINE),
         "doctor": Part("setup.doctor:doctor", "Check that jobs can run here, and say what to do.", _MACHINE),
         "prove": Part("setup.prove:prove", "Put every promise to the test on a storage.", _MACHINE),
+        "upgrade": Part("upgrade:upgrade", "Bring an older control database to this version.", _MACHINE),
         "config": Part(
             "setup.config:app", "The settings: show, get, set; and where each comes from.", _MACHINE
         ),

@@ -92,6 +92,8 @@ spark start
 spark stop
 spark logs
 doctor
+upgrade
+upgrade
 prove --storage s3://bucket/prefix
 config show
 config get root

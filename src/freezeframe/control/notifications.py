@@ -12,7 +12,7 @@ from sqlalchemy import delete, func, select, update
 
 from freezeframe.control.database.backoff import Backoff
 from freezeframe.control.database.database import ControlDatabase, insert_if_absent
-from freezeframe.control.schema import notifications as table
+from freezeframe.control.tables import notifications as table
 
 ATTEMPTS_MAX = 12
 _AT_ONCE_MAX = 100

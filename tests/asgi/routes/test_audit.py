@@ -7,7 +7,7 @@ import json
 import pytest
 from sqlalchemy import delete, select
 
-from freezeframe.control.schema.audit import audit as table
+from freezeframe.control.tables import audit as table
 
 ORIGIN = "/api/v1/audit"
 

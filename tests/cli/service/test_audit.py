@@ -11,7 +11,7 @@ from sqlalchemy import delete, update
 import freezeframe as ff
 from freezeframe.cli.main import main
 from freezeframe.control.database.database import ControlDatabase
-from freezeframe.control.schema.audit import audit as table
+from freezeframe.control.tables import audit as table
 from freezeframe.service.access.access import audit_place
 from freezeframe.service.service import open_service
 from freezeframe.settings import Settings

@@ -1,8 +1,5 @@
 """The control database: it makes itself, upgrades itself, and says in our words what is wrong with it."""
 
-import importlib
-import json
-import pkgutil
 import sqlite3
 import stat
 from concurrent.futures import ThreadPoolExecutor
@@ -12,15 +9,12 @@ import pytest
 import sqlalchemy
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from alembic.operations import Operations
 
-from freezeframe.control import schema
-from freezeframe.control.database.database import ControlDatabase, insert_if_absent
+from freezeframe.control.database.database import ControlDatabase, insert_if_absent, upgrade_unreleased
 from freezeframe.control.database.sqlite import _run_when_unlocked
 from freezeframe.control.database.upgrade import VERSION_TABLE, known_versions
 from freezeframe.control.jobs.queue import JobQueue
-from freezeframe.control.schema import lanes, metadata
-from freezeframe.control.schema.keys import keys
+from freezeframe.control.tables import lanes, metadata
 from freezeframe.errors import FormatTooNew, InvalidOption, ReportDamage, SetupError, TryAgain
 
 # Forked at once, so that the libraries are loaded once.
@@ -40,33 +34,34 @@ sys.exit(any([os.waitpid(child, 0)[1] for child in children]))
 
 def test_migrations_make_what_the_tables_say(database):
     """After all steps the database has exactly the tables, columns and indexes of the schema."""
-    for module in pkgutil.iter_modules(schema.__path__, f"{schema.__name__}."):
-        importlib.import_module(module.name)
-
     with database.read() as connection:
         context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
 
         assert compare_metadata(context, metadata) == []
 
 
-def test_migrations_only_add(tmp_path):
-    """A process of the release before goes on with an upgraded database: what it leaves out has a value."""
-    said = []
+def unreleased(database, version):
+    """Make a database look like one of an unreleased version: other keys, an unknown table."""
+    with database.begin() as connection:
+        connection.execute(sqlalchemy.text(f"UPDATE {VERSION_TABLE} SET version_num = '{version}'"))
+        connection.execute(sqlalchemy.text("ALTER TABLE keys ADD COLUMN pepper INTEGER"))
+        connection.execute(sqlalchemy.text("CREATE TABLE guests (id INTEGER PRIMARY KEY)"))
+        connection.execute(lanes.insert().values(name="kept", running=0, running_max=1))
 
-    def hear(_, __, statement, *___):
-        said.append(" ".join(statement.split()))
 
-    sqlalchemy.event.listen(sqlalchemy.Engine, "before_cursor_execute", hear)
-    try:
-        ControlDatabase.open(f"sqlite:///{tmp_path / 'control.db'}").close()
-    finally:
-        sqlalchemy.event.remove(sqlalchemy.Engine, "before_cursor_execute", hear)
-    changes = [one for one in said if one.startswith(("ALTER", "DROP"))]
-    added = [one for one in changes if " ADD COLUMN " in one]
+@pytest.mark.parametrize(("version", "kept"), [("0009", ["kept"]), ("0002", [])])
+def test_an_unreleased_database_is_told_and_brought_over(database, database_url, version, kept):
+    """Opening it names the command; afterwards its tables are today's, and jobs are there if they fit."""
+    unreleased(database, version)
+    with pytest.raises(SetupError, match="never released") as refused:
+        ControlDatabase.open(database_url)
 
-    assert added
-    assert changes == added
-    assert [] == [one for one in added if "NOT NULL" in one and "DEFAULT" not in one]
+    assert "freezeframe upgrade" in refused.value.remedy
+    assert [version, None] == [upgrade_unreleased(database_url), upgrade_unreleased(database_url)]
+    with closing(ControlDatabase.open(database_url)) as opened, opened.read() as connection:
+        context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
+        assert compare_metadata(context, metadata) == []
+        assert kept == list(connection.execute(sqlalchemy.select(lanes.c.name)).scalars())
 
 
 def test_several_processes_make_it_at_once(database_url, run_python):
@@ -85,23 +80,6 @@ def test_a_newer_database_is_refused(database, database_url):
 
     with pytest.raises(FormatTooNew, match=f"9999; this freezeframe knows {known_versions()[-1]}"):
         ControlDatabase.open(database_url)
-
-
-def test_keys_from_before_the_scope_of_secrets_keep_their_rights(database):
-    """A key that reads snapshots gets secrets:read by that step; no other key gets anything."""
-    step = importlib.import_module("freezeframe.control.migrations.versions.0008_secrets_scope")
-    both = ["secrets:read", "snapshots:read"]
-    before = {"reads": ["snapshots:read"], "writes": ["snapshots:write"], "has": both}
-    rest = {"name": "", "secret_hash": "", "created_ms": 0}
-    with database.begin() as connection:
-        for key_id, scopes in before.items():
-            connection.execute(keys.insert().values(id=key_id, scopes=json.dumps(scopes), **rest))
-        with Operations.context(MigrationContext.configure(connection)):
-            step.upgrade()
-    with database.read() as connection:
-        rows = connection.execute(sqlalchemy.select(keys.c.id, keys.c.scopes)).all()
-
-    assert {**before, "reads": both} == {one: json.loads(text) for one, text in rows}
 
 
 def test_a_failed_transaction_changes_nothing(database):

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import delete, insert, select, update
 
 from freezeframe.control.database.database import ControlDatabase
-from freezeframe.control.schema.audit import audit as table
+from freezeframe.control.tables import audit as table
 from freezeframe.errors import InvalidOption
 from freezeframe.service.access.audit import Audit
 from freezeframe.service.access.audit_entry import FIRST, AuditFilter, AuditKeys, AuditPlace, Head

@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 from freezeframe.cli.checks.finding import Finding
+from freezeframe.errors import SetupError
 from freezeframe.settings import Settings
 
 
@@ -108,6 +109,8 @@ def database(settings: Settings, root: str) -> Finding:
         with engine.connect() as connection:
             current = is_current(connection)
         engine.dispose()
+    except SetupError as error:
+        return Finding("Database", "error", f"{mask_secrets(url)}: {error.problem}", error.remedy)
     except (SQLAlchemyError, ImportError) as error:
         told = f"{mask_secrets(url)} cannot be used: {str(error).splitlines()[0]}"
         return Finding("Database", "error", told, "freezeframe config get database_url")

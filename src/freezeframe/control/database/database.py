@@ -18,7 +18,7 @@ from sqlalchemy.exc import ArgumentError
 from freezeframe.control.database import sqlite as sqlite_setup
 from freezeframe.control.database.clock import Clock, database_now_ms
 from freezeframe.control.database.connection_errors import typed_errors
-from freezeframe.control.database.upgrade import is_current, upgrade
+from freezeframe.control.database.upgrade import is_current, replace, upgrade
 from freezeframe.errors import InvalidOption, SetupError
 
 _CONNECT_SECONDS = 10
@@ -49,7 +49,8 @@ class ControlDatabase:
 
         Raises:
             InvalidOption: the URL is none, or of another kind of database.
-            SetupError: the database refuses us, or its driver is not installed.
+            SetupError: the database refuses us, its driver is not installed, or an unreleased freezeframe
+                made it (see ``upgrade_unreleased``).
             FormatTooNew: a newer freezeframe upgraded it.
             TryAgain: it cannot be reached.
         """
@@ -104,6 +105,22 @@ class ControlDatabase:
                 return
         with self.begin() as connection:
             upgrade(connection)
+
+
+def upgrade_unreleased(url: str) -> str | None:
+    """Bring a database that an unreleased freezeframe made to this version; the version that it had, or None.
+
+    Raises:
+        InvalidOption, SetupError, TryAgain: as ``ControlDatabase.open``.
+    """
+    parsed = _parse_url(url)
+    with typed_errors(parsed):
+        database = ControlDatabase(_engine(parsed))
+    try:
+        with database.begin() as connection:
+            return replace(connection)
+    finally:
+        database.close()
 
 
 def insert_if_absent(connection: Connection, table: Table, values: dict[str, Any]) -> bool:

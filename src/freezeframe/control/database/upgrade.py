@@ -1,4 +1,8 @@
-"""Migration of a control database to this release's schema, safe beside other processes."""
+"""Migration of a control database to this release's schema, safe beside other processes.
+
+Versions before ``0010`` were never released. ``replace`` keeps their jobs and schedules; keys and the audit
+are made anew.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +10,19 @@ import re
 from importlib.metadata import version
 from pathlib import Path
 
-from sqlalchemy import Connection, inspect, text
+from sqlalchemy import Connection, MetaData, inspect, text
 
-from freezeframe.errors import FormatTooNew
+from freezeframe.control.tables import jobs, lanes, schedules
+from freezeframe.errors import FormatTooNew, SetupError
 
 VERSION_TABLE = "control_version"
 _MIGRATIONS = Path(__file__).parents[1] / "migrations"
 _STEP = re.compile(r"(\d{4})_\w+\.py")
 # Any number works, as long as every upgrade uses the same.
 _LOCK = 7_346_021_905
+_UNRELEASED = frozenset(f"000{number}" for number in range(1, 10))
+# Versions whose jobs and schedules have the columns of today.
+_KEPT_FROM = "0005"
 
 
 def known_versions() -> tuple[str, ...]:
@@ -28,28 +36,18 @@ def is_current(connection: Connection) -> bool:
 
     Raises:
         FormatTooNew: a newer freezeframe upgraded it.
+        SetupError: it is of an unreleased version.
     """
-    return _version(connection) == known_versions()[-1]
-
-
-def upgrade(connection: Connection) -> None:
-    """Run the steps that are missing, in the transaction of ``connection``, one process at a time.
-
-    Raises:
-        FormatTooNew: a newer freezeframe upgraded it.
-    """
-    if connection.dialect.name == "postgresql":
-        # SQLite's write transaction is such a lock already.
-        connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
-    if not is_current(connection):
-        _run_steps(connection)
-
-
-def _version(connection: Connection) -> str | None:
-    if not inspect(connection).has_table(VERSION_TABLE):
-        return None
-    # The table's name is a constant of ours.
-    found = connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar_one_or_none()  # noqa: S608
+    found = _version(connection)
+    if found in _UNRELEASED:
+        raise SetupError(
+            f"The control database is at version {found}, which was never released.",
+            cause=f"This freezeframe knows {known_versions()[0]} and later ones.",
+            remedy="Stop the service and its workers, then run freezeframe upgrade: jobs and schedules stay, "
+            "keys are made anew (freezeframe key create), the audit begins anew.",
+            code="CONTROL_DATABASE_OLD",
+            version=found,
+        )
     if found is not None and found not in known_versions():
         raise FormatTooNew(
             f"The control database is at version {found}; this freezeframe knows {known_versions()[-1]}.",
@@ -57,7 +55,49 @@ def _version(connection: Connection) -> str | None:
             remedy=f"Install a freezeframe newer than {version('freezeframe')} here too.",
             version=found,
         )
+    return found == known_versions()[-1]
+
+
+def upgrade(connection: Connection) -> None:
+    """Run the steps that are missing, in the transaction of ``connection``, one process at a time.
+
+    Raises:
+        FormatTooNew: a newer freezeframe upgraded it.
+        SetupError: it is of an unreleased version.
+    """
+    _lock(connection)
+    if not is_current(connection):
+        _run_steps(connection)
+
+
+def replace(connection: Connection) -> str | None:
+    """Bring a database of an unreleased version to this one; the version that it had.
+
+    None: it is of a released version, or new, and nothing was changed.
+    """
+    _lock(connection)
+    found = _version(connection)
+    if found not in _UNRELEASED:
+        return None
+    kept = {one.name for one in (jobs, lanes, schedules)} if found >= _KEPT_FROM else set()
+    dropped = MetaData()
+    dropped.reflect(connection, resolve_fks=False)
+    dropped.drop_all(connection, [one for one in dropped.sorted_tables if one.name not in kept])
+    _run_steps(connection)
     return found
+
+
+def _lock(connection: Connection) -> None:
+    # SQLite's write transaction is such a lock already.
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+
+
+def _version(connection: Connection) -> str | None:
+    if not inspect(connection).has_table(VERSION_TABLE):
+        return None
+    # The table's name is a constant of ours.
+    return connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar_one_or_none()  # noqa: S608
 
 
 def _run_steps(connection: Connection) -> None:

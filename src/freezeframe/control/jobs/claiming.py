@@ -15,7 +15,7 @@ from sqlalchemy import Connection, exists, literal_column, or_, select, update
 from freezeframe.control.database.clock import Clock
 from freezeframe.control.jobs.job import QueuedJob
 from freezeframe.control.jobs.job_rows import job_at, job_of
-from freezeframe.control.schema import jobs, lanes
+from freezeframe.control.tables import jobs, lanes
 
 
 def claim_silent(connection: Connection, worker: str, clock: Clock, lease_ms: int) -> QueuedJob | None:

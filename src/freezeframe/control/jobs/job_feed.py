@@ -17,7 +17,7 @@ from freezeframe.control.database.clock import milliseconds
 from freezeframe.control.database.database import ControlDatabase
 from freezeframe.control.jobs.job import JobStatus, QueuedJob
 from freezeframe.control.jobs.job_rows import job_of
-from freezeframe.control.schema import jobs
+from freezeframe.control.tables import jobs
 
 _OPEN = ("queued", "running")
 _FAILED = ("failed", "timed_out", "dead")

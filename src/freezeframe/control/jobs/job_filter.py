@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement
 
 from freezeframe.control.jobs.job import STATUSES, JobStatus
 from freezeframe.control.jobs.job_rows import of_incarnation
-from freezeframe.control.schema import jobs
+from freezeframe.control.tables import jobs
 from freezeframe.errors import InvalidOption
 
 

@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Connection, Row, select
 
 from freezeframe.clock import moment
 from freezeframe.control.jobs.job import QueuedJob
-from freezeframe.control.schema import jobs
+from freezeframe.control.tables import jobs
 from freezeframe.errors import NotFound
 
 

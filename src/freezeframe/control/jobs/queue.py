@@ -28,7 +28,7 @@ from freezeframe.control.jobs.job import (
 from freezeframe.control.jobs.job_filter import JobFilter
 from freezeframe.control.jobs.job_rows import find_job, job_at, job_of
 from freezeframe.control.jobs.submission import Submission, begin_job, insert_job, require_place
-from freezeframe.control.schema import jobs
+from freezeframe.control.tables import jobs
 from freezeframe.errors import InvalidOption, JobRevoked, NotFound
 
 LEASE_SECONDS = 30.0

@@ -18,7 +18,7 @@ from freezeframe.control.jobs.job import QueuedJob
 from freezeframe.control.jobs.schedule import Schedule, ScheduleRequest
 from freezeframe.control.jobs.submission import insert_job
 from freezeframe.control.jobs.timing import Timing
-from freezeframe.control.schema import schedules
+from freezeframe.control.tables import schedules
 from freezeframe.errors import ConflictError, NotFound
 
 

@@ -19,7 +19,7 @@ from freezeframe.control.jobs.job import (
     require_between,
 )
 from freezeframe.control.jobs.job_rows import find_job
-from freezeframe.control.schema import jobs, lanes
+from freezeframe.control.tables import jobs, lanes
 from freezeframe.errors import IdempotencyConflict, InvalidOption, NotFound, RateLimited
 from freezeframe.identifiers import EnvironmentName, TenantId
 

@@ -21,7 +21,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, bindparam, delete, func, insert, select
 
 from freezeframe.control.database.database import ControlDatabase
-from freezeframe.control.schema.audit import audit
+from freezeframe.control.tables import audit
 from freezeframe.errors import ConflictError, FixTheRequest, FreezeframeError
 from freezeframe.service.access.audit_entry import (
     FIRST,

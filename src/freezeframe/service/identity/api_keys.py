@@ -15,7 +15,7 @@ from typing import Any
 from sqlalchemy import select, update
 
 from freezeframe.control.database.database import ControlDatabase, insert_if_absent
-from freezeframe.control.schema.keys import key_sessions, keys
+from freezeframe.control.tables import key_sessions, keys
 from freezeframe.errors import InvalidOption, NotAuthenticated, NotFound
 from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.service.base.pepper import Pepper

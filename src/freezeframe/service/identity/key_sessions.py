@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlalchemy import delete, insert, select
 
 from freezeframe.control.database.database import ControlDatabase
-from freezeframe.control.schema.keys import key_sessions
+from freezeframe.control.tables import key_sessions
 from freezeframe.service.identity.api_keys import Keys, unknown_caller
 from freezeframe.service.identity.people import token_hash
 from freezeframe.service.identity.principal import Principal

@@ -15,7 +15,7 @@ from argon2.exceptions import InvalidHashError, VerificationError
 from sqlalchemy import delete, insert, select, update
 
 from freezeframe.control.database.database import ControlDatabase, insert_if_absent
-from freezeframe.control.schema.people import people, sessions
+from freezeframe.control.tables import people, sessions
 from freezeframe.errors import InvalidOption, NotAuthenticated, NotFound
 from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.service.base.timestamps import rfc3339

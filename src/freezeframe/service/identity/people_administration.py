@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import delete, select, update
 
 from freezeframe.control.database.database import ControlDatabase
-from freezeframe.control.schema.people import people, sessions
+from freezeframe.control.tables import people, sessions
 from freezeframe.errors import InvalidOption, NotAllowed, NotAuthenticated, NotFound
 from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.service.base.pepper import Pepper

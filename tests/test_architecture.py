@@ -18,7 +18,7 @@ DOCUMENTED_VERBS = {"get_snapshot", "update_snapshot", "snapshot_records", "read
 """Their parameters are options that a script writes by name."""
 CONSOLE = SOURCE.parent.parent / "ui" / "src"
 CONSOLE_LAYERS = [
-    *("shell", "tenants", "overview", "schedules", "keys", "people", "proof", "audit", "comparison"),
+    *("shell", "tenants", "overview", "schedules", "keys", "proof", "audit", "comparison"),
     *("snapshots", "streams", "history", "files", "jobs", "uploads", "events"),
     *("navigation", "session", "parts", "api"),
 ]

@@ -36,7 +36,6 @@ _KEY = (
     "id:str name:str scopes:[str] environments:[str]? tenants:[str]? created:str created_by:str "
     "expires:str? revoked:str? last_used:str?"
 )
-_PERSON = "id:str name:str role:str environments:[str]? tenants:[str]? created:str disabled:str?"
 _FILE_STATE = "size:int sealed:bool tenant_version:int sha256:str modified:str"
 
 OBJECTS = {
@@ -160,11 +159,7 @@ OBJECTS = {
     "NewKey": f"key:str {_KEY}",
     "RotatedSecret": "file:str accepted_file:str rotated:bool",
     "RotatedMasterKey": "master_key:str tenants:int",
-    "Person": _PERSON,
-    "NewPerson": f"{_PERSON} invitation?:str",
-    "Invitation": "name:str invitation:str",
-    "Session": "id:str created:str expires:str",
-    "EndedSessions": "name:str sessions_ended:int",
+    "EndedSessions": "sessions_ended:int",
     "AuditEntry": (
         "number:int moment:str principal:str action:str subject:str? request_id:str? details:any "
         "previous_hash:str hash:str"
@@ -172,7 +167,7 @@ OBJECTS = {
     "AuditProof": ("environment:str chain:str is_whole:bool entries:int heads:int broken_at:int? reason:str"),
     "TrimmedAudit": "deleted:int",
     "NotifyRound": "queued:int delivered:int failed:int waiting:int",
-    "Service": "url:str root:str workers:int pid:int",
+    "Service": "url:str root:str workers:int pid:int sign_in?:str",
     "Upgrade": "root:str version_before:str? upgraded:bool",
     "Check": "part:str ok:bool level:str found:str remedy:str",
     "SparkStatus": "spark:str servers:[SparkServer] runner:Runner? state_dir:str",
@@ -268,16 +263,9 @@ RESULTS = {
     "key list": "[Key]",
     "key rotate": "NewKey",
     "key revoke": "Key",
+    "key sign-out": "EndedSessions",
     "key rotate-pepper": "RotatedSecret",
     "key rotate-master": "RotatedMasterKey",
-    "person create": "NewPerson",
-    "person list": "[Person]",
-    "person invite": "Invitation",
-    "person change": "Person",
-    "person disable": "Person",
-    "person enable": "Person",
-    "person sessions": "[Session]",
-    "person sign-out": "EndedSessions",
     "audit list": "[AuditEntry]",
     "audit export": "AuditEntry",
     "audit verify": "[AuditProof]",

@@ -22,7 +22,6 @@ _PACKAGES = {
     "postgresql": ("psycopg",),
     "s3": ("obstore",),
     "service": (
-        "argon2",
         "authlib",
         "fastapi",
         "httpx",

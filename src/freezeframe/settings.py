@@ -358,7 +358,7 @@ class Settings(BaseSettings):
         "imports run. A worker that has it set runs no job of a script outside of it.",
     )
     service_session_hours: float = Field(
-        default=12.0, gt=0, description="How long a person stays signed in, in hours."
+        default=12.0, gt=0, description="How long a session of the console lasts, in hours."
     )
     service_url: str = Field(
         default="",
@@ -368,7 +368,7 @@ class Settings(BaseSettings):
     service_oidc_issuer: str = Field(
         default="",
         description="The OpenID Connect provider whose accounts may sign in: its issuer, an https URL as its "
-        "discovery document has it. Without it people have passwords of their own.",
+        "discovery document has it. Without it one signs in with a key.",
     )
     service_oidc_client_id: str = Field(default="", description="What the provider knows the service as.")
     service_oidc_client_secret: str = Field(
@@ -398,7 +398,7 @@ class Settings(BaseSettings):
     service_oidc_environment_claim: str = Field(
         default="",
         description="The claim that tells the environments that a person is bound to: a text or a list, `*` "
-        "for all. Without it an admin says so; with it who has none sees nothing.",
+        "for all. If unset, a person is bound to none; if set, a person without the claim has no access.",
     )
     service_oidc_tenant_claim: str = Field(default="", description="The same for tenants.")
 

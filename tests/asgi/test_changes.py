@@ -40,8 +40,8 @@ WITHOUT_EFFECT = {
     ("post", f"{T}/file-returns"),
 }
 # What an answer may tell otherwise the second time.
-MOVING = {"modified", "timestamp", "created", "expires", "run_at", "invitation"}
-"""Fields that hold a time; an invitation holds the second at which it ends."""
+MOVING = {"modified", "timestamp", "created", "expires", "run_at"}
+"""Fields that hold a time."""
 
 
 class Refusing:
@@ -82,8 +82,6 @@ class Case:
         self.tenant = f"own-{uuid.uuid4().hex[:8]}"
         self.names = {**world.prepare(self.tenant, "mine"), "unique": uuid.uuid4().hex[:8]}
         self.names["key_id"] = world.served.service.keys.create(scopes=["tenants:read"]).key.id
-        person = world.served.service.people.create(f"person-{self.tenant}", None)
-        self.names |= {"person_id": person.id, "session_id": "0" * 16}
         self.request_id = uuid.uuid4().hex
 
     def ask(self, **headers):
@@ -118,7 +116,7 @@ def _ids(operation):
 
 def test_each_operation_is_read_or_change():
     """An operation that is neither is one of signing in."""
-    signing_in = {("post", "/api/v1/session"), ("post", "/api/v1/session/invitation")}
+    signing_in = {("post", "/api/v1/session")}
     assert signing_in == {one for one in OPEN_ROWS if one[0] not in READS}
     assert len(CHANGES) > 30
 

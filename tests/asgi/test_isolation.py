@@ -18,6 +18,7 @@ import pytest
 from tests.asgi.operations import OPEN_ROWS, OTHER_ROWS, SCOPES, TENANT_ROWS, Row, T, filled, operations
 from tests.asgi.places import on_this_disk
 
+from freezeframe.service.identity.sessions import Person
 from freezeframe.storage import LocalStorage
 from freezeframe.store.directory.proof_report import keep_proof_report
 
@@ -86,7 +87,7 @@ def world(serve, tmp_path_factory):
 
 
 REPORT = {"verdict": "kept", "seed": 7, "finished": "2026-01-01T00:00:00Z", "proofs": []}
-_NOBODY = {"person_id": "0" * 18, "session_id": "0" * 16}
+_NOBODY: dict[str, str] = {}
 
 
 class World:
@@ -102,8 +103,7 @@ class World:
         revoked = keys.create(scopes=["admin"])
         keys.revoke(revoked.key.id)
         expired = keys.create(scopes=["admin"], days=1e-9)
-        person = served.service.people.create("eve", "correct horse battery", "admin", tenants=["globex"])
-        token = served.service.people.begin_session(person).token
+        token = served.service.sessions.begin(Person("oidc-eve", "eve", "admin", tenants=("globex",)))
         known = keys.create(scopes=["admin"]).key.id
         elsewhere = {"environments": ["staging"], "tenants": [VICTIM]}
         self.headers = {

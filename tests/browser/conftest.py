@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect, sync_playwright
 from tests.browser.process import Process
-from tests.browser.seeding import PASSWORD, fill
+from tests.browser.seeding import fill
 
 SCREENSHOTS = Path(
     os.environ.get("FREEZEFRAME_SCREENSHOTS", Path(__file__).parents[2] / ".cache" / "screenshots")
@@ -43,7 +43,7 @@ def served(tmp_path_factory):
     memory = Path("/dev/shm")
     place = Path(tempfile.mkdtemp(dir=memory if memory.is_dir() else tmp_path_factory.mktemp("console")))
     key_file = place / "master.key"
-    fill(place / "store", key_file)
+    keys = fill(place / "store", key_file)
     scripts = place / "scripts"
     scripts.mkdir()
     (scripts / "etl.py").write_text("")
@@ -54,6 +54,7 @@ def served(tmp_path_factory):
         "FREEZEFRAME_SERVICE_SCRIPTS_DIR": str(scripts),
     }
     with Process(place / "store", environment) as process:
+        process.keys = keys
         yield process
     shutil.rmtree(place)
 
@@ -79,7 +80,7 @@ def sessions(browser, served):
         context = browser.new_context(base_url=served.url)
         answer = context.request.post(
             "/api/v1/session",
-            data={"name": role, "password": PASSWORD},
+            data={"key": served.keys[role]},
             headers={"Origin": served.url},
             timeout=120_000,  # the first answer waits for the server to be there
         )

@@ -7,17 +7,18 @@ import pyarrow as pa
 from freezeframe.control.database.database import ControlDatabase
 from freezeframe.control.database.place import database_url
 from freezeframe.service.access.stores import Stores
-from freezeframe.service.identity.people import People
+from freezeframe.service.base.pepper import load_pepper
+from freezeframe.service.identity.api_keys import Keys
+from freezeframe.service.identity.principal import ROLES
 from freezeframe.settings import load_settings
 
-PASSWORD = "a long enough password"
 ENVIRONMENT = "default"
 TENANTS = 1000
 ROWS = 5000
 
 
 def fill(root, key_file):
-    """Make the store at ``root``; the master key is made in ``key_file``."""
+    """Make the store at ``root``, the master key in ``key_file``; a key for each role."""
     key_file.write_text(secrets.token_hex(32))
     key_file.chmod(0o600)
     settings = load_settings(root=str(root)).model_copy(update={"master_key_file": key_file})
@@ -27,9 +28,8 @@ def fill(root, key_file):
     fill_acme(store.tenant("acme", create=True))
     store.tenant("globex", create=True)
     database = ControlDatabase.open(database_url(settings, str(root)))
-    people = People(database, session_hours=1)
-    for role in ("admin", "editor", "viewer"):
-        people.create(role, PASSWORD, role)
+    keys = Keys(database, load_pepper(settings, str(root)))
+    return {role: keys.create(role, scopes=scopes).text for role, scopes in ROLES.items()}
 
 
 def fill_acme(tenant):

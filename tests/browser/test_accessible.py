@@ -29,9 +29,7 @@ PAGES = {
     "all jobs": ("/jobs", "heading", "Jobs"),
     "schedules": ("/schedules", "heading", "Schedules"),
     "keys": ("/keys", "button", "Create key"),
-    "people": ("/people", "grid", "People"),
     "proof": ("/proof", "heading", "Proof"),
-    "invitation": ("/invitation", "button", "Set password"),
     "audit": ("/audit?tenant=acme", "combobox", "Tenant"),
     "problem": ("/tenants/nobody?panel=snapshots", "alert", None),
     "missing page": ("/tenant-list", "link", "Go to the tenants"),
@@ -40,11 +38,7 @@ PAGES = {
 OPENED = {
     "create tenant": ("/tenants", ["Create tenant"], "dialog", "Create a tenant in default"),
     "palette": ("/tenants", ["Jump to"], "dialog", "Jump to"),
-    "change password": ("/overview", ["Change password"], "dialog", "Change password"),
     "create key": ("/keys", ["Create key"], "dialog", "Create key"),
-    "invite": ("/people", ["Invite a person"], "dialog", "Invite a person"),
-    "sessions": ("/people", ["Sessions: admin"], "dialog", "Sessions of admin"),
-    "disable": ("/people", ["Disable: editor"], "dialog", "Disable editor?"),
     "create schedule": ("/schedules", ["Create schedule"], "dialog", "Create schedule"),
     "run": (f"{ACME}jobs", ["Run a script"], "dialog", "Run a script"),
     "upload menu": (f"{ACME}snapshots", ["More ways to upload"], "menu", "More ways to upload"),
@@ -177,7 +171,6 @@ GRIDS = {
     "Snapshots": f"{ACME}snapshots",
     "Versions of Invoice": f"{ACME}snapshots&stream=Invoice&view=versions",
     "Jobs": "/jobs?tenant=customer-0801",
-    "People": "/people",
 }
 
 

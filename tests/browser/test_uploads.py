@@ -10,12 +10,12 @@ import psutil
 import pytest
 from playwright.sync_api import expect
 from tests.browser.process import Process
-from tests.browser.seeding import PASSWORD
 
 from freezeframe.control.database.database import ControlDatabase
 from freezeframe.control.database.place import database_url
 from freezeframe.service.access.stores import Stores
-from freezeframe.service.identity.people import People
+from freezeframe.service.base.pepper import load_pepper
+from freezeframe.service.identity.api_keys import Keys
 from freezeframe.settings import load_settings
 
 pytestmark = pytest.mark.browser
@@ -154,9 +154,10 @@ def restarting(tmp_path):
     settings = load_settings(root=str(root))
     Stores(str(root), settings).environment("default").tenant("acme", create=True)
     database = ControlDatabase.open(database_url(settings, str(root)))
-    People(database, session_hours=1).create("admin", PASSWORD, "admin")
+    key = Keys(database, load_pepper(settings, str(root))).create(scopes=["admin"]).text
     database.close()
     with Process(root, dict(os.environ), workers=1) as process:
+        process.keys = {"admin": key}
         yield process
 
 
@@ -178,7 +179,7 @@ def uploaded_over_a_restart(browser, service, folder, size):
     context = browser.new_context(base_url=service.url, viewport={"width": 1280, "height": 800})
     context.request.post(
         "/api/v1/session",
-        data={"name": "admin", "password": PASSWORD},
+        data={"key": service.keys["admin"]},
         headers={"Origin": service.url},
         timeout=120_000,
     )

@@ -1,4 +1,4 @@
-"""Keys, people, the audit and kept answers on SQLite and on PostgreSQL."""
+"""Keys, sessions, the audit and kept answers on SQLite and on PostgreSQL."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -11,9 +11,7 @@ from freezeframe.service.access.audit import Audit
 from freezeframe.service.access.audit_entry import AuditPlace
 from freezeframe.service.base.pepper import Pepper, accepted_path, load_pepper, rotate_pepper
 from freezeframe.service.identity.api_keys import Keys
-from freezeframe.service.identity.key_sessions import KeySessions
-from freezeframe.service.identity.people import People
-from freezeframe.service.identity.people_administration import PeopleAdministration
+from freezeframe.service.identity.sessions import Person, Sessions
 from freezeframe.settings import Settings
 
 pytestmark = pytest.mark.long
@@ -63,8 +61,8 @@ def test_a_key_is_hashed_anew_after_a_rotation(database, tmp_path):
     pepper = load_pepper(Settings(service_secret_file=file), "unused")
     keys = Keys(database, pepper)
     made, other = keys.create("sync"), keys.create("unused")
-    sessions = KeySessions(database, keys, 1.0)
-    token = sessions.begin(made.text)
+    sessions = Sessions(database, keys, 1.0)
+    token = sessions.begin_with_key(made.text)
     draft = keys.draft("a request")
     keys.create("asked for", draft=draft)
 
@@ -103,16 +101,36 @@ def _refusal(keys, text):
     return refused.value
 
 
-def test_a_disabled_person_is_signed_out(database):
-    """Signing in needs the password; disabling ends every session and the next attempt."""
-    people = People(database, 1.0)
-    administration = PeopleAdministration(database, people, Pepper.of(b"a secret of some length"))
-    people.create("ada", "correct horse battery", "editor")
-    token = people.begin_session(people.verify("ada", "correct horse battery")).token
+def test_a_session_is_a_row_that_ends(database):
+    """With its hours, or when it is ended; a person's has the role and limits of its beginning."""
+    sessions = Sessions(database, Keys(database, PEPPER), 1.0)
+    token = sessions.begin(Person("oidc-1", "ada", "editor", ("dev",), ()))
+    over = Sessions(database, Keys(database, PEPPER), 0.0).begin(Person("oidc-2", "eve", "admin"))
+    found = sessions.authenticate(token)
 
-    assert people.authenticate(token).name == "ada"
-    administration.change(people.named("ada").id, is_disabled=True)
-    with pytest.raises(NotAuthenticated):
-        people.authenticate(token)
-    with pytest.raises(NotAuthenticated):
-        people.begin_session(people.verify("ada", "correct horse battery"))
+    assert ("person", "oidc-1", "ada", {"dev"}, set()) == (
+        found.kind,
+        found.id,
+        found.name,
+        found.environments,
+        found.tenants,
+    )
+    sessions.end(token)
+    for ended in (token, over, "made up"):
+        with pytest.raises(NotAuthenticated):
+            sessions.authenticate(ended)
+
+
+def test_a_sign_in_is_used_once(database):
+    """By one of any number that try at once."""
+    sessions = Sessions(database, Keys(database, PEPPER), 1.0)
+
+    def use(_):
+        try:
+            sessions.use_once("link", 2**52)
+        except NotAuthenticated:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(use, range(8))) == 1

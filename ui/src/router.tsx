@@ -38,12 +38,6 @@ const signIn = createRoute({
   component: SignInPage,
 });
 
-const invitation = createRoute({
-  getParentRoute: () => root,
-  path: "/invitation",
-  component: lazyRouteComponent(() => import("./session/InvitationPage"), "InvitationPage"),
-});
-
 const signedIn = createRoute({
   getParentRoute: () => root,
   id: "signed-in",
@@ -115,12 +109,6 @@ const keys = createRoute({
   component: lazyRouteComponent(() => import("./keys/KeysPage"), "KeysPage"),
 });
 
-const people = createRoute({
-  getParentRoute: () => signedIn,
-  path: "/people",
-  component: lazyRouteComponent(() => import("./people/PeoplePage"), "PeoplePage"),
-});
-
 const proof = createRoute({
   getParentRoute: () => signedIn,
   path: "/proof",
@@ -136,7 +124,6 @@ const audit = createRoute({
 
 const tree = root.addChildren([
   signIn,
-  invitation,
   signedIn.addChildren([
     start,
     overview,
@@ -145,7 +132,6 @@ const tree = root.addChildren([
     jobs,
     schedules,
     keys,
-    people,
     proof,
     audit,
   ]),

@@ -8,7 +8,6 @@ from fastapi import Request, Response
 
 from freezeframe.errors import NotAllowed
 from freezeframe.service.identity.api_keys import unknown_caller
-from freezeframe.service.identity.key_sessions import is_of_key
 from freezeframe.service.identity.principal import Principal
 from freezeframe.service.service import Service
 
@@ -68,8 +67,7 @@ def identify(request: Request) -> Principal:
     token = request.cookies.get(SESSION_COOKIE, "")
     if not token:
         raise unknown_caller()
-    sessions = service.key_sessions if is_of_key(token) else service.people
-    principal = sessions.authenticate(token)
+    principal = service.sessions.authenticate(token)
     require_same_origin(request)
     return principal
 

@@ -20,8 +20,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 PAGES = frozenset(
-    {"", "overview", "tenants", "jobs", "schedules", "keys", "people", "proof", "audit", "compare"}
-    | {"sign-in", "invitation"}
+    {"", "overview", "tenants", "jobs", "schedules", "keys", "proof", "audit", "compare"} | {"sign-in"}
 )
 _ASSETS = "/assets/"
 _PROGRAMS = frozenset({"api", "assets", "tenant"})

@@ -72,16 +72,9 @@ key create --name etl --scope snapshots:read
 key list
 key rotate 4kq2
 key revoke 4kq2
+key sign-out
 key rotate-pepper
 key rotate-master
-person create ada --role viewer
-person list
-person invite ada
-person change ada --role editor --env production
-person disable ada
-person enable ada
-person sessions ada
-person sign-out ada
 audit list --tenant acme
 audit export --tenant acme
 audit verify

@@ -81,16 +81,17 @@ def require_setting(model: type[BaseSettings], name: str, place: str = "") -> No
     """Raise ``InvalidOption`` with the nearest names unless the name is a setting."""
     if name in model.model_fields:
         return
+    begins = f"{place}: " if place else ""
     if name in gone.SETTINGS:
         raise InvalidOption(
-            f"{place + ': ' if place else ''}{name!r} is not a setting any more.",
+            f"{begins}{name!r} is not a setting any more.",
             remedy=gone.SETTINGS[name],
             setting=name,
             place=place,
         )
     near = nearest(name, list(model.model_fields))
     raise InvalidOption(
-        f"{name!r} is not a setting." if not place else f"{place}: {name!r} is not a setting.",
+        f"{begins}{name!r} is not a setting.",
         remedy=f"Did you mean {' or '.join(near)}?"
         if near
         else "freezeframe config show lists all settings.",

@@ -126,37 +126,26 @@ keys = Table(
     Column("last_used_ms", BigInteger),
 )
 
-# ``secret_hash`` is of the secret that the session was begun with: it ends when that is no longer good.
-key_sessions = Table(
-    "key_sessions",
-    metadata,
-    Column("token_hash", String(64), primary_key=True),
-    Column("key", String(40), ForeignKey("keys.id", ondelete="CASCADE"), nullable=False),
-    Column("secret_hash", String(64), nullable=False),
-    Column("created_ms", BigInteger, nullable=False),
-    Column("expires_ms", BigInteger, nullable=False),
-)
-Index("ix_key_sessions_expires", key_sessions.c.expires_ms)
-
-people = Table(
-    "people",
-    metadata,
-    Column("id", String(40), primary_key=True),
-    Column("name", String(200), nullable=False, unique=True),
-    Column("password_hash", String(300), nullable=False),
-    Column("role", String(20), nullable=False),
-    Column("environments", Text),
-    Column("tenants", Text),
-    Column("created_ms", BigInteger, nullable=False),
-    Column("disabled_ms", BigInteger),
-)
-
+# Of a key (with the hash of the secret that it was begun with, whose end is the session's), or of a person.
 sessions = Table(
     "sessions",
     metadata,
     Column("token_hash", String(64), primary_key=True),
-    Column("person", String(40), ForeignKey("people.id", ondelete="CASCADE"), nullable=False),
+    Column("key", String(40), ForeignKey("keys.id", ondelete="CASCADE")),
+    Column("secret_hash", String(64), nullable=False, server_default=""),
+    Column("person", String(40)),
+    Column("name", String(200), nullable=False, server_default=""),
+    Column("role", String(20), nullable=False, server_default=""),
+    Column("environments", Text),
+    Column("tenants", Text),
     Column("created_ms", BigInteger, nullable=False),
+    Column("expires_ms", BigInteger, nullable=False),
+)
+# Links and returns from an identity provider sign in once; afterwards their name is here until they are over.
+used_sign_ins = Table(
+    "used_sign_ins",
+    metadata,
+    Column("name", String(64), primary_key=True),
     Column("expires_ms", BigInteger, nullable=False),
 )
 Index("ix_sessions_expires", sessions.c.expires_ms)

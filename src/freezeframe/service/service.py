@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from freezeframe.clock import now_ms
 from freezeframe.control.database.database import ControlDatabase
 from freezeframe.control.jobs.queue import JobQueue
 from freezeframe.control.jobs.schedules import Schedules
@@ -16,11 +17,9 @@ from freezeframe.service.base.cursors import Cursors
 from freezeframe.service.base.pepper import load_pepper
 from freezeframe.service.identity.api_keys import Keys
 from freezeframe.service.identity.identity_provider import IdentityProvider
-from freezeframe.service.identity.key_sessions import KeySessions
-from freezeframe.service.identity.people import People
-from freezeframe.service.identity.people_administration import PeopleAdministration
 from freezeframe.service.identity.principal import Principal
-from freezeframe.service.identity.sign_in_ticket import Tickets
+from freezeframe.service.identity.sessions import Person, Sessions
+from freezeframe.service.identity.sign_in_ticket import LINK_SECONDS, Tickets
 from freezeframe.service.jobs.jobs import TenantJobs
 from freezeframe.service.jobs.tenant_schedules import TenantSchedules
 from freezeframe.service.jobs.uploads import Uploads
@@ -36,6 +35,7 @@ from freezeframe.service.overview.overview import Overviews
 from freezeframe.service.overview.stored_sizes import StoredSizes
 from freezeframe.settings import Settings
 from freezeframe.store.directory.pending_uploads import uploads_folder
+from freezeframe.store.model.system_user import system_user
 
 _COUNTERS = "service.limits"
 _OURS = "_freezeframe"
@@ -49,9 +49,7 @@ class Service:
     database: ControlDatabase
     stores: Stores
     keys: Keys
-    people: People
-    people_administration: PeopleAdministration
-    key_sessions: KeySessions
+    sessions: Sessions
     audit: Audit
     audit_sink: AuditSink | None
     cursors: Cursors
@@ -72,6 +70,16 @@ class Service:
     def access(self, principal: Principal) -> TenantAccess:
         """The tenants that the principal may see."""
         return TenantAccess(self.stores, principal)
+
+    def enter_by_link(self, link: str) -> Person:
+        """The administrator that a link of ``freezeframe serve`` signs in, once.
+
+        Raises:
+            NotAuthenticated: it is over, used, or not of this service.
+        """
+        name = self.tickets.read_link(link)
+        self.sessions.use_once(name, now_ms() + LINK_SECONDS * 1000)
+        return Person("local", system_user(), "admin")
 
     def require_ready(self) -> None:
         """Read the store and the control database once.
@@ -103,7 +111,6 @@ def open_service(root: str, settings: Settings, database: ControlDatabase) -> Se
     schedules = Schedules(database)
     jobs = TenantJobs(queue, schedules, settings, root, uploads)
     keys = Keys(database, pepper)
-    people = People(database, settings.service_session_hours)
     sink = audit_sink(settings)
     audit = Audit(database, pepper, sink)
     audit.seal("service")
@@ -113,9 +120,7 @@ def open_service(root: str, settings: Settings, database: ControlDatabase) -> Se
         database=database,
         stores=stores,
         keys=keys,
-        key_sessions=KeySessions(database, keys, settings.service_session_hours),
-        people=people,
-        people_administration=PeopleAdministration(database, people, pepper),
+        sessions=Sessions(database, keys, settings.service_session_hours),
         audit=audit,
         audit_sink=sink,
         cursors=Cursors(pepper),

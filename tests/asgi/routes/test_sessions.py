@@ -1,12 +1,15 @@
 """Sessions in a browser: the cookie holds a token of its own and ends with what it was begun with."""
 
+import time
+
 import pytest
 
 from freezeframe.service.access.audit_entry import AuditPlace
+from freezeframe.service.identity.sessions import Person
+from freezeframe.service.identity.sign_in_ticket import LINK_SECONDS
 
 WHO = "/api/v1/session"
 TENANTS = "/api/v1/environments/dev/tenants"
-PASSWORD = "correct horse battery"
 
 
 def signed_in(served, browser, order):
@@ -43,7 +46,7 @@ def test_a_session_ends_with_its_key(serve, ending):
     """Or with the secret that it was begun with, or its hours."""
     served = serve(service_session_hours=1e-6 if ending == "expired" else 1.0)
     made = served.service.keys.create(scopes=["tenants:read"])
-    token = served.service.key_sessions.begin(made.text)
+    token = served.service.sessions.begin_with_key(made.text)
     before = status(served, token)
     if ending == "revoked":
         served.service.keys.revoke(made.key.id)
@@ -53,7 +56,7 @@ def test_a_session_ends_with_its_key(serve, ending):
 
 
 def test_signing_in_with_a_key_is_in_the_audit(served):
-    """As it is with a password; who signs in with none has no session."""
+    """Who signs in with none has no session."""
     key = served.key("tenants:read")
     with served.client("") as browser:
         signed_in(served, browser, {"key": key})
@@ -66,13 +69,77 @@ def test_signing_in_with_a_key_is_in_the_audit(served):
 @pytest.mark.parametrize(
     ("url", "is_secure"), [("https://snapshots.example.org", True), ("http://x.example", False)]
 )
-@pytest.mark.parametrize("order", ["key", "person"])
-def test_cookies_are_secure_where_browsers_use_https(serve, url, is_secure, order):
+@pytest.mark.parametrize("way", ["key", "link"])
+def test_cookies_are_secure_where_browsers_use_https(serve, url, is_secure, way):
     """Also behind a proxy that speaks https, where the service hears plain http."""
     served = serve(service_url=url)
-    served.service.people.create("ada", PASSWORD, "viewer")
     with served.client("") as browser:
-        given = {"key": served.key()} if order == "key" else {"name": "ada", "password": PASSWORD}
+        given = {"key": served.key()} if way == "key" else {"link": served.service.tickets.link()}
         cookie = signed_in(served, browser, given)
         left = browser.delete(WHO, headers={"origin": served.url, "cookie": cookie.partition(";")[0]})
     assert [is_secure] * 2 == ["Secure" in one for one in (cookie, left.headers["set-cookie"])]
+
+
+def test_a_link_signs_in_once(served):
+    """As an administrator; used again, changed, or from another site it is refused."""
+    link, origin = served.service.tickets.link(), {"origin": served.url}
+    with served.client("") as browser:
+        foreign = browser.post(WHO, json={"link": link}, headers={"origin": "https://evil.example"})
+        changed = browser.post(WHO, json={"link": f"{link[:-4]}AAAA"}, headers=origin)
+        first = browser.post(WHO, json={"link": link}, headers=origin)
+        who = browser.get(WHO).json()
+    with served.client("") as other:
+        again = other.post(WHO, json={"link": link}, headers=origin)
+
+    assert [403, 401, 200, 401] == [one.status_code for one in (foreign, changed, first, again)]
+    assert ("person", "local", True) == (who["kind"], who["id"], "admin" in who["scopes"])
+
+
+def test_a_link_ends_after_a_day(served, monkeypatch):
+    """A line of an old terminal signs nobody in."""
+    link, later = served.service.tickets.link(), time.time() + LINK_SECONDS
+    monkeypatch.setattr(time, "time", lambda: later)
+    with served.client("") as browser:
+        assert browser.post(WHO, json={"link": link}, headers={"origin": served.url}).status_code == 401
+
+
+@pytest.mark.parametrize("whose", ["key", "person", "all"])
+def test_sessions_can_be_ended_at_once(serve, whose):
+    """Those of one key or person, or all of them."""
+    served = serve()
+    made = served.service.keys.create(scopes=["tenants:read"])
+    sessions = served.service.sessions
+    tokens = [sessions.begin_with_key(made.text), sessions.begin(Person("oidc-1", "ada", "viewer"))]
+    ended = sessions.end_all({"key": made.key.id, "person": "oidc-1", "all": None}[whose])
+
+    assert (2 if whose == "all" else 1) == ended
+    expected = {"key": [401, 200], "person": [200, 401], "all": [401, 401]}[whose]
+    assert expected == [status(served, token) for token in tokens]
+
+
+def test_a_viewer_reads_no_sealed_file(serve, tmp_path):
+    """Sealed files need a scope of their own, by every way to their content; others do not."""
+    key = tmp_path / "master.key"
+    key.write_bytes(b"k" * 32)
+    key.chmod(0o600)
+    served = serve(master_key_file=key)
+    place = served.tenant("sealed")
+    with served.client() as admin:
+        admin.put(f"{place}/files/secret.json?sealed=true", content=b'{"password": "x"}')
+        admin.put(f"{place}/files/tenant-config.json?sealed=true", content=b"{}").raise_for_status()
+        admin.put(f"{place}/files/open.txt", content=b"x")
+    ways = (
+        f"{place}/files/secret.json",
+        f"{place}/bundle?file=secret.json",
+        "/tenant/dev/sealed/snapshots?file=secret.json",
+        "/tenant/dev/sealed/config",
+    )
+    with served.client(served.key("tenants:read", "snapshots:read", "jobs:read")) as viewer:
+        answers = [viewer.get(one) for one in ways]
+        plain = viewer.get(f"{place}/files/open.txt")
+    with served.client(served.key("snapshots:read", "secrets:read")) as reader:
+        allowed = {reader.get(one).status_code for one in ways}
+
+    assert [one.status_code for one in answers] == [403] * 4
+    assert {one.json()["scope"] for one in answers} == {"secrets:read"}
+    assert (plain.status_code, allowed) == (200, {200})

@@ -1,6 +1,13 @@
 """``freezeframe serve``: what it says before it listens, and where it cannot."""
 
+import json
+import os
 import socket
+import subprocess
+import sys
+
+import httpx
+import pytest
 
 from freezeframe.cli.main import main
 
@@ -16,13 +23,35 @@ def test_a_port_that_is_taken_is_an_error_of_the_call(tmp_path, capsys):
     assert "Cause: Address already in use" in said
 
 
-def test_it_says_how_to_sign_in_until_somebody_can(tmp_path, capsys):
-    """A store without keys and people has nobody whom the service would answer."""
-    root, told = ["--root", str(tmp_path / "s")], []
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        for _ in range(2):
-            main(["serve", *root, "--port", str(taken.getsockname()[1]), "--workers", "1"])
-            told.append("Nobody can sign in yet: freezeframe key create" in capsys.readouterr().err)
-            assert main(["key", "create", *root]) == 0
-
-    assert told == [True, False]
+@pytest.mark.parametrize(
+    ("options", "settings", "is_told"),
+    [
+        (["--host", "127.0.0.1"], {}, True),
+        (["--host", "0.0.0.0"], {}, False),
+        (["--host", "127.0.0.1"], {"FREEZEFRAME_SERVICE_URL": "https://snapshots.example.org"}, False),
+    ],
+)
+def test_a_link_that_signs_in_is_printed_on_loopback(tmp_path, options, settings, is_told):
+    """The console is open to whoever started it; an address that others reach, or a proxy's, has no link."""
+    command = [sys.executable, "-m", "freezeframe", "serve", "--root", str(tmp_path / "s"), "--port", "0"]
+    process = subprocess.Popen(
+        [*command, "--workers", "1", "--json", *options],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **settings},
+    )
+    try:
+        told = json.loads(process.stdout.readline())
+        assert is_told == ("sign_in" in told)
+        if is_told:
+            link = told["sign_in"].removeprefix(f"{told['url']}/sign-in#")
+            answers = [
+                httpx.post(
+                    f"{told['url']}/api/v1/session", json={"link": link}, headers={"origin": told["url"]}
+                )
+                for _ in range(2)
+            ]
+            assert [200, 401] == [one.status_code for one in answers]
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)

@@ -15,22 +15,12 @@ import type {
   Who,
 } from "./types";
 
-export function signIn(credentials: { name: string; password: string } | { key: string }): Promise<Who> {
+export function signIn(credentials: { key: string } | { link: string }): Promise<Who> {
   return call("POST", address`/session`, { body: credentials, isUnkeyed: true });
 }
 
 export function signOut(): Promise<void> {
   return call("DELETE", address`/session`);
-}
-
-/** Sets the password of who was invited; they sign in with it afterwards. */
-export function acceptInvitation(invitation: string, password: string): Promise<void> {
-  return call("POST", address`/session/invitation`, { body: { invitation, password }, isUnkeyed: true });
-}
-
-/** Changes the password of who is signed in; all their sessions end. */
-export function changePassword(old: string, password: string): Promise<void> {
-  return call("POST", address`/session/password`, { body: { old, new: password } });
 }
 
 export function createTenant(environment: string, tenant: string): Promise<unknown> {

@@ -555,6 +555,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/environments/{environment}/tenants/{tenant}/growth": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show Growth
+         * @description How many rows and bytes the tenant had after each of its newest versions, the oldest first.
+         */
+        get: operations["show_growth"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/environments/{environment}/tenants/{tenant}/history": {
         parameters: {
             query?: never;
@@ -1330,114 +1350,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/people": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List People
-         * @description List the people, those that may no longer sign in too.
-         */
-        get: operations["list_people"];
-        put?: never;
-        /**
-         * Invite Person
-         * @description Make a person, with an invitation to set a password.
-         */
-        post: operations["invite_person"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/people/{person_id}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        /**
-         * Change Person
-         * @description Give a person another role or other bounds, or disable or enable them; what is left out stays.
-         */
-        patch: operations["change_person"];
-        trace?: never;
-    };
-    "/api/v1/people/{person_id}/invitation": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Reset Password
-         * @description Make an invitation with which the person sets a new password; the old one is good until then.
-         */
-        post: operations["reset_password"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/people/{person_id}/sessions": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List Sessions
-         * @description List where a person is signed in.
-         */
-        get: operations["list_sessions"];
-        put?: never;
-        post?: never;
-        /**
-         * End Sessions
-         * @description Sign a person out everywhere.
-         */
-        delete: operations["end_sessions"];
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/people/{person_id}/sessions/{session_id}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post?: never;
-        /**
-         * End Session
-         * @description End one session of a person; one that is over stays so.
-         */
-        delete: operations["end_session"];
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/v1/proof": {
         parameters: {
             query?: never;
@@ -1493,7 +1405,7 @@ export interface paths {
         put?: never;
         /**
          * Sign In
-         * @description Sign in with name and password, or with a key; the session is in a cookie that no script can read.
+         * @description Sign in with a key, or with a link; the session is in a cookie that no script can read.
          */
         post: operations["sign_in"];
         /**
@@ -1501,46 +1413,6 @@ export interface paths {
          * @description End the session of who asks.
          */
         delete: operations["sign_out"];
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/session/invitation": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Accept Invitation
-         * @description Set a password with an invitation; then sign in.
-         */
-        post: operations["accept_invitation"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/session/password": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Change Password
-         * @description Change the password of who is signed in; all their sessions end.
-         */
-        post: operations["change_password"];
-        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -1595,7 +1467,7 @@ export interface paths {
         };
         /**
          * Sign In Ways
-         * @description How people can sign in here; asked by the sign-in page, which knows nobody yet.
+         * @description How one can sign in here; asked by the sign-in page, which knows nobody yet.
          */
         get: operations["sign_in_ways"];
         put?: never;
@@ -1819,16 +1691,6 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         /**
-         * AcceptedInvitation
-         * @description A password for who was invited.
-         */
-        AcceptedInvitation: {
-            /** Invitation */
-            invitation: string;
-            /** Password */
-            password: string;
-        };
-        /**
          * AuditEntry
          * @description One thing that was done; `hash` is of all the rest, with the hash of the entry before.
          */
@@ -1901,6 +1763,18 @@ export interface components {
              * @description What is wrong with it; empty where the chain is whole.
              */
             reason: string;
+        };
+        /**
+         * Bar
+         * @description How many values lie from `low` to `high`; of a single value both are that value.
+         */
+        Bar: {
+            /** Count */
+            count: number;
+            /** High */
+            high: unknown;
+            /** Low */
+            low: unknown;
         };
         /**
          * BatchedFile
@@ -2039,6 +1913,11 @@ export interface components {
          * @description One column; its figures are of `rows_read` rows where they are not of all.
          */
         ColumnStatistics: {
+            /**
+             * Bars
+             * @description Ranges of equal width, or the most frequent values.
+             */
+            bars: components["schemas"]["Bar"][];
             /**
              * Distinct
              * @description Different values in the rows that were read.
@@ -2448,6 +2327,33 @@ export interface components {
             path: string;
         };
         /**
+         * Growth
+         * @description The newest versions that are kept, the oldest first.
+         */
+        Growth: {
+            /** Points */
+            points: components["schemas"]["GrowthPoint"][];
+        };
+        /**
+         * GrowthPoint
+         * @description A version of the tenant, and what it held.
+         */
+        GrowthPoint: {
+            /** File Bytes */
+            file_bytes: number;
+            /** Rows */
+            rows: number;
+            /** Stream Bytes */
+            stream_bytes: number;
+            /**
+             * Timestamp
+             * Format: date-time
+             */
+            timestamp: string;
+            /** Version */
+            version: number;
+        };
+        /**
          * Health
          * @description The service answers.
          */
@@ -2529,15 +2435,6 @@ export interface components {
             remedy: string;
             /** Title */
             title: string;
-        };
-        /**
-         * Invitation
-         * @description What a person sets a password with, once, within three days; it is told this once.
-         */
-        Invitation: {
-            /** Invitation */
-            invitation: string;
-            person: components["schemas"]["Person"];
         };
         /**
          * Job
@@ -2716,6 +2613,17 @@ export interface components {
             status: "queued" | "running" | "succeeded" | "failed" | "cancelled" | "timed_out" | "dead";
         };
         /**
+         * LinkSignIn
+         * @description What is behind the `#` of the link that `freezeframe serve` printed; it signs in once.
+         * @example {
+         *       "link": "from-the-link"
+         *     }
+         */
+        LinkSignIn: {
+            /** Link */
+            link: string;
+        };
+        /**
          * NewFolder
          * @description A folder that is to be made.
          * @example {
@@ -2796,31 +2704,6 @@ export interface components {
             name: string;
             /** Scopes */
             scopes?: ("tenants:read" | "snapshots:read" | "snapshots:write" | "snapshots:delete" | "secrets:read" | "jobs:read" | "jobs:run" | "admin")[];
-            /** Tenants */
-            tenants?: string[] | null;
-        };
-        /**
-         * NewPerson
-         * @description A person who is invited: without environments and tenants they see all of them.
-         * @example {
-         *       "environments": [
-         *         "dev"
-         *       ],
-         *       "name": "ada",
-         *       "role": "viewer"
-         *     }
-         */
-        NewPerson: {
-            /** Environments */
-            environments?: string[] | null;
-            /** Name */
-            name: string;
-            /**
-             * Role
-             * @default viewer
-             * @enum {string}
-             */
-            role: "admin" | "editor" | "viewer";
             /** Tenants */
             tenants?: string[] | null;
         };
@@ -2964,95 +2847,6 @@ export interface components {
              * @description -1 before the first change.
              */
             version: number;
-        };
-        /**
-         * PasswordChange
-         * @description A new password, with the one from before.
-         */
-        PasswordChange: {
-            /** New */
-            new: string;
-            /** Old */
-            old: string;
-        };
-        /**
-         * Person
-         * @description A person; `is_provided`: an account at the identity provider, without a password here.
-         */
-        Person: {
-            /**
-             * Created
-             * Format: date-time
-             */
-            created: string;
-            /** Disabled */
-            disabled: string | null;
-            /** Environments */
-            environments: string[] | null;
-            /** Id */
-            id: string;
-            /** Is Provided */
-            is_provided: boolean;
-            /** Name */
-            name: string;
-            /**
-             * Role
-             * @enum {string}
-             */
-            role: "admin" | "editor" | "viewer";
-            /** Tenants */
-            tenants: string[] | null;
-        };
-        /**
-         * PersonChange
-         * @description What becomes of a person; what is left out stays as it is, null bounds are none.
-         * @example {
-         *       "role": "editor"
-         *     }
-         */
-        PersonChange: {
-            /** Environments */
-            environments?: string[] | null;
-            /** Is Disabled */
-            is_disabled?: boolean | null;
-            /** Role */
-            role?: ("admin" | "editor" | "viewer") | null;
-            /** Tenants */
-            tenants?: string[] | null;
-        };
-        /**
-         * PersonList
-         * @description The people by name.
-         */
-        PersonList: {
-            /** People */
-            people: components["schemas"]["Person"][];
-        };
-        /**
-         * PersonSession
-         * @description A session of a person.
-         */
-        PersonSession: {
-            /**
-             * Created
-             * Format: date-time
-             */
-            created: string;
-            /**
-             * Expires
-             * Format: date-time
-             */
-            expires: string;
-            /** Id */
-            id: string;
-        };
-        /**
-         * PersonSessions
-         * @description The sessions of a person, the newest first.
-         */
-        PersonSessions: {
-            /** Sessions */
-            sessions: components["schemas"]["PersonSession"][];
         };
         /**
          * Policy
@@ -3599,22 +3393,8 @@ export interface components {
             type: "text" | "integer" | "number" | "boolean";
         };
         /**
-         * SignIn
-         * @description A person's name and password.
-         * @example {
-         *       "name": "ada",
-         *       "password": "correct horse battery"
-         *     }
-         */
-        SignIn: {
-            /** Name */
-            name: string;
-            /** Password */
-            password: string;
-        };
-        /**
          * SignInWays
-         * @description How people sign in: by name and password always, and with accounts of `provider` if there is one.
+         * @description How one signs in: with a key always, and with accounts of `provider` if there is one.
          */
         SignInWays: {
             /** Provider */
@@ -4119,11 +3899,6 @@ export interface components {
             environments: string[] | null;
             /** Id */
             id: string;
-            /**
-             * Is Provided
-             * @description Whether it is a person of the identity provider, without a password here.
-             */
-            is_provided: boolean;
             /**
              * Kind
              * @enum {string}
@@ -5347,7 +5122,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The id of the job that is made; sent again, the request is answered from that job. */
+                /** @description The request is carried out once; sent again within a day it gets the same answer. */
                 "idempotency-key"?: string;
             };
             path: {
@@ -6266,7 +6041,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The id of the job that is made; sent again, the request is answered from that job. */
+                /** @description The request is carried out once; sent again within a day it gets the same answer. */
                 "idempotency-key"?: string;
             };
             path: {
@@ -6526,7 +6301,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The id of the job that is made; sent again, the request is answered from that job. */
+                /** @description The request is carried out once; sent again within a day it gets the same answer. */
                 "idempotency-key"?: string;
             };
             path: {
@@ -6675,7 +6450,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The id of the job that is made; sent again, the request is answered from that job. */
+                /** @description The request is carried out once; sent again within a day it gets the same answer. */
                 "idempotency-key"?: string;
             };
             path: {
@@ -6934,7 +6709,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The id of the job that is made; sent again, the request is answered from that job. */
+                /** @description The request is carried out once; sent again within a day it gets the same answer. */
                 "idempotency-key"?: string;
             };
             path: {
@@ -7065,7 +6840,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The id of the job that is made; sent again, the request is answered from that job. */
+                /** @description The request is carried out once; sent again within a day it gets the same answer. */
                 "idempotency-key"?: string;
             };
             path: {
@@ -7827,7 +7602,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The id of the job that is made; sent again, the request is answered from that job. */
+                /** @description The request is carried out once; sent again within a day it gets the same answer. */
                 "idempotency-key"?: string;
             };
             path: {
@@ -7958,7 +7733,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The id of the job that is made; sent again, the request is answered from that job. */
+                /** @description The request is carried out once; sent again within a day it gets the same answer. */
                 "idempotency-key"?: string;
             };
             path: {
@@ -7982,6 +7757,133 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Folder"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Header Fields Too Large */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    show_growth: {
+        parameters: {
+            query?: {
+                /** @description How many at most. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The environment's name. */
+                environment: string;
+                /** @description The tenant's id. */
+                tenant: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Growth"];
                 };
             };
             /** @description Bad Request */
@@ -8355,7 +8257,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The id of the job that is made; sent again, the request is answered from that job. */
+                /** @description The request is carried out once; sent again within a day it gets the same answer. */
                 "idempotency-key"?: string;
             };
             path: {
@@ -8612,7 +8514,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The id of the job that is made; sent again, the request is answered from that job. */
+                /** @description The request is carried out once; sent again within a day it gets the same answer. */
                 "idempotency-key"?: string;
             };
             path: {
@@ -8996,7 +8898,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The id of the job that is made; sent again, the request is answered from that job. */
+                /** @description The request is carried out once; sent again within a day it gets the same answer. */
                 "idempotency-key"?: string;
             };
             path: {
@@ -9509,7 +9411,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The id of the job that is made; sent again, the request is answered from that job. */
+                /** @description The request is carried out once; sent again within a day it gets the same answer. */
                 "idempotency-key"?: string;
                 /** @description Only if it is this version. */
                 "if-match"?: string | null;
@@ -9653,7 +9555,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The id of the job that is made; sent again, the request is answered from that job. */
+                /** @description The request is carried out once; sent again within a day it gets the same answer. */
                 "idempotency-key"?: string;
             };
             path: {
@@ -10038,7 +9940,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The id of the job that is made; sent again, the request is answered from that job. */
+                /** @description The request is carried out once; sent again within a day it gets the same answer. */
                 "idempotency-key"?: string;
             };
             path: {
@@ -11145,7 +11047,7 @@ export interface operations {
                 mode?: "upsert" | "full";
             };
             header?: {
-                /** @description The id of the job that is made; sent again, the request is answered from that job. */
+                /** @description The request is carried out once; sent again within a day it gets the same answer. */
                 "idempotency-key"?: string;
             };
             path: {
@@ -11308,7 +11210,7 @@ export interface operations {
                 mode?: "upsert" | "full";
             };
             header?: {
-                /** @description The id of the job that is made; sent again, the request is answered from that job. */
+                /** @description The request is carried out once; sent again within a day it gets the same answer. */
                 "idempotency-key"?: string;
             };
             path: {
@@ -11446,7 +11348,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The id of the job that is made; sent again, the request is answered from that job. */
+                /** @description The request is carried out once; sent again within a day it gets the same answer. */
                 "idempotency-key"?: string;
             };
             path: {
@@ -11579,7 +11481,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The id of the job that is made; sent again, the request is answered from that job. */
+                /** @description The request is carried out once; sent again within a day it gets the same answer. */
                 "idempotency-key"?: string;
                 /** @description Only if it is this version. */
                 "if-match"?: string | null;
@@ -12688,7 +12590,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The id of the job that is made; sent again, the request is answered from that job. */
+                /** @description The request is carried out once; sent again within a day it gets the same answer. */
                 "idempotency-key"?: string;
                 /** @description The version of tus that the client speaks. */
                 "tus-resumable"?: string;
@@ -13616,7 +13518,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The id of the job that is made; sent again, the request is answered from that job. */
+                /** @description The request is carried out once; sent again within a day it gets the same answer. */
                 "idempotency-key"?: string;
             };
             path?: never;
@@ -13855,7 +13757,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The id of the job that is made; sent again, the request is answered from that job. */
+                /** @description The request is carried out once; sent again within a day it gets the same answer. */
                 "idempotency-key"?: string;
             };
             path: {
@@ -13878,848 +13780,6 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["KeyWithSecret"];
                 };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Request Entity Too Large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Request Header Fields Too Large */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    list_people: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["PersonList"];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Request Entity Too Large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Request Header Fields Too Large */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    invite_person: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description The id of the job that is made; sent again, the request is answered from that job. */
-                "idempotency-key"?: string;
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["NewPerson"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            201: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Invitation"];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Request Entity Too Large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Request Header Fields Too Large */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    change_person: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description The person's id. */
-                person_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["PersonChange"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Person"];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Request Entity Too Large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Request Header Fields Too Large */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    reset_password: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description The id of the job that is made; sent again, the request is answered from that job. */
-                "idempotency-key"?: string;
-            };
-            path: {
-                /** @description The person's id. */
-                person_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Invitation"];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Request Entity Too Large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Request Header Fields Too Large */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    list_sessions: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description The person's id. */
-                person_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["PersonSessions"];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Request Entity Too Large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Request Header Fields Too Large */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    end_sessions: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description The person's id. */
-                person_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            204: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Request Entity Too Large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Request Header Fields Too Large */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    end_session: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description The person's id. */
-                person_id: string;
-                /** @description Its id. */
-                session_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            204: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
             };
             /** @description Bad Request */
             400: {
@@ -15170,7 +14230,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["SignIn"] | components["schemas"]["KeySignIn"];
+                "application/json": components["schemas"]["KeySignIn"] | components["schemas"]["LinkSignIn"];
             };
         };
         responses: {
@@ -15283,236 +14343,6 @@ export interface operations {
             cookie?: never;
         };
         requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            204: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Request Entity Too Large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Request Header Fields Too Large */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    accept_invitation: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description The id of the job that is made; sent again, the request is answered from that job. */
-                "idempotency-key"?: string;
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["AcceptedInvitation"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            204: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Request Entity Too Large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Request Header Fields Too Large */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    change_password: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description The id of the job that is made; sent again, the request is answered from that job. */
-                "idempotency-key"?: string;
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["PasswordChange"];
-            };
-        };
         responses: {
             /** @description Successful Response */
             204: {

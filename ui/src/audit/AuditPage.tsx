@@ -18,20 +18,12 @@ import { principalName } from "./principal-name";
 
 const SERVICE_ACTIONS = [
   { value: "session.begin", label: "Signed in" },
-  { value: "session.refuse", label: "Sign-in refused" },
   { value: "session.end", label: "Signed out" },
   { value: "key.create", label: "Key created" },
   { value: "key.rotate", label: "Key rotated" },
   { value: "key.revoke", label: "Key revoked" },
-  { value: "person.create", label: "Person invited" },
-  { value: "person.invite", label: "Password reset" },
-  { value: "person.accept", label: "Invitation accepted" },
-  { value: "person.disable", label: "Person disabled" },
-  { value: "person.enable", label: "Person enabled" },
   { value: "pepper.rotate", label: "Secret rotated" },
   { value: "master_key.rotate", label: "Master key rotated" },
-  { value: "person.change", label: "Person changed" },
-  { value: "person.password", label: "Password changed" },
   { value: "tenant.delete", label: "Tenant deleted" },
 ];
 const ACTIONS = [

@@ -46,7 +46,7 @@ export default function SignInAgain() {
       <Text size="sm" mb="md">
         Sign in again; what you typed is still there.
       </Text>
-      <SignInForm name={before?.kind === "person" ? before.name : ""} isInDialog onEntered={onEntered} />
+      <SignInForm isInDialog onEntered={onEntered} />
     </Dialog>
   );
 }

@@ -1,80 +1,54 @@
-// Name and password, or a key that is pasted once. What was typed stays after a refusal.
-import { Button, PasswordInput, SegmentedControl, Stack, Text, TextInput } from "@mantine/core";
+// A key that is pasted, or an account of the provider. What was typed stays after a refusal.
+import { Button, PasswordInput, Stack, Text } from "@mantine/core";
 import { useMutation, useQuery } from "@tanstack/react-query";
-import { type FormEvent, useState } from "react";
+import { type FormEvent, useEffect, useRef, useState } from "react";
 import { signIn } from "@/api/changes";
 import type { Who } from "@/api/types";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { providerAddress, waysQuery } from "./ways";
 
 interface SignInFormProps {
-  name?: string;
   /** The address to come to afterwards. */
   to?: string | undefined;
+  /** From the address's hash: what `freezeframe serve` printed, which signs in once. */
+  link?: string;
   /** It lies over a page that must stay. */
   isInDialog?: boolean;
   onEntered: (who: Who) => void;
 }
 
-export function SignInForm({ to, isInDialog = false, onEntered, ...props }: SignInFormProps) {
-  const [way, setWay] = useState<"person" | "key">("person");
-  const [name, setName] = useState(props.name ?? "");
-  const [password, setPassword] = useState("");
+export function SignInForm({ to, link = "", isInDialog = false, onEntered }: SignInFormProps) {
   const [key, setKey] = useState("");
+  const isSent = useRef(false);
   const { data: ways } = useQuery(waysQuery);
-  const entering = useMutation({
-    mutationFn: () => signIn(way === "key" ? { key: key.trim() } : { name, password }),
-    onSuccess: onEntered,
-  });
+  const entering = useMutation({ mutationFn: signIn, onSuccess: onEntered });
+  const { mutate } = entering;
+
+  useEffect(() => {
+    if (link && !isSent.current) {
+      isSent.current = true; // it is good once
+      mutate({ link });
+    }
+  }, [link, mutate]);
 
   function enter(event: FormEvent) {
     event.preventDefault();
-    if (!entering.isPending) entering.mutate();
+    if (!entering.isPending) mutate({ key: key.trim() });
   }
 
   return (
     <form onSubmit={enter}>
       <Stack gap="md">
-        <SegmentedControl
-          aria-label="How to sign in"
-          value={way}
-          onChange={(value) => setWay(value as "person" | "key")}
-          data={[
-            { value: "person", label: "Person" },
-            { value: "key", label: "API key" },
-          ]}
+        <PasswordInput
+          label="API key"
+          description="It is exchanged for a cookie that no script can read."
+          required
+          autoFocus
+          data-autofocus
+          autoComplete="off"
+          value={key}
+          onChange={(event) => setKey(event.currentTarget.value)}
         />
-        {way === "person" ? (
-          <>
-            <TextInput
-              label="Name"
-              required
-              autoFocus={!props.name}
-              data-autofocus={!props.name || undefined}
-              autoComplete="username"
-              value={name}
-              onChange={(event) => setName(event.currentTarget.value)}
-            />
-            <PasswordInput
-              label="Password"
-              required
-              data-autofocus={Boolean(props.name) || undefined}
-              autoComplete="current-password"
-              value={password}
-              onChange={(event) => setPassword(event.currentTarget.value)}
-            />
-          </>
-        ) : (
-          <PasswordInput
-            label="API key"
-            description="It is kept in a cookie that no script can read."
-            required
-            autoFocus
-            autoComplete="off"
-            value={key}
-            onChange={(event) => setKey(event.currentTarget.value)}
-          />
-        )}
         {entering.isError && <ProblemNote error={entering.error} />}
         <Button type="submit" loading={entering.isPending}>
           Sign in
@@ -91,8 +65,7 @@ export function SignInForm({ to, isInDialog = false, onEntered, ...props }: Sign
         )}
         {!isInDialog && (
           <Text size="xs" c="dimmed">
-            An admin makes people and keys: <code>freezeframe person create</code>,{" "}
-            <code>freezeframe key create</code>.
+            <code>freezeframe key create</code> makes a key.
           </Text>
         )}
       </Stack>

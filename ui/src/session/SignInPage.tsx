@@ -1,6 +1,7 @@
 // The page of who is not signed in: afterwards one comes to the address that was asked for.
 import { useQueryClient } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
+import { useState } from "react";
 import { whoQuery } from "@/api/queries";
 import type { Who } from "@/api/types";
 import { EntryFrame } from "./EntryFrame";
@@ -11,6 +12,7 @@ export function SignInPage() {
   const client = useQueryClient();
   const navigate = useNavigate();
   const { to } = useSearch({ from: "/sign-in" });
+  const [link] = useState(() => window.location.hash.slice(1));
 
   function onEntered(who: Who) {
     setEnded(false);
@@ -23,7 +25,7 @@ export function SignInPage() {
 
   return (
     <EntryFrame>
-      <SignInForm to={to} onEntered={onEntered} />
+      <SignInForm to={to} link={link} onEntered={onEntered} />
     </EntryFrame>
   );
 }

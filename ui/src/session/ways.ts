@@ -1,4 +1,4 @@
-// How people can sign in here: by name and password always, and with accounts of a provider where one is set.
+// How one can sign in here: with a key always, and with an account of a provider where one is set.
 import { queryOptions } from "@tanstack/react-query";
 import { address, get } from "@/api/client";
 import type { SignInWays } from "@/api/types";

@@ -14,14 +14,12 @@ import {
   IconHistory,
   IconKey,
   IconLayoutDashboard,
-  IconLock,
   IconLogout,
   IconMoon,
   IconPlayerPlay,
   IconSearch,
   IconShieldCheck,
   IconSun,
-  IconUsers,
 } from "@tabler/icons-react";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useRouter } from "@tanstack/react-router";
@@ -42,9 +40,6 @@ import { useTitle } from "./useTitle";
 import "./shell.css";
 
 const Palette = lazy(() => import("./Palette").then((module) => ({ default: module.Palette })));
-const PasswordDialog = lazy(() =>
-  import("@/session/PasswordDialog").then((module) => ({ default: module.PasswordDialog })),
-);
 
 export function Shell({ children }: { children: ReactNode }) {
   const may = useMay();
@@ -85,9 +80,6 @@ export function Shell({ children }: { children: ReactNode }) {
           <Entry to="/keys" icon={<IconKey size={17} />} label="Keys" environment={environment} />
         )}
         {may("admin") && (
-          <Entry to="/people" icon={<IconUsers size={17} />} label="People" environment={environment} />
-        )}
-        {may("admin") && (
           <Entry to="/proof" icon={<IconShieldCheck size={17} />} label="Proof" environment={environment} />
         )}
         {may("admin") && (
@@ -120,7 +112,7 @@ export function Shell({ children }: { children: ReactNode }) {
 }
 
 function Entry(props: {
-  to: "/overview" | "/tenants" | "/jobs" | "/schedules" | "/keys" | "/people" | "/proof" | "/audit";
+  to: "/overview" | "/tenants" | "/jobs" | "/schedules" | "/keys" | "/proof" | "/audit";
   icon: ReactNode;
   label: string;
   environment: string;
@@ -165,7 +157,6 @@ function Person() {
   const router = useRouter();
   const scheme = useComputedColorScheme("light");
   const { setColorScheme } = useMantineColorScheme();
-  const [isChanging, setChanging] = useState(false);
   const other = scheme === "dark" ? "light" : "dark";
   async function leave() {
     // First away from the page: it may ask whether what is typed there is to go.
@@ -191,29 +182,12 @@ function Person() {
             {scheme === "dark" ? <IconSun size={16} /> : <IconMoon size={16} />}
           </ActionIcon>
         </Tooltip>
-        {who?.kind === "person" && !who.is_provided && (
-          <Tooltip label="Change password">
-            <ActionIcon
-              variant="subtle"
-              color="gray"
-              aria-label="Change password"
-              onClick={() => setChanging(true)}
-            >
-              <IconLock size={16} />
-            </ActionIcon>
-          </Tooltip>
-        )}
         <Tooltip label="Sign out">
           <ActionIcon variant="subtle" color="gray" aria-label="Sign out" onClick={leave}>
             <IconLogout size={16} />
           </ActionIcon>
         </Tooltip>
       </Group>
-      {isChanging && who && (
-        <Suspense>
-          <PasswordDialog name={who.name} onClose={() => setChanging(false)} />
-        </Suspense>
-      )}
     </Group>
   );
 }

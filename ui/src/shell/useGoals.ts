@@ -21,7 +21,6 @@ const PAGES = [
   { to: "/jobs", label: "Jobs", scope: "jobs:read" },
   { to: "/schedules", label: "Schedules", scope: "jobs:read" },
   { to: "/keys", label: "Keys", scope: "admin" },
-  { to: "/people", label: "People", scope: "admin" },
   { to: "/proof", label: "Proof", scope: "admin" },
   { to: "/audit", label: "Audit", scope: "admin" },
 ] as const;

@@ -1,4 +1,4 @@
-"""Keys, people and sessions."""
+"""Keys and sessions."""
 
 from __future__ import annotations
 
@@ -59,15 +59,6 @@ class Rotation(RequestModel):
     overlap_hours: float = Field(default=24.0, ge=0, le=8_760)
 
 
-class SignIn(RequestModel):
-    """A person's name and password."""
-
-    model_config = ConfigDict(json_schema_extra=example(name="ada", password="correct horse battery"))  # noqa: S106 - an example
-
-    name: str = Field(min_length=1, max_length=200)
-    password: str = Field(min_length=1, max_length=1000, repr=False)
-
-
 class KeySignIn(RequestModel):
     """A key that its owner looks at the console with."""
 
@@ -76,8 +67,16 @@ class KeySignIn(RequestModel):
     key: str = Field(min_length=1, max_length=200, pattern=r"\.", repr=False)
 
 
+class LinkSignIn(RequestModel):
+    """What is behind the `#` of the link that `freezeframe serve` printed; it signs in once."""
+
+    model_config = ConfigDict(json_schema_extra=example(link="from-the-link"))
+
+    link: str = Field(min_length=1, max_length=300, repr=False)
+
+
 class SignInWays(ResponseModel):
-    """How people sign in: by name and password always, and with accounts of `provider` if there is one."""
+    """How one signs in: with a key always, and with accounts of `provider` if there is one."""
 
     provider: str | None
 
@@ -91,9 +90,6 @@ class Who(ResponseModel):
     scopes: list[Scope]
     environments: list[str] | None
     tenants: list[str] | None
-    is_provided: bool = Field(
-        description="Whether it is a person of the identity provider, without a password here."
-    )
     body_bytes_max: int = Field(
         description="The most bytes that a request may bring; larger files come by resumable uploads."
     )

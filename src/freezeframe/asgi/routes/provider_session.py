@@ -13,11 +13,11 @@ from freezeframe.asgi.dependencies.checked_route import CheckedRoute
 from freezeframe.asgi.models.keys import SignInWays
 from freezeframe.asgi.problems import problem_response, request_id_of, status_of, to_openapi
 from freezeframe.asgi.routes.routing import api_router
-from freezeframe.asgi.routes.session import begin_session, note_refusal
+from freezeframe.asgi.routes.session import begin_session, log_refusal
+from freezeframe.clock import now_ms
 from freezeframe.errors import FreezeframeError, NotAuthenticated, NotFound
-from freezeframe.service.access.audit_entry import AuditPlace
 from freezeframe.service.identity.identity_provider import IdentityProvider, new_sign_in_attempt
-from freezeframe.service.identity.people import provided_id
+from freezeframe.service.identity.sessions import provided_person
 from freezeframe.service.identity.sign_in_ticket import LIFE_SECONDS, Ticket, local_page
 
 # A provider may add its own parameters to the redirect (RFC 6749, 4.1.2).
@@ -33,7 +33,7 @@ _PAGE = """<!doctype html>
 
 @router.get("/session/ways")
 def sign_in_ways(request: Request) -> SignInWays:
-    """How people can sign in here; asked by the sign-in page, which knows nobody yet."""
+    """How one can sign in here; asked by the sign-in page, which knows nobody yet."""
     provider = service_of(request).provider
     return SignInWays(provider=None if provider is None else provider.name)
 
@@ -88,7 +88,7 @@ def return_from_provider(
         answer = _enter(request, code, state, error, iss)
     except FreezeframeError as refusal:
         if isinstance(refusal, NotAuthenticated):
-            note_refusal(request, "", "provider")
+            log_refusal(request, "provider")
         answer = _refuse(request, refusal)
     answer.delete_cookie(_TICKET, path=_PLACE, httponly=True, samesite="lax")
     answer.headers["Cache-Control"] = "no-store"
@@ -104,19 +104,12 @@ def _enter(request: Request, code: str, state: str, error: str, issuer: str | No
             cause=f"It says {error!r}." if error else "It sent no code, or another one sent it.",
             remedy="Begin again at the sign-in page.",
         )
+    # Each ticket is for one return, whatever the provider thinks of a code that comes twice.
+    service.sessions.use_once(service.tickets.name(ticket), now_ms() + LIFE_SECONDS * 1000)
     account = provider.account(ticket.attempt, code, _return_address(request))
-    person_id = provided_id(account.issuer, account.subject)
-    with service.audit.operation(
-        AuditPlace(),
-        (account.name,),
-        principal=f"person:{person_id} {account.name[:200]}",
-        action="person.enter",
-        request_id=request_id_of(request),
-        details={"issuer": account.issuer, "role": account.role, **account.bounds},
-    ):
-        person = service.people.get_or_create(person_id, account.name, account.role, account.bounds)
+    person = provided_person(account.issuer, account.subject, account.name, account.role, account.bounds)
     answer = RedirectResponse(ticket.page, 303)
-    keep_session(request, answer, begin_session(request, person).token)
+    keep_session(request, answer, begin_session(request, person))
     return answer
 
 
@@ -132,7 +125,7 @@ def _refuse(request: Request, refusal: FreezeframeError) -> Response:
 def _provider(request: Request) -> IdentityProvider:
     provider = service_of(request).provider
     if provider is None:
-        raise NotFound("No provider is set to sign in with.", remedy="Sign in with name and password.")
+        raise NotFound("No provider is set to sign in with.", remedy="Sign in with a key.")
     return provider
 
 

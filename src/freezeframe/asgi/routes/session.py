@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import AbstractContextManager
 
 from fastapi import Request, Response
@@ -14,18 +15,18 @@ from freezeframe.asgi.authentication import (
     service_of,
 )
 from freezeframe.asgi.dependencies.caller import Calling
-from freezeframe.asgi.models.keys import KeySignIn, SignIn, Who
+from freezeframe.asgi.models.keys import KeySignIn, LinkSignIn, Who
 from freezeframe.asgi.problems import request_id_of
 from freezeframe.asgi.routes.routing import api_router
 from freezeframe.errors import NotAuthenticated
 from freezeframe.service.access.audit import AuditedOperation
 from freezeframe.service.access.audit_entry import AuditPlace
-from freezeframe.service.identity.key_sessions import is_of_key
-from freezeframe.service.identity.people import NewSession, Person, is_provided
 from freezeframe.service.identity.principal import Principal
+from freezeframe.service.identity.sessions import Person
 from freezeframe.service.service import Service
 
 router = api_router("session")
+_log = logging.getLogger("freezeframe.access")
 
 
 @router.get("/session")
@@ -35,55 +36,47 @@ def show_session(caller: Calling) -> Who:
 
 
 @router.post("/session")
-def sign_in(request: Request, response: Response, order: SignIn | KeySignIn) -> Who:
-    """Sign in with name and password, or with a key; the session is in a cookie that no script can read."""
+def sign_in(request: Request, response: Response, order: KeySignIn | LinkSignIn) -> Who:
+    """Sign in with a key, or with a link; the session is in a cookie that no script can read."""
     require_same_origin(request)
     service = service_of(request)
-    client = request.client.host if request.client else ""
-    name = order.key.partition(".")[0] if isinstance(order, KeySignIn) else order.name
-    service.limits.spend("sign-in address", (client,))
-    service.limits.spend("sign-in", (client, name))
     try:
         if isinstance(order, KeySignIn):
             principal = service.keys.authenticate(order.key)
             with _beginning(request, principal):
-                token = service.key_sessions.begin(order.key)
+                token = service.sessions.begin_with_key(order.key)
         else:
-            person = service.people.verify(order.name, order.password)
-            principal, token = person.principal(), begin_session(request, person).token
+            person = service.enter_by_link(order.link)
+            principal, token = person.principal(), begin_session(request, person)
     except NotAuthenticated:
-        note_refusal(request, name, "key" if isinstance(order, KeySignIn) else "password")
+        log_refusal(request, "key" if isinstance(order, KeySignIn) else "link")
         raise
     keep_session(request, response, token)
     return _who(service, principal)
 
 
-def note_refusal(request: Request, name: str, way: str) -> None:
-    """Write an audit entry for a refused sign-in; ``name`` is the claimed name."""
+def log_refusal(request: Request, way: str) -> None:
+    """Write a refused sign-in to the log; the audit is of those who are known."""
     address = request.client.host if request.client else ""
-    service_of(request).audit.write(
-        AuditPlace(),
-        principal=f"nobody {address}",
-        action="session.refuse",
-        subject=name,
-        request_id=request_id_of(request),
-        details={"way": way, "address": address},
-    )
+    _log.warning("sign-in refused", extra={"way": way, "client": address})
 
 
-def begin_session(request: Request, person: Person) -> NewSession:
-    """Begin the session of an authenticated person, after its audit entry is durable."""
-    with _beginning(request, person.principal()):
-        return service_of(request).people.begin_session(person)
+def begin_session(request: Request, person: Person) -> str:
+    """Begin the session of an authenticated person, after its audit entry is durable; its token."""
+    with _beginning(request, person.principal(), role=person.role):
+        return service_of(request).sessions.begin(person)
 
 
-def _beginning(request: Request, principal: Principal) -> AbstractContextManager[AuditedOperation]:
+def _beginning(
+    request: Request, principal: Principal, **details: str
+) -> AbstractContextManager[AuditedOperation]:
     return service_of(request).audit.operation(
         AuditPlace(),
         ("",),
         principal=f"{principal.kind}:{principal.id} {principal.name}",
         action="session.begin",
         request_id=request_id_of(request),
+        details=details,
     )
 
 
@@ -93,10 +86,7 @@ def sign_out(request: Request, caller: Calling) -> Response:
     token = request.cookies.get(SESSION_COOKIE)
     if token is not None:
         with caller.audit_service_change("session.end"):
-            if is_of_key(token):
-                caller.service.key_sessions.end(token)
-            else:
-                caller.service.people.sign_out(token)
+            caller.service.sessions.end(token)
     response = Response(status_code=204)
     response.delete_cookie(SESSION_COOKIE, path="/", secure=is_secure(request), httponly=True, samesite="lax")
     return response
@@ -110,6 +100,5 @@ def _who(service: Service, principal: Principal) -> Who:
         scopes=sorted(principal.scopes),
         environments=None if principal.environments is None else sorted(principal.environments),
         tenants=None if principal.tenants is None else sorted(principal.tenants),
-        is_provided=principal.kind == "person" and is_provided(principal.id),
         body_bytes_max=service.settings.service_body_bytes_max,
     )

@@ -1,1 +1,1 @@
-"""``freezeframe serve|key|person``: the REST service, and who may use it."""
+"""``freezeframe serve|key|audit``: the REST service, and who may use it."""

@@ -104,6 +104,23 @@ def rotate(
     Output(as_json=as_json).record(rotated.to_json())
 
 
+@app.command("sign-out")
+def sign_out(
+    root: StoreRoot,
+    who: Annotated[
+        str | None,
+        typer.Argument(metavar="[ID]", help="Id of a key or person, as in the audit (default: all)."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """End sessions of the console. Keys stay valid; revoke one to end it too."""
+    from freezeframe.service.identity.sessions import Sessions
+
+    with _keys(root) as (keys, found), found.audit_change("session.end", who or ""):
+        ended = Sessions(found.control.database, keys, 0).end_all(who)
+    Output(as_json=as_json).record({"sessions_ended": ended})
+
+
 @app.command("rotate-pepper")
 def rotate_service_secret(
     root: StoreRoot,

@@ -6,6 +6,7 @@ import gc
 import os
 import socket
 import tempfile
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -40,8 +41,9 @@ def serve(
 ) -> None:
     """Serve a store's tenants over HTTP.
 
-    It stops at SIGTERM or SIGINT, when all that is under way is answered. Keys are made by
-    freezeframe key create; jobs are run by freezeframe worker.
+    It stops at SIGTERM or SIGINT, when all that is under way is answered. On loopback it prints a link that
+    signs in once, as an administrator, within a day. Keys are made by freezeframe key create; jobs are run
+    by freezeframe worker.
     """
     from freezeframe.storage.local import keep_private
 
@@ -54,13 +56,16 @@ def serve(
             os.environ[_METRICS] = metrics
         os.environ[_SERVED_ROOT] = root
         # Opened once here, so that errors of the store are reported now and workers do not race to upgrade.
-        _require_servable(root)
+        link = _require_servable(root)
         app = application() if count == 1 else f"{__name__}:application"
-        _run(_config(app, host, port, count), metrics, root, output)
+        _run(_config(app, host, port, count), metrics, root, output, link)
 
 
-def _require_servable(root: str) -> None:
-    """Open everything that the service needs; warn of open configurations, and if nobody can sign in."""
+def _require_servable(root: str) -> str | None:
+    """Open everything that the service needs, and warn of open configurations.
+
+    Returns the secret of the link that is printed on loopback; None behind a proxy (``service_url``).
+    """
     with requires_extra("service"):
         from freezeframe.control.database.database import ControlDatabase
         from freezeframe.control.database.place import database_url
@@ -73,21 +78,16 @@ def _require_servable(root: str) -> None:
     try:
         service = open_service(root, settings, database)
         found = next(unsealed_configurations(service.stores), None)
-        can_anybody_sign_in = service.provider or service.keys.list(limit=1) or service.people.list()
+        link = None if settings.service_url else service.tickets.link()
     finally:
         database.close()
-    if not can_anybody_sign_in:
-        typer.echo(
-            "Nobody can sign in yet: freezeframe key create makes a key for programs and the console, "
-            "freezeframe person create NAME --role admin an account.",
-            err=True,
-        )
     if found is not None:
         typer.echo(
             f"Warning: {found} is not sealed: whoever reads the store's files reads it. "
             "Set a master key, and write it again with --sealed.",
             err=True,
         )
+    return link
 
 
 def application() -> object:
@@ -146,7 +146,7 @@ def _require_free(host: str, port: int) -> None:
         ) from error
 
 
-def _run(config: uvicorn.Config, folder: str, root: str, output: Output) -> None:
+def _run(config: uvicorn.Config, folder: str, root: str, output: Output, link: str | None) -> None:
     import uvicorn
     from uvicorn.supervisors import Multiprocess
 
@@ -162,7 +162,10 @@ def _run(config: uvicorn.Config, folder: str, root: str, output: Output) -> None
         address, family = free.getsockname(), free.family
     sockets = Listeners(address, family, config.workers, folder)
     host, port = address[:2]
-    told = {"url": f"http://{host}:{port}", "root": root, "workers": config.workers, "pid": os.getpid()}
+    url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    told = {"url": url, "root": root, "workers": config.workers, "pid": os.getpid()}
+    if link is not None and ip_address(host).is_loopback:
+        told["sign_in"] = f"{url}/sign-in#{link}"
     output.record(told)
     if config.workers == 1:
         uvicorn.Server(config).run(sockets=sockets)

@@ -1,1 +1,1 @@
-"""Who asks: API keys, people, sessions, identity providers."""
+"""Who asks: API keys, sessions, identity providers."""

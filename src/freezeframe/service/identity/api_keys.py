@@ -15,7 +15,7 @@ from typing import Any
 from sqlalchemy import select, update
 
 from freezeframe.control.database.database import ControlDatabase, insert_if_absent
-from freezeframe.control.tables import key_sessions, keys
+from freezeframe.control.tables import keys, sessions
 from freezeframe.errors import InvalidOption, NotAuthenticated, NotFound
 from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.service.base.pepper import Pepper
@@ -320,7 +320,7 @@ class Keys:
 _HASHES = (
     (keys, keys.c.id, "secret_hash"),
     (keys, keys.c.id, "previous_hash"),
-    (key_sessions, key_sessions.c.key, "secret_hash"),
+    (sessions, sessions.c.key, "secret_hash"),
 )
 
 

@@ -72,7 +72,7 @@ class Account:
     subject: str
     name: str
     role: Role
-    bounds: Mapping[str, tuple[str, ...] | None]
+    bounds: dict[str, tuple[str, ...] | None]
 
 
 def new_sign_in_attempt() -> SignInAttempt:

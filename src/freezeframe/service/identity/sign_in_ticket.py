@@ -1,18 +1,25 @@
-"""The signed ticket of a sign-in at an identity provider: ten minutes, one use."""
+"""Signed tickets that sign in once: of a browser that was sent to an identity provider, and of a link.
+
+``freezeframe serve`` prints a link on loopback, as Jupyter does; whoever opens it first is an administrator.
+"""
 
 from __future__ import annotations
 
 import base64
+import hashlib
 import hmac
 import json
+import secrets
 import time
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from freezeframe.errors import NotAuthenticated
 from freezeframe.service.base.pepper import Pepper
 from freezeframe.service.identity.identity_provider import SignInAttempt
 
 LIFE_SECONDS = 600
+LINK_SECONDS = 86_400
 _SIGNATURE_BYTES = 32
 _LABEL = b"freezeframe sign-in tickets"
 
@@ -26,17 +33,14 @@ class Ticket:
 
 
 class Tickets:
-    """Makes and reads tickets; all workers of a service have the same pepper."""
+    """Makes and reads tickets; all workers of a service have the same secret."""
 
     def __init__(self, pepper: Pepper) -> None:
         self._pepper = pepper
 
     def encode(self, ticket: Ticket) -> str:
         """The ticket as a cookie's value."""
-        record = {**asdict(ticket), "until": time.time() + LIFE_SECONDS}
-        content = json.dumps(record, separators=(",", ":")).encode()
-        signature, *_ = self._pepper.signatures(_LABEL, content)
-        return base64.urlsafe_b64encode(signature + content).decode().rstrip("=")
+        return self._sign(asdict(ticket), LIFE_SECONDS)
 
     def read(self, cookie: str, state: str) -> Ticket:
         """The ticket of the browser, if its state matches.
@@ -44,19 +48,53 @@ class Tickets:
         Raises:
             NotAuthenticated: there is none, it is over or not ours, or the state is another one's.
         """
+        record = self._read(cookie)
         try:
-            raw = base64.urlsafe_b64decode(cookie.encode() + b"=" * (-len(cookie) % 4))
+            ticket = Ticket(SignInAttempt(**record["attempt"]), record["page"])
+        except (KeyError, TypeError):
+            raise _unknown() from None
+        if not hmac.compare_digest(ticket.attempt.state.encode(), state.encode()):
+            raise _unknown()
+        return ticket
+
+    def link(self) -> str:
+        """A text that signs in once, within a day."""
+        return self._sign({"link": secrets.token_hex(8)}, LINK_SECONDS)
+
+    def read_link(self, text: str) -> str:
+        """The name under which the use of a link is recorded.
+
+        Raises:
+            NotAuthenticated: it is over, or not ours.
+        """
+        link = self._read(text).get("link")
+        if not isinstance(link, str):
+            raise _unknown()
+        return f"link-{link}"
+
+    def name(self, ticket: Ticket) -> str:
+        """The name under which a used ticket is recorded."""
+        return hashlib.sha256(ticket.attempt.state.encode()).hexdigest()
+
+    def _sign(self, record: dict[str, Any], life_seconds: int) -> str:
+        told = {**record, "until": time.time() + life_seconds}
+        content = json.dumps(told, separators=(",", ":")).encode()
+        signature, *_ = self._pepper.signatures(_LABEL, content)
+        return base64.urlsafe_b64encode(signature + content).decode().rstrip("=")
+
+    def _read(self, text: str) -> dict[str, Any]:
+        try:
+            raw = base64.urlsafe_b64decode(text.encode() + b"=" * (-len(text) % 4))
             signature, content = raw[:_SIGNATURE_BYTES], raw[_SIGNATURE_BYTES:]
             signatures = self._pepper.signatures(_LABEL, content)
             is_ours = any(hmac.compare_digest(signature, one) for one in signatures)
-            record = json.loads(content) if is_ours else {}
-            ticket = Ticket(SignInAttempt(**record["attempt"]), record["page"])
+            record: dict[str, Any] = json.loads(content) if is_ours else {}
             is_current = record["until"] > time.time()
         except (ValueError, KeyError, TypeError):
             raise _unknown() from None
-        if not is_current or not hmac.compare_digest(ticket.attempt.state.encode(), state.encode()):
+        if not is_current:
             raise _unknown()
-        return ticket
+        return record
 
 
 def local_page(address: str | None, default: str = "/tenants") -> str:
@@ -75,6 +113,6 @@ def local_page(address: str | None, default: str = "/tenants") -> str:
 def _unknown() -> NotAuthenticated:
     return NotAuthenticated(
         "This sign-in was not begun here, or too long ago.",
-        cause="The browser has no ticket for it, or the ticket is used up.",
-        remedy="Begin again at the sign-in page.",
+        cause="Its ticket is missing, over, or not of this service.",
+        remedy="Begin again at the sign-in page, or start freezeframe serve again for another link.",
     )

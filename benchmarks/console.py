@@ -40,7 +40,6 @@ from playwright.sync_api import Page, sync_playwright
 from freezeframe.control.database.database import ControlDatabase
 from freezeframe.control.database.place import database_url
 from freezeframe.service.access.stores import Stores
-from freezeframe.service.base.pepper import load_pepper
 from freezeframe.service.identity.api_keys import Keys
 from freezeframe.settings import load_settings
 
@@ -130,7 +129,7 @@ def served(folder: Path, files: int) -> Iterator[tuple[str, str]]:
             for number in range(start, min(start + FILES_PER_JOB, files)):
                 job.files.write(f"file-{number:05d}.json", b"{}")
     database = ControlDatabase.open(database_url(settings, str(root)))
-    key = Keys(database, load_pepper(settings, str(root))).create("bench", scopes=["admin"]).text
+    key = Keys(database).create("bench", scopes=["admin"]).text
     database.close()
     command = [sys.executable, "-m", "freezeframe", "serve", "--root", str(root), "--port", "0", "--json"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)

@@ -18,7 +18,7 @@ from freezeframe.settings import Settings, load_settings, resolve_settings
 
 SECRET = "hunter2"
 PACKAGE = Path(freezeframe.__file__).parent
-SECRET_NAME = re.compile(r"(?:.*_)?(?:secret|token|password|pepper|verifier|nonce)")
+SECRET_NAME = re.compile(r"(?:.*_)?(?:secret|token|password|verifier|nonce)")
 # Names of runs that were made void: nobody gets anything for them.
 NO_SECRETS = {"TenantChange.revoked_tokens", "TenantState.revoked_tokens"}
 GIVEN = {

@@ -157,7 +157,6 @@ OBJECTS = {
     "DeletedSchedule": "name:str tenant:str deleted:bool",
     "Key": _KEY,
     "NewKey": f"key:str {_KEY}",
-    "RotatedSecret": "file:str accepted_file:str rotated:bool",
     "RotatedMasterKey": "master_key:str tenants:int",
     "EndedSessions": "sessions_ended:int",
     "AuditEntry": (
@@ -264,7 +263,6 @@ RESULTS = {
     "key rotate": "NewKey",
     "key revoke": "Key",
     "key sign-out": "EndedSessions",
-    "key rotate-pepper": "RotatedSecret",
     "key rotate-master": "RotatedMasterKey",
     "audit list": "[AuditEntry]",
     "audit export": "AuditEntry",

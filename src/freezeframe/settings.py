@@ -233,7 +233,8 @@ class Settings(BaseSettings):
     service_secret_file: Path | None = Field(
         default=None,
         description="A file of mode 0600 with at least 32 random bytes, the same for all workers of a "
-        "service: keys are hashed with it. Without it, one is made in the store's own directory.",
+        "service: it signs cursors, sign-ins and the audit. Without it, one is made "
+        "in the store's own directory.",
     )
     log_format: Literal["text", "json"] = Field(
         default="text", description="How the service and workers write their log to standard error."

@@ -22,7 +22,7 @@ from freezeframe.script.inputs.transfer import file_rows
 from freezeframe.script.types.conditions import predicate
 from freezeframe.service.base.conditions import Conditions
 from freezeframe.service.base.cursors import Cursors
-from freezeframe.service.base.pepper import Pepper
+from freezeframe.service.base.secret import ServiceSecret
 from freezeframe.service.jobs.jobs import parse_log_place
 from freezeframe.service.rows.import_preview import ImportFile, import_preview
 from freezeframe.settings import Settings
@@ -270,7 +270,7 @@ HEADERS = {
     "digests": (lambda text: announced_digest(request(content_digest=text)), repeated(b"sha-256=:A:,")),
     "tags": (lambda text: Conditions(text.decode()).require('"1"'), repeated(b'W/"1",')),
     "an unclosed tag": (lambda text: Conditions(text.decode()).require('"1"'), repeated(b" ", end=b'"')),
-    "a cursor": (lambda text: Cursors(Pepper.of(b"secret")).read("rows", text.decode()), repeated(b"A")),
+    "a cursor": (lambda text: Cursors(ServiceSecret(b"secret")).read("rows", text.decode()), repeated(b"A")),
     "a place in a log": (lambda text: parse_log_place(text.decode()), repeated(b"1")),
     "a query": (lambda text: require_known(text, frozenset({"a"})), repeated(b"a=1&")),
     "an encoded query": (lambda text: require_known(text, frozenset({"a"})), repeated(b"%26", begin=b"a=")),

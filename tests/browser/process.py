@@ -11,7 +11,8 @@ class Process:
     def __init__(self, root, environment, workers=None):
         self.root = root
         self.environment = environment
-        self.url = ""
+        self.url = self.sign_in = ""
+        self.keys = {}
         self.process = None
         self._workers = [] if workers is None else ["--workers", str(workers)]
 
@@ -27,7 +28,8 @@ class Process:
         place = ["--root", str(self.root), "--port", str(port), "--json", *self._workers]
         command = [sys.executable, "-m", "freezeframe", "serve", *place]
         self.process = subprocess.Popen(command, env=self.environment, stdout=subprocess.PIPE, text=True)
-        self.url = json.loads(self.process.stdout.readline())["url"]
+        told = json.loads(self.process.stdout.readline())
+        self.url, self.sign_in = told["url"], told.get("sign_in", "")
 
     def stop(self):
         """Ask it to stop, and wait until it has."""

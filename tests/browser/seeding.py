@@ -7,7 +7,6 @@ import pyarrow as pa
 from freezeframe.control.database.database import ControlDatabase
 from freezeframe.control.database.place import database_url
 from freezeframe.service.access.stores import Stores
-from freezeframe.service.base.pepper import load_pepper
 from freezeframe.service.identity.api_keys import Keys
 from freezeframe.service.identity.principal import ROLES
 from freezeframe.settings import load_settings
@@ -28,7 +27,7 @@ def fill(root, key_file):
     fill_acme(store.tenant("acme", create=True))
     store.tenant("globex", create=True)
     database = ControlDatabase.open(database_url(settings, str(root)))
-    keys = Keys(database, load_pepper(settings, str(root)))
+    keys = Keys(database)
     return {role: keys.create(role, scopes=scopes).text for role, scopes in ROLES.items()}
 
 

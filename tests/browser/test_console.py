@@ -51,6 +51,17 @@ def test_a_key_is_pasted_once(visit, sessions, browser, served):
     assert page.evaluate("document.cookie") == ""
 
 
+def test_the_link_that_serve_prints_signs_in_once(visit, served):
+    """It leads to the first page as an administrator, and out of the address; used again it is refused."""
+    page = visit(None)
+    page.goto(served.sign_in)
+    expect(page.get_by_role("link", name="Keys")).to_be_visible()
+    assert "#" not in page.url
+    again = visit(None)
+    again.goto(served.sign_in)
+    expect(again.get_by_role("alert")).to_contain_text("used before")
+
+
 def test_all_can_be_done_by_keyboard(page):
     """Search, open, move, select, open a folder and go back, without a mouse."""
     page.goto("/tenants")

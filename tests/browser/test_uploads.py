@@ -14,7 +14,6 @@ from tests.browser.process import Process
 from freezeframe.control.database.database import ControlDatabase
 from freezeframe.control.database.place import database_url
 from freezeframe.service.access.stores import Stores
-from freezeframe.service.base.pepper import load_pepper
 from freezeframe.service.identity.api_keys import Keys
 from freezeframe.settings import load_settings
 
@@ -154,7 +153,7 @@ def restarting(tmp_path):
     settings = load_settings(root=str(root))
     Stores(str(root), settings).environment("default").tenant("acme", create=True)
     database = ControlDatabase.open(database_url(settings, str(root)))
-    key = Keys(database, load_pepper(settings, str(root))).create(scopes=["admin"]).text
+    key = Keys(database).create(scopes=["admin"]).text
     database.close()
     with Process(root, dict(os.environ), workers=1) as process:
         process.keys = {"admin": key}

@@ -207,7 +207,6 @@ def test_set_up_and_service_print_what_the_schema_says(printed, tmp_path, monkey
     printed("upgrade", *root)
     printed("key rotate", key["id"], *root)
     printed("key revoke", key["id"], *root)
-    printed("key rotate-pepper", *root)
     for name in ("old", "new"):
         (tmp_path / name).touch(mode=0o600)
         (tmp_path / name).write_bytes(name[:1].encode() * 32)

@@ -1,22 +1,24 @@
 """Keys, sessions, the audit and kept answers on SQLite and on PostgreSQL."""
 
+import hashlib
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from sqlalchemy import select
 from tests.control.conftest import database_url, postgresql_server  # noqa: F401 - fixtures
 
 from freezeframe.control.database.database import ControlDatabase
-from freezeframe.errors import NotAuthenticated
+from freezeframe.control.tables import keys as table
+from freezeframe.errors import AlreadyExists, NotAuthenticated
 from freezeframe.service.access.audit import Audit
 from freezeframe.service.access.audit_entry import AuditPlace
-from freezeframe.service.base.pepper import Pepper, accepted_path, load_pepper, rotate_pepper
+from freezeframe.service.base.secret import ServiceSecret
 from freezeframe.service.identity.api_keys import Keys
 from freezeframe.service.identity.sessions import Person, Sessions
-from freezeframe.settings import Settings
 
 pytestmark = pytest.mark.long
 
-PEPPER = Pepper.of(b"p" * 32)
+SECRET = ServiceSecret(b"p" * 32)
 ACME = AuditPlace("dev", "acme")
 
 
@@ -30,7 +32,7 @@ def database(database_url):  # noqa: F811 - the fixture
 
 def test_a_chain_of_many_writers_is_whole(database):
     """Eight writers at once make one chain without a gap; other tenants have their own."""
-    audit = Audit(database, PEPPER)
+    audit = Audit(database, SECRET)
     with ThreadPoolExecutor(8) as pool:
         for number in range(40):
             pool.submit(audit.write, ACME, principal="p", action="a", subject=str(number))
@@ -41,9 +43,9 @@ def test_a_chain_of_many_writers_is_whole(database):
     assert audit.prove(ACME).is_whole
 
 
-def test_keys_are_known_by_their_pepper_only(database):
-    """The right secret under the right pepper is somebody; anything else is nobody."""
-    keys = Keys(database, PEPPER)
+def test_keys_are_known_by_their_secret_only(database):
+    """The right secret is somebody; anything else is nobody. What is stored is its SHA-256."""
+    keys = Keys(database)
     made = keys.create("sync", scopes=["tenants:read"], environments=["dev"], tenants=["acme"])
 
     assert ("key", made.key.id) == (keys.authenticate(made.text).kind, keys.authenticate(made.text).id)
@@ -51,40 +53,29 @@ def test_keys_are_known_by_their_pepper_only(database):
     for text in ("", ".", made.key.id, f"{made.key.id}.", f"{made.key.id}.{made.secret}x", f".{made.secret}"):
         with pytest.raises(NotAuthenticated):
             keys.authenticate(text)
-    with pytest.raises(NotAuthenticated):
-        Keys(database, Pepper.of(b"q" * 32)).authenticate(made.text)
+    with database.read() as connection:
+        stored = connection.execute(select(table.c.secret_hash)).scalar_one()
+    assert hashlib.sha256(made.secret.encode()).hexdigest() == stored
 
 
-def test_a_key_is_hashed_anew_after_a_rotation(database, tmp_path):
-    """By the first use under the new secret; its sessions continue, and the old secret may go."""
-    file = tmp_path / "service.secret"
-    pepper = load_pepper(Settings(service_secret_file=file), "unused")
-    keys = Keys(database, pepper)
-    made, other = keys.create("sync"), keys.create("unused")
-    sessions = Sessions(database, keys, 1.0)
-    token = sessions.begin_with_key(made.text)
-    draft = keys.draft("a request")
-    keys.create("asked for", draft=draft)
+def test_a_request_makes_and_rotates_a_key_once(database):
+    """A repeat is told which key it was: a secret is given once, and neither kept nor derived."""
+    keys = Keys(database)
+    made = keys.create("sync", key_id=keys.new_id("a request"))
+    with pytest.raises(AlreadyExists, match=made.key.id):
+        keys.create("sync", key_id=keys.new_id("a request"))
+    rotated = keys.rotate(made.key.id, request="another")
+    with pytest.raises(AlreadyExists, match="rotated"):
+        keys.rotate(made.key.id, request="another")
 
-    rotate_pepper(file, overlap_hours=1)
-
-    assert keys.draft("a request") == draft
-    assert sessions.authenticate(token).id == made.key.id
-    assert keys.authenticate(made.text).id == made.key.id
-    assert sessions.authenticate(token).id == made.key.id
-    with pytest.raises(NotAuthenticated):
-        keys.authenticate(f"{other.key.id}.{made.secret}")
-    accepted_path(file).unlink()
-    alone = Keys(database, load_pepper(Settings(service_secret_file=file), "unused"))
-    assert alone.authenticate(made.text).id == made.key.id
-    with pytest.raises(NotAuthenticated):
-        alone.authenticate(other.text)
+    assert [made.key.id] * 2 == [keys.authenticate(one.text).id for one in (made, rotated)]
+    assert len({keys.new_id(), keys.new_id(), keys.new_id("a request")}) == 3
 
 
 @pytest.mark.parametrize("end", ["expired", "was revoked"])
 def test_who_has_a_keys_secret_is_told_how_it_ended(database, end):
     """Nobody else learns that there was such a key."""
-    keys = Keys(database, PEPPER)
+    keys = Keys(database)
     made = keys.create("sync", scopes=["tenants:read"], days=1e-9 if end == "expired" else None)
     if end != "expired":
         keys.revoke(made.key.id)
@@ -103,9 +94,9 @@ def _refusal(keys, text):
 
 def test_a_session_is_a_row_that_ends(database):
     """With its hours, or when it is ended; a person's has the role and limits of its beginning."""
-    sessions = Sessions(database, Keys(database, PEPPER), 1.0)
+    sessions = Sessions(database, Keys(database), 1.0)
     token = sessions.begin(Person("oidc-1", "ada", "editor", ("dev",), ()))
-    over = Sessions(database, Keys(database, PEPPER), 0.0).begin(Person("oidc-2", "eve", "admin"))
+    over = Sessions(database, Keys(database), 0.0).begin(Person("oidc-2", "eve", "admin"))
     found = sessions.authenticate(token)
 
     assert ("person", "oidc-1", "ada", {"dev"}, set()) == (
@@ -123,7 +114,7 @@ def test_a_session_is_a_row_that_ends(database):
 
 def test_a_sign_in_is_used_once(database):
     """By one of any number that try at once."""
-    sessions = Sessions(database, Keys(database, PEPPER), 1.0)
+    sessions = Sessions(database, Keys(database), 1.0)
 
     def use(_):
         try:

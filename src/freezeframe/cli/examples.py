@@ -73,7 +73,6 @@ key list
 key rotate 4kq2
 key revoke 4kq2
 key sign-out
-key rotate-pepper
 key rotate-master
 audit list --tenant acme
 audit export --tenant acme

@@ -9,6 +9,8 @@ SETTINGS = {
     "or put the jars into the folder of spark_jars_dir.",
 }
 COMMANDS = {
+    "key rotate-pepper": "Keys do not depend on the service's secret any more. To replace a secret that was "
+    "stolen, stop the service and put 32 random bytes into its file.",
     "person": "Sign in with a key (freezeframe key create --scope admin), with the link that freezeframe "
     "serve prints, or at an identity provider (service_oidc_issuer).",
     "spark jars": "Spark fetches spark.jars.packages by itself; without a network put the jars into the "

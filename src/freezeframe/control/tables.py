@@ -107,7 +107,7 @@ schedules = Table(
 Index("ix_schedules_due", schedules.c.is_enabled, schedules.c.next_due_ms)
 
 # ``environments`` and ``tenants`` are JSON arrays, or null for all. After a rotation the secret from
-# before is good until ``previous_until_ms``.
+# before is good until ``previous_until_ms``; ``rotation`` is the request that rotated it.
 keys = Table(
     "keys",
     metadata,
@@ -116,6 +116,7 @@ keys = Table(
     Column("secret_hash", String(64), nullable=False),
     Column("previous_hash", String(64), nullable=False, server_default=""),
     Column("previous_until_ms", BigInteger),
+    Column("rotation", String(64), nullable=False, server_default=""),
     Column("scopes", Text, nullable=False),
     Column("environments", Text),
     Column("tenants", Text),

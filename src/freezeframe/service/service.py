@@ -14,7 +14,7 @@ from freezeframe.service.access.audit import Audit
 from freezeframe.service.access.audit_sink import AuditSink, audit_sink
 from freezeframe.service.access.stores import Stores
 from freezeframe.service.base.cursors import Cursors
-from freezeframe.service.base.pepper import load_pepper
+from freezeframe.service.base.secret import load_secret
 from freezeframe.service.identity.api_keys import Keys
 from freezeframe.service.identity.identity_provider import IdentityProvider
 from freezeframe.service.identity.principal import Principal
@@ -98,7 +98,7 @@ def open_service(root: str, settings: Settings, database: ControlDatabase) -> Se
         InvalidOption: ``root`` is not a place for a store.
         SetupError: the service's secret cannot be made or read.
     """
-    pepper = load_pepper(settings, root)
+    secret = load_secret(settings, root)
     folder = own_folder(settings, root)
     shared = SharedFile(folder / _COUNTERS)
     counters = SharedCounters(shared)
@@ -110,9 +110,9 @@ def open_service(root: str, settings: Settings, database: ControlDatabase) -> Se
     uploads = Uploads(place, settings, queue.has_ended)
     schedules = Schedules(database)
     jobs = TenantJobs(queue, schedules, settings, root, uploads)
-    keys = Keys(database, pepper)
+    keys = Keys(database)
     sink = audit_sink(settings)
-    audit = Audit(database, pepper, sink)
+    audit = Audit(database, secret, sink)
     audit.seal("service")
     stored_bytes = StoredBytes(uploads, settings.service_tenant_stored_bytes_max)
     return Service(
@@ -123,12 +123,12 @@ def open_service(root: str, settings: Settings, database: ControlDatabase) -> Se
         sessions=Sessions(database, keys, settings.service_session_hours),
         audit=audit,
         audit_sink=sink,
-        cursors=Cursors(pepper),
+        cursors=Cursors(secret),
         limits=RateLimits(counters, per_principal, per_tenant),
         jobs=jobs,
         schedules=TenantSchedules(schedules, queue, jobs, stores),
         uploads=uploads,
-        tickets=Tickets(pepper),
+        tickets=Tickets(secret),
         provider=IdentityProvider(settings) if settings.service_oidc_issuer else None,
         overviews=overviews,
         findings=TenantFindings(overviews),

@@ -43,25 +43,6 @@ def test_a_key_that_cannot_be(said, arguments, code):
     assert told["error"]["remedy"]
 
 
-def test_the_services_secret_is_rotated(said):
-    """Keys stay valid, the audit provable; what was done is in it."""
-    said("key", "create")
-    _, prepared = said("key", "rotate-pepper", "--prepare")
-    code, rotated = said("key", "rotate-pepper", "--overlap-hours", "2")
-    _, told = said("audit", "list")
-    _, proof = said("audit", "verify")
-
-    assert (code, prepared["rotated"], rotated["rotated"]) == (0, False, True)
-    assert [one["action"] for one in told[:2]] == ["pepper.rotate", "pepper.prepare"]
-    assert [one["is_whole"] for one in proof] == [True]
-
-
-def test_a_store_that_is_not_there_has_no_secret_to_rotate(said):
-    """A mistyped root makes no new store."""
-    code, told = said("key", "rotate-pepper")
-    assert (code, told["error"]["code"]) == (4, "INPUT_NOT_FOUND")
-
-
 def test_the_master_key_is_rotated(said, tmp_path, monkeypatch):
     """By both keys in the settings; with one alone there is nothing to rotate from."""
     for name in ("old", "new"):

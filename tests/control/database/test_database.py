@@ -44,7 +44,7 @@ def unreleased(database, version):
     """Make a database look like one of an unreleased version: other keys, an unknown table."""
     with database.begin() as connection:
         connection.execute(sqlalchemy.text(f"UPDATE {VERSION_TABLE} SET version_num = '{version}'"))
-        connection.execute(sqlalchemy.text("ALTER TABLE keys ADD COLUMN pepper INTEGER"))
+        connection.execute(sqlalchemy.text("ALTER TABLE keys ADD COLUMN old INTEGER"))
         connection.execute(sqlalchemy.text("CREATE TABLE guests (id INTEGER PRIMARY KEY)"))
         connection.execute(lanes.insert().values(name="kept", running=0, running_max=1))
 

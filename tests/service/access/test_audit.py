@@ -16,12 +16,12 @@ from freezeframe.service.access.audit import Audit
 from freezeframe.service.access.audit_entry import FIRST, AuditFilter, AuditKeys, AuditPlace, Head
 from freezeframe.service.access.audit_export import export_lines
 from freezeframe.service.access.audit_sink import audit_sink
-from freezeframe.service.base.pepper import Pepper
+from freezeframe.service.base.secret import ServiceSecret
 from freezeframe.settings import Settings
 
 ACME = AuditPlace("dev", "acme")
-PEPPER = Pepper.of(b"p" * 32)
-KEYS = AuditKeys.of(PEPPER)
+SECRET = ServiceSecret(b"p" * 32)
+KEYS = AuditKeys.of(SECRET)
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def database(tmp_path):
 @pytest.fixture
 def audit(database):
     """An audit with a chain of five entries."""
-    made = Audit(database, PEPPER)
+    made = Audit(database, SECRET)
     for number in range(5):
         made.write(ACME, principal=f"key:{number} ada", action="file.write", subject=str(number))
     return made
@@ -86,7 +86,7 @@ def test_a_change_in_a_chain_is_found(database, audit, attack, broken_at):
     assert broken_at == audit.prove(ACME).broken_at
 
 
-@pytest.mark.parametrize(("keys", "broken_at"), [(None, 4), (AuditKeys.of(Pepper.of(b"x" * 32)), 0)])
+@pytest.mark.parametrize(("keys", "broken_at"), [(None, 4), (AuditKeys.of(ServiceSecret(b"x" * 32)), 0)])
 def test_a_chain_written_anew_without_the_key_is_found(database, audit, keys, broken_at):
     """Neither plain hashes as of old, nor those of another key, pass for the service's own."""
     _forge(database, keys)
@@ -123,7 +123,7 @@ def test_a_head_with_another_hash_is_found(audit):
 
 def test_entries_from_before_keys_are_read_and_sealed(database):
     """A chain of plain hashes is whole once it has a signed entry at its end; a change in it is found."""
-    old = Audit(database, PEPPER)
+    old = Audit(database, SECRET)
     record = {
         "environment": "dev",
         "tenant": "acme",
@@ -180,7 +180,7 @@ def test_entries_are_filtered(audit):
 
 def test_an_exported_table_has_no_formulas(database):
     """JSON lines are exact; in CSV a text that a spreadsheet would compute is marked as text."""
-    audit = Audit(database, PEPPER)
+    audit = Audit(database, SECRET)
     audit.write(ACME, principal="p", action="file.write", subject="=HYPERLINK(1)")
     rows = "".join(export_lines(audit.all_entries(ACME), "csv")).splitlines()
 
@@ -193,7 +193,7 @@ def test_a_file_gets_every_entry(database, tmp_path):
     """The sink's lines have number and hash of what the chain holds; a service that stops has sent all."""
     path = tmp_path / "audit.jsonl"
     send = audit_sink(Settings(audit_sink=f"file://{path}"))
-    audit = Audit(database, PEPPER, send)
+    audit = Audit(database, SECRET, send)
     for _ in range(3):
         audit.write(ACME, principal="p", action="a")
     send.close()
@@ -221,11 +221,11 @@ def test_a_url_gets_every_entry_and_may_be_down(database):
         threading.Thread(target=server.serve_forever, daemon=True).start()
         address = f"http://127.0.0.1:{server.server_port}/"
         send = audit_sink(Settings(audit_sink=address))
-        Audit(database, PEPPER, send).write(ACME, principal="p", action="a")
+        Audit(database, SECRET, send).write(ACME, principal="p", action="a")
         send.close()
         server.shutdown()
     down = audit_sink(Settings(audit_sink=address))
-    written = Audit(database, PEPPER, down).write(ACME, principal="p", action="b")
+    written = Audit(database, SECRET, down).write(ACME, principal="p", action="b")
     down.close()
 
     assert [one["number"] for one in got] == [0]
@@ -241,7 +241,7 @@ def test_syslog_gets_every_entry(database, tmp_path, family):
         daemon.bind(str(tmp_path / "log") if is_local else ("127.0.0.1", 0))
         place = daemon.getsockname() if is_local else f"127.0.0.1:{daemon.getsockname()[1]}"
         send = audit_sink(Settings(audit_sink=f"syslog://{place}"))
-        written = Audit(database, PEPPER, send).write(ACME, principal="p", action="a")
+        written = Audit(database, SECRET, send).write(ACME, principal="p", action="a")
         send.close()
         priority, _, line = daemon.recv(65536).decode().partition(">")
 
@@ -253,7 +253,7 @@ def test_syslog_gets_every_entry(database, tmp_path, family):
 def test_a_local_syslog_that_is_down_loses_entries_and_counts_them(database, tmp_path):
     """The service starts and writes without it; each entry that did not arrive is counted."""
     send = audit_sink(Settings(audit_sink=f"syslog://{tmp_path}/none"))
-    written = Audit(database, PEPPER, send).write(ACME, principal="p", action="a")
+    written = Audit(database, SECRET, send).write(ACME, principal="p", action="a")
     send.close()
 
     assert (written.number, send.lost_count) == (0, 1)

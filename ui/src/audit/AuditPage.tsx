@@ -22,7 +22,6 @@ const SERVICE_ACTIONS = [
   { value: "key.create", label: "Key created" },
   { value: "key.rotate", label: "Key rotated" },
   { value: "key.revoke", label: "Key revoked" },
-  { value: "pepper.rotate", label: "Secret rotated" },
   { value: "master_key.rotate", label: "Master key rotated" },
   { value: "tenant.delete", label: "Tenant deleted" },
 ];

@@ -37,16 +37,16 @@ def production_looks(settings: Settings, root: str) -> dict[str, Callable[[], Fi
 
 
 def _secret(settings: Settings, root: str) -> Finding:
-    from freezeframe.service.base.pepper import load_pepper
+    from freezeframe.service.base.secret import load_secret
 
     if settings.service_secret_file is None:
-        told = "the secret of keys and the audit lies in the store, or is not made yet"
+        told = "the secret of sign-ins and the audit lies in the store, or is not made yet"
         remedy = "Set service_secret_file to a file of mode 0600 that the workers' scripts cannot read."
         return Finding("Service secret", "error", told, remedy)
     if not settings.service_secret_file.is_file():
         told = f"there is no file {settings.service_secret_file}"
         return Finding("Service secret", "error", told, "Put 32 random bytes into it, mode 0600.")
-    load_pepper(settings, root)
+    load_secret(settings, root)
     return Finding("Service secret", "ok", f"{settings.service_secret_file}, mode 0600")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from freezeframe.cli.places.control_place import Control, control, present_control
@@ -12,7 +12,6 @@ from freezeframe.cli.places.control_place import Control, control, present_contr
 if TYPE_CHECKING:
     from freezeframe.cli.places.place import Place
     from freezeframe.service.access.audit import Audit, AuditedOperation
-    from freezeframe.service.base.pepper import Pepper
     from freezeframe.store.snapshot_store import Store
 
 
@@ -29,7 +28,6 @@ class AuditedControl:
 
     control: Control
     audit: Audit
-    pepper: Pepper = field(repr=False)
 
     def audit_change(
         self, action: str, subject: str = "", **details: Any
@@ -108,11 +106,11 @@ def audited_place(place: Place, action: str, subject: str, **details: Any) -> Ab
 def _audited(found: Control, root: str) -> Iterator[AuditedControl]:
     from freezeframe.service.access.audit import Audit
     from freezeframe.service.access.audit_sink import audit_sink
-    from freezeframe.service.base.pepper import load_pepper
+    from freezeframe.service.base.secret import load_secret
 
-    pepper = load_pepper(found.settings, root)
+    secret = load_secret(found.settings, root)
     sink = audit_sink(found.settings)
     with closing(sink) if sink else nullcontext():
-        audit = Audit(found.database, pepper, sink)
+        audit = Audit(found.database, secret, sink)
         audit.seal(command_principal())
-        yield AuditedControl(found, audit, pepper)
+        yield AuditedControl(found, audit)

@@ -47,7 +47,7 @@ def create(
 ) -> None:
     """Make a key.
 
-    It is printed once; of its secret only a keyed hash is kept.
+    It is printed once; of its secret only a hash is kept.
     """
     if tenants and not environments:
         raise InvalidOption(
@@ -55,8 +55,8 @@ def create(
         )
     told = {"name": name, "scopes": scopes, "environments": environments, "tenants": tenants, "days": days}
     with _keys(root) as (keys, found):
-        draft = keys.draft()
-        with found.audit_change("key.create", draft.id, **told):
+        key_id = keys.new_id()
+        with found.audit_change("key.create", key_id, **told):
             made = keys.create(
                 name,
                 scopes=scopes or (),
@@ -64,7 +64,7 @@ def create(
                 tenants=tenants,
                 days=days,
                 created_by=command_principal(),
-                draft=draft,
+                key_id=key_id,
             )
         Output(as_json=as_json).record(made.to_json())
 
@@ -121,34 +121,6 @@ def sign_out(
     Output(as_json=as_json).record({"sessions_ended": ended})
 
 
-@app.command("rotate-pepper")
-def rotate_service_secret(
-    root: StoreRoot,
-    overlap_hours: Annotated[
-        float, typer.Option(min=0, help="Hours that invitations, cursors and sign-ins of before stay valid.")
-    ] = _OVERLAP_HOURS,
-    prepare: Annotated[
-        bool, typer.Option("--prepare", help="Draw the next secret only, to copy it to other machines first.")
-    ] = False,
-    as_json: Json = False,
-) -> None:
-    """Replace the service's secret, with which keys are hashed.
-
-    Running services follow at once. Keys and the audit stay valid: a key is hashed anew when it is used.
-    """
-    from freezeframe.service.base.pepper import accepted_path, prepare_rotation, rotate_pepper, secret_path
-
-    action = "pepper.prepare" if prepare else "pepper.rotate"
-    with opened_audit(root) as found, found.audit_change(action, overlap_hours=overlap_hours):
-        path = secret_path(found.control.settings, root)
-        if prepare:
-            prepare_rotation(path)
-        else:
-            rotate_pepper(path, overlap_hours)
-    told = {"file": str(path), "accepted_file": str(accepted_path(path)), "rotated": not prepare}
-    Output(as_json=as_json).record(told)
-
-
 @app.command("rotate-master")
 def rotate_master_key(root: StoreRoot, as_json: Json = False) -> None:
     """Encrypt the data keys of all tenants with the current master key.
@@ -179,4 +151,4 @@ def _keys(root: str) -> Iterator[tuple[Keys, AuditedControl]]:
     from freezeframe.service.identity.api_keys import Keys
 
     with opened_audit(root, create=True) as found:
-        yield Keys(found.control.database, found.pepper), found
+        yield Keys(found.control.database), found

@@ -34,7 +34,7 @@ from freezeframe.service.access.audit_entry import (
     Head,
 )
 from freezeframe.service.access.audit_proof import AuditProof, prove
-from freezeframe.service.base.pepper import Pepper
+from freezeframe.service.base.secret import ServiceSecret
 
 UNCHANGED = "unchanged"
 _CHANGE_NOTHING = (FixTheRequest, ConflictError)
@@ -83,11 +83,11 @@ class Audit:
     def __init__(
         self,
         database: ControlDatabase,
-        pepper: Pepper,
+        secret: ServiceSecret,
         send: Callable[[Sequence[AuditEntry]], None] | None = None,
     ) -> None:
         self._database = database
-        self._pepper = pepper
+        self._keys = AuditKeys.of(secret)
         self._send = send
         self._lock = threading.Lock()
         self._writing = threading.Lock()
@@ -179,7 +179,7 @@ class Audit:
                 for one in taken:
                     if one.place not in last:
                         last[one.place] = self._last(connection, one.place)
-                    made.append(_following(last[one.place], one, now, AuditKeys.of(self._pepper)))
+                    made.append(_following(last[one.place], one, now, self._keys))
                     last[one.place] = made[-1]
                 connection.execute(_INSERT, [{**one.to_record(), "hash": one.hash} for one in made])
         except BaseException as error:  # noqa: BLE001 - raised again by each who waits
@@ -225,7 +225,7 @@ class Audit:
     def prove(self, place: AuditPlace, heads: Iterable[Head] = ()) -> AuditProof:
         """Whether a chain is whole; the caller has read ``heads`` from the other places that keep them."""
         known = tuple(heads)
-        return prove(self.all_entries(place), AuditKeys.of(self._pepper), known)
+        return prove(self.all_entries(place), self._keys, known)
 
     def seal(self, principal: str) -> None:
         """Give each chain a signed entry at its end, if no entry in the database is signed yet.

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from freezeframe.service.base.pepper import Pepper
+from freezeframe.service.base.secret import ServiceSecret
 from freezeframe.service.base.timestamps import rfc3339
 
 FIRST = "0" * 64
@@ -33,11 +33,11 @@ class AuditKeys:
     by_id: Mapping[str, bytes] = field(repr=False)
 
     @classmethod
-    def of(cls, pepper: Pepper) -> AuditKeys:
-        """The keys of the service's secrets: entries stay provable after a rotation."""
-        keys = pepper.accepted(b"freezeframe audit", lasting=True)
-        names = [hmac.digest(one, b"id", "sha256").hex()[:16] for one in keys]
-        return cls(names[0], dict(zip(names, keys, strict=True)))
+    def of(cls, secret: ServiceSecret) -> AuditKeys:
+        """The key that is derived from the service's secret."""
+        key = secret.sign(b"freezeframe audit", b"")
+        name = hmac.digest(key, b"id", "sha256").hex()[:16]
+        return cls(name, {name: key})
 
     def hash(self, record: Mapping[str, Any]) -> str | None:
         """The hash that a record must have; None where the service does not hold the key that it names.

@@ -1,8 +1,11 @@
-"""API keys: ``id.secret``, of which the control database keeps a keyed hash and never the secret."""
+"""API keys: ``id.secret``; the secret is 256 random bits, of which the control database keeps the SHA-256.
+
+A hash that is quick to compute is enough for a secret that nobody can guess.
+"""
 
 from __future__ import annotations
 
-import base64
+import hashlib
 import hmac
 import json
 import secrets
@@ -15,15 +18,12 @@ from typing import Any
 from sqlalchemy import select, update
 
 from freezeframe.control.database.database import ControlDatabase, insert_if_absent
-from freezeframe.control.tables import keys, sessions
-from freezeframe.errors import InvalidOption, NotAuthenticated, NotFound
+from freezeframe.control.tables import keys
+from freezeframe.errors import AlreadyExists, InvalidOption, NotAuthenticated, NotFound
 from freezeframe.identifiers import EnvironmentName, TenantId
-from freezeframe.service.base.pepper import Pepper
 from freezeframe.service.base.timestamps import rfc3339
 from freezeframe.service.identity.principal import Principal, Scope, bounds, scopes_from
 
-_LABEL = b"freezeframe keys"
-_DRAFTS = b"freezeframe drafts of keys"
 _ID_BYTES = 9
 _SECRET_BYTES = 32
 _USE_NOTED_EVERY_MS = 60_000
@@ -90,14 +90,6 @@ class NewKey:
         return {"key": self.text, **self.key.to_json()}
 
 
-@dataclass(frozen=True, slots=True)
-class KeyDraft:
-    """Id and secret of a key that is to be made."""
-
-    id: str
-    secret: str = field(repr=False)
-
-
 class Keys:
     """The keys of one service.
 
@@ -105,25 +97,16 @@ class Keys:
     reaches every worker within that time.
     """
 
-    def __init__(self, database: ControlDatabase, pepper: Pepper) -> None:
+    def __init__(self, database: ControlDatabase) -> None:
         self._database = database
-        self._pepper = pepper
         self._lock = threading.Lock()
         self._remembered: dict[str, tuple[float, Principal]] = {}
 
-    def draft(self, request: str | None = None) -> KeyDraft:
-        """Id and secret of a new key, derived from the request, so that a repeat gets the same ones.
-
-        So a request that comes twice makes one key, and is answered with it, while no secret is kept.
-        """
-        if request is None:
-            return KeyDraft(secrets.token_hex(_ID_BYTES), secrets.token_urlsafe(_SECRET_BYTES))
-        # A repeat after a rotation of the pepper must find the key that the first request made.
-        drafts = [_draft(key, request) for key in self._pepper.accepted(_DRAFTS)]
-        if len(drafts) == 1:
-            return drafts[0]
-        known = {one.id for one in self.list()}
-        return next((one for one in drafts if one.id in known), drafts[0])
+    def new_id(self, request: str = "") -> str:
+        """The id of a new key; the same again for a request that is repeated."""
+        if request:
+            return hashlib.sha256(request.encode()).hexdigest()[: 2 * _ID_BYTES]
+        return secrets.token_hex(_ID_BYTES)
 
     def create(
         self,
@@ -134,28 +117,27 @@ class Keys:
         tenants: Iterable[str] | None = None,
         days: float | None = None,
         created_by: str = "",
-        draft: KeyDraft | None = None,
+        key_id: str = "",
     ) -> NewKey:
         """A new key; without scopes it has all but ``admin``, without tenants it is for all of them.
 
-        One that was made of the same draft before stays as it is, and is given.
-
         Raises:
+            AlreadyExists: there is a key of that ``key_id``: the same request made it before.
             InvalidOption: an unknown scope, or a life that is over before it begins.
             InvalidName: an environment or tenant that cannot be one.
         """
         if days is not None and not 0 < days < 36_500:  # noqa: PLR2004 - a hundred years
             raise InvalidOption(f"A key cannot live for {days} days.", remedy="Pass a number above 0.")
-        chosen = draft or self.draft()
+        secret, chosen = secrets.token_urlsafe(_SECRET_BYTES), key_id or self.new_id()
         seen = None if environments is None else sorted({str(EnvironmentName(one)) for one in environments})
         bound = None if tenants is None else sorted({str(TenantId(one)) for one in tenants})
         known = sorted(scopes_from(tuple(scopes)))
         with self._database.begin() as connection:
             now = self._database.now_ms(connection)
             values = {
-                "id": chosen.id,
+                "id": chosen,
                 "name": name,
-                "secret_hash": self._hash(chosen.secret),
+                "secret_hash": _hash(secret),
                 "scopes": json.dumps(known),
                 "environments": None if seen is None else json.dumps(seen),
                 "tenants": None if bound is None else json.dumps(bound),
@@ -163,8 +145,9 @@ class Keys:
                 "created_by": created_by,
                 "expires_ms": None if days is None else now + int(days * 86_400_000),
             }
-            insert_if_absent(connection, keys, values)
-        return NewKey(self.get(chosen.id), chosen.secret)
+            if not insert_if_absent(connection, keys, values):
+                raise _repeated(chosen, "made")
+        return NewKey(self.get(chosen), secret)
 
     def get(self, key_id: str) -> Key:
         """The key of that id.
@@ -201,12 +184,11 @@ class Keys:
         self._forget()
         return self.get(key_id)
 
-    def rotate(self, key_id: str, overlap_hours: float = 24.0, request: str | None = None) -> NewKey:
+    def rotate(self, key_id: str, overlap_hours: float = 24.0, request: str = "") -> NewKey:
         """Give the key a new secret; the old one stays valid for some hours.
 
-        A ``request`` that comes twice (see ``draft``) is carried out once.
-
         Raises:
+            AlreadyExists: the same ``request`` rotated it before.
             NotFound: there is none.
             InvalidOption: it is revoked, or the overlap is negative.
         """
@@ -217,17 +199,20 @@ class Keys:
                 cause="It is revoked." if known.revoked_ms is not None else "The overlap is negative.",
                 remedy="Make a new key." if known.revoked_ms is not None else "Pass at least 0 hours.",
             )
-        secret = self.draft(request and f"{request} {key_id}").secret
-        made = self._hash(secret)
+        secret = secrets.token_urlsafe(_SECRET_BYTES)
         with self._database.begin() as connection:
             now = self._database.now_ms(connection)
             values = {
                 "previous_hash": keys.c.secret_hash,
                 "previous_until_ms": now + int(overlap_hours * 3_600_000),
-                "secret_hash": made,
+                "secret_hash": _hash(secret),
+                "rotation": request,
             }
-            is_other = (keys.c.secret_hash != made) & (keys.c.previous_hash != made)
-            connection.execute(update(keys).where(keys.c.id == key_id, is_other).values(values))
+            rotated = update(keys).where(keys.c.id == key_id)
+            if request:
+                rotated = rotated.where(keys.c.rotation != request)
+            if not connection.execute(rotated.values(values)).rowcount:
+                raise _repeated(key_id, "rotated")
         self._forget()
         return NewKey(self.get(key_id), secret)
 
@@ -241,10 +226,8 @@ class Keys:
         known = self.from_cache(text)
         if known is not None:
             return known
-        fingerprint = self._hash(text)
-        key_id, _, secret = text.partition(".")
-        self._renew_hash(key_id, secret)
-        principal = self.with_hash(key_id, self.secret_hash(text))
+        fingerprint = _hash(text)
+        principal = self.with_hash(text.partition(".")[0], self.secret_hash(text))
         with self._lock:
             if len(self._remembered) >= _REMEMBERED_MAX:
                 self._remembered.clear()
@@ -253,14 +236,14 @@ class Keys:
 
     def from_cache(self, text: str) -> Principal | None:
         """The principal, if the key was valid a moment ago; without a query."""
-        fingerprint = self._hash(text)
+        fingerprint = _hash(text)
         with self._lock:
             found = self._remembered.get(fingerprint)
         return found[1] if found is not None and found[0] > time.monotonic() else None
 
     def secret_hash(self, text: str) -> str:
         """The stored hash of the secret in a key's text."""
-        return self._hash(text.partition(".")[2])
+        return _hash(text.partition(".")[2])
 
     def with_hash(self, key_id: str, given: str) -> Principal:
         """The principal of the key whose secret has, or had a moment ago, this hash.
@@ -285,53 +268,28 @@ class Keys:
         self._note_use(key_id, row["last_used_ms"], now)
         return _key(row).principal()
 
-    def _renew_hash(self, key_id: str, secret: str) -> None:
-        """Hash the secret with the current pepper where its stored hash is of an earlier one.
-
-        Sessions of the key continue, because their hash is renewed as well.
-        """
-        current, *earlier = (_hash(one, secret) for one in self._pepper.accepted(_LABEL, lasting=True))
-        if not earlier:
-            return
-        columns = select(keys.c.secret_hash, keys.c.previous_hash).where(keys.c.id == key_id)
-        with self._database.read() as connection:
-            stored = connection.execute(columns).one_or_none() or ()
-        old = [one for one in earlier if any(hmac.compare_digest(one, known) for known in stored)]
-        if old:
-            with self._database.begin() as connection:
-                for table, owner, name in _HASHES:
-                    is_old = (owner == key_id) & table.c[name].in_(old)
-                    connection.execute(update(table).where(is_old).values({name: current}))
-
     def _note_use(self, key_id: str, last_used_ms: int | None, now_ms: int) -> None:
         if last_used_ms is not None and last_used_ms > now_ms - _USE_NOTED_EVERY_MS:
             return
         with self._database.begin() as connection:
             connection.execute(update(keys).where(keys.c.id == key_id).values(last_used_ms=now_ms))
 
-    def _hash(self, secret: str) -> str:
-        return _hash(self._pepper.current(_LABEL), secret)
-
     def _forget(self) -> None:
         with self._lock:
             self._remembered.clear()
 
 
-_HASHES = (
-    (keys, keys.c.id, "secret_hash"),
-    (keys, keys.c.id, "previous_hash"),
-    (sessions, sessions.c.key, "secret_hash"),
-)
+def _hash(secret: str) -> str:
+    return hashlib.sha256(secret.encode(errors="replace")).hexdigest()
 
 
-def _draft(key: bytes, request: str) -> KeyDraft:
-    drawn = hmac.digest(key, request.encode(), "sha512")
-    secret = base64.urlsafe_b64encode(drawn[-_SECRET_BYTES:]).decode().rstrip("=")
-    return KeyDraft(drawn[:_ID_BYTES].hex(), secret)
-
-
-def _hash(key: bytes, secret: str) -> str:
-    return hmac.digest(key, secret.encode(errors="replace"), "sha256").hex()
+def _repeated(key_id: str, how: str) -> AlreadyExists:
+    return AlreadyExists(
+        f"This request {how} the key {key_id} before.",
+        cause="A secret is given once, in the first answer, and is not kept.",
+        remedy="If that answer was lost, rotate the key by a new request, or revoke it.",
+        code="KEY_GIVEN_ONCE",
+    )
 
 
 def _ended_key(how: str, moment_ms: int) -> NotAuthenticated:

@@ -15,12 +15,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from freezeframe.errors import NotAuthenticated
-from freezeframe.service.base.pepper import Pepper
+from freezeframe.service.base.secret import SIGNATURE_BYTES, ServiceSecret
 from freezeframe.service.identity.identity_provider import SignInAttempt
 
 LIFE_SECONDS = 600
 LINK_SECONDS = 86_400
-_SIGNATURE_BYTES = 32
 _LABEL = b"freezeframe sign-in tickets"
 
 
@@ -35,8 +34,8 @@ class Ticket:
 class Tickets:
     """Makes and reads tickets; all workers of a service have the same secret."""
 
-    def __init__(self, pepper: Pepper) -> None:
-        self._pepper = pepper
+    def __init__(self, secret: ServiceSecret) -> None:
+        self._secret = secret
 
     def encode(self, ticket: Ticket) -> str:
         """The ticket as a cookie's value."""
@@ -79,15 +78,14 @@ class Tickets:
     def _sign(self, record: dict[str, Any], life_seconds: int) -> str:
         told = {**record, "until": time.time() + life_seconds}
         content = json.dumps(told, separators=(",", ":")).encode()
-        signature, *_ = self._pepper.signatures(_LABEL, content)
+        signature = self._secret.sign(_LABEL, content)
         return base64.urlsafe_b64encode(signature + content).decode().rstrip("=")
 
     def _read(self, text: str) -> dict[str, Any]:
         try:
             raw = base64.urlsafe_b64decode(text.encode() + b"=" * (-len(text) % 4))
-            signature, content = raw[:_SIGNATURE_BYTES], raw[_SIGNATURE_BYTES:]
-            signatures = self._pepper.signatures(_LABEL, content)
-            is_ours = any(hmac.compare_digest(signature, one) for one in signatures)
+            signature, content = raw[:SIGNATURE_BYTES], raw[SIGNATURE_BYTES:]
+            is_ours = len(signature) == SIGNATURE_BYTES and self._secret.is_signed(_LABEL, content, signature)
             record: dict[str, Any] = json.loads(content) if is_ours else {}
             is_current = record["until"] > time.time()
         except (ValueError, KeyError, TypeError):

@@ -160,11 +160,11 @@ OBJECTS = {
     "RotatedMasterKey": "master_key:str tenants:int",
     "EndedSessions": "sessions_ended:int",
     "AuditEntry": (
-        "number:int moment:str principal:str action:str subject:str? request_id:str? details:any "
-        "previous_hash:str hash:str"
+        "number:int moment:str principal:str action:str subject:str? request_id:str? details:any hash:str"
     ),
-    "AuditProof": ("environment:str chain:str is_whole:bool entries:int heads:int broken_at:int? reason:str"),
-    "TrimmedAudit": "deleted:int",
+    "AuditProof": (
+        "is_whole:bool entries:int logged:int broken_at:int? reason:str head_number:int? head_hash:str"
+    ),
     "NotifyRound": "queued:int delivered:int failed:int waiting:int",
     "Service": "url:str root:str workers:int pid:int sign_in?:str",
     "Upgrade": "root:str version_before:str? upgraded:bool",
@@ -266,8 +266,7 @@ RESULTS = {
     "key rotate-master": "RotatedMasterKey",
     "audit list": "[AuditEntry]",
     "audit export": "AuditEntry",
-    "audit verify": "[AuditProof]",
-    "audit trim": "TrimmedAudit",
+    "audit verify": "AuditProof",
     "notify": "NotifyRound",
     "spark status": "SparkStatus",
     "spark start": "SparkStart",

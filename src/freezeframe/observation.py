@@ -136,6 +136,8 @@ def configure_logging(kind: LogFormat, level: str) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Json() if kind == "json" else _Text())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    # Whoever reads the audit elsewhere gets all of it, whatever else the log leaves out.
+    logging.getLogger("freezeframe.audit").setLevel(logging.INFO)
     for talkative in ("httpx", "httpcore", "py4j", "alembic"):
         logging.getLogger(talkative).setLevel(max(logging.WARNING, logging.getLogger().level))
 

@@ -244,12 +244,6 @@ class Settings(BaseSettings):
         description="From which level on they do; `info` has a line for each request and job. With `debug` "
         "the traceback of a script that a call of this package refused has the package's own frames as well.",
     )
-    audit_sink: str = Field(
-        default="",
-        description="Where each new entry of the audit is sent as well, as a line of JSON: `file:///path`, "
-        "`syslog:///dev/log`, `syslog://host:514` or `https://host/path`.",
-        json_schema_extra={"secret": True},
-    )
     notify_url: str = Field(
         default="",
         description="The webhook that `freezeframe notify` tells of failed jobs, refused deletions, schema "

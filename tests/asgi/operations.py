@@ -105,7 +105,6 @@ TENANT_ROWS = {
     ("delete", f"{T}/schedules/{{schedule}}"): Row("jobs:run"),
     ("post", f"{T}/schedules/{{schedule}}/runs"): Row("jobs:run"),
     ("get", f"{T}/audit"): Row("admin"),
-    ("get", f"{T}/audit/proof"): Row("admin"),
     ("get", f"{T}/audit/export"): Row("admin", "?format=csv"),
     ("get", f"{H}/snapshots"): Row("snapshots:read", "?file=a.txt"),
     ("put", f"{H}/snapshots"): Row("snapshots:write", "?file=new.txt", content=b"new"),

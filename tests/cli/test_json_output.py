@@ -217,7 +217,6 @@ def test_set_up_and_service_print_what_the_schema_says(printed, tmp_path, monkey
     printed("audit list", *root)
     printed("audit export", *root)
     printed("audit verify", *root)
-    printed("audit trim", "--days", "1", "--yes", *root)
     (tmp_path / "secret").write_text("a secret of some length")
     monkeypatch.setenv("FREEZEFRAME_NOTIFY_SECRET_FILE", str(tmp_path / "secret"))
     monkeypatch.setenv("FREEZEFRAME_NOTIFY_URL", "http://127.0.0.1:9/")

@@ -51,7 +51,7 @@ class _Commands(LazyGroup):
         "delta": Part("delta:app", "A Delta table's log: show, history, verify.", _DATA),
         "serve": Part("service.serve:serve", "The REST service of a store.", _SERVICE),
         "key": Part("service.api_key:app", "The keys of the service, and the secrets behind them.", _SERVICE),
-        "audit": Part("service.audit:app", "Who did what: list, export, verify, trim.", _SERVICE),
+        "audit": Part("service.audit:app", "Who did what: list, export, verify.", _SERVICE),
         "notify": Part("service.notify:notify", "Tell a webhook what went wrong.", _SERVICE),
         "spark": Part("spark:app", "The warm Spark server: status, start, stop, logs.", _MACHINE),
         "doctor": Part("setup.doctor:doctor", "Check that jobs can run here, and say what to do.", _MACHINE),

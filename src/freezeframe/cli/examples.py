@@ -77,7 +77,6 @@ key rotate-master
 audit list --tenant acme
 audit export --tenant acme
 audit verify
-audit trim --tenant acme
 notify --env production
 spark status
 spark start

@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 SETTINGS = {
+    "audit_sink": "Ship the log: each entry of the audit is a line of the logger freezeframe.audit.",
     "maven_repository": "Name the mirror to Spark (spark.jars.repositories in spark-defaults.conf), "
     "or put the jars into the folder of spark_jars_dir.",
 }
 COMMANDS = {
+    "audit trim": "The audit is only added to; freezeframe audit export writes what is kept elsewhere.",
+    "audit verify --heads": "freezeframe audit verify --log FILE, with lines of the log (freezeframe.audit).",
+    "audit verify --tenant": "The audit of all tenants is one chain: freezeframe audit verify.",
+    "audit verify --env": "The audit of all tenants is one chain: freezeframe audit verify.",
     "key rotate-pepper": "Keys do not depend on the service's secret any more. To replace a secret that was "
     "stolen, stop the service and put 32 random bytes into its file.",
     "person": "Sign in with a key (freezeframe key create --scope admin), with the link that freezeframe "

@@ -151,24 +151,22 @@ used_sign_ins = Table(
 )
 Index("ix_sessions_expires", sessions.c.expires_ms)
 
-# What concerns no tenant (keys, people) is the chain of the tenant ''.
+# Rows are only ever added. What concerns no tenant (keys, sign-ins) has an empty environment and tenant.
 audit = Table(
     "audit",
     metadata,
-    Column("environment", String(200), primary_key=True),
-    Column("tenant", String(200), primary_key=True),
-    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("environment", String(200), nullable=False),
+    Column("tenant", String(200), nullable=False),
     Column("moment_ms", BigInteger, nullable=False),
     Column("principal", String(300), nullable=False),
     Column("action", String(60), nullable=False),
     Column("subject", Text, nullable=False),
     Column("request_id", String(60), nullable=False),
     Column("details", Text, nullable=False),
-    Column("previous_hash", String(64), nullable=False),
     Column("hash", String(64), nullable=False),
-    # Empty in entries from before hashes had a key.
-    Column("signing_key", String(16), nullable=False, server_default=""),
 )
+Index("ix_audit_place", audit.c.environment, audit.c.tenant, audit.c.number)
 
 # ``next_ms`` is when it is sent next; null: it arrived at ``delivered_ms``, or was given up.
 notifications = Table(

@@ -22,6 +22,3 @@ def degradations(service: Service) -> Iterator[str]:
     usage = shutil.disk_usage(own_folder(service.settings, service.stores.root))
     if usage.free < FREE_SHARE_MIN * usage.total:
         yield f"The disk of the service is full but for {usage.free / usage.total:.1%}: make room."
-    sink = service.audit_sink
-    if sink is not None and sink.lost_count:
-        yield f"{sink.lost_count} entries of the audit did not reach the sink since the start: see the log."

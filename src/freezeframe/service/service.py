@@ -11,7 +11,6 @@ from freezeframe.control.jobs.queue import JobQueue
 from freezeframe.control.jobs.schedules import Schedules
 from freezeframe.service.access.access import TenantAccess
 from freezeframe.service.access.audit import Audit
-from freezeframe.service.access.audit_sink import AuditSink, audit_sink
 from freezeframe.service.access.stores import Stores
 from freezeframe.service.base.cursors import Cursors
 from freezeframe.service.base.secret import load_secret
@@ -51,7 +50,6 @@ class Service:
     keys: Keys
     sessions: Sessions
     audit: Audit
-    audit_sink: AuditSink | None
     cursors: Cursors
     limits: RateLimits
     jobs: TenantJobs
@@ -111,9 +109,6 @@ def open_service(root: str, settings: Settings, database: ControlDatabase) -> Se
     schedules = Schedules(database)
     jobs = TenantJobs(queue, schedules, settings, root, uploads)
     keys = Keys(database)
-    sink = audit_sink(settings)
-    audit = Audit(database, secret, sink)
-    audit.seal("service")
     stored_bytes = StoredBytes(uploads, settings.service_tenant_stored_bytes_max)
     return Service(
         settings=settings,
@@ -121,8 +116,7 @@ def open_service(root: str, settings: Settings, database: ControlDatabase) -> Se
         stores=stores,
         keys=keys,
         sessions=Sessions(database, keys, settings.service_session_hours),
-        audit=audit,
-        audit_sink=sink,
+        audit=Audit(database, secret),
         cursors=Cursors(secret),
         limits=RateLimits(counters, per_principal, per_tenant),
         jobs=jobs,

@@ -1,7 +1,9 @@
-"""``freezeframe audit``: what commands leave in it, what verify finds, export and trim."""
+"""``freezeframe audit``: what commands leave in it, what verify finds, export."""
 
 import json
+import logging
 import os
+from contextlib import redirect_stderr
 
 import pyarrow as pa
 import pytest
@@ -11,10 +13,7 @@ import freezeframe as ff
 from freezeframe.cli.main import main
 from freezeframe.control.database.database import ControlDatabase
 from freezeframe.control.tables import audit as table
-from freezeframe.service.access.access import audit_place
-from freezeframe.service.service import open_service
-from freezeframe.settings import Settings
-from freezeframe.store.model.request_context import AuditHead, RequestContext
+from freezeframe.observation import configure_logging
 
 
 def _run(root, statement):
@@ -70,8 +69,7 @@ def test_changes_of_tenants_by_command_are_audited(said, root, tmp_path, monkeyp
     assert own[1]["details"] == {"keys": 1}
     assert [one["action"] for one in copied] == ["tenant.clone"]
     assert (service[0]["action"], service[0]["subject"]) == ("tenant.delete", "default/copy")
-    assert service[0]["details"]["audit"]["number"] > 0
-    assert all(one["is_whole"] for one in proof)
+    assert (proof["is_whole"], proof["entries"]) == (True, 6)
 
 
 def test_a_store_without_a_control_database_gets_none_by_a_change(said, root):
@@ -92,65 +90,53 @@ def test_a_store_without_a_control_database_gets_none_by_a_change(said, root):
         (delete(table), 0),
     ],
 )
-def test_verify_finds_what_somebody_did_to_the_database(said, root, monkeypatch, attack, broken_at):
-    """With the lines that a sink has, rewriting, removal and truncation are all found."""
-    sink = root.parent / "sink.jsonl"
-    monkeypatch.setenv("FREEZEFRAME_AUDIT_SINK", f"file://{sink}")
-    for _ in range(3):
-        said("key", "create")
-    code, before = said("audit", "verify", "--heads", str(_flushed(sink)))
+@pytest.mark.parametrize("log_format", ["text", "json"])
+def test_verify_finds_what_somebody_did_to_the_database(said, root, log_format, attack, broken_at):
+    """With the lines of the log, in either format, rewriting, removal and truncation are all found."""
+    log, logger = root.parent / "service.log", logging.getLogger("freezeframe.audit")
+    before = logging.getLogger().handlers, logging.getLogger().level, logger.level
+    with log.open("w") as stream, redirect_stderr(stream):
+        configure_logging(log_format, "warning")
+        try:
+            for number in range(3):
+                said("key", "create", "--name", f"number=7 hash={number}")
+        finally:
+            logging.getLogger().handlers, _, _ = before
+            logging.getLogger().setLevel(before[1])
+            logger.setLevel(before[2])
+    code, whole = said("audit", "verify", "--log", str(log))
     _run(root, attack)
-    found, after = said("audit", "verify", "--heads", str(sink))
+    found, after = said("audit", "verify", "--log", str(log))
 
-    assert (code, [one["is_whole"] for one in before], [one["heads"] for one in before]) == (0, [True], [3])
-    assert (1, [broken_at]) == (found, [one["broken_at"] for one in after])
-
-
-def _flushed(path):
-    assert len(path.read_text().splitlines()) == 3
-    return path
-
-
-def test_verify_goes_through_the_tenants_too(said, root):
-    """A tenant's chain that is cut off is missed by its versions."""
-    said("key", "create")
-    database = ControlDatabase.open(f"sqlite:///{root}/_freezeframe/control.db")
-    service = open_service(str(root), Settings(state_dir=root.parent / "state"), database)
-    tenant = service.stores.environment("dev").tenant("acme", create=True)
-    place = audit_place(service.stores, "dev", "acme")
-    entry = service.audit.write(place, principal="key:1", action="file.write", subject="a")
-    request = RequestContext("r", audit=AuditHead(entry.number, entry.hash))
-    tenant.on(request).files.write("a", b"x")
-    database.close()
-    whole, _ = said("audit", "verify")
-    _run(root, delete(table).where(table.c.environment == "dev"))
-    cut, told = said("audit", "verify")
-    one, _ = said("audit", "verify", "--env", "dev", "--tenant", "acme")
-
-    assert (whole, cut, one) == (0, 1, 1)
-    assert {each["environment"]: each["is_whole"] for each in told} == {"": True, "dev": False}
-
-
-def test_trim_needs_a_yes_and_keeps_what_is_young(said):
-    """Nothing is deleted without --yes, nor what is not old enough; a tenant that is not there is told."""
-    said("key", "create")
-    asked, _ = said("audit", "trim", "--days", "30")
-    done, told = said("audit", "trim", "--days", "30", "--yes")
-    absent, _ = said("audit", "list", "--tenant", "nobody")
-
-    assert (asked, done, told, absent) == (2, 0, {"deleted": 0}, 4)
+    assert (code, whole["is_whole"], whole["logged"]) == (0, True, 3)
+    assert (1, broken_at) == (found, after["broken_at"])
 
 
 def test_export_writes_lines(capsys, root, said):
-    """Each line is an entry, the oldest first; a bad file of heads is refused by its line."""
+    """Each line is an entry, the oldest first; a log without a line of the audit is refused."""
     said("key", "create")
     said("key", "create")
     main(["audit", "export", "--root", str(root), "--action", "key.create"])
     lines = capsys.readouterr().out.splitlines()
     bad = root.parent / "bad.jsonl"
     bad.write_text('{"number": 1}\n')
-    code, told = said("audit", "verify", "--heads", str(bad))
+    code, told = said("audit", "verify", "--log", str(bad))
 
     assert [json.loads(line)["number"] for line in lines] == [0, 1]
     assert code == 2
-    assert "Line 1" in told["error"]["problem"]
+    assert "no line of the audit" in told["error"]["problem"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "now"),
+    [
+        (("audit", "trim", "--days", "30"), "audit export"),
+        (("audit", "verify", "--heads", "x"), "--log"),
+        (("person", "create", "ada"), "key create"),
+        (("key", "rotate-pepper"), "32 random bytes"),
+    ],
+)
+def test_what_went_is_told_with_what_to_use_now(capsys, root, arguments, now):
+    """A command or option of the version before."""
+    assert main([*arguments, "--root", str(root), "--json"]) == 2
+    assert now in json.loads(capsys.readouterr().err or capsys.readouterr().out)["error"]["remedy"]

@@ -29,7 +29,6 @@ def hardened(tmp_path, monkeypatch):
     return {
         "service_secret_file": secret,
         "service_url": "https://snapshots.example.org",
-        "audit_sink": f"file://{tmp_path}/audit.jsonl",
         "service_scripts_dir": scripts,
         "service_tenant_upload_bytes_per_minute": 1,
         "service_tenant_download_bytes_per_minute": 1,
@@ -54,8 +53,6 @@ def test_a_hardened_service_passes(hardened, tmp_path):
         ("Service address", {"service_url": "http://snapshots.example.org"}, "error"),
         ("Service address", {"service_url": ""}, "error"),
         ("Quotas", {"service_requests_per_minute": 0}, "warning"),
-        ("Audit sink", {"audit_sink": ""}, "error"),
-        ("Audit sink", {"audit_sink": "nowhere"}, "error"),
         ("Spark's authentication", {"spark": "sc://spark.example.com:15002"}, "error"),
         ("Spark's authentication", {"spark": "sc://spark.example.com:15002/;use_ssl=true"}, "error"),
         ("Spark's authentication", {"spark": "spark://spark.example.com:7077"}, "error"),

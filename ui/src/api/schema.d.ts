@@ -13,7 +13,7 @@ export interface paths {
         };
         /**
          * List Service Audit
-         * @description List what concerns no one tenant: keys, people, sign-ins and refused ones, deleted tenants.
+         * @description List what concerns no one tenant: keys, sign-ins, deleted tenants.
          */
         get: operations["list_service_audit"];
         put?: never;
@@ -52,12 +52,12 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Prove Service Audit
-         * @description Say whether any entry of the service's own audit was changed or taken out.
+         * Prove Audit
+         * @description Say whether any entry of the audit, of all tenants and the service, was changed or taken out.
          *
-         *     Only the sink (`audit_sink`) can show that its newest entries were cut off: `freezeframe audit verify`.
+         *     Only the log can show that its newest entries were cut off: `freezeframe audit verify --log`.
          */
-        get: operations["prove_service_audit"];
+        get: operations["prove_audit"];
         put?: never;
         post?: never;
         delete?: never;
@@ -275,28 +275,6 @@ export interface paths {
          * @description Export who did what to a tenant, the oldest first.
          */
         get: operations["export_audit"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/environments/{environment}/tenants/{tenant}/audit/proof": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Prove Audit
-         * @description Say whether any entry of a tenant's audit was changed, taken out or cut off.
-         *
-         *     The whole chain is compared with itself, and with the heads that the tenant's versions hold.
-         */
-        get: operations["prove_audit"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1710,8 +1688,6 @@ export interface components {
             moment: string;
             /** Number */
             number: number;
-            /** Previous Hash */
-            previous_hash: string;
             /** Principal */
             principal: string;
             /** Request Id */
@@ -1731,7 +1707,7 @@ export interface components {
         };
         /**
          * AuditProof
-         * @description Whether the chain is whole.
+         * @description Whether the audit is whole.
          */
         AuditProof: {
             /**
@@ -1751,16 +1727,16 @@ export interface components {
              * @description The newest entry; null where there is none.
              */
             head_number: number | null;
-            /**
-             * Heads
-             * @description How many heads that are kept elsewhere were compared.
-             */
-            heads: number;
             /** Is Whole */
             is_whole: boolean;
             /**
+             * Logged
+             * @description How many lines of the log were compared; the service compares none.
+             */
+            logged: number;
+            /**
              * Reason
-             * @description What is wrong with it; empty where the chain is whole.
+             * @description What is wrong with it; empty where the audit is whole.
              */
             reason: string;
         };
@@ -3933,7 +3909,7 @@ export interface operations {
                 principal?: string | null;
                 /** @description Only from this moment on (RFC 3339). */
                 since?: string | null;
-                /** @description Only this file, stream, job, key or person. */
+                /** @description Only this file, stream, job or key. */
                 subject?: string | null;
                 /** @description Only before this moment (RFC 3339). */
                 until?: string | null;
@@ -4056,7 +4032,7 @@ export interface operations {
                 principal?: string | null;
                 /** @description Only from this moment on (RFC 3339). */
                 since?: string | null;
-                /** @description Only this file, stream, job, key or person. */
+                /** @description Only this file, stream, job or key. */
                 subject?: string | null;
                 /** @description Only before this moment (RFC 3339). */
                 until?: string | null;
@@ -4169,7 +4145,7 @@ export interface operations {
             };
         };
     };
-    prove_service_audit: {
+    prove_audit: {
         parameters: {
             query?: never;
             header?: never;
@@ -5511,7 +5487,7 @@ export interface operations {
                 principal?: string | null;
                 /** @description Only from this moment on (RFC 3339). */
                 since?: string | null;
-                /** @description Only this file, stream, job, key or person. */
+                /** @description Only this file, stream, job or key. */
                 subject?: string | null;
                 /** @description Only before this moment (RFC 3339). */
                 until?: string | null;
@@ -5648,7 +5624,7 @@ export interface operations {
                 principal?: string | null;
                 /** @description Only from this moment on (RFC 3339). */
                 since?: string | null;
-                /** @description Only this file, stream, job, key or person. */
+                /** @description Only this file, stream, job or key. */
                 subject?: string | null;
                 /** @description Only before this moment (RFC 3339). */
                 until?: string | null;
@@ -5672,130 +5648,6 @@ export interface operations {
                 content: {
                     "application/x-ndjson": unknown;
                     "text/csv; charset=utf-8": unknown;
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Request Entity Too Large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Request Header Fields Too Large */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    prove_audit: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description The environment's name. */
-                environment: string;
-                /** @description The tenant's id. */
-                tenant: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["AuditProof"];
                 };
             };
             /** @description Bad Request */

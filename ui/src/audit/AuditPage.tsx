@@ -150,7 +150,7 @@ export function AuditPage() {
 
 function Entries({ place, choice }: { place: Place | null; choice: AuditChoice }) {
   const list = useInfiniteQuery(auditQuery(place, choice));
-  const proof = useQuery(auditProofQuery(place));
+  const proof = useQuery(auditProofQuery);
   const entries = useMemo(() => list.data?.pages.flatMap((page) => page.entries) ?? [], [list.data]);
   if (list.isPending) return <LateSkeleton />;
   if (list.isLoadingError) return <ProblemNote error={list.error} onRetry={() => list.refetch()} />;
@@ -166,18 +166,24 @@ function Entries({ place, choice }: { place: Place | null; choice: AuditChoice }
           if (list.hasNextPage && !list.isFetchingNextPage) void list.fetchNextPage();
         }}
       />
-      {proof.data && (
-        <Group gap="xs">
-          <Badge color={proof.data.is_whole ? "green" : "red"} variant="dot" size="sm">
-            {proof.data.is_whole ? "chain intact" : "chain broken"}
-          </Badge>
-          <Text size="xs" c="dimmed">
-            {proof.data.is_whole
-              ? "No entry was changed or taken out."
-              : `Entry ${proof.data.broken_at} is not as it was written.`}
-          </Text>
-        </Group>
-      )}
+      <Group gap="xs">
+        <Button variant="default" size="xs" loading={proof.isFetching} onClick={() => void proof.refetch()}>
+          Verify all entries
+        </Button>
+        {proof.data && (
+          <>
+            <Badge color={proof.data.is_whole ? "green" : "red"} variant="dot" size="sm">
+              {proof.data.is_whole ? "whole" : "broken"}
+            </Badge>
+            <Text size="xs" c="dimmed">
+              {proof.data.is_whole
+                ? "No entry was changed or taken out."
+                : `Entry ${proof.data.broken_at} is not as it was written.`}
+            </Text>
+          </>
+        )}
+        {proof.isError && <ProblemNote error={proof.error} />}
+      </Group>
     </>
   );
 }

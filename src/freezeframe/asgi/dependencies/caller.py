@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import Depends, Header, Path, Request
@@ -26,7 +26,7 @@ from freezeframe.service.identity.principal import Principal, Scope
 from freezeframe.service.jobs.jobs import TenantJob
 from freezeframe.service.service import Service
 from freezeframe.store import Tenant
-from freezeframe.store.model.request_context import AuditHead, RequestContext
+from freezeframe.store.model.request_context import RequestContext
 
 IDEMPOTENCY_KEY_LENGTH_MAX = 200
 
@@ -39,7 +39,6 @@ class Caller:
     access: TenantAccess
     request_id: str
     identity: RequestIdentity | None
-    audit_head: AuditHead = field(default_factory=AuditHead, kw_only=True)
 
     @property
     def principal(self) -> Principal:
@@ -87,7 +86,7 @@ class Caller:
     def request_context(self) -> RequestContext:
         """The request context that is recorded with versions of tenants."""
         job_id = None if self.identity is None else self.identity.job_id
-        return RequestContext(self.request_id, job_id, self.audit_head)
+        return RequestContext(self.request_id, job_id)
 
     def _trace(self, action: str) -> dict[str, str]:
         who = f"{self.principal.kind}:{self.principal.id} {self.principal.name}"
@@ -123,8 +122,6 @@ class TenantCaller(Caller):
     def audit_change(self, action: str, *subjects: str, **details: Any) -> Iterator[AuditedOperation]:
         """A ``with`` block for a change of the tenant; it is entered after the audit entry is durable."""
         with self.audit_service_change(action, *subjects, place=self.audit_place(), details=details) as begun:
-            newest = begun.entries[-1]
-            self.audit_head.number, self.audit_head.hash = newest.number, newest.hash
             yield begun
 
     def folder(self) -> str:
@@ -136,7 +133,7 @@ class TenantCaller(Caller):
         return TenantJob(self.environment, self.tenant_id, job_id, self.folder())
 
     def audit_place(self) -> AuditPlace:
-        """The name of the tenant's audit chain."""
+        """The tenant as the audit names it."""
         return self.access.audit_place(self.environment, self.tenant_id)
 
     def list_name(self, what: str, *parameters: object) -> str:

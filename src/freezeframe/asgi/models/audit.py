@@ -20,7 +20,6 @@ class AuditEntry(ResponseModel):
     subject: str
     request_id: str
     details: dict[str, Any]
-    previous_hash: str
     hash: str
 
 
@@ -32,12 +31,12 @@ class AuditPage(ResponseModel):
 
 
 class AuditProof(ResponseModel):
-    """Whether the chain is whole."""
+    """Whether the audit is whole."""
 
     is_whole: bool
     broken_at: int | None = Field(description="The first entry that is not as it was written.")
-    reason: str = Field(description="What is wrong with it; empty where the chain is whole.")
+    reason: str = Field(description="What is wrong with it; empty where the audit is whole.")
     entries: int = Field(description="How many entries were looked at.")
-    heads: int = Field(description="How many heads that are kept elsewhere were compared.")
+    logged: int = Field(description="How many lines of the log were compared; the service compares none.")
     head_number: int | None = Field(description="The newest entry; null where there is none.")
     head_hash: str

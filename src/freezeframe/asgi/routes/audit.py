@@ -1,4 +1,4 @@
-"""The audits of a tenant and of the service: list, export, verification."""
+"""The audit, of a tenant and of the service: list, export, verification."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from freezeframe.asgi.models.audit import AuditEntry, AuditPage, AuditProof
 from freezeframe.asgi.problems import to_openapi
 from freezeframe.asgi.routes.parameters import CursorText, Limit
 from freezeframe.asgi.routes.routing import TENANT, api_router
-from freezeframe.service.access.access import audit_heads
 from freezeframe.service.access.audit_entry import AuditFilter, AuditPlace
 from freezeframe.service.access.audit_export import EXPORT_TYPES, export_lines
 
@@ -31,7 +30,7 @@ _FILE: dict[int | str, dict[str, Any]] = {
 def wanted_entries(
     action: Annotated[str | None, Query(max_length=60, description="Only this action.")] = None,
     subject: Annotated[
-        str | None, Query(max_length=800, description="Only this file, stream, job, key or person.")
+        str | None, Query(max_length=800, description="Only this file, stream, job or key.")
     ] = None,
     principal: Annotated[
         str | None,
@@ -65,21 +64,11 @@ def export_audit(caller: TenantCalling, wanted: Wanted, format: Format = "jsonl"
     return _export(caller, caller.audit_place(), wanted, format)
 
 
-@router.get(f"{TENANT}/audit/proof", responses=to_openapi(404))
-def prove_audit(caller: TenantCalling) -> AuditProof:
-    """Say whether any entry of a tenant's audit was changed, taken out or cut off.
-
-    The whole chain is compared with itself, and with the heads that the tenant's versions hold.
-    """
-    heads = tuple(audit_heads(caller.tenant("admin")))
-    return AuditProof.of(caller.service.audit.prove(caller.audit_place(), heads))
-
-
 @router.get("/audit")
 def list_service_audit(
     caller: Calling, wanted: Wanted, limit: Limit = 100, cursor: CursorText = None
 ) -> AuditPage:
-    """List what concerns no one tenant: keys, people, sign-ins and refused ones, deleted tenants."""
+    """List what concerns no one tenant: keys, sign-ins, deleted tenants."""
     caller.principal.require_everywhere()
     return _page(caller, _OWN, f"audit\n{wanted}", wanted, limit, cursor)
 
@@ -92,13 +81,13 @@ def export_service_audit(caller: Calling, wanted: Wanted, format: Format = "json
 
 
 @router.get("/audit/proof")
-def prove_service_audit(caller: Calling) -> AuditProof:
-    """Say whether any entry of the service's own audit was changed or taken out.
+def prove_audit(caller: Calling) -> AuditProof:
+    """Say whether any entry of the audit, of all tenants and the service, was changed or taken out.
 
-    Only the sink (`audit_sink`) can show that its newest entries were cut off: `freezeframe audit verify`.
+    Only the log can show that its newest entries were cut off: `freezeframe audit verify --log`.
     """
     caller.principal.require_everywhere()
-    return AuditProof.of(caller.service.audit.prove(_OWN))
+    return AuditProof.of(caller.service.audit.verify())
 
 
 def _page(

@@ -75,16 +75,10 @@ def delete_tenant(
     caller.access.require(caller.environment, caller.tenant_id, "snapshots:delete")
     ending = {"schedules": list(caller.service.jobs.schedules(caller.environment, caller.tenant_id))}
     named = f"{caller.environment}/{caller.tenant_id}"
-    chain = caller.audit_place()
-    with caller.audit_change("tenant.delete", caller.tenant_id, **ending) as noted:
-        # Also in the service's own chain, with the head of the tenant's: a deleted tenant has no audit
-        # to query, and no version that holds the head.
-        newest = noted.entries[-1]
-        head = {"environment": chain.environment, "chain": chain.tenant}
-        head_of = {**head, "number": newest.number, "hash": newest.hash}
-        with caller.audit_service_change("tenant.delete", named, details={**ending, "audit": head_of}):
-            caller.service.jobs.forget(caller.environment, caller.tenant_id)
-            return Certificate.of(caller.access.delete(caller.environment, caller.tenant_id))
+    # About the service: a deleted tenant has no audit to query.
+    with caller.audit_service_change("tenant.delete", named, details=ending):
+        caller.service.jobs.forget(caller.environment, caller.tenant_id)
+        return Certificate.of(caller.access.delete(caller.environment, caller.tenant_id))
 
 
 @router.post(f"{TENANT}/clone", status_code=201, responses=to_openapi(404))
@@ -106,7 +100,7 @@ def clone_tenant(caller: TenantCalling, order: NewTenant) -> TenantDetail:
 def made_tenant(caller: Caller, environment: EnvironmentName, tenant_id: TenantId) -> tuple[Tenant, bool]:
     """The tenant, created if it did not exist, and whether this call created it.
 
-    What comes before it is there is in the service's own chain; its own begins with what made it.
+    What comes before it is there is about the service; its own audit begins with what made it.
     """
     tenant = caller.access.find(environment, tenant_id)
     if tenant is not None:

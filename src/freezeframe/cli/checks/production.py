@@ -29,7 +29,6 @@ def production_looks(settings: Settings, root: str) -> dict[str, Callable[[], Fi
         "Service secret": lambda: _secret(settings, root),
         "Service address": lambda: _address(settings),
         "Quotas": lambda: _quotas(settings),
-        "Audit sink": lambda: _sink(settings),
         "Scripts": lambda: _scripts(settings),
         "Spark's authentication": lambda: _spark(settings),
         "Account": _account,
@@ -66,18 +65,6 @@ def _quotas(settings: Settings) -> Finding:
         told = f"no limit: {', '.join(missing)}"
         return Finding("Quotas", "warning", told, "Set them to what the largest tenant needs, twice.")
     return Finding("Quotas", "ok", "requests, bytes sent and stored, uploads and queued jobs are limited")
-
-
-def _sink(settings: Settings) -> Finding:
-    from freezeframe.service.access.audit_sink import audit_sink
-
-    sink = audit_sink(settings)
-    if sink is None:
-        told = "the audit is in the control database alone"
-        remedy = "Set audit_sink to where who writes to the database cannot write."
-        return Finding("Audit sink", "error", told, remedy)
-    sink.close()
-    return Finding("Audit sink", "ok", f"by {urlsplit(settings.audit_sink).scheme}")
 
 
 def _scripts(settings: Settings) -> Finding:

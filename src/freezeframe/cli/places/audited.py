@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -43,12 +43,9 @@ class AuditedControl:
 def opened_audit(
     root: str, environment: str | None = None, *, create: bool = False
 ) -> Iterator[AuditedControl]:
-    """The control database of the store at ``root`` and the audit in it; see ``control``.
-
-    When the block ends, the sink has been sent each entry.
-    """
-    with control(root, environment, create=create) as found, _audited(found, root) as audited:
-        yield audited
+    """The control database of the store at ``root`` and the audit in it; see ``control``."""
+    with control(root, environment, create=create) as found:
+        yield _audited(found, root)
 
 
 @contextmanager
@@ -64,32 +61,22 @@ def audited_change(
 ) -> Iterator[None]:
     """A change of a tenant, in its audit; nothing is written where the store has no control database.
 
-    With ``outlives_tenant`` the entry is in the service's own chain as well, with the head of the tenant's,
-    because a deleted tenant has no audit to query.
+    With ``outlives_tenant`` the entry is about the service, because a deleted tenant has no audit to query.
     """
     with present_control(root, store.environment) as found:
         if found is None:
             yield
             return
         from freezeframe.identifiers import TenantId
-        from freezeframe.service.access.access import tenant_chain
+        from freezeframe.service.access.access import tenant_place
         from freezeframe.service.access.audit_entry import AuditPlace
 
-        chain = tenant_chain(store, TenantId(tenant))
+        place, named = tenant_place(store, TenantId(tenant)), subject
+        if outlives_tenant:
+            place, named = AuditPlace(), f"{store.environment}/{tenant}"
         trace = {"principal": command_principal(), "action": action, "request_id": ""}
-        with (
-            _audited(found, root) as audited,
-            audited.audit.operation(chain, (subject,), details=details, **trace) as begun,
-        ):
-            if not outlives_tenant:
-                yield
-                return
-            newest = begun.entries[-1]
-            head = {"environment": chain.environment, "chain": chain.tenant}
-            told = {**details, "audit": {**head, "number": newest.number, "hash": newest.hash}}
-            named = (f"{store.environment}/{tenant}",)
-            with audited.audit.operation(AuditPlace(), named, details=told, **trace):
-                yield
+        with _audited(found, root).audit.operation(place, (named,), details=details, **trace):
+            yield
 
 
 def audited_place(place: Place, action: str, subject: str, **details: Any) -> AbstractContextManager[None]:
@@ -102,15 +89,8 @@ def audited_place(place: Place, action: str, subject: str, **details: Any) -> Ab
     return audited_change(place.root, store, place.tenant_id, action, subject, **details)
 
 
-@contextmanager
-def _audited(found: Control, root: str) -> Iterator[AuditedControl]:
+def _audited(found: Control, root: str) -> AuditedControl:
     from freezeframe.service.access.audit import Audit
-    from freezeframe.service.access.audit_sink import audit_sink
     from freezeframe.service.base.secret import load_secret
 
-    secret = load_secret(found.settings, root)
-    sink = audit_sink(found.settings)
-    with closing(sink) if sink else nullcontext():
-        audit = Audit(found.database, secret, sink)
-        audit.seal(command_principal())
-        yield AuditedControl(found, audit)
+    return AuditedControl(found, Audit(found.database, load_secret(found.settings, root)))

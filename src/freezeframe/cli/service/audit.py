@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
-import json
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,16 +16,15 @@ import typer
 
 from freezeframe.cli.places.audited import opened_audit
 from freezeframe.cli.places.completion import tenant_ids
-from freezeframe.cli.places.options import Json, Yes
+from freezeframe.cli.places.options import Json
 from freezeframe.cli.places.place import Environment, StoreRoot
-from freezeframe.cli.terminal.confirmation import require_yes
 from freezeframe.cli.terminal.exit_codes import FAILED
 from freezeframe.cli.terminal.output import Output
 from freezeframe.errors import InputNotFound, InvalidOption
 
 if TYPE_CHECKING:
     from freezeframe.service.access.audit import Audit
-    from freezeframe.service.access.audit_entry import AuditFilter, AuditPlace, Head
+    from freezeframe.service.access.audit_entry import AuditFilter, AuditPlace
     from freezeframe.service.access.stores import Stores
 
 app = typer.Typer(no_args_is_help=True)
@@ -44,6 +42,8 @@ Principal = Annotated[
 ]
 Since = Annotated[datetime | None, typer.Option(help="Only from this moment on, in UTC.")]
 Until = Annotated[datetime | None, typer.Option(help="Only before this moment, in UTC.")]
+# The first number and hash after the logger's name: what follows may hold names that callers chose.
+_LOGGED = re.compile(r'\bnumber"?[=:] ?(\d+),? "?hash"?[=:] ?"?([0-9a-f]{64})')
 _COLUMNS = ("number", "moment", "principal", "action", "subject")
 
 
@@ -63,7 +63,7 @@ class _Opened:
     environment: str
 
     def place(self, tenant: str | None) -> AuditPlace:
-        """The name of the chain that the options mean."""
+        """What the options mean, as the audit names it."""
         from freezeframe.identifiers import EnvironmentName, TenantId
         from freezeframe.service.access.access import audit_place
         from freezeframe.service.access.audit_entry import AuditPlace
@@ -120,62 +120,24 @@ def export(
 @app.command()
 def verify(
     root: StoreRoot,
-    environment: Environment = None,
-    tenant: Tenant = None,
-    heads: Annotated[
-        Path | None, typer.Option(help="A file of lines that the sink received, to compare with.")
+    log: Annotated[
+        Path | None,
+        typer.Option(help="A file with lines of the logger freezeframe.audit, in either format."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Check that no entry was changed, taken out or cut off.
+    """Check that no entry of the audit was changed, taken out or, with --log, cut off.
 
-    Without --tenant all audits of the store are checked. The exit code is 1 if one is not whole.
+    The exit code is 1 if it is not whole.
     """
-    told = []
-    with _open_audit(root, environment) as found:
-        kept = {} if heads is None else _heads(heads)
-        chains = _chains(found) if tenant is None else {found.place(tenant): _versions_heads(found, tenant)}
-        for place in kept if tenant is None else ():
-            chains.setdefault(place, [])
-        for place, known in chains.items():
-            proof = found.audit.prove(place, [*known, *kept.get(place, ())])
-            told.append(
-                {
-                    "environment": place.environment,
-                    "chain": place.tenant or "(the service)",
-                    "is_whole": proof.is_whole,
-                    "entries": proof.entries,
-                    "heads": proof.heads,
-                    "broken_at": proof.broken_at,
-                    "reason": proof.reason,
-                }
-            )
-    Output(as_json=as_json).table(root, told)
-    if not all(one["is_whole"] for one in told):
+    from dataclasses import asdict
+
+    logged = None if log is None else _logged(log)
+    with opened_audit(root) as found:
+        proof = found.audit.verify(logged)
+    Output(as_json=as_json).record({"is_whole": proof.is_whole, **asdict(proof)})
+    if not proof.is_whole:
         raise typer.Exit(FAILED)
-
-
-@app.command()
-def trim(
-    root: StoreRoot,
-    days: Annotated[float, typer.Option(min=1, help="Delete entries older than this many days.")],
-    environment: Environment = None,
-    tenant: Tenant = None,
-    yes: Yes = False,
-    as_json: Json = False,
-) -> None:
-    """Delete old entries of an audit, for good; what is left stays provable.
-
-    Export them first.
-    """
-    from freezeframe.cli.places.audited import command_principal
-
-    if not yes:
-        require_yes(f"Delete the entries of {tenant or 'the service'} that are older than {days:g} days?")
-    before = datetime.now(UTC) - timedelta(days=days)
-    with _open_audit(root, environment) as found:
-        count = found.audit.trim(found.place(tenant), int(before.timestamp() * 1000), command_principal())
-    Output(as_json=as_json).record({"deleted": count})
 
 
 @contextmanager
@@ -197,49 +159,18 @@ def _filter(
     return AuditFilter(action, None, principal, *moments)
 
 
-def _versions_heads(found: _Opened, tenant: str) -> list[Head]:
-    from freezeframe.identifiers import EnvironmentName
-    from freezeframe.service.access.access import audit_heads
-
-    return list(audit_heads(found.stores.environment(EnvironmentName(found.environment)).tenant(tenant)))
-
-
-def _chains(found: _Opened) -> dict[AuditPlace, list[Head]]:
-    """All audit chains of the store: those in the database and those that versions or deletions name."""
-    from freezeframe.identifiers import TenantId
-    from freezeframe.service.access.access import audit_heads, audit_place
-    from freezeframe.service.access.audit_entry import AuditFilter, AuditPlace, heads_of_deletions
-
-    own = AuditPlace()
-    deletions = list(found.audit.all_entries(own, AuditFilter(action="tenant.delete")))
-    chains = {own: [], **heads_of_deletions(deletions)}
-    for environment in found.stores.environments():
-        store = found.stores.environment(environment)
-        for tenant in itertools.chain.from_iterable(store.tenant_pages()):
-            place = audit_place(found.stores, environment, TenantId(tenant))
-            chains.setdefault(place, []).extend(audit_heads(store.tenant(tenant)))
-    for place in found.audit.places():
-        chains.setdefault(place, [])
-    return chains
-
-
-def _heads(path: Path) -> dict[AuditPlace, list[Head]]:
-    from freezeframe.service.access.audit_entry import AuditPlace, Head
-
-    found: dict[AuditPlace, list[Head]] = {}
+def _logged(path: Path) -> dict[int, str]:
+    """The hashes of entries by number, from a log."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        text = path.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         raise InputNotFound(f"{path} cannot be read.", cause=str(error), remedy="Check the path.") from error
-    for count, line in enumerate(lines, 1):
-        try:
-            told = json.loads(line)
-            head = Head(int(told["number"]), str(told["hash"]), f"line {count} of {path}")
-            found.setdefault(AuditPlace(told["environment"], told["tenant"]), []).append(head)
-        except (ValueError, KeyError, TypeError) as error:
-            raise InvalidOption(
-                f"Line {count} of {path} is not an entry of a sink.",
-                cause=str(error),
-                remedy="Pass the lines of JSON that audit_sink was sent, without what syslog puts before.",
-            ) from error
+    lines = (line.partition("freezeframe.audit") for line in text.splitlines())
+    found = {int(told[1]): told[2] for _, _, rest in lines if (told := _LOGGED.search(rest))}
+    if not found:
+        raise InvalidOption(
+            f"{path} has no line of the audit.",
+            cause="A line has the logger's name freezeframe.audit, a number and a hash.",
+            remedy="Pass the log of the service, or what a log collector kept of it.",
+        )
     return found

@@ -8,13 +8,13 @@ registry.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
 from freezeframe.errors import NotAllowed, TenantNotFound
 from freezeframe.identifiers import EnvironmentName, TenantId
-from freezeframe.service.access.audit_entry import AuditPlace, Head
+from freezeframe.service.access.audit_entry import AuditPlace
 from freezeframe.service.access.stores import Stores
 from freezeframe.service.identity.principal import Principal, Scope
 from freezeframe.store import Tenant
@@ -58,7 +58,7 @@ class TenantAccess:
         self.tenant(environment, tenant, scope)
 
     def audit_place(self, environment: EnvironmentName, tenant: TenantId) -> AuditPlace:
-        """The name of the tenant's audit chain; an earlier tenant of the same id has another one."""
+        """The tenant as the audit names it; an earlier tenant of the same id has another name."""
         return audit_place(self._stores, environment, tenant)
 
     def folder(self, environment: EnvironmentName, tenant: TenantId) -> str:
@@ -156,20 +156,13 @@ class TenantAccess:
 
 
 def audit_place(stores: Stores, environment: EnvironmentName, tenant: TenantId) -> AuditPlace:
-    """The name of the audit chain of the tenant that has the id now."""
-    return tenant_chain(stores.environment(environment), tenant)
+    """The tenant that has the id now, as the audit names it."""
+    return tenant_place(stores.environment(environment), tenant)
 
 
-def tenant_chain(store: Store, tenant: TenantId) -> AuditPlace:
-    """The name of the audit chain of the tenant that has the id in ``store`` now."""
+def tenant_place(store: Store, tenant: TenantId) -> AuditPlace:
+    """The tenant that has the id in ``store`` now, as the audit names it."""
     return AuditPlace(store.environment, f"{tenant[:_NAMED_LETTERS]}@{store.folder(tenant) or ''}")
-
-
-def audit_heads(tenant: Tenant) -> Iterator[Head]:
-    """The heads of the tenant's audit chain that its versions hold, the newest first."""
-    for version in tenant.history():
-        if version.audit_head is not None:
-            yield Head(*version.audit_head, f"version {version.version} of the tenant")
 
 
 def _not_found(environment: EnvironmentName, tenant: TenantId) -> TenantNotFound:

@@ -1,77 +1,35 @@
-"""An entry of the audit, the chain that it belongs to, and the keys that sign it."""
+"""An entry of the audit, what it is about, and how entries are filtered."""
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from freezeframe.service.base.secret import ServiceSecret
 from freezeframe.service.base.timestamps import rfc3339
-
-FIRST = "0" * 64
-SEAL = "audit.seal"
-TRIM = "audit.trim"
 
 
 @dataclass(frozen=True, slots=True)
 class AuditPlace:
-    """Owner of a chain: a tenant of an environment, or the service where both are empty."""
+    """What an entry is about: a tenant of an environment, or the service where both are empty."""
 
     environment: str = ""
     tenant: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class AuditKeys:
-    """The keys of a service's entries, derived from its secrets; ``current`` signs new entries."""
-
-    current: str
-    by_id: Mapping[str, bytes] = field(repr=False)
-
-    @classmethod
-    def of(cls, secret: ServiceSecret) -> AuditKeys:
-        """The key that is derived from the service's secret."""
-        key = secret.sign(b"freezeframe audit", b"")
-        name = hmac.digest(key, b"id", "sha256").hex()[:16]
-        return cls(name, {name: key})
-
-    def hash(self, record: Mapping[str, Any]) -> str | None:
-        """The hash that a record must have; None where the service does not hold the key that it names.
-
-        A record without a key is from before entries were signed: its hash is plain SHA-256.
-        """
-        told = dict(record)
-        if not told["signing_key"]:
-            del told["signing_key"]
-        text = json.dumps(told, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
-        if "signing_key" not in told:
-            return hashlib.sha256(text).hexdigest()
-        key = self.by_id.get(told["signing_key"])
-        return None if key is None else hmac.digest(key, text, "sha256").hex()
-
-
-@dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """One thing that was done. ``hash`` covers all other fields, ``previous_hash`` is of the entry before.
+    """One thing that was done; ``hash`` is made of all other fields and of the hash of the entry before."""
 
-    ``signing_key`` is the id of the key that ``hash`` was made with; empty in entries from before keys.
-    """
-
+    number: int
     environment: str
     tenant: str
-    number: int
     moment_ms: int
     principal: str
     action: str
     subject: str
     request_id: str
     details: str
-    previous_hash: str
-    signing_key: str
     hash: str
 
     def to_record(self) -> dict[str, Any]:
@@ -88,7 +46,6 @@ class AuditEntry:
             "subject": self.subject,
             "request_id": self.request_id,
             "details": json.loads(self.details),
-            "previous_hash": self.previous_hash,
             "hash": self.hash,
         }
 
@@ -109,21 +66,21 @@ class AuditFilter:
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
-    """Number and hash of a chain's entry, anchored outside: in a tenant version or a sink."""
+class AuditProof:
+    """Result of a verification; ``broken_at`` is the first entry that differs, with the reason.
 
-    number: int
-    hash: str
-    origin: str
+    ``entries`` is how many were looked at, ``logged`` how many lines of the log were compared;
+    ``head_number`` and ``head_hash`` are of the newest entry, None and empty where there is none.
+    """
 
+    broken_at: int | None
+    reason: str
+    entries: int
+    logged: int
+    head_number: int | None
+    head_hash: str
 
-def heads_of_deletions(entries: Sequence[AuditEntry]) -> dict[AuditPlace, list[Head]]:
-    """The heads of deleted tenants' chains, which the service's own chain holds."""
-    found: dict[AuditPlace, list[Head]] = {}
-    for entry in entries:
-        told = json.loads(entry.details).get("audit") if entry.action == "tenant.delete" else None
-        if told is not None:
-            place = AuditPlace(told["environment"], told["chain"])
-            origin = f"the service's entry {entry.number}"
-            found.setdefault(place, []).append(Head(told["number"], told["hash"], origin))
-    return found
+    @property
+    def is_whole(self) -> bool:
+        """Whether every entry is there as it was written, up to the newest that the log knows."""
+        return self.broken_at is None

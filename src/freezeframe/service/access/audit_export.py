@@ -19,7 +19,6 @@ _COLUMNS = (
     "subject",
     "request_id",
     "details",
-    "previous_hash",
     "hash",
 )
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")

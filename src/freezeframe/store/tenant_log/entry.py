@@ -51,7 +51,6 @@ class Entry:
        ``sha256`` is the hash of an entry that was read.
     5. ``restored`` is the version that a restoration brought back, None for all else. Restorations from
        before it was noted say it in their message alone.
-    6. ``audit_head`` is number and hash of the newest entry that the tenant's audit had for the request.
     """
 
     write_id: str
@@ -64,7 +63,6 @@ class Entry:
     receipt: Mapping[str, Any] | None = None
     request_id: str = ""
     restored: int | None = None
-    audit_head: tuple[int, str] | None = None
     link: Link | None = None
     sha256: str = field(default="", compare=False)
     _streams: Mapping[str, StreamChange] = field(init=False, repr=False, compare=False)
@@ -116,8 +114,6 @@ class Entry:
             record["requestId"] = self.request_id
         if self.restored is not None:
             record["restored"] = self.restored
-        if self.audit_head is not None:
-            record["auditHead"] = {"number": self.audit_head[0], "hash": self.audit_head[1]}
         if self.link is not None:
             record.update(self.link.to_json())
         return to_signed_line(record)
@@ -142,7 +138,6 @@ def parse_entry(content: bytes, name: str) -> Entry:
             receipt=record.get("receipt"),
             request_id=record.get("requestId", ""),
             restored=record.get("restored"),
-            audit_head=_audit_head(record.get("auditHead")),
             link=Link.of_record(record),
             sha256=sha256,
         )
@@ -153,7 +148,3 @@ def parse_entry(content: bytes, name: str) -> Entry:
             remedy="Restore the file from a backup or read it with the freezeframe that wrote it.",
             file=name,
         ) from error
-
-
-def _audit_head(told: Mapping[str, Any] | None) -> tuple[int, str] | None:
-    return None if told is None else (int(told["number"]), str(told["hash"]))

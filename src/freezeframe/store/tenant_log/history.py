@@ -38,7 +38,6 @@ class HistoryEntry:
     tags: tuple[str, ...] = field(default=())
     request_id: str = ""
     restored: int | None = None
-    audit_head: tuple[int, str] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The entry as JSON values; the moment is RFC 3339."""
@@ -121,7 +120,6 @@ def history_entry(version: int, entry: Entry, tags: tuple[str, ...] = ()) -> His
         tags=tags,
         request_id=entry.request_id,
         restored=entry.restored,
-        audit_head=entry.audit_head,
     )
 
 

@@ -344,7 +344,6 @@ class Transaction:
             receipt=receipt(state.version + 1),
             request_id=request.request_id,
             restored=metadata.restored,
-            audit_head=None if request.audit.number is None else (request.audit.number, request.audit.hash),
         )
 
     def _tenant_change(self, state: TenantState) -> TenantChange | None:

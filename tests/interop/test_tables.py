@@ -9,8 +9,9 @@ from deltalake import DeltaTable
 from tests.log.data_files import new_files
 from tests.log.foreign_forms import with_mapping
 
-from freezeframe.log.actions.actions import Metadata, Protocol
+from freezeframe.log.actions.actions import Add, CommitInfo, Metadata, Protocol, Remove, to_json_line
 from freezeframe.log.checkpoints.checksum import read_checksum
+from freezeframe.log.commits.commit import write_commit
 from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.scan import rows
 from freezeframe.log.schema.schema import arrow_to_delta
@@ -178,3 +179,35 @@ def names_in(kind, inside=""):
     if not pa.types.is_struct(kind):
         return {inside}
     return {name for field in kind for name in names_in(field.type, f"{inside}.{field.name}")}
+
+
+def test_spark_matches_removed_files_by_the_same_spellings(tmp_path, delta_session):
+    """Dot segments, doubled slashes and absolute paths, on the side of the add and of the remove."""
+    folder = tmp_path / "t"
+    pairs = {
+        "a.parquet": ("a.parquet", "./a.parquet"),
+        "b.parquet": ("./b.parquet", "b.parquet"),
+        "c.parquet": ("s/../c.parquet", "c.parquet"),
+        "s/d.parquet": ("s/./d.parquet", "s//d.parquet"),
+        "e.parquet": (f"{folder}/e.parquet", f"file://{folder}/x/../e.parquet"),
+        "f.parquet": ("../t/f.parquet", "f.parquet"),
+        "g.parquet": ("./g.parquet", "other.parquet"),
+        "h.parquet": ("s/x/../../h.parquet", "s/h.parquet"),
+    }
+    adds = []
+    (folder / "s").mkdir(parents=True)
+    for name, (path, _) in pairs.items():
+        pq.write_table(pa.table({"n": [name]}), folder / name)
+        adds.append(Add(path, (folder / name).stat().st_size, {}, 1))
+    metadata = Metadata("id", json.dumps(arrow_to_delta(pa.schema([("n", pa.string())]))))
+    for version, actions in enumerate(
+        ([Protocol(1, 2), metadata, *adds], [Remove(removed, 1) for _, removed in pairs.values()])
+    ):
+        lines = [
+            to_json_line(action) for action in (CommitInfo({"timestamp": 1, "operation": "X"}), *actions)
+        ]
+        write_commit(LocalStorage(tmp_path), "t", version, ("\n".join(lines) + "\n").encode())
+
+    found = delta_session.read.format("delta").load(str(folder)).toPandas()["n"]
+    ours = rows.read(DeltaLog(LocalStorage(tmp_path), "t").update())["n"].to_pylist()
+    assert ["f.parquet", "g.parquet", "h.parquet"] == sorted(ours) == sorted(found)

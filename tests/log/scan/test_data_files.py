@@ -20,6 +20,10 @@ from freezeframe.storage import LocalStorage, MemoryStorage
         ("file:///data/other/a%25b.parquet", "other/a%b.parquet"),
         ("/data/t/a.parquet", "t/a.parquet"),
         ("file:///elsewhere/a.parquet", Path("/elsewhere/a.parquet")),
+        ("./p/../a.parquet", "t/a.parquet"),
+        ("../t/a.parquet", "t/a.parquet"),
+        ("file:///data/./x/..//t/a.parquet", "t/a.parquet"),
+        ("x%3Ay/a.parquet", "t/x:y/a.parquet"),
     ],
 )
 def test_paths_are_uris(path, name):
@@ -38,7 +42,7 @@ def test_other_storages_are_refused():
         file_name(LocalStorage("/data"), "t", "s3://bucket/a.parquet")
 
 
-@pytest.mark.parametrize("path", ["../x", "a/../../x", "%2e%2e/x"])
+@pytest.mark.parametrize("path", ["../x", "a/../../x", "%2e%2e/x", "../t2/x", ".."])
 def test_paths_stay_in_the_table(path):
     """Climbing is damage, spelled plainly or escaped."""
     with pytest.raises(CorruptLog):
@@ -86,3 +90,12 @@ def test_hadoops_names_of_a_bucket_are_the_bucket(scheme, root):
     assert file_name(Bucket(), "t", f"{scheme}://bucket/tables/t/a%20b.parquet") == "t/a b.parquet"
     with pytest.raises(UnsupportedTable):
         file_name(Bucket(), "t", f"{scheme}://bucket/tables2/t/a.parquet")
+
+
+def test_a_file_is_found_through_another_name_of_the_folder(tmp_path):
+    """A path may name the folder itself where the storage was opened through a link, and the other way."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "data")
+    for one, other in (("data", "link"), ("link", "data")):
+        storage = LocalStorage(tmp_path / one)
+        assert file_name(storage, "t", f"file:{tmp_path}/{other}/t/a.parquet") == "t/a.parquet"

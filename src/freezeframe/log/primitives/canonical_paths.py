@@ -1,8 +1,9 @@
 """Canonical paths of data files, so that a remove matches its add (behaviour 54).
 
-Paths in the log are URIs. Delta compares them as normalised by Hadoop's ``Path``: percent escapes
-are decoded and only the necessary ones restored, doubled slashes become one, and an absolute path
-without a scheme becomes a ``file:`` URI.
+Paths in the log are URIs. They are compared as normalised by Hadoop's ``Path``, as Spark does: segments
+``.`` and ``..`` are resolved, doubled slashes become one, and an absolute path without a scheme becomes
+a ``file:`` URI. Percent escapes are decoded, as the protocol has it (section "Add File and Remove File"),
+and only the necessary ones restored; Spark compares them as they are written.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _TO_ESCAPE = re.compile(r"[^A-Za-z0-9_\-!.~'()*,;:$&+=/@\u00a1-\U0010ffff]")
 _PLAIN = np.zeros(256, dtype=np.bool_)
 for _byte in b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.=/":
     _PLAIN[_byte] = True
-_SLASH = ord("/")
+_SLASH, _DOT = ord("/"), ord(".")
 
 
 def canonical_path(path: str) -> str:
@@ -30,12 +31,25 @@ def canonical_path(path: str) -> str:
     if rest.startswith("//"):
         authority, slash, below = rest[2:].partition("/")
         rest = slash + below
-    rest = re.sub(r"/{2,}", "/", rest)
-    rest = _TO_ESCAPE.sub(_escape, unquote(rest))
+    rest = _TO_ESCAPE.sub(_escape, _resolved(unquote(rest)))
     if scheme is None and rest.startswith("/"):
         scheme = "file"
+    elif scheme is None and _SCHEME.fullmatch(rest):
+        rest = rest.replace(":", "%3A", 1)  # else its first segment would be a scheme
     head = f"{scheme}:" if scheme else ""
     return f"{head}//{authority}{rest}" if authority else f"{head}{rest}"
+
+
+def _resolved(path: str) -> str:
+    """The path without empty, ``.`` and ``..`` segments; one that climbs above its start keeps those."""
+    kept: list[str] = []
+    for segment in path.split("/"):
+        if segment == ".." and kept and kept[-1] != "..":
+            kept.pop()
+        elif segment not in ("", ".") and (segment != ".." or not path.startswith("/")):
+            kept.append(segment)
+    end = "/" if kept and path.endswith("/") else ""
+    return ("/" if path.startswith("/") else "") + "/".join(kept) + end
 
 
 def canonical_paths(paths: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -65,8 +79,11 @@ def _may_differ(chunk: pa.StringArray) -> bool:
     slashes = used == _SLASH
     if (slashes[1:] & slashes[:-1]).any():
         return True
+    dots = used == _DOT
+    if (slashes[:-1] & dots[1:]).any():
+        return True
     first = offsets[:-1][offsets[:-1] < offsets[-1]] - offsets[0]
-    return bool(slashes[first].any())
+    return bool((slashes | dots)[first].any())
 
 
 def _escape(match: re.Match[str]) -> str:

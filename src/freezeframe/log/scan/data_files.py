@@ -7,6 +7,7 @@ Paths in the log are URIs: percent-encoded, relative to the table's folder, or a
 from __future__ import annotations
 
 import hashlib
+import posixpath
 import re
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from freezeframe.errors import CorruptData, CorruptLog, FreezeframeError, InvalidName, UnsupportedTable
+from freezeframe.log.primitives.canonical_paths import canonical_path
 from freezeframe.log.primitives.foreign_parquet import ForeignParquetFile
 from freezeframe.log.primitives.stored_file import StoredFile
 from freezeframe.storage.base import Storage
@@ -31,23 +33,31 @@ SHA256_TAG = "freezeframe.sha256"
 def file_name(storage: Storage, table: str, path: str) -> str | Path:
     """Resolve a path of the log to a name in the storage, or to an absolute path outside of it.
 
+    Reading, replay and garbage collection all ask here, so a file has one name by whatever spelling.
+
     Raises:
         UnsupportedTable: the path is on another kind of storage.
         CorruptLog: the path leaves the table's folder.
     """
+    path = canonical_path(path)
     scheme, colon, rest = path.partition(":")
-    if colon and scheme.isalnum() and "/" not in scheme:
+    if colon and scheme.isalnum():
         return _absolute(storage, path, scheme, rest)
-    if path.startswith("/"):
-        return _absolute(storage, path, "file", path)
-    name = unquote(path)
-    if ".." in name.split("/"):
+    folder = f"{table}/" if table else ""
+    name = posixpath.normpath(folder + unquote(path))
+    if not name.startswith(folder) or name.split("/", 1)[0] == "..":
         raise CorruptLog(
             f"The log names a file outside of the table: {path!r}.",
             cause="A relative path must stay in the table's folder.",
             remedy="Restore the log from a copy.",
         )
-    return f"{table}/{name}" if table else name
+    return name
+
+
+def file_uri(storage: Storage, table: str, path: str) -> str:
+    """The file of a path of the log, as an engine opens it; errors as of ``file_name``."""
+    name = file_name(storage, table, path)
+    return str(name) if isinstance(name, Path) else storage.uri(name)
 
 
 def _absolute(storage: Storage, path: str, scheme: str, rest: str) -> str | Path:
@@ -63,7 +73,10 @@ def _absolute(storage: Storage, path: str, scheme: str, rest: str) -> str | Path
             path=path,
         )
     absolute = Path("/" + unquote(rest).lstrip("/"))
-    return str(absolute.relative_to(root)) if absolute.is_relative_to(root) else absolute
+    for base, found in ((Path(root), absolute), (Path(root).resolve(), absolute.resolve())):
+        if found.is_relative_to(base):
+            return str(found.relative_to(base))
+    return absolute
 
 
 def open_parquet(storage: Storage, name: str | Path, size: int, digest: str | None = None) -> pq.ParquetFile:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from urllib.parse import unquote
 
 from freezeframe.identifiers import StreamName
 from freezeframe.log import DeletionVector, DeltaLog, Snapshot
 from freezeframe.log.actions.actions import Add, parse_line
+from freezeframe.log.scan.data_files import file_name
 from freezeframe.log.scan.deletion_vectors import vector_name
 from freezeframe.storage import Storage
 from freezeframe.store.directory.paths import blob_file, table_folder
@@ -71,7 +71,7 @@ def _of_range(tables: TablesThen, log: TenantLog, state: TenantState, floor: int
             if change.is_external:
                 # Its own commit does not cover earlier foreign commits.
                 named |= _of_version(tables, change.stream, change.table_version)
-            named |= {f"{folder}/{path}" for path in _added_files(_content(tables.storage, change))}
+            named |= set(_added_files(tables.storage, folder, _content(tables.storage, change)))
     return named
 
 
@@ -80,19 +80,17 @@ def _content(storage: Storage, change: StreamChange) -> Iterable[str]:
     return filter(None, change_content(storage, change).split("\n")) if change.lands else ()
 
 
-def _added_files(lines: Iterable[str]) -> Iterator[str]:
+def _added_files(storage: Storage, folder: str, lines: Iterable[str]) -> Iterator[str]:
     for line in lines:
         action = parse_line(line)
         if isinstance(action, Add):
-            yield unquote(action.path)
-            if action.deletion_vector is not None and action.deletion_vector.storage_type == "u":
-                yield vector_name(action.deletion_vector)
+            yield str(file_name(storage, folder, action.path))
+            yield from _vector_file(storage, folder, action.deletion_vector)
 
 
 def _of_version(tables: TablesThen, stream: StreamName, version: int) -> set[str]:
     # A version that is committed but not rolled forward: the entry's own commit names the new files.
-    folder = table_folder(stream)
-    return {f"{folder}/{path}" for path in _live(tables.at(stream, version))}
+    return set(_live(tables.at(stream, version)))
 
 
 def _live(snapshot: Snapshot) -> Iterator[str]:
@@ -100,10 +98,17 @@ def _live(snapshot: Snapshot) -> Iterator[str]:
         return
     files = snapshot.file_list.select(["path", "deletion_vector"])
     for file in files.to_pylist():
-        yield unquote(file["path"])
-        vector = file["deletion_vector"]
-        if vector is not None and vector["storageType"] == "u":
-            yield vector_name(DeletionVector.from_json(vector))
+        yield str(file_name(snapshot.storage, snapshot.table, file["path"]))
+        stored = file["deletion_vector"]
+        vector = None if stored is None else DeletionVector.from_json(stored)
+        yield from _vector_file(snapshot.storage, snapshot.table, vector)
+
+
+def _vector_file(storage: Storage, folder: str, vector: DeletionVector | None) -> Iterator[str]:
+    if vector is not None and vector.storage_type == "u":
+        yield f"{folder}/{vector_name(vector)}"
+    elif vector is not None and vector.storage_type == "p":
+        yield str(file_name(storage, folder, vector.path_or_inline_dv))
 
 
 def _blobs_of(state: TenantState) -> Iterator[str]:

@@ -246,7 +246,7 @@ class _Expected:
         for name in state.streams:
             adds = tuple(to_adds(table_snapshot(self._storage, state, StreamName(name)).files))
             self.live += len(adds)
-            for file in table_files(adds):
+            for file in table_files(adds, self._storage, table_folder(StreamName(name))):
                 self.files.pop(f"{table_folder(StreamName(name))}/{file.path}", None)
 
     def _add_state(self, state: TenantState) -> None:
@@ -259,7 +259,7 @@ class _Expected:
         self._add_files(name, tuple(to_adds(snapshot.files)))
 
     def _add_files(self, name: StreamName, adds: tuple[Add, ...]) -> None:
-        for file in table_files(adds):
+        for file in table_files(adds, self._storage, table_folder(name)):
             self.files[f"{table_folder(name)}/{file.path}"] = file
 
     def _add_change(self, change: StreamChange) -> None:

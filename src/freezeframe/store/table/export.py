@@ -7,9 +7,10 @@ for any Delta reader.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from urllib.parse import unquote
+from pathlib import Path
+from urllib.parse import quote
 
 from freezeframe.errors import UnsupportedTable
 from freezeframe.identifiers import StreamName
@@ -17,8 +18,10 @@ from freezeframe.log import Snapshot
 from freezeframe.log.actions.action_columns import to_adds
 from freezeframe.log.actions.actions import Action, Add, CommitInfo
 from freezeframe.log.commits.commit_digest import sign_content
-from freezeframe.log.scan.data_files import SHA256_TAG
+from freezeframe.log.primitives.canonical_paths import canonical_path
+from freezeframe.log.scan.data_files import SHA256_TAG, file_name
 from freezeframe.log.scan.deletion_vectors import vector_name
+from freezeframe.storage import Storage
 from freezeframe.store.table.commit import CommitIdentity, commit_info
 
 _IN_FILE = "u"
@@ -56,7 +59,7 @@ def portable_stream(
     adds = tuple(to_adds(snapshot.files))
     info = CommitInfo(commit_info(operation, {"sourceVersion": str(snapshot.version)}, identity))
     content = sign_content(info, tuple(_actions(snapshot, adds, identity))).decode()
-    return PortableStream(name, content, table_files(adds))
+    return PortableStream(name, content, table_files(adds, snapshot.storage, snapshot.table))
 
 
 def _actions(snapshot: Snapshot, adds: tuple[Add, ...], identity: CommitIdentity) -> Iterator[Action]:
@@ -66,32 +69,35 @@ def _actions(snapshot: Snapshot, adds: tuple[Add, ...], identity: CommitIdentity
     yield replace(stored, id=str(uuid.uuid4()), created_time=identity.timestamp_ms, configuration=kept)
     yield from snapshot.domains.values()
     for add in adds:
-        yield replace(add, data_change=True)
+        path = quote(_inside(snapshot.storage, snapshot.table, add.path))
+        yield replace(add, path=canonical_path(path), data_change=True)
 
 
-def table_files(adds: tuple[Add, ...]) -> tuple[PortableFile, ...]:
-    """The data files and deletion vectors that these actions name.
+def table_files(adds: Iterable[Add], storage: Storage, folder: str) -> tuple[PortableFile, ...]:
+    """The data files and deletion vectors that these actions of the table in ``folder`` name.
 
     Raises:
         UnsupportedTable: one of them lies outside of the table's folder.
     """
     found: dict[str, PortableFile] = {}
     for add in adds:
-        path = unquote(add.path)
-        found[path] = PortableFile(_inside(path), add.size, (add.tags or {}).get(SHA256_TAG))
+        path = _inside(storage, folder, add.path)
+        found[path] = PortableFile(path, add.size, (add.tags or {}).get(SHA256_TAG))
         vector = add.deletion_vector
         if vector is not None and vector.storage_type == _ABSOLUTE:
             raise _outside(vector.path_or_inline_dv)
         if vector is not None and vector.storage_type == _IN_FILE:
             # Several vectors may share a file.
-            found[vector_name(vector)] = PortableFile(_inside(vector_name(vector)))
+            found[vector_name(vector)] = PortableFile(_inside(storage, folder, vector_name(vector)))
     return tuple(found.values())
 
 
-def _inside(path: str) -> str:
-    if "://" in path or path.startswith("/") or ".." in path.split("/"):
+def _inside(storage: Storage, folder: str, path: str) -> str:
+    """The file's path below the table's folder."""
+    name = file_name(storage, folder, path)
+    if isinstance(name, Path) or not name.startswith(f"{folder}/"):
         raise _outside(path)
-    return path
+    return name.removeprefix(f"{folder}/")
 
 
 def _outside(path: str) -> UnsupportedTable:

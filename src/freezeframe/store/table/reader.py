@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, get_args
-from urllib.parse import unquote
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +19,7 @@ from freezeframe.engine.protocol.table_engine import TableEngine
 from freezeframe.errors import InvalidOption, MissingColumn
 from freezeframe.log import Snapshot
 from freezeframe.log.scan import rows
+from freezeframe.log.scan.data_files import file_uri
 from freezeframe.log.scan.rows import ReadableSnapshot
 from freezeframe.log.statistics.data_skipping import as_expression
 from freezeframe.settings import load_settings
@@ -177,7 +177,7 @@ def as_spark(
         return whole.where(f"`{VALID_TO}` is null").select(*map(_quote, names))
     fields = [field for field in snapshot.schema["fields"] if columns is None or field["name"] in columns]
     schema = open_columns({**snapshot.schema, "fields": fields}, void="string")
-    uris = {path: storage.uri(f"{folder}/{unquote(path)}") for path in snapshot.files["path"].to_pylist()}
+    uris = {path: file_uri(storage, folder, path) for path in snapshot.files["path"].to_pylist()}
     deleted = {uris[path]: rows for path, rows in deleted_positions(snapshot, snapshot.files).items()}
     frame = engine.read(tuple(uris.values()), schema, deleted, like=like)
     return frame if columns is None else frame.select(*map(_quote, columns))

@@ -16,6 +16,7 @@ from freezeframe.errors import FormatTooNew, FreezeframeError, UnreadableInput
 from freezeframe.identifiers import FilePath, StreamName
 from freezeframe.log.actions.actions import CommitInfo, DomainMetadata, Metadata, Protocol, parse_line
 from freezeframe.log.actions.file_actions import Add
+from freezeframe.storage import MemoryStorage
 from freezeframe.store.schema.table_properties import TENANT_LOG_FEATURE
 from freezeframe.store.table.export import table_files
 
@@ -121,7 +122,7 @@ def require_sound_commit(text: str, tables: Iterable[str]) -> None:
     try:
         actions = [parse_line(line) for line in text.split("\n") if line]
         adds = tuple(action for action in actions if isinstance(action, Add))
-        named = {file.path for file in table_files(adds)}
+        named = {file.path for file in table_files(adds, MemoryStorage(), "t")}
     except FreezeframeError as error:
         raise refused_archive_error(f"A stream's commit cannot be used: {error}") from error
     known = (CommitInfo, Protocol, Metadata, DomainMetadata, Add)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
-from urllib.parse import unquote
 
 from freezeframe.log import Snapshot
+from freezeframe.log.scan.data_files import file_uri
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.table.commit import TableChange
 from freezeframe.store.table.staging import StagingFolder
@@ -65,7 +65,7 @@ class UpdateContext:
 
     def uris(self, paths: Iterable[str]) -> tuple[str, ...]:
         """The engine's URIs of the stream's files, given by their paths in the log."""
-        return tuple(self.place.storage.uri(f"{self.place.folder}/{unquote(path)}") for path in paths)
+        return tuple(file_uri(self.place.storage, self.place.folder, path) for path in paths)
 
     @property
     def live(self) -> tuple[str, ...]:

@@ -12,13 +12,14 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, TypeVar
-from urllib.parse import unquote
 
 from freezeframe.errors import ConflictError, CorruptData, FileNotFound, StreamNotFound, VersionNotFound
 from freezeframe.identifiers import FilePath, StreamName
 from freezeframe.log import Snapshot
 from freezeframe.log.scan import rows
+from freezeframe.log.scan.data_files import file_name, read_range
 from freezeframe.storage import Storage
 from freezeframe.store.directory.paths import blob_file, table_folder
 from freezeframe.store.model.author import SYSTEM, Author
@@ -337,18 +338,18 @@ def _require_kept(storage: Storage, name: str, base: Snapshot, target: Snapshot 
     known = set(base.files["path"].to_pylist()) if base.version >= 0 else set()
     for path in target.files["path"].to_pylist():
         if path not in known:
-            _require_there(storage, f"{table_folder(StreamName(name))}/{unquote(path)}")
+            _require_there(storage, file_name(storage, table_folder(StreamName(name)), path))
 
 
-def _require_there(storage: Storage, name: str) -> None:
+def _require_there(storage: Storage, name: str | Path) -> None:
     try:
-        storage.read(name, 0, 1)
-    except FileNotFoundError:
+        read_range(storage, name, 0, 1)
+    except CorruptData:
         raise CorruptData(
-            f"The file {name!r} of that version is gone.",
+            f"The file {str(name)!r} of that version is gone.",
             cause="It was deleted around freezeframe.",
             remedy="Restore it from a backup, or restore another version.",
-            file=name,
+            file=str(name),
         ) from None
 
 

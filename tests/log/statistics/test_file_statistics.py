@@ -210,3 +210,24 @@ def test_floating_columns_get_no_bounds_in_a_footer():
     ]
     assert bounded_columns(table.select(["n", "t"]).schema) is True
     assert bounded_columns(pa.schema([("f", pa.float64())])) == []
+
+
+def test_floating_columns_without_bounds_in_the_footer_are_counted():
+    """Their nulls and least values come from the values, in structs as well; NaN is passed over."""
+    numbers = [2.5, float("nan"), None, -1.5]
+    table = pa.table(
+        {
+            "f": numbers,
+            "s": pa.array([None, {"g": 7.0}, {"g": None}, {"g": 8.0}]),
+            "n": pa.array([float("nan")] * 4, pa.float32()),
+            "a.b": [1.0] * 4,
+            "a": [{"b": 2.0}] * 4,
+        }
+    )
+
+    content = parquet(table, write_statistics=bounded_columns(table.schema), row_group_size=2)
+    found = file_statistics(content, arrow_to_delta(table.schema))
+
+    assert {"f": -1.5, "s": {"g": 7.0}} == found["minValues"]
+    assert {"f": 1, "s": {"g": 2}, "n": 0} == found["nullCount"]
+    assert {} == found["maxValues"]

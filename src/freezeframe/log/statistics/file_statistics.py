@@ -1,8 +1,8 @@
 """Statistics of a new data file from its Parquet footer, as ``add.stats``.
 
-Only the Parquet footer is read. A bound is included only where the footer's is valid for every
-reader of Delta: a missing bound costs a reader speed, a wrong one would cost it rows. Source: the
-protocol's section "Per-file Statistics".
+Only the footer is read, and floating columns of which it says nothing. A bound is included only where
+it is valid for every reader of Delta: a missing bound costs a reader speed, a wrong one would cost it
+rows. Source: the protocol's section "Per-file Statistics".
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ _PER_MILLISECOND = {"milliseconds": 1, "microseconds": 1_000, "nanoseconds": 1_0
 _ORDERED = frozenset(
     {"string", "long", "integer", "short", "byte", "float", "double", "date", "timestamp", "timestamp_ntz"}
 )
+_FLOATING = frozenset({"float", "double"})
 _DATED = frozenset({"date", "timestamp"})
 _LAST_ASCII = "\x7f"
 _LAST_CHARACTER = "\U0010ffff"
@@ -81,7 +82,7 @@ def file_statistics(
             remedy="Write the file again.",
         ) from error
     groups = range(file.metadata.num_row_groups)
-    return footer_statistics(file, delta_schema, groups, indexed_columns_max, required)
+    return footer_statistics(file, delta_schema, groups, indexed_columns_max, required, reads_values=True)
 
 
 def footer_statistics(
@@ -90,8 +91,13 @@ def footer_statistics(
     groups: Sequence[int],
     indexed_columns_max: int,
     required: Collection[tuple[str, ...]] = (),
+    *,
+    reads_values: bool = False,
 ) -> dict[str, Any]:
-    """``file_statistics`` of some row groups of an open file."""
+    """``file_statistics`` of some row groups of an open file.
+
+    With ``reads_values`` floating columns of which the footer says nothing are read.
+    """
     leaves = _leaves(file.schema_arrow, file.metadata, groups)
     is_old = Calendar.of(file.metadata.metadata).is_old
     answer: dict[str, Any] = {
@@ -104,6 +110,8 @@ def footer_statistics(
     for path, kind in list(_indexed_leaves(delta_schema, indexed_columns_max, required)):
         column = leaves.get(path)
         if column is not None:
+            if reads_values and kind in _FLOATING and column.null_count is None:
+                column = _floating_column(file, groups, ".".join(path))
             if is_old and kind in _DATED:  # the footer's bounds count in the old calendar
                 column = replace(column, bounds=None)
             _enter(answer, path, kind, column)
@@ -277,6 +285,17 @@ def _column(metadata: Any, index: int, groups: Sequence[int]) -> _Column:
         high = most if high is None else max(high, most)
     known = bounded and low is not None
     return _Column(null_count if counted else None, (low, high) if known else None, unit)
+
+
+def _floating_column(file: pq.ParquetFile, groups: Sequence[int], path: str) -> _Column:
+    found = file.read_row_groups(list(groups), columns=[path])
+    if found.num_columns != 1:  # a dotted name may name two columns
+        return _Column(None, None, "")
+    (values,) = found.columns
+    while kinds.is_struct(values.type):
+        (values,) = values.flatten()
+    low = pc.min(values).as_py()
+    return _Column(values.null_count, None if low is None else (low, low), "")
 
 
 def _unit(found: Any) -> str:

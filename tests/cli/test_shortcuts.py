@@ -21,14 +21,14 @@ def sync(tmp_path):
     folder = tmp_path / "sync"
     folder.mkdir()
     (folder / "Account-20261001T060000.csv").write_text("Id,Name\n007,Ada\n")
-    (folder / "Lead-20261001T060000.csv").write_text("Id,Name\n1,Lin\n2,Mo\n")
+    (folder / "Lead-20261001T060000.CSV").write_text("Id,Name\n1,Lin\n2,Mo\n")
     (folder / "notes.txt").write_text("Id\n1\n")
     return folder
 
 
 def test_several_files_are_one_version(place, sync, capsys, tmp_path):
     """Each file goes to the stream of its name; all become visible together, with one receipt each."""
-    files = [str(file) for file in sorted(sync.glob("*.csv"))]
+    files = [str(file) for file in sorted(sync.glob("*.[cC]*"))]
     assert main(["import", *files, "--key", "Id", "--dry-run", "--json", *place]) == 0
     looked = json.loads(capsys.readouterr().out)
     assert [(one["stream"], one["inserted"], one["committed"]) for one in looked] == [
@@ -60,7 +60,7 @@ def test_one_wrong_file_imports_none(place, sync, capsys, tmp_path):
 
 def test_what_was_exported_comes_back_with_its_types(place, sync, capsys, tmp_path):
     """The schema file beside an exported file is used, so types and key need not be told again."""
-    given = ["import", str(sync / "Lead-20261001T060000.csv"), "--stream", "Person", "--key", "Id"]
+    given = ["import", str(sync / "Lead-20261001T060000.CSV"), "--stream", "Person", "--key", "Id"]
     assert main([*given, *place]) == 0
     assert main(["stream", "export", "Person", "--to", str(tmp_path), *place]) == 0
     assert main(["tenant", "create", "copy", "--root", place[1]]) == 0
@@ -116,7 +116,7 @@ def test_files_that_would_replace_each_other_are_refused(place, sync, capsys):
 
 def test_a_name_with_a_dash_comes_back(place, sync, tmp_path):
     """A file that export wrote is of the stream of its whole name; a folder without rows is told."""
-    file = str(sync / "Lead-20261001T060000.csv")
+    file = str(sync / "Lead-20261001T060000.CSV")
     assert main(["import", file, "--stream", "new-lead", "--key", "Id", *place]) == 0
     assert main(["export", str(tmp_path / "out"), *place]) == 0
     assert main(["import", str(tmp_path / "out"), *place]) == 0
@@ -128,7 +128,7 @@ def test_a_name_with_a_dash_comes_back(place, sync, tmp_path):
 def test_the_first_mistakes_are_told_in_words_of_the_command_line(place, sync, tmp_path, capsys, monkeypatch):
     """No tenant at all, and a new stream without a key."""
     monkeypatch.chdir(tmp_path)
-    file = str(sync / "Lead-20261001T060000.csv")
+    file = str(sync / "Lead-20261001T060000.CSV")
     assert main(["import", file, "--key", "Id"]) == 4
     assert "--tenant (freezeframe tenant create" in capsys.readouterr().err
     assert main(["import", file, *place]) == 2

@@ -7,7 +7,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from freezeframe.errors import InvalidOption, UnreadableInput
+from freezeframe.service.exports.exports import export
 from freezeframe.service.rows.import_preview import ImportFile, import_preview
+from freezeframe.service.rows.streams import Moment
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
@@ -76,6 +78,18 @@ def test_what_replaces_the_content_needs_no_key(tenant):
     over = preview(tenant, "Id,City\n1,Bern\n", override=True)
     assert (over.problem, over.counts.deleted) == (None, 3)
     assert "delete" in {one.fate for one in over.examples}
+
+
+def test_an_exported_file_has_its_key(tenant):
+    """Of Parquet; rows of a stream without a key become a new one."""
+    report = tenant.stream("Report")
+    report.update(STORED, override=True)
+    sent = [b"".join(export(one, "parquet", Moment())) for one in (tenant.stream("Account"), report)]
+    seen = [preview(tenant, content, kind="parquet", stream="New") for content in sent]
+    assert [(one.key, one.problem, one.counts.inserted) for one in seen] == [
+        (("Id",), None, 4),
+        ((), None, 4),
+    ]
 
 
 def test_columns_are_told_with_their_types_of_both_sides(tenant):

@@ -175,22 +175,20 @@ def import_stream(
         UnreadableInput: it is damaged; the place is named.
         SchemaDriftError: a value or column does not fit the schema file, or the stream.
     """
-    path = Path(file)
+    path, kind = Path(file), _kind_of(Path(file))
     known = schema_of(_existing(path), schema_from)
     stored = stream.columns() if stream.stream_version() >= 0 else None
-    columns = known.columns if known is not None and path.suffix in _TEXT_SUFFIXES else None
+    columns = known.columns if known is not None and kind in _TEXT_SUFFIXES else None
     held = None
-    if _existing(path).stat().st_size <= memory_bytes_max or path.suffix not in _STREAMED:
+    if path.stat().st_size <= memory_bytes_max or kind not in _STREAMED:
         held = _read_held(path, columns, stored, limits)
     if held is None:
         progress.begin("reading", "rows")
         types = KnownTypes(stored if columns is None else columns)
-        rows = _count_rows(_STREAMED[path.suffix](path, types, columns, limits))
+        rows = _count_rows(_STREAMED[kind](path, types, columns, limits))
         rows = rows if columns is None else _fit_reader(path, rows, columns)
     else:
         rows = held if columns is None else _fit(path, held, columns)
-    if known is not None and path.suffix == ".parquet":
-        rows = _without_undecided(path, rows, known)
     given, update = with_exported_key(known, key, options, is_new=stored is None)
     return stream.update(rows, given, **update)
 
@@ -233,11 +231,11 @@ def file_rows(
     Raises:
         InputNotFound, TooLarge, InvalidOption, UnreadableInput: as ``import_stream``.
     """
-    kind, known = _existing(path).suffix, KnownTypes(stored if columns is None else columns)
+    kind, known = _kind_of(_existing(path)), KnownTypes(stored if columns is None else columns)
     if kind == ".csv":
         return known.table(read_csv_text(path))
     if kind == ".parquet":
-        return read_parquet_files([path], limits)
+        return _without_undecided(path, read_parquet_files([path], limits))
     if kind in {".jsonl", ".ndjson", ".json"}:
         return read_json_files([path], known, columns, limits)
     if kind == ".arrow":
@@ -261,12 +259,12 @@ def schema_of(file: Path, schema_from: str | os.PathLike[str] | None = None) -> 
     """
     if schema_from is not None:
         return read_schema(Path(schema_from))
-    if file.suffix == ".parquet":
+    if _kind_of(file) == ".parquet":
         with contextlib.suppress(pa.ArrowException, OSError, ValueError, KeyError, TypeError, AttributeError):
             return StreamSchema.parse((pq.read_metadata(file).metadata or {})[_METADATA_KEY])
         return None
     beside = schema_file(file)
-    is_exported = _MIDDLE in file.name and file.suffix in _TEXT_SUFFIXES
+    is_exported = _MIDDLE in file.name and _kind_of(file) in _TEXT_SUFFIXES
     return read_schema(beside) if is_exported and beside.is_file() else None
 
 
@@ -353,10 +351,10 @@ def _write_parquet(path: Path, rows: pa.RecordBatchReader, schema: pa.Schema) ->
             writer.write_table(in_schema(batch, held))
 
 
-def _without_undecided(path: Path, rows: _Rows, known: StreamSchema) -> _Rows:
+def _without_undecided(path: Path, rows: _Rows) -> _Rows:
     """Columns of a Parquet file that had no value when they were exported, and have none, without a type."""
-    footer = pq.read_metadata(path)
-    undecided = {field.name for field in known.columns if is_undecided(field)}
+    footer, known = pq.read_metadata(path), schema_of(path)
+    undecided = {field.name for field in known.columns if is_undecided(field)} if known is not None else set()
     for group in map(footer.row_group, range(footer.num_row_groups)):
         for column in map(group.column, range(group.num_columns)):
             statistics = column.statistics
@@ -379,6 +377,10 @@ def _without_undecided(path: Path, rows: _Rows, known: StreamSchema) -> _Rows:
     return pa.RecordBatchReader.from_batches(schema, batches())
 
 
+def _kind_of(path: Path) -> str:
+    return path.suffix.lower()
+
+
 def _existing(path: Path) -> Path:
     if not path.is_file():
         raise InputNotFound(f"There is no file {path}.", remedy="Check the path.", file=str(path))
@@ -391,7 +393,7 @@ _STREAMED: dict[str, _Streamed] = {
     ".jsonl": streamed_json_lines,
     ".ndjson": streamed_json_lines,
     ".json": streamed_json_lines,
-    ".parquet": lambda path, _, __, limits: streamed_parquet(path, limits),
+    ".parquet": lambda path, _, __, limits: _without_undecided(path, streamed_parquet(path, limits)),
     ".arrow": lambda path, _, __, limits: streamed_arrow(path, limits),
 }
 IMPORTED = frozenset(_STREAMED)

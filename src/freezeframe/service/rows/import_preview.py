@@ -20,7 +20,13 @@ from freezeframe.engine.frames.python_values import python_values
 from freezeframe.errors import FreezeframeError, InvalidOption, TooManyDeletions
 from freezeframe.identifiers import StreamName
 from freezeframe.script.formats.unpacking import UnpackLimits
-from freezeframe.script.inputs.transfer import UNPACKED_MEMORY_BYTES_MAX, file_rows
+from freezeframe.script.inputs.transfer import (
+    UNPACKED_MEMORY_BYTES_MAX,
+    StreamSchema,
+    file_rows,
+    schema_of,
+    with_exported_key,
+)
 from freezeframe.service.base.received_file import received_file
 from freezeframe.service.rows.changed_rows import ChangedRow, changed_rows
 from freezeframe.store import Tenant
@@ -98,10 +104,11 @@ def import_preview(
     require_possible(tuple(key) or None, update)
     stream = Stream(StreamName(name), TenantScope(tenant.place))
     is_there = stream.stream_version() >= 0
-    used = tuple(key) or (stream.key() if is_there else ())
     stored = stream.columns() if is_there else pa.schema([])
     limits = UnpackLimits.of(tenant.place.settings, UNPACKED_MEMORY_BYTES_MAX)
-    rows = _rows(file, stored, limits)
+    rows, known = _rows(file, stored, limits)
+    given, update = with_exported_key(known, tuple(key) or None, update, is_new=not is_there)
+    used = tuple(given or ()) or (stream.key() if is_there else ())
     columns = _columns(rows.schema, stored, used)
     told = ImportPreview(columns, used, len(rows), None, "", (), None)
     missing = [one for one in used if one not in rows.column_names]
@@ -144,7 +151,7 @@ def _count(stream: Stream, rows: pa.Table, told: ImportPreview, update: UpdateOp
     return replace(told, counts=counts, examples=_examples(changes, gone), problem=problem)
 
 
-def _rows(file: ImportFile, stored: pa.Schema, limits: UnpackLimits) -> pa.Table:
+def _rows(file: ImportFile, stored: pa.Schema, limits: UnpackLimits) -> tuple[pa.Table, StreamSchema | None]:
     if file.is_beginning and file.kind in _UNCUT_KINDS:
         raise InvalidOption(
             f"The beginning of a file of the kind {file.kind} tells nothing.",
@@ -154,7 +161,7 @@ def _rows(file: ImportFile, stored: pa.Schema, limits: UnpackLimits) -> pa.Table
     with received_file(file.content, file.kind, f"rows.{file.kind}") as path:
         if file.is_beginning:
             _cut_to_whole_lines(path, has_quoted_lines=file.kind == "csv")
-        return file_rows(path, stored=stored, limits=limits)
+        return file_rows(path, stored=stored, limits=limits), schema_of(path)
 
 
 def _cut_to_whole_lines(path: Path, *, has_quoted_lines: bool) -> None:

@@ -1,6 +1,7 @@
 """Columns of text, and what each becomes: inferred, or in a type that is known."""
 
 import datetime as dt
+import math
 from decimal import Decimal
 
 import pyarrow as pa
@@ -116,6 +117,63 @@ EXACT = (
     ),
     (["007", "1e5"], pa.string(), ["007", "1e5"]),
     ([None, None], pa.list_(pa.int8()), [None, None]),
+)
+
+PAIR = pa.struct([("n", pa.int64()), ("d", pa.decimal128(20, 2))])
+LISTS = pa.list_(pa.list_(pa.date32()))
+MAP = pa.map_(pa.string(), pa.float64())
+NUMBERED = pa.map_(pa.int64(), pa.bool_())
+
+# What an export writes for values that text has no value for.
+WRITTEN = (
+    (["NaN", "-inf", "Infinity", "1.5", None], pa.float64(), [math.nan, -math.inf, math.inf, 1.5, None]),
+    (["NaN", "0.1"], pa.float32(), [math.nan, 0.10000000149011612]),
+    (["", "AP8=", None], pa.binary(), [b"", b"\x00\xff", None]),
+    (
+        ['[["2026-01-02", null], null, []]', "[]", None],
+        LISTS,
+        [[[dt.date(2026, 1, 2), None], None, []], [], None],
+    ),
+    (
+        ['{"n": 9007199254740993, "d": 9007199254740993.25}', "{}", '{"d": "0.10"}', None],
+        PAIR,
+        [
+            {"n": 2**53 + 1, "d": Decimal("9007199254740993.25")},
+            {"n": None, "d": None},
+            {"n": None, "d": Decimal("0.10")},
+            None,
+        ],
+    ),
+    (
+        ['{"a": 1, "b": "NaN"}', '[["a", null]]', "{}", "[]"],
+        MAP,
+        [[("a", 1.0), ("b", math.nan)], [("a", None)], [], []],
+    ),
+    (
+        ["[[1, true], [2, null]]", '{"3": false}', None],
+        NUMBERED,
+        [[(1, True), (2, None)], [(3, False)], None],
+    ),
+)
+NOT_WRITTEN = (
+    (["nan"], pa.float64()),
+    (["AP8"], pa.binary()),
+    (["[1", "[]"], pa.list_(pa.int64())),
+    (["null"], pa.list_(pa.int64())),
+    (["[1.5]"], pa.list_(pa.int64())),
+    (["[true]"], pa.list_(pa.int64())),
+    (["[1]"], pa.list_(pa.string())),
+    (["[NaN]"], pa.list_(pa.float64())),
+    (["{}"], pa.list_(pa.int64())),
+    (['{"x": 1}'], PAIR),
+    (['{"n": 1, "n": 2}'], PAIR),
+    (['{"n": [1]}'], PAIR),
+    (['{"d": 0.105}'], PAIR),
+    (["[1]"], PAIR),
+    (['[["a"]]'], MAP),
+    (["[[null, 1]]"], MAP),
+    (['[["a", 1, 2]]'], MAP),
+    (["[" * 100_000], pa.list_(pa.int64())),
 )
 
 INEXACT = (

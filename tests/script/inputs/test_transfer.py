@@ -13,7 +13,7 @@ from freezeframe.script.formats import csv_file, json_rows
 from freezeframe.script.inputs import streamed_rows
 from freezeframe.script.inputs.transfer import export_stream, import_stream, schema_file
 from freezeframe.settings import Settings
-from freezeframe.storage import MemoryStorage
+from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.store import Tenant
 from freezeframe.store.diff.arrow_engine import ArrowEngine
 
@@ -104,6 +104,19 @@ def test_json_lines_are_of_the_stored_types(memory_bytes_max, tmp_path):
 
     expected = {**row, "on": date(2026, 2, 3), "d": Decimal("9007199254740993.00")}
     assert goal.read(as_="arrow").to_pylist() == [expected]
+
+
+@pytest.mark.spark
+def test_a_window_of_a_report_is_replaced(spark_engine, tmp_path):
+    """Rows without a key: those of the window go, those of the file come, the rest stays."""
+    goal = Tenant(LocalStorage(tmp_path / "store"), spark_engine, Settings()).stream("Report")
+    goal.update(pa.table({"Month": [9, 10, 10], "Total": [1, 2, 3]}), override=True)
+    (tmp_path / "report.csv").write_text("Month,Total\n10,7\n")
+
+    done = import_stream(goal, tmp_path / "report.csv", replace_where="Month = 10")
+
+    assert (done.inserted, done.deleted) == (1, 2)
+    assert {(9, 1), (10, 7)} == {(row["Month"], row["Total"]) for row in goal.read(as_="arrow").to_pylist()}
 
 
 def test_what_cannot_be_imported_is_told(tmp_path):

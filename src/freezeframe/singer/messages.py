@@ -104,8 +104,6 @@ def _schema(line: int, message: dict[str, Any]) -> SchemaMessage:
         )
     if not isinstance(properties, dict) or not all(isinstance(one, dict) for one in properties.values()):
         raise unreadable(line, "The properties of its schema are not objects.", stream=stream)
-    if "" in properties:
-        raise unreadable(line, "A property of its schema has the empty name.", stream=stream)
     key = message.get("key_properties") or []
     if not isinstance(key, list) or not all(type(name) is str for name in key):
         raise unreadable(line, "Its key_properties are not a list of names.", stream=stream)
@@ -124,10 +122,7 @@ def _schema(line: int, message: dict[str, Any]) -> SchemaMessage:
 def _record(line: int, message: dict[str, Any]) -> RecordMessage:
     stream = _stream(line, message)
     version = None if message.get("version") is None else _version(line, message)
-    record = _member(line, message, "record", dict)
-    if "" in record:
-        raise unreadable(line, "A value of its record has the empty name.", stream=stream)
-    return RecordMessage(line, stream, record, version)
+    return RecordMessage(line, stream, _member(line, message, "record", dict), version)
 
 
 def _state(line: int, message: dict[str, Any]) -> StateMessage:

@@ -216,7 +216,9 @@ def to_polars(table: pa.Table) -> pl.DataFrame:
             cause="The package polars is not installed.",
             remedy='Install it: pip install polars. as_="arrow" needs nothing more.',
         ) from error
-    return pl.DataFrame(table)
+    frame = pl.DataFrame(table)
+    frame.columns = table.column_names  # Polars gives a column of the empty name another one
+    return frame
 
 
 def _pandas_column(name: str, column: pa.ChunkedArray, dtype_backend: str) -> pd.Series[Any]:

@@ -9,6 +9,7 @@ import io
 import itertools
 import json
 import re
+import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -39,6 +40,9 @@ Numbered = list[tuple[int, dict[str, Any]]]
 Columns = Mapping[str, JsonColumn]
 
 _PIECE_BYTES = 2 * 2**20
+# Between lines that are parsed at once; no file holds this text, so a line that is not whole is noticed.
+_SEAM_TEXT = uuid.uuid4().hex
+_SEAM = f',"{_SEAM_TEXT}",'.encode()
 _HEAD_BYTES = 4096
 # A value of an array that is longer than this is not looked for any further.
 _VALUE_SIZE_MAX = 64 * 2**20
@@ -226,26 +230,43 @@ def _numbered_rows(
 
 
 def _line_rows(part: InputPart, piece_bytes: int, decoder: json.JSONDecoder) -> Iterator[Numbered]:
-    number = 0
+    before = 0
     with io.BufferedReader(part.section()) as content:
         while lines := content.readlines(piece_bytes):
-            if part.start == number == 0:
+            if part.start == before == 0:
                 lines[0] = lines[0].removeprefix(BYTE_ORDER_MARK)
-            rows = []
-            for line in lines:
-                number += 1
-                if line.strip():
-                    try:
-                        text = line.decode()
-                        row = decoder.decode(text)
-                        if "\\u" in text:
-                            require_text(row)
-                    except (ValueError, RecursionError) as error:
-                        raise _not_json(part, number, error) from error
-                    if type(row) is not dict:
-                        raise _no_object(part, number)
-                    rows.append((number, row))
-            yield rows
+            filled = [(number, line) for number, line in enumerate(lines, before + 1) if line.strip()]
+            before += len(lines)
+            rows = _objects([line for _, line in filled], decoder)
+            if rows is None:
+                yield [(number, _object(part, number, line, decoder)) for number, line in filled]
+            else:
+                yield list(zip((number for number, _ in filled), rows, strict=True))
+
+
+def _objects(lines: Sequence[bytes], decoder: json.JSONDecoder) -> Rows | None:
+    """The objects of lines, parsed at once; None if not every line is one."""
+    try:
+        text = _SEAM.join(lines).decode()
+        values = decoder.decode(f"[{text}]")
+        require_text(text, values)
+    except (ValueError, RecursionError):
+        return None
+    rows = values[::2]
+    is_whole = len(rows) == len(lines) and values[1::2] == [_SEAM_TEXT] * (len(lines) - 1)
+    return rows if is_whole and set(map(type, rows)) <= {dict} else None
+
+
+def _object(part: InputPart, number: int, line: bytes, decoder: json.JSONDecoder) -> dict[str, Any]:
+    try:
+        text = line.decode()
+        row = decoder.decode(text)
+        require_text(text, row)
+    except (ValueError, RecursionError) as error:
+        raise _not_json(part, number, error) from error
+    if type(row) is not dict:
+        raise _no_object(part, number)
+    return row
 
 
 def _is_array(file: Path) -> bool:
@@ -324,8 +345,7 @@ class _Array:
                 if len(self._text) - self._place > _VALUE_SIZE_MAX or not self._more():
                     raise
             else:
-                if self._text.find("\\u", self._place, end) >= 0:
-                    require_text(value)
+                require_text(self._text[self._place : end], value)
                 self._advance(end)
                 return value
 

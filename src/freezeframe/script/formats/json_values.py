@@ -89,13 +89,14 @@ def refuse_constant(text: str) -> NoReturn:
     raise ValueError(f"{text} is not JSON")
 
 
-def require_text(value: Any) -> None:
-    """Refuse half of a surrogate pair in a value, which a text in UTF-8 cannot hold.
+def require_text(text: str, value: Any) -> None:
+    """Refuse half of a surrogate pair in the value of a JSON text, which UTF-8 cannot hold.
 
     Raises:
         ValueError: there is one.
     """
-    json_text(value).encode()
+    if "\\ud" in text or "\\uD" in text:
+        json.dumps(value, ensure_ascii=False, default=str).encode()
 
 
 class JsonNumber(str):
@@ -128,9 +129,9 @@ def parse_letters(line: bytes) -> Any:
         ValueError, RecursionError: it is not JSON, is nested too deeply, gives a member twice, or holds half
             of a surrogate pair.
     """
-    value = _LETTERS.decode(line.decode())
-    if b"\\u" in line:
-        require_text(value)
+    text = line.decode()
+    value = _LETTERS.decode(text)
+    require_text(text, value)
     return value
 
 

@@ -14,7 +14,10 @@ MODULE_LINES_MAX = 600
 FUNCTION_LINES_MAX = 70
 PARAMETERS_MAX = 7
 METHODS_MAX = 15
-DOCUMENTED_VERBS = {"get_snapshot", "update_snapshot", "snapshot_records", "read", "read_csv_folder"}
+DOCUMENTED_VERBS = {
+    *("get_snapshot", "update_snapshot", "snapshot_records", "read"),
+    *("read_csv_folder", "import_stream"),
+}
 """Their parameters are options that a script writes by name."""
 CONSOLE = SOURCE.parent.parent / "ui" / "src"
 CONSOLE_LAYERS = [

@@ -6,7 +6,7 @@ They share their code with ``stream import``, ``stream export`` and ``tenant gc`
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -21,7 +21,7 @@ from freezeframe.cli.places.place import (
     at_place,
     place_of,
 )
-from freezeframe.cli.places.update_flags import require_yes_for, with_update
+from freezeframe.cli.places.update_flags import require_yes_for, with_csv, with_update
 from freezeframe.cli.stream.transfer import (
     FileImport,
     Key,
@@ -38,6 +38,7 @@ from freezeframe.errors import InputNotFound, InvalidOption
 from freezeframe.store.model.update_options import UpdateOptions
 
 
+@with_csv
 @with_update
 def import_files(
     place: Place,
@@ -56,6 +57,7 @@ def import_files(
     key: Key = None,
     schema_from: SchemaFrom = None,
     *,
+    csv: dict[str, Any],
     update: UpdateOptions,
     message: Message = None,
     who: Who = None,
@@ -74,7 +76,7 @@ def import_files(
     for flag, value in (("--stream names the stream", stream), ("--schema-from is the schema", schema_from)):
         if value is not None and len(found) > 1:
             raise InvalidOption(f"{flag} of one file.", remedy="Leave it out, or give one file.")
-    given = [_import(file, stream, tuple(key or ()), schema_from, update) for file in found]
+    given = [_import(file, stream, tuple(key or ()), schema_from, update, csv) for file in found]
     tenant = place.tenant()
     if not (dry_run or yes):
         require_yes_for(update, [one.name for one in given], "the files" if given[1:] else str(found[0]))
@@ -107,7 +109,12 @@ def _row_files(path: Path) -> list[Path]:
 
 
 def _import(
-    file: Path, stream: str | None, key: tuple[str, ...], schema_from: Path | None, update: UpdateOptions
+    file: Path,
+    stream: str | None,
+    key: tuple[str, ...],
+    schema_from: Path | None,
+    update: UpdateOptions,
+    csv: dict[str, Any],
 ) -> FileImport:
     if not file.is_file():
         raise InputNotFound(f"There is no file {file}.", remedy="Check the path.", path=str(file))
@@ -115,7 +122,7 @@ def _import(
         raise InvalidOption(
             f"{file} is an archive of a tenant.", remedy="Use freezeframe tenant import ARCHIVE TENANT."
         )
-    return FileImport(stream or _stream_of(file), file, key, schema_from, update)
+    return FileImport(stream or _stream_of(file), file, key, schema_from, update, csv)
 
 
 def _stream_of(file: Path) -> str:

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from freezeframe.engine.frames.frames import DtypeBackend, FrameKind, to_arrow
 from freezeframe.errors import InvalidOption, MissingColumn
-from freezeframe.script.formats.csv_file import read_csv_texts, require_escape
+from freezeframe.script.formats.csv_file import read_csv_texts
 from freezeframe.script.formats.json_rows import read_json_files
 from freezeframe.script.formats.parquet_files import read_parquet_files
 from freezeframe.script.formats.unpacking import UNLIMITED, UnpackLimits
@@ -33,12 +33,11 @@ from freezeframe.script.snapshots import Directory, stored_schemas
 from freezeframe.script.tenant.current_job import job_folder
 from freezeframe.script.tenant.tenants import spark
 from freezeframe.script.types.catalog import catalog_beside
-from freezeframe.script.types.type_names import dates_of_stream, types_of_stream
+from freezeframe.script.types.csv_options import NO_CSV_OPTIONS, CsvOptions, DateColumns
 from freezeframe.script.types.typed_columns import KnownTypes
 from freezeframe.store.table.reader import as_kind, require_kind
 
 Converters = Mapping[str, Callable[[str], Any]]
-DateColumns = bool | None | Sequence[str] | Mapping[str, bool | Sequence[str]]
 IndexColumns = str | int | Sequence[str | int]
 
 # The standard directories of a transformation script lie side by side.
@@ -98,8 +97,8 @@ def read_csv_folder(
     """
     require_kind(as_, dtype_backend)
     _check_options(as_, converters, index_cols)
-    require_escape(escape)
-    streams = _typed_streams(path, CSV_EXTENSIONS, ignore, schemas, snapshot_dir, types, parse_dates)
+    options = CsvOptions(types, parse_dates, escape)
+    streams = _typed_streams(path, CSV_EXTENSIONS, ignore, schemas, snapshot_dir, options)
     if as_ == "spark":
         from freezeframe.script.inputs.spark_reading import csv_format, text_frames  # noqa: PLC0415 - others need no PySpark
 
@@ -193,8 +192,7 @@ def _typed_streams(
     ignore: Collection[str],
     schemas: Mapping[str, pa.Schema] | None,
     snapshot_dir: Directory | None = None,
-    types: Mapping[str, Any] | None = None,
-    parse_dates: DateColumns = None,
+    options: CsvOptions = NO_CSV_OPTIONS,
 ) -> dict[str, tuple[list[Path], KnownTypes]]:
     """By stream its files, and what is known of its columns."""
     files = stream_files(path, extensions, ignore)
@@ -204,15 +202,7 @@ def _typed_streams(
     snapshots = snapshot_dir or job_folder() or folder.parent / SNAPSHOTS
     stored = stored_schemas(snapshots) if schemas is None else schemas
     return {
-        stream: (
-            parts,
-            KnownTypes(
-                stored.get(stream),
-                catalog.columns(stream),
-                types_of_stream(types, stream),
-                dates_of_stream(parse_dates, stream),
-            ),
-        )
+        stream: (parts, options.known(stream, stored.get(stream), catalog.columns(stream)))
         for stream, parts in files.items()
     }
 

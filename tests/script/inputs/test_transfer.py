@@ -1,5 +1,6 @@
 """A stream goes out to a file and comes back the same, in each of the three kinds."""
 
+import gzip
 import json
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -10,8 +11,9 @@ from tests.old_calendar import NEW, OLD, write_old
 
 from freezeframe.errors import InputNotFound, InvalidOption, SchemaDriftError, UnreadableInput
 from freezeframe.script.formats import csv_file, json_rows
+from freezeframe.script.formats.unpacking import UnpackLimits
 from freezeframe.script.inputs import streamed_rows
-from freezeframe.script.inputs.transfer import export_stream, import_stream, schema_file
+from freezeframe.script.inputs.transfer import export_stream, file_rows, import_stream, schema_file
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.store import Tenant
@@ -224,3 +226,57 @@ def test_dates_and_times_of_the_old_calendar_show_what_they_showed(memory_bytes_
     import_stream(goal, write_old(tmp_path / "a.parquet", OLD), "id", memory_bytes_max=memory_bytes_max)
 
     assert NEW == goal.read(as_="arrow").to_pydict()
+
+
+@pytest.mark.parametrize("bytes_max", [10**6, 0], ids=["whole", "streamed"])
+def test_an_import_takes_the_options_of_reading_csv(tmp_path, bytes_max):
+    """Types, dates and the escape character, however large the file is."""
+    tenant = Tenant(MemoryStorage(), None, Settings())
+    file = tmp_path / "Calls-1.CSV"
+    file.write_text('Id,Phone,Day,Note\n1,41,2026-10-01,"say \\"hi\\""\n2,44,,b\n')
+    options = {"types": {"Calls": {"Phone": "string"}}, "parse_dates": ["Day"], "escape": "\\"}
+
+    import_stream(tenant.stream("Calls"), file, "Id", memory_bytes_max=bytes_max, **options)
+
+    rows = tenant.stream("Calls").read(as_="arrow").to_pylist()
+    assert rows[0] == {"Id": 1, "Phone": "41", "Day": date(2026, 10, 1), "Note": 'say "hi"'}
+    assert rows[1] == {"Id": 2, "Phone": "44", "Day": None, "Note": "b"}
+
+
+@pytest.mark.parametrize("bytes_max", [10**6, 0], ids=["whole", "streamed"])
+def test_a_value_outside_the_type_asked_for_ends_an_import(tmp_path, bytes_max):
+    """File, line and column are named, and nothing is written."""
+    tenant = Tenant(MemoryStorage(), None, Settings())
+    file = tmp_path / "A-1.csv"
+    file.write_text("Id,n\n1,2\n2,2.5\n")
+
+    with pytest.raises(UnreadableInput, match="line 3") as caught:
+        import_stream(tenant.stream("A"), file, "Id", types={"n": "int64"}, memory_bytes_max=bytes_max)
+
+    assert (caught.value.details["line"], caught.value.details["column"]) == (3, "n")
+    assert tenant.stream("A").stream_version() < 0
+
+
+def test_the_options_of_reading_csv_are_for_csv(tmp_path):
+    """JSON Lines and Parquet have types of their own."""
+    tenant = Tenant(MemoryStorage(), None, Settings())
+    file = tmp_path / "A-1.jsonl"
+    file.write_text('{"Id": 1}\n')
+
+    with pytest.raises(InvalidOption, match="no CSV"):
+        import_stream(tenant.stream("A"), file, "Id", types={"Id": "string"})
+
+
+def test_packed_files_and_those_of_tabs_are_imported(tmp_path):
+    """As a folder reads them; not where what is packed has a limit."""
+    tenant = Tenant(MemoryStorage(), None, Settings())
+    packed, tabs = tmp_path / "A-1.csv.gz", tmp_path / "A-2.TSV"
+    packed.write_bytes(gzip.compress(b"Id,v\n1,a\n"))
+    tabs.write_text("Id\tv\n2\tb\n")
+
+    for file in (packed, tabs):
+        import_stream(tenant.stream("A"), file, "Id")
+
+    assert tenant.stream("A").read(as_="arrow")["v"].to_pylist() == ["a", "b"]
+    with pytest.raises(InvalidOption, match="no kind"):
+        file_rows(packed, limits=UnpackLimits())

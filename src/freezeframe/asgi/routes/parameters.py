@@ -7,6 +7,7 @@ from typing import Annotated, cast
 from fastapi import Depends, Path, Query
 
 from freezeframe.identifiers import FilePath, StreamName
+from freezeframe.script.types.csv_options import CsvOptions, types_of_words
 from freezeframe.service.rows.streams import Moment
 from freezeframe.store.model.update_options import (
     Deletes,
@@ -126,5 +127,23 @@ def update_options(
     return cast("UpdateOptions", {name: value for name, value in locals().items() if value is not None})
 
 
+def csv_options(
+    types: Annotated[
+        list[str] | None,
+        Query(max_length=1000, description="Types that CSV columns must be of: `Phone=string`."),
+    ] = None,
+    parse_dates: Annotated[
+        list[str] | None,
+        Query(max_length=1000, description="CSV columns of dates or times, which are text without it."),
+    ] = None,
+    escape: Annotated[
+        str, Query(max_length=1, description="What stands before a quote in CSV, if not a quote.")
+    ] = "",
+) -> CsvOptions:
+    """How CSV is read."""
+    return CsvOptions(types_of_words(types or ()), parse_dates, escape)
+
+
+GivenCsv = Annotated[CsvOptions, Depends(csv_options)]
 GivenUpdate = Annotated[UpdateOptions, Depends(update_options)]
 When = Annotated[Moment, Depends(moment)]

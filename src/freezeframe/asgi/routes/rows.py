@@ -19,7 +19,7 @@ from freezeframe.asgi.models.rows import (
     StreamStatistics,
 )
 from freezeframe.asgi.problems import to_openapi
-from freezeframe.asgi.routes.parameters import VERSION_MAX, GivenUpdate, Limit, StreamPath, When
+from freezeframe.asgi.routes.parameters import VERSION_MAX, GivenCsv, GivenUpdate, Limit, StreamPath, When
 from freezeframe.asgi.routes.routing import tenant_router
 from freezeframe.errors import TooLarge, UnreadableRequest
 from freezeframe.script.formats.json_lines import json_lines
@@ -145,6 +145,7 @@ def preview_import(
     stream: StreamPath,
     body: Received,
     update: GivenUpdate,
+    csv: GivenCsv,
     key: Annotated[list[str] | None, Query(description="The key's columns.", max_length=50)] = None,
     beginning: Annotated[bool, Query(description="The body is only the beginning of a longer file.")] = False,  # noqa: FBT002 - a query
 ) -> ImportPreview:
@@ -168,7 +169,7 @@ def preview_import(
             remedy="Send the file's beginning with beginning=true, or import it without a preview.",
         )
     file = ImportFile(IMPORT_KINDS[given], body.content, is_beginning=beginning)
-    return ImportPreview.of(import_preview(tenant, stream, file, key or (), update))
+    return ImportPreview.of(import_preview(tenant, stream, file, key or (), update, csv))
 
 
 _CACHE = StatisticsCache()

@@ -30,6 +30,7 @@ from freezeframe.asgi.routes.history import history_page, restore
 from freezeframe.asgi.routes.parameters import (
     VERSION_MAX,
     CursorText,
+    GivenCsv,
     GivenUpdate,
     Limit,
     Message,
@@ -223,6 +224,7 @@ def import_stream(
     stream: StreamPath,
     body: Received,
     update: GivenUpdate,
+    csv: GivenCsv,
     key: Annotated[list[str] | None, Query(description="The key's columns.", max_length=50)] = None,
     job_id: Annotated[str | None, Query(min_length=1, max_length=200)] = None,
     message: Message = "",
@@ -236,7 +238,7 @@ def import_stream(
     kind, upload_id = _import_source(request, body)
     stored_bytes = caller.service.stored_bytes
     stored_bytes.limit_tenant(tenant, body.size)
-    order = ImportRequest(stream, kind, tuple(key or ()), update, message)
+    order = ImportRequest(stream, kind, tuple(key or ()), update, message, csv)
     job = caller.job(job_id or caller.new_job_id("import-"))
     caller.service.jobs.require_place(job)
     source = (

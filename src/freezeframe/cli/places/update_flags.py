@@ -1,4 +1,4 @@
-"""The options of an update as flags: one set for all commands that bring rows in."""
+"""The options of an update, and of reading CSV, as flags: one set for all commands that bring rows in."""
 
 from __future__ import annotations
 
@@ -74,6 +74,27 @@ def with_update(command: Callable[..., None]) -> Callable[..., None]:
     return expand(command, "update", FLAGS, _given)
 
 
+CSV_FLAGS: dict[str, Any] = {
+    "types": Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN=TYPE", help="The type that a CSV column must be of: Phone=string."),
+    ],
+    "parse_dates": Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="A CSV column of dates or times, which are text without it."),
+    ],
+    "escape": Annotated[
+        str | None,
+        typer.Option(help="What stands before a quote in CSV, if not a quote: a backslash in Spark's."),
+    ],
+}
+
+
+def with_csv(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with these flags in place of its parameter ``csv``: options of ``import_stream``."""
+    return expand(command, "csv", CSV_FLAGS, _csv_options)
+
+
 def require_yes_for(update: UpdateOptions, streams: Iterable[str], what: str) -> None:
     """Ask before rows are deleted that the file or files (``what``) do not have."""
     names, mode = ", ".join(dict.fromkeys(streams)), update.get("mode")
@@ -87,3 +108,11 @@ def require_yes_for(update: UpdateOptions, streams: Iterable[str], what: str) ->
 
 def _given(**flags: Any) -> UpdateOptions:
     return cast("UpdateOptions", {name: value for name, value in flags.items() if value not in (None, [])})
+
+
+def _csv_options(
+    types: list[str] | None, parse_dates: list[str] | None, escape: str | None
+) -> dict[str, Any]:
+    from freezeframe.script.types.csv_options import types_of_words
+
+    return {"types": types_of_words(types or ()), "parse_dates": parse_dates or None, "escape": escape or ""}

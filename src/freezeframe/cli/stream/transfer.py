@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,7 +21,7 @@ from freezeframe.cli.places.options import (
     Yes,
 )
 from freezeframe.cli.places.place import Place
-from freezeframe.cli.places.update_flags import require_yes_for, with_update
+from freezeframe.cli.places.update_flags import require_yes_for, with_csv, with_update
 from freezeframe.cli.terminal.output import Output
 from freezeframe.cli.terminal.progress import progress
 from freezeframe.cli.terminal.receipts import receipt_fields
@@ -109,14 +109,16 @@ SchemaFrom = Annotated[
 Key = Annotated[list[str] | None, typer.Option(help="A column of the key (default: the stream's).")]
 
 
+@with_csv
 @with_update
 def import_rows(
     place: Place,
     name: StreamArgument,
-    file: Annotated[Path, typer.Argument(help="A .csv, .parquet, .jsonl, .ndjson or .arrow file.")],
+    file: Annotated[Path, typer.Argument(help="A .csv, .tsv, .parquet, .jsonl, .ndjson or .arrow file.")],
     key: Key = None,
     schema_from: SchemaFrom = None,
     *,
+    csv: dict[str, Any],
     update: UpdateOptions,
     message: Message = None,
     who: Who = None,
@@ -132,7 +134,7 @@ def import_rows(
     tenant = place.tenant()
     if not (dry_run or yes):
         require_yes_for(update, [name], str(file))
-    given = FileImport(name, file, tuple(key or ()), schema_from, update)
+    given = FileImport(name, file, tuple(key or ()), schema_from, update, csv)
     with progress(f"Importing {file.name}", as_json=as_json):
         told = import_as_version(tenant, [given], message or f"import {file.name}", who, dry_run=dry_run)
     Output(as_json=as_json).record(receipt_fields(told[0].to_json()))
@@ -147,13 +149,15 @@ class FileImport:
     key: tuple[str, ...]
     schema: Path | None
     update: UpdateOptions
+    csv: dict[str, Any]
 
     def carried_out(self, job: Job) -> Receipt:
         """Import the file as a part of a job."""
         from freezeframe.script.inputs.transfer import import_stream
 
         stream = job.stream(self.name)
-        return import_stream(stream, self.file, self.key or None, schema_from=self.schema, **self.update)
+        given = {"schema_from": self.schema, **self.csv, **self.update}
+        return import_stream(stream, self.file, self.key or None, **given)
 
 
 def import_as_version(

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from freezeframe.cli.terminal.output import is_terminal
 from freezeframe.cli.terminal.safe_text import visible
 from freezeframe.progress import Unit, watched_by
+from freezeframe.store.model.option_words import say_types
 
 _TERMINAL_SECONDS = (0.5, 0.2)  # before the first line, and between two
 _PLAIN_SECONDS = (5.0, 5.0)
@@ -81,7 +82,7 @@ class Progress:
 
     def remark(self, text: str) -> None:
         """See ``Watcher.remark``."""
-        self.remarks.append(text)
+        self.remarks.append(say_types(text))
 
     def line(self, now: float | None = None, *, has_bar: bool = False) -> str:
         """The progress in one line; empty if nothing is known."""

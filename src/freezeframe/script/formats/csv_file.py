@@ -24,7 +24,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv
 
-from freezeframe.errors import InvalidOption, UnreadableInput
+from freezeframe.errors import UnreadableInput
 from freezeframe.script.formats.csv_lines import (
     BYTE_ORDER_MARK,
     find_delimiter,
@@ -156,20 +156,6 @@ def _as_doubled(escaped: re.Match[bytes]) -> bytes:
     return b'""' if escaped[1] == b'"' else escaped[1]
 
 
-def require_escape(escape: str) -> None:
-    """Refuse an escape character that is none.
-
-    Raises:
-        InvalidOption: it is not a single ASCII character that could stand before a quote.
-    """
-    if escape and (len(escape) != 1 or not escape.isascii() or escape.isalnum() or escape in '",;\t|\r\n'):
-        raise InvalidOption(
-            f"escape cannot be {escape!r}.",
-            cause="It is one character, such as a backslash, that stands before a quote in a quoted field.",
-            remedy='Use escape="\\" for what Spark writes; without it a quote is doubled.',
-        )
-
-
 def place_of_row(file: Path, row: int) -> str:
     """Where a row of a file is, for messages: its line, or its number where the line is costly to find."""
     line = None
@@ -257,7 +243,7 @@ def _check_quotes(source: _Source, start: int, stop: int) -> None:
         raise source.unreadable(
             f"has text behind a closing quote in line {line}.",
             "A quote in a quoted field must be doubled; Spark writes a backslash before it instead.",
-            'Have it written with doubled quotes, or pass escape="\\" for a file that Spark wrote.',
+            'Have it written with doubled quotes, or pass escape="\\\\" for a file that Spark wrote.',
             line=line,
         )
 

@@ -12,10 +12,10 @@ import contextlib
 import json
 import os
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, TypeVar, Unpack, get_args
+from typing import Any, Literal, TypeVar, Unpack, get_args
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -26,13 +26,15 @@ from freezeframe.errors import InputNotFound, InvalidOption, SchemaDriftError, T
 from freezeframe.log import Snapshot
 from freezeframe.log.statistics.file_statistics import bounded_columns
 from freezeframe.script.formats.arrow_files import read_arrow, streamed_arrow
-from freezeframe.script.formats.csv_file import read_csv_text
 from freezeframe.script.formats.csv_text import csv_pieces
 from freezeframe.script.formats.json_lines import json_lines
 from freezeframe.script.formats.json_rows import read_json_files
 from freezeframe.script.formats.parquet_files import read_parquet_files
 from freezeframe.script.formats.unpacking import BYTES_LIMIT, UNLIMITED, UnpackLimits
+from freezeframe.script.inputs.column_remarks import CsvFiles, read_csv_files
+from freezeframe.script.inputs.input_folder import CSV_EXTENSIONS, file_extension
 from freezeframe.script.inputs.streamed_rows import streamed_csv, streamed_json_lines, streamed_parquet
+from freezeframe.script.types.csv_options import NO_CSV_OPTIONS, CsvOptions, DateColumns
 from freezeframe.script.types.typed_columns import KnownTypes
 from freezeframe.storage.local import failure, write_durably
 from freezeframe.store.model.receipt import Receipt
@@ -51,7 +53,7 @@ MEMORY_BYTES_MAX = 32 * 1024 * 1024
 UNPACKED_MEMORY_BYTES_MAX = 256 * 1024 * 1024
 _MIDDLE = ".snapshot."
 _METADATA_KEY = b"freezeframe.stream"
-_TEXT_SUFFIXES = (".csv", ".jsonl", ".ndjson")
+_TEXT_SUFFIXES = (".csv", ".jsonl", ".ndjson", ".json")
 _Rows = TypeVar("_Rows", pa.Table, pa.RecordBatchReader)
 
 
@@ -156,6 +158,9 @@ def import_stream(
     key: str | tuple[str, ...] | list[str] | None = None,
     *,
     schema_from: str | os.PathLike[str] | None = None,
+    types: Mapping[str, Any] | None = None,
+    parse_dates: DateColumns = None,
+    escape: str = "",
     memory_bytes_max: int = MEMORY_BYTES_MAX,
     limits: UnpackLimits = UNLIMITED,
     **options: Unpack[UpdateOptions],
@@ -164,28 +169,30 @@ def import_stream(
 
     ``schema_from`` is by default the schema file beside an exported file, where there is one. Without
     ``key`` the schema file's counts, then the stream's own; rows that were exported from a stream without a
-    key become a new stream without one. ``options`` are those of ``Stream.update``. A file of more than
+    key become a new stream without one. ``types``, ``parse_dates`` and ``escape`` are those of
+    ``read_csv_folder``, for CSV files. ``options`` are those of ``Stream.update``. A file of more than
     ``memory_bytes_max`` bytes is streamed: it is never held in memory. With ``limits`` neither is one that
     unpacks to more than ``UNPACKED_MEMORY_BYTES_MAX``.
 
     Raises:
         InputNotFound: there is no such file.
         TooLarge: it unpacks to more than a limit.
-        InvalidOption: its name ends with none of the five suffixes.
-        UnreadableInput: it is damaged; the place is named.
+        InvalidOption: its name ends with none of the suffixes, or an option is not for its kind.
+        UnreadableInput: it is damaged, or a value is not exact in its type of ``types``; the place is named.
         SchemaDriftError: a value or column does not fit the schema file, or the stream.
     """
-    path, kind = Path(file), _kind_of(Path(file))
+    path = Path(file)
     known = schema_of(_existing(path), schema_from)
     stored = stream.columns() if stream.stream_version() >= 0 else None
-    columns = known.columns if known is not None and kind in _TEXT_SUFFIXES else None
+    csv = CsvOptions(types, parse_dates, escape)
+    source = _Source(path, _kind(path, limits, csv), stream.name, csv)
+    columns = known.columns if known is not None and source.kind in _TEXT_SUFFIXES else None
     held = None
-    if path.stat().st_size <= memory_bytes_max or kind not in _STREAMED:
-        held = _read_held(path, columns, stored, limits)
+    if path.stat().st_size <= memory_bytes_max:
+        held = _read_held(source, columns, stored, limits)
     if held is None:
         progress.begin("reading", "rows")
-        types = KnownTypes(stored if columns is None else columns)
-        rows = _count_rows(_STREAMED[kind](path, types, columns, limits))
+        rows = _count_rows(_streamed(source, columns, stored, limits))
         rows = rows if columns is None else _fit_reader(path, rows, columns)
     else:
         rows = held if columns is None else _fit(path, held, columns)
@@ -204,14 +211,28 @@ def with_exported_key(
     return None, {**options, "override": True}
 
 
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """A file to import: what its name ends with, the stream that it is for, and how its CSV is read."""
+
+    path: Path
+    kind: str
+    stream: str
+    csv: CsvOptions
+
+    def known(self, types: pa.Schema | None) -> KnownTypes:
+        """What is known of its columns beside the types of a schema file or of the stream."""
+        return self.csv.known(self.stream, types)
+
+
 def _read_held(
-    path: Path, columns: pa.Schema | None, stored: pa.Schema | None, limits: UnpackLimits
+    source: _Source, columns: pa.Schema | None, stored: pa.Schema | None, limits: UnpackLimits
 ) -> pa.Table | None:
     """The rows in memory; None if they are within the limits but too large for memory."""
     if limits.bytes_max <= UNPACKED_MEMORY_BYTES_MAX or limits is UNLIMITED:
-        return file_rows(path, columns, stored, limits)
+        return _rows(source, columns, stored, limits)
     try:
-        return file_rows(path, columns, stored, replace(limits, bytes_max=UNPACKED_MEMORY_BYTES_MAX))
+        return _rows(source, columns, stored, replace(limits, bytes_max=UNPACKED_MEMORY_BYTES_MAX))
     except TooLarge as error:
         if error.details["limit"] != BYTES_LIMIT:
             raise
@@ -223,6 +244,8 @@ def file_rows(
     columns: pa.Schema | None = None,
     stored: pa.Schema | None = None,
     limits: UnpackLimits = UNLIMITED,
+    stream: str = "",
+    csv: CsvOptions = NO_CSV_OPTIONS,
 ) -> pa.Table:
     """The rows that an import of the file brings in; ``columns`` are the types of a schema file.
 
@@ -231,19 +254,56 @@ def file_rows(
     Raises:
         InputNotFound, TooLarge, InvalidOption, UnreadableInput: as ``import_stream``.
     """
-    kind, known = _kind_of(_existing(path)), KnownTypes(stored if columns is None else columns)
-    if kind == ".csv":
-        return known.table(read_csv_text(path))
-    if kind == ".parquet":
+    kind = _kind(_existing(path), limits, csv)
+    return _rows(_Source(path, kind, stream, csv), columns, stored, limits)
+
+
+def _rows(
+    source: _Source, columns: pa.Schema | None, stored: pa.Schema | None, limits: UnpackLimits
+) -> pa.Table:
+    path, known = source.path, source.known(stored if columns is None else columns)
+    if source.kind == ".csv":
+        return read_csv_files(CsvFiles(source.stream, (path,), source.csv.escape), known)
+    if source.kind == ".parquet":
         return _without_undecided(path, read_parquet_files([path], limits))
-    if kind in {".jsonl", ".ndjson", ".json"}:
-        return read_json_files([path], known, columns, limits)
-    if kind == ".arrow":
+    if source.kind == ".arrow":
         return read_arrow(path, limits)
-    raise InvalidOption(
-        f"{path.name!r} is of no kind that can be imported.",
-        remedy="Name a .csv, .parquet, .jsonl, .ndjson, .json or .arrow file.",
-    )
+    return read_json_files([path], known, columns, limits)
+
+
+def _streamed(
+    source: _Source, columns: pa.Schema | None, stored: pa.Schema | None, limits: UnpackLimits
+) -> pa.RecordBatchReader:
+    path, known = source.path, source.known(stored if columns is None else columns)
+    if source.kind == ".csv":
+        return streamed_csv(path, known, source.stream, source.csv.escape)
+    if source.kind == ".parquet":
+        return _without_undecided(path, streamed_parquet(path, limits))
+    if source.kind == ".arrow":
+        return streamed_arrow(path, limits)
+    return streamed_json_lines(path, known, columns, limits)
+
+
+def _kind(path: Path, limits: UnpackLimits, csv: CsvOptions) -> str:
+    """Which of five kinds a file is of; what is packed has no limits.
+
+    Raises:
+        InvalidOption: it is of none, or options are not for it.
+    """
+    kind = file_extension(path)
+    is_csv = kind in CSV_EXTENSIONS and (limits is UNLIMITED or not kind.endswith(".gz"))
+    if not is_csv and kind not in _KINDS:
+        raise InvalidOption(
+            f"{path.name!r} is of no kind that can be imported.",
+            remedy="Name a .csv, .tsv, .parquet, .jsonl, .ndjson, .json or .arrow file.",
+        )
+    if not is_csv and csv.is_given:
+        raise InvalidOption(
+            f"{path.name!r} is no CSV file.",
+            cause="types=, parse_dates= and escape= say how CSV is read; others have types.",
+            remedy="Leave them out.",
+        )
+    return ".csv" if is_csv else kind
 
 
 def schema_file(file: Path) -> Path:
@@ -387,16 +447,8 @@ def _existing(path: Path) -> Path:
     return path
 
 
-_Streamed = Callable[[Path, KnownTypes, pa.Schema | None, UnpackLimits], pa.RecordBatchReader]
-_STREAMED: dict[str, _Streamed] = {
-    ".csv": lambda path, known, *_: streamed_csv(path, known),
-    ".jsonl": streamed_json_lines,
-    ".ndjson": streamed_json_lines,
-    ".json": streamed_json_lines,
-    ".parquet": lambda path, _, __, limits: _without_undecided(path, streamed_parquet(path, limits)),
-    ".arrow": lambda path, _, __, limits: streamed_arrow(path, limits),
-}
-IMPORTED = frozenset(_STREAMED)
+_KINDS = (".csv", ".parquet", ".jsonl", ".ndjson", ".json", ".arrow")
+IMPORTED = frozenset((*_KINDS, *CSV_EXTENSIONS))
 """What the names of files end with that can be imported."""
 
 

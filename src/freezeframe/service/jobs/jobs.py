@@ -7,7 +7,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import astuple, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -26,6 +26,7 @@ from freezeframe.runs.queue.job_log import log_path
 from freezeframe.script.formats.arrow_files import require_arrow
 from freezeframe.script.formats.parquet_files import require_parquet
 from freezeframe.script.formats.unpacking import UnpackLimits
+from freezeframe.script.types.csv_options import CsvOptions
 from freezeframe.service.jobs.uploads import ImportContent, InputOwner, Uploads
 from freezeframe.settings import Settings
 from freezeframe.store.model.update_options import UpdateOptions, require_possible
@@ -99,19 +100,24 @@ class JobRequest:
 
 @dataclass(frozen=True, slots=True)
 class ImportRequest:
-    """Rows that are to be brought into a stream: their kind, the key, and the update's options."""
+    """Rows for a stream: their kind, the key, the update's options, and how CSV is read."""
 
     stream: str
     kind: str
     key: tuple[str, ...] = ()
     update: UpdateOptions = field(default_factory=UpdateOptions)
     message: str = ""
+    csv: CsvOptions = field(default_factory=CsvOptions)
 
     def __post_init__(self) -> None:
         StreamName(self.stream)
         known = sorted(set(IMPORT_KINDS.values()))
         if self.kind not in known:
             raise InvalidOption(f"kind cannot be {self.kind!r}.", remedy=f"Use one of {', '.join(known)}.")
+        if self.csv.is_given and self.kind != "csv":
+            raise InvalidOption(
+                "types, parse_dates and escape say how CSV is read.", remedy="Leave them out for other kinds."
+            )
         require_possible(self.key or None, self.update)
 
 
@@ -197,6 +203,7 @@ class TenantJobs:
         try:
             require_room()
             options = {"stream": order.stream, "file": name, "key": list(order.key), **order.update}
+            options |= asdict(order.csv)
             request = RunRequest(
                 root=self._root,
                 environment=job.environment,

@@ -27,6 +27,7 @@ from freezeframe.script.inputs.transfer import (
     schema_of,
     with_exported_key,
 )
+from freezeframe.script.types.csv_options import NO_CSV_OPTIONS, CsvOptions
 from freezeframe.service.base.received_file import received_file
 from freezeframe.service.rows.changed_rows import ChangedRow, changed_rows
 from freezeframe.store import Tenant
@@ -90,7 +91,12 @@ class ImportFile:
 
 
 def import_preview(
-    tenant: Tenant, name: str, file: ImportFile, key: Sequence[str], update: UpdateOptions
+    tenant: Tenant,
+    name: str,
+    file: ImportFile,
+    key: Sequence[str],
+    update: UpdateOptions,
+    csv: CsvOptions = NO_CSV_OPTIONS,
 ) -> ImportPreview:
     """Preview the import of a file into the stream; nothing is stored.
 
@@ -106,7 +112,7 @@ def import_preview(
     is_there = stream.stream_version() >= 0
     stored = stream.columns() if is_there else pa.schema([])
     limits = UnpackLimits.of(tenant.place.settings, UNPACKED_MEMORY_BYTES_MAX)
-    rows, known = _rows(file, stored, limits)
+    rows, known = _rows(file, stored, limits, name, csv)
     given, update = with_exported_key(known, tuple(key) or None, update, is_new=not is_there)
     used = tuple(given or ()) or (stream.key() if is_there else ())
     columns = _columns(rows.schema, stored, used)
@@ -151,7 +157,9 @@ def _count(stream: Stream, rows: pa.Table, told: ImportPreview, update: UpdateOp
     return replace(told, counts=counts, examples=_examples(changes, gone), problem=problem)
 
 
-def _rows(file: ImportFile, stored: pa.Schema, limits: UnpackLimits) -> tuple[pa.Table, StreamSchema | None]:
+def _rows(
+    file: ImportFile, stored: pa.Schema, limits: UnpackLimits, name: str, csv: CsvOptions
+) -> tuple[pa.Table, StreamSchema | None]:
     if file.is_beginning and file.kind in _UNCUT_KINDS:
         raise InvalidOption(
             f"The beginning of a file of the kind {file.kind} tells nothing.",
@@ -161,7 +169,7 @@ def _rows(file: ImportFile, stored: pa.Schema, limits: UnpackLimits) -> tuple[pa
     with received_file(file.content, file.kind, f"rows.{file.kind}") as path:
         if file.is_beginning:
             _cut_to_whole_lines(path, has_quoted_lines=file.kind == "csv")
-        return file_rows(path, stored=stored, limits=limits), schema_of(path)
+        return file_rows(path, stored=stored, limits=limits, stream=name, csv=csv), schema_of(path)
 
 
 def _cut_to_whole_lines(path: Path, *, has_quoted_lines: bool) -> None:

@@ -12,13 +12,15 @@ from collections.abc import Callable
 from freezeframe.errors import FreezeframeError
 from freezeframe.store.model.update_options import UpdateOptions
 
-_NAMES = ("key", "schema_from", *UpdateOptions.__annotations__)
+_NAMES = ("key", "schema_from", "types", "parse_dates", "escape", *UpdateOptions.__annotations__)
 _VALUE = r"""'[^']*'|"[^"]*"|\[[^\]]*\]|True|False|\d+(?:\.\d+)?"""
 # A name in quotes is a column's; a single word without a value may be plain English.
 _OPTION = re.compile(
     rf"(?<![\w'\"])(?:(?P<given>{'|'.join(_NAMES)})=(?P<value>{_VALUE})?"
     rf"|(?P<bare>{'|'.join(name for name in _NAMES if '_' in name)}))(?![\w'\"])"
 )
+
+_TYPES = re.compile(r"""types=\{['"](.+?)['"]: ['"](\w+)['"]\}""")
 
 Say = Callable[[str, str], str]
 """The words for an option and a value of it as Python writes it, "" for none."""
@@ -35,6 +37,11 @@ def as_flag(name: str, value: str) -> str:
 def as_parameter(name: str, value: str) -> str:
     """An option in a request."""
     return f"{name}={_plain(value)}" if value else name
+
+
+def say_types(text: str) -> str:
+    """A sentence whose ``types={"Phone": "string"}`` is said as a flag."""
+    return _TYPES.sub(r"--types \1=\2", text)
 
 
 def say_options(error: FreezeframeError, say: Say) -> FreezeframeError:

@@ -254,33 +254,17 @@ class Settings(BaseSettings):
         default=None,
         description="A file with a random secret of at least 16 bytes, which signs notifications.",
     )
-    service_requests_per_minute: int = Field(
-        default=6000,
+    service_requests_per_second: float = Field(
+        default=100.0,
         ge=0,
-        description="How many requests a minute the service takes from one key or person, all workers "
-        "together; 0 means no limit.",
-    )
-    service_tenant_requests_per_minute: int = Field(
-        default=6000,
-        ge=0,
-        description="How many requests a minute the service takes for one tenant, all workers together; "
-        "0 means no limit.",
+        description="How many requests a second a process takes from one key or person; ten seconds' worth "
+        "may be saved up, further ones are 429. 0 means no limit.",
     )
     service_requests_at_once_per_principal: int = Field(
         default=20,
         ge=0,
-        description="How many requests of one key or person each worker carries out at once, of the 40 that "
+        description="How many requests of one key or person a process carries out at once, of the 40 that "
         "it can; ten times as many wait for their turn, further ones are 429. 0 means no limit.",
-    )
-    service_tenant_upload_bytes_per_minute: int = Field(
-        default=0,
-        ge=0,
-        description="How many bytes a minute the service takes in for one tenant, all workers together, "
-        "counted when they are announced; the request that goes over is finished, the next ones are 429; 0 "
-        "is no limit.",
-    )
-    service_tenant_download_bytes_per_minute: int = Field(
-        default=0, ge=0, description="The same for the bytes that it gives out for one tenant."
     )
     service_tenant_stored_bytes_max: int = Field(
         default=1024**4,
@@ -304,7 +288,7 @@ class Settings(BaseSettings):
     service_streams_max: int = Field(
         default=500,
         ge=1,
-        description="How many logs and streams of events the service sends at once, all workers together.",
+        description="How many logs and streams of events a process sends at once.",
     )
     service_streams_per_principal_max: int = Field(
         default=25, ge=1, description="How many of them to one key or person."

@@ -83,7 +83,7 @@ def serve(request, tmp_path_factory):
 @pytest.fixture(scope="module")
 def served(serve):
     """A server with generous quotas, for tests of other things."""
-    return serve(service_requests_per_minute=0, service_tenant_requests_per_minute=0)
+    return serve(service_requests_per_second=0)
 
 
 @pytest.fixture

@@ -69,7 +69,7 @@ def world(serve, tmp_path_factory):
     """A server whose storage can be made to refuse, and tenants that have everything."""
     scripts = tmp_path_factory.mktemp("scripts")
     (scripts / "etl.py").write_text("print('ran')\n")
-    quotas = {"service_requests_per_minute": 0, "service_tenant_requests_per_minute": 0}
+    quotas = {"service_requests_per_second": 0}
     served = serve(**quotas, service_scripts_dir=scripts)
     stores = served.service.stores
     stores._storage = Refusing(stores._storage)

@@ -73,25 +73,14 @@ def test_of_the_same_posts_at_once_one_is_carried_out(api, acme):
 
 def test_a_quota_is_one_keys_own(serve):
     """Who asks too often gets 429 with Retry-After; others go on."""
-    served = serve(service_requests_per_minute=5)
+    served = serve(service_requests_per_second=0.5)
     with served.client() as noisy, served.client() as quiet:
         answers = [noisy.get("/api/v1/session") for _ in range(12)]
         refused = [one for one in answers if one.status_code == 429]
 
         assert 2 <= len(refused) <= 7
-        assert 1 <= int(refused[0].headers["retry-after"]) <= 61
+        assert 1 <= int(refused[0].headers["retry-after"]) <= 2
         assert quiet.get("/api/v1/session").status_code == 200
-
-
-def test_a_quota_of_a_tenant_counts_all_its_keys(serve):
-    """Two keys share what one tenant may have; another tenant has its own."""
-    served = serve(service_tenant_requests_per_minute=6)
-    acme, globex = served.tenant("acme"), served.tenant("globex")
-    with served.client() as one, served.client() as two:
-        statuses = [client.get(acme).status_code for client in (one, two) * 8]
-
-        assert 429 in statuses
-        assert one.get(globex).status_code == 200
 
 
 def test_what_waits_for_a_tenant_is_limited(serve, tmp_path):

@@ -151,7 +151,7 @@ ROOTED = st.lists(SEGMENTS, max_size=4).map(
 @pytest.fixture(scope="module")
 def world(serve):
     """An application with two tenants, of which the key may see one."""
-    served = serve(service_requests_per_minute=0, service_tenant_requests_per_minute=0)
+    served = serve(service_requests_per_second=0)
     for name, content in ((OWN, b"own"), (VICTIM, CANARY)):
         place = served.tenant(name)
         with served.client() as api:

@@ -78,9 +78,7 @@ def world(serve, tmp_path_factory):
     """A server with a tenant that has everything, and strangers to it."""
     scripts = tmp_path_factory.mktemp("scripts")
     (scripts / "etl.py").write_text("print('ran')\n")
-    served = serve(
-        service_requests_per_minute=0, service_tenant_requests_per_minute=0, service_scripts_dir=scripts
-    )
+    served = serve(service_requests_per_second=0, service_scripts_dir=scripts)
     found = World(served, tmp_path_factory.mktemp("notebooks"))
     yield found
     found.line.close()

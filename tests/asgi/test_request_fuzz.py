@@ -40,7 +40,7 @@ def seeded(tenant, mark):
 @pytest.fixture(scope="module")
 def fuzzed(serve):
     """A server with the key's tenant, and another one with a canary in its rows, names, tags and messages."""
-    served = serve(service_requests_per_minute=0, service_tenant_requests_per_minute=0)
+    served = serve(service_requests_per_second=0)
     for name, mark in ((OWN, ""), (FOREIGN, f"-{CANARY}")):
         served.tenant(name)
         seeded(served.service.stores.environment("dev").tenant(name), mark)

@@ -28,7 +28,7 @@ def serialize_part(context, value):
 @pytest.fixture(scope="module")
 def schema(serve):
     """The schema of a server with two tenants, of which the key may see one."""
-    served = serve(service_requests_per_minute=0, service_tenant_requests_per_minute=0)
+    served = serve(service_requests_per_second=0)
     for name, content in (("acme", b"own"), ("globex", CANARY.encode())):
         place = served.tenant(name)
         with served.client() as api:

@@ -28,7 +28,7 @@ def spelled(serve, tmp_path_factory):
     key = tmp_path_factory.mktemp("keys") / "master"
     key.write_bytes(b"k" * KEY_BYTES)
     key.chmod(0o600)
-    served = serve(service_requests_per_minute=0, service_tenant_requests_per_minute=60, master_key_file=key)
+    served = serve(service_requests_per_second=0, master_key_file=key)
     served.tenant(NAME)
     with served.client() as api:
         api.put(f"{place(NAME)}/files/{quote(FILE)}?sealed=true", content=b"secret").raise_for_status()
@@ -104,26 +104,6 @@ def test_uploads_are_of_one_tenant(spelled):
         api.patch(begun.headers["location"], content=b"x", headers=part).raise_for_status()
         assert api.get(f"{place(NAME)}/files/{quote('ü')}").status_code == 200
     assert begun.headers["location"].startswith(place(NAME))
-
-
-def test_a_quota_counts_all_spellings(serve):
-    """Requests and bytes of a tenant are counted together, however it is spelled."""
-    served = serve(
-        service_requests_per_minute=0,
-        service_tenant_requests_per_minute=4,
-        service_tenant_upload_bytes_per_minute=1000,
-    )
-    served.tenant(NAME)
-    served.tenant("Kbyte")
-    with served.client() as api:
-        asked = [api.get(place(name)).status_code for name in (NAME, OTHER_NAME) * 3]
-        sent = [
-            api.put(f"{place(name)}/files/a", content=b"x" * 600).status_code
-            for name in ("Kbyte", other("Kbyte"), "Kbyte")
-        ]
-
-    assert asked == [200] * 4 + [429] * 2
-    assert sent == [201, 200, 429]
 
 
 def test_a_follower_is_told_of_its_tenant(spelled):

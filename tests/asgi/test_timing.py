@@ -25,7 +25,7 @@ ODDS = 1e-4
 @pytest.fixture(scope="module")
 def world(serve):
     """An application with a tenant that is large and old, and a key for another one."""
-    served = serve(service_requests_per_minute=0, service_tenant_requests_per_minute=0)
+    served = serve(service_requests_per_second=0)
     place = served.tenant(FOREIGN)
     served.tenant("acme")
     with served.client() as api:

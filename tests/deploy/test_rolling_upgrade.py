@@ -20,8 +20,11 @@ def test_one_process_is_replaced_while_the_other_answers(tmp_path, capsys):
     root = tmp_path / "store"
     assert 0 == main(["key", "create", "--root", str(root), "--name", "a", "--scope", "admin", "--json"])
     headers = {"x-api-key": json.loads(capsys.readouterr().out)["key"]}
-    unlimited = {f"FREEZEFRAME_SERVICE_{name}REQUESTS_PER_MINUTE": "0" for name in ("", "TENANT_")}
-    environment = {**os.environ, **unlimited, "FREEZEFRAME_STATE_DIR": str(tmp_path / "state")}
+    environment = {
+        **os.environ,
+        "FREEZEFRAME_SERVICE_REQUESTS_PER_SECOND": "0",
+        "FREEZEFRAME_STATE_DIR": str(tmp_path / "state"),
+    }
     written, is_replaced = [], threading.Event()
 
     with Process(root, environment, 1) as old, Process(root, environment, 1) as other:

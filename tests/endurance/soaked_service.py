@@ -33,8 +33,7 @@ def served(root):
     command = Path(sys.executable).parent / "freezeframe"
     environment = {
         **os.environ,
-        "FREEZEFRAME_SERVICE_REQUESTS_PER_MINUTE": "100000000",
-        "FREEZEFRAME_SERVICE_TENANT_REQUESTS_PER_MINUTE": "100000000",
+        "FREEZEFRAME_SERVICE_REQUESTS_PER_SECOND": "0",
         "FREEZEFRAME_GC_GRACE_SECONDS": "20",
         "FREEZEFRAME_KEEP_VERSIONS": "200",
     }

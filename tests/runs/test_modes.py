@@ -85,7 +85,6 @@ def test_what_the_service_keeps(tmp_path):
     content = ImportContent(io.BytesIO(b"Id\n1\n"), "0" * 64)
     order = ImportRequest("Account", "csv", ("Id",))
     service.jobs.submit_import(TenantJob("dev", "acme", "one", folder), order, content, "me")
-    service.limits.spend("principal", ("key", "1"))
     database.close()
 
     assert readable(tmp_path / "served") == []

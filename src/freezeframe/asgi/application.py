@@ -7,15 +7,11 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from freezeframe.asgi.authentication import credential_of
 from freezeframe.asgi.console import add_console
 from freezeframe.asgi.description import complete_document
 from freezeframe.asgi.event_hub import EventHub
-from freezeframe.asgi.middleware.body_deadline import BodyDeadline
-from freezeframe.asgi.middleware.byte_counts import ByteCounts
 from freezeframe.asgi.middleware.closing import Closing
 from freezeframe.asgi.middleware.measurements import Measurements
-from freezeframe.asgi.middleware.refusals import Refusals
 from freezeframe.asgi.middleware.request_guard import RequestGuard
 from freezeframe.asgi.problems import add_problem_handlers
 from freezeframe.asgi.routes import (
@@ -103,14 +99,10 @@ def create_application(settings: Settings, root: str, database: ControlDatabase)
     for module in _ROUTERS:
         application.include_router(module.router)
     add_problem_handlers(application, root)
-    quotas = application.state.service.byte_quotas
-    if quotas.are_there:
-        application.add_middleware(ByteCounts, quotas=quotas)
-    application.add_middleware(BodyDeadline)
     stack = application.build_middleware_stack
     # Outside of the framework's own limit of a body, which answers in plain text.
     application.build_middleware_stack = lambda: RequestGuard(  # type: ignore[method-assign]
-        Refusals(stack(), credential_of), measurements, bytes_max
+        stack(), measurements, bytes_max
     )
     add_console(application)
     _describe(application)

@@ -48,11 +48,6 @@ def known_at_once(request: Request) -> Principal | None:
     return principal
 
 
-def credential_of(request: Request) -> str:
-    """What the request proves its caller with: the API key, else the session's token, else nothing."""
-    return _key_of(request) or request.cookies.get(SESSION_COOKIE, "")
-
-
 def _key_of(request: Request) -> str:
     """The API key in the request; empty if it has none."""
     scheme, _, credentials = request.headers.get("authorization", "").partition(" ")

@@ -8,7 +8,7 @@ from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from freezeframe.service.identity.principal import Principal
-from freezeframe.service.limits.open_streams import OpenStreams
+from freezeframe.service.limits.requests import OpenStreams
 
 # A buffering proxy would hold back the whole stream.
 _UNBUFFERED = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}

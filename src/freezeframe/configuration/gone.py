@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+_REQUESTS = "Use service_requests_per_second, for each key and process; a proxy limits addresses."
+_BYTES = "A proxy limits how quickly bodies and answers move; service_tenant_stored_bytes_max what is kept."
 SETTINGS = {
+    "service_requests_per_minute": _REQUESTS,
+    "service_tenant_requests_per_minute": _REQUESTS,
+    "service_tenant_upload_bytes_per_minute": _BYTES,
+    "service_tenant_download_bytes_per_minute": _BYTES,
     "audit_sink": "Ship the log: each entry of the audit is a line of the logger freezeframe.audit.",
     "maven_repository": "Name the mirror to Spark (spark.jars.repositories in spark-defaults.conf), "
     "or put the jars into the folder of spark_jars_dir.",

@@ -22,13 +22,8 @@ from freezeframe.service.identity.sign_in_ticket import LINK_SECONDS, Tickets
 from freezeframe.service.jobs.jobs import TenantJobs
 from freezeframe.service.jobs.tenant_schedules import TenantSchedules
 from freezeframe.service.jobs.uploads import Uploads
-from freezeframe.service.limits.byte_quotas import ByteQuotas
-from freezeframe.service.limits.open_streams import OpenStreams
-from freezeframe.service.limits.rate_limits import RateLimits
-from freezeframe.service.limits.shared_counters import SharedCounters
-from freezeframe.service.limits.shared_file import SharedFile
+from freezeframe.service.limits.requests import OpenStreams, RateLimits, Turns
 from freezeframe.service.limits.stored_bytes import StoredBytes
-from freezeframe.service.limits.turns import Turns
 from freezeframe.service.overview.findings import TenantFindings
 from freezeframe.service.overview.overview import Overviews
 from freezeframe.service.overview.stored_sizes import StoredSizes
@@ -36,7 +31,6 @@ from freezeframe.settings import Settings
 from freezeframe.store.directory.pending_uploads import uploads_folder
 from freezeframe.store.model.system_user import system_user
 
-_COUNTERS = "service.limits"
 _OURS = "_freezeframe"
 
 
@@ -59,7 +53,6 @@ class Service:
     provider: IdentityProvider | None
     overviews: Overviews
     findings: TenantFindings
-    byte_quotas: ByteQuotas
     stored_bytes: StoredBytes
     stored_sizes: StoredSizes
     streams: OpenStreams
@@ -97,11 +90,6 @@ def open_service(root: str, settings: Settings, database: ControlDatabase) -> Se
         SetupError: the service's secret cannot be made or read.
     """
     secret = load_secret(settings, root)
-    folder = own_folder(settings, root)
-    shared = SharedFile(folder / _COUNTERS)
-    counters = SharedCounters(shared)
-    per_principal = settings.service_requests_per_minute
-    per_tenant = settings.service_tenant_requests_per_minute
     stores = Stores(root, settings)
     queue, overviews = JobQueue(database), Overviews()
     place = uploads_folder(root if "://" in root else str(Path(root).resolve()), settings)
@@ -118,7 +106,7 @@ def open_service(root: str, settings: Settings, database: ControlDatabase) -> Se
         sessions=Sessions(database, keys, settings.service_session_hours),
         audit=Audit(database, secret),
         cursors=Cursors(secret),
-        limits=RateLimits(counters, per_principal, per_tenant),
+        limits=RateLimits(settings.service_requests_per_second),
         jobs=jobs,
         schedules=TenantSchedules(schedules, queue, jobs, stores),
         uploads=uploads,
@@ -126,14 +114,9 @@ def open_service(root: str, settings: Settings, database: ControlDatabase) -> Se
         provider=IdentityProvider(settings) if settings.service_oidc_issuer else None,
         overviews=overviews,
         findings=TenantFindings(overviews),
-        byte_quotas=ByteQuotas(
-            counters,
-            settings.service_tenant_upload_bytes_per_minute,
-            settings.service_tenant_download_bytes_per_minute,
-        ),
         stored_bytes=stored_bytes,
-        stored_sizes=StoredSizes(stores, stored_bytes, counters),
-        streams=OpenStreams(shared, settings.service_streams_max, settings.service_streams_per_principal_max),
+        stored_sizes=StoredSizes(stores, stored_bytes),
+        streams=OpenStreams(settings.service_streams_max, settings.service_streams_per_principal_max),
         turns=Turns(settings.service_requests_at_once_per_principal),
     )
 

@@ -97,10 +97,9 @@ def test_who_goes_away_ends_the_search(served, store):
     with served.client() as api, api.stream("GET", PLACE, params={"text": "007"}) as answer:
         next(answer.iter_lines())
     until = time.monotonic() + 5
-    counted = served.service.streams._file.connection().execute
-    while counted("SELECT sum(number) FROM open_streams").fetchone()[0] and time.monotonic() < until:
+    while served.service.streams.number and time.monotonic() < until:
         time.sleep(0.05)
-    assert not counted("SELECT sum(number) FROM open_streams").fetchone()[0]
+    assert served.service.streams.number == 0
 
 
 @pytest.mark.parametrize(

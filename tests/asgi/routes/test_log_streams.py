@@ -18,8 +18,7 @@ pytestmark = pytest.mark.long
 def crowded(serve):
     """A server on which one key follows two things, and all of them three."""
     return serve(
-        service_requests_per_minute=0,
-        service_tenant_requests_per_minute=0,
+        service_requests_per_second=0,
         service_streams_max=3,
         service_streams_per_principal_max=2,
     )

@@ -15,7 +15,7 @@ def running(serve, tmp_path_factory):
     """A service with a script of its own."""
     scripts = tmp_path_factory.mktemp("scripts")
     (scripts / "etl.py").write_text("")
-    return serve(service_scripts_dir=scripts, service_tenant_requests_per_minute=0)
+    return serve(service_scripts_dir=scripts)
 
 
 @pytest.fixture(scope="module")

@@ -25,8 +25,7 @@ def provider():
 def site(serve, provider):
     """A service that its accounts may sign in to."""
     return serve(
-        service_requests_per_minute=0,
-        service_tenant_requests_per_minute=0,
+        service_requests_per_second=0,
         service_oidc_issuer=provider.issuer,
         service_oidc_client_id=CLIENT,
         service_oidc_client_secret=SECRET,

@@ -30,8 +30,6 @@ def hardened(tmp_path, monkeypatch):
         "service_secret_file": secret,
         "service_url": "https://snapshots.example.org",
         "service_scripts_dir": scripts,
-        "service_tenant_upload_bytes_per_minute": 1,
-        "service_tenant_download_bytes_per_minute": 1,
         "service_tenant_stored_bytes_max": 1,
     }
 
@@ -52,7 +50,7 @@ def test_a_hardened_service_passes(hardened, tmp_path):
         ("Service secret", {"service_secret_file": None}, "error"),
         ("Service address", {"service_url": "http://snapshots.example.org"}, "error"),
         ("Service address", {"service_url": ""}, "error"),
-        ("Quotas", {"service_requests_per_minute": 0}, "warning"),
+        ("Quotas", {"service_requests_per_second": 0}, "warning"),
         ("Spark's authentication", {"spark": "sc://spark.example.com:15002"}, "error"),
         ("Spark's authentication", {"spark": "sc://spark.example.com:15002/;use_ssl=true"}, "error"),
         ("Spark's authentication", {"spark": "spark://spark.example.com:7077"}, "error"),

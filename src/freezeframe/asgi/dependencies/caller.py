@@ -12,7 +12,6 @@ from fastapi import Depends, Header, Path, Request
 from fastapi.concurrency import run_in_threadpool
 
 from freezeframe.asgi.authentication import authenticate, known_at_once, service_of
-from freezeframe.asgi.middleware.byte_counts import begin_transfer
 from freezeframe.asgi.problems import request_id_of
 from freezeframe.errors import UnreadableRequest
 from freezeframe.identifiers import EnvironmentName, TenantId
@@ -160,18 +159,8 @@ async def request_tenant_caller(
     service, principal = service_of(request), await counted_principal(request)
     place, known = EnvironmentName(environment), TenantId(tenant)
     note(environment=place, tenant=known)
-    await _count_for_tenant(request, principal, place, known)
     request_id, identity = request_id_of(request), _identity(request, principal)
     return TenantCaller(service, service.access(principal), request_id, identity, place, known)
-
-
-async def _count_for_tenant(
-    request: Request, principal: Principal, environment: EnvironmentName, tenant: TenantId
-) -> None:
-    # Requests about foreign tenants count for nobody, whether or not the tenant exists.
-    if principal.sees(environment, tenant):
-        await _count(service_of(request), "tenant", environment, tenant)
-        await begin_transfer(request, environment, tenant)
 
 
 def _identity(request: Request, principal: Principal) -> RequestIdentity | None:
@@ -197,7 +186,7 @@ async def counted_principal(request: Request) -> Principal:
 
     Raises:
         NotAuthenticated: nobody that is known.
-        RateLimited: who asks has asked too often.
+        RateLimited: the principal asks too often.
     """
     service = service_of(request)
     principal = known_at_once(request)
@@ -205,14 +194,9 @@ async def counted_principal(request: Request) -> Principal:
         principal = await run_in_threadpool(authenticate, request)
     note(principal=f"{principal.kind}:{principal.id}")
     if not getattr(request.state, "is_counted", False):
-        await _count(service, "principal", principal.kind, principal.id)
+        service.limits.spend(principal)
         request.state.is_counted = True
     return principal
-
-
-async def _count(service: Service, kind: str, *names: str) -> None:
-    if not service.limits.spend_at_once(kind, names):
-        await run_in_threadpool(service.limits.spend, kind, names)
 
 
 async def named_environment(

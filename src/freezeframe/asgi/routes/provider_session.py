@@ -52,7 +52,6 @@ def leave_for_provider(
 ) -> Response:
     """Go to the identity provider and sign in there."""
     service, provider = service_of(request), _provider(request)
-    service.limits.spend("principal", ("nobody", request.client.host if request.client else ""))
     attempt = new_sign_in_attempt()
     answer = RedirectResponse(provider.address(attempt, _return_address(request)), 302)
     ticket = service.tickets.encode(Ticket(attempt, local_page(page)))

@@ -13,10 +13,8 @@ from freezeframe.settings import Settings
 
 _AUTHENTICATED = re.compile(r"^\s*spark\.authenticate[\s=:]+true\s*$", re.MULTILINE)
 _QUOTAS = (
-    "service_requests_per_minute",
-    "service_tenant_requests_per_minute",
-    "service_tenant_upload_bytes_per_minute",
-    "service_tenant_download_bytes_per_minute",
+    "service_requests_per_second",
+    "service_requests_at_once_per_principal",
     "service_tenant_stored_bytes_max",
     "service_tenant_jobs_queued_max",
     "service_tenant_uploads_max",
@@ -64,7 +62,7 @@ def _quotas(settings: Settings) -> Finding:
     if missing:
         told = f"no limit: {', '.join(missing)}"
         return Finding("Quotas", "warning", told, "Set them to what the largest tenant needs, twice.")
-    return Finding("Quotas", "ok", "requests, bytes sent and stored, uploads and queued jobs are limited")
+    return Finding("Quotas", "ok", "requests, stored bytes, uploads and queued jobs are limited")
 
 
 def _scripts(settings: Settings) -> Finding:

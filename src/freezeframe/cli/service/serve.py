@@ -25,6 +25,8 @@ _SERVED_ROOT = "FREEZEFRAME_SERVED_ROOT"
 _METRICS = "PROMETHEUS_MULTIPROC_DIR"
 _STOP_SECONDS = 30
 _KEEP_ALIVE_SECONDS = 30
+# Connections and requests of a process; more are answered with 503. Half requests are a proxy's to end.
+_CONNECTIONS_MAX = 4000
 _GARBAGE_OBJECTS = 20_000
 
 
@@ -114,7 +116,6 @@ def _config(app: object, host: str, port: int, workers: int = 1) -> uvicorn.Conf
     import uvicorn
 
     from freezeframe.cli.service.listeners import BACKLOG
-    from freezeframe.cli.service.request_deadline import ImpatientProtocol
 
     return uvicorn.Config(
         app,  # type: ignore[arg-type]  # an application, or where it is made
@@ -126,7 +127,7 @@ def _config(app: object, host: str, port: int, workers: int = 1) -> uvicorn.Conf
         access_log=False,
         server_header=False,
         backlog=BACKLOG,
-        http=ImpatientProtocol,
+        limit_concurrency=_CONNECTIONS_MAX,
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=_STOP_SECONDS,
     )

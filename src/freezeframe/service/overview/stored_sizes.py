@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -11,7 +12,6 @@ from dataclasses import dataclass
 from freezeframe.errors import FreezeframeError, ReportDamage, TenantNotFound
 from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.service.access.stores import Stores
-from freezeframe.service.limits.shared_counters import SharedCounters
 from freezeframe.service.limits.stored_bytes import StoredBytes
 
 _logger = logging.getLogger(__name__)
@@ -31,19 +31,20 @@ class EnvironmentSize:
 class StoredSizes:
     """Counts the tenants of a store on a thread of its own, at most every five minutes."""
 
-    def __init__(self, stores: Stores, stored_bytes: StoredBytes, counters: SharedCounters) -> None:
+    def __init__(self, stores: Stores, stored_bytes: StoredBytes) -> None:
         self._stores = stores
         self._stored_bytes = stored_bytes
-        self._counters = counters
+        self._begun = -math.inf
         self._looking = threading.Lock()
 
     def count_in_background(self, tell: Callable[[Sequence[EnvironmentSize]], None]) -> bool:
-        """Begin to count, and call ``tell`` at the end; False if a worker of this machine just did."""
+        """Begin to count, and call ``tell`` at the end; False if this process just did."""
         if not self._looking.acquire(blocking=False):
             return False
-        if self._counters.add("stored sizes", 1, _PERIOD_SECONDS)[0] > 1:
+        if time.monotonic() < self._begun + _PERIOD_SECONDS:
             self._looking.release()
             return False
+        self._begun = time.monotonic()
 
         def run() -> None:
             try:

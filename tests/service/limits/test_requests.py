@@ -1,12 +1,14 @@
-"""Turns: so many requests of one principal at once, the rest in a line of a bounded length."""
+"""Requests of one principal: so many a second, at once, and so many streams of events."""
 
 import asyncio
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from freezeframe.errors import RateLimited
+from freezeframe.errors import RateLimited, TryAgain
 from freezeframe.service.identity.principal import Principal
-from freezeframe.service.limits.turns import Turns
+from freezeframe.service.limits.requests import OpenStreams, RateLimits, Turns
 
 ONE, OTHER = (Principal("key", name, name, frozenset()) for name in ("one", "other"))
 
@@ -87,3 +89,67 @@ def test_zero_is_no_limit():
         return seen
 
     assert asyncio.run(run()) == 50
+
+
+def test_requests_a_second_may_be_saved_up(monkeypatch):
+    """Ten seconds' worth at once, then at the rate; another principal has its own."""
+    now = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    limits = RateLimits(2)
+    for _ in range(20):
+        limits.spend(ONE)
+    with pytest.raises(RateLimited, match="service_requests_per_second") as refused:
+        limits.spend(ONE)
+    limits.spend(OTHER)
+    now[0] += 0.5
+    limits.spend(ONE)
+    with pytest.raises(RateLimited):
+        limits.spend(ONE)
+
+    assert refused.value.details["retry_after_seconds"] == 1
+
+
+def test_no_limit_of_requests_counts_none():
+    """0 a second is no limit."""
+    limits = RateLimits(0)
+    for _ in range(1000):
+        limits.spend(ONE)
+
+
+def test_a_principal_may_open_the_streams_that_it_has_closed():
+    """One more than it may is refused; what was closed counts no more."""
+    mine = OpenStreams(3, 2)
+    for _ in range(5):
+        mine.begin(ONE)
+        mine.begin(ONE)
+        with pytest.raises(RateLimited, match="service_streams_per_principal_max"):
+            mine.begin(ONE)
+        mine.end(ONE)
+        mine.end(ONE)
+    assert mine.number == 0
+
+
+def test_all_together_may_open_no_more_streams_than_a_process_sends():
+    """Whoever comes then is told to try again."""
+    mine = OpenStreams(3, 2)
+    for principal in (ONE, ONE, OTHER):
+        mine.begin(principal)
+    with pytest.raises(TryAgain, match="service_streams_max"):
+        mine.begin(OTHER)
+    mine.end(ONE)
+    mine.begin(OTHER)
+
+
+def test_of_many_at_once_as_many_begin_as_may():
+    """Threads count together."""
+    opened = OpenStreams(100, 5)
+
+    def begin(_):
+        try:
+            opened.begin(ONE)
+        except RateLimited:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(begin, range(8))) == 5

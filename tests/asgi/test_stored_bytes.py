@@ -1,0 +1,21 @@
+"""How much of a tenant the service keeps at most, also where requests come at once."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+QUOTA = 50_000
+AT_ONCE = 12
+
+
+def test_uploads_at_once_do_not_go_over_what_a_tenant_may_keep(serve):
+    """Each commit looks again at what the others have made of the tenant."""
+    served = serve(service_tenant_stored_bytes_max=3 * QUOTA, service_requests_per_second=0)
+    place = served.tenant("crowded")
+    with served.client() as api, ThreadPoolExecutor(AT_ONCE) as pool:
+        answers = list(
+            pool.map(lambda n: api.put(f"{place}/files/{n}", content=bytes([n]) * QUOTA), range(AT_ONCE))
+        )
+    tenant = served.service.stores.environment("dev").tenant("crowded")
+
+    assert {one.status_code for one in answers} == {201, 413}
+    assert sum(one.is_success for one in answers) == 3
+    assert sum(file.size for file in tenant.files.list(recursive=True)) == 3 * QUOTA

@@ -203,7 +203,7 @@ class TenantJobs:
         try:
             require_room()
             options = {"stream": order.stream, "file": name, "key": list(order.key), **order.update}
-            options |= asdict(order.csv)
+            options |= asdict(order.csv) if order.csv.is_given else {}
             request = RunRequest(
                 root=self._root,
                 environment=job.environment,

@@ -201,6 +201,26 @@ def test_an_import_takes_the_options_of_an_update(served, api, acme, stream):
         assert refused.json()["title"] == "override=true and mode=full cannot be used together."
 
 
+def test_an_import_takes_the_options_of_csv(served, api, acme, stream):
+    """Types, dates and the escape character reach the job and the preview; what is none is refused."""
+    headers, rows = {"content-type": "text/csv"}, b'Id,City,At\n5,1,2026-10-01\n6,"a \\"b\\"",2026-10-02\n'
+    wanted = "types=City=string&parse_dates=At&escape=%5C"
+    answer = api.post(f"{stream}/import?{wanted}", content=rows, headers=headers)
+    job = TenantJob("dev", acme.rpartition("/")[2], answer.json()["job_id"])
+    options = json.loads(json.loads(served.service.jobs.get(job).request)["parameters"]["IMPORT_OPTIONS"])
+    assert {"types": {"City": "string"}, "parse_dates": ["At"], "escape": "\\"} == {
+        name: options[name] for name in ("types", "parse_dates", "escape")
+    }
+    seen = api.post(f"{stream}/import-preview?{wanted}", content=rows, headers=headers).json()
+    assert {one["name"]: one["file_type"] for one in seen["columns"]}["At"] == "date"
+    for place in ("import", "import-preview"):
+        for wrong in ("types=City", "types=City=number", "escape=a"):
+            refused = api.post(f"{stream}/{place}?{wrong}", content=rows, headers=headers)
+            assert refused.status_code == 422, wrong
+    json_lines = {"content-type": "application/x-ndjson"}
+    assert api.post(f"{stream}/import?{wanted}", content=b"{}", headers=json_lines).status_code == 422
+
+
 def test_an_import_of_no_known_kind_is_refused(api, stream):
     """A content type that is none of the kinds says which there are."""
     answer = api.post(f"{stream}/import", content=CSV, headers={"content-type": "text/html"})

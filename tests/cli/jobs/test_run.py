@@ -63,6 +63,27 @@ def test_a_run_that_makes_a_tenant_says_so(store, capsys):
     assert (outcome["made_tenant"], sorted(outcome["similar_tenants"])) == (True, ["acme", "acmee"])
 
 
+def test_a_run_names_what_was_not_read_as_it_looks(store, capsys):
+    """Numbers kept as text and files that no reader takes, once each, in the report and in its JSON."""
+    (store / "in").mkdir()
+    (store / "in" / "App-1.csv").write_text("Id,Version\n1,1.10\n2,1.9\n")
+    (store / "in" / "App.xlsx").write_text("")
+    script = _script(
+        store,
+        "from freezeframe.script import read_csv_folder, update_snapshot\n"
+        "for _ in range(2): frame = read_csv_folder('sync-output')['App']\n"
+        "update_snapshot('snapshots', 'App', 'Id', frame)\n"
+        "print(read_csv_folder('sync-output/App-1.csv', as_='arrow')['App'].schema.types)",
+    )
+    assert main(["run", "--tenant", "acme", "--input", "in", script]) == 0
+    said = capsys.readouterr().out
+    assert 1 == said.count("Column 'Version' of 'App' looks like numbers and was kept as text: 1.10 (line 2)")
+    assert "takes such files: App.xlsx" in said
+    assert main(["run", "--tenant", "acmf", "--input", "in", script, "--json"]) == 0
+    outcome = json.loads(capsys.readouterr().out)
+    assert 2 == len(outcome["remarks"])
+
+
 def test_a_run_without_input_or_changes_says_so(store, capsys):
     """An empty sync-output is named with its reason, and a version that holds no change is called so."""
     script = _script(store, "open('errors.txt', 'w').write('a warning')")

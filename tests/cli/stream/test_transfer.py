@@ -56,6 +56,34 @@ def test_a_preview_keeps_nothing(told, snapshots, tmp_path):
     assert before == sorted(str(file) for file in (tmp_path / "acme").rglob("*.parquet"))
 
 
+def test_types_and_dates_of_csv_are_flags(told, snapshots, tmp_path, capsys):
+    """What is read is what they say, and a column that looks like numbers is named in words of the door."""
+    rows = tmp_path / "rows.csv"
+    rows.write_text("Id,Phone,Day,Version\n1,41,2026-10-01,1.10\n2,44,,1.9\n")
+    flags = ["--key", "Id", "--types", "Phone=string", "--parse-dates", "Day", "--dir", snapshots, "--yes"]
+
+    assert main(["stream", "import", "Call", str(rows), *flags]) == 0
+
+    said = capsys.readouterr().err
+    assert "Column 'Version' of 'Call' looks like numbers and was kept as text: 1.10 (line 2)" in said
+    assert "--types Version=double reads it as numbers" in said
+    kinds = open_tenant(snapshots).stream("Call").read(as_="arrow").schema.types
+    assert list(map(str, kinds)) == ["int64", "string", "date32[day]", "string"]
+    assert main(["import", str(rows), "--stream", "Call", *flags[:2], "--types", "Phone", *flags[-3:]]) == 2
+
+
+def test_files_that_spark_wrote_are_imported_by_a_flag(told, tmp_path, capsys, snapshots):
+    """The error names it, and with it they are read."""
+    rows = tmp_path / "rows.csv"
+    rows.write_text('Id,Note\n1,"say \\"hi\\""\n')
+    import_ = ["stream", "import", "Call", str(rows), "--key", "Id", "--dir", snapshots, "--yes"]
+
+    assert main(import_) == 2
+    assert '--escape "\\\\"' in capsys.readouterr().err
+    assert main([*import_, "--escape", "\\"]) == 0
+    assert open_tenant(snapshots).stream("Call").read(as_="arrow")["Note"].to_pylist() == ['say "hi"']
+
+
 def test_a_report_without_a_key_is_imported(told, tmp_path):
     """--override replaces the whole content; afterwards, too, no key is asked for."""
     report = tmp_path / "report.csv"

@@ -15,8 +15,8 @@ import pytest
 import freezeframe.gluestick as gs
 from freezeframe.engine.frames.frames import to_arrow
 from freezeframe.errors import InputNotFound, InvalidOption, MissingColumn, UnreadableInput
-from freezeframe.script.reading import read_csv_folder, read_parquet_folder
-from freezeframe.script.snapshots import update_snapshot
+from freezeframe.script import get_snapshot, update_snapshot
+from freezeframe.script.reading import read_csv_folder, read_json_folder, read_parquet_folder
 
 UTC = pa.timestamp("us", tz="UTC")
 
@@ -367,6 +367,48 @@ def test_parquet_folders_are_read_alike(folder, tmp_path):
         "Id": ["7", "007"],
         "n": [None, 1],
     }
+
+
+SYNCS = [
+    ['{"Id": 1, "l": [], "m": {}, "o": {"a": null, "b": 1}, "n": null}', '{"Id": 2}'],
+    ['{"Id": 3, "l": [{"sku": "a"}], "m": {"k": []}, "o": {"a": {"c": 5}, "b": 2}, "n": 7}'],
+    ['{"Id": 4, "l": [], "m": {"k": [true]}, "o": {}, "n": null}'],
+]
+
+
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+@pytest.mark.parametrize(
+    "kind", ["pandas", "arrow", "polars", pytest.param("spark", marks=pytest.mark.spark)]
+)
+def test_what_is_empty_in_one_sync_is_decided_by_another(request, tmp_path, form, kind):
+    """Lists, objects and members, by each kind of frame: one sync after the other, and files of one sync."""
+    if kind == "spark":
+        request.getfixturevalue("spark_engine")
+    read = read_json_folder if form == "jsonl" else read_parquet_folder
+    found = []
+    for step in ([[0], [1], [2]], [[0, 1, 2]], [[2, 1], [0]]):
+        root = tmp_path / str(len(found))
+        for numbers in step:
+            sync = root / f"sync{numbers}"
+            sync.mkdir(parents=True)
+            for number in numbers:
+                if form == "jsonl":
+                    (sync / f"S-2026010{number + 1}T000000.jsonl").write_text("\n".join(SYNCS[number]))
+                else:
+                    rows = pa.Table.from_pylist([json.loads(line) for line in SYNCS[number]])
+                    # Parquet has no struct without members.
+                    rows = rows.drop_columns({0: ["m"], 2: ["o"]}.get(number, []))
+                    pq.write_table(rows, sync / f"S-2026010{number + 1}T000000.parquet")
+            update_snapshot(root / "snapshots", "S", "Id", read(sync, as_=kind)["S"])
+        found.append(get_snapshot(root / "snapshots", "S", as_="arrow"))
+
+    rows = found[0].to_pylist()
+    assert [row["l"] for row in rows] == [[], None, [{"sku": "a"}], []]
+    assert [row["n"] for row in rows] == [None, None, 7, None]
+    assert [row["o"]["a"] if row["o"] else None for row in rows] == [None, None, {"c": 5}, None]
+    assert [row["m"] for row in rows][2:] == [{"k": []}, {"k": [True]}]
+    assert (rows[0]["m"] is None) == (form == "parquet")
+    assert all(sorted(one.to_pylist(), key=lambda row: row["Id"]) == rows for one in found)
 
 
 def test_a_session_makes_the_frames_of_its_own(folder):

@@ -65,3 +65,26 @@ def test_what_cannot_be_shown_replaces_no_view(snapshots, tmp_path):
         snapshot_views(snapshots, version=0, as_of="2026-01-01")
     assert value("Account") == 2
     assert snapshot_views(tmp_path / "nobody") == {}
+
+
+def test_columns_that_are_empty_so_far_are_there(tmp_path):
+    """A query runs for a tenant without phone numbers, and the frame of an update has them."""
+    rows = pd.DataFrame({"Id": ["1"], "phone": [None], "lines": [[]], "meta": [{}]})
+    update_snapshot(tmp_path, "Lead", "Id", rows)
+    snapshot_views(tmp_path)
+    query = "select Id from Lead where phone is null and size(lines) = 0 and to_json(meta) = '{}'"
+    assert [row.Id for row in spark().sql(query).collect()] == ["1"]
+
+    for persist in (False, True):
+        frame = spark().sql("select '2' Id, null phone, array() lines")
+        after = update_snapshot(tmp_path, "Lead", "Id", frame, persist=persist)
+        assert after.dtypes == [
+            ("Id", "string"),
+            ("phone", "string"),
+            ("lines", "array<string>"),
+            ("meta", "struct<>"),
+        ]
+        assert [row.asDict(recursive=True) for row in after.orderBy("Id").collect()] == [
+            {"Id": "1", "phone": None, "lines": [], "meta": {}},
+            {"Id": "2", "phone": None, "lines": [], "meta": None},
+        ]

@@ -19,7 +19,7 @@ from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
 from freezeframe.store.table.row_shape import in_schema
-from freezeframe.store.updates import source
+from freezeframe.store.updates import source, streamed_batch
 
 KINDS = {"arrow": lambda table: table, "pandas": to_pandas, "polars": pl.from_arrow}
 
@@ -203,6 +203,16 @@ def test_a_parquet_file_of_the_rows_can_be_taken_again(open_finding, local, tmp_
     assert (receipt.unchanged, rows_of(stream)) == (1, given.to_pylist())
 
 
+@pytest.mark.parametrize("value", EMPTY_VALUES.values(), ids=EMPTY_VALUES)
+def test_an_override_counts_what_stays_the_same(open_finding, local, value):
+    """Empty rows equal themselves, and nothing else."""
+    stream = open_finding(local).stream("S")
+    stream.update(table(value, None, value), key="Id")
+
+    receipt = stream.update(table(value, value, None), key="Id", override=True)
+    assert (receipt.unchanged, receipt.updated, receipt.inserted, receipt.deleted) == (1, 2, 0, 0)
+
+
 EMPTY_FRAMES = {
     "pandas": pd.DataFrame(columns=["Id", "V"]),
     "arrow": pa.table({"Id": pa.nulls(0), "V": pa.nulls(0)}),
@@ -359,3 +369,62 @@ def test_spark_reads_the_table_itself(delta_session, by_spark, tmp_path):
     by_spark.update(pa.table({"Id": [2], "l": [[{"a": 1}]], "m": [{"b": 2}], "n": [3]}), key="Id")
     seen = delta_session.read.format("delta").load(table).orderBy("Id").toArrow().to_pylist()
     assert seen == rows_of(by_spark)
+
+
+WAYS = {
+    "window": ({"override": True}, {"replace_where": "Id > 0"}),
+    "full": ({"key": "Id"}, {"key": "Id", "mode": "full", "max_delete_ratio": 1.0}),
+    "flags": ({"key": "Id", "mode": "full", "deletes": "flag"},) * 2,
+    "history": ({"key": "Id", "history": "scd2"},) * 2,
+    "overwritten nulls": ({"key": "Id"}, {"key": "Id", "nulls": "overwrite"}),
+    "dropped column": ({"key": "Id"}, {"key": "Id", "drop_column": "w"}),
+}
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("way", WAYS)
+def test_each_mode_decides(by_spark, way):
+    """A merge by Spark reads what is open, compares it with the batch, and writes it decided."""
+    first, then = WAYS[way]
+    rows = pa.table({"Id": [1, 2], "v": [[], [{}]], "m": [{}, None], "w": [1, 2]})
+    by_spark.update(rows, **first)
+    receipt = by_spark.update(rows.append_column("n", pa.nulls(2)), **then)
+    assert (receipt.unchanged, receipt.updated, receipt.inserted) == (2, 0, 0)
+    assert [rows_of(by_spark)[0][name] for name in ("v", "m")] == [[], {}]
+
+    more = pa.table(
+        {"Id": [1, 2, 3], "v": [[], [{}], [{"a": 1}]], "m": [{}, None, {"b": "x"}], "w": [1, 2, 3]}
+    )
+    receipt = by_spark.update(more, **then)
+    assert (receipt.unchanged, receipt.updated, receipt.inserted) == (2, 0, 1)
+    found = sorted(rows_of(by_spark, columns=["Id", "v", "m"]), key=lambda row: row["Id"])
+    assert [row["v"] for row in found] == [[], [{"a": None}], [{"a": 1}]]
+    assert [row["m"] for row in found] == [{"b": None}, None, {"b": "x"}]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("bytes_max", [0, 2**20])
+def test_declared_parts_without_values_decide_nothing(by_spark, spark_session, monkeypatch, bytes_max):
+    """Also of a frame whose rows stay in Spark's files, which hold the declared type."""
+    monkeypatch.setattr(small_frames, "ROWS_MAX", 0)
+    monkeypatch.setattr(source, "LANDED_BYTES_MAX", bytes_max)
+    by_spark.update(table([]), key="Id")
+    declared = "cast(array() as array<bigint>) v"
+    by_spark.update(_by_spark(spark_session, f"2 Id, {declared}", "3 Id, null"), key="Id")
+    by_spark.update(_by_spark(spark_session, "3 Id, array('x') v"), key="Id")
+
+    assert [row["v"] for row in rows_of(by_spark)] == [[], [], ["x"]]
+
+
+@pytest.mark.spark
+def test_a_stream_of_rows_too_large_for_memory_may_have_them(by_spark, monkeypatch):
+    """It is written for Spark as files that hold text in their place."""
+    monkeypatch.setattr(streamed_batch, "MEMORY_BYTES_MAX", 0)
+    given = pa.table({"Id": [1, 1], "l": [[], []], "m": [None, {}], "o": [{"a": None}] * 2, "n": pa.nulls(2)})
+    by_spark.update(given.to_reader(), key="Id")
+
+    assert rows_of(by_spark) == given.to_pylist()[1:]
+    by_spark.update(
+        pa.table({"Id": [2], "l": [[1]], "m": [{"k": 1}], "o": [{"a": [1]}]}).to_reader(), key="Id"
+    )
+    assert [row["o"] for row in rows_of(by_spark)] == [{"a": None}, {"a": [1]}]

@@ -52,7 +52,7 @@ def _struct(array: pa.Array, kind: Mapping[str, Any], mode: Mode, target: pa.Dat
         else:
             children.append(conform(array.field(found), field["type"], mode))
     if not children:
-        return pa.nulls(len(array), target)
+        return array.cast(target)  # which keeps what is null apart from what has no member
     fields = [target.field(index) for index in range(target.num_fields)]
     return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null())
 

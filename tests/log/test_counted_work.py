@@ -260,7 +260,7 @@ def test_statistics_kept_as_structs_are_converted_by_column(monkeypatch):
     for size in SIZES:
         seen[0] = 0
         one = {"numRecords": 1, "minValues": {"a": 1, "b": "x"}}
-        found = statistics_json.statistics_texts(pa.chunked_array([pa.array([one] * size)]), ())
+        found = statistics_json.statistics_texts(pa.chunked_array([pa.array([one] * size)]))
         assert found[-1].as_py() == '{"numRecords":1,"minValues":{"a":1,"b":"x"}}'
         counts.append(seen[0])
     assert exponent(counts) <= EXPONENT_MAX

@@ -93,6 +93,20 @@ def test_a_time_of_the_type_int96_is_an_instant(file, zone):
     assert table["t"].to_pylist() == [one for (one,) in table["l"].to_pylist()]
 
 
+def test_a_part_of_a_struct_is_read_as_in_the_whole(file):
+    """Leaves are known by their paths, whichever of them are read."""
+    kind = pa.struct([("n", pa.timestamp("us")), ("t", pa.timestamp("us")), ("d", pa.date32())])
+    value = {"n": None, "t": times(FIRST_DAY * DAY_US, kind=kind.field("t").type)[0], "d": days(FIRST_DAY)[0]}
+    columns = {"s": pa.array([pa.scalar(value, kind)]), "x": pa.array([1])}
+    write_old(file, columns, use_deprecated_int96_timestamps=True)
+    opened = ForeignParquetFile(file)
+
+    whole, part = (opened.read(columns=names)["s"][0] for names in (["s"], ["s.d", "s.t"]))
+    assert INSTANT == part["t"].type
+    assert {name: whole[name] for name in ("t", "d")} == dict(part.items())
+    assert [dt.date(1, 1, 1)] == opened.read(columns=["s.d"])["s"].combine_chunks().field("d").to_pylist()
+
+
 def test_times_without_a_zone_and_later_ones_stay(file):
     """They are of no old writer, or the same in both calendars."""
     columns = {

@@ -16,7 +16,6 @@ from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from freezeframe.errors import CorruptLog
 from freezeframe.log.actions.action_columns import FILE_SCHEMA, TOMBSTONE_SCHEMA
@@ -31,6 +30,7 @@ from freezeframe.log.checkpoints.checkpoint_columns import rows_of, small_action
 from freezeframe.log.checkpoints.whole_file import WHOLE_FILE_BYTES_MAX, WholeFile
 from freezeframe.log.commits.commit_content import parse_file_actions, read_content
 from freezeframe.log.primitives.arrow_memory import system_memory
+from freezeframe.log.primitives.foreign_parquet import ForeignParquetFile
 from freezeframe.log.primitives.listing import CheckpointFiles
 from freezeframe.log.primitives.paths import SIDECAR_FOLDER
 from freezeframe.log.primitives.stored_file import StoredFile
@@ -216,9 +216,7 @@ def _open(storage: Readable, part: _Part, is_needed: Callable[[str], bool]) -> A
 
 
 def _parquet(source: Any) -> Any:
-    return pq.ParquetFile(
-        source, page_checksum_verification=True, pre_buffer=False, coerce_int96_timestamp_unit="us"
-    )
+    return ForeignParquetFile(source, page_checksum_verification=True, pre_buffer=False)
 
 
 def _ranges(metadata: Any, is_needed: Callable[[str], bool]) -> list[tuple[int, int]]:

@@ -19,7 +19,6 @@ from freezeframe.log.primitives.arrow_memory import release_memory
 from freezeframe.log.primitives.arrow_numbers import is_valid, to_arrow_flags
 from freezeframe.log.primitives.canonical_paths import canonical_paths
 from freezeframe.log.replay.replay import select_rows, younger_than
-from freezeframe.log.statistics.file_statistics import leaf_paths
 from freezeframe.log.statistics.statistics_json import statistics_texts
 
 _PIECE_ROWS = 1 << 14
@@ -106,7 +105,6 @@ def statistics_of(file: Any) -> pa.ChunkedArray:
         ValueError: as ``rows_of``.
     """
     have = _fields(file).get("add", set()) & {"stats", "stats_parsed"}
-    moments = _moments(file)
     pieces = []
     for table in _pieces(file, "add", [f"add.{name}" for name in sorted(have) or ["path"]]):
         adds = table["add"]
@@ -114,7 +112,7 @@ def statistics_of(file: Any) -> pa.ChunkedArray:
         if "stats" in have:
             texts = pc.struct_field(adds, "stats").cast(pa.string())
         if "stats_parsed" in have and texts.null_count:
-            texts = pc.coalesce(texts, statistics_texts(pc.struct_field(adds, "stats_parsed"), moments))
+            texts = pc.coalesce(texts, statistics_texts(pc.struct_field(adds, "stats_parsed")))
         texts.validate(full=True)  # Arrow does not check the UTF-8 of Parquet texts
         pieces += texts.chunks
     return pa.chunked_array(pieces, pa.string())
@@ -181,18 +179,6 @@ def _nulls(count: int, kind: pa.DataType) -> pa.ChunkedArray:
 @cache
 def _shared_nulls(kind: pa.DataType) -> pa.Array:
     return pa.nulls(_PIECE_ROWS, kind)
-
-
-def _moments(file: Any) -> set[tuple[str, ...]]:
-    """The INT96 leaves of ``add.stats_parsed``: Arrow reads them without a zone, Spark means UTC."""
-    paths = [path for field in file.schema_arrow for path in leaf_paths(field)]
-    return {
-        path[2:]
-        for index, path in enumerate(paths)
-        if path is not None
-        and path[:2] == ("add", "stats_parsed")
-        and file.schema.column(index).physical_type == "INT96"
-    }
 
 
 def _plain(value: Any) -> Any:

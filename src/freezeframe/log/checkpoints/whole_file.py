@@ -23,7 +23,6 @@ class WholeFile:
     num_row_groups = 1
 
     def __init__(self, file: Any) -> None:
-        self.schema = file.schema
         self.schema_arrow = file.schema_arrow
         self._table: pa.Table = file.read(use_threads=False).combine_chunks()
 

@@ -29,6 +29,7 @@ import pyarrow.types as kinds
 from freezeframe.errors import SetupError
 
 _Numbers = npt.NDArray[np.int64]
+Leaf = tuple[str, ...]
 
 _SECOND, _DAY = 1_000_000, 86_400_000_000
 _FIRST_GREGORIAN_DAY = -141_427  # 15 October 1582
@@ -71,7 +72,7 @@ class ForeignParquetFile(pq.ParquetFile):  # type: ignore[misc]  # pyarrow ships
 
     def __init__(self, source: Any, **options: Any) -> None:
         super().__init__(source, coerce_int96_timestamp_unit="us", **options)
-        self._int96: dict[str, list[bool]] = {}
+        self._int96: frozenset[Leaf] = frozenset()
         self._int96 = _int96_leaves(self)  # of the schema as it is without them
         self._calendar = Calendar.of(self.metadata.metadata)
         self._is_plain = not (self._int96 or self._calendar.is_old)
@@ -104,48 +105,56 @@ class ForeignParquetFile(pq.ParquetFile):  # type: ignore[misc]  # pyarrow ships
         return self._converted_table(super().read_row_group(*args, **options))
 
     def _converted_table(self, table: pa.Table) -> pa.Table:
-        if self._is_plain:
+        if self._is_plain or not table.num_columns:
             return table
         batches = map(self._converted, table.to_batches())
         return pa.Table.from_batches(batches, self._converted_schema(table.schema))
 
     def _converted_schema(self, schema: pa.Schema) -> pa.Schema:
-        for place, field in enumerate(schema) if self._int96 else ():
-            if field.name in self._int96:
-                kind = _in_utc(field.type, iter(self._int96[field.name]))
-                schema = schema.set(place, field.with_type(kind))
-        return schema
+        if not self._int96:
+            return schema
+        return pa.schema([self._in_utc(field, (field.name,)) for field in schema], schema.metadata)
+
+    def _in_utc(self, field: pa.Field, path: Leaf) -> pa.Field:
+        """The field with its leaves of the type INT96 in UTC."""
+        parts = [self._in_utc(part, (*path, name)) for name, part in _parts(field.type)]
+        kind = _with_parts(field.type, parts) if parts else field.type
+        return field.with_type(pa.timestamp("us", "UTC") if path in self._int96 else kind)
 
     def _converted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         schema = self._converted_schema(batch.schema)
         columns = [
-            self._column(array, field, iter(self._int96.get(field.name, ())))
+            self._column(array, field.type, (field.name,))
             for array, field in zip(batch.columns, schema, strict=True)
         ]
         return pa.RecordBatch.from_arrays(columns, schema=schema)
 
-    def _column(self, array: pa.Array, field: pa.Field, int96: Iterator[bool]) -> pa.Array:
-        kind = array.type
+    def _column(self, array: pa.Array, kind: pa.DataType, path: Leaf) -> pa.Array:
+        """The values of a field in its type ``kind``."""
+        parts = _parts(kind)
+        if not parts:
+            return self._leaf(array, kind, path)
         if kinds.is_struct(kind):
-            parts = [
-                self._column(array.field(place), field.type.field(place), int96)
-                for place in range(kind.num_fields)
-            ]
-            return pa.StructArray.from_arrays(parts, fields=list(field.type), mask=array.is_null())
-        if kinds.is_map(kind):
-            keys = self._column(array.keys, field.type.key_field, int96)
-            items = self._column(array.items, field.type.item_field, int96)
-            entries = [field.type.key_field, field.type.item_field]
-            return _with_values(array, field.type, pa.StructArray.from_arrays([keys, items], fields=entries))
-        if _is_list(kind):
-            return _with_values(array, field.type, self._column(array.values, field.type.value_field, int96))
-        is_int96 = [next(int96, False) for _ in leaf_types(kind)] == [True]
-        if kinds.is_date32(kind) and self._calendar.is_old:
+            found = [array.field(place) for place in range(kind.num_fields)]
+        else:
+            found = [array.keys, array.items] if kinds.is_map(kind) else [array.values]
+        columns = [
+            self._column(values, part.type, (*path, name))
+            for values, (name, part) in zip(found, parts, strict=True)
+        ]
+        fields = [part for _, part in parts]
+        if kinds.is_struct(kind):
+            return pa.StructArray.from_arrays(columns, fields=fields, mask=array.is_null())
+        values = pa.StructArray.from_arrays(columns, fields=fields) if kinds.is_map(kind) else columns[0]
+        own = array.buffers()[: kind.num_buffers]
+        return pa.Array.from_buffers(kind, len(array), own, array.null_count, array.offset, [values])
+
+    def _leaf(self, array: pa.Array, kind: pa.DataType, path: Leaf) -> pa.Array:
+        is_old = self._calendar.is_old_int96 if path in self._int96 else self._calendar.is_old
+        array = array.cast(kind) if path in self._int96 else array
+        if is_old and kinds.is_date32(kind):
             return _renumbered(array, pa.int32(), _FIRST_GREGORIAN_DAY, gregorian_days)
-        if is_int96:
-            array = array.cast(field.type)
-        is_old = self._calendar.is_old_int96 if is_int96 else self._calendar.is_old
-        if is_old and kinds.is_timestamp(array.type) and array.type.tz and array.type.unit in _PER_UNIT:
+        if is_old and kinds.is_timestamp(kind) and kind.tz and kind.unit in _PER_UNIT:
             return _gregorian_times(array, self._calendar.zone)
         return array
 
@@ -228,52 +237,42 @@ def _renumbered(array: pa.Array, numbers: pa.DataType, first_equal: int, change:
     return pa.array(values.astype(numbers.to_pandas_dtype()), mask=mask).view(array.type)
 
 
-def _with_values(array: pa.Array, kind: pa.DataType, values: pa.Array) -> pa.Array:
-    """A list or map over other values."""
-    own = array.buffers()[: kind.num_buffers]
-    return pa.Array.from_buffers(kind, len(array), own, array.null_count, array.offset, [values])
+def parquet_leaves(field: pa.Field, inside: Leaf = ()) -> Iterator[tuple[Leaf, pa.DataType]]:
+    """The leaf columns of a Parquet file that hold a field, in their order, as PyArrow names them."""
+    kind = field.type.storage_type if isinstance(field.type, pa.BaseExtensionType) else field.type
+    path = (*inside, field.name)
+    parts = _parts(kind)
+    for name, part in parts:
+        yield from parquet_leaves(part.with_name(name), path)
+    if not parts:
+        yield path, kind
 
 
-def _is_list(kind: pa.DataType) -> bool:
-    return bool(kinds.is_list(kind) or kinds.is_large_list(kind) or kinds.is_fixed_size_list(kind))
-
-
-def _int96_leaves(file: pq.ParquetFile) -> dict[str, list[bool]]:
-    """By column whether each of its leaves is of the type INT96; columns without one are left out."""
-    leaves = file.metadata.schema
-    is_int96 = [leaves.column(place).physical_type == "INT96" for place in range(len(leaves))]
-    found, at = {}, 0
-    for field in file.schema_arrow if any(is_int96) else ():
-        count = len(leaf_types(field.type))
-        if any(is_int96[at : at + count]):
-            found[field.name] = is_int96[at : at + count]
-        at += count
-    return found
-
-
-def leaf_types(kind: pa.DataType) -> list[pa.DataType]:
-    """The types of a Parquet file's leaf columns that hold a column of the type, in their order."""
-    kind = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
-    if not kinds.is_nested(kind):
-        return [kind]
-    parts = (
-        [kind.key_field, kind.item_field]
-        if kinds.is_map(kind)
-        else [kind.field(place) for place in range(kind.num_fields)]
-    )
-    return [leaf for part in parts for leaf in leaf_types(part.type)]
-
-
-def _in_utc(kind: pa.DataType, int96: Iterator[bool]) -> pa.DataType:
-    """The type with the leaves of INT96 in UTC."""
+def _parts(kind: pa.DataType) -> list[tuple[str, pa.Field]]:
+    """The fields inside of a nested type, under the names that PyArrow gives them in Parquet."""
     if kinds.is_struct(kind):
-        return pa.struct([field.with_type(_in_utc(field.type, int96)) for field in kind])
+        return [(field.name, field) for field in kind]
     if kinds.is_map(kind):
-        key = kind.key_field.with_type(_in_utc(kind.key_type, int96))
-        return pa.map_(key, kind.item_field.with_type(_in_utc(kind.item_type, int96)))
-    if _is_list(kind):
-        value = kind.value_field.with_type(_in_utc(kind.value_type, int96))
-        if kinds.is_fixed_size_list(kind):
-            return pa.list_(value, kind.list_size)
-        return (pa.large_list if kinds.is_large_list(kind) else pa.list_)(value)
-    return pa.timestamp("us", "UTC") if next(int96, False) else kind
+        return [("key_value.key", kind.key_field), ("key_value.value", kind.item_field)]
+    if kinds.is_list(kind) or kinds.is_large_list(kind) or kinds.is_fixed_size_list(kind):
+        return [("list.element", kind.value_field)]
+    return []
+
+
+def _with_parts(kind: pa.DataType, parts: list[pa.Field]) -> pa.DataType:
+    if kinds.is_struct(kind):
+        return pa.struct(parts)
+    if kinds.is_map(kind):
+        return pa.map_(*parts)
+    if kinds.is_fixed_size_list(kind):
+        return pa.list_(*parts, kind.list_size)
+    return (pa.large_list if kinds.is_large_list(kind) else pa.list_)(*parts)
+
+
+def _int96_leaves(file: pq.ParquetFile) -> frozenset[Leaf]:
+    columns = file.metadata.schema
+    is_int96 = [columns.column(place).physical_type == "INT96" for place in range(len(columns))]
+    if not any(is_int96):
+        return frozenset()
+    leaves = (path for field in file.schema_arrow for path, _ in parquet_leaves(field))
+    return frozenset(path for path, found in zip(leaves, is_int96, strict=False) if found)

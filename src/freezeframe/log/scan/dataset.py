@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as kinds
 from pyarrow.fs import FileInfo, FileSystemHandler, FileType, PyFileSystem
 
-from freezeframe.log.primitives.foreign_parquet import ForeignParquetFile, leaf_types
+from freezeframe.log.primitives.foreign_parquet import ForeignParquetFile, parquet_leaves
 from freezeframe.log.scan.data_files import file_name, parquet_source
 from freezeframe.log.scan.file_rows import FileRead, file_batches
 from freezeframe.log.scan.rows import ReadableSnapshot, plan_reads
@@ -71,7 +71,7 @@ class _TableFiles(FileSystemHandler):  # type: ignore[misc]  # pyarrow ships no 
         self._is_changed = any(
             "delta.typeChanges" in (field.get("metadata") or {}) for field in every_field(schema)
         )
-        leaves = (leaf for field in delta_to_arrow(schema) for leaf in leaf_types(field.type))
+        leaves = [kind for field in delta_to_arrow(schema) for _, kind in parquet_leaves(field)]
         self._is_opened = any(kinds.is_temporal(leaf) or kinds.is_floating(leaf) for leaf in leaves)
 
     def open_input_file(self, path: str) -> Any:

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as kinds
 
 from freezeframe.errors import CorruptData
-from freezeframe.log.primitives.foreign_parquet import Calendar
+from freezeframe.log.primitives.foreign_parquet import Calendar, parquet_leaves
 from freezeframe.log.schema.column_mapping import physical_name
 from freezeframe.log.schema.schema import fields_of, is_list
 from freezeframe.storage.passing_failures import passing_failure
@@ -124,7 +124,7 @@ def bounded_columns(schema: pa.Schema) -> bool | list[str]:
     Floating ones get none, at any depth. PyArrow's bounds pass over NaN, which Spark sorts above all
     numbers: by a greatest value of 0.1 Spark would leave out the rows that are NaN in ``f > 1``.
     """
-    leaves = [leaf for field in schema for leaf in _dotted_leaves(field)]
+    leaves = [(".".join(path), kind) for field in schema for path, kind in parquet_leaves(field)]
     floating = {path for path, kind in leaves if kinds.is_floating(kind)}
     return [path for path, _ in leaves if path not in floating] if floating else True
 
@@ -157,26 +157,6 @@ def _has_nan(values: pa.Array) -> bool:
     if is_list(values.type):
         return _has_nan(values.flatten())
     return kinds.is_floating(values.type) and bool(pc.any(pc.is_nan(values)).as_py())
-
-
-def _dotted_leaves(field: pa.Field, inside: str = "") -> Iterator[tuple[str, pa.DataType]]:
-    """The leaves of a field under the names that Parquet gives them."""
-    kind = field.type.storage_type if isinstance(field.type, pa.BaseExtensionType) else field.type
-    path = f"{inside}{field.name}"
-    if kinds.is_struct(kind):
-        children, path = list(kind), f"{path}."
-    elif kinds.is_map(kind):
-        children, path = (
-            [kind.key_field.with_name("key"), kind.item_field.with_name("value")],
-            f"{path}.key_value.",
-        )
-    elif is_list(kind):
-        children, path = [kind.value_field.with_name("element")], f"{path}.list."
-    else:
-        yield path, kind
-        return
-    for child in children:
-        yield from _dotted_leaves(child, path)
 
 
 def statistics_text(statistics: Mapping[str, Any]) -> str:

@@ -7,7 +7,6 @@ beyond Python's range keep their years.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,13 +17,9 @@ from freezeframe.log.primitives import far_times
 _PIECE_ROWS = 1 << 16
 _ESCAPED = r'[\x00-\x1f"\\]'
 
-Path = tuple[str, ...]
 
-
-def statistics_texts(structs: pa.ChunkedArray, zoned: Collection[Path]) -> pa.ChunkedArray:
+def statistics_texts(structs: pa.ChunkedArray) -> pa.ChunkedArray:
     """One JSON text per struct, null for a null struct, without null fields.
-
-    ``zoned`` are the paths of leaves in UTC although their Arrow type has no zone.
 
     Raises:
         pyarrow.ArrowInvalid: a text is not UTF-8, or a value is invalid for its column.
@@ -32,15 +27,13 @@ def statistics_texts(structs: pa.ChunkedArray, zoned: Collection[Path]) -> pa.Ch
     pieces = [
         chunk.slice(at, _PIECE_ROWS) for chunk in structs.chunks for at in range(0, len(chunk), _PIECE_ROWS)
     ]
-    return pa.chunked_array([_texts(piece, (), zoned) for piece in pieces], pa.string())
+    return pa.chunked_array([_texts(piece) for piece in pieces], pa.string())
 
 
-def _texts(values: pa.Array, path: Path, zoned: Collection[Path]) -> pa.Array:
+def _texts(values: pa.Array) -> pa.Array:
     kind = values.type
     if kinds.is_struct(kind):
-        return _object(values, path, zoned)
-    if kinds.is_timestamp(kind) and path in zoned:
-        return _quote_json(far_times.texts(values.cast(pa.timestamp(kind.unit, "UTC"))))
+        return _object(values)
     if kinds.is_timestamp(kind) or kinds.is_date(kind):
         return _quote_json(far_times.texts(values))
     if kinds.is_floating(kind):
@@ -52,11 +45,9 @@ def _texts(values: pa.Array, path: Path, zoned: Collection[Path]) -> pa.Array:
     return pa.nulls(len(values), pa.string())  # lists and maps have no statistics
 
 
-def _object(values: pa.StructArray, path: Path, zoned: Collection[Path]) -> pa.Array:
+def _object(values: pa.StructArray) -> pa.Array:
     entries = [
-        pc.binary_join_element_wise(
-            f"{json.dumps(field.name)}:", _texts(one, (*path, field.name), zoned), ",", ""
-        )
+        pc.binary_join_element_wise(f"{json.dumps(field.name)}:", _texts(one), ",", "")
         for field, one in zip(values.type, values.flatten(), strict=True)
     ]
     # Arrow's null_handling="skip" would lose the rows that are all null.

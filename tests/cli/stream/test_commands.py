@@ -1,15 +1,11 @@
 """``freezeframe stream``: what a tenant holds, told without Spark."""
 
 import json
-from datetime import datetime
 
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from freezeframe.cli.main import main
-from freezeframe.cli.stream.commands import _rows
 from freezeframe.script import open_tenant
 
 
@@ -124,14 +120,12 @@ def test_explain_takes_a_batch_from_a_file(capsys, snapshots, tmp_path):
     told_of = told(capsys, *arguments)
     assert (told_of["route"], told_of["counts"]["inserted"], told_of["stream_version"]) == ("load", 1, -1)
     assert main([*arguments[:4], str(tmp_path / "none.csv"), "--dir", snapshots]) == 4
-
-
-def test_a_batch_keeps_times_that_nanoseconds_cannot_hold(tmp_path):
-    """A far moment in Parquet's type INT96 is read as it is."""
-    far = datetime(9999, 12, 31, 23, 59, 59)  # noqa: DTZ001 - INT96 has no zone
-    file = tmp_path / "batch.parquet"
-    pq.write_table(pa.table({"t": [far]}), file, use_deprecated_int96_timestamps=True)
-    assert [far] == _rows(file, None)["t"].to_pylist()
+    over = told(capsys, "stream", "explain", "Account", *arguments[3:5], "--override", "--dir", snapshots)
+    assert (over["route"], over["counts"]["deleted"]) == ("load", 2)
+    assert (
+        main(["stream", "explain", "Account", *arguments[3:5], "--deletes", "flag", "--dir", snapshots]) == 2
+    )
+    assert "--deletes flag goes with --mode full only." in capsys.readouterr().err
 
 
 def test_path_is_the_folder_of_the_table(tmp_path, capsys):

@@ -9,18 +9,19 @@ import typer
 
 from freezeframe.cli.places.options import AsOf, Json, SeenVersion, StreamArgument, StreamVersion
 from freezeframe.cli.places.place import Place, at_place
+from freezeframe.cli.places.update_flags import with_update
 from freezeframe.cli.stream.custody import adopt, release, repair
 from freezeframe.cli.stream.dropping import drop
 from freezeframe.cli.stream.path import path
 from freezeframe.cli.stream.retyping import retype
 from freezeframe.cli.stream.row import row
-from freezeframe.cli.stream.transfer import export, import_rows
+from freezeframe.cli.stream.transfer import Key, export, import_rows
 from freezeframe.cli.stream.versions import changes, diff, restore
 from freezeframe.cli.tenant.versions import stream_fields
 from freezeframe.cli.terminal.cell_changes import sparkline
 from freezeframe.cli.terminal.output import Output
 from freezeframe.cli.terminal.row_output import Format, FormatOption, print_rows
-from freezeframe.errors import InputNotFound
+from freezeframe.store.model.update_options import UpdateOptions
 
 if TYPE_CHECKING:
     from freezeframe.store import Stream, Tenant
@@ -110,13 +111,16 @@ def history(
     output.table(f"History of {name or place}", rows)
 
 
+@with_update
 def explain(
     place: Place,
     name: StreamArgument,
     batch: Annotated[
-        Path | None, typer.Option(help="A CSV or Parquet file with the rows of the update.")
+        Path | None, typer.Option(help="A file with the rows of the update, as import takes it.")
     ] = None,
-    key: Annotated[list[str] | None, typer.Option(help="A column of the key, for a new stream.")] = None,
+    key: Key = None,
+    *,
+    update: UpdateOptions,
     as_json: Json = False,
 ) -> None:
     """Show how an update would be carried out.
@@ -124,8 +128,12 @@ def explain(
     File by file, and why; nothing is written. Without --batch it is about an
     update that brings new rows only.
     """
+    from freezeframe.script.inputs.transfer import file_rows
+
     stream = place.tenant().stream(name)
-    explanation = stream.explain(None if batch is None else _rows(batch, stream), key=key or None)
+    stored = stream.columns() if stream.stream_version() >= 0 else None
+    rows = None if batch is None else file_rows(batch, stored=stored)
+    explanation = stream.explain(rows, key=key or None, **update)
     output = Output(as_json=as_json)
     if as_json:
         output.record(explanation.to_json())
@@ -150,20 +158,6 @@ def _rows_at(tenant: Tenant, name: str, version: int) -> int:
     """The number of rows at a version; None if that version had dropped the stream."""
     seen = tenant.at(version)
     return seen.stream(name).row_count() if name in seen.streams() else 0
-
-
-def _rows(file: Path, stream: Stream) -> Any:
-    if not file.is_file():
-        raise InputNotFound(f"There is no file {file}.", remedy="Name it by --batch.", path=str(file))
-    if file.suffix == ".parquet":
-        from freezeframe.script.formats.parquet_files import read_parquet_files
-
-        return read_parquet_files([file])
-    from freezeframe.script.formats.csv_file import read_csv_text
-    from freezeframe.script.types.typed_columns import typed_columns
-
-    stored = stream.columns() if stream.stream_version() >= 0 else None
-    return typed_columns(read_csv_text(file), stored)
 
 
 def _predicate(stream: Stream, where: list[str], moment: dict[str, Any]) -> Any:

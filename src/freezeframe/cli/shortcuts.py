@@ -44,7 +44,7 @@ def import_files(
     place: Place,
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE...", help="Files of rows (.csv, .parquet, .jsonl), or folders of them."),
+        typer.Argument(metavar="FILE...", help="Files of rows (.csv, .parquet, .jsonl, .json), or folders."),
     ],
     stream: Annotated[
         str | None,

@@ -68,8 +68,8 @@ KEPT = [
     (objects(2**53 + 1, None, np.nan), pa.int64(), [2**53 + 1, None, None]),
     (objects(1, 2**63), pa.decimal128(38, 0), [Decimal(1), Decimal(2**63)]),
     (objects(1, 1.5), pa.float64(), [1.0, 1.5]),
-    (objects(Decimal("1.10"), Decimal(100), None), pa.decimal128(5, 2), [Decimal("1.10"), 100, None]),
-    (objects(Decimal("NaN"), Decimal(1), 2), pa.decimal128(1, 0), [None, 1, 2]),
+    (objects(Decimal("1.10"), Decimal(100), None), pa.decimal128(38, 2), [Decimal("1.10"), 100, None]),
+    (objects(Decimal("NaN"), Decimal(1), 2), pa.decimal128(38, 0), [None, 1, 2]),
     (objects(dt.date(2020, 1, 1), pd.NaT), pa.date32(), [dt.date(2020, 1, 1), None]),
     (
         objects(dt.datetime(1, 1, 1), dt.datetime(9999, 1, 1)),

@@ -97,3 +97,8 @@ def test_without_polars_the_error_says_what_to_install(monkeypatch):
 
     with pytest.raises(SetupError, match="pip install polars"):
         to_polars(pa.table({"Id": ["1"]}))
+
+
+def test_a_column_of_the_empty_name_keeps_it():
+    """Polars would call it `column_0`."""
+    assert to_polars(pa.table([[1], [2]], names=["", "a"])).columns == ["", "a"]

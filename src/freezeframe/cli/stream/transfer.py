@@ -114,7 +114,7 @@ Key = Annotated[list[str] | None, typer.Option(help="A column of the key (defaul
 def import_rows(
     place: Place,
     name: StreamArgument,
-    file: Annotated[Path, typer.Argument(help="A .csv, .tsv, .parquet, .jsonl, .ndjson or .arrow file.")],
+    file: Annotated[Path, typer.Argument(help="A .csv, .tsv, .parquet, .jsonl, .json or .arrow file.")],
     key: Key = None,
     schema_from: SchemaFrom = None,
     *,

@@ -91,6 +91,9 @@ def _of_objects(name: str, series: pd.Series[Any]) -> pa.ChunkedArray:
         return _of_difficult_objects(name, values, error)
     if column.type not in _UNMISTAKABLE:
         _check_kinds(name, values)
+    if pa.types.is_decimal128(column.type):
+        # Objects say their digits behind the point; how many the largest value has is chance.
+        column = column.cast(pa.decimal128(DECIMAL_DIGITS_MAX, column.type.scale))
     return _to_chunked(column)
 
 

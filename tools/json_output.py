@@ -165,7 +165,6 @@ OBJECTS = {
     "AuditProof": (
         "is_whole:bool entries:int logged:int broken_at:int? reason:str head_number:int? head_hash:str"
     ),
-    "NotifyRound": "queued:int delivered:int failed:int waiting:int",
     "Service": "url:str root:str workers:int pid:int sign_in?:str",
     "Upgrade": "root:str version_before:str? upgraded:bool",
     "Check": "part:str ok:bool level:str found:str remedy:str",
@@ -267,7 +266,6 @@ RESULTS = {
     "audit list": "[AuditEntry]",
     "audit export": "AuditEntry",
     "audit verify": "AuditProof",
-    "notify": "NotifyRound",
     "spark status": "SparkStatus",
     "spark start": "SparkStart",
     "spark stop": "SparkStop",

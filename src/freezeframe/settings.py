@@ -246,13 +246,8 @@ class Settings(BaseSettings):
     )
     notify_url: str = Field(
         default="",
-        description="The webhook that `freezeframe notify` tells of failed jobs, refused deletions, schema "
-        "drift and stale tenants: `https://host/path`.",
+        description="Where a worker posts each job that ended without success, as JSON: `https://host/path`.",
         json_schema_extra={"secret": True},
-    )
-    notify_secret_file: Path | None = Field(
-        default=None,
-        description="A file with a random secret of at least 16 bytes, which signs notifications.",
     )
     service_requests_per_second: float = Field(
         default=100.0,

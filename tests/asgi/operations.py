@@ -82,7 +82,6 @@ TENANT_ROWS = {
     ("head", f"{T}/uploads/{{upload_id}}"): Row("snapshots:write", headers=TUS),
     ("patch", f"{T}/uploads/{{upload_id}}"): Row("snapshots:write", content=b"data", headers={**TUS, **PART}),
     ("delete", f"{T}/uploads/{{upload_id}}"): Row("snapshots:write", headers=TUS),
-    ("get", f"{T}/growth"): Row("snapshots:read"),
     ("get", f"{T}/history"): Row("snapshots:read"),
     ("get", f"{T}/diff"): Row("snapshots:read", "?before=0&texts=true"),
     ("post", f"{T}/restorations"): Row("snapshots:write", json={"version": 0}),

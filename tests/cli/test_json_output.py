@@ -220,7 +220,6 @@ def test_set_up_and_service_print_what_the_schema_says(printed, tmp_path, monkey
     (tmp_path / "secret").write_text("a secret of some length")
     monkeypatch.setenv("FREEZEFRAME_NOTIFY_SECRET_FILE", str(tmp_path / "secret"))
     monkeypatch.setenv("FREEZEFRAME_NOTIFY_URL", "http://127.0.0.1:9/")
-    printed("notify", "--test", *root)
     printed("spark status")
     printed("spark stop")
     log = tmp_path / "state" / "spark-1" / "server.log"

@@ -52,7 +52,6 @@ class _Commands(LazyGroup):
         "serve": Part("service.serve:serve", "The REST service of a store.", _SERVICE),
         "key": Part("service.api_key:app", "The keys of the service, and the secrets behind them.", _SERVICE),
         "audit": Part("service.audit:app", "Who did what: list, export, verify.", _SERVICE),
-        "notify": Part("service.notify:notify", "Tell a webhook what went wrong.", _SERVICE),
         "spark": Part("spark:app", "The warm Spark server: status, start, stop, logs.", _MACHINE),
         "doctor": Part("setup.doctor:doctor", "Check that jobs can run here, and say what to do.", _MACHINE),
         "prove": Part("setup.prove:prove", "Put every promise to the test on a storage.", _MACHINE),

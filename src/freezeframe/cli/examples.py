@@ -77,7 +77,6 @@ key rotate-master
 audit list --tenant acme
 audit export --tenant acme
 audit verify
-notify --env production
 spark status
 spark start
 spark stop

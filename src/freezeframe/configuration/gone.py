@@ -14,6 +14,7 @@ SETTINGS = {
     "audit_sink": "Ship the log: each entry of the audit is a line of the logger freezeframe.audit.",
     "maven_repository": "Name the mirror to Spark (spark.jars.repositories in spark-defaults.conf), "
     "or put the jars into the folder of spark_jars_dir.",
+    "notify_secret_file": "Put a token into notify_url; notifications are not signed any more.",
 }
 COMMANDS = {
     "audit trim": "The audit is only added to; freezeframe audit export writes what is kept elsewhere.",
@@ -26,6 +27,7 @@ COMMANDS = {
     "serve prints, or at an identity provider (service_oidc_issuer).",
     "spark jars": "Spark fetches spark.jars.packages by itself; without a network put the jars into the "
     "folder of the setting spark_jars_dir.",
+    "notify": "Set notify_url: workers post each failed job. Drift and stale tenants are on the overview.",
 }
 """By the words of a command, and of a command with an option."""
 

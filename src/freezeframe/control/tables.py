@@ -167,16 +167,3 @@ audit = Table(
     Column("hash", String(64), nullable=False),
 )
 Index("ix_audit_place", audit.c.environment, audit.c.tenant, audit.c.number)
-
-# ``next_ms`` is when it is sent next; null: it arrived at ``delivered_ms``, or was given up.
-notifications = Table(
-    "notifications",
-    metadata,
-    Column("environment", String(200), primary_key=True),
-    Column("id", String(64), primary_key=True),
-    Column("body", Text, nullable=False),
-    Column("created_ms", BigInteger, nullable=False),
-    Column("attempts", Integer, nullable=False),
-    Column("next_ms", BigInteger),
-    Column("delivered_ms", BigInteger),
-)

@@ -29,7 +29,7 @@ from freezeframe.control.jobs.job import QueuedJob
 from freezeframe.control.jobs.job_feed import failed_jobs, newest_jobs
 from freezeframe.errors import NotFound, ReportDamage, TenantNotFound
 from freezeframe.identifiers import EnvironmentName, TenantId
-from freezeframe.service.jobs.past_jobs import first_line
+from freezeframe.runs.queue.notification import first_line
 from freezeframe.service.overview.overview import Overview as Seen
 
 router = api_router("tenants")

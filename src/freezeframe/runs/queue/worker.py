@@ -24,6 +24,7 @@ from freezeframe.control.jobs.schedules import Schedules
 from freezeframe.errors import InvalidOption, TenantNotFound, TryAgain
 from freezeframe.observation import Operation, log_context, observe
 from freezeframe.runs.queue.job_attempt import JobAttempt, RunFunction, Times
+from freezeframe.runs.queue.notification import notify_failure
 from freezeframe.settings import Settings
 
 _logger = logging.getLogger(__name__)
@@ -171,6 +172,7 @@ class Worker:
         _logger.info("The attempt ended: %s", operation.outcome, extra=_log_fields(operation, ended))
         if ended is not None:
             self._on_change(ended)
+            notify_failure(self._settings.notify_url, ended)
             self._end_schedule_of_gone_tenant(ended)
 
     def _end_schedule_of_gone_tenant(self, ended: QueuedJob) -> None:

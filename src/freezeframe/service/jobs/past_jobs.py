@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from freezeframe.control.jobs.job import QueuedJob
 from freezeframe.errors import InvalidOption, NotFound
@@ -58,10 +56,3 @@ def executed_notebook(job: QueuedJob) -> Path:
             remedy="Read the job's log.",
         )
     return Path(named)
-
-
-def first_line(outcome: Mapping[str, Any] | None) -> str:
-    """The first line of the error in a job's outcome: a script's own words where it failed; empty: none."""
-    error = (outcome or {}).get("error") or {}
-    told = error.get("cause") if error.get("code") == "SCRIPT_FAILED" else None
-    return next(iter(str(told or error.get("problem") or "").splitlines()), "")

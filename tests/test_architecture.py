@@ -16,7 +16,7 @@ PARAMETERS_MAX = 7
 METHODS_MAX = 15
 DOCUMENTED_VERBS = {
     *("get_snapshot", "update_snapshot", "snapshot_records", "read"),
-    *("read_csv_folder", "import_stream"),
+    *("read_csv_folder", "read_json_folder", "import_stream"),
 }
 """Their parameters are options that a script writes by name."""
 CONSOLE = SOURCE.parent.parent / "ui" / "src"

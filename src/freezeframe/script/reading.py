@@ -119,6 +119,8 @@ def read_json_folder(
     ignore: Collection[str] = (),
     as_: FrameKind = "pandas",
     *,
+    types: Mapping[str, Any] | None = None,
+    parse_dates: DateColumns = None,
     schemas: Mapping[str, pa.Schema] | None = None,
     snapshot_dir: Directory | None = None,
     dtype_backend: DtypeBackend | None = None,
@@ -129,10 +131,11 @@ def read_json_folder(
     ``.jsonl`` and ``.ndjson`` hold an object a line, ``.json`` the same or one array of objects.
     Names, order of files and parameters are those of ``read_csv_folder``. A column is of the type of
     ``schemas``, else of the one that ``catalog.json`` declares, if every value of it is exact in that type;
-    else of its JSON values' own: ``bool``, ``int64``, ``double``, ``decimal``, text, lists, structs; numbers
-    lose nothing (decision 0042). A column that the catalog declares as text takes any values. A text is a
-    value of a known type where a CSV field would be; dates, times, decimals and binary (base64) are texts in
-    JSON. What a line lacks is NULL; a stream of empty files has no columns.
+    else of that of ``types``; else of its JSON values' own: ``bool``, ``int64``, ``double``, ``decimal``,
+    text, lists, structs; numbers lose nothing (decision 0042). A column that the catalog or ``types`` calls
+    text takes values of any kind. A text is a value of a known type where a CSV field would be; dates,
+    times, decimals and binary (base64) are texts in JSON. What a line lacks is NULL; a stream of empty files
+    has no columns.
 
     Raises:
         InputNotFound: there is no such folder.
@@ -142,7 +145,8 @@ def read_json_folder(
         SetupError: as of ``read_csv_folder``.
     """
     require_kind(as_, dtype_backend)
-    streams = _typed_streams(path, JSON_EXTENSIONS, ignore, schemas, snapshot_dir)
+    options = CsvOptions(types, parse_dates)
+    streams = _typed_streams(path, JSON_EXTENSIONS, ignore, schemas, snapshot_dir, options)
     if as_ == "spark":
         from freezeframe.script.inputs.spark_reading import JSON_LINES, text_frames  # noqa: PLC0415 - as above
 

@@ -271,7 +271,7 @@ EVERY_KIND = pa.table(
         "sure": pa.array([True, False]),
         "instant": pa.array([0, None], UTC),
         "local": pa.array([0, None], NAIVE),
-        "amount": pa.array([Decimal("1.10"), None]),
+        "amount": pa.array([Decimal("1.10"), None], pa.decimal128(38, 2)),
         "day": pa.array([dt.date(2020, 1, 1), None]),
         "bytes": pa.array([b"x", None]),
         "list": pa.array([[2**53 + 1, None], None]),

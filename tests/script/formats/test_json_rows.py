@@ -115,15 +115,28 @@ def test_a_line_that_cannot_be_kept_is_named(line, tmp_path):
     assert caught.value.details["line"] == 3
 
 
-def test_a_column_that_is_declared_as_text_takes_values_of_several_kinds(tmp_path):
+def test_a_column_that_is_called_text_takes_values_of_several_kinds(tmp_path):
     """As text, in the way in which JSON writes them; the error for mixed kinds names this remedy."""
     lines = '{"a": "007"}\n{"a": 7}\n{"a": [0.5, {"b": null}]}\n{"a": true}\n{}\n'
     with pytest.raises(UnreadableInput, match="JSON Lines") as caught:
         read(tmp_path, lines)
-    assert "declares as a string" in caught.value.remedy
+    assert 'types={column: "string"}' in caught.value.remedy
 
-    column = read(tmp_path, lines, KnownTypes(declared={"a": pa.string()}))["a"]
-    assert column.to_pylist() == ["007", "7", '[0.5, {"b": null}]', "true", None]
+    for known in (KnownTypes(declared={"a": pa.string()}), KnownTypes(requested={"a": pa.string()})):
+        column = read(tmp_path, lines, known)["a"]
+        assert column.to_pylist() == ["007", "7", '[0.5, {"b": null}]', "true", None]
+
+
+def test_a_type_that_the_caller_names_must_hold_every_value(tmp_path):
+    """Else file, line and column are named; dates are looked for where that is asked for."""
+    (tmp_path / "A-1.jsonl").write_text('{"n": "1.50", "on": "2020-01-01"}\n{"n": 2, "on": null}\n')
+
+    rows = read_json_folder(tmp_path, as_="arrow", types={"n": "decimal(9,2)"}, parse_dates=True)["A"]
+    with pytest.raises(UnreadableInput) as caught:
+        read_json_folder(tmp_path, types={"n": "int64"})
+
+    assert [pa.decimal128(9, 2), pa.date32()] == rows.schema.types
+    assert (caught.value.details["line"], caught.value.details["column"]) == (1, "n")
 
 
 ARRAYS = [
@@ -194,13 +207,15 @@ def test_cells_are_counted_before_they_are_made(tmp_path):
 
 
 def test_a_folder_is_read_with_stored_and_declared_types(tmp_path):
-    """Both endings, in the order of their stamps; schemas win over the catalog; pandas' own types."""
+    """All endings, in the order of their stamps; schemas win over the catalog; pandas' own types."""
     folder = tmp_path / "sync-output"
     folder.mkdir()
     (folder / "A-2.ndjson").write_text('{"Id": 2, "on": "2020-01-02", "n": 2}')
     (folder / "A-1.jsonl").write_text(
         '{"Id": 1, "on": "2020-01-01", "n": null, "at": "2020-01-01T00:00:00"}\n'
     )
+    (folder / "A-3.json").write_text('[{"Id": 3, "on": "2020-01-03"}]')
+    (folder / "C.snapshot.schema.json").write_text("{")
     (folder / "B-1.jsonl").write_text("{")
     properties = {"at": {"type": "string", "format": "date-time"}, "on": {"type": "string"}}
     catalog = {"streams": [{"stream": "A", "schema": {"properties": properties}}]}
@@ -211,5 +226,5 @@ def test_a_folder_is_read_with_stored_and_declared_types(tmp_path):
     frame = read_json_folder(folder, ["B"], schemas=schemas)["A"]
 
     assert [pa.int64(), pa.date32(), pa.int64(), UTC] == table.schema.types
-    assert table["Id"].to_pylist() == [1, 2]
+    assert table["Id"].to_pylist() == [1, 2, 3]
     assert [str(kind) for kind in frame.dtypes] == ["int64", "object", "float64", "datetime64[us, UTC]"]

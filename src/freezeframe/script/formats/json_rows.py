@@ -87,7 +87,10 @@ def joined_json(
         for name, column in survey.items():
             found[name] = found.get(name, JsonColumn()).join(column)
     for name, column in found.items():
-        if column.type(_rule(known, name)) is None:
+        rule = _rule(known, name)
+        if column.left == () and known.is_required(name):
+            raise _unfit_error(name, rule, zip(parts, surveys, strict=True))
+        if column.type(rule) is None:
             raise _mixed_types_error(name, zip(parts, surveys, strict=True))
     for name in [] if columns is None else columns.names:
         found.setdefault(name, JsonColumn())
@@ -214,7 +217,7 @@ def _cells(rows: Rows, names: Iterable[str], *, is_even: bool) -> Iterator[tuple
 def _rule(known: KnownTypes, name: str) -> ColumnRule:
     """The ways that are known of a column; one that is said to be text takes values of several kinds."""
     rule = known.rule(name, ())
-    is_text = known.declared.get(name) == pa.string()
+    is_text = pa.string() in (known.declared.get(name), known.requested.get(name))
     return replace(rule, ways=(*rule.ways, ANY_TEXT)) if is_text else rule
 
 
@@ -387,6 +390,25 @@ def _mixed_part_error(part: InputPart, name: str, kind: Kind | None) -> Unreadab
     return part.changed()
 
 
+def _unfit_error(
+    name: str, rule: ColumnRule, surveys: Iterable[tuple[InputPart, Columns]]
+) -> UnreadableInput:
+    """The error for the first value that is not exact in the type that was asked for."""
+    column = JsonColumn()
+    for part, survey in surveys:
+        if column.join(survey.get(name, JsonColumn())).left == ():
+            for rows in _numbered_rows(part, _PIECE_BYTES):
+                for number, row in rows:
+                    column = column.with_values([row.get(name)], rule)
+                    if column.left == ():
+                        line = part.lines_before() + number
+                        kind = rule.kind_without_values
+                        cause = f"In line {line} the column {name!r} has a value that is not exact in {kind}."
+                        return _unreadable(part.file, cause, line=line, column=name)
+        column = column.join(survey.get(name, JsonColumn()))
+    raise AssertionError(name)  # pragma: no cover - called only where a value does not fit
+
+
 def _not_json(part: InputPart, number: int, error: Exception) -> UnreadableInput:
     line = part.lines_before() + number
     cause = (
@@ -406,8 +428,8 @@ def _unreadable(file: Path, cause: str, *, line: int, **details: Any) -> Unreada
     return UnreadableInput(
         f"{str(file)!r} cannot be read as {'JSON Lines' if is_lines else 'JSON'}.",
         cause=cause,
-        remedy=f"Write {how}, each member once, with one kind of value in each column; a column that"
-        " catalog.json declares as a string takes values of several kinds, as text.",
+        remedy=f"Write {how}, each member once, with one kind of value in each column; a"
+        ' column that types={column: "string"} or catalog.json makes a string takes any kind, as text.',
         file=str(file),
         line=line,
         **details,

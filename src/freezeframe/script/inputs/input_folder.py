@@ -18,7 +18,9 @@ CSV_EXTENSIONS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 JSON_EXTENSIONS = (".jsonl", ".ndjson", ".json")
 PARQUET_EXTENSIONS = (".parquet",)
 
-_READ_SOMEHOW = frozenset((*CSV_EXTENSIONS, *JSON_EXTENSIONS, *PARQUET_EXTENSIONS))
+_READ_SOMEHOW = frozenset((*CSV_EXTENSIONS, *JSON_EXTENSIONS, *PARQUET_EXTENSIONS, ".arrow"))
+# Files that say something of others, and have no rows.
+_DESCRIPTIONS = (".snapshot.schema.json", "catalog.json")
 _STAMP = re.compile(r"(?=.*[0-9])[0-9TZ_]+")
 _NAMED_MAX = 5
 
@@ -28,9 +30,10 @@ def stream_files(
 ) -> dict[str, list[Path]]:
     """The files with one of these extensions (``".csv"``) by stream, in order of the stamps in their names.
 
-    ``path`` is a folder or a single file. Files of other extensions, hidden ones, sub-folders
-    and the streams in ``ignore`` are left out. Streams are in alphabetical order. Numbers in stamps are
-    compared as numbers, times as times. Files that no reader of folders takes are named in a remark.
+    ``path`` is a folder or a single file. Files of other extensions, hidden ones, schema files, a
+    catalog, sub-folders and the streams in ``ignore`` are left out. Streams are in alphabetical order.
+    Numbers in stamps are compared as numbers, times as times. Files that no reader of folders takes are
+    named in a remark.
 
     Raises:
         InputNotFound: there is nothing at ``path``.
@@ -38,6 +41,7 @@ def stream_files(
     place = Path(path)
     if place.is_dir():
         visible = [file for file in place.iterdir() if file.is_file() and file.name[0] not in "._"]
+        visible = [file for file in visible if not file.name.endswith(_DESCRIPTIONS)]
         files = [file for file in visible if file_extension(file) in extensions]
         _remark_on_others(place, visible)
     elif place.is_file():
@@ -86,16 +90,10 @@ def _moment(file: Path) -> tuple[tuple[int, ...], str]:
 
 
 def _remark_on_others(folder: Path, files: Collection[Path]) -> None:
-    others = sorted(
-        file.name for file in files if file_extension(file) not in _READ_SOMEHOW and not _is_ours(file)
-    )
+    others = sorted(file.name for file in files if file_extension(file) not in _READ_SOMEHOW)
     if others:
         more = f" and {len(others) - _NAMED_MAX} more" if len(others) > _NAMED_MAX else ""
         remark(
             f"Passed over in {str(folder)!r}, as no reader of folders takes such files:"
             f" {', '.join(others[:_NAMED_MAX])}{more}."
         )
-
-
-def _is_ours(file: Path) -> bool:
-    return file.name.endswith((".snapshot.schema.json", ".arrow"))

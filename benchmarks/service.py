@@ -200,12 +200,11 @@ def noisy(service: Served, seconds: float) -> dict[str, Any]:
 def _limited_requests(service: Served) -> Iterator[dict[str, Any]]:
     """Requests that are refused by each limit, of the other key."""
     place = f"/api/v1/environments/{ENVIRONMENT}"
-    tus = "tus-resumable: 1.0.0\r\nupload-length: 9\r\nupload-metadata: path YS5iaW4=\r\n"
     events = f"/api/v1/events?environment={ENVIRONMENT}&seconds=60"
     asked = (
         ("requests", "GET", f"{place}/tenants/{{}}", 10 * NOISY_QUOTA_PER_SECOND, "", {}),
         ("stored bytes", "PUT", f"{place}/tenants/{{}}/files/b.bin", 7, "", {"body_bytes": 64 * 1024}),
-        ("uploads", "POST", f"{place}/tenants/{{}}/uploads", 9, tus, {"body": ""}),
+        ("blobs", "POST", f"{place}/tenants/{{}}/blobs", 9, "", {"body_bytes": 9}),
         (
             "jobs",
             "POST",

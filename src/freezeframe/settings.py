@@ -265,7 +265,7 @@ class Settings(BaseSettings):
         default=1024**4,
         ge=0,
         description="How many bytes the newest version of a tenant may hold, streams and files together, "
-        "with uploads under way and the inputs of queued imports: a request that would bring more is 413; 0 "
+        "with staged blobs and the inputs of queued imports: a request that would bring more is 413; 0 "
         "is no limit. Jobs are not stopped.",
     )
     service_tenant_jobs_queued_max: int = Field(
@@ -277,8 +277,8 @@ class Settings(BaseSettings):
     service_tenant_uploads_max: int = Field(
         default=2000,
         ge=0,
-        description="How many resumable uploads of one tenant may be under way, with the inputs of queued "
-        "imports, before the service begins no more (429); 0 is no limit.",
+        description="How many staged blobs of one tenant may wait, with the inputs of queued imports, "
+        "before the service takes no more (429); 0 is no limit.",
     )
     service_streams_max: int = Field(
         default=500,
@@ -291,14 +291,16 @@ class Settings(BaseSettings):
     service_body_bytes_max: int = Field(
         default=64 * 1024 * 1024,
         ge=1024,
-        description="The largest body that the service takes at once, in bytes; larger files come by "
-        "resumable uploads.",
+        description="The largest body that the service takes at once, in bytes; larger files are "
+        "staged as blobs.",
     )
     service_upload_bytes_max: int = Field(
-        default=5 * 1024**3, ge=1024, description="The largest resumable upload, in bytes."
+        default=5 * 1024**3, ge=1024, description="The largest staged blob, in bytes."
     )
     service_upload_hours: float = Field(
-        default=24.0, gt=0, description="How long an unfinished resumable upload is kept, in hours."
+        default=24.0,
+        gt=0,
+        description="How long a staged blob waits for the request that publishes it, in hours.",
     )
     service_override_bytes_max: int = Field(
         default=16 * 1024 * 1024,

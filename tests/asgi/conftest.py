@@ -34,7 +34,7 @@ class Served:
     @property
     def uploads(self):
         """The folder with all that waits for tenants, each tenant's in one of its own."""
-        return self.service.uploads._folder
+        return self.service.blobs._folder
 
     def key(self, *scopes, **bounds):
         """The text of a new key; without bounds for everything."""

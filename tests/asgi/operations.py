@@ -3,7 +3,6 @@
 ``{name}`` in a path or body stands for something that ``prepared`` has put into the tenant.
 """
 
-import base64
 from dataclasses import dataclass, field
 
 SCOPES = (
@@ -17,8 +16,6 @@ SCOPES = (
 )
 ROWS = b"Id,City\n007,Bern\n"
 CSV = {"content-type": "text/csv"}
-TUS = {"tus-resumable": "1.0.0"}
-PART = {"content-type": "application/offset+octet-stream", "upload-offset": "0"}
 
 
 @dataclass(frozen=True)
@@ -36,7 +33,6 @@ class Row:
 
 T = "/api/v1/environments/{environment}/tenants/{tenant}"
 H = "/tenant/{env_id}/{tenant}"
-UPLOAD_METADATA = {"upload-metadata": f"path {base64.b64encode(b'big.bin').decode()}", "upload-length": "4"}
 
 # Operations on one tenant.
 TENANT_ROWS = {
@@ -75,13 +71,10 @@ TENANT_ROWS = {
     ("post", f"{T}/file-moves"): Row("snapshots:write", json={"path": "a.txt", "target": "b.txt"}),
     ("post", f"{T}/file-returns"): Row("snapshots:write", json={"path": "a.txt", "version": 0}),
     ("post", f"{T}/file-batches"): Row(
-        "snapshots:write", json={"files": [{"upload": "{batched_id}", "path": "batched.txt"}]}
+        "snapshots:write", json={"files": [{"blob": "{batched_id}", "path": "batched.txt"}]}
     ),
-    ("options", f"{T}/uploads"): Row("snapshots:write"),
-    ("post", f"{T}/uploads"): Row("snapshots:write", headers={**TUS, **UPLOAD_METADATA}),
-    ("head", f"{T}/uploads/{{upload_id}}"): Row("snapshots:write", headers=TUS),
-    ("patch", f"{T}/uploads/{{upload_id}}"): Row("snapshots:write", content=b"data", headers={**TUS, **PART}),
-    ("delete", f"{T}/uploads/{{upload_id}}"): Row("snapshots:write", headers=TUS),
+    ("post", f"{T}/blobs"): Row("snapshots:write", "?path=big.bin", content=b"data"),
+    ("delete", f"{T}/blobs/{{blob_id}}"): Row("snapshots:write"),
     ("get", f"{T}/history"): Row("snapshots:read"),
     ("get", f"{T}/diff"): Row("snapshots:read", "?before=0&texts=true"),
     ("post", f"{T}/restorations"): Row("snapshots:write", json={"version": 0}),

@@ -122,10 +122,8 @@ class Requests:
             "path",
             "tag",
             "job_id",
-            "upload_id",
+            "blob_id",
             "key_id",
-            "person_id",
-            "session_id",
         ):
             target = target.replace(f"{{{name}}}", quote(self._named(name), safe=""))
         pairs = [
@@ -137,12 +135,6 @@ class Requests:
             pairs.append("odd=1")
         headers = [(name, self._header(name)) for name in one.headers if draw.random() < 0.3]
         kind, body = self._body(one)
-        if one.path.endswith("/uploads") and one.method == "POST":
-            path = base64.b64encode(self._named("path").encode("utf-8", "replace")).decode()
-            headers += [
-                ("upload-length", str(draw.choice((0, 4, 2**40)))),
-                ("upload-metadata", f"path {path}"),
-            ]
         headers += [("content-type", kind)] if kind else []
         encoded = [(name.encode(), text.encode("utf-8", "replace")) for name, text in headers]
         return one.method, f"{target}?{'&'.join(pairs)}" if pairs else target, encoded, body
@@ -219,7 +211,7 @@ class Requests:
         draw = self._draw
         names = (
             "tenant", "path", "target", "version", "streams", "files", "folders", "paths", "message", "dry_run",
-            "keys", "script", "job_id", "parameters", "keep_versions", "keep_days", "upload", "kind", "config",
+            "keys", "script", "job_id", "parameters", "keep_versions", "keep_days", "blob", "kind", "config",
             "metadata", "mapping", "flow", "content", "file", "name", "scopes", "source", "source_folder",
         )  # fmt: skip
         return {name: self._member(name, depth) for name in draw.sample(names, draw.randrange(1, 6))}

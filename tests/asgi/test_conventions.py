@@ -1,6 +1,5 @@
 """What holds for all of the API: keys, sessions, quotas, idempotency, the audit, and no Spark."""
 
-import base64
 import subprocess
 import sys
 import time
@@ -84,20 +83,16 @@ def test_a_quota_is_one_keys_own(serve):
 
 
 def test_what_waits_for_a_tenant_is_limited(serve, tmp_path):
-    """Queued jobs and uploads under way: 429 names the setting and says when to come back."""
+    """Queued jobs and staged blobs: 429 names the setting and says when to come back."""
     (tmp_path / "etl.py").touch()
     limits = {"service_tenant_jobs_queued_max": 1, "service_tenant_uploads_max": 1}
     served = serve(service_scripts_dir=tmp_path, **limits)
-    tenant, upload = served.tenant("acme"), {"Tus-Resumable": "1.0.0", "Upload-Length": "9"}
+    tenant = served.tenant("acme")
     with served.client() as client:
         client.post(f"{tenant}/schedules", json={"name": "nightly", "script": "etl.py", "cron": "@daily"})
         jobs = [client.post(f"{tenant}/jobs", json={"script": "etl.py"}) for _ in range(2)]
         jobs.append(client.post(f"{tenant}/schedules/nightly/runs"))
-        path = base64.b64encode(b"a.bin").decode()
-        uploads = [
-            client.post(f"{tenant}/uploads", headers={**upload, "Upload-Metadata": f"path {path}"})
-            for _ in range(2)
-        ]
+        uploads = [client.post(f"{tenant}/blobs", content=b"x") for _ in range(2)]
 
     assert [one.status_code for one in jobs] == [202, 429, 429]
     assert [one.status_code for one in uploads] == [201, 429]

@@ -68,17 +68,10 @@ VALUES = {
             ";",
             "multipart/form-data; boundary=",
             "application/vnd.apache.arrow.stream",
-            "application/offset+octet-stream",
         ]
     ),
     "host": st.sampled_from(["", "evil.example", "a:b:c", "[::1", "127.0.0.1:99999"]),
     "origin": st.sampled_from(["null", "https://evil.example", "http://", "\xff"]),
-    "upload-length": NUMBERS,
-    "upload-offset": NUMBERS,
-    "upload-metadata": st.sampled_from(
-        ["path", "path !", "path Li4vYQ==,sha256 eA==", "purpose eA==", ",", "path /w=="]
-    ),
-    "tus-resumable": NUMBERS,
     "last-event-id": NUMBERS,
     "x-request-id": TOKENS,
     "x-forwarded-host": TOKENS,
@@ -192,7 +185,7 @@ def _ask_with_headers(world, operation, headers, cursor):
         "tag": "t",
         "key": "1",
         "job_id": "j",
-        "upload_id": "0" * 32,
+        "blob_id": "0" * 32,
     }
     target = filled(path + row.query, environment="dev", env_id="dev", tenant=OWN, unique="u", **names)
     if cursor is not None and operation in PAGED:

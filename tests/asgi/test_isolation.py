@@ -117,7 +117,7 @@ class World:
         }
 
     def prepare(self, tenant, content):
-        """A tenant with a stream, files, a tag, a job and an upload, all with ``content`` in them."""
+        """A tenant with a stream, files, a tag, a job and blobs, all with ``content`` in them."""
         place = self.served.tenant(tenant)
         rows = f"Id,City\n{content},Bern\n".encode()
         with self.served.client() as api:
@@ -134,10 +134,8 @@ class World:
             self.end(job, content)
             timed = {"name": "nightly", "script": "etl.py", "cron": "@daily", "message": content}
             api.post(f"{place}/schedules", json=timed).raise_for_status()
-            metadata = {"upload-length": "4", "upload-metadata": "path YmlnLmJpbg=="}
-            upload = api.post(f"{place}/uploads", headers=metadata).json()["id"]
-            waiting = {"upload-length": "0", "upload-metadata": "path Yi50eHQ=,purpose YmF0Y2g="}
-            batched = api.post(f"{place}/uploads", headers=waiting).json()["id"]
+            blob = api.post(f"{place}/blobs", content=content.encode()).json()["id"]
+            batched = api.post(f"{place}/blobs", content=b"").json()["id"]
             api.put(f"{place}/files/deep/b.txt", content=content.encode()).raise_for_status()
         return {
             "stream": "Account",
@@ -146,7 +144,7 @@ class World:
             "key": content,
             "job_id": job,
             "schedule": "nightly",
-            "upload_id": upload,
+            "blob_id": blob,
             "batched_id": batched,
         }
 
@@ -391,11 +389,11 @@ def test_a_planted_link_leads_nowhere(world):
     assert CANARY.encode() not in answer.body
 
 
-def test_another_tenants_version_tag_cursor_and_upload_are_worth_nothing(world):
+def test_another_tenants_version_tag_cursor_and_blob_are_worth_nothing(world):
     """Names that belong to one tenant lead nowhere in another, for who may do all in both."""
     row = TENANT_ROWS["get", f"{T}/jobs/{{job_id}}"]
     job = world.ask(("get", f"{T}/jobs/{{job_id}}"), row, world.admin, "globex", **world.names)
-    head = ("head", f"{T}/uploads/{{upload_id}}")
-    upload = world.ask(head, TENANT_ROWS[head], world.admin, "globex", **world.names)
+    gone = ("delete", f"{T}/blobs/{{blob_id}}")
+    blob = world.ask(gone, TENANT_ROWS[gone], world.admin, "globex", **world.names)
 
-    assert (job.status, upload.status) == (404, 404)
+    assert (job.status, blob.status) == (404, 404)

@@ -16,7 +16,6 @@ from tests.examples import sampled
 from freezeframe.asgi.bodies.received_body import announced_digest
 from freezeframe.asgi.bodies.strict_json import strict_json
 from freezeframe.asgi.dependencies.strict_route import require_known
-from freezeframe.asgi.routes.uploads import _metadata
 from freezeframe.errors import FreezeframeError
 from freezeframe.script.inputs.transfer import file_rows
 from freezeframe.script.types.conditions import predicate
@@ -261,8 +260,6 @@ HEADERS = {
         lambda text: asyncio.run(form(b"--x--", text)),
         repeated(b";", begin=b'multipart/form-data; a="'),
     ),
-    "metadata of an upload": (lambda text: _metadata(text.decode()), repeated(b"path YQ==,")),
-    "metadata without values": (lambda text: _metadata(text.decode()), repeated(b",")),
     "a digest": (
         lambda text: announced_digest(request(content_digest=text)),
         repeated(b" ", end=b"sha-256=:"),

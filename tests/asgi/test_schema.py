@@ -19,12 +19,6 @@ CANARY = "canary-91d2f0aa77c3"
 EXAMPLES = examples(16)
 
 
-@schemathesis.serializer("application/offset+octet-stream")
-def serialize_part(context, value):
-    """A part of an upload is the bytes themselves."""
-    return value if isinstance(value, bytes) else str(value).encode()
-
-
 @pytest.fixture(scope="module")
 def schema(serve):
     """The schema of a server with two tenants, of which the key may see one."""

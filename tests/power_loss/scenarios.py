@@ -17,7 +17,7 @@ from freezeframe.control.jobs.queue import JobQueue
 from freezeframe.control.jobs.submission import Submission
 from freezeframe.errors import NotFound
 from freezeframe.proof.model import content, frame
-from freezeframe.service.jobs.uploads import AnnouncedUpload, ImportContent, InputOwner, Uploads
+from freezeframe.service.jobs.staged_blobs import ImportContent, InputOwner, StagedBlobs
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
@@ -138,7 +138,7 @@ class Registry:
 
 
 class FileUploads:
-    """Resumable uploads in two parts each, which become files of a tenant, and inputs of jobs that wait."""
+    """Staged blobs, which become files of a tenant, and inputs of jobs that wait."""
 
     steps = 24
 
@@ -147,7 +147,7 @@ class FileUploads:
 
     @staticmethod
     def _uploads(disk):
-        return Uploads(disk / "uploads", SETTINGS)
+        return StagedBlobs(disk / "uploads", SETTINGS)
 
     @staticmethod
     def _id(number):
@@ -160,20 +160,16 @@ class FileUploads:
     def step(self, number):
         sent, kind = self._content(number), number % 4
         if kind == 0:
-            digest = hashlib.sha256(sent).hexdigest()
-            announced = AnnouncedUpload(f"{number // 4}.bin", len(sent), digest)
-            self.uploads.create(FOLDER, "ada", announced, self._id(number))
+            with self.uploads.stage(FOLDER, self._id(number)) as writer:
+                writer.write(sent[:HALF])
+                writer.write(sent[HALF:])
         elif kind == 3:
             owner = InputOwner(FOLDER, self._id(number + 400), "dev", "acme", f"job-{number}")
             self.uploads.keep_input(owner, "rows.csv", ImportContent(io.BytesIO(sent), ""))
-        else:
-            upload = self.uploads.get(FOLDER, self._id(number))
-            with self.uploads.open_append(upload, upload.offset) as writer:
-                writer.write(sent[:HALF] if kind == 1 else sent[HALF:])
-            if kind == 2:
-                upload = self.uploads.get(FOLDER, upload.id)
-                self.tenant.files.write(upload.path, self.uploads.content(upload))
-                self.uploads.remove(upload)
+        elif kind == 2:
+            blob = self.uploads.get(FOLDER, self._id(number))
+            self.tenant.files.write(f"{number // 4}.bin", self.uploads.content(blob))
+            self.uploads.remove(blob)
 
     def check(self, disk, done, begun, thorough):
         tenant = tenant_on(disk)
@@ -187,12 +183,10 @@ class FileUploads:
             file = disk / "uploads" / FOLDER / self._id(number + 400) / "input" / "rows.csv"
             assert file.read_bytes() == self._content(number), "the input of a job that waits"
         last = done - 1
-        if begun == done and last >= 0 and last % 4 < 2:  # what was told of an upload under way is there
-            upload = self._uploads(disk).get(FOLDER, self._id(last))
-            assert upload.offset == (HALF if last % 4 else 0)
-            assert (disk / "uploads" / FOLDER / upload.id / "content").read_bytes() == (
-                self._content(last)[: upload.offset]
-            )
+        if begun == done and last >= 0 and last % 4 < 2:  # a blob that was acknowledged is there
+            blobs = self._uploads(disk)
+            found = b"".join(blobs.content(blobs.get(FOLDER, self._id(last))))
+            assert found == self._content(last)
         if thorough:
             tenant.files.write("afterwards", b"new")
             assert tenant_on(disk).files.read("afterwards") == b"new"

@@ -13,7 +13,7 @@ from freezeframe.control.database.database import ControlDatabase
 from freezeframe.control.database.place import database_url
 from freezeframe.script.inputs.transfer import export_stream
 from freezeframe.service.jobs.jobs import ImportRequest, TenantJob
-from freezeframe.service.jobs.uploads import AnnouncedUpload, ImportContent
+from freezeframe.service.jobs.staged_blobs import ImportContent
 from freezeframe.service.service import open_service
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
@@ -81,7 +81,8 @@ def test_what_the_service_keeps(tmp_path):
     service = open_service(root, settings, database)
     service.stores.environment("dev").tenant("acme", create=True)
     folder = service.stores.environment("dev").folder("acme")
-    service.uploads.create(folder, "key:1", AnnouncedUpload("a", 10))
+    with service.blobs.stage(folder, "a" * 32) as writer:
+        writer.write(b"x")
     content = ImportContent(io.BytesIO(b"Id\n1\n"), "0" * 64)
     order = ImportRequest("Account", "csv", ("Id",))
     service.jobs.submit_import(TenantJob("dev", "acme", "one", folder), order, content, "me")

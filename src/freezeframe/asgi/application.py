@@ -17,6 +17,7 @@ from freezeframe.asgi.problems import add_problem_handlers
 from freezeframe.asgi.routes import (
     all_jobs,
     audit,
+    blobs,
     events,
     files,
     found_rows,
@@ -33,7 +34,6 @@ from freezeframe.asgi.routes import (
     session,
     streams,
     tenants,
-    uploads,
 )
 from freezeframe.control.database.database import ControlDatabase
 from freezeframe.control.jobs.job_feed import JobFeed
@@ -54,7 +54,7 @@ _ROUTERS = (
     events,
     overview,
     provider_session,
-    uploads,
+    blobs,
     history,
     jobs,
     schedules,

@@ -20,8 +20,8 @@ from freezeframe.service.identity.principal import Principal
 from freezeframe.service.identity.sessions import Person, Sessions
 from freezeframe.service.identity.sign_in_ticket import LINK_SECONDS, Tickets
 from freezeframe.service.jobs.jobs import TenantJobs
+from freezeframe.service.jobs.staged_blobs import StagedBlobs
 from freezeframe.service.jobs.tenant_schedules import TenantSchedules
-from freezeframe.service.jobs.uploads import Uploads
 from freezeframe.service.limits.requests import OpenStreams, RateLimits, Turns
 from freezeframe.service.limits.stored_bytes import StoredBytes
 from freezeframe.service.overview.findings import TenantFindings
@@ -48,7 +48,7 @@ class Service:
     limits: RateLimits
     jobs: TenantJobs
     schedules: TenantSchedules
-    uploads: Uploads
+    blobs: StagedBlobs
     tickets: Tickets
     provider: IdentityProvider | None
     overviews: Overviews
@@ -93,11 +93,11 @@ def open_service(root: str, settings: Settings, database: ControlDatabase) -> Se
     stores = Stores(root, settings)
     queue, overviews = JobQueue(database), Overviews()
     place = uploads_folder(root if "://" in root else str(Path(root).resolve()), settings)
-    uploads = Uploads(place, settings, queue.has_ended)
+    blobs = StagedBlobs(place, settings, queue.has_ended)
     schedules = Schedules(database)
-    jobs = TenantJobs(queue, schedules, settings, root, uploads)
+    jobs = TenantJobs(queue, schedules, settings, root, blobs)
     keys = Keys(database)
-    stored_bytes = StoredBytes(uploads, settings.service_tenant_stored_bytes_max)
+    stored_bytes = StoredBytes(blobs, settings.service_tenant_stored_bytes_max)
     return Service(
         settings=settings,
         database=database,
@@ -109,7 +109,7 @@ def open_service(root: str, settings: Settings, database: ControlDatabase) -> Se
         limits=RateLimits(settings.service_requests_per_second),
         jobs=jobs,
         schedules=TenantSchedules(schedules, queue, jobs, stores),
-        uploads=uploads,
+        blobs=blobs,
         tickets=Tickets(secret),
         provider=IdentityProvider(settings) if settings.service_oidc_issuer else None,
         overviews=overviews,

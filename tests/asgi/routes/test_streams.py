@@ -263,19 +263,14 @@ def test_arrow_is_proved_before_it_is_queued(api, stream, content, status):
         assert answer.headers["content-type"] == "application/problem+json"
 
 
-def test_an_upload_is_imported(served, api, acme, stream):
-    """Rows of any size come by a resumable upload that an import names, once."""
-    metadata = {"upload-length": str(len(CSV)), "upload-metadata": "purpose aW1wb3J0"}
-    upload = api.post(f"{acme}/uploads", headers=metadata).json()
-    source = {"upload": upload["id"], "kind": "csv"}
-    early = api.post(f"{stream}/import?key=Id", json=source)
-    part = {"content-type": "application/offset+octet-stream", "upload-offset": "0"}
-    sent = api.patch(f"{acme}/uploads/{upload['id']}", content=CSV, headers=part)
+def test_a_staged_blob_is_imported(served, api, acme, stream):
+    """Rows of any size are staged first, and brought into a stream by an import that names them, once."""
+    blob = api.post(f"{acme}/blobs", content=CSV).json()["id"]
+    source = {"blob": blob, "kind": "csv"}
+    odd = api.post(f"{stream}/import?key=Id", json={"blob": 7, "kind": "doc"})
     done = api.post(f"{stream}/import?key=Id", json=source)
     again = api.post(f"{stream}/import?key=Id", json=source)
-    odd = api.post(f"{stream}/import?key=Id", json={"upload": 7, "kind": "doc"})
-    job = served.service.jobs.get(TenantJob("dev", acme.rpartition("/")[2], done.json()["job_id"]))
 
-    assert (upload["purpose"], early.status_code, sent.status_code) == ("import", 409, 204)
-    assert (done.status_code, again.status_code, odd.status_code) == (202, 404, 422)
+    assert [422, 202, 404] == [one.status_code for one in (odd, done, again)]
+    job = served.service.jobs.get(TenantJob("dev", acme.rpartition("/")[2], done.json()["job_id"]))
     assert (Path(json.loads(job.request)["input_dir"]) / "rows.csv").read_bytes() == CSV

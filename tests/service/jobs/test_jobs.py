@@ -16,7 +16,7 @@ from freezeframe.service.jobs.jobs import (
     TenantJobs,
     parse_log_place,
 )
-from freezeframe.service.jobs.uploads import Uploads
+from freezeframe.service.jobs.staged_blobs import StagedBlobs
 from freezeframe.settings import Settings
 
 JOB = TenantJob("dev", "acme", "j1")
@@ -44,7 +44,7 @@ def queue(place):
 def jobs(place, queue):
     """The jobs of a service on that queue."""
     settings = Settings(service_scripts_dir=place / "scripts", state_dir=place / "state")
-    schedules, uploads = Schedules(queue._database), Uploads(place / "uploads", settings)
+    schedules, uploads = Schedules(queue._database), StagedBlobs(place / "uploads", settings)
     return TenantJobs(queue, schedules, settings, str(place / "store"), uploads)
 
 
@@ -70,7 +70,7 @@ def test_as_many_jobs_of_a_tenant_run_at_once_as_the_settings_say(place, queue):
     settings = Settings(
         service_scripts_dir=place / "scripts", state_dir=place / "state", jobs_per_tenant_max=2
     )
-    schedules, uploads = Schedules(queue._database), Uploads(place / "uploads", settings)
+    schedules, uploads = Schedules(queue._database), StagedBlobs(place / "uploads", settings)
     service = TenantJobs(queue, schedules, settings, str(place / "store"), uploads)
     for name in ("j1", "j2", "j3"):
         service.submit(TenantJob("dev", "acme", name), JobRequest("sub/etl.py"), "ada")

@@ -32,12 +32,25 @@ export function createFolder(place: Place, path: string): Promise<unknown> {
 }
 
 export interface BatchedFile {
-  upload: string;
+  blob?: string;
   path: string;
   if_none_match: "*" | null;
 }
 
-/** Finished uploads become files in one version; the same order under one key is carried out once. */
+/** Whether the names of a batch are free, before any bytes are sent; a `Problem` of status 412 names those that are not. */
+export function checkBatch(place: Place, files: readonly BatchedFile[]): Promise<unknown> {
+  return call("POST", `${tenantAddress(place)}/file-batches`, {
+    body: { files, only_check: true },
+    isUnkeyed: true,
+  });
+}
+
+/** Gives up the bytes of a staged blob. */
+export function removeBlob(place: Place, blob: string): Promise<unknown> {
+  return call("DELETE", `${tenantAddress(place)}/blobs/${blob}`);
+}
+
+/** Staged blobs become files in one version; the same order under one key is carried out once. */
 export function writeBatch(place: Place, files: readonly BatchedFile[], key: string): Promise<unknown> {
   return call("POST", `${tenantAddress(place)}/file-batches`, {
     body: { files },
@@ -177,12 +190,12 @@ export function importRows(place: Place, stream: string, file: Blob, order: Impo
   });
 }
 
-/** The same with the rows of a finished upload, which is then gone; asked for again it is the same job. */
-export function importUpload(place: Place, stream: string, upload: string, order: ImportOrder): Promise<Job> {
+/** The same with the rows of a staged blob, which is then gone; asked for again it is the same job. */
+export function importBlob(place: Place, stream: string, blob: string, order: ImportOrder): Promise<Job> {
   return call("POST", `${streamAddress(place, stream)}/import`, {
     query: { key: order.key, mode: order.mode },
-    body: { upload, kind: order.kind },
-    headers: { "Idempotency-Key": `import-${upload}` },
+    body: { blob, kind: order.kind },
+    headers: { "Idempotency-Key": `import-${blob}` },
     isUnkeyed: true,
   });
 }

@@ -9,7 +9,7 @@ import { Dialog } from "@/parts/Dialog";
 import { LateSkeleton } from "@/parts/LateSkeleton";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { tell } from "@/parts/toasts";
-import { addImport, goesInPieces } from "@/uploads/queue";
+import { addImport, isLarge } from "@/uploads/queue";
 import { ImportEffect } from "./ImportEffect";
 import { previewImport } from "./stream-queries";
 
@@ -32,7 +32,7 @@ export function ImportDialog(props: { stream: string; streamKey: readonly string
   const [key, setKey] = useState<string[]>([...props.streamKey]);
   const [mode, setMode] = useState<"upsert" | "full">("upsert");
   const kind = KINDS[file?.name.split(".").at(-1)?.toLowerCase() ?? ""];
-  const isLong = file !== null && (file.size > COUNTED_BYTES_MAX || goesInPieces(file));
+  const isLong = file !== null && (file.size > COUNTED_BYTES_MAX || isLarge(file));
   const unseen = kind && file ? unseenText(kind, isLong) : "";
   const canPreview = file !== null && kind !== undefined && unseen === "";
   const effect = useQuery({
@@ -59,7 +59,7 @@ export function ImportDialog(props: { stream: string; streamKey: readonly string
   /** A file that is too large for one request is sent first, as a row among the uploads. */
   function begin() {
     if (!file || !kind) return;
-    if (!goesInPieces(file)) return importing.mutate();
+    if (!isLarge(file)) return importing.mutate();
     addImport(place, { stream: props.stream, key, mode, kind }, file);
     props.onClose();
   }
@@ -106,7 +106,7 @@ export function ImportDialog(props: { stream: string; streamKey: readonly string
             {unseen}
           </Text>
         )}
-        {file && kind && goesInPieces(file) && (
+        {file && kind && isLarge(file) && (
           <Text size="sm" c="dimmed">
             The file is sent in pieces, and then its import starts. You can look at other tenants meanwhile;
             keep this window open.

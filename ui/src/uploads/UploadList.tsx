@@ -132,8 +132,8 @@ function Actions({ upload }: { upload: Upload }) {
 }
 
 function told(upload: Upload): string {
-  if (upload.state === "waiting") return "waiting";
-  if (upload.state === "sent") return "sent, waits for the others";
+  if (upload.state === "checking" || upload.state === "waiting") return "waiting";
+  if (upload.state === "sent") return "sent";
   if (upload.state === "saving") return "being saved";
   if (upload.state === "exists") return "There is such a file";
   if (upload.state === "failed") return upload.problem;

@@ -1,27 +1,19 @@
 // Uploads under way, outside of any page: they go on while one looks at something else.
 //
-// What the service takes at once is one request with progress; larger files go by tus in pieces, and go on
-// where they stopped after the network or the service was away. A file that is there is never replaced unasked.
-import { writeBatch } from "@/api/changes";
+// Names are checked first, then each file is sent as a staged blob, and those that were chosen together become one
+// version. A file that is there is never replaced unasked.
+import { checkBatch, importBlob, removeBlob, writeBatch } from "@/api/changes";
 import type { Place } from "@/api/place";
 import { asProblem, PRECONDITION_FAILED, SIGNED_OUT } from "@/api/problem";
 import { followed } from "@/parts/followed";
 import { tell } from "@/parts/toasts";
 import { setEnded } from "@/session/ended";
 import { forgetInterrupted } from "./interrupted";
-import {
-  type RowsOrder,
-  type Running,
-  type Sendable,
-  type SentUpload,
-  sendResumable,
-  sendRows,
-  sendWaiting,
-  sendWhole,
-} from "./sending";
+import { type RowsOrder, type Running, type Sendable, sendBlob } from "./sending";
 
 /** "sent": its bytes wait at the service for the others of its batch; "saving": the batch is being written. */
 export type UploadState =
+  | "checking"
   | "waiting"
   | "sending"
   | "sent"
@@ -38,7 +30,7 @@ export interface Upload extends Sendable {
   bytesPerSecond: number;
   problem: string;
   /** Files that were chosen together: they become one version. */
-  batch?: number | undefined;
+  batch: number;
 }
 
 const BATCH_MAX = 1000;
@@ -50,17 +42,17 @@ let wholeBytesMax = 0;
 const uploads = followed<readonly Upload[]>([]);
 let lastId = 0;
 const running = new Map<number, Running<unknown>>();
-/** What waits at the service, by upload; and the key of each batch's next request. */
-const sentUploads = new Map<number, SentUpload & { stop: () => void }>();
+/** The blobs that wait at the service, by upload; and the key of each batch's next request. */
+const blobs = new Map<number, string>();
 const batchKeys = new Map<number, string>();
 let onLanded: (place: Place) => void = () => {};
 
-/** How many bytes the service takes in one request; files above go in pieces. */
+/** How many bytes the service takes in one request; larger files are staged. */
 export function setWholeBytesMax(bytes: number): void {
   wholeBytesMax = bytes;
 }
 
-export function goesInPieces(file: File): boolean {
+export function isLarge(file: File): boolean {
   return file.size > wholeBytesMax;
 }
 
@@ -76,7 +68,7 @@ export function useUploads(place: Place): readonly Upload[] {
 }
 
 export function isUnderWay(one: Upload): boolean {
-  return ["waiting", "sending", "sent", "saving"].includes(one.state);
+  return ["checking", "waiting", "sending", "sent", "saving"].includes(one.state);
 }
 
 /** Those that the service has not taken, and that nobody gave up. */
@@ -89,30 +81,60 @@ function isOfPlace(one: { place: Place }, place: Place): boolean {
 }
 
 export function addUploads(place: Place, files: readonly { path: string; file: File }[]): void {
-  const batch = files.length > 1 ? lastId + 1 : undefined;
-  add(files.map(({ path, file }) => ({ place, path, file, replaces: false, batch })));
+  const batch = lastId + 1;
+  const added = add(files.map(({ path, file }) => ({ place, path, file, replaces: false, batch })));
+  for (let start = 0; start < added.length; start += BATCH_MAX)
+    void check(place, added.slice(start, start + BATCH_MAX));
 }
 
-/** Sends a file of rows in pieces, and then starts its import into the stream. */
+/** Asks about names that are taken before any bytes are sent; what cannot be checked is checked again when saved. */
+async function check(place: Place, those: readonly Upload[]): Promise<void> {
+  let taken: readonly string[] = [];
+  let title = "";
+  try {
+    await checkBatch(
+      place,
+      those.map(({ path }) => ({ path, if_none_match: "*" })),
+    );
+  } catch (error) {
+    const problem = asProblem(error);
+    taken = problem.status === PRECONDITION_FAILED ? problem.paths : [];
+    title = problem.title;
+  }
+  const isThere = new Set(taken);
+  for (const one of uploads.get().filter((each) => those.some(({ id }) => id === each.id))) {
+    if (one.state !== "checking") continue;
+    const exists = isThere.has(one.path);
+    change(one.id, { state: exists ? "exists" : "waiting", problem: exists ? title : "" });
+  }
+  startNext();
+}
+
+/** Sends a file of rows, and then starts its import into the stream. */
 export function addImport(place: Place, rows: RowsOrder, file: File): void {
-  add([{ place, path: file.name, file, replaces: false, rows }]);
+  add([{ place, path: file.name, file, replaces: false, rows, batch: lastId + 1 }]);
+  startNext();
 }
 
-function add(files: readonly (Sendable & { batch?: number | undefined })[]): void {
+function add(files: readonly (Sendable & { batch: number })[]): readonly Upload[] {
   const added = files.map((one): Upload => {
     lastId += 1;
-    return { ...one, id: lastId, state: "waiting", sent: 0, bytesPerSecond: 0, problem: "" };
+    const state = one.rows ? "waiting" : "checking";
+    return { ...one, id: lastId, state, sent: 0, bytesPerSecond: 0, problem: "" };
   });
   forgetInterrupted((gone) => added.some((one) => isOfPlace(gone, one.place) && gone.path === one.path));
   uploads.set([...uploads.get(), ...added]);
-  startNext();
+  return added;
 }
 
 export function cancelUpload(id: number): void {
   running.get(id)?.stop();
   running.delete(id);
-  sentUploads.get(id)?.stop();
-  sentUploads.delete(id);
+  const upload = uploads.get().find((one) => one.id === id);
+  const blob = blobs.get(id);
+  blobs.delete(id);
+  // One that cannot be removed now goes by itself when its time is over.
+  if (upload && blob) removeBlob(upload.place, blob).catch(() => {});
   change(id, { state: "cancelled" });
   startNext();
   writeWhenReady(id);
@@ -122,11 +144,11 @@ export function cancelUpload(id: number): void {
 export function cancelAll(place: Place): void {
   const those = uploads.get().filter((one) => isOfPlace(one, place));
   // Those that wait first, so that none of them begins in the place of one that was stopped.
-  for (const state of ["waiting", "sending", "sent"])
+  for (const state of ["checking", "waiting", "sending", "sent"])
     for (const one of those) if (one.state === state) cancelUpload(one.id);
 }
 
-/** Begins a failed or cancelled upload again; a resumable one goes on where it stopped. */
+/** Begins a failed or cancelled upload again; bytes that the service has are not sent again. */
 export function retryUpload(id: number): void {
   change(id, { state: readyState(id), problem: "" });
   startNext();
@@ -171,28 +193,31 @@ function startNext(): void {
 async function start(upload: Upload): Promise<void> {
   change(upload.id, { state: "sending" });
   const begun = performance.now();
-  const before = upload.sent;
   function onProgress(sent: number) {
     const seconds = (performance.now() - begun) / 1000;
-    change(upload.id, { sent, bytesPerSecond: seconds > 0 ? (sent - before) / seconds : 0 });
+    change(upload.id, { sent, bytesPerSecond: seconds > 0 ? sent / seconds : 0 });
   }
-  const sending = sendingOf(upload, onProgress);
+  const known = blobs.get(upload.id);
+  const sending = known ? { done: Promise.resolve(known), stop: () => {} } : sendBlob(upload, onProgress);
   running.set(upload.id, sending);
   try {
-    const sent = await sending.done;
-    if (upload.batch !== undefined) {
-      sentUploads.set(upload.id, { ...(sent as SentUpload), stop: sending.stop });
-      change(upload.id, { state: "sent", sent: upload.file.size });
-    } else {
+    const blob = await sending.done;
+    if (isCancelled(upload.id)) return void removeBlob(upload.place, blob).catch(() => {});
+    blobs.set(upload.id, blob);
+    if (upload.rows) {
+      const job = await importBlob(upload.place, upload.rows.stream, blob, upload.rows);
+      tell(`The import of ${upload.path} is job ${job.job_id}.`);
+      blobs.delete(upload.id);
       change(upload.id, { state: "done", sent: upload.file.size });
       onLanded(upload.place);
-    }
+    } else change(upload.id, { state: "sent", sent: upload.file.size });
   } catch (error) {
     const problem = asProblem(error);
     if (problem.status === SIGNED_OUT) setEnded(true);
     const isThere = problem.status === PRECONDITION_FAILED;
-    const isStopped = uploads.get().find((one) => one.id === upload.id)?.state === "cancelled";
-    if (!isStopped) change(upload.id, { state: isThere ? "exists" : "failed", problem: problem.title });
+    if (problem.status === NOT_FOUND) blobs.delete(upload.id);
+    if (!isCancelled(upload.id))
+      change(upload.id, { state: isThere ? "exists" : "failed", problem: problem.title });
   } finally {
     running.delete(upload.id);
     startNext();
@@ -202,7 +227,12 @@ async function start(upload: Upload): Promise<void> {
 
 /** Where a settled upload goes on: its bytes need not be sent a second time. */
 function readyState(id: number): UploadState {
-  return sentUploads.has(id) ? "sent" : "waiting";
+  const isRows = uploads.get().find((one) => one.id === id)?.rows !== undefined;
+  return blobs.has(id) && !isRows ? "sent" : "waiting";
+}
+
+function isCancelled(id: number): boolean {
+  return uploads.get().find((one) => one.id === id)?.state === "cancelled";
 }
 
 /** Writes an upload's batch once nothing of it is under way and no question of it is open. */
@@ -212,7 +242,8 @@ function writeWhenReady(id: number): void {
   // After all that changes with this one: an answer for all of them is one version.
   queueMicrotask(() => {
     const those = uploads.get().filter((one) => one.batch === batch);
-    const isBusy = (one: Upload) => ["waiting", "sending", "saving", "exists"].includes(one.state);
+    const isBusy = (one: Upload) =>
+      ["checking", "waiting", "sending", "saving", "exists"].includes(one.state);
     if (!those.some(isBusy)) void writeSent(batch);
   });
 }
@@ -224,18 +255,17 @@ async function writeSent(batch: number): Promise<void> {
   if (!first) return;
   const ids = new Set(those.map((one) => one.id));
   changeAll(ids, { state: "saving" });
-  const key = batchKeys.get(batch) ?? `batch-${sentUploads.get(first.id)?.id}-${Date.now()}`;
+  const key = batchKeys.get(batch) ?? `batch-${blobs.get(first.id)}-${Date.now()}`;
   batchKeys.set(batch, key);
   try {
     const files = those.map(({ id, path, replaces }) => ({
-      upload: sentUploads.get(id)?.id ?? "",
+      blob: blobs.get(id) ?? "",
       path,
       if_none_match: replaces ? null : ("*" as const),
     }));
     await writeBatch(first.place, files, key);
     batchKeys.delete(batch);
-    for (const id of ids) void sentUploads.get(id)?.forget();
-    forgetSent(ids);
+    forgetBlobs(ids);
     changeAll(ids, { state: "done" });
     onLanded(first.place);
   } catch (error) {
@@ -243,7 +273,7 @@ async function writeSent(batch: number): Promise<void> {
     // An answer that never came may have had its effect: then the same request comes again.
     if (problem.status !== 0) batchKeys.delete(batch);
     if (problem.status === SIGNED_OUT) setEnded(true);
-    if (problem.status === NOT_FOUND) forgetSent(ids);
+    if (problem.status === NOT_FOUND) forgetBlobs(ids);
     const there = new Set(those.filter((one) => problem.paths.includes(one.path)).map((one) => one.id));
     if (there.size > 0) changeAll(ids, { state: "sent" });
     changeAll(there.size > 0 ? there : ids, {
@@ -256,18 +286,8 @@ async function writeSent(batch: number): Promise<void> {
   await writeSent(batch);
 }
 
-function forgetSent(ids: ReadonlySet<number>): void {
-  for (const id of ids) sentUploads.delete(id);
-}
-
-function sendingOf(upload: Upload, onProgress: (sent: number) => void): Running<unknown> {
-  if (upload.rows) {
-    const sending = sendRows(upload, upload.rows, onProgress);
-    const done = sending.done.then((job) => tell(`The import of ${upload.path} is job ${job.job_id}.`));
-    return { done, stop: sending.stop };
-  }
-  if (upload.batch !== undefined) return sendWaiting(upload, onProgress, goesInPieces(upload.file));
-  return (goesInPieces(upload.file) ? sendResumable : sendWhole)(upload, onProgress);
+function forgetBlobs(ids: ReadonlySet<number>): void {
+  for (const id of ids) blobs.delete(id);
 }
 
 function changeAll(ids: ReadonlySet<number>, changes: Partial<Upload>): void {

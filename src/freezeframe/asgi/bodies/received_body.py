@@ -44,7 +44,9 @@ async def received_body(request: Request) -> AsyncIterator[ReceivedBody]:
         UnreadableRequest: it is shorter than announced, or its SHA-256 is another one.
     """
     bytes_max = service_of(request).settings.service_body_bytes_max
-    announced = _announced_size(request, bytes_max)
+    announced = announced_size(request)
+    if announced is not None and announced > bytes_max:
+        raise _too_large(bytes_max)
     with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES) as content:
         digest, size = hashlib.sha256(), 0
         try:
@@ -55,10 +57,10 @@ async def received_body(request: Request) -> AsyncIterator[ReceivedBody]:
                 digest.update(chunk)
                 content.write(chunk)
         except ClientDisconnect:
-            raise _truncated_error(size, announced) from None
+            raise truncated_body(size, announced) from None
         if announced is not None and size != announced:
-            raise _truncated_error(size, announced)
-        _require_digest(request, digest.hexdigest())
+            raise truncated_body(size, announced)
+        require_digest(request, digest.hexdigest())
         content.seek(0)
         yield ReceivedBody(content, size, digest.hexdigest())
 
@@ -84,18 +86,22 @@ def announced_digest(request: Request) -> str:
     return text.lower()
 
 
-def _announced_size(request: Request, bytes_max: int) -> int | None:
+def announced_size(request: Request) -> int | None:
+    """The Content-Length of a request; None without one.
+
+    Raises:
+        UnreadableRequest: it is not a number.
+    """
     text = request.headers.get("content-length")
     if text is None:
         return None
     if not _LENGTH.fullmatch(text):
         raise UnreadableRequest("Content-Length is not a number.", remedy="Send the length in bytes.")
-    if int(text) > bytes_max:
-        raise _too_large(bytes_max)
     return int(text)
 
 
-def _require_digest(request: Request, found: str) -> None:
+def require_digest(request: Request, found: str) -> None:
+    """Refuse a body whose SHA-256 is not the announced one (``UnreadableRequest``)."""
     wanted = announced_digest(request)
     if wanted and wanted != found:
         raise UnreadableRequest(
@@ -109,12 +115,13 @@ def _too_large(bytes_max: int) -> TooLarge:
     return TooLarge(
         f"A body has at most {bytes_max:,} bytes.",
         cause="That is the service's limit (service_body_bytes_max).",
-        remedy="Use a resumable upload.",
+        remedy="Stage it: POST …/blobs, then name it.",
         bytes_max=bytes_max,
     )
 
 
-def _truncated_error(size: int, announced: int | None) -> UnreadableRequest:
+def truncated_body(size: int, announced: int | None) -> UnreadableRequest:
+    """The refusal of a body that is shorter than announced, or whose connection broke."""
     told = "" if announced is None else f" of {announced:,}"
     return UnreadableRequest(
         f"The body ended after {size:,}{told} bytes.",

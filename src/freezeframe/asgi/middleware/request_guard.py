@@ -125,13 +125,13 @@ def _refusal(scope: MutableMapping[str, Any], body_bytes_max: int) -> Freezefram
     lengths = [value for name, value in scope["headers"] if name == b"content-length"]
     if any(not _LENGTH.fullmatch(value) for value in lengths):
         return UnreadableRequest("Content-Length is not a number.", remedy="Send the length in bytes.")
-    # Parts of uploads have their own limit; everything else is checked before any work.
-    is_part = scope["method"] == "PATCH" and scope["path"].rpartition("/")[0].endswith("/uploads")
-    if not is_part and any(int(value) > body_bytes_max for value in lengths):
+    # A staged blob has its own limit; everything else is checked before any work.
+    is_blob = scope["method"] == "POST" and scope["path"].endswith("/blobs")
+    if not is_blob and any(int(value) > body_bytes_max for value in lengths):
         return TooLarge(
             "The body is too large.",
             cause="Its Content-Length is more than the service takes at once.",
-            remedy="Send less, or use a resumable upload.",
+            remedy="Send less, or stage it: POST …/blobs.",
         )
     raw_path = scope.get("raw_path") or scope["path"].encode()
     for what, raw in (("path", raw_path), ("query", scope.get("query_string", b""))):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
@@ -99,14 +99,12 @@ class FileReturn(RequestModel):
     message: str = Field(default="", max_length=1000)
 
 
-class UploadState(ResponseModel):
-    """A resumable upload: what it becomes, and how far it has come."""
+class StagedBlob(ResponseModel):
+    """Bytes that wait for the request that publishes them."""
 
     id: str
-    purpose: Literal["file", "batch", "import"]
-    path: str = Field(description="The file that it becomes; empty for an import.")
-    length: int
-    offset: int
+    size: int
+    sha256: str
     expires: datetime
 
 
@@ -114,11 +112,11 @@ _Path = Annotated[str, Field(min_length=1, max_length=800)]
 
 
 class BatchedFile(RequestModel):
-    """A finished upload of the purpose `batch`, and the file that it becomes."""
+    """A staged blob, and the file that it becomes."""
 
-    upload: str = Field(min_length=1, max_length=64, description="The upload's id.")
+    blob: str = Field(default="", max_length=64, description="The blob's id; none for `only_check`.")
     path: _Path
-    sealed: bool | None = Field(default=None, description="Encrypted at rest; as the upload says without it.")
+    sealed: bool | None = Field(default=None, description="Encrypted at rest; as it is without it.")
     if_match: str | None = Field(default=None, max_length=1000, description="As the header `If-Match`.")
     if_none_match: str | None = Field(
         default=None, max_length=1000, description="As the header `If-None-Match`."
@@ -129,15 +127,14 @@ _BATCH_MAX = 1000
 
 
 class FileBatch(RequestModel):
-    """Finished uploads that become files together, in one version of the tenant."""
+    """Staged blobs that become files together, in one version of the tenant."""
 
     model_config = ConfigDict(
-        json_schema_extra=example(
-            files=[{"upload": "0" * 32, "path": "mappings/a.csv", "if_none_match": "*"}]
-        )
+        json_schema_extra=example(files=[{"blob": "0" * 32, "path": "mappings/a.csv", "if_none_match": "*"}])
     )
 
     files: list[BatchedFile] = Field(min_length=1, max_length=_BATCH_MAX)
+    only_check: bool = Field(default=False, description="Check the conditions, and write nothing.")
     message: str = Field(default="", max_length=1000)
 
 

@@ -91,5 +91,5 @@ class Who(ResponseModel):
     environments: list[str] | None
     tenants: list[str] | None
     body_bytes_max: int = Field(
-        description="The most bytes that a request may bring; larger files come by resumable uploads."
+        description="The most bytes that a request may bring; larger files are staged as blobs."
     )

@@ -122,11 +122,11 @@ class StreamRestoration(RequestModel):
 
 
 class ImportSource(RequestModel):
-    """Rows that lie in a finished upload of the purpose `import`, and of what kind they are."""
+    """Rows that lie in a staged blob, and of what kind they are."""
 
     model_config = ConfigDict(
-        json_schema_extra=example(upload="0123456789abcdef0123456789abcdef", kind="parquet")
+        json_schema_extra=example(blob="0123456789abcdef0123456789abcdef", kind="parquet")
     )
 
-    upload: str = Field(min_length=1, max_length=64)
+    blob: str = Field(min_length=1, max_length=64)
     kind: Literal["csv", "parquet", "jsonl", "arrow"]

@@ -42,7 +42,7 @@ from freezeframe.asgi.routes.routing import tenant_router
 from freezeframe.errors import UnreadableRequest
 from freezeframe.service.exports.exports import export
 from freezeframe.service.jobs.jobs import IMPORT_KINDS, ImportRequest
-from freezeframe.service.jobs.uploads import ImportContent
+from freezeframe.service.jobs.staged_blobs import ImportContent
 from freezeframe.service.rows import streams
 from freezeframe.service.rows.row_previews import (
     ChangesPlace,
@@ -231,19 +231,19 @@ def import_stream(
 ) -> Job:
     """Bring a file's rows into a stream, as a job: CSV, Parquet, JSON Lines or Arrow by `Content-Type`.
 
-    A JSON body names a finished upload of the purpose `import` instead, of any size; it is then gone.
+    A JSON body names a staged blob instead, of any size; it is then gone.
     """
     caller.access.require(caller.environment, caller.tenant_id, "jobs:run")
     tenant = caller.tenant("snapshots:write")
-    kind, upload_id = _import_source(request, body)
+    kind, blob_id = _import_source(request, body)
     stored_bytes = caller.service.stored_bytes
     stored_bytes.limit_tenant(tenant, body.size)
     order = ImportRequest(stream, kind, tuple(key or ()), update, message, csv)
     job = caller.job(job_id or caller.new_job_id("import-"))
     caller.service.jobs.require_place(job)
     source = (
-        caller.service.uploads.open_import(caller.folder(), upload_id)
-        if upload_id
+        caller.service.blobs.open_import(caller.folder(), blob_id)
+        if blob_id
         else nullcontext(ImportContent(body.content, body.sha256))
     )
     with source as content, caller.audit_change("stream.import", stream, job_id=job.job_id):
@@ -270,7 +270,7 @@ def attachment(name: str) -> str:
 
 
 def _import_source(request: Request, body: ReceivedBody) -> tuple[str, str]:
-    """The format of the rows, and the upload that holds them; "" if the body itself does."""
+    """The format of the rows, and the blob that holds them; "" if the body itself does."""
     given = media_type(request)
     if given == "application/json":
         try:
@@ -279,12 +279,12 @@ def _import_source(request: Request, body: ReceivedBody) -> tuple[str, str]:
             raise RequestValidationError(
                 [{**one, "loc": ("body", *one["loc"])} for one in error.errors(include_url=False)]
             ) from error
-        return source.kind, source.upload
+        return source.kind, source.blob
     if given not in IMPORT_KINDS:
         raise UnreadableRequest(
             f"Rows cannot be imported from {given or 'a body without a Content-Type'}.",
             cause="The Content-Type says how the rows are written.",
-            remedy=f"Send one of {', '.join(IMPORT_KINDS)}, or name an upload as application/json.",
+            remedy=f"Send one of {', '.join(IMPORT_KINDS)}, or name a staged blob as application/json.",
         )
     return IMPORT_KINDS[given], ""
 

@@ -1,1 +1,1 @@
-"""A tenant's jobs and the uploads that they import."""
+"""A tenant's jobs and the staged blobs that they import."""

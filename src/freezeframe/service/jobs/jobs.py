@@ -27,7 +27,7 @@ from freezeframe.script.formats.arrow_files import require_arrow
 from freezeframe.script.formats.parquet_files import require_parquet
 from freezeframe.script.formats.unpacking import UnpackLimits
 from freezeframe.script.types.csv_options import CsvOptions
-from freezeframe.service.jobs.uploads import ImportContent, InputOwner, Uploads
+from freezeframe.service.jobs.staged_blobs import ImportContent, InputOwner, StagedBlobs
 from freezeframe.settings import Settings
 from freezeframe.store.model.update_options import UpdateOptions, require_possible
 
@@ -125,13 +125,13 @@ class TenantJobs:
     """The jobs of one service's queue; who may do what with them is the caller's business."""
 
     def __init__(
-        self, queue: JobQueue, schedules: Schedules, settings: Settings, root: str, uploads: Uploads
+        self, queue: JobQueue, schedules: Schedules, settings: Settings, root: str, blobs: StagedBlobs
     ) -> None:
         self._queue = queue
         self._schedules = schedules
         self._settings = settings
         self._root = root
-        self._uploads = uploads
+        self._blobs = blobs
 
     def submit(self, job: TenantJob, order: JobRequest, who: str) -> QueuedJob:
         """Put a run of a script into the queue.
@@ -199,7 +199,7 @@ class TenantJobs:
         # A hash of everything that defines the import, so that a repeated one is the same job.
         identity = hashlib.sha256(json.dumps([astuple(job), astuple(order), who, content.sha256]).encode())
         owner = InputOwner(job.folder, identity.hexdigest()[:32], job.environment, job.tenant, job.job_id)
-        folder, is_new = self._uploads.keep_input(owner, name, content)
+        folder, is_new = self._blobs.keep_input(owner, name, content)
         try:
             require_room()
             options = {"stream": order.stream, "file": name, "key": list(order.key), **order.update}

@@ -1,4 +1,4 @@
-"""Storage quota of a tenant: its newest version and its pending uploads."""
+"""Storage quota of a tenant: its newest version and what waits for it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from freezeframe.errors import TooLarge
 from freezeframe.identifiers import StreamName
 from freezeframe.service.base.versioned_cache import VersionedCache
-from freezeframe.service.jobs.uploads import Uploads
+from freezeframe.service.jobs.staged_blobs import StagedBlobs
 from freezeframe.storage.concurrency import map_concurrently
 from freezeframe.store import Tenant
 from freezeframe.store.tenant_log.state import TenantState
@@ -33,9 +33,9 @@ class _Held:
 class StoredBytes:
     """The limit of one service for each tenant; 0 is none, and then changes are not counted."""
 
-    def __init__(self, uploads: Uploads, bytes_max: int) -> None:
+    def __init__(self, blobs: StagedBlobs, bytes_max: int) -> None:
         self._kept: VersionedCache[_Held] = VersionedCache(_KEPT_MAX)
-        self._uploads = uploads
+        self._blobs = blobs
         self._bytes_max = bytes_max
 
     def limit_tenant(self, tenant: Tenant, size: int, *replaced: str) -> Tenant:
@@ -53,16 +53,16 @@ class StoredBytes:
         return tenant.with_check(lambda _: self._require_room(tenant, size, replaced))
 
     def require_room_for_waiting(self, tenant: Tenant, folder: str) -> None:
-        """Refuse what waits already for the tenant: uploads by their announced length, inputs of imports.
+        """Refuse what waits already for the tenant: staged blobs, inputs of imports.
 
-        What uploads will replace is subtracted. To be asked when the new one waits too: two that come at once
+        What blobs will replace is subtracted. To be asked when the new one waits too: two that come at once
         see each other.
 
         Raises:
             TooLarge: the tenant would have more than it may.
         """
         if self._bytes_max:
-            waiting = self._uploads.waiting(folder)
+            waiting = self._blobs.waiting(folder)
             self._require_room(tenant, sum(size for _, size in waiting), {path for path, _ in waiting})
 
     def _require_room(self, tenant: Tenant, size: int, replaced: Iterable[str]) -> None:

@@ -1,9 +1,9 @@
-"""What waits for a tenant: inputs stay as long as their jobs, uploads as long as the settings say."""
+"""What waits for a tenant: inputs stay as long as their jobs, blobs as long as the settings say."""
 
 import hashlib
 import io
+import secrets
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -11,15 +11,14 @@ from freezeframe.control.database.database import ControlDatabase
 from freezeframe.control.jobs.queue import JobQueue
 from freezeframe.control.jobs.schedules import Schedules
 from freezeframe.errors import (
-    ConflictError,
     IdempotencyConflict,
     NotFound,
     RateLimited,
+    TooLarge,
     UnreadableInput,
-    UnreadableRequest,
 )
 from freezeframe.service.jobs.jobs import ImportRequest, TenantJob, TenantJobs
-from freezeframe.service.jobs.uploads import AnnouncedUpload, ImportContent, Uploads
+from freezeframe.service.jobs.staged_blobs import ImportContent, StagedBlobs
 from freezeframe.settings import Settings
 
 FOLDER = "a" * 32
@@ -32,7 +31,7 @@ def place(tmp_path):
     settings = Settings(state_dir=tmp_path / "state", service_upload_hours=SOON / 3600)
     database = ControlDatabase.open(f"sqlite:///{tmp_path}/control.db")
     queue = JobQueue(database)
-    uploads = Uploads(tmp_path / "uploads", settings, queue.has_ended)
+    uploads = StagedBlobs(tmp_path / "uploads", settings, queue.has_ended)
     schedules = Schedules(database)
     yield queue, uploads, TenantJobs(queue, schedules, settings, str(tmp_path / "store"), uploads)
     database.close()
@@ -49,10 +48,17 @@ def _sweep(uploads):
     uploads._sweep()
 
 
+def _staged(blobs, content=b"0123456789", blob_id="", tenant=FOLDER):
+    chosen = blob_id or secrets.token_hex(16)
+    with blobs.stage(tenant, chosen) as writer:
+        writer.write(content)
+    return blobs.get(tenant, chosen)
+
+
 def test_the_input_of_a_job_stays_until_the_job_has_ended(place, tmp_path):
     """However long it waits in the queue; an upload that nobody goes on with goes."""
     queue, uploads, jobs = place
-    uploads.create(FOLDER, "key:1", AnnouncedUpload("a", 10))
+    _staged(uploads)
     order = ImportRequest("A", "csv", ("Id",))
     jobs.submit_import(TenantJob("dev", "acme", "j", FOLDER), order, _content(b"Id\n1\n"), "ada")
     _sweep(uploads)
@@ -81,86 +87,61 @@ def test_the_same_import_again_is_the_same_job(place, tmp_path):
     assert [one.read_bytes() for one in (tmp_path / "uploads").rglob("rows.csv")] == [b"Id\n1\n"]
 
 
-def test_no_more_uploads_are_under_way_than_may_be(tmp_path):
-    """One that was begun is found again; another tenant's do not count; what is ended makes room."""
+def test_no_more_blobs_wait_than_may(tmp_path):
+    """One that is sent again is taken; another tenant's do not count; what is removed makes room."""
     settings = Settings(state_dir=tmp_path / "state", service_tenant_uploads_max=2)
-    uploads, announced = Uploads(tmp_path / "uploads", settings), AnnouncedUpload("a", 10)
-    first, second = (uploads.create(FOLDER, "key:1", announced) for _ in range(2))
+    blobs = StagedBlobs(tmp_path / "uploads", settings)
+    first, second = (_staged(blobs) for _ in range(2))
     with pytest.raises(RateLimited) as refused:
-        uploads.create(FOLDER, "key:1", announced)
-    with pytest.raises(RateLimited, match="2 uploads"):
-        uploads.require_place(FOLDER, "c" * 32)
-    uploads.require_place(FOLDER, second.id)
-    uploads.require_place("c" * 32, "c" * 32)
-    again = uploads.create(FOLDER, "key:1", announced, second.id)
-    uploads.create("b" * 32, "key:1", announced)
-    uploads.remove(first)
+        _staged(blobs)
+    again = _staged(blobs, b"other", second.id)
+    _staged(blobs, tenant="b" * 32)
+    blobs.remove(first)
 
     assert "service_tenant_uploads_max" in refused.value.cause
-    assert again.id == second.id
-    assert uploads.create(FOLDER, "key:1", announced).offset == 0
+    assert b"".join(blobs.content(again)) == b"other"
+    assert _staged(blobs).size == 10
     assert len(list((tmp_path / "uploads" / FOLDER).iterdir())) == 2
 
 
-def test_no_more_are_under_way_when_many_begin_at_once(tmp_path):
-    """Of two that come at once both may be refused, but never one too many let in."""
-    settings = Settings(state_dir=tmp_path / "state", service_tenant_uploads_max=5)
-    uploads = Uploads(tmp_path / "uploads", settings)
+def test_a_blob_that_was_not_taken_leaves_nothing(tmp_path):
+    """Too large, or ended by an error: no blob and no bytes; one of the same id stays as it was."""
+    settings = Settings(state_dir=tmp_path / "state", service_upload_bytes_max=1024)
+    blobs = StagedBlobs(tmp_path / "uploads", settings)
+    kept = _staged(blobs)
+    for blob_id in (kept.id, "c" * 32):
+        with pytest.raises(TooLarge), blobs.stage(FOLDER, blob_id) as writer:
+            writer.write(b"x" * 2000)
+        with pytest.raises(ZeroDivisionError), blobs.stage(FOLDER, blob_id):
+            raise ZeroDivisionError
 
-    def begin(_):
-        try:
-            return uploads.create(FOLDER, "key:1", AnnouncedUpload("a", 10))
-        except RateLimited:
-            return None
-
-    with ThreadPoolExecutor(8) as pool:
-        begun = sum(one is not None for one in pool.map(begin, range(40)))
-    assert begun <= 5
-    assert len(list((tmp_path / "uploads" / FOLDER).iterdir())) == begun
+    assert b"".join(blobs.content(blobs.get(FOLDER, kept.id))) == b"0123456789"
+    assert len(list((tmp_path / "uploads" / FOLDER).rglob("*"))) == 3
+    with pytest.raises(NotFound):
+        blobs.get(FOLDER, "c" * 32)
 
 
-def test_an_upload_is_its_tenants_alone(place):
+def test_a_blob_is_its_tenants_alone(place):
     """Under another tenant's folder, or one that cannot be, there is none of that id."""
-    _, uploads, _ = place
-    upload = uploads.create(FOLDER, "key:1", AnnouncedUpload("a", 10))
+    _, blobs, _ = place
+    blob = _staged(blobs)
 
-    assert upload == uploads.get(FOLDER, upload.id)
     for folder in ("b" * 32, "", "..", f"../uploads/{FOLDER}"):
         with pytest.raises(NotFound):
-            uploads.get(folder, upload.id)
+            blobs.get(folder, blob.id)
 
 
-def test_an_upload_for_an_import_is_used_up_by_it(place, tmp_path):
-    """Complete and of its digest it becomes the job's input, and is gone; else it is refused and stays."""
-    _, uploads, jobs = place
+def test_a_blob_for_an_import_is_used_up_by_it(place, tmp_path):
+    """It becomes the job's input, and is gone; a refused one stays."""
+    _, blobs, jobs = place
     rows = b"Id\n1\n"
-    digest = hashlib.sha256(rows).hexdigest()
-    upload = uploads.create(FOLDER, "key:1", AnnouncedUpload("", len(rows), sha256=digest, purpose="import"))
-    other = uploads.create(FOLDER, "key:1", AnnouncedUpload("a.csv", 0))
-    for found in (upload, other):
-        with pytest.raises(ConflictError), uploads.open_import(FOLDER, found.id):
-            pass
-    with uploads.open_append(upload, 0) as writer:
-        writer.write(rows)
+    blob = _staged(blobs, rows)
     job, order = TenantJob("dev", "acme", "j", FOLDER), ImportRequest("A", "arrow", ("Id",))
-    with pytest.raises(UnreadableInput), uploads.open_import(FOLDER, upload.id) as content:
+    with pytest.raises(UnreadableInput), blobs.open_import(FOLDER, blob.id) as content:
         jobs.submit_import(job, order, content, "ada")
-    with uploads.open_import(FOLDER, upload.id) as content:
+    with blobs.open_import(FOLDER, blob.id) as content:
         jobs.submit_import(job, ImportRequest("A", "csv", ("Id",)), content, "ada")
 
     assert [rows] == [one.read_bytes() for one in (tmp_path / "uploads").rglob("rows.csv")]
     with pytest.raises(NotFound):
-        uploads.get(FOLDER, upload.id)
-
-
-def test_other_bytes_than_announced_are_never_imported(place):
-    """The upload is to be begun anew."""
-    _, uploads, _ = place
-    upload = uploads.create(FOLDER, "key:1", AnnouncedUpload("", 2, sha256="0" * 64, purpose="import"))
-    with uploads.open_append(upload, 0) as writer:
-        writer.write(b"ab")
-
-    with pytest.raises(UnreadableRequest), uploads.open_import(FOLDER, upload.id):
-        pass
-    with pytest.raises(NotFound):
-        uploads.get(FOLDER, upload.id)
+        blobs.get(FOLDER, blob.id)

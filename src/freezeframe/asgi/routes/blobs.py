@@ -1,0 +1,167 @@
+"""Staged blobs: a file of any size is sent first, and published by a request of its own.
+
+The bytes wait outside of the tenant. ``file-batches`` makes one or several of them files, in one version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Annotated, Any
+
+from fastapi import Path, Query, Request, Response
+from fastapi.concurrency import contextmanager_in_threadpool, run_in_threadpool
+from starlette.requests import ClientDisconnect
+
+from freezeframe.asgi.bodies.received_body import announced_size, require_digest, truncated_body
+from freezeframe.asgi.dependencies.caller import Conditional, TenantCaller, TenantCalling
+from freezeframe.asgi.models.files import BatchedFile, File, FileBatch, FilesWritten, StagedBlob
+from freezeframe.asgi.problems import to_openapi
+from freezeframe.asgi.routes.routing import tenant_router
+from freezeframe.errors import InvalidOption, NotFound, TooLarge
+from freezeframe.identifiers import FilePath
+from freezeframe.service.base.conditions import Conditions
+from freezeframe.service.base.idempotency import JOB_PREFIX
+from freezeframe.service.files.files import (
+    FileWrite,
+    require_all_conditions,
+    require_conditions,
+    write_files,
+)
+from freezeframe.service.jobs.staged_blobs import too_large
+from freezeframe.store import Tenant
+from freezeframe.store.files import Content
+from freezeframe.store.model.author import Author
+from freezeframe.store.transaction.job_status import find_committed_job
+
+router = tenant_router("uploads")
+_ANY_BODY_BYTES = 2**53  # a blob has its own limit
+_BYTES: dict[str, Any] = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
+_RAW: dict[str, Any] = {"requestBody": {"required": True, "content": _BYTES}}
+BlobId = Annotated[str, Path(min_length=1, max_length=64, description="The blob's id.")]
+PathText = Annotated[
+    str,
+    Query(
+        max_length=800,
+        description="The file that it will be: its conditions are checked before any byte is read.",
+    ),
+]
+
+
+@router.post(
+    "/blobs",
+    status_code=201,
+    openapi_extra=_RAW,
+    responses=to_openapi(412),
+    max_body_size=_ANY_BODY_BYTES,
+)
+async def stage_blob(
+    caller: TenantCalling, request: Request, conditions: Conditional, path: PathText = ""
+) -> StagedBlob:
+    """Send the bytes of a file; nobody sees them until a request publishes them.
+
+    `POST …/file-batches` makes it a file, `POST …/import` brings its rows into a stream. It is whole or not
+    there: after an interruption it is sent again. `Content-Digest: sha-256=:…:` is checked.
+    """
+    blobs = caller.service.blobs
+    announced = announced_size(request)
+    blob_id = caller.new_id().removeprefix(JOB_PREFIX)
+    known = str(FilePath(path)) if path else ""
+    folder = await run_in_threadpool(_require_place, caller, conditions, known, announced, blob_id)
+    # Opened, written and synced in threads, so that a slow disk blocks no other request.
+    async with contextmanager_in_threadpool(blobs.stage(folder, blob_id, known)) as writer:
+        try:
+            async for chunk in request.stream():
+                await run_in_threadpool(writer.write, chunk)
+        except ClientDisconnect:
+            raise truncated_body(writer.size, announced) from None
+        if announced is not None and writer.size != announced:
+            raise truncated_body(writer.size, announced)
+        require_digest(request, writer.sha256)
+    request.state.body_sha256 = writer.sha256
+    return await run_in_threadpool(_staged, caller, blob_id)
+
+
+@router.delete("/blobs/{blob_id}", status_code=204, response_class=Response)
+def remove_blob(caller: TenantCalling, blob_id: BlobId) -> Response:
+    """Give up a staged blob."""
+    caller.tenant("snapshots:write")
+    caller.service.blobs.remove(caller.service.blobs.get(caller.folder(), blob_id))
+    return Response(status_code=204)
+
+
+@router.post("/file-batches", responses=to_openapi(409, 412, 428))
+def write_batch(caller: TenantCalling, order: FileBatch) -> FilesWritten:
+    """Make staged blobs files, in one version of the tenant, all of them or none.
+
+    Where conditions do not hold `paths` of the problem names the files. The blobs are then gone. With
+    `only_check` nothing is written: the conditions are checked, before any bytes are sent.
+    """
+    tenant = caller.tenant("snapshots:write")
+    done = None if caller.identity is None else find_committed_job(tenant.place, caller.identity.job_id)
+    if order.only_check:
+        _require_conditions(caller, tenant, [_write_of(one, bytes) for one in order.files])
+        return FilesWritten(tenant_version=tenant.version, files=[])
+    version = _write_batch(caller, tenant, order) if done is None else done.tenant_version
+    for one in order.files:
+        with suppress(NotFound):
+            caller.service.blobs.remove(caller.service.blobs.get(caller.folder(), one.blob))
+    written = tenant.at(version).files
+    return FilesWritten(
+        tenant_version=version, files=[File.of(written.entry(FilePath(one.path))) for one in order.files]
+    )
+
+
+def _write_batch(caller: TenantCaller, tenant: Tenant, order: FileBatch) -> int:
+    """The new version; all refusals come before the audit entry."""
+    blobs, folder = caller.service.blobs, caller.folder()
+    writes, size = [], 0
+    for one in order.files:
+        blob = blobs.get(folder, one.blob)
+        writes.append(_write_of(one, partial(blobs.content, blob)))
+        size += blob.size
+    paths = [str(one.path) for one in writes]
+    tenant = caller.service.stored_bytes.limit_tenant(tenant, size, *paths)
+    _require_conditions(caller, tenant, writes)
+    strict = caller.service.settings.service_requires_conditions
+    with caller.audit_change("file.write", *paths, batch=len(paths)):
+        return write_files(tenant, writes, Author(caller.who, order.message), strict=strict)
+
+
+def _write_of(one: BatchedFile, content: Callable[[], Content]) -> FileWrite:
+    return FileWrite(FilePath(one.path), content, Conditions(one.if_match, one.if_none_match), one.sealed)
+
+
+def _require_conditions(caller: TenantCaller, tenant: Tenant, writes: Sequence[FileWrite]) -> None:
+    if len({str(one.path) for one in writes}) < len(writes):
+        raise InvalidOption("A path is named twice.", remedy="Name each file of the batch once.")
+    strict = caller.service.settings.service_requires_conditions
+    require_all_conditions(tenant.files, writes, strict=strict)
+
+
+def _require_place(
+    caller: TenantCaller, conditions: Conditions, path: str, announced: int | None, blob_id: str
+) -> str:
+    """The tenant's folder; a blob is refused before its bytes are read, as far as that is known by then."""
+    tenant = caller.tenant("snapshots:write")
+    blobs = caller.service.blobs
+    if announced is not None and announced > blobs.bytes_max:
+        raise too_large(blobs.bytes_max)
+    if path and conditions.are_given:
+        require_conditions(tenant, path, conditions)
+    folder = caller.folder()
+    blobs.require_place(folder, blob_id)
+    caller.service.stored_bytes.limit_tenant(tenant, announced or 0, path)
+    return folder
+
+
+def _staged(caller: TenantCaller, blob_id: str) -> StagedBlob:
+    blobs, folder = caller.service.blobs, caller.folder()
+    blob = blobs.get(folder, blob_id)
+    try:
+        caller.service.stored_bytes.require_room_for_waiting(caller.tenant("snapshots:write"), folder)
+    except TooLarge:
+        blobs.remove(blob)
+        raise
+    return StagedBlob(**blob.to_json())

@@ -1,0 +1,351 @@
+"""Staged blobs: bytes that were sent before the request that publishes them, outside of the tenant.
+
+A blob is whole or not there. It becomes a file, or the input of an import, by the request that names it;
+otherwise it goes when its time is over. Inputs of queued imports wait beside the blobs, until their job has
+ended.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import secrets
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from freezeframe.clock import now_ms
+from freezeframe.errors import FreezeframeError, NotFound, RateLimited, StorageUnavailable, TooLarge
+from freezeframe.identifiers import EnvironmentName, TenantId
+from freezeframe.service.base.timestamps import rfc3339
+from freezeframe.settings import Settings
+from freezeframe.storage.local import failure, make_folder, sync_folder, write_durably
+
+_ID = re.compile(r"[0-9a-f]{32}")
+_RECORD, _CONTENT, _INPUT = "upload.json", "content", "input"
+_READ_BYTES = 1024 * 1024
+_SWEPT_EVERY_SECONDS = 60.0
+_AGAIN_SECONDS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class StagedBlob:
+    """A blob; ``path`` is the file that it was announced for, whose bytes it will replace, or empty."""
+
+    id: str
+    tenant: str
+    path: str
+    size: int
+    sha256: str
+    expires_ms: int
+
+    def to_json(self) -> dict[str, Any]:
+        """What its sender is told."""
+        expires = rfc3339(self.expires_ms)
+        return {"id": self.id, "size": self.size, "sha256": self.sha256, "expires": expires}
+
+
+@dataclass(frozen=True, slots=True)
+class ImportContent:
+    """The bytes that an import brings, at their beginning, with their SHA-256.
+
+    ``file``: where they lie on the disk of the blobs, so that they need not be copied.
+    """
+
+    content: IO[bytes]
+    sha256: str
+    file: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InputOwner:
+    """The job that an input is of: its tenant's folder in the store, and its names in the queue."""
+
+    folder: str
+    name: str
+    """32 hexadecimal digits that no other input of the tenant has."""
+    environment: EnvironmentName
+    tenant: TenantId
+    job_id: str
+
+
+def _unknown(environment: str, tenant: str, job_id: str) -> None:
+    """None: without a queue no job is known."""
+
+
+class BlobWriter:
+    """Takes the bytes of a blob, piece by piece."""
+
+    def __init__(self, content: IO[bytes], bytes_max: int) -> None:
+        self._content = content
+        self._bytes_max = bytes_max
+        self._digest = hashlib.sha256()
+        self.size = 0
+
+    @property
+    def sha256(self) -> str:
+        """The SHA-256 of what was written."""
+        return self._digest.hexdigest()
+
+    def write(self, chunk: bytes) -> None:
+        """Add a piece.
+
+        Raises:
+            TooLarge: the blob has more bytes than the service takes.
+            StorageUnavailable, StorageFull: it cannot be written.
+        """
+        self.size += len(chunk)
+        if self.size > self._bytes_max:
+            raise too_large(self._bytes_max)
+        self._digest.update(chunk)
+        try:
+            self._content.write(chunk)
+        except OSError as error:
+            raise failure("write", "a staged blob", error) from error
+
+
+JobFate = Callable[[str, str, str], bool | None]
+"""Whether the job of an environment, a tenant and an id has ended; None: nobody knows of it."""
+
+
+class StagedBlobs:
+    """The blobs of one service, in a folder that all its workers share; each tenant's in one of its own.
+
+    A tenant is named by its folder in the store, which no other tenant ever has, and whose removal takes
+    along what waits here (``store.waiting``). ``has_ended`` tells of jobs whose input is kept.
+    """
+
+    def __init__(self, folder: Path, settings: Settings, has_ended: JobFate = _unknown) -> None:
+        self._folder = folder
+        self._has_ended = has_ended
+        self.bytes_max = settings.service_upload_bytes_max
+        self._waiting_max = settings.service_tenant_uploads_max
+        self._kept_ms = int(settings.service_upload_hours * 3_600_000)
+        self._swept = 0.0
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def stage(self, tenant: str, blob_id: str, path: str = "") -> Iterator[BlobWriter]:
+        """Take the bytes of a blob: it is there, durably, when the block ends, and not if it raises.
+
+        Raises:
+            NotFound: no blob can have that id.
+            RateLimited: as many of the tenant's wait as may.
+            StorageUnavailable, StorageFull: it cannot be kept.
+        """
+        self.require_place(tenant, blob_id)
+        place = self._place(tenant, blob_id)
+        part = place / secrets.token_hex(8)
+        is_new = not place.exists()
+        try:
+            make_folder(place)
+            part.touch(mode=0o600)
+            with part.open("wb") as content:
+                writer = BlobWriter(content, self.bytes_max)
+                yield writer
+                content.flush()
+                os.fsync(content.fileno())
+            part.replace(place / _CONTENT)
+            blob = StagedBlob(blob_id, tenant, path, writer.size, writer.sha256, now_ms() + self._kept_ms)
+            _write_record(place, asdict(blob))
+        except BaseException as error:
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
+            if is_new:
+                shutil.rmtree(place, ignore_errors=True)
+            if not isinstance(error, OSError):
+                raise
+            raise failure("create", str(place), error) from error
+
+    def require_place(self, tenant: str, blob_id: str) -> None:
+        """Refuse a blob before anything is written for it.
+
+        Raises:
+            RateLimited: as many of the tenant's wait as may, and none of that id.
+        """
+        self._sweep()
+        place = self._place(tenant, blob_id)
+        with suppress(FileNotFoundError):
+            waiting = sum(1 for _ in (self._folder / tenant).iterdir()) if self._waiting_max else -1
+            if waiting >= self._waiting_max and not place.exists():
+                raise RateLimited(
+                    f"{self._waiting_max:,} staged blobs and inputs of imports of the tenant wait already.",
+                    cause="The service keeps no more of one tenant (service_tenant_uploads_max).",
+                    remedy=f"Publish or remove some; ask again in {_AGAIN_SECONDS} seconds or later.",
+                    retry_after_seconds=_AGAIN_SECONDS,
+                )
+
+    def get(self, tenant: str, blob_id: str) -> StagedBlob:
+        """The blob of that id.
+
+        Raises:
+            NotFound: the tenant has none (any more).
+        """
+        try:
+            record = json.loads((self._place(tenant, blob_id) / _RECORD).read_text(encoding="utf-8"))
+            blob = StagedBlob(**record)
+        except (FileNotFoundError, NotADirectoryError, ValueError, TypeError):
+            raise _not_found(blob_id) from None
+        if blob.tenant != tenant or blob.expires_ms < now_ms():
+            raise _not_found(blob_id)
+        return blob
+
+    def content(self, blob: StagedBlob) -> Iterator[bytes]:
+        """The bytes of a blob."""
+        return _chunks(self._place(blob.tenant, blob.id) / _CONTENT)
+
+    @contextmanager
+    def open_import(self, tenant: str, blob_id: str) -> Iterator[ImportContent]:
+        """The bytes of a blob for an import; left without an error, the blob is removed.
+
+        Raises:
+            NotFound: the tenant has none of that id.
+        """
+        blob = self.get(tenant, blob_id)
+        file = self._place(tenant, blob_id) / _CONTENT
+        try:
+            content = file.open("rb")
+        except FileNotFoundError:
+            raise _not_found(blob_id) from None
+        with content:
+            yield ImportContent(content, blob.sha256, file)
+        self.remove(blob)
+
+    def waiting(self, tenant: str) -> list[tuple[str, int]]:
+        """What waits for a tenant: the path and size of each blob; inputs of jobs have no path."""
+        place = self._folder / tenant
+        return [_waiting(one) for one in place.glob("*") if not self._is_over(one)]
+
+    def remove(self, blob: StagedBlob) -> None:
+        """Remove the blob."""
+        shutil.rmtree(self._place(blob.tenant, blob.id), ignore_errors=True)
+
+    def keep_input(self, job: InputOwner, name: str, content: ImportContent) -> tuple[Path, bool]:
+        """Keep the input of a job that is to run later; its folder, and whether it was made by this call.
+
+        It stays until the job has ended. The same input of the same job is kept once, in the same folder.
+
+        Raises:
+            StorageUnavailable: it cannot be kept.
+        """
+        self._sweep()
+        place = self._place(job.folder, job.name)
+        is_new, part = not place.exists(), place / secrets.token_hex(8)
+        record = {**asdict(job), "expires_ms": now_ms() + self._kept_ms}
+        try:
+            make_folder(place / _INPUT)
+            _write_record(place, record)
+            if content.file is not None:
+                part.hardlink_to(content.file)
+            else:
+                part.touch(mode=0o600)
+                with part.open("wb") as file:
+                    shutil.copyfileobj(content.content, file)
+                    file.flush()
+                    os.fsync(file.fileno())
+            part.replace(place / _INPUT / name)
+            sync_folder(place / _INPUT)
+        except BaseException as error:
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
+            if is_new:
+                shutil.rmtree(place, ignore_errors=True)
+            if not isinstance(error, OSError):
+                raise
+            raise failure("create", str(place), error) from error
+        return place / _INPUT, is_new
+
+    def _place(self, tenant: str, blob_id: str) -> Path:
+        if not (_ID.fullmatch(blob_id) and _ID.fullmatch(tenant)):
+            raise _not_found(blob_id)
+        return self._folder / tenant / blob_id
+
+    def _sweep(self) -> None:
+        """Remove expired blobs, at most once in a while."""
+        with self._lock:
+            if time.monotonic() - self._swept < _SWEPT_EVERY_SECONDS:
+                return
+            self._swept = time.monotonic()
+        for place in self._folder.glob("*/*") if self._folder.is_dir() else ():
+            if self._is_over(place):
+                shutil.rmtree(place, ignore_errors=True)
+                with suppress(OSError):  # others wait for the tenant
+                    place.parent.rmdir()
+
+    def _is_over(self, place: Path) -> bool:
+        """Whether what waits is no longer needed: it has expired, or the job whose input it is has ended."""
+        try:
+            record = json.loads((place / _RECORD).read_text(encoding="utf-8"))
+            is_late = record["expires_ms"] < now_ms()
+        except (OSError, ValueError, KeyError):
+            return int(_modified_ms(place)) + self._kept_ms < now_ms()
+        if "job_id" not in record:
+            return bool(is_late)
+        try:
+            ended = self._has_ended(record["environment"], record["tenant"], record["job_id"])
+        except FreezeframeError:
+            return False
+        return bool(is_late) if ended is None else ended
+
+
+def _write_record(place: Path, record: Mapping[str, Any]) -> None:
+    """Write the record durably, and with it the names of all that the folder has so far."""
+    part = place / secrets.token_hex(8)
+    write_durably(part, json.dumps(record).encode())
+    part.replace(place / _RECORD)
+    sync_folder(place)
+
+
+def _chunks(file: Path) -> Iterator[bytes]:
+    try:
+        with file.open("rb") as content:
+            while chunk := content.read(_READ_BYTES):
+                yield chunk
+    except OSError as error:
+        raise StorageUnavailable(
+            "The staged blob cannot be read.", cause=str(error), remedy="Try again."
+        ) from error
+
+
+def _waiting(place: Path) -> tuple[str, int]:
+    try:
+        record = json.loads((place / _RECORD).read_text(encoding="utf-8"))
+        if "size" in record:
+            return record["path"], int(record["size"])
+        seen = [one.stat() for one in (place / _INPUT).glob("*")]
+        # A file that is also a blob is counted there.
+        return "", sum(one.st_size for one in seen if one.st_nlink == 1)
+    except (OSError, ValueError, KeyError):
+        return "", 0  # it is being made, or was removed meanwhile
+
+
+def _modified_ms(place: Path) -> float:
+    try:
+        return place.stat().st_mtime * 1000
+    except OSError:
+        return now_ms()
+
+
+def _not_found(blob_id: str) -> NotFound:
+    return NotFound(
+        f"There is no staged blob {blob_id!r}.",
+        cause="It was published, removed, or its time is over.",
+        remedy="Send its bytes again.",
+    )
+
+
+def too_large(bytes_max: int) -> TooLarge:
+    """The refusal of a blob that is larger than the service takes."""
+    return TooLarge(
+        f"A staged blob has at most {bytes_max:,} bytes.",
+        cause="That is the service's limit (service_upload_bytes_max).",
+        remedy="Send less, or import it with the command.",
+        bytes_max=bytes_max,
+    )

@@ -39,6 +39,7 @@ from freezeframe.storage.base import Storage
 
 VERIFIED_BYTES_MAX = 4 << 20
 _BATCH_ROWS = 1 << 17
+_SEARCHED_ROWS = 8192  # decoded at once where a row is looked for
 _THREADS_FROM_ROWS = 1 << 15  # fewer rows take longer to hand to Arrow's threads than to read
 
 
@@ -210,18 +211,20 @@ def rows_found(
     """
     name, file = _open_file(storage, read, verify=False)
     lengths = [file.metadata.row_group(group).num_rows for group in range(file.metadata.num_row_groups)]
-    keys = replace(read, fields=read.fields[:key])
+    keys, rest = replace(read, fields=read.fields[:key]), replace(read, fields=read.fields[key:])
     positions: list[npt.NDArray[np.int64]] = []
     tables: list[pa.Table] = []
     last = None
     for group in groups_of(file):
-        indexes = found_in(_group_table(file, name, keys, group, use_threads=False))
-        if not len(indexes):
+        found = _found_in_group(file, name, keys, group, found_in, is_unique=is_unique)
+        if found is None:
             continue
         last = group
+        indexes, table = found
         positions.append(indexes + sum(lengths[:group]))
-        many = lengths[group] >= _THREADS_FROM_ROWS
-        tables.append(_group_table(file, name, read, group, use_threads=many).take(pa.array(indexes)))
+        for column in _columns_at(file, name, rest, group, indexes) if rest.fields else ():
+            table = table.append_column(*column)
+        tables.append(table)
         if is_unique:
             break
     if last is None:
@@ -229,15 +232,56 @@ def rows_found(
     return FoundRows(np.concatenate(positions), pa.concat_tables(tables), last)
 
 
-def _group_table(
+def _found_in_group(
+    file: pq.ParquetFile,
+    name: str | Path,
+    keys: FileRead,
+    group: int,
+    found_in: Callable[[pa.Table], npt.NDArray[np.int64]],
+    *,
+    is_unique: bool,
+) -> tuple[npt.NDArray[np.int64], pa.Table] | None:
+    """The indexes of a group's rows that are found, and their keys; None where there are none.
+
+    A unique row ends the reading: what is behind it is not decoded.
+    """
+    start = 0
+    indexes: list[npt.NDArray[np.int64]] = []
+    found: list[pa.Table] = []
+    for part in _group_parts(file, name, keys, group, use_threads=False):
+        places = found_in(part)
+        if len(places):
+            indexes.append(places + start)
+            found.append(part.take(pa.array(places)))
+            if is_unique:
+                break
+        start += len(part)
+    return (np.concatenate(indexes), pa.concat_tables(found)) if found else None
+
+
+def _columns_at(
+    file: pq.ParquetFile, name: str | Path, read: FileRead, group: int, indexes: npt.NDArray[np.int64]
+) -> Iterator[tuple[pa.Field, pa.ChunkedArray]]:
+    """The columns of a group at some of its rows, which are sorted; nothing behind them is decoded."""
+    start, parts = 0, list[pa.Table]()
+    many = file.metadata.row_group(group).num_rows >= _THREADS_FROM_ROWS
+    for part in _group_parts(file, name, read, group, use_threads=many):
+        near = indexes[(indexes >= start) & (indexes < start + len(part))]
+        parts.append(part.take(pa.array(near - start)))
+        start += len(part)
+        if start > indexes[-1]:
+            break
+    table = pa.concat_tables(parts)
+    return zip(table.schema, table.columns, strict=True)
+
+
+def _group_parts(
     file: pq.ParquetFile, name: str | Path, read: FileRead, group: int, *, use_threads: bool
-) -> pa.Table:
+) -> Iterator[pa.Table]:
     schema = pa.schema([arrow_field(field) for field in read.fields])
-    batches = [
-        pa.RecordBatch.from_arrays(_arrays(columns, length, read, name), schema=schema)
-        for columns, length in _read_stored(file, name, read, [group], use_threads=use_threads)
-    ]
-    return pa.Table.from_batches(batches, schema)
+    parts = _read_stored(file, name, read, [group], use_threads=use_threads, rows_at_once=_SEARCHED_ROWS)
+    for columns, length in parts:
+        yield pa.Table.from_arrays(_arrays(columns, length, read, name), schema=schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,6 +409,7 @@ def _read_stored(
     groups: Sequence[int] | None = None,
     *,
     use_threads: bool = True,
+    rows_at_once: int = _BATCH_ROWS,
 ) -> Iterator[tuple[dict[str, pa.Array], int]]:
     """Batches of the file's unconverted arrays, by the column's name in the table, with their length."""
     if groups is None:
@@ -379,11 +424,11 @@ def _read_stored(
     wanted = {column: stored.field(place).name for column, place in places.items() if place is not None}
     if not wanted:
         rows = sum(file.metadata.row_group(group).num_rows for group in groups)
-        yield from (({}, min(_BATCH_ROWS, rows - at)) for at in range(0, rows, _BATCH_ROWS))
+        yield from (({}, min(rows_at_once, rows - at)) for at in range(0, rows, rows_at_once))
         return
     try:
         for batch in file.iter_batches(
-            _BATCH_ROWS, row_groups=list(groups), columns=list(wanted.values()), use_threads=use_threads
+            rows_at_once, row_groups=list(groups), columns=list(wanted.values()), use_threads=use_threads
         ):
             yield {column: batch.column(own) for column, own in wanted.items()}, batch.num_rows
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:

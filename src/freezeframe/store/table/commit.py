@@ -29,9 +29,6 @@ from freezeframe.store.schema.table_properties import (
 )
 from freezeframe.store.table.staging import DataFile
 
-FILTER_FIELD = "changedKeysFilter"
-"""The field of ``commitInfo`` with the filter of changed keys; absent where nothing is known of them."""
-
 
 @dataclass(frozen=True, slots=True)
 class TableChange:
@@ -40,8 +37,7 @@ class TableChange:
     With ``replaces_files`` all live files go and ``added`` are the whole new content; without it
     those go that ``removed`` names (as the log does). ``marks`` are the actions that put the deletion
     vectors of ``vector_file`` in force. ``notes`` and ``properties`` are written with ``schema`` only.
-    ``plan`` says in a few words how the update was carried out and why; ``key_filter`` excludes keys whose
-    rows it leaves as they are (empty: nothing is known of them).
+    ``plan`` says in a few words how the update was carried out and why.
     """
 
     operation: str
@@ -56,7 +52,6 @@ class TableChange:
     marks: tuple[Action, ...] = ()
     vector_file: VectorFile | None = None
     plan: str = ""
-    key_filter: str = ""
 
     @property
     def new_paths(self) -> tuple[str, ...]:
@@ -90,8 +85,7 @@ def commit_text(base: Snapshot, rewrite: TableChange, identity: CommitIdentity) 
     # In-commit timestamps require commitInfo as the first action (protocol, "In-Commit Timestamps").
     parameters = {"key": ",".join(rewrite.key), "plan": rewrite.plan}
     metrics = {**row_metrics(rewrite.counts), "numTargetFilesAdded": str(len(rewrite.added))}
-    fields = commit_info(rewrite.operation, parameters, identity, metrics)
-    info = CommitInfo({**fields, FILTER_FIELD: rewrite.key_filter} if rewrite.key_filter else fields)
+    info = CommitInfo(commit_info(rewrite.operation, parameters, identity, metrics))
     return sign_content(info, tuple(_actions(base, rewrite, identity))).decode()
 
 

@@ -19,7 +19,7 @@ from freezeframe.storage import Storage
 from freezeframe.store.diff.net_counts import net_counts
 from freezeframe.store.directory.paths import table_folder
 from freezeframe.store.model.row_counts import Counts
-from freezeframe.store.table.commit import FILTER_FIELD, CommitIdentity, row_metrics
+from freezeframe.store.table.commit import CommitIdentity, row_metrics
 from freezeframe.store.table.commit_squash import commit_fields, is_same_table, net_commit, restamp
 from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.table.uncommitted_snapshot import staged_view
@@ -147,7 +147,6 @@ class StagedStream:
         if is_same_table(self.base, final):
             return ""
         info = {**commit_fields(result.content), "operationMetrics": {}}
-        info.pop(FILTER_FIELD, None)  # it knows the last step's keys only
         return net_commit(self.base, final, info, self.identity)
 
     def _overlaid(self, *contents: str) -> Snapshot:

@@ -23,12 +23,10 @@ def build_table_change(
     route: Route,
     removed: tuple[str, ...] | None = None,
     deletion: RowDeletion | None = None,
-    key_filter: str = "",
 ) -> UpdateResult:
     """The update as a commit whose new files are ``paths`` and replace ``removed`` (None: all files).
 
-    ``deletion`` marks rows in files that stay; its vector file is stored already. ``key_filter`` is of the
-    keys whose rows change, where they are known.
+    ``deletion`` marks rows in files that stay; its vector file is stored already.
     """
     plan, snapshot = context.plan, context.snapshot
     rewrites = bool(counts.changed) or plan.evolution.changes_stored_files or _rows_written_anew(plan)
@@ -49,7 +47,6 @@ def build_table_change(
         marks=deletion.actions if deletion else (),
         vector_file=deletion.file if deletion else None,
         plan=str(route),
-        key_filter=key_filter,
     )
     return UpdateResult(counts, plan, rewrite, route)
 
@@ -61,9 +58,7 @@ def build_patch_change(context: UpdateContext, patch: Patch, route: Route) -> Up
         deletion = mark_rows(context.snapshot, patch.marked, prefix=context.staging.name)
         if deletion.file is not None:
             context.staging.store(deletion.file.name, deletion.file.content)
-    return build_table_change(
-        context, patch.counts, patch.written, route, patch.removed, deletion, patch.key_filter
-    )
+    return build_table_change(context, patch.counts, patch.written, route, patch.removed, deletion)
 
 
 def _changes_metadata(plan: Plan, snapshot: Snapshot) -> bool:

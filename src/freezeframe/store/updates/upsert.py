@@ -19,7 +19,6 @@ from freezeframe.engine.frames.untyped import has_untyped
 from freezeframe.errors import CorruptData
 from freezeframe.log import Snapshot
 from freezeframe.log.schema.schema import delta_to_arrow
-from freezeframe.store.keys.key_filter import key_filter
 from freezeframe.store.keys.key_scan import files_with
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.schema.column_mapping import arrow_columns, written_columns
@@ -53,7 +52,6 @@ class Patch:
     searched: str
     """How the batch's keys were searched, and in how many files: words that ``stream explain`` shows."""
     engine: EngineName = ""
-    key_filter: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,8 +161,7 @@ def patch(context: UpdateContext, batch: pa.Table) -> Patch:
     written = context.staging.write(content, written_columns(context.plan.schema), context.plan.key)
     marked = {choice.file.path: changing[choice.file.path] for choice in choices if choice.action == "marked"}
     removed = tuple(file.path for file in rewritten)
-    filtered = key_filter(pa.concat_tables([table.select(keys.column_names) for table in new_rows]))
-    return Patch(counts, written, removed, marked, choices, met.search_kind, met.engine, filtered)
+    return Patch(counts, written, removed, marked, choices, met.search_kind, met.engine)
 
 
 def _match_keys(

@@ -17,7 +17,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from freezeframe.engine.frames.xxhash64 import Hashes
 from freezeframe.log.actions.action_columns import from_adds
 from freezeframe.log.actions.actions import Add, DeletionVector, Metadata, Remove
 from freezeframe.log.scan.file_rows import (
@@ -29,14 +28,12 @@ from freezeframe.log.scan.file_rows import (
 )
 from freezeframe.log.scan.rows import ReadableSnapshot, plan_reads
 from freezeframe.storage.concurrency import is_local
-from freezeframe.store.keys.key_filter import excludes, key_hashes
 from freezeframe.store.keys.key_numbers import KeyNumbers
 from freezeframe.store.keys.key_pruning import may_hold
 from freezeframe.store.keys.key_scan import REQUESTS_MAX, THREADS_MAX, files_with
 from freezeframe.store.keys.key_values import keys_as
 from freezeframe.store.schema.column_mapping import arrow_columns, physical_names
 from freezeframe.store.schema.system_columns import VALID_TO, read_system_columns
-from freezeframe.store.schema.table_properties import stored_key
 from freezeframe.store.table.data_files import deleted_positions
 from freezeframe.store.table.reader import as_typed_so_far, row_columns
 from freezeframe.store.table.snapshot_part import SnapshotPart, part_of
@@ -46,9 +43,9 @@ _NOTHING = FoundRows(np.empty(0, np.int64), None)
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A row, as a table of one, and where it lies; without a path, in a file that is not known yet."""
+    """A row, as a table of one, and where it lies."""
 
-    path: str | None
+    path: str
     position: int
     row: pa.Table
 
@@ -62,8 +59,6 @@ class RowFinder:
         local = is_local(snapshot.storage)
         self._threads = min(THREADS_MAX, os.cpu_count() or 1) if local else REQUESTS_MAX
         self._found: dict[tuple[str, str | None], FoundRows] = {}
-        self._hashes: dict[str | None, Hashes] = {}
-        self._excluded: dict[tuple[str | None, str], bool] = {}
         # Where the key was last: in the next file it is there or nearby, for files are sorted by key.
         self._group = 0
 
@@ -78,17 +73,6 @@ class RowFinder:
         """Whether a file has rows of the key, deleted or not; None: it was not looked at."""
         found = self._found.get((path, metadata.schema_string))
         return None if found is None else found.rows is not None
-
-    def is_excluded(self, metadata: Metadata, key_filter: str) -> bool:
-        """Whether a filter of a commit's changed keys lacks the key."""
-        if not key_filter or set(stored_key(metadata) or ()) != set(self._keys.column_names):
-            return False
-        text = metadata.schema_string
-        if text not in self._hashes:
-            self._hashes[text] = key_hashes(keys_as(self._keys, arrow_columns(metadata.schema)))
-        if (text, key_filter) not in self._excluded:
-            self._excluded[text, key_filter] = excludes(key_filter, self._hashes[text])
-        return self._excluded[text, key_filter]
 
     def live_row(self, metadata: Metadata, files: Iterable[Add]) -> Held | None:
         """The row in files as a commit added them, or as they were when it removed them."""

@@ -1,4 +1,9 @@
-"""History of one row of a stream, newest first: each version that inserted, updated or deleted it."""
+"""History of one row of a stream, newest first: each version that inserted, updated or deleted it.
+
+The row is followed backwards from file to file. A commit matters only if it brought the file that holds the
+row, or, while there is no row, removed a file that may hold its key. Files whose statistics exclude the key
+are not read, and the key is looked for once in each of the others.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +18,7 @@ from freezeframe.clock import rfc3339
 from freezeframe.engine.frames.python_values import shown_rows
 from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import StreamName
-from freezeframe.log.actions.actions import Metadata
+from freezeframe.log.actions.actions import Add, Metadata
 from freezeframe.store.diff.row_diff import BEFORE, CHANGE_TYPE, changed_cells, row_changes
 from freezeframe.store.schema.system_columns import DELETED, read_system_columns
 from freezeframe.store.schema.table_properties import stored_key
@@ -22,8 +27,10 @@ from freezeframe.store.tenant_log.state import TenantState
 from freezeframe.store.tenant_log.table_lookup import table_snapshot
 from freezeframe.store.transaction.scope import TenantScope
 from freezeframe.store.versions.row_finder import Held, RowFinder
-from freezeframe.store.versions.row_trail import RowTrail
-from freezeframe.store.versions.stream_past import StreamPast
+from freezeframe.store.versions.stream_past import StreamCommit, StreamPast
+
+AHEAD = 32
+"""The files of so many versions are read side by side."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +140,9 @@ def row_history(
         raise InvalidOption(f"limit cannot be {limit}.", remedy="Pass 1 or more, or nothing for all.")
     snapshot = table_snapshot(scope.storage, until, name)
     past = StreamPast(scope, name, until)
-    trail = RowTrail(past, RowFinder(snapshot, keys))
-    newest = held = trail.newest(snapshot.metadata)
+    finder = RowFinder(snapshot, keys)
+    trail = _Trail(past, finder)
+    newest = held = finder.current_row()
     (key,) = shown_rows(keys)
     versions: list[RowVersion] = []
     following = None
@@ -145,8 +153,7 @@ def row_history(
         after = metadata
         if commit.metadata is not None:
             metadata = past.metadata_before(number)
-        held = trail.after(commit, held, after)
-        if trail.may_touch(commit, held, after):
+        if _may_touch(finder, commit, held):
             before = None
             if metadata is not None and set(stored_key(metadata) or ()) == set(key):
                 before = trail.before(number, held, metadata)
@@ -163,6 +170,60 @@ def row_history(
         number += 1
     row = None if newest is None else shown_rows(newest.row)[0]
     return RowHistory(str(name), key, row, tuple(versions), following, is_whole and past.is_whole)
+
+
+def _may_touch(finder: RowFinder, commit: StreamCommit, held: Held | None) -> bool:
+    """Whether a commit may have changed the row, which is ``held`` after it."""
+    if held is None:
+        return bool(commit.removed_paths)
+    if held.path not in commit.added_paths:
+        return False
+    if held.path not in commit.removed_paths:
+        return True
+    # Named again: where rows were only marked, one that is there now was there before.
+    return not (commit.only_marks or finder.was_there(held, commit.removal(held.path)))
+
+
+class _Trail:
+    """Where the row was before each commit, going back."""
+
+    def __init__(self, past: StreamPast, finder: RowFinder) -> None:
+        self._past = past
+        self._finder = finder
+        self._ahead = 0
+        """The first commit whose files were not read ahead."""
+
+    def before(self, number: int, held: Held | None, metadata: Metadata) -> Held | None:
+        """The row before the commit of a number, after which it is ``held``: in a file that it removed."""
+        if held is not None and number >= self._ahead:
+            self._read_ahead(held.path, number, metadata)
+        return self._finder.live_row(metadata, self._removed(number, metadata))
+
+    def _read_ahead(self, path: str, number: int, metadata: Metadata) -> None:
+        """Look for the row where it may come from, in files of one schema."""
+        paths, found = {path}, list[Add]()
+        for place, commit in enumerate(self._past.span(number, AHEAD), number):
+            if place > number and commit.metadata is not None:
+                break
+            self._ahead = place + 1
+            if paths & commit.new_paths:
+                gone = commit.removed_paths - commit.added_paths
+                found += self._removed(place, metadata, gone)
+                paths |= gone
+        self._finder.read_ahead(metadata, found)
+
+    def _removed(self, number: int, metadata: Metadata, paths: set[str] | None = None) -> list[Add]:
+        """Those of the files that a commit removed which may hold the row, as they were before it."""
+        (commit,) = self._past.span(number, 1)
+        found = []
+        for path in sorted(commit.removed_paths if paths is None else paths):
+            known = self._finder.holds(metadata, path)
+            if known is not False:
+                statistics = self._past.statistics(path, number, AHEAD) if known is None else None
+                one = commit.removal(path)
+                values, vector = one.partition_values or {}, one.deletion_vector
+                found.append(Add(path, one.size or 0, values, stats=statistics, deletion_vector=vector))
+        return found
 
 
 def _compare(

@@ -12,8 +12,6 @@ from functools import cached_property
 
 from freezeframe.identifiers import StreamName
 from freezeframe.log.actions.actions import Action, Add, Metadata, Remove, parse_line
-from freezeframe.store.table.commit import FILTER_FIELD
-from freezeframe.store.table.commit_squash import commit_fields
 from freezeframe.store.tenant_log.history import HistoryEntry, history_entry
 from freezeframe.store.tenant_log.roll_forward import change_content
 from freezeframe.store.tenant_log.state import TenantState
@@ -53,14 +51,6 @@ class StreamCommit:
     def metadata(self) -> Metadata | None:
         """The table's metadata from this commit on, if it changes them."""
         return next((one for one in self._parsed("metaData") if isinstance(one, Metadata)), None)
-
-    @cached_property
-    def key_filter(self) -> str:
-        """The filter of the keys whose rows it changed; empty: any row may have changed."""
-        if '"metaData"' in self.content:  # the key may have got another type
-            return ""
-        text = commit_fields(self.content).get(FILTER_FIELD, "")
-        return text if isinstance(text, str) else ""
 
     @property
     def only_marks(self) -> bool:

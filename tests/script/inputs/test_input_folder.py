@@ -3,7 +3,7 @@
 import pytest
 
 from freezeframe.errors import InputNotFound
-from freezeframe.script.inputs.input_folder import CSV_EXTENSIONS, stream_files
+from freezeframe.script.inputs.input_folder import CSV_EXTENSIONS, JSON_EXTENSIONS, stream_files
 
 
 def test_a_stream_is_the_name_up_to_the_last_dash(tmp_path):
@@ -78,6 +78,15 @@ def test_files_that_no_reader_takes_are_named(tmp_path, caplog):
 
     (line,) = caplog.messages
     assert line.endswith("takes such files: C.txt, D.xlsx.")
+
+
+def test_the_schema_file_of_an_export_holds_no_rows(tmp_path, caplog):
+    """It lies beside JSON files and is neither read nor remarked on."""
+    for name in ("A.snapshot.jsonl", "A.snapshot.schema.json", "B-1.json"):
+        (tmp_path / name).touch()
+    found = stream_files(tmp_path, JSON_EXTENSIONS)
+    assert ["A.snapshot.jsonl", "B-1.json"] == [file.name for files in found.values() for file in files]
+    assert not caplog.records
 
 
 def test_a_single_file_is_a_folder_of_one(tmp_path):

@@ -90,7 +90,7 @@ def _moment(file: Path) -> tuple[tuple[int, ...], str]:
 
 
 def _remark_on_others(folder: Path, files: Collection[Path]) -> None:
-    others = sorted(file.name for file in files if file_extension(file) not in _READ_SOMEHOW)
+    others = sorted(file.name for file in files if file_extension(file) not in {*_READ_SOMEHOW, ".arrow"})
     if others:
         more = f" and {len(others) - _NAMED_MAX} more" if len(others) > _NAMED_MAX else ""
         remark(

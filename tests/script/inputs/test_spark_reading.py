@@ -1,10 +1,12 @@
 """Folders as Spark frames: the rows and types of the other kinds, read by Spark's workers in parts."""
 
+import gzip
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.script.json_values import KNOWN, OWN
-from tests.script.text_columns import EXACT, INEXACT, KEPT, NOT_WRITTEN, TYPED, WRITTEN
+from tests.script.text_columns import EXACT, INEXACT, KEPT, MOMENTS, NOT_WRITTEN, TYPED, WRITTEN
 
 from freezeframe.engine.frames.frames import to_arrow
 from freezeframe.errors import DuplicateKeyError, UnreadableInput
@@ -13,7 +15,7 @@ from freezeframe.script.formats.csv_file import read_csv_text, read_csv_texts
 from freezeframe.script.formats.json_rows import read_json_files
 from freezeframe.script.formats.parquet_files import read_parquet_files
 from freezeframe.script.inputs.input_folder import CSV_EXTENSIONS, stream_files
-from freezeframe.script.inputs.spark_reading import CSV, JSON_LINES, parquet_frame, text_frames
+from freezeframe.script.inputs.spark_reading import CSV, JSON_LINES, csv_format, parquet_frame, text_frames
 from freezeframe.script.reading import read_csv_folder, read_parquet_folder
 from freezeframe.script.snapshots import get_snapshot, update_snapshot
 from freezeframe.script.types.typed_columns import KnownTypes
@@ -56,7 +58,15 @@ def test_every_text_becomes_what_it_becomes_elsewhere(tmp_path, spark_session):
     stored = {name: case[1] for name, case in known.items()}
     declared = {f"d{name}": kind for name, kind in stored.items()}
     texts |= {f"d{name}": texts[name] for name in known} | {"dnaive": ["2020-01-01 00:00:00", None]}
-    types = KnownTypes(pa.schema(list(stored.items())), {**declared, "dnaive": pa.timestamp("us", "UTC")})
+    wanted = {f"r{number}": case for number, case in enumerate(EXACT)}
+    texts |= {name: list(case[0]) for name, case in wanted.items()}
+    texts |= {f"t{number}": list(case) for number, case in enumerate(MOMENTS)}
+    types = KnownTypes(
+        pa.schema(list(stored.items())),
+        {**declared, "dnaive": pa.timestamp("us", "UTC")},
+        {name: case[1] for name, case in wanted.items()},
+        frozenset(f"t{number}" for number in range(len(MOMENTS))),
+    )
     file = tmp_path / "A-1.csv"
     file.write_text(csv_of(texts), newline="")
 
@@ -82,9 +92,28 @@ def test_values_of_several_lines_and_files_that_differ_are_one_frame(tmp_path, s
     assert expected.to_pylist() == found.to_pylist()
 
 
+def test_files_that_cannot_be_divided_are_read_alike(tmp_path, spark_session):
+    """Packed files, and those with an escape character, are one part each; tabs and semicolons are many."""
+    rows = "".join(f'{row};"x;{row}";1.{row % 10}0\n' for row in range(100))
+    (tmp_path / "A-1.csv").write_text(f"\nrow;t;n\n{rows}")
+    (tmp_path / "A-2.tsv").write_text("row\tt, u\tn\n100\ta,b\t2.00\n")
+    (tmp_path / "A-3.csv.gz").write_bytes(gzip.compress(b"row,t,n\n101,,3.00\n"))
+    (tmp_path / "A-4.csv").write_text('row,t,n\n102,"say \\"hi\\", ho",4.00\n')
+    files = stream_files(tmp_path, CSV_EXTENSIONS)["A"]
+    text = csv_format("\\")
+
+    expected = text.whole("A", files, NOTHING)
+    found = workers_rows(spark_session, files, text=text)
+
+    assert ["int64", "string", "double", "string"] == list(map(str, expected.schema.types))
+    assert len(text.parts(files[0], 64)) > 10
+    assert expected.equals(found)
+
+
 @pytest.mark.parametrize(
     ("content", "message", "line"),
     [
+        (b"a,b\n" + b"1,2\n" * 100 + b'1,"x"y\n' + b"1,2\n" * 100, "behind a closing quote", 102),
         (b"a,b\n" + b'"1\n1",2\n' * 100 + b"1,2,3\n", "3 fields in line 202", 202),
         (b"a,b\n" + b"1,2\n" * 100 + b"\xff,2\n", "not UTF-8: line 102", 102),
         (b"a,b\n" + b"1,2\n" * 100 + b'1,"x\n', "inside a quoted field", 102),
@@ -99,6 +128,19 @@ def test_a_fault_names_the_file_and_its_line(content, message, line, tmp_path, s
         workers_rows(spark_session, [file])
 
     assert (str(file), line) == (caught.value.details["file"], caught.value.details["line"])
+
+
+@pytest.mark.parametrize("most", [0, 10**6], ids=["parts", "small"])
+def test_a_value_outside_the_type_asked_for_is_named(most, tmp_path, spark_session):
+    """File, line and column, as in this process."""
+    file = tmp_path / "A-1.csv"
+    file.write_text("row,n\n" + "1,2\n" * 100 + "1,2.5\n")
+    known = KnownTypes(requested={"n": pa.int64()})
+
+    with pytest.raises(UnreadableInput, match="line 102") as caught:
+        text_frames(CSV, spark_session, {"A": ([file], known)}, in_process_bytes_max=most, part_bytes=64)
+
+    assert (str(file), "n") == (caught.value.details["file"], caught.value.details["column"])
 
 
 def json_lines_of(columns):

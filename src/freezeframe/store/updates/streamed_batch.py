@@ -52,12 +52,11 @@ def take_in(
     is_ordered = bool(update.key) and update.drop_duplicates
     schema = reader.schema.append(_NUMBERED) if is_ordered else reader.schema
     # Parquet cannot store untyped columns and structs without members; the engine restores them.
-    held = pa.schema([(one.name, settled_type(one.type)) for one in schema if not pa.types.is_null(one.type)])
-    pieces = (
-        in_schema(piece, held) for piece in _pieces(itertools.chain(_drain(first), reader), schema.names)
-    )
+    typed = [one for one in schema if not pa.types.is_null(one.type)]
+    stored = pa.schema([(one.name, settled_type(one.type)) for one in typed])
+    pieces = _pieces(itertools.chain(_drain(first), reader), schema.names)
     intake.prepare()
-    path = intake.write_pieces(pieces, held)
+    path = intake.write_pieces((in_schema(piece, stored) for piece in pieces), stored)
     frame = engine.read((intake.uri(path),), arrow_to_delta(schema))
     return frame, _add_order(update) if is_ordered else update
 

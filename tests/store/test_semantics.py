@@ -52,6 +52,9 @@ LINES = {
         "engine/frames/test_valid_text.py::test_a_spark_frame_is_refused",
         "store/maintenance/test_repair.py::test_a_table_with_text_that_is_no_utf8_is_not_adopted",
     ),
+    "Parquet that Spark 2": (
+        "log/primitives/test_foreign_parquet.py::test_every_way_of_reading_gives_the_same_rows",
+    ),
     "empty batch": (
         f"{HERE}test_an_empty_batch_makes_no_version",
         "store/test_tenant.py::test_an_empty_frame_with_columns_makes_an_empty_stream",

@@ -178,8 +178,8 @@ def test_a_row_has_no_history_of_a_type(open_finding, local):
     assert stream.row_history(2).to_json()["versions"][0]["tenant_version"] == 0
 
 
-def test_a_clone_an_archive_and_an_erasure_keep_it_open(open_finding, local, memory):
-    """What is copied or rewritten has the types that it had."""
+def test_an_erasure_keeps_it_open(open_finding, local):
+    """Files that are rewritten have the types that they had."""
     tenant = open_finding(local)
     stream = tenant.stream("S")
     stream.update(pa.table({"Id": [1, 2], "l": [[], []], "m": [{}, {}], "n": pa.nulls(2)}), key="Id")

@@ -1,6 +1,7 @@
 """JSON Lines become columns without a value lost or changed."""
 
 import json
+from decimal import Decimal
 
 import pyarrow as pa
 import pytest
@@ -204,6 +205,30 @@ def test_cells_are_counted_before_they_are_made(tmp_path):
     lines = "".join(f'{{"c{number}": 1}}\n' for number in range(100))
     with pytest.raises(TooLarge):
         read(tmp_path, lines, limits=UnpackLimits(bytes_max=50_000, ratio_free_bytes=0))
+
+
+OPEN = pa.struct([("a", pa.null()), ("b", pa.decimal128(5, 2)), ("l", pa.list_(pa.struct([])))])
+
+
+@pytest.mark.parametrize("piece_bytes", [1, 2**20])
+def test_what_is_open_in_a_known_type_is_decided_and_the_rest_kept(piece_bytes, tmp_path, monkeypatch):
+    """A first value has its own type, and numbers beside it stay the decimals that they were."""
+    monkeypatch.setattr(json_rows, "_PIECE_BYTES", piece_bytes)
+    values = ['{"a": null, "b": 1, "l": []}', '{"a": 1, "b": 1.5, "l": [{"c": true}]}', '{"a": 0.5}', None]
+
+    column = read(tmp_path, lines_of(values), KnownTypes(pa.schema([("a", OPEN)])))["a"]
+    members = [
+        ("a", pa.float64()),
+        ("b", pa.decimal128(5, 2)),
+        ("l", pa.list_(pa.struct([("c", pa.bool_())]))),
+    ]
+    assert column.type == pa.struct(members)
+    assert column.to_pylist() == [
+        {"a": None, "b": Decimal("1.00"), "l": []},
+        {"a": 1.0, "b": Decimal("1.50"), "l": [{"c": True}]},
+        {"a": 0.5, "b": None, "l": None},
+        None,
+    ]
 
 
 def test_a_folder_is_read_with_stored_and_declared_types(tmp_path):

@@ -97,7 +97,7 @@ class JsonColumn:
         if kind == pa.null():
             return self
         among = range(len(rule.ways)) if self.left is None else self.left
-        left = tuple(place for place in among if _exact(values, kind, rule.ways[place]) is not None)
+        left = tuple(place for place in among if _exact(values, kind, rule.ways[place], kind) is not None)
         return JsonColumn(joined_kinds(self.kind, kind), left)
 
     def join(self, other: JsonColumn) -> JsonColumn:
@@ -106,13 +106,14 @@ class JsonColumn:
 
     def type(self, rule: ColumnRule) -> pa.DataType | None:
         """The column's type once all values have been seen; None if there is none that holds them."""
-        return rule.kind(self.left) if self.left is None or self.left else type_of(self.kind)
+        found = type_of(self.kind)
+        return _decided(rule.kind(self.left), found) if self.left is None or self.left else found
 
     def array(self, values: Values, rule: ColumnRule) -> pa.Array | pa.ChunkedArray | None:
         """Some of the values in the column's type; None if they are none of those that were seen."""
         kind = found_kind(values) if self.left else None
         if self.left and kind != pa.null():
-            return _exact(values, kind, rule.ways[self.left[0]])
+            return _exact(values, kind, rule.ways[self.left[0]], self.kind)
         return _build(values, self.type(rule))
 
 
@@ -228,12 +229,29 @@ def _objects(members: Mapping[str, Kind | None]) -> Objects | None:
     return Objects(known) if len(known) == len(members) else None
 
 
-def _exact(values: Values, kind: Kind | None, way: Reading) -> pa.Array | pa.ChunkedArray | None:
+def _decided(known: pa.DataType, found: pa.DataType | None) -> pa.DataType:
+    """The known type; what is open in it has the type that was found there."""
+    if found is None or pa.types.is_null(known):
+        return known if found is None else found
+    if pa.types.is_list(known) and pa.types.is_list(found):
+        return pa.list_(_decided(known.value_type, found.value_type))
+    if not (pa.types.is_struct(known) and pa.types.is_struct(found)):
+        return known
+    if not known.num_fields:
+        return found
+    types = {part.name: part.type for part in found}
+    return pa.struct([(part.name, _decided(part.type, types.get(part.name))) for part in known])
+
+
+def _exact(
+    values: Values, kind: Kind | None, way: Reading, whole: Kind | None
+) -> pa.Array | pa.ChunkedArray | None:
     """The values, of which ``kind`` was found, in the type of ``way``, or None if one is not exact in it.
 
+    What is open in that type has the type of ``whole``, which was found of these and other values.
     Texts are read as those of a CSV file are, so that dates and decimals are what JSON has no value for.
     """
-    wanted = way.kind
+    wanted = _decided(way.kind, type_of(whole)) if pa.types.is_nested(way.kind) else way.kind
     if kind == pa.null():
         return pa.nulls(len(values), wanted)
     if way is ANY_TEXT:

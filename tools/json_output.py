@@ -72,7 +72,6 @@ OBJECTS = {
         "environment:str tenant:str folder:str requested:str finished:str versions:int streams:int files:int "
         "objects:int size_bytes:int keys:int listing_sha256:str files_left:int"
     ),
-    "Archive": "archive:str bytes:int",
     "Garbage": ("dry_run:bool files:int bytes:int floor:int versions_expired:int revoked:[str] names:[str]"),
     "TenantGarbage": "tenant:str files:int bytes:int versions_expired:int error:str",
     "Verification": (
@@ -218,8 +217,6 @@ RESULTS = {
     "tenant untag": "Tags",
     "tenant delete": "DeletionPreview|DeletionCertificate",
     "tenant clone": "TenantVersion",
-    "tenant export": "Archive",
-    "tenant import": "TenantVersion",
     "tenant gc": "Garbage",
     "tenant verify": "Verification",
     "tenant erase": "ErasurePreview|Erasure",
@@ -250,7 +247,7 @@ RESULTS = {
     "file history": "[FileRevision]",
     "import": "[Receipt]",
     "migrate": "Migration",
-    "export": "[ExportedStream]|Archive",
+    "export": "[ExportedStream]",
     "gc": "Garbage|[TenantGarbage]",
     "delta show": "Table",
     "delta history": "[TableVersion]",

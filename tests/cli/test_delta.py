@@ -84,12 +84,6 @@ def test_without_json_the_error_goes_to_the_main_command(run):
     assert (result.exit_code, result.stderr.startswith("There is no directory")) == (4, True)
 
 
-def test_the_old_name_still_works(table, tmp_path, capsys):
-    """With a word of warning on standard error."""
-    assert main(["log", "show", str(tmp_path / "t")]) == 0
-    assert "Warning: freezeframe log is now freezeframe delta." in capsys.readouterr().err
-
-
 def test_a_folder_without_a_log_is_version_minus_one(tmp_path, run):
     """No table yet is an answer; no folder is an error."""
     (tmp_path / "t").mkdir()

@@ -138,10 +138,7 @@ def test_changes_of_a_tenant_print_what_the_schema_says(printed, acme, tmp_path)
     printed("tenant gc", "--dry-run", *acme)
     printed("gc", "--yes", *acme)
     printed("gc", "--all", "--dry-run", *acme[:4])
-    printed("tenant export", "acme.tar.gz", *acme)
-    printed("export", "again.tar.gz", *acme)
     printed("export", "exported", *acme)
-    printed("tenant import", "acme.tar.gz", "third", *store)
     printed("tenant clone", "acme", "other", *store)
     printed("stream release", "Account", *acme)
     printed("stream adopt", "Account", *acme)
@@ -246,7 +243,7 @@ def test_the_service_prints_its_address(tmp_path):
 def test_errors_and_warnings_go_to_standard_error_as_objects(capsys, tmp_path, monkeypatch):
     """Of every command in the same form; standard output stays empty."""
     monkeypatch.chdir(tmp_path)
-    for words in ("tenant show", "stream list", "log show missing"):
+    for words in ("tenant show", "stream list", "delta show missing"):
         assert main([*words.split(), "--json"]) == 4
         said = capsys.readouterr()
         answers = [json.loads(line) for line in said.err.splitlines()]

@@ -47,13 +47,10 @@ def test_several_files_are_one_version(place, sync, capsys, tmp_path):
 
 
 def test_one_wrong_file_imports_none(place, sync, capsys, tmp_path):
-    """A file of another kind, one that is not there, and an archive are told; nothing is written."""
+    """A file of another kind and one that is not there are told; nothing is written."""
     first = str(sync / "Account-20261001T060000.csv")
-    for other, code in ((sync / "notes.txt", 2), (sync / "no.csv", 4), (sync / "acme.tar.gz", 2)):
-        if other.name.endswith(".gz"):
-            other.write_bytes(b"")
+    for other, code in ((sync / "notes.txt", 2), (sync / "no.csv", 4)):
         assert code == main(["import", first, str(other), "--key", "Id", *place])
-    assert "tenant import" in capsys.readouterr().err
     assert freezeframe.open(tmp_path / "store").tenant("acme").streams() == ()
     assert main(["import", first, first, "--stream", "A", *place]) == 2
 
@@ -135,13 +132,8 @@ def test_the_first_mistakes_are_told_in_words_of_the_command_line(place, sync, t
     assert "--key Id" in capsys.readouterr().err
 
 
-def test_the_archive_of_a_tenant_is_written_under_its_former_name(place, capsys, tmp_path):
-    """With a word of warning; ``gc`` does what ``tenant gc`` does."""
-    archive = tmp_path / "acme.tar.gz"
-    assert main(["export", str(archive), *place, "--json"]) == 0
-    printed = capsys.readouterr()
-    assert str(archive) == json.loads(printed.out)["archive"]
-    assert "freezeframe tenant export" in json.loads(printed.err)["warning"]["problem"]
+def test_gc_does_what_tenant_gc_does(place, capsys):
+    """Of the tenant that is named."""
     assert main(["gc", "--yes", "--json", *place]) == 0
     assert json.loads(capsys.readouterr().out)["files"] == 0
 

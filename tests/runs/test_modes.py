@@ -66,7 +66,6 @@ def test_what_the_library_writes(tmp_path):
     tenant.files.write("notes/deep/a.json", b"{}")
     store.clone_tenant("acme", "twin")
     (tmp_path / "out").mkdir(0o700)
-    store.export_tenant("acme", tmp_path / "out" / "acme.tar.gz")
     export_stream(tenant.stream("Account"), tmp_path / "out", "parquet")
     export_stream(tenant.stream("Account"), tmp_path / "out", "csv")
 

@@ -22,7 +22,7 @@ from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
 from freezeframe.store.diff.arrow_engine import ArrowEngine
-from freezeframe.store.tenants.archive import read_archive, write_archive
+from freezeframe.store.tenants.clone import clone_into
 
 SETTINGS = Settings(checkpoint_interval=2)
 NEW = pd.DataFrame({"Id": ["1", "9"], "v": [1.5, 2.5]})
@@ -48,8 +48,7 @@ def operations(base):
         "gc": lambda: tenant(work).gc(),
         "erase": lambda: tenant(work).erase("A", ["1"]),
         "verify": lambda: sound(work),
-        "export": lambda: write_archive(LocalStorage(work), work / "new.tar.gz", SETTINGS),
-        "import": lambda: read_archive(base / "a.tar.gz", LocalStorage(work / "new"), SETTINGS),
+        "clone": lambda: clone_into(LocalStorage(work), LocalStorage(work / "new"), SETTINGS),
         "adopt": lambda: update_snapshot(work / "old", "P", ["Id"], NEW),
         "csv": lambda: (read_csv_folder(given), streamed_csv(given / "X-1.csv", KnownTypes()).read_all()),
         "parquet": lambda: (read_parquet_folder(given), streamed_parquet(given / "Y.parquet").read_all()),
@@ -66,7 +65,6 @@ def make(base):
         rows = pd.DataFrame({"Id": [str(one) for one in range(number, number + 5)], "v": [float(number)] * 5})
         filled.stream("A").update(rows, key="Id")
     filled.files.write("f.json", b"{}")
-    write_archive(LocalStorage(base / "made"), base / "a.tar.gz", SETTINGS)
     (base / "made" / "old").mkdir()
     NEW.to_csv(base / "made" / "old" / "P.snapshot.csv", index=False)
     (base / "given").mkdir()

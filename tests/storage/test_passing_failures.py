@@ -62,7 +62,7 @@ def test_an_error_of_the_disk_is_never_damage(library, tmp_path):
 @pytest.mark.nightly
 @pytest.mark.parametrize(
     "name",
-    ["update", "adopt", "read", "override", "restore", "history", "file", "gc", "erase", "export", "import"],
+    ["update", "adopt", "read", "override", "restore", "history", "file", "gc", "erase", "clone"],
 )
 def test_no_operation_takes_an_error_of_the_disk_for_damage(library, tmp_path, name):
     """Every other operation, read by read."""

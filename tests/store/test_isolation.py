@@ -1,6 +1,5 @@
 """No operation, under no name, gives anything of another tenant or changes it."""
 
-import os
 import re
 from pathlib import Path
 
@@ -74,7 +73,6 @@ STORE_CALLS = {
     "open": lambda s, n: content(s.tenant(n)),
     "clone": lambda s, n: content(s.clone_tenant(n, "copy")),
     "delete": lambda s, n: s.delete_tenant(n),
-    "export": lambda s, n: s.export_tenant(n, os.devnull),
     "list": lambda s, n: s.tenants(prefix=n),
 }
 

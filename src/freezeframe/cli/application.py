@@ -24,7 +24,6 @@ from freezeframe.extras import missing_extra
 
 _COMPLETION = "_FREEZEFRAME_COMPLETE"  # set by the shell when it asks what a line could go on with
 _PREFIX = "FREEZEFRAME_"
-_RENAMED = {"log": "delta"}
 _BEGIN, _JOBS, _DATA, _SERVICE, _MACHINE = "Begin", "Jobs", "Data", "Service", "This machine"
 
 
@@ -96,8 +95,7 @@ def carry_out(given: Sequence[str], commands: typer.Typer = app, name: str = "fr
     output = Output(as_json="--json" in given)
     _tell_unknown_variables(output)
     try:
-        words = _with_new_names(given, output) if commands is app else list(given)
-        return commands(args=words, prog_name=name, standalone_mode=False) or OK
+        return commands(args=list(given), prog_name=name, standalone_mode=False) or OK
     except FreezeframeError as error:
         if _COMPLETION not in os.environ:  # completion must print no messages
             output.error(error)
@@ -124,16 +122,6 @@ def carry_out(given: Sequence[str], commands: typer.Typer = app, name: str = "fr
             raise
         output.error(found or _unexpected_error(error))
         return exit_code(found) if found else FAILED
-
-
-def _with_new_names(given: Sequence[str], output: Output) -> list[str]:
-    """The words of a command under the commands' current names; an old name gives a warning."""
-    words = list(given)
-    place = next((place for place, word in enumerate(words) if not word.startswith("-")), None)
-    if place is not None and (new := _RENAMED.get(words[place])):
-        output.warning(f"freezeframe {words[place]} is now freezeframe {new}.", "Use the new name.")
-        words[place] = new
-    return words
 
 
 def _tell_unknown_variables(output: Output) -> None:

@@ -29,8 +29,6 @@ tenant tag before-migration --tenant acme
 tenant untag before-migration --tenant acme
 tenant delete acme
 tenant clone acme acme-test
-tenant export acme.tar.gz --tenant acme
-tenant import acme.tar.gz acme-copy
 tenant gc --tenant acme --dry-run
 tenant verify --tenant acme
 tenant erase Contact --key 007 --tenant acme

@@ -30,7 +30,7 @@ from freezeframe.cli.stream.transfer import (
     export_streams,
     import_as_version,
 )
-from freezeframe.cli.tenant import lifecycle, maintenance
+from freezeframe.cli.tenant import maintenance
 from freezeframe.cli.terminal.output import Output
 from freezeframe.cli.terminal.progress import progress
 from freezeframe.cli.terminal.receipts import receipt_fields
@@ -87,7 +87,6 @@ def import_files(
 
 
 _COLUMNS = ("stream", "tenant_version", "inserted", "updated", "unchanged", "deleted", "committed")
-_ARCHIVES = (".tar.gz", ".tgz")
 
 
 def _row_files(path: Path) -> list[Path]:
@@ -118,10 +117,6 @@ def _import(
 ) -> FileImport:
     if not file.is_file():
         raise InputNotFound(f"There is no file {file}.", remedy="Check the path.", path=str(file))
-    if file.name.endswith(_ARCHIVES):
-        raise InvalidOption(
-            f"{file} is an archive of a tenant.", remedy="Use freezeframe tenant import ARCHIVE TENANT."
-        )
     return FileImport(stream or _stream_of(file), file, key, schema_from, update, csv)
 
 
@@ -148,14 +143,6 @@ def export_files(
     Each is NAME.snapshot.csv, .parquet or .jsonl, with a schema file beside text.
     """
     output = Output(as_json=as_json)
-    if folder.name.endswith(_ARCHIVES):
-        output.warning(
-            "freezeframe export writes files of rows; the archive of a tenant is now that of "
-            "freezeframe tenant export.",
-            "Use freezeframe tenant export.",
-        )
-        lifecycle.export(place, folder, as_json)
-        return
     tenant = place.tenant()
     at = tenant.version if version is None else version
     names = tenant.streams(None if at < 0 else at)

@@ -28,6 +28,9 @@ COMMANDS = {
     "spark jars": "Spark fetches spark.jars.packages by itself; without a network put the jars into the "
     "folder of the setting spark_jars_dir.",
     "notify": "Set notify_url: workers post each failed job. Drift and stale tenants are on the overview.",
+    "tenant export": "Use tenant clone SOURCE TARGET --to-root ROOT, or copy the folder of the store.",
+    "tenant import": "Use tenant clone SOURCE TARGET --to-root ROOT, or copy the folder of the store.",
+    "log": "Use freezeframe delta.",
 }
 """By the words of a command, and of a command with an option."""
 

@@ -8,11 +8,9 @@ storage is restricted to it; callers never join tenant ids and paths. Protocol:
 from __future__ import annotations
 
 import bisect
-import os
 import threading
 import uuid
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 from freezeframe.clock import now_ms
 from freezeframe.engine.protocol.table_engine import TableEngine
@@ -30,8 +28,6 @@ from freezeframe.store.maintenance.verification import Verification, verify_tena
 from freezeframe.store.model.request_context import NO_REQUEST, RequestContext
 from freezeframe.store.tenant import Tenant
 from freezeframe.store.tenant_log.state import NO_VERSION
-from freezeframe.store.tenants.archive import read_archive, write_archive
-from freezeframe.store.tenants.archive_reader import ARCHIVE_BYTES_MAX, ARCHIVE_RATIO_MAX, ArchiveLimits
 from freezeframe.store.tenants.certificate import DeletionCertificate
 from freezeframe.store.tenants.clone import clone_into
 from freezeframe.store.tenants.deletion import remove_tenant, remove_tree
@@ -176,48 +172,43 @@ class Store:
         return finished
 
     def clone_tenant(
-        self, source: str | TenantId, target: str | TenantId, request_context: RequestContext = NO_REQUEST
+        self,
+        source: str | TenantId,
+        target: str | TenantId,
+        request_context: RequestContext = NO_REQUEST,
+        *,
+        to: Store | None = None,
     ) -> Tenant:
         """Create a tenant with the newest streams and files of ``source``, without its past.
 
-        All bytes are copied: the two share nothing, so neither's gc, erasure or deletion can touch the
-        other. Sealed files are sealed anew, under the new tenant's own key. The target is not to be
-        found before all of it is there. A clone of the same request is given again.
+        ``to`` is the store of the new tenant; without it, this one. All bytes are copied: the two share
+        nothing, so neither's gc, erasure or deletion can touch the other. Sealed files are sealed anew, under
+        the new tenant's own key. The target is not to be found before all of it is there. A clone of the
+        same request is given again.
 
         Raises:
             TenantNotFound: there is no ``source``.
             AlreadyExists: there is a ``target`` already.
             SealingUnavailable: ``source`` has sealed files and there is no master key.
         """
-        known, goal = _tenant_id(source), _tenant_id(target)
-        state = self._registry.current_state()
-        folder = state.folder(self._environment, str(known))
+        known = _tenant_id(source)
+        folder = self._registry.current_state().folder(self._environment, str(known))
         if folder is None:
             raise self._not_found(known)
-        made = state.folder(self._environment, str(goal))
+        return (to or self)._create_clone(self._folder(folder), _tenant_id(target), request_context)  # noqa: SLF001 - another instance of this class
+
+    def _create_clone(self, source: Storage, target: TenantId, request_context: RequestContext) -> Tenant:
+        made = self._registry.current_state().folder(self._environment, str(target))
         if made is not None and request_context.job_id is not None:
             again = self._open(made)
             log = again.place.log
             if log.known_job(log.current_state(), request_context.job_id) is not None:
                 return again
-        self._require_free(goal)
+        self._require_free(target)
+        self._prepare()
         return self._create_filled(
-            goal, lambda place: clone_into(self._folder(folder), place, self._settings, request_context)
+            target, lambda place: clone_into(source, place, self._settings, request_context)
         )
-
-    def export_tenant(self, tenant_id: str | TenantId, target: str | os.PathLike[str]) -> None:
-        """Write the tenant's newest streams and files, without its past, to a new archive (``.tar.gz``).
-
-        Raises:
-            TenantNotFound: there is none.
-            InvalidOption: there is a file under that name already.
-            SealingUnavailable: it has sealed files and there is no master key: none goes out in the clear.
-        """
-        known = _tenant_id(tenant_id)
-        folder = self._registry.current_state().folder(self._environment, str(known))
-        if folder is None:
-            raise self._not_found(known)
-        write_archive(self._folder(folder), Path(target), self._settings)
 
     def verify_tenant(self, tenant_id: str | TenantId) -> Verification:
         """Report the damage of a tenant, also if its log cannot be opened; see ``Tenant.verify``.
@@ -230,31 +221,6 @@ class Store:
         if folder is None:
             raise self._not_found(known)
         return verify_tenant(self._folder(folder), self._settings)
-
-    def import_tenant(
-        self,
-        source: str | os.PathLike[str],
-        tenant_id: str | TenantId,
-        *,
-        bytes_max: int = ARCHIVE_BYTES_MAX,
-        ratio_max: float = ARCHIVE_RATIO_MAX,
-    ) -> Tenant:
-        """Create a tenant from an archive, which is checked whole before the tenant is visible.
-
-        ``bytes_max`` is what it may unpack to, ``ratio_max`` how many times its own size that may be.
-
-        Raises:
-            AlreadyExists: there is a tenant of that id already.
-            UnreadableInput: the archive is damaged, forged, or unpacks to more than is allowed.
-            SealingUnavailable: it has sealed files and the master key is not the one it was written with.
-        """
-        goal = _tenant_id(tenant_id)
-        self._require_free(goal)
-        self._prepare()
-        limits = ArchiveLimits(bytes_max, ratio_max)
-        return self._create_filled(
-            goal, lambda place: read_archive(Path(source), place, self._settings, limits)
-        )
 
     def rotate_master_key(self, old: MasterKey, new: MasterKey) -> int:
         """Encrypt the data keys of all tenants, in all environments, with ``new``; return their number.

@@ -111,27 +111,17 @@ def test_a_clone_has_the_newest_state(capsys, told, root):
     assert main(["tenant", "clone", "nope", "other", "--root", root]) == 4
 
 
-@pytest.mark.parametrize("is_bare", [False, True])
-def test_an_archive_carries_a_tenant_from_place_to_place(capsys, told, root, tmp_path, is_bare):
-    """Out of a store, or of a bare directory, and into a store; a damaged archive makes no tenant."""
-    archive = tmp_path / "acme.tar.gz"
-    place = ["--root", root, "--tenant", "acme"]
-    if is_bare:
-        place = ["--dir", str(tmp_path / "bare")]
-        with freezeframe.open_tenant(tmp_path / "bare").job() as job:
-            job.stream("Account").update(pd.DataFrame({"Id": ["007"]}), key="Id")
-            job.files.write("a/b.txt", b"text")
-    else:
-        filled(root)
-    assert main(["tenant", "export", str(archive), *place]) == 0
-    assert main(["tenant", "export", str(archive), *place]) == 2
+def test_a_clone_goes_to_another_store(capsys, told, root, tmp_path):
+    """Its newest state, sealed files under the new tenant's key; what went is named with what to use now."""
+    filled(root)
+    other = str(tmp_path / "elsewhere")
+    told("clone", "acme", "acme", "--to-root", other, "--to-env", "test")
+
+    copy = freezeframe.open(other, environment="test").tenant("acme")
+    assert (copy.stream("Account").read()["Id"].tolist(), copy.files.read("a/b.txt")) == (["007"], b"text")
+    assert (
+        main(["tenant", "clone", "acme", "acme", "--root", root, "--to-root", other, "--to-env", "test"]) == 2
+    )
     capsys.readouterr()
-
-    told("import", str(archive), "other")
-    other = freezeframe.open(root).tenant("other")
-    assert (other.stream("Account").read()["Id"].tolist(), other.files.read("a/b.txt")) == (["007"], b"text")
-
-    archive.write_bytes(archive.read_bytes()[:-40])
-    assert main(["tenant", "import", str(archive), "third", "--root", root]) == 2
-    assert main(["tenant", "import", str(tmp_path / "none"), "third", "--root", root]) == 4
-    assert "third" not in [row["tenant"] for row in told("list")]
+    assert main(["tenant", "export", "acme.tar.gz", "--root", root, "--json"]) == 2
+    assert "tenant clone" in json.loads(capsys.readouterr().err)["error"]["remedy"]

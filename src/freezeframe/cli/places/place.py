@@ -140,16 +140,6 @@ class Place:
 
         return open_tenant(self._folder)
 
-    def export(self, target: Path) -> None:
-        """Write the tenant's newest state to a new archive; see ``Store.export_tenant``."""
-        if self.root is not None and self.tenant_id is not None:
-            open_store(self.root, self.environment).export_tenant(self.tenant_id, target)
-            return
-        from freezeframe.settings import load_settings
-        from freezeframe.store.tenants.archive import write_archive
-
-        write_archive(self._storage(), target, load_settings())
-
     def verify(self) -> Verification:
         """Name what is damaged of the tenant, even where its log cannot be opened; see ``Tenant.verify``."""
         if self.root is not None and self.tenant_id is not None:

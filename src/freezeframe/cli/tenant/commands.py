@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from freezeframe.cli.places.place import at_place
-from freezeframe.cli.tenant.lifecycle import clone, create, delete, export, list_tenants, restored_from
+from freezeframe.cli.tenant.lifecycle import clone, create, delete, list_tenants
 from freezeframe.cli.tenant.maintenance import erase, gc, retention, verify
 from freezeframe.cli.tenant.versions import diff, history, restore, show, tag, untag
 
@@ -20,8 +20,6 @@ app.command("tag")(at_place(tag))
 app.command("untag")(at_place(untag))
 app.command("delete")(delete)
 app.command("clone")(clone)
-app.command("export")(at_place(export))
-app.command("import")(restored_from)
 app.command("gc")(at_place(gc))
 app.command("verify")(at_place(verify))
 app.command("erase")(at_place(erase))

@@ -1,8 +1,7 @@
-"""``freezeframe tenant list|create|delete|clone|export|import``."""
+"""``freezeframe tenant list|create|delete|clone``."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,7 +10,7 @@ from freezeframe.cli.places.audited import audited_change
 from freezeframe.cli.places.completion import tenant_ids
 from freezeframe.cli.places.control_place import forget_jobs
 from freezeframe.cli.places.options import DryRun, Json, Yes
-from freezeframe.cli.places.place import Environment, Place, StoreRoot, open_store
+from freezeframe.cli.places.place import Environment, StoreRoot, open_store
 from freezeframe.cli.terminal.confirmation import require_yes
 from freezeframe.cli.terminal.output import Output
 from freezeframe.cli.terminal.progress import progress
@@ -93,55 +92,24 @@ def clone(
     target: Annotated[str, typer.Argument(help="The id of the new tenant.")],
     root: StoreRoot,
     environment: Environment = None,
+    to_root: Annotated[
+        str | None, typer.Option("--to-root", help="The store of the new tenant (default: the same).")
+    ] = None,
+    to_environment: Annotated[
+        str | None, typer.Option("--to-env", help="The environment of the new tenant (default: the same).")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Copy a tenant to a new one.
+    """Copy a tenant to a new one, in this store or in another.
 
     Its newest streams and files, and none of its past.
     """
     store = open_store(root, environment)
+    goal_root = to_root or root
+    goal = open_store(goal_root, to_environment or store.environment, create=to_root is not None)
     with progress(f"Copying {source}", as_json=as_json):
         with audited_change(root, store, source, "tenant.cloned", target):
-            made = store.clone_tenant(source, target)
-        with audited_change(root, store, target, "tenant.clone", target, source=source):
+            made = store.clone_tenant(source, target, to=goal)
+        with audited_change(goal_root, goal, target, "tenant.clone", target, source=source):
             pass  # the copy's own audit begins with where it came from
     Output(as_json=as_json).record({"tenant": target, "tenant_version": made.version})
-
-
-def export(
-    place: Place,
-    archive: Annotated[Path, typer.Argument(help="The new file, for example acme.tar.gz.")],
-    as_json: Json = False,
-) -> None:
-    """Write a tenant to a new archive.
-
-    Its newest streams and files, and none of its past.
-    """
-    with progress(f"Exporting {place}", as_json=as_json):
-        place.export(archive)
-    Output(as_json=as_json).record({"archive": str(archive), "bytes": archive.stat().st_size})
-
-
-def restored_from(
-    archive: Annotated[Path, typer.Argument(help="A file that tenant export wrote.")],
-    tenant: TenantArgument,
-    root: StoreRoot,
-    environment: Environment = None,
-    bytes_max: Annotated[
-        int | None, typer.Option(min=1, help="Largest unpacked size in bytes (default: 64 GB).")
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """Make a new tenant from an archive.
-
-    The archive is checked whole first.
-    """
-    from freezeframe.errors import InputNotFound
-    from freezeframe.store.tenants.archive_reader import ARCHIVE_BYTES_MAX
-
-    if not archive.is_file():
-        raise InputNotFound(f"There is no file {archive}.", remedy="Check the path.", path=str(archive))
-    store = open_store(root, environment, create=True)
-    with progress(f"Importing {archive.name}", as_json=as_json):
-        made = store.import_tenant(archive, tenant, bytes_max=bytes_max or ARCHIVE_BYTES_MAX)
-    Output(as_json=as_json).record({"tenant": tenant, "tenant_version": made.version})

@@ -1,6 +1,6 @@
 """Exports a stream's newest state as a table with a single commit.
 
-Clones and archives hold this form: no history, every file relative to the table's folder, a new table
+Clones hold this form: no history, every file relative to the table's folder, a new table
 for any Delta reader.
 """
 

@@ -1,1 +1,1 @@
-"""Whole tenants: the registry of a store, deletion, archives, clones."""
+"""Whole tenants: the registry of a store, deletion, clones."""

@@ -1,6 +1,6 @@
 """Builds a tenant in an empty folder: table files, blobs, then one entry that names them.
 
-Used by clones and archive imports. Nothing is visible before ``commit``.
+Used by clones. Nothing is visible before ``commit``.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class TenantBuilder:
             raise CorruptData(
                 f"The file {file.path!r} of the stream {str(stream)!r} is damaged.",
                 cause=f"It has {measured.size} bytes, and not the SHA-256 that it was written with.",
-                remedy="Restore the tenant's directory, or the archive, from a backup.",
+                remedy="Restore the tenant's directory from a backup.",
                 path=file.path,
             )
 

@@ -1,4 +1,4 @@
-// The service's values by short names; they are generated from its OpenAPI document (schema.d.ts).
+// The service's values by short names; they are generated from its OpenAPI document (schema.d.ts, made by `npm run types`).
 import type { components } from "./schema";
 
 type Schemas = components["schemas"];

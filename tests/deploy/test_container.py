@@ -19,6 +19,7 @@ def test_the_secret_is_the_services_alone():
     assert worker["secrets"] == ["master.key"]
     assert {"FREEZEFRAME_SERVICE_SECRET_FILE"} <= set(service["environment"])
     assert "SECRET_FILE" not in str(worker["environment"])
+    assert "//freezeframe_worker:" in worker["environment"]["FREEZEFRAME_DATABASE_URL"]
     assert worker["networks"] == ["inside"]
     assert COMPOSE["networks"]["inside"]["internal"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -29,6 +29,7 @@ def production_looks(settings: Settings, root: str) -> dict[str, Callable[[], Fi
         "Quotas": lambda: _quotas(settings),
         "Scripts": lambda: _scripts(settings),
         "Spark's authentication": lambda: _spark(settings),
+        "Workers' database": lambda: _workers_database(settings),
         "Account": _account,
     }
 
@@ -38,7 +39,7 @@ def _secret(settings: Settings, root: str) -> Finding:
 
     if settings.service_secret_file is None:
         told = "the secret of sign-ins and the audit lies in the store, or is not made yet"
-        remedy = "Set service_secret_file to a file of mode 0600 that the workers' scripts cannot read."
+        remedy = "Set service_secret_file to a file of mode 0600 outside of the store."
         return Finding("Service secret", "error", told, remedy)
     if not settings.service_secret_file.is_file():
         told = f"there is no file {settings.service_secret_file}"
@@ -113,26 +114,18 @@ def _spark_defaults() -> Path:
     return Path(home) / "conf" / "spark-defaults.conf"
 
 
+def _workers_database(settings: Settings) -> Finding:
+    part, database = "Workers' database", urlsplit(settings.database_url)
+    if not database.scheme.startswith("postgres"):
+        told = "whoever runs a script can write keys: SQLite has no roles"
+        remedy = "Use PostgreSQL and deploy/worker-role.sql, where scripts are not all your own."
+        return Finding(part, "warning", told, remedy)
+    return Finding(part, "ok", f"{database.username} here; workers may have a role of their own")
+
+
 def _account() -> Finding:
     user = os.geteuid()
     if user == 0:
         told = "this is root"
-        return Finding(
-            "Account", "error", told, "Run service and workers as users without rights of their own."
-        )
-    worker = next(_workers_of(user), None)
-    if worker is not None:
-        told = f"process {worker} is a worker of the same user {user}: its scripts can read this secret"
-        remedy = "Give workers a user or a container of their own: docs/how-to/deploy.md."
-        return Finding("Account", "error", told, remedy)
-    return Finding("Account", "ok", f"user {user}, which no worker of this machine has")
-
-
-def _workers_of(user: int) -> Iterator[int]:
-    import psutil
-
-    for process in psutil.process_iter(["uids", "cmdline"]):
-        command, uids = process.info["cmdline"] or [], process.info["uids"]
-        ours = any(Path(part).name == "freezeframe" for part in command[:3])
-        if ours and "worker" in command[2:4] and uids is not None and uids.real == user:
-            yield process.pid
+        return Finding("Account", "error", told, "Run service and workers as a user without rights.")
+    return Finding("Account", "ok", f"user {user}")

@@ -102,9 +102,13 @@ def test_an_upload_that_failed_is_tried_again_and_one_under_way_is_cancelled(pag
     file = tmp_path / "a.txt"
     file.write_text("kept")
     place = "**/tenants/customer-0021/blobs**"
-    page.route(place, lambda route: route.fulfill(status=422, json={"title": "The storage is away."}))
+    page.route(place, lambda route: route.fulfill(status=413, body="<html>413</html>"))
     page.goto("/tenants/customer-0021?panel=snapshots")
     page.get_by_label("Files to upload").set_input_files(file)
+    expect(page.get_by_text("A proxy takes no body of this size")).to_be_visible()
+    page.unroute(place)
+    page.route(place, lambda route: route.fulfill(status=422, json={"title": "The storage is away."}))
+    page.get_by_role("button", name="Try again").click()
     expect(page.get_by_text("The storage is away.")).to_be_visible()
     page.unroute(place)
     page.get_by_role("button", name="Try again").click()

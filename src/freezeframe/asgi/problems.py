@@ -182,7 +182,7 @@ def _routing_error(error: HTTPException) -> FreezeframeError:
         return errors.TooLarge(
             "The body is too large.",
             cause="The service takes at most service_body_bytes_max at once.",
-            remedy="Send less, or use a resumable upload.",
+            remedy="Send less, or stage it: POST …/blobs.",
         )
     return errors.UnreadableRequest(
         "The request cannot be read.", cause=str(error.detail), remedy="Correct it and send it again."

@@ -4,6 +4,7 @@
 export const SIGNED_OUT = 401;
 /** It is there already, or not what it was when it was read. */
 export const PRECONDITION_FAILED = 412;
+const TOO_LARGE = 413;
 
 export class Problem extends Error {
   constructor(
@@ -39,7 +40,11 @@ export function problemFrom(status: number, text: string, requestId: string): Pr
   } catch {
     // A proxy's page has no fields: the status alone is told.
   }
-  const title = body.title ?? body.detail ?? `The service answered ${status}.`;
+  const plain =
+    status === TOO_LARGE
+      ? "A proxy takes no body of this size (413): raise its limit."
+      : `The service answered ${status}.`;
+  const title = body.title ?? body.detail ?? plain;
   return new Problem(
     status,
     body.code ?? "",

@@ -125,7 +125,7 @@ def _require_size(request: Request, size: int) -> None:
         raise TooLarge(
             f"A file has at most {bytes_max:,} bytes here.",
             cause="That is the service's limit (service_body_bytes_max).",
-            remedy="Use a resumable upload.",
+            remedy="Stage it: POST …/blobs, then name it.",
         )
 
 

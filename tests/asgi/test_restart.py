@@ -98,10 +98,10 @@ def control_database(request, monkeypatch):
 def test_every_acknowledged_write_survives_kill_9(tmp_path, workers):
     """Killed in the middle of writes and started again, the service gives every acknowledged byte.
 
-    Each of them is in its tenant's audit, whose chain is whole.
+    Each of them is in its tenant's audit, which is whole.
     """
     root = str(tmp_path / "store")
-    key = _command("key", "create", "--root", root, "--env", "dev", "--scope", "admin")["key"]
+    key = _command("key", "create", "--root", root, "--scope", "admin")["key"]
     process, place = _served(root, workers)
     enough = threading.Semaphore(0)
     headers = {"x-api-key": key, "content-type": "application/json"}

@@ -1,10 +1,10 @@
 """Sources of settings: which one wins, where a value comes from, and what is wrong told by its place."""
 
 import pytest
+from freezeframe.removed import SETTINGS
 
 from freezeframe.configuration.variables import unknown_variables
 from freezeframe.errors import InputNotFound, InvalidOption, SetupError
-from freezeframe.removed import SETTINGS
 from freezeframe.settings import Settings, load_settings, resolve_settings
 
 

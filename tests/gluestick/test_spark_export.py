@@ -60,7 +60,7 @@ def exported(session, rows, folder, pandas_writes=gluestick.to_export, **options
         place = folder / kind
         place.mkdir(exist_ok=True)
         frame = (
-            to_pandas(rows)
+            to_pandas(rows, "numpy_nullable")
             if kind == "pandas"
             else session.createDataFrame(rows, spark_ddl(rows.schema)).coalesce(1)
         )

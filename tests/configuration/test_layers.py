@@ -1,8 +1,8 @@
 """Sources of settings: which one wins, where a value comes from, and what is wrong told by its place."""
 
 import pytest
-from freezeframe.removed import SETTINGS
 
+from freezeframe.configuration.gone import SETTINGS
 from freezeframe.configuration.variables import unknown_variables
 from freezeframe.errors import InputNotFound, InvalidOption, SetupError
 from freezeframe.settings import Settings, load_settings, resolve_settings
@@ -158,7 +158,7 @@ def test_a_setting_of_the_version_before_is_told_with_what_to_use_now(project, n
     """In a file it is refused at its line, as a variable it is warned of; both have the same remedy."""
     file = project / "freezeframe.toml"
     file.write_text(f'spark = "local"\n{name} = 1\n')
-    with pytest.raises(InvalidOption, match=f"toml:2: '{name}' is no longer a setting") as refused:
+    with pytest.raises(InvalidOption, match=f"toml:2: '{name}' is not a setting any more") as refused:
         load_settings()
     (found,) = unknown_variables({f"FREEZEFRAME_{name.upper()}": "1"}, Settings.model_fields)
 

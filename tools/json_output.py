@@ -80,9 +80,9 @@ OBJECTS = {
     "ErasurePreview": "stream:str keys:int rows_now:int versions_lost:int",
     "Erasure": (
         "stream:str keys:int rows_erased:int tenant_version:int files_deleted:int bytes_deleted:int "
-        "proof:Proof"
+        "left:WhatIsLeft"
     ),
-    "Proof": "files_scanned:int bytes_scanned:int remaining:[str] mentions:[str] keys_too_short:int",
+    "WhatIsLeft": "streams_read:int rows_read:int remaining:int elsewhere:[str]",
     "Stream": "stream:str tenant_version:int stream_version:int key:[str] rows:int columns:int",
     "StreamChange": f"stream:str tenant_version:int timestamp:str {_COUNTS} job_id:str?",
     "Receipt": (

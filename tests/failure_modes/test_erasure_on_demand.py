@@ -21,7 +21,7 @@ def test_an_erasure_leaves_no_byte():
 
     erasure = tenant.erase("Lead", [CANARY])
 
-    assert erasure.proof.is_clean
+    assert erasure.left.is_clean
     assert [one.name for one in storage.list_below("") if CANARY.encode() in storage.read(one.name)] == []
     assert tenant.stream("Lead").read(as_="arrow").to_pydict() == {"Id": ["other"], "v": [2]}
     store.delete_tenant("acme")

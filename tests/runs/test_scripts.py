@@ -172,7 +172,7 @@ def test_a_script_that_speaks_to_spark_finds_the_warm_server(runs, spark_setting
     )
     assert done.status == "succeeded", done.error
     assert runs.lines[-1] == "3 [0, 1, 2]"
-    assert runs.tenant.erase("Number", [1]).proof.is_clean
+    assert runs.tenant.erase("Number", [1]).left.is_clean
     assert not done.job_root.exists()
     later = runs.run("pass")
     runs.tenant.gc()

@@ -223,7 +223,7 @@ def test_erasing_across_it(tenant, stream, key):
     """By the text or the number; old versions, which held the number, are gone, and the scan is clean."""
     done = tenant.erase("Account", [key])
 
-    assert (done.rows_erased, done.proof.is_clean) == (1, True)
+    assert (done.rows_erased, done.left.is_clean) == (1, True)
     assert content(stream) == {"1": "a", "3": "c", "X9": "x"}
 
 

@@ -234,8 +234,8 @@ class Tenant(TenantReader):
 
         A key is one value, or a tuple or dictionary for a key of several columns. The tenant's history
         begins anew at this commit: older versions of all streams and files can not be read or restored
-        any more, tags are gone, and jobs under way can not commit. The scan of what is left is in
-        the answer: ``erasure.proof.is_clean``.
+        any more, tags are gone, and jobs under way can not commit. At the end what is left is read for the
+        keys: ``erasure.left``.
 
         Raises:
             StreamNotFound: there is no such stream.

@@ -73,7 +73,7 @@ def test_erase_previews_and_proves(capsys, told, snapshots, tmp_path):
     capsys.readouterr()
 
     done = told("erase", "Account", *keys, "--yes", "--who", "ops")
-    assert (done["keys"], done["rows_erased"], done["proof"]["remaining"]) == (3, 2, [])
+    assert (done["keys"], done["rows_erased"], done["left"]["remaining"]) == (3, 2, 0)
     tenant = open_tenant(snapshots)
     assert tenant.stream("Account").read()["Id"].tolist() == ["person-2"]
     assert [entry.who for entry in tenant.history()] == ["ops"]

@@ -106,8 +106,9 @@ def erase(
 ) -> None:
     """Remove rows of a stream for good.
 
-    From every version and all bytes, which a scan proves. The tenant's history begins anew: older
-    versions of all streams and files are gone. The exit code is 1 if the scan still found a key.
+    From every version and all bytes; at the end what is left is read for the keys.
+    The tenant's history begins anew: older
+    versions of all streams and files are gone. The exit code is 1 if a row with a key is still there.
     """
     from freezeframe.cli.places.row_keys import named_keys, stored_rows
 
@@ -135,7 +136,7 @@ def erase(
     ):
         erasure = tenant.erase(stream, keys, who=who)
     _show_erasure(output, erasure.to_json(), as_json=as_json)
-    if not erasure.proof.is_clean:
+    if not erasure.left.is_clean:
         raise typer.Exit(FAILED)
 
 
@@ -173,7 +174,7 @@ def _show_erasure(output: Output, fields: dict[str, Any], *, as_json: bool) -> N
     if as_json:
         output.record(fields)
         return
-    proof = fields.pop("proof")
-    output.record({**fields, **proof})
-    if proof["remaining"]:
-        output.line("The scan still found a key; these files must be looked at.")
+    left = fields.pop("left")
+    output.record({**fields, **left})
+    if left["remaining"]:
+        output.line("Rows with a key are still there: run the command again.")

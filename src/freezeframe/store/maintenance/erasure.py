@@ -2,8 +2,9 @@
 
 The stream's files are written anew without the rows, one entry of kind ``erase`` ends the tenant's
 restorable history at that commit, and everything from before it is deleted: entries, table commits,
-checkpoints, statistics, data files, vectors, staged batches of jobs under way. Then all bytes that
-are left are scanned for the keys. Source: ``docs/reference/tenant-log.md``, "Erasing".
+checkpoints, statistics, data files, vectors, staged batches of jobs under way. At last what is
+left is read: every stream that has columns of the key's names is looked through for the keys. Source:
+``docs/reference/tenant-log.md``, "Erasing".
 """
 
 from __future__ import annotations
@@ -23,11 +24,12 @@ from freezeframe.log.actions.action_columns import to_adds
 from freezeframe.log.actions.actions import Action, CommitInfo, Remove
 from freezeframe.log.commits.commit_digest import sign_content
 from freezeframe.log.scan import rows
-from freezeframe.store.maintenance.erasure_scan import Proof, scan
+from freezeframe.store.keys.key_values import keys_as
 from freezeframe.store.maintenance.purge import purge
 from freezeframe.store.model.author import Author
 from freezeframe.store.model.row_counts import Counts
-from freezeframe.store.schema.column_mapping import arrow_columns, physical_names, written_columns
+from freezeframe.store.schema.column_mapping import arrow_columns, written_columns
+from freezeframe.store.schema.comparison import comparison_type
 from freezeframe.store.schema.schema_evolution import PRINTED
 from freezeframe.store.schema.table_properties import stored_key
 from freezeframe.store.table.commit import CommitIdentity, commit_info, file_action
@@ -35,7 +37,7 @@ from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.tenant_log.entry import THIS_VERSION, TenantChange
 from freezeframe.store.tenant_log.lease import live_leases
 from freezeframe.store.tenant_log.state import TenantState
-from freezeframe.store.tenant_log.table_lookup import require_stream, stream_base
+from freezeframe.store.tenant_log.table_lookup import require_stream, stream_base, table_snapshot
 from freezeframe.store.transaction.scope import commit_at_end
 from freezeframe.store.transaction.transaction import TenantPlace
 from freezeframe.store.transaction.unit_of_work import UnitOfWork
@@ -43,10 +45,35 @@ from freezeframe.store.updates.step import Step, StepResult
 
 
 @dataclass(frozen=True, slots=True)
+class WhatIsLeft:
+    """What was read after an erasure: streams that have columns of the key's names, whole, value by value.
+
+    ``remaining`` are rows of the stream that still have one of the keys: none. ``elsewhere`` are other
+    streams with rows that have one, which the erasure of a stream does not touch: whoever asked for it
+    decides about them.
+    """
+
+    streams_read: int
+    rows_read: int
+    remaining: int
+    elsewhere: tuple[str, ...]
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether the stream has no row with one of the keys."""
+        return not self.remaining
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields by name."""
+        named = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {**named, "elsewhere": list(self.elsewhere)}
+
+
+@dataclass(frozen=True, slots=True)
 class Erasure:
     """Result of an erasure: the number of rows, and the version at which history begins.
 
-    ``files_deleted`` and ``bytes_deleted`` are of everything from before. ``proof`` is the scan.
+    ``files_deleted`` and ``bytes_deleted`` are of everything from before. ``left`` was read at the end.
     """
 
     stream: str
@@ -55,12 +82,12 @@ class Erasure:
     tenant_version: int
     files_deleted: int
     bytes_deleted: int
-    proof: Proof
+    left: WhatIsLeft
 
     def to_json(self) -> dict[str, Any]:
         """All fields by name; no key is repeated in it."""
         named = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return {**named, "proof": self.proof.to_json()}
+        return {**named, "left": self.left.to_json()}
 
 
 def erase(
@@ -91,7 +118,7 @@ def erase(
     assert erased is not None  # noqa: S101 - a job without an id is never a repeated one
     gone = purge(place)
     refresh_copies()
-    proof = scan(place.storage, name, wanted, physical_names(base.schema), message)
+    left = _read_left(place, name, wanted)
     return Erasure(
         stream=str(name),
         keys=len(wanted),
@@ -99,8 +126,44 @@ def erase(
         tenant_version=work.done.tenant_version,
         files_deleted=gone.files,
         bytes_deleted=gone.bytes,
-        proof=proof,
+        left=left,
     )
+
+
+def _read_left(place: TenantPlace, name: StreamName, keys: pa.Table) -> WhatIsLeft:
+    state = place.log.current_state()
+    streams = rows_read = remaining = 0
+    elsewhere: list[str] = []
+    progress.begin("reading", "rows")
+    for other in map(StreamName, sorted(state.streams)):
+        snapshot = table_snapshot(place.storage, state, other)
+        columns = arrow_columns(snapshot.schema)
+        if not _may_hold(columns, keys):
+            continue
+        streams += 1
+        wanted = set(_tuples(keys_as(keys, columns)))
+        found = 0
+        for batch in rows.read_batches(snapshot, keys.column_names):
+            progress.advance(len(batch))
+            rows_read += len(batch)
+            found += sum(key in wanted for key in _tuples(pa.Table.from_batches([batch])))
+        if other == name:
+            remaining = found
+        elif found:
+            elsewhere.append(str(other))
+    return WhatIsLeft(streams, rows_read, remaining, tuple(elsewhere))
+
+
+def _may_hold(columns: pa.Schema, keys: pa.Table) -> bool:
+    """Whether a stream has columns of the key's names, whose values can be compared with the keys."""
+    names = keys.column_names
+    return set(names) <= set(columns.names) and all(
+        comparison_type(keys[name].type, columns.field(name).type) is not None for name in names
+    )
+
+
+def _tuples(table: pa.Table) -> Iterator[tuple[Any, ...]]:
+    return zip(*(column.to_pylist() for column in table.columns), strict=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +185,7 @@ class _Erasing:
         return StepResult(content, Counts(deleted=erased[0]), tuple(paths))
 
     def _remaining_rows(self, snapshot: Snapshot, names: list[str], erased: list[int]) -> Iterator[pa.Table]:
-        wanted = set(zip(*(column.to_pylist() for column in self.keys.columns), strict=True))
+        wanted = set(_tuples(self.keys))
         progress.begin("rewriting", "rows")
         for batch in rows.read_batches(snapshot, names):
             progress.advance(len(batch))

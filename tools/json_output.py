@@ -68,9 +68,8 @@ OBJECTS = {
     "Tag": "tag:str tenant_version:int",
     "Tags": "tags:{int}",
     "DeletionPreview": "tenant:str tenant_version:int streams:[str] files:[str]",
-    "DeletionCertificate": (
-        "environment:str tenant:str folder:str requested:str finished:str versions:int streams:int files:int "
-        "objects:int size_bytes:int keys:int listing_sha256:str files_left:int"
+    "Deletion": (
+        "environment:str tenant:str versions:int streams:int files:int objects:int size_bytes:int keys:int"
     ),
     "Garbage": ("dry_run:bool files:int bytes:int floor:int versions_expired:int revoked:[str] names:[str]"),
     "TenantGarbage": "tenant:str files:int bytes:int versions_expired:int error:str",
@@ -215,7 +214,7 @@ RESULTS = {
     "tenant restore": "Restoration",
     "tenant tag": "Tag",
     "tenant untag": "Tags",
-    "tenant delete": "DeletionPreview|DeletionCertificate",
+    "tenant delete": "DeletionPreview|Deletion",
     "tenant clone": "TenantVersion",
     "tenant gc": "Garbage",
     "tenant verify": "Verification",

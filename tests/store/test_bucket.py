@@ -92,7 +92,7 @@ def test_clone_and_deletion(acme, store):
         assert one.files.read("maps/a.csv") == b"c\n"
         assert len(list(one.history())) == 1
     for name in ("copy", "back"):
-        assert store.delete_tenant(name).files_left == 0
+        assert store.delete_tenant(name).objects
         with pytest.raises(TenantNotFound):
             store.tenant(name)
     assert store.tenants() == ("acme",)

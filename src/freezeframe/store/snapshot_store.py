@@ -28,9 +28,8 @@ from freezeframe.store.maintenance.verification import Verification, verify_tena
 from freezeframe.store.model.request_context import NO_REQUEST, RequestContext
 from freezeframe.store.tenant import Tenant
 from freezeframe.store.tenant_log.state import NO_VERSION
-from freezeframe.store.tenants.certificate import DeletionCertificate
 from freezeframe.store.tenants.clone import clone_into
-from freezeframe.store.tenants.deletion import remove_tenant, remove_tree
+from freezeframe.store.tenants.deletion import Deletion, remove_tenant, remove_tree
 from freezeframe.store.tenants.registry import Registry
 from freezeframe.store.tenants.registry_entries import RegistryState
 from freezeframe.store.tenants.registry_guard import RegistryGuard
@@ -125,8 +124,8 @@ class Store:
         tenants = self._registry.current_state().tenants
         return tuple(sorted(name for name, known in tenants.items() if known))
 
-    def delete_tenant(self, tenant_id: str | TenantId) -> DeletionCertificate:
-        """Delete the tenant with all its data, and certify it; finishes a deletion that was cut off.
+    def delete_tenant(self, tenant_id: str | TenantId) -> Deletion:
+        """Delete the tenant with all its data; finishes a deletion that was cut off.
 
         From the first moment on the tenant is not to be found any more; its keys go first. Jobs that
         are under way for it fail at their end, and take away what they wrote meanwhile; what a job that
@@ -145,10 +144,10 @@ class Store:
         if folder is not None:
             self._registry.delete(self._environment, known, folder)
             leaving.append(folder)
-        certificates = [self._remove(self._environment, known, one) for one in leaving]
-        return certificates[-1]
+        deletions = [self._remove(self._environment, known, one) for one in leaving]
+        return deletions[-1]
 
-    def sweep(self) -> tuple[DeletionCertificate, ...]:
+    def sweep(self) -> tuple[Deletion, ...]:
         """Finish what crashes left half done in this store: deletions, and unfinished tenants.
 
         A folder that the registry does not know is removed once nobody has written into it for as
@@ -272,12 +271,12 @@ class Store:
                 f"There is a tenant {str(tenant)!r} already.", remedy="Delete it first, or use another id."
             )
 
-    def _remove(self, environment: str, tenant: str, folder: str) -> DeletionCertificate:
+    def _remove(self, environment: str, tenant: str, folder: str) -> Deletion:
         with self._lock:
             self._tenants.pop(folder, None)
-        certificate = remove_tenant(self._storage, environment, tenant, folder, self._settings)
+        removed = remove_tenant(self._storage, environment, tenant, folder, self._settings)
         self._registry.commit_removal(environment, tenant, folder)
-        return certificate
+        return removed
 
     def _open(self, folder: str) -> Tenant:
         known = self._tenants.get(folder)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from pydantic import ConfigDict, Field
 
 from freezeframe.asgi.models.base import RequestModel, ResponseModel, example
@@ -51,18 +49,14 @@ class TenantDetail(ResponseModel):
     size_bytes: int = Field(description="Bytes of the files, as they are stored.")
 
 
-class Certificate(ResponseModel):
-    """What was removed with a tenant, and that nothing is left of it."""
+class Deletion(ResponseModel):
+    """What was removed with a tenant; nothing is left of it."""
 
     environment: str
     tenant: str
-    requested: datetime
-    finished: datetime
     versions: int
     streams: int
     files: int
     objects: int
     size_bytes: int
     keys: int
-    listing_sha256: str
-    files_left: int

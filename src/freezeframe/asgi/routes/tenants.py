@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import Query, Response
 
 from freezeframe.asgi.dependencies.caller import Caller, Calling, Environment, TenantCalling
-from freezeframe.asgi.models.tenants import Certificate, EnvironmentList, NewTenant, TenantDetail, TenantPage
+from freezeframe.asgi.models.tenants import Deletion, EnvironmentList, NewTenant, TenantDetail, TenantPage
 from freezeframe.asgi.problems import to_openapi
 from freezeframe.asgi.routes.parameters import CursorText, Limit
 from freezeframe.asgi.routes.routing import TENANT, api_router
@@ -61,8 +61,8 @@ def show_tenant(caller: TenantCalling) -> TenantDetail:
 def delete_tenant(
     caller: TenantCalling,
     confirm: Annotated[str, Query(min_length=1, max_length=200, description="The tenant's id once more.")],
-) -> Certificate:
-    """Remove all that is kept for a tenant, for good, and certify it; its jobs and schedules end with it.
+) -> Deletion:
+    """Remove all that is kept for a tenant, for good; its jobs and schedules end with it.
 
     `confirm` has to be the tenant's id: a client that shortens the path `…/files/..` deletes nothing.
     """
@@ -78,7 +78,7 @@ def delete_tenant(
     # About the service: a deleted tenant has no audit to query.
     with caller.audit_service_change("tenant.delete", named, details=ending):
         caller.service.jobs.forget(caller.environment, caller.tenant_id)
-        return Certificate.of(caller.access.delete(caller.environment, caller.tenant_id))
+        return Deletion.of(caller.access.delete(caller.environment, caller.tenant_id))
 
 
 @router.post(f"{TENANT}/clone", status_code=201, responses=to_openapi(404))

@@ -61,7 +61,7 @@ def delete(
 ) -> None:
     """Remove a tenant for good.
 
-    All that is kept for it goes, its jobs and schedules too, and the certificate of that is printed.
+    All that is kept for it goes, its jobs and schedules too; how much it was is printed.
     """
     store, output = open_store(root, environment), Output(as_json=as_json)
     there = store.tenant(tenant)  # jobs may wait for a tenant that does not exist yet
@@ -83,8 +83,8 @@ def delete(
         audited_change(root, store, tenant, "tenant.delete", tenant, outlives_tenant=True),
     ):
         forget_jobs(root, store.environment, tenant)
-        certificate = store.delete_tenant(tenant)
-    output.record(certificate.to_json())
+        removed = store.delete_tenant(tenant)
+    output.record(removed.to_json())
 
 
 def clone(

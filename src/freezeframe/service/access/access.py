@@ -20,7 +20,7 @@ from freezeframe.service.identity.principal import Principal, Scope
 from freezeframe.store import Tenant
 from freezeframe.store.model.request_context import NO_REQUEST, RequestContext
 from freezeframe.store.snapshot_store import Store
-from freezeframe.store.tenants.certificate import DeletionCertificate
+from freezeframe.store.tenants.deletion import Deletion
 
 _T = TypeVar("_T")
 # The room in the audit's table beside the folder; the name is only for readers of the table.
@@ -84,7 +84,7 @@ class TenantAccess:
         is_new = not self._is_there(store, tenant)
         return store.tenant(tenant, create=True), is_new
 
-    def delete(self, environment: EnvironmentName, tenant: TenantId) -> DeletionCertificate:
+    def delete(self, environment: EnvironmentName, tenant: TenantId) -> Deletion:
         """Remove all that is kept for the tenant; errors as of ``tenant``."""
         self.principal.require("snapshots:delete")
         return self._find(environment, tenant, lambda store, known: store.delete_tenant(known))

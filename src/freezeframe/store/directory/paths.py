@@ -11,7 +11,6 @@ and in a store, which holds many tenants:
 
     tenants/<folder>/            a tenant's snapshot directory, under a name that says nothing
     _freezeframe/registry/       which tenant of which environment has which folder
-    _freezeframe/certificates/   what was removed with a deleted tenant
     _freezeframe/proof.json      the report of the last ``freezeframe prove``
     job-roots/<folder>/          the folders that a tenant's scripts ran in (on a local disk; ``job_folders``)
 
@@ -82,8 +81,3 @@ def tenant_of(root: str) -> str:
     """The folder name of a store's tenant, from its storage's root; else empty."""
     found = _TENANT_ROOT.search(root)
     return found.group(1) if found else ""
-
-
-def certificate_file(folder: str) -> str:
-    """The deletion certificate of the tenant with this folder."""
-    return f"{OURS}/certificates/{folder}.json"

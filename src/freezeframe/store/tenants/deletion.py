@@ -1,4 +1,4 @@
-"""Deletes a tenant: keys first, then every file, then a proof by listing.
+"""Deletes a tenant: keys first, then every file, until a listing of its folder is empty.
 
 The registry already has the tenant's deletion, so no process can open it. A process with an open
 tenant may still write during the deletion; listing and deletion repeat until no file is left.
@@ -6,65 +6,64 @@ tenant may still write during the deletion; listing and deletion repeat until no
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from typing import Any
 
 from freezeframe.errors import ConflictError, FreezeframeError
 from freezeframe.settings import Settings
 from freezeframe.storage import FileStatus, PrefixStorage, Storage
 from freezeframe.store.directory.job_folders import remove_job_roots
-from freezeframe.store.directory.paths import KEYS_FOLDER, OURS, certificate_file, tenant_folder
+from freezeframe.store.directory.paths import KEYS_FOLDER, OURS, tenant_folder
 from freezeframe.store.directory.pending_uploads import remove_waiting
 from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.state import NO_VERSION, TenantState
-from freezeframe.store.tenants.certificate import DeletionCertificate, parse_certificate
 
 _ROUNDS_MAX = 20
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
+class Deletion:
+    """What was removed with a tenant; its folder was listed afterwards and was empty.
+
+    ``versions``, ``streams`` and ``files`` are the tenant's as its log had them (-1: its log could not
+    be read any more); ``objects`` and ``size_bytes`` are what this call removed from its folder. ``keys``
+    data keys were removed first: from then on no copy of a sealed file can be opened.
+    """
+
+    environment: str
+    tenant: str
     versions: int
     streams: int
     files: int
+    objects: int
+    size_bytes: int
+    keys: int
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields by name."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
 def remove_tenant(
     storage: Storage, environment: str, tenant: str, folder: str, settings: Settings
-) -> DeletionCertificate:
-    """Delete a tenant's folder from the store's storage; write and return the certificate.
+) -> Deletion:
+    """Delete a tenant's folder from the store's storage.
 
     Raises:
         ConflictError: somebody kept writing into the folder; the same call goes on from there.
         StorageUnavailable: a file could not be removed; the same call goes on from there.
     """
-    requested = datetime.now(UTC)
     place = PrefixStorage(storage, tenant_folder(folder))
-    held = _count_held(place, settings)
+    versions, streams, files = _count_held(place, settings)
     keys = len(list(place.list_from(KEYS_FOLDER)))
     remove_job_roots(place, settings)
     remove_waiting(place, settings)
     listing = {status.name: status.size for status in place.list_below("")}
     _remove(place, [name for name in listing if name.startswith(f"{KEYS_FOLDER}/")])
     listing |= remove_tree(place)
-    certificate = DeletionCertificate(
-        environment=environment,
-        tenant=tenant,
-        folder=folder,
-        requested=requested,
-        finished=datetime.now(UTC),
-        versions=held.versions,
-        streams=held.streams,
-        files=held.files,
-        objects=len(listing),
-        size_bytes=sum(listing.values()),
-        keys=keys,
-        listing_sha256=_digest(listing.items()),
-        files_left=len(list(place.list_below(""))),
-    )
-    return _save(storage, certificate)
+    size = sum(listing.values())
+    return Deletion(environment, tenant, versions, streams, files, len(listing), size, keys)
 
 
 def remove_tree(place: Storage) -> dict[str, int]:
@@ -97,27 +96,10 @@ def _remove(place: Storage, names: Iterable[str]) -> None:
         place.delete(name)
 
 
-def _count_held(place: Storage, settings: Settings) -> _Held:
+def _count_held(place: Storage, settings: Settings) -> tuple[int, int, int]:
     try:
         state: TenantState = TenantLog(place, settings).current_state()
     except FreezeframeError:
         # Unreadable files are deleted too.
-        return _Held(NO_VERSION, NO_VERSION, NO_VERSION)
-    return _Held(state.version + 1, len(state.streams), len(state.files))
-
-
-def _digest(listing: Iterable[tuple[str, int]]) -> str:
-    found = hashlib.sha256()
-    for name, size in sorted(listing):
-        found.update(f"{size} {name}\n".encode(errors="surrogateescape"))
-    return found.hexdigest()
-
-
-def _save(storage: Storage, certificate: DeletionCertificate) -> DeletionCertificate:
-    name = certificate_file(certificate.folder)
-    try:
-        storage.put_if_absent(name, certificate.to_bytes())
-    except FileExistsError:
-        # An earlier call deleted everything and crashed before its registry entry.
-        return parse_certificate(storage.read(name), name)
-    return certificate
+        return (NO_VERSION, NO_VERSION, NO_VERSION)
+    return (state.version + 1, len(state.streams), len(state.files))

@@ -15,9 +15,8 @@ from tests.power_loss.states import record_scenarios, try_states
 from tests.stateful import test_mixed_jobs as mixed_jobs
 from tests.store import test_tenant_machine as tenant_machine
 
-from freezeframe.proof.concurrency import run as run_concurrency
-from freezeframe.proof.place import Place, scratch
-from freezeframe.proof.task import Task
+from freezeframe.proof.place import Place, Task, scratch
+from freezeframe.proof.writers import commit_at_once as run_concurrency
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant

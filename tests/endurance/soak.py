@@ -17,8 +17,7 @@ from pathlib import Path
 import psutil
 from tests.endurance.soaked_service import Load, served
 
-from freezeframe.proof.child import children
-from freezeframe.proof.model import content, frame
+from freezeframe.proof.place import children, content, frame
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store.diff.arrow_engine import ArrowEngine

@@ -1,6 +1,6 @@
 """The checker of histories finds each kind of violation, and nothing in a history that has none."""
 
-from freezeframe.proof.job_history import Operation, violations
+from freezeframe.proof.writers import Operation, violations
 
 GOOD = [
     Operation("a", "commit", 0, 1, 0, {"x": 1}),

@@ -16,9 +16,8 @@ from tests.proof import broken_storages as broken
 from freezeframe.errors import InvalidOption
 from freezeframe.log.checkpoints import hint
 from freezeframe.log.scan import data_files
-from freezeframe.proof.place import Place, open_storage, scratch
+from freezeframe.proof.place import Place, Task, open_storage, scratch
 from freezeframe.proof.suite import PROOFS, prove, select_proofs
-from freezeframe.proof.task import Task
 from freezeframe.store import Stream
 from freezeframe.store.directory.paths import blob_file
 from freezeframe.store.readers import file_reader

@@ -22,8 +22,7 @@ from freezeframe.errors import (
     StorageUnavailable,
 )
 from freezeframe.log.checkpoints import hint
-from freezeframe.proof.model import content, frame
-from freezeframe.proof.place import tenant_on
+from freezeframe.proof.place import content, frame, tenant_on
 
 pytestmark = pytest.mark.stateful
 

@@ -5,47 +5,90 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
 from freezeframe.errors import InvalidOption
-from freezeframe.proof import (
-    atomic_create,
-    clock_skew,
-    concurrency,
-    damage,
-    durability,
-    erasure,
-    garbage,
-    isolation,
-    listing,
-    storage_faults,
-    time_travel,
-    values,
+from freezeframe.proof.place import Place, Task
+from freezeframe.proof.storages import (
+    ATOMIC_CREATE_PROMISE,
+    CLOCK_SKEW_PROMISE,
+    CRASH_PROMISE,
+    ERROR_PROMISE,
+    LISTING_PROMISE,
+    crashes,
+    create_atomically,
+    errors,
+    list_all,
+    skew_clocks,
 )
-from freezeframe.proof.place import Place
-from freezeframe.proof.result import ProofResult
-from freezeframe.proof.task import Task
+from freezeframe.proof.tenants import (
+    DAMAGE_PROMISE,
+    ERASURE_PROMISE,
+    GARBAGE_PROMISE,
+    ISOLATION_PROMISE,
+    RESTORE_PROMISE,
+    TRAVEL_PROMISE,
+    VALUES_PROMISE,
+    collect_garbage,
+    damage_files,
+    erase_rows,
+    isolate,
+    keep_values,
+    restore,
+    travel,
+)
+from freezeframe.proof.writers import CONCURRENCY_PROMISE, DURABILITY_PROMISE, commit_at_once, kill_writers
+
+
+@dataclass(frozen=True, slots=True)
+class ProofResult:
+    """Result of a proof: the promise, counts, and violations."""
+
+    name: str
+    promise: str
+    counts: Mapping[str, int]
+    violations: tuple[str, ...]
+    seconds: float
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether something was tried and no violation was seen."""
+        return bool(self.counts) and not self.violations
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields by name, and the verdict."""
+        return {
+            "name": self.name,
+            "verdict": "kept" if self.is_kept else "broken",
+            "promise": self.promise,
+            "counts": dict(self.counts),
+            "violations": list(self.violations),
+            "seconds": round(self.seconds, 1),
+        }
+
 
 TELL_SECONDS = 10.0
 
 PROOFS: MappingProxyType[str, tuple[str, Callable[[Task], None]]] = MappingProxyType(
     {
-        "atomic-create": (atomic_create.PROMISE, atomic_create.run),
-        "listing": (listing.PROMISE, listing.run),
-        "concurrency": (concurrency.PROMISE, concurrency.run),
-        "kill": (durability.PROMISE, durability.run),
-        "crash": (storage_faults.CRASH_PROMISE, storage_faults.crashes),
-        "errors": (storage_faults.ERROR_PROMISE, storage_faults.errors),
-        "damage": (damage.PROMISE, damage.run),
-        "clocks": (clock_skew.PROMISE, clock_skew.run),
-        "values": (values.PROMISE, values.run),
-        "isolation": (isolation.PROMISE, isolation.run),
-        "time-travel": (time_travel.TRAVEL_PROMISE, time_travel.travel),
-        "restore": (time_travel.RESTORE_PROMISE, time_travel.restore),
-        "gc": (garbage.PROMISE, garbage.run),
-        "erase": (erasure.PROMISE, erasure.run),
+        "atomic-create": (ATOMIC_CREATE_PROMISE, create_atomically),
+        "listing": (LISTING_PROMISE, list_all),
+        "concurrency": (CONCURRENCY_PROMISE, commit_at_once),
+        "kill": (DURABILITY_PROMISE, kill_writers),
+        "crash": (CRASH_PROMISE, crashes),
+        "errors": (ERROR_PROMISE, errors),
+        "damage": (DAMAGE_PROMISE, damage_files),
+        "clocks": (CLOCK_SKEW_PROMISE, skew_clocks),
+        "values": (VALUES_PROMISE, keep_values),
+        "isolation": (ISOLATION_PROMISE, isolate),
+        "time-travel": (TRAVEL_PROMISE, travel),
+        "restore": (RESTORE_PROMISE, restore),
+        "gc": (GARBAGE_PROMISE, collect_garbage),
+        "erase": (ERASURE_PROMISE, erase_rows),
     }
 )
 

@@ -1,0 +1,298 @@
+"""Proofs about a storage: creation, listing, crashes and errors between its calls, clocks."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
+from multiprocessing.connection import Connection
+
+from freezeframe.clock import another_clock, now_ms
+from freezeframe.errors import FreezeframeError, OutcomeUnknown
+from freezeframe.proof.place import Content, Place, Task, content, frame, race, tenant_on, wait_for_start
+from freezeframe.settings import Settings
+from freezeframe.storage import Storage
+from freezeframe.storage.faulty import VERBS, WRITES, Crash, Fault, FaultyStorage, Way
+from freezeframe.store import Tenant
+
+ATOMIC_CREATE_PROMISE = (
+    "Of the writers that create a name, exactly one succeeds, and nobody sees half of its bytes."
+)
+_WRITERS = 4
+_CREATE_NAMES = 40
+_DIGEST_BYTES = 32
+_BYTES = 60_000
+
+
+def create_atomically(task: Task) -> None:
+    """See the module."""
+    for place, _ in task.rounds():
+        names = [f"race/{number:06}" for number in range(_CREATE_NAMES)]
+        answers = race(_create_all, [(place, names)] * _WRITERS)
+        storage = place.storage()
+        winners = Counter(name for won, _, _ in answers for name in won)
+        digests = {name: digest for won, _, _ in answers for name, digest in won.items()}
+        for name in names:
+            task.require(winners[name] == 1, f"{name}: {winners[name]} of {_WRITERS} writers created it")
+            found = _digest(storage, name)
+            task.require(
+                found == digests.get(name), f"{name}: the bytes of the writer that succeeded are gone"
+            )
+        for torn in (name for _, half, _ in answers for name in half):
+            task.report(f"{torn}: a reader was given half of its bytes")
+        task.counts.update(
+            names=_CREATE_NAMES, creates=_CREATE_NAMES * _WRITERS, reads=sum(reads for _, _, reads in answers)
+        )
+
+
+def _create_all(connection: Connection, place: Place, names: list[str]) -> None:
+    """Create each name, and read the next one, which others may be writing."""
+    storage = place.storage()
+    won: dict[str, str] = {}
+    torn, reads = [], 0
+    wait_for_start(connection)
+    for number, name in enumerate(names):
+        body = uuid.uuid4().bytes * (_BYTES // 16)
+        digest = hashlib.sha256(body).digest()
+        if _create(storage, name, digest + body):
+            won[name] = digest.hex()
+        for other in names[number : number + 2]:
+            reads += 1
+            if _digest(storage, other) == "":
+                torn.append(other)
+    connection.send((won, torn, reads))
+
+
+def _create(storage: Storage, name: str, content: bytes) -> bool:
+    try:
+        storage.put_if_absent(name, content)
+    except FileExistsError:
+        return False
+    except OutcomeUnknown:
+        return storage.read(name) == content
+    return True
+
+
+def _digest(storage: Storage, name: str) -> str | None:
+    """The digest that the file begins with; "" if its bytes have another, None if there is no file."""
+    try:
+        content = storage.read(name)
+    except FileNotFoundError:
+        return None
+    digest, body = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
+    return digest.hex() if hashlib.sha256(body).digest() == digest and len(body) == _BYTES // 16 * 16 else ""
+
+
+LISTING_PROMISE = "A listing shows what was created and deleted before it, in the order of the names."
+_LISTING_NAMES = 60
+
+
+def list_all(task: Task) -> None:
+    """See the module."""
+    for place, random in task.rounds():
+        writer, reader = place.storage(), place.storage()
+        there: set[str] = set()
+        for _ in range(_LISTING_NAMES):
+            name = f"{random.randrange(10**6):06}{random.choice(['', 'é', '~', '.json'])}"
+            if name in there or (there and random.random() < 0.25):  # noqa: PLR2004 - a quarter deletes
+                name = name if name in there else random.choice(sorted(there))
+                writer.delete(f"list/{name}")
+                there.discard(name)
+            else:
+                writer.put_if_absent(f"list/{name}", b"x")
+                there.add(name)
+            start = f"{random.randrange(10**6):06}"
+            for begin in ("", start):
+                found = [one.name for one in reader.list_from("list", begin)]
+                expected = sorted((one for one in there if one >= begin), key=str.encode)
+                task.require(found == expected, _difference(found, expected))
+                task.counts["listings"] += 1
+        task.counts["changes"] += _LISTING_NAMES
+
+
+def _difference(found: list[str], expected: list[str]) -> str:
+    missing, more = sorted({*expected} - {*found}), sorted({*found} - {*expected})
+    if not missing and not more:
+        return "a listing was not in the order of the names"
+    return f"a listing had {len(expected)} names to show: {missing[:3]} were missing, {more[:3]} were deleted"
+
+
+CRASH_PROMISE = "A crash between two storage calls leaves the old content or the new; nobody has to repair."
+ERROR_PROMISE = (
+    "A storage call that fails is told truly: acknowledged is there, failed is not, nothing is half done."
+)
+_CRASHED, _UNKNOWN = "crashed", "OUTCOME_UNKNOWN"
+_FIRST_JOBS = 3
+_INTERVAL = 3  # a checkpoint every so many versions, so that their calls are stopped as well
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """Something done to a tenant, by a number; and what the tenant then holds.
+
+    ``one_commit``: an error other than an unknown outcome says that nothing has changed.
+    """
+
+    run: Callable[[Tenant, int], object]
+    expected: Callable[[Content, Tenant, int], Content]
+    one_commit: bool = True
+
+
+def crashes(task: Task) -> None:
+    """A crash before and after each call that writes; one at a read leaves what the write before it left."""
+    _stop_all(task, dict.fromkeys(sorted(WRITES), (1, (Way.CUT_BEFORE, Way.CUT_AFTER))))
+
+
+def errors(task: Task) -> None:
+    """A write that is refused or whose answer is lost, and in each round every fifth read."""
+    lost: tuple[Way, ...] = (Way.FAIL_BEFORE, Way.FAIL_AFTER)
+    refused: tuple[Way, ...] = (Way.FAIL_BEFORE,)
+    reads = sorted({*VERBS} - WRITES)
+    _stop_all(task, dict.fromkeys(sorted(WRITES), (1, lost)) | dict.fromkeys(reads, (5, refused)))
+
+
+def _stop_all(task: Task, faults: Mapping[str, tuple[int, tuple[Way, ...]]]) -> None:
+    """Each operation, stopped at every so many calls of each verb, in each way."""
+    for place, random in task.rounds():
+        for name in OPERATIONS:
+            within = place.within(name)
+            for number in range(_FIRST_JOBS):
+                _job(_open_tenant(within), number)
+            for verb, (step, ways) in faults.items():
+                for way in ways:
+                    calls = count(random.randrange(step), step)
+                    _stop_at_each(task, within, name, (Fault(call, way, verb) for call in calls))
+
+
+def _stop_at_each(task: Task, place: Place, name: str, faults: Iterator[Fault]) -> None:
+    """At one call after the other, until the operation makes fewer calls than that."""
+    for fault in faults:
+        number = _FIRST_JOBS + task.counts["calls_stopped"]
+        reader = _open_tenant(place)
+        before = content(reader)
+        new = OPERATIONS[name].expected(before, reader, number)
+        storage = FaultyStorage(place.storage(), [fault])
+        outcome = _attempt(storage, name, number)
+        found = content(_open_tenant(place))
+        seen = f"{name} at {fault.verb} {fault.call} ({fault.way.value})"
+        if outcome is None:
+            task.require(found == new, f"{seen}: acknowledged, and not there")
+        elif OPERATIONS[name].one_commit and outcome not in {_CRASHED, _UNKNOWN}:
+            task.require(found == before, f"{seen}: failed with {outcome}, and its changes are there")
+        else:
+            task.require(found in (before, new), f"{seen}: neither the old content nor the new")
+        if sum(call.verb == fault.verb for call in storage.calls) <= fault.call or task.violations:
+            return
+        task.counts["calls_stopped"] += 1
+
+
+def _attempt(storage: FaultyStorage, name: str, number: int) -> str | None:
+    """None if the operation was acknowledged, else how it ended."""
+    try:
+        OPERATIONS[name].run(tenant_on(storage, checkpoint_interval=_INTERVAL), number)
+    except Crash:
+        return _CRASHED
+    except FreezeframeError as error:
+        return error.error_code
+    return None
+
+
+def _open_tenant(place: Place) -> Tenant:
+    return place.tenant(checkpoint_interval=_INTERVAL)
+
+
+def _rows(number: int) -> dict[str, int]:
+    return {f"key-{number % 5}": number, f"more-{number % 7}": number}
+
+
+def _job(tenant: Tenant, number: int) -> None:
+    with tenant.job() as job:
+        for name in ("Account", "Lead"):
+            job.stream(name).update(frame(_rows(number)), key="Id")
+        job.files.write("state.json", str(number).encode())
+
+
+def _after_job(before: Content, _tenant: Tenant, number: int) -> Content:
+    streams = {name: before[0].get(name, {}) | _rows(number) for name in ("Account", "Lead")}
+    return before[0] | streams, before[1] | {"state.json": str(number).encode()}
+
+
+def _override(tenant: Tenant, number: int) -> None:
+    tenant.stream("Lead").update(frame(_rows(number)), key="Id", override=True)
+
+
+def _restore(tenant: Tenant, _number: int) -> None:
+    tenant.restore(_restored_version(tenant))
+
+
+def _restored_version(tenant: Tenant) -> int:
+    """An older version; another one each time, since restores add versions."""
+    return min(entry.version for entry in tenant.history(limit=5))
+
+
+def _collect(tenant: Tenant, number: int) -> None:
+    tenant.set_retention(keep_versions=1 + number % 2)
+    tenant.gc()
+
+
+def _erase(tenant: Tenant, number: int) -> None:
+    tenant.erase("Account", [f"key-{number % 5}"])
+
+
+def _after_erase(before: Content, _tenant: Tenant, number: int) -> Content:
+    rows = {key: value for key, value in before[0]["Account"].items() if key != f"key-{number % 5}"}
+    return before[0] | {"Account": rows}, before[1]
+
+
+OPERATIONS = {
+    "job": Operation(_job, _after_job),
+    "override": Operation(
+        _override, lambda before, _, number: (before[0] | {"Lead": _rows(number)}, before[1])
+    ),
+    "restore": Operation(_restore, lambda _, tenant, __: content(tenant.at(_restored_version(tenant)))),
+    "gc": Operation(_collect, lambda before, _, __: before, one_commit=False),
+    "erase": Operation(_erase, _after_erase, one_commit=False),
+}
+
+
+CLOCK_SKEW_PROMISE = (
+    "Clocks that are wrong change no order: times rise with versions, and a moment finds its version."
+)
+_COMMITS = 8
+_DAY_MS = 86_400_000
+
+
+def skew_clocks(task: Task) -> None:
+    """See the module."""
+    for place, random in task.rounds():
+        storage = place.storage()
+        before = now_ms()
+        storage.put_if_absent("clock/now", b"x")
+        after = now_ms()
+        stamp = next(iter(storage.list_from("clock"))).modified_ms
+        skew = max(before - stamp, stamp - after, 0)
+        grace = int(Settings().gc_grace_seconds * 1000)
+        task.require(
+            skew < grace / 2, f"the clock of the storage is {skew} ms off; gc_grace_seconds is {grace} ms"
+        )
+        held = {}
+        tenants = place.within("tenant")
+        for number in range(_COMMITS):
+            wrong = now_ms() + random.randint(-2 * _DAY_MS, 2 * _DAY_MS)
+            with another_clock(partial(int, wrong)):
+                tenants.tenant().stream("Account").update(frame({f"key-{number}": number}), key="Id")
+            tenant = tenants.tenant()
+            held[tenant.version] = content(tenant)
+        tenant = tenants.tenant()
+        history = list(tenant.history())[::-1]
+        times = [entry.timestamp for entry in history]
+        task.require(times == sorted(set(times)), "the times of the versions do not rise")
+        for entry in history:
+            found = tenant.at(entry.timestamp)
+            task.require(found.version == entry.version, f"{entry.timestamp} finds version {found.version}")
+            task.require(content(found) == held[entry.version], f"version {entry.version} reads otherwise")
+        task.counts.update(commits=_COMMITS, moments=len(history), skew_ms=skew)

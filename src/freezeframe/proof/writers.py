@@ -1,0 +1,210 @@
+"""Proofs about writers in processes of their own: concurrency, and kills."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import count, pairwise
+from multiprocessing.connection import Connection
+from random import Random
+from typing import Literal
+
+from freezeframe.errors import ConflictError, TryAgain
+from freezeframe.proof.place import (
+    Content,
+    Place,
+    Task,
+    children,
+    content,
+    frame,
+    race,
+    rows_of,
+    wait_for_start,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """An acknowledged commit with its rows, or a read with the rows that it returned.
+
+    ``began`` and ``ended`` are of a clock that all processes share. ``repeated`` counts tries that failed.
+    """
+
+    process: str
+    kind: Literal["commit", "read"]
+    began: float
+    ended: float
+    version: int
+    rows: Mapping[str, object]
+    repeated: int = 0
+
+
+def violations(operations: Iterable[Operation]) -> Iterator[str]:
+    """What is wrong with the history, one sentence each; upserts by key, from an empty tenant on."""
+    history = list(operations)
+    commits = sorted((one for one in history if one.kind == "commit"), key=lambda one: one.version)
+    for earlier, later in pairwise(commits):
+        if earlier.version == later.version:
+            yield f"version {later.version} was given to {earlier.process} and to {later.process}"
+        elif earlier.version + 1 != later.version:
+            yield f"the versions between {earlier.version} and {later.version} are nobody's"
+    yield from _out_of_order(history)
+    yield from _wrong_reads([one for one in history if one.kind == "read"], commits)
+
+
+def _out_of_order(history: list[Operation]) -> Iterator[str]:
+    """Operations whose version is lower than one that had ended before they began."""
+    by_end = iter(sorted(history, key=lambda one: one.ended))
+    ended = next(by_end, None)
+    newest: Operation | None = None
+    for one in sorted(history, key=lambda one: one.began):
+        while ended is not None and ended.ended < one.began:
+            if newest is None or ended.version > newest.version:
+                newest = ended
+            ended = next(by_end, None)
+        least = -1 if newest is None else newest.version + (one.kind == "commit")
+        if one.version < least and newest is not None:
+            kind = "committed as" if one.kind == "commit" else "read"
+            yield f"{one.process} {kind} {one.version} after {newest.process} had seen {newest.version}"
+
+
+def _wrong_reads(reads: list[Operation], commits: list[Operation]) -> Iterator[str]:
+    rows: dict[str, object] = {}
+    rest = iter(commits)
+    upcoming = next(rest, None)
+    for read in sorted(reads, key=lambda one: one.version):
+        while upcoming is not None and upcoming.version <= read.version:
+            rows |= upcoming.rows
+            upcoming = next(rest, None)
+        if dict(read.rows) != rows:
+            wrong = sorted(key for key in {*rows, *read.rows} if rows.get(key) != read.rows.get(key))
+            yield f"{read.process} read version {read.version} with other rows than committed: {wrong[:3]}"
+
+
+CONCURRENCY_PROMISE = (
+    "Concurrent jobs of a tenant are strictly serialisable: no commit is lost, doubled or seen too late."
+)
+_WRITERS = 3
+_READERS = 1
+_COMMITS = 10
+_SHARED = "shared"
+_PATIENCE_SECONDS = 60.0
+
+
+def commit_at_once(task: Task) -> None:
+    """See the module."""
+    for place, _ in task.rounds():
+        first = _insist(partial(_commit, place, "first", {"first": 0}))
+        processes = [(place, number, number < _WRITERS) for number in range(_WRITERS + _READERS)]
+        answers = race(_take_part, processes)
+        last = _insist(partial(_read, place, len(processes)))
+        history = [first, *(one for answer in answers for one in answer or ()), last]
+        for seen in violations(history):
+            task.report(seen)
+        acknowledged = sum(one.kind == "commit" for one in history) - 1
+        task.require(acknowledged == _WRITERS * _COMMITS, f"{acknowledged} commits were acknowledged")
+        repeated = sum(one.repeated for one in history)
+        task.counts.update(commits=acknowledged, reads=len(history) - acknowledged - 1, repeated=repeated)
+
+
+def _take_part(connection: Connection, place: Place, number: int, commits: bool) -> None:  # noqa: FBT001 - sent
+    wait_for_start(connection)
+    history = []
+    for step in range(_COMMITS):
+        rows = {f"{number}-{step}": step, _SHARED: number * 1000 + step}
+        if commits:
+            history.append(_insist(partial(_commit, place, f"{number}-{step}", rows)))
+        history.append(_insist(partial(_read, place, number)))
+    connection.send(history)
+
+
+def _insist(act: Callable[[], Operation]) -> Operation:
+    """What ``act`` did in the end: a storage may be silent for a moment, and that is no broken promise."""
+    began, repeated = time.monotonic(), 0
+    while True:
+        try:
+            return replace(act(), began=began, ended=time.monotonic(), repeated=repeated)
+        except TryAgain as error:
+            if time.monotonic() - began > _PATIENCE_SECONDS:
+                raise
+            # A conflict is what the proof is about; all else is a failure that a storage may have.
+            repeated += not isinstance(error, ConflictError)
+
+
+def _commit(place: Place, job_id: str, rows: dict[str, int]) -> Operation:
+    # By an id: where the answer of a commit was lost, the job that comes again finds it done.
+    with place.tenant().job(job_id) as job:
+        job.stream("Account").update(frame(rows), key="Id")
+    return Operation(f"job {job_id}", "commit", 0.0, 0.0, job.receipt.tenant_version, rows)
+
+
+def _read(place: Place, number: int) -> Operation:
+    tenant = place.tenant()
+    view = tenant.at(tenant.version)
+    rows = rows_of(view.stream("Account").read(as_="arrow"))
+    return Operation(f"reader {number}", "read", 0.0, 0.0, view.version, rows)
+
+
+DURABILITY_PROMISE = "An acknowledged commit survives kill -9; one under way is there whole or not at all."
+_KILLS = 6
+_STREAMS = ("Account", "Lead")
+_KEYS = 12
+
+
+def kill_writers(task: Task) -> None:
+    """See the module."""
+    for place, random in task.rounds():
+        for _ in range(_KILLS):
+            acknowledged = _kill_one(place, random)
+            tenant = place.tenant()
+            found = tenant.version
+            task.require(
+                found >= acknowledged, f"version {acknowledged} was acknowledged; {found} is the newest"
+            )
+            task.require(found <= acknowledged + 1, f"version {found} was never begun")
+            task.require(
+                content(tenant) == expected_after(found), f"version {found} is not what was committed"
+            )
+            task.counts.update(kills=1, in_flight_kept=int(found > acknowledged))
+        task.counts["commits"] += max(0, place.tenant().version + 1)
+
+
+def rows_at(version: int) -> dict[str, int]:
+    """The rows that the commit of a version brings to each of its streams."""
+    return {f"key-{key}": version for key in range(version % 3, _KEYS, 3)} | {f"new-{version}": version}
+
+
+def expected_after(version: int) -> Content:
+    """What the tenant holds at a version."""
+    rows: dict[str, int] = {}
+    for one in range(version + 1):
+        rows |= rows_at(one)
+    if version < 0:
+        return {}, {}
+    return {name: dict(rows) for name in _STREAMS}, {"state.json": str(version).encode()}
+
+
+def _kill_one(place: Place, random: Random) -> int:
+    """Let a process commit, and kill it in one of its next commits; the last version it acknowledged."""
+    with children(_commit_for_ever, [(place,)]) as (child,):
+        started = child.hear()
+        acknowledged: int = child.hear()
+        seconds = random.uniform(0, 2) * (time.monotonic() - started)
+        ends = time.monotonic() + seconds
+        while (rest := ends - time.monotonic()) > 0:
+            acknowledged = max(acknowledged, child.hear(rest) or -1)
+        last: int = max([acknowledged, *(one for one in child.kill() if isinstance(one, int))])
+        return last
+
+
+def _commit_for_ever(connection: Connection, place: Place) -> None:
+    tenant = place.tenant()
+    connection.send(time.monotonic())
+    for version in count(tenant.version + 1):
+        with tenant.job() as job:
+            for name in _STREAMS:
+                job.stream(name).update(frame(rows_at(version)), key="Id")
+            job.files.write("state.json", str(version).encode())
+        connection.send(job.receipt.tenant_version)

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 import subprocess
 import sys
 import threading
@@ -49,6 +50,19 @@ def test_a_json_line_has_its_context(lines):
     assert {"request": "r1", "tenant": "acme", "principal": "key:1", "seconds": 0.5}.items() <= first.items()
     assert (first["level"], first["logger"], first["message"]) == ("info", "freezeframe.tests", "Done")
     assert second.keys() == {"time", "level", "logger", "message"}
+
+
+@pytest.mark.parametrize("kind", ["text", "json"])
+def test_the_audits_lines_begin_with_their_own_fields(lines, kind):
+    """Whatever level the log has; a name from the context stands behind number and hash."""
+    told = lines(kind, "error")
+    with log_context(principal="number=1 hash=2"):
+        logging.getLogger("freezeframe.audit").info(
+            "key.create", extra={"number": 3, "principal": "x number=4"}
+        )
+    (line,) = told()
+
+    assert re.search(r'number"?[=:] ?(\d)', line)[1] == "3"
 
 
 def test_a_text_line_stays_one_line(lines):

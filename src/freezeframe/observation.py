@@ -144,7 +144,8 @@ def configure_logging(kind: LogFormat, level: str) -> None:
 
 def _fields(record: logging.LogRecord) -> dict[str, Any]:
     own = {name: value for name, value in vars(record).items() if name not in _STANDARD}
-    return {**(_context.get() or {}), **own}
+    # A line's own fields come first: what follows may hold names that callers chose.
+    return {**own, **{name: one for name, one in (_context.get() or {}).items() if name not in own}}
 
 
 def _moment(record: logging.LogRecord) -> str:

@@ -2,14 +2,15 @@
 
 A browser is sent to the provider with a state, a nonce and a challenge that were made for it alone, and
 comes back with a code. The code is worth an ID token, which must be signed by the provider, for this
-client, for that nonce, and valid now.
+client, for that nonce, and valid now. Its claims give the person's role, environments and tenants.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -23,10 +24,16 @@ from joserfc import jwt
 from joserfc.errors import InvalidKeyIdError, JoseError
 from joserfc.jwk import KeySet
 
-from freezeframe.errors import InputNotFound, NotAuthenticated, SetupError, TryAgain
+from freezeframe.errors import (
+    InputNotFound,
+    InvalidName,
+    NotAllowed,
+    NotAuthenticated,
+    SetupError,
+    TryAgain,
+)
 from freezeframe.identifiers import EnvironmentName, TenantId
-from freezeframe.service.identity.identity_roles import bounds_of, parse_roles, role_of
-from freezeframe.service.identity.principal import Role
+from freezeframe.service.identity.principal import ROLES, Role
 from freezeframe.settings import Settings
 
 # Algorithms with a private key only: neither "none" nor a shared secret.
@@ -269,3 +276,66 @@ def _refusal(cause: str) -> NotAuthenticated:
     return NotAuthenticated(
         "Signing in did not succeed.", cause=cause, remedy="Begin again at the sign-in page."
     )
+
+
+def parse_roles(text: str) -> dict[str, Role]:
+    """Roles by the claim's values, from ``ops-team=admin, support=viewer``; the roles' own names without any.
+
+    Raises:
+        SetupError: a pair is none, or names no role.
+    """
+    if not text.strip():
+        return {role: role for role in ROLES}
+    found: dict[str, Role] = {}
+    for pair in text.split(","):
+        value, separator, named = (part.strip() for part in pair.rpartition("="))
+        role: Role | None = next((one for one in ROLES if one == named), None)
+        if not (separator and value and role):
+            raise SetupError(
+                f"{pair.strip()!r} in service_oidc_roles is not a role of a claim's value.",
+                remedy=f"Write it as group=role, with a role of {', '.join(ROLES)}.",
+            )
+        found[value] = role
+    return found
+
+
+def role_of(claims: Mapping[str, Any], claim: str, roles: Mapping[str, Role]) -> Role:
+    """The highest role that the claim gives.
+
+    Raises:
+        NotAllowed: it gives none.
+    """
+    given = _values(claims, claim)
+    # The roles stand from the highest to the lowest.
+    found: Role | None = next((one for one in ROLES if one in {roles.get(value) for value in given}), None)
+    if found is None:
+        raise NotAllowed(
+            "Your account has no role here.",
+            cause=f"Its claim {claim!r} has {', '.join(map(repr, given[:20])) or 'nothing'}, and none of "
+            f"{', '.join(sorted(roles))}.",
+            remedy="Ask who keeps the accounts for one of these.",
+            code="NO_ROLE",
+        )
+    return found
+
+
+def bounds_of(claims: Mapping[str, Any], claim: str, kind: type[str]) -> tuple[str, ...] | None:
+    """The names that the claim binds a person to; None for ``*``. What is not a name is left out."""
+    given = _values(claims, claim)
+    return None if "*" in given else tuple(sorted({str(one) for one in _names(given, kind)}))
+
+
+def _names(given: list[str], kind: type[str]) -> Iterator[str]:
+    for value in given:
+        with suppress(InvalidName):
+            yield kind(value)
+
+
+def _values(claims: Mapping[str, Any], claim: str) -> list[str]:
+    found: Any = claims.get(claim)
+    if found is None:
+        found = claims
+        for name in claim.split("."):
+            found = found.get(name) if isinstance(found, Mapping) else None
+    listed = found if isinstance(found, list) else [found]
+    return [one for one in listed if isinstance(one, str)]

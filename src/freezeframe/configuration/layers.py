@@ -91,7 +91,7 @@ def require_setting(model: type[BaseSettings], name: str, place: str = "") -> No
         )
     near = nearest(name, list(model.model_fields))
     raise InvalidOption(
-        f"{begins}{name!r} is not a setting.",
+        f"{name!r} is not a setting." if not place else f"{place}: {name!r} is not a setting.",
         remedy=f"Did you mean {' or '.join(near)}?"
         if near
         else "freezeframe config show lists all settings.",

@@ -11,7 +11,7 @@ from tests.examples import examples
 
 from freezeframe.errors import FreezeframeError, UnsafePath
 from freezeframe.storage import LocalStorage, PrefixStorage
-from freezeframe.storage.safe_open import open_beneath, open_root, open_stepwise
+from freezeframe.storage.safe_open import open_beneath, open_regular, open_root, open_stepwise, remove_beneath
 
 CANARY = b"canary of another tenant"
 OPENERS = [open_beneath, open_stepwise]
@@ -135,3 +135,29 @@ def test_a_pipe_is_refused_at_once(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(UnsafePath):
         LocalStorage(tmp_path).read("pipe")
+
+
+def test_only_regular_files_beneath_a_folder_are_opened(two_tenants):
+    """A plain file opens; a link, a way out, a folder and a pipe are refused at once, also for appending."""
+    own = two_tenants / "a"
+    os.mkfifo(own / "pipe")
+    with open_regular(own, "folder/file") as file:
+        assert file.read() == b"own"
+    with open_regular(own, "folder/file", appending=True) as file:
+        file.write(b"!")
+    assert (own / "folder" / "file").read_bytes() == b"own!"
+    for name in ("link", "inside", "door/secret", "../b/secret", "folder", "pipe"):
+        for appending in (False, True):
+            with pytest.raises(OSError), open_regular(own, name, appending=appending):  # noqa: PT011
+                pass
+
+
+def test_nothing_is_removed_through_a_link(two_tenants):
+    """A link goes itself; what lies behind one stays."""
+    remove_beneath(two_tenants / "a", "link")
+    remove_beneath(two_tenants / "a", "nothing/at/all")
+    for name in ("door/secret", "../b/secret"):
+        with pytest.raises(OSError):  # noqa: PT011
+            remove_beneath(two_tenants / "a", name)
+    assert (two_tenants / "b" / "secret").read_bytes() == CANARY
+    assert not (two_tenants / "a" / "link").is_symlink()

@@ -12,6 +12,8 @@ from freezeframe.runs.model.job_root import JobRoot
 from freezeframe.runs.model.plan import ScriptResult
 from freezeframe.runs.model.request import RunRequest
 from freezeframe.runs.watching import Ending
+from freezeframe.storage.local import write_durably
+from freezeframe.storage.safe_open import open_regular, remove_beneath
 
 _TEXT_MAX = 8_000
 _LOOK = "Its log and what it wrote are in the job's root."
@@ -38,13 +40,14 @@ def run_error(
     if not written:
         text = " ".join(filter(None, (error_json["problem"], error_json["cause"])))
         with suppress(OSError):
-            root.errors.write_text(f"{text}\n", encoding="utf-8")
+            remove_beneath(root.path, root.errors.name)  # a link or a pipe, if it is there
+            write_durably(root.errors, f"{text}\n".encode(), synced=False)
     return error_json
 
 
 def _read_error(root: JobRoot) -> str:
     try:
-        with root.errors.open("rb") as file:
+        with open_regular(root.path, root.errors.name) as file:
             return file.read(_TEXT_MAX).decode("utf-8", "replace").strip()
     except OSError:
         return ""

@@ -36,6 +36,7 @@ from freezeframe.runs.run_error import run_error
 from freezeframe.runs.warm import spawn
 from freezeframe.runs.watching import Ending, Limits, Reason, watch
 from freezeframe.settings import Settings
+from freezeframe.storage.safe_open import open_regular
 from freezeframe.store.directory.job_folders import (
     in_use,
     is_in_use,
@@ -172,8 +173,8 @@ def _log_jvm_stack(root: JobRoot) -> None:
     """Append the stack of Spark's JVM to the log, if the error has one."""
     result = read_result(root)
     if result is not None and result.jvm_stack:
-        with suppress(OSError), root.log.open("a", encoding="utf-8") as log:
-            log.write(f"\nThe stack of Spark's JVM:\n{result.jvm_stack}\n")
+        with suppress(OSError), open_regular(root.path, root.log.name, appending=True) as log:
+            log.write(f"\nThe stack of Spark's JVM:\n{result.jvm_stack}\n".encode(errors="replace"))
 
 
 def _wide_pipe() -> tuple[int, int]:

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
-from typing import Any
+from typing import Any, BinaryIO
 
 _OPENAT2 = 437  # the same number on every architecture
 _RESOLVE_NO_SYMLINKS = 0x04
@@ -63,6 +63,37 @@ def open_beneath(root: int, name: str, flags: int) -> int:
     if call is None:
         return open_stepwise(root, name, flags)
     return open_by_kernel(call, root, name, flags)
+
+
+@contextmanager
+def open_regular(folder: str | os.PathLike[str], name: str, *, appending: bool = False) -> Iterator[BinaryIO]:
+    """Open an existing regular file beneath a known folder; a pipe or a device never blocks.
+
+    Links in the path of ``folder`` itself are followed.
+
+    Raises:
+        FileNotFoundError, NotADirectoryError: there is no such file.
+        OSError: with ``ELOOP``: the path contains a link, leaves the folder, or is no regular file.
+    """
+    with open_root(folder) as root:
+        access = os.O_WRONLY | os.O_APPEND if appending else os.O_RDONLY
+        handle = open_beneath(root, name, access | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.ELOOP, "Not a regular file", name)
+    with os.fdopen(handle, "ab" if appending else "rb") as file:
+        yield file
+
+
+def remove_beneath(folder: str | os.PathLike[str], name: str) -> None:
+    """Remove a file or link beneath a known folder, if it is there, without following links.
+
+    Raises:
+        OSError: with ``ELOOP``: the path of its folder contains a link, or leaves ``folder``.
+    """
+    above, _, own = name.rpartition("/")
+    with suppress(FileNotFoundError), open_root(folder) as root, open_folder(root, above) as parent:
+        os.unlink(own, dir_fd=parent)
 
 
 def open_by_kernel(call: Any, root: int, name: str, flags: int) -> int:

@@ -6,6 +6,7 @@ import pytest
 
 from freezeframe.control.jobs.submission import Submission
 from freezeframe.runs.model.request import RunRequest
+from freezeframe.store.directory.job_folders import job_roots_folder
 
 NOTEBOOK = b'{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}'
 
@@ -83,15 +84,22 @@ def test_what_others_submitted_is_not_run_again(running, client, jobs, tmp_path)
 
 def test_an_executed_notebook_is_downloaded(running, client, jobs, tmp_path):
     """Its bytes under its name; the job says that there is one; where there is none that is told."""
-    (tmp_path / "etl.ipynb").write_bytes(NOTEBOOK)
-    job = client.post(jobs, json={"script": "etl.py"}).json()["job_id"]
-    ended(running, {"notebook": str(tmp_path / "etl.ipynb")})
+    (running.service.settings.service_scripts_dir / "etl.ipynb").write_bytes(NOTEBOOK)
+    job = client.post(jobs, json={"script": "etl.ipynb"}).json()["job_id"]
+    tenant = running.service.stores.environment("dev").tenant("acme")
+    root = job_roots_folder(tenant.place.storage, running.service.settings) / "20261126T000000-j-0"
+    root.mkdir(parents=True)
+    notebook = root / "etl.ipynb"
+    notebook.write_bytes(NOTEBOOK)
+    ended(running, {"job_root": str(root), "notebook": str(notebook)})
     told = client.get(f"{jobs}/{job}")
     answer = client.get(f"{jobs}/{job}/notebook")
-    (tmp_path / "etl.ipynb").unlink()
+    notebook.unlink()
+    (tmp_path / "secret").write_text("secret")
+    notebook.symlink_to(tmp_path / "secret")
 
     assert told.json()["outcome"]["has_notebook"]
-    assert str(tmp_path) not in told.text
+    assert str(root) not in told.text
     assert (answer.status_code, answer.content) == (200, NOTEBOOK)
     assert "etl.ipynb" in answer.headers["content-disposition"]
     assert client.get(f"{jobs}/{job}/notebook").status_code == 404

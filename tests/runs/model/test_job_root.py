@@ -1,5 +1,6 @@
 """A job's root appears whole, or nothing of it is left."""
 
+import json
 import os
 import resource
 from contextlib import contextmanager
@@ -7,8 +8,13 @@ from contextlib import contextmanager
 import pytest
 
 from freezeframe.errors import StorageUnavailable
-from freezeframe.runs.model.job_root import make_job_root
+from freezeframe.runs.model.job_root import JobRoot, make_job_root
+from freezeframe.runs.model.plan import read_result
 from freezeframe.runs.model.request import RunRequest
+from freezeframe.runs.process.waiting import WaitingFile
+from freezeframe.runs.run_error import run_error
+from freezeframe.runs.watching import Ending
+from freezeframe.store.directory.job_folders import is_in_use
 
 
 @contextmanager
@@ -95,3 +101,51 @@ def test_a_pipe_among_the_input_is_a_sentence(tmp_path, request_of):
 
     assert "[(" not in str(caught.value)
     assert list(folder.iterdir()) == []
+
+
+@pytest.fixture
+def root(tmp_path):
+    """A job's root with its own folder, and beside it a folder that is none of the job's."""
+    (tmp_path / "root" / "_freezeframe").mkdir(parents=True)
+    (tmp_path / "root" / "snapshots").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "file").write_text('{"receipt": null, "error": null, "exit_code": 0}')
+    return JobRoot(tmp_path / "root")
+
+
+_OWN = [
+    "_freezeframe/result.json",
+    "_freezeframe/waiting.txt",
+    "_freezeframe/lock",
+    "_freezeframe/sealed.json",
+]
+
+
+@pytest.mark.parametrize("plant", [lambda path, to: path.symlink_to(to), lambda path, _: os.mkfifo(path)])
+def test_what_a_script_put_in_place_of_our_files_is_not_followed(tmp_path, root, request_of, plant):
+    """Neither a link nor a pipe is read or written by the process that watches the script."""
+    target = tmp_path / "elsewhere" / "file"
+    before = target.read_bytes()
+    for name in (*_OWN, "errors.txt"):
+        plant(root.path / name, target)
+    error = run_error(request_of(), root, Ending("ended", 1), read_result(root))
+    root.remove_secrets()
+
+    assert (read_result(root), WaitingFile(root.own).read(), is_in_use(root.path)) == (None, "", False)
+    assert "receipt" not in json.dumps(dict(error))
+    assert root.errors.read_text().startswith("The script's process ended")
+    assert target.read_bytes() == before
+
+
+def test_the_removal_of_secrets_stays_within_the_root(tmp_path, root):
+    """Decrypted files go; a working copy that became a link loses nothing of what it leads to."""
+    (root.snapshots / "config").write_text("secret")
+    root.note_sealed(["config"])
+    root.remove_secrets()
+    assert list(root.snapshots.iterdir()) == []
+    root.note_sealed(["file", "../elsewhere/file"])
+    root.snapshots.rmdir()
+    root.snapshots.symlink_to(tmp_path / "elsewhere")
+    root.remove_secrets()
+
+    assert (tmp_path / "elsewhere" / "file").exists()

@@ -16,7 +16,6 @@ from freezeframe.runs.process.working_copy import (
     apply_changes,
     capture,
     check_out,
-    remove_secrets,
 )
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage
@@ -150,8 +149,23 @@ def test_secrets_are_sealed_again_and_do_not_stay(tmp_path):
     apply_changes(tenant.files, folder, capture(folder, before))
     assert tenant.files.list()[0].sealed
     assert tenant.files.read("c.json") == b"secret 2"
-    remove_secrets(folder, before)
-    assert list(folder.iterdir()) == []
+
+
+def test_a_folder_that_becomes_a_link_is_not_followed(tenant, tmp_path):
+    """A folder that is replaced by a link after the capture makes nothing from elsewhere a tenant's file."""
+    folder = tmp_path / "copy"
+    before = check_out(tenant.files, folder)
+    (folder / "new").mkdir()
+    (folder / "new" / "f").write_bytes(b"own")
+    changes = capture(folder, before)
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "f").write_bytes(b"the secret")
+    shutil.rmtree(folder / "new")
+    (folder / "new").symlink_to(tmp_path / "elsewhere")
+
+    with pytest.raises(BadInput):
+        apply_changes(tenant.files, folder, changes)
+    assert "new/f" not in [entry.path for entry in tenant.files.list(recursive=True)]
 
 
 paths = st.sampled_from(["a.txt", "b.json", "m/c.csv", "m/new", "x/y/z"])

@@ -1,6 +1,7 @@
 """Jobs as the service tells of them: nothing of the machine, and their log line by line."""
 
 import json
+import os
 
 import pytest
 
@@ -8,6 +9,7 @@ from freezeframe.control.database.database import ControlDatabase
 from freezeframe.control.jobs.queue import JobQueue
 from freezeframe.control.jobs.schedules import Schedules
 from freezeframe.errors import InvalidOption, NotFound, UnreadableRequest
+from freezeframe.script.tenant.stores import open as open_store
 from freezeframe.service.jobs.jobs import (
     ImportRequest,
     JobRequest,
@@ -18,6 +20,7 @@ from freezeframe.service.jobs.jobs import (
 )
 from freezeframe.service.jobs.staged_blobs import StagedBlobs
 from freezeframe.settings import Settings
+from freezeframe.store.directory.job_folders import job_roots_folder
 
 JOB = TenantJob("dev", "acme", "j1")
 
@@ -53,6 +56,39 @@ def _ended(queue, outcome):
     return queue.finish(claimed, "failed", json.dumps(outcome))
 
 
+def _root(place):
+    """The root of a job of the tenant, as a run makes it."""
+    tenant = open_store(str(place / "store"), "dev").tenant("acme", create=True)
+    root = (
+        job_roots_folder(tenant.place.storage, Settings(state_dir=place / "state")) / "20261126T000000-j1-0"
+    )
+    root.mkdir(parents=True)
+    return root
+
+
+@pytest.mark.parametrize("planted", ["link", "folder", "pipe", "row", "climbing row"])
+def test_nothing_but_the_jobs_own_log_is_read(place, queue, jobs, planted):
+    """A link, a pipe or a row of the queue that names another file shows nothing of it, and blocks nobody."""
+    jobs.submit(JOB, JobRequest("sub/etl.py"), "ada")
+    root, elsewhere = _root(place), place / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "script.log").write_text("the secret\n")
+    outcome = {"job_root": str(root), "log": str(root / "script.log"), "notebook": str(root / "etl.ipynb")}
+    if planted == "link":
+        (root / "script.log").symlink_to(elsewhere / "script.log")
+    elif planted == "folder":
+        root.rmdir()
+        root.symlink_to(elsewhere)
+    elif planted == "pipe":
+        os.mkfifo(root / "script.log")
+    elif planted == "row":
+        outcome |= {"job_root": str(elsewhere), "log": str(elsewhere / "script.log")}
+    else:
+        outcome |= {"job_root": f"{root.parent}/..", "log": str(elsewhere / "script.log")}
+
+    assert jobs.log_lines(_ended(queue, outcome), LogPlace())[0] == []
+
+
 def test_nothing_of_the_machine_is_told(place, queue, jobs):
     """Paths of the job's folder and of the store are not in what the API says of a job."""
     jobs.submit(JOB, JobRequest("sub/etl.py"), "ada")
@@ -81,9 +117,9 @@ def test_as_many_jobs_of_a_tenant_run_at_once_as_the_settings_say(place, queue):
 def test_a_log_is_told_line_by_line_and_goes_on(place, queue, jobs):
     """Each line has the place behind it; from there on the next ones are told, and another attempt's anew."""
     jobs.submit(JOB, JobRequest("sub/etl.py"), "ada")
-    log = place / "script.log"
-    log.write_bytes(b"one\ntwo \xff\nlast")
-    ended = _ended(queue, {"log": str(log)})
+    root = _root(place)
+    (root / "script.log").write_bytes(b"one\ntwo \xff\nlast")
+    ended = _ended(queue, {"job_root": str(root)})
     lines, behind = jobs.log_lines(ended, LogPlace())
     rest, _ = jobs.log_lines(ended, lines[0][1])
 

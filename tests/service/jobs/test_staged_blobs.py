@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import os
 import secrets
 import time
 
@@ -14,6 +15,7 @@ from freezeframe.errors import (
     IdempotencyConflict,
     NotFound,
     RateLimited,
+    StorageUnavailable,
     TooLarge,
     UnreadableInput,
 )
@@ -145,3 +147,20 @@ def test_a_blob_for_an_import_is_used_up_by_it(place, tmp_path):
     assert [rows] == [one.read_bytes() for one in (tmp_path / "uploads").rglob("rows.csv")]
     with pytest.raises(NotFound):
         blobs.get(FOLDER, blob.id)
+
+
+@pytest.mark.parametrize("name", ["content", "upload.json"])
+@pytest.mark.parametrize("plant", [lambda path, to: path.symlink_to(to), lambda path, _: os.mkfifo(path)])
+def test_a_planted_blob_is_not_published(place, tmp_path, name, plant):
+    """A link or a pipe in place of a blob's bytes or record is neither read nor waited for."""
+    _, blobs, _ = place
+    blob = _staged(blobs, b"mine")
+    file = tmp_path / "uploads" / FOLDER / blob.id / name
+    file.replace(tmp_path / "elsewhere")
+    plant(file, tmp_path / "elsewhere")
+
+    with pytest.raises(StorageUnavailable if name == "content" else NotFound):
+        list(blobs.content(blobs.get(FOLDER, blob.id)))
+    with pytest.raises(NotFound), blobs.open_import(FOLDER, blob.id):
+        pass
+    assert len(blobs.waiting(FOLDER)) == 1

@@ -22,8 +22,8 @@ class Health(ResponseModel):
 
 
 @router.get("/health/live")
-def live() -> Health:
-    """Whether the process lives."""
+async def live() -> Health:
+    """Whether the process lives; it needs no thread, so that requests which wait do not delay it."""
     return Health()
 
 

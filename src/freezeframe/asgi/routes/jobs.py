@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from fastapi import Header, Path, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
-from fastapi.responses import FileResponse, StreamingResponse
+from fastapi.responses import StreamingResponse
 from fastapi.sse import format_sse_event
 
 from freezeframe.asgi.authentication import identify
@@ -22,7 +22,7 @@ from freezeframe.asgi.routes.routing import tenant_router
 from freezeframe.asgi.routes.streams import attachment, job_location
 from freezeframe.control.jobs.job import JobStatus
 from freezeframe.control.jobs.job_filter import JobFilter
-from freezeframe.errors import FreezeframeError
+from freezeframe.errors import FreezeframeError, NotFound
 from freezeframe.service.jobs.jobs import JobRequest, LogPlace, TenantJob, parse_log_place
 from freezeframe.service.jobs.past_jobs import executed_notebook, repeated_order
 
@@ -183,16 +183,25 @@ def repeat_job(caller: TenantCalling, job_id: JobId, response: Response) -> Job:
 
 @router.get(
     "/jobs/{job_id}/notebook",
-    response_class=FileResponse,
+    response_class=Response,
     responses={
         200: {"content": {_NOTEBOOK: {"schema": {"type": "string", "format": "binary"}}}},
         **to_openapi(404),
     },
 )
-def download_notebook(caller: TenantCalling, job_id: JobId) -> FileResponse:
+def download_notebook(caller: TenantCalling, job_id: JobId) -> Any:
     """Download a job's notebook as it was executed, with what its cells showed."""
     caller.tenant("jobs:read")
     job = caller.service.jobs.get(caller.job(job_id))
-    notebook = executed_notebook(job)
-    headers = {"Content-Disposition": attachment(notebook.name)}
-    return FileResponse(notebook, media_type=_NOTEBOOK, headers=headers)
+    notebook = executed_notebook(job, caller.service.settings)
+    try:
+        with notebook.open() as file:
+            content = file.read()
+    except OSError as error:
+        raise NotFound(
+            f"The notebook of the job {job_id!r} cannot be read.",
+            cause=str(error.strerror),
+            remedy="Read the job's log.",
+        ) from error
+    headers = {"Content-Disposition": attachment(notebook.name.rpartition("/")[2])}
+    return Response(content, media_type=_NOTEBOOK, headers=headers)

@@ -198,7 +198,7 @@ def logs(
     The log is on the machine whose worker ran it, or with the store's local directory. With --json a line
     of JSON for each line of the log.
     """
-    from freezeframe.runs.queue.job_log import follow_log, log_path
+    from freezeframe.runs.queue.job_log import follow_log, log_file
 
     with control(root, environment) as found:
         named = found.job(job, tenant)
@@ -207,14 +207,15 @@ def logs(
                 lambda: found.queue.get(named.environment, named.tenant, named.job_id), found.settings
             )
         else:
-            path = log_path(named, found.settings)
-            if path is None:
+            file = log_file(named, found.settings)
+            if file is None:
                 raise NotFound(
                     f"Job {job} has no log here.",
                     cause="It has not begun, its folder was cleaned away, or another machine ran it.",
                     remedy="See freezeframe job show for its worker.",
                 )
-            texts = iter([path.read_text(encoding="utf-8", errors="replace")])
+            with file.open() as log:
+                texts = iter([log.read().decode("utf-8", "replace")])
         if as_json:
             for line in _lines(texts):
                 write_json({"line": line})

@@ -14,6 +14,7 @@ Its name begins with the moment of its making, so that its age is known (``store
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -29,6 +30,7 @@ from pathlib import Path
 from freezeframe.errors import InvalidOption
 from freezeframe.runs.model.request import RunRequest
 from freezeframe.storage.local import failure, make_private, write_durably
+from freezeframe.storage.safe_open import open_regular, remove_beneath
 from freezeframe.store.directory.job_folders import job_roots, root_stamp
 from freezeframe.store.directory.paths import OURS
 
@@ -103,18 +105,24 @@ class JobRoot:
         Raises:
             StorageUnavailable: a file could not be removed.
         """
-        noted = self.own / "sealed.json"
-        sealed = json.loads(noted.read_text(encoding="utf-8")) if noted.is_file() else []
-        own = (self.own / "plan.json", self.snapshots / OURS / "job.json", self.config)
+        noted = f"{self.own.name}/sealed.json"
+        copies = self.snapshots.name
+        own = (f"{self.own.name}/plan.json", f"{copies}/{OURS}/job.json", self.config.name)
+        for name in (*(f"{copies}/{one}" for one in self._sealed(noted)), *own, noted):
+            try:
+                remove_beneath(self.path, name)
+            except OSError as error:
+                # The script replaced a folder, which holds no sealed file then.
+                if error.errno not in {errno.ELOOP, errno.ENOTDIR}:
+                    raise failure("remove", str(self.path), error) from error
+        shutil.rmtree(self.temporary, ignore_errors=True)
+
+    def _sealed(self, noted: str) -> list[str]:
         try:
-            for path in (*(self.snapshots / one for one in sealed), *own):
-                path.unlink(missing_ok=True)
-            shutil.rmtree(self.temporary, ignore_errors=True)
-            noted.unlink(missing_ok=True)
-        except NotADirectoryError:
-            return  # the script replaced the folder, so it holds no sealed file
-        except OSError as error:
-            raise failure("remove", str(self.path), error) from error
+            with open_regular(self.path, noted) as file:
+                return [str(path) for path in json.load(file)]
+        except (OSError, ValueError, TypeError):
+            return []  # none was noted, or the script put something else there
 
     def remove_copies(self) -> None:
         """Remove what is a copy of data kept elsewhere: the input, and the committed working copy."""

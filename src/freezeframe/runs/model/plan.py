@@ -18,6 +18,7 @@ from freezeframe.errors import SetupError
 from freezeframe.runs.model.job_root import JobRoot
 from freezeframe.runs.model.request import RunRequest, parse_run_request
 from freezeframe.settings import Settings
+from freezeframe.storage.safe_open import open_regular
 
 _PLAN, _RESULT = "plan.json", "result.json"
 
@@ -83,7 +84,8 @@ def take_plan(root: JobRoot) -> ScriptPlan:
 def read_result(root: JobRoot) -> ScriptResult | None:
     """The result that the script's process wrote; None if it ended without one."""
     try:
-        return ScriptResult(**json.loads((root.own / _RESULT).read_text(encoding="utf-8")))
+        with open_regular(root.path, f"{root.own.name}/{_RESULT}") as file:
+            return ScriptResult(**json.load(file))
     except (OSError, ValueError, TypeError):
         return None
 

@@ -6,6 +6,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from freezeframe.progress import Unit
+from freezeframe.storage.safe_open import open_regular
+
+_TEXT_MAX = 8_000
 
 
 class WaitingFile:
@@ -33,6 +36,6 @@ class WaitingFile:
 
     def read(self) -> str:
         """The description of what the script waits for; empty if nothing."""
-        with suppress(OSError):
-            return self._path.read_text(encoding="utf-8", errors="replace")
+        with suppress(OSError), open_regular(self._path.parent, self._path.name) as file:
+            return file.read(_TEXT_MAX).decode("utf-8", "replace")
         return ""

@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import io
 import os
 import stat
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO, cast
 
 from freezeframe.errors import BadInput, InvalidOption
 from freezeframe.identifiers import FilePath
 from freezeframe.storage.local import failure, make_private
+from freezeframe.storage.safe_open import open_regular
 from freezeframe.store.directory.paths import OURS, is_table_folder
 from freezeframe.store.files import Files
 
@@ -54,7 +58,7 @@ class WorkingChanges:
 def check_out(files: Files, folder: Path) -> dict[str, CopiedFile]:
     """Copy all files into ``folder`` (mode 0700), which must be empty; return their state by path.
 
-    A sealed file lies there in the clear, as every file with mode 0600: ``remove_secrets`` afterwards.
+    A sealed file lies there in the clear, as every file with mode 0600, until ``JobRoot.remove_secrets``.
 
     Raises:
         InvalidOption: the folder is not empty.
@@ -100,7 +104,7 @@ def capture(folder: Path, before: Mapping[str, CopiedFile], derived: Collection[
         changed = [
             path
             for path in now
-            if path in before and path not in derived and _differs(folder / path, now[path], before[path])
+            if path in before and path not in derived and _differs(folder, path, now[path], before[path])
         ]
     except OSError as error:
         raise failure("capture", str(folder), error) from error
@@ -120,18 +124,8 @@ def apply_changes(files: Files, folder: Path, changes: WorkingChanges) -> None:
     for path in changes.deleted:
         files.delete(path)
     for path in (*changes.added, *changes.changed):
-        with os.fdopen(_open(folder / path), "rb") as file:
+        with _opened(folder, path) as file:
             files.write(path, file, sealed=path in changes.sealed)
-
-
-def remove_secrets(folder: Path, before: Mapping[str, CopiedFile]) -> None:
-    """Remove the decrypted files from the working copy, also if they were changed."""
-    for path, file in before.items():
-        if file.sealed:
-            try:
-                (folder / path).unlink(missing_ok=True)
-            except OSError as error:
-                raise failure("remove", str(folder / path), error) from error
 
 
 def _copy(files: Files, path: str, target: Path, *, sealed: bool) -> CopiedFile:
@@ -163,26 +157,25 @@ def _plain_files(folder: Path) -> Iterator[tuple[str, os.stat_result]]:
                 raise _not_plain(path)
 
 
-def _differs(path: Path, now: os.stat_result, before: CopiedFile) -> bool:
+def _differs(folder: Path, path: str, now: os.stat_result, before: CopiedFile) -> bool:
     if now.st_size != before.size:
         return True
     if (now.st_mtime_ns, now.st_ino) == (before.modified_ns, before.inode):
         return False
-    with os.fdopen(_open(path), "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest() != before.sha256
+    with _opened(folder, path) as file:
+        return hashlib.file_digest(cast("io.BufferedReader", file), "sha256").hexdigest() != before.sha256
 
 
-def _open(path: Path) -> int:
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as error:
-        if error.errno not in _NOT_PLAIN:
-            raise failure("read", str(path), error) from error
-        raise _not_plain(path) from error
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
-        os.close(handle)
-        raise _not_plain(path)
-    return handle
+@contextmanager
+def _opened(folder: Path, path: str) -> Iterator[BinaryIO]:
+    with ExitStack() as opened:
+        try:
+            file = opened.enter_context(open_regular(folder, path))
+        except OSError as error:
+            if error.errno not in _NOT_PLAIN:
+                raise failure("read", path, error) from error
+            raise _not_plain(folder / path) from error
+        yield file
 
 
 def _raise(error: OSError) -> None:

@@ -22,7 +22,7 @@ from freezeframe.identifiers import EnvironmentName, FilePath, StreamName, Tenan
 from freezeframe.runs.model.permitted_script import BUILT_IN_IMPORT
 from freezeframe.runs.model.request import RunRequest, Scalar
 from freezeframe.runs.model.script_header import read_script_header
-from freezeframe.runs.queue.job_log import log_path
+from freezeframe.runs.queue.job_log import JobFile, log_file
 from freezeframe.script.formats.arrow_files import require_arrow
 from freezeframe.script.formats.parquet_files import require_parquet
 from freezeframe.script.formats.unpacking import UnpackLimits
@@ -296,8 +296,8 @@ class TenantJobs:
         """
         if place.attempt != job.attempts:
             place = LogPlace(job.attempts, 0)
-        path = log_path(job, self._settings)
-        content = b"" if path is None else _read(path, place.position)
+        file = log_file(job, self._settings)
+        content = b"" if file is None else _read(file, place.position)
         lines = []
         for line in content.splitlines(keepends=True):
             is_long = len(content) == _LOG_CHUNK_BYTES == len(line)
@@ -337,10 +337,10 @@ class TenantJobs:
         return path
 
 
-def _read(path: Path, position: int) -> bytes:
+def _read(file: JobFile, position: int) -> bytes:
     try:
-        with path.open("rb") as log:
+        with file.open() as log:
             log.seek(position)
             return log.read(_LOG_CHUNK_BYTES)
-    except FileNotFoundError:
-        return b""  # cleaned away meanwhile
+    except OSError:
+        return b""  # cleaned away meanwhile, or replaced by a link

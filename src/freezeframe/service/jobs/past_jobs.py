@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from freezeframe.control.jobs.job import QueuedJob
 from freezeframe.errors import InvalidOption, NotFound
 from freezeframe.runs.model.request import parse_run_request
+from freezeframe.runs.queue.job_log import JobFile, notebook_file
 from freezeframe.service.jobs.jobs import JobRequest
 from freezeframe.settings import Settings
 
@@ -42,17 +41,17 @@ def repeated_order(job: QueuedJob, settings: Settings) -> JobRequest:
     )
 
 
-def executed_notebook(job: QueuedJob) -> Path:
-    """Where the executed notebook of a job's last attempt is, on this machine.
+def executed_notebook(job: QueuedJob, settings: Settings) -> JobFile:
+    """The executed notebook of a job's last attempt, on this machine.
 
     Raises:
         NotFound: the job ran no notebook, has not ended, or its folder was cleaned away.
     """
-    named = (job.outcome or {}).get("notebook")
-    if not isinstance(named, str) or not Path(named).is_file():
+    found = notebook_file(job, settings)
+    if found is None:
         raise NotFound(
             f"There is no executed notebook of the job {job.job_id!r}.",
             cause="It ran no notebook, has not ended, or its folder was cleaned away.",
             remedy="Read the job's log.",
         )
-    return Path(named)
+    return found

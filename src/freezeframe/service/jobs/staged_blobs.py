@@ -16,7 +16,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -27,6 +27,7 @@ from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.service.base.timestamps import rfc3339
 from freezeframe.settings import Settings
 from freezeframe.storage.local import failure, make_folder, sync_folder, write_durably
+from freezeframe.storage.safe_open import open_regular
 
 _ID = re.compile(r"[0-9a-f]{32}")
 _RECORD, _CONTENT, _INPUT = "upload.json", "content", "input"
@@ -189,9 +190,8 @@ class StagedBlobs:
             NotFound: the tenant has none (any more).
         """
         try:
-            record = json.loads((self._place(tenant, blob_id) / _RECORD).read_text(encoding="utf-8"))
-            blob = StagedBlob(**record)
-        except (FileNotFoundError, NotADirectoryError, ValueError, TypeError):
+            blob = StagedBlob(**_record(self._place(tenant, blob_id)))
+        except (OSError, ValueError, TypeError):
             raise _not_found(blob_id) from None
         if blob.tenant != tenant or blob.expires_ms < now_ms():
             raise _not_found(blob_id)
@@ -199,7 +199,7 @@ class StagedBlobs:
 
     def content(self, blob: StagedBlob) -> Iterator[bytes]:
         """The bytes of a blob."""
-        return _chunks(self._place(blob.tenant, blob.id) / _CONTENT)
+        return _chunks(self._place(blob.tenant, blob.id))
 
     @contextmanager
     def open_import(self, tenant: str, blob_id: str) -> Iterator[ImportContent]:
@@ -209,13 +209,13 @@ class StagedBlobs:
             NotFound: the tenant has none of that id.
         """
         blob = self.get(tenant, blob_id)
-        file = self._place(tenant, blob_id) / _CONTENT
-        try:
-            content = file.open("rb")
-        except FileNotFoundError:
-            raise _not_found(blob_id) from None
-        with content:
-            yield ImportContent(content, blob.sha256, file)
+        place = self._place(tenant, blob_id)
+        with ExitStack() as opened:
+            try:
+                content = opened.enter_context(open_regular(place, _CONTENT))
+            except OSError:
+                raise _not_found(blob_id) from None
+            yield ImportContent(content, blob.sha256, place / _CONTENT)
         self.remove(blob)
 
     def waiting(self, tenant: str) -> list[tuple[str, int]]:
@@ -244,7 +244,9 @@ class StagedBlobs:
             _write_record(place, record)
             if content.file is not None:
                 part.hardlink_to(content.file)
-            else:
+            if content.file is None or not _is_same(part, content.content):
+                part.unlink(missing_ok=True)
+                content.content.seek(0)
                 part.touch(mode=0o600)
                 with part.open("wb") as file:
                     shutil.copyfileobj(content.content, file)
@@ -282,9 +284,9 @@ class StagedBlobs:
     def _is_over(self, place: Path) -> bool:
         """Whether what waits is no longer needed: it has expired, or the job whose input it is has ended."""
         try:
-            record = json.loads((place / _RECORD).read_text(encoding="utf-8"))
+            record = _record(place)
             is_late = record["expires_ms"] < now_ms()
-        except (OSError, ValueError, KeyError):
+        except (OSError, ValueError, KeyError, TypeError):
             return int(_modified_ms(place)) + self._kept_ms < now_ms()
         if "job_id" not in record:
             return bool(is_late)
@@ -303,9 +305,22 @@ def _write_record(place: Path, record: Mapping[str, Any]) -> None:
     sync_folder(place)
 
 
-def _chunks(file: Path) -> Iterator[bytes]:
+def _record(place: Path) -> dict[str, Any]:
+    with open_regular(place, _RECORD) as file:
+        record = json.load(file)
+    if not isinstance(record, dict):
+        raise TypeError(_RECORD)
+    return record
+
+
+def _is_same(path: Path, content: IO[bytes]) -> bool:
+    """Whether the path is the open file itself, and no link that took its place."""
+    return os.path.samestat(path.lstat(), os.fstat(content.fileno()))
+
+
+def _chunks(place: Path) -> Iterator[bytes]:
     try:
-        with file.open("rb") as content:
+        with open_regular(place, _CONTENT) as content:
             while chunk := content.read(_READ_BYTES):
                 yield chunk
     except OSError as error:
@@ -316,19 +331,19 @@ def _chunks(file: Path) -> Iterator[bytes]:
 
 def _waiting(place: Path) -> tuple[str, int]:
     try:
-        record = json.loads((place / _RECORD).read_text(encoding="utf-8"))
+        record = _record(place)
         if "size" in record:
             return record["path"], int(record["size"])
-        seen = [one.stat() for one in (place / _INPUT).glob("*")]
+        seen = [one.lstat() for one in (place / _INPUT).glob("*")]
         # A file that is also a blob is counted there.
         return "", sum(one.st_size for one in seen if one.st_nlink == 1)
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, TypeError):
         return "", 0  # it is being made, or was removed meanwhile
 
 
 def _modified_ms(place: Path) -> float:
     try:
-        return place.stat().st_mtime * 1000
+        return place.lstat().st_mtime * 1000
     except OSError:
         return now_ms()
 

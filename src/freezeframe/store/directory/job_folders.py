@@ -21,6 +21,7 @@ from freezeframe.errors import InvalidOption
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.storage.local import failure, make_private
+from freezeframe.storage.safe_open import open_regular
 from freezeframe.store.directory.paths import JOB_ROOTS_FOLDER, OURS, TENANTS_FOLDER, tenant_of
 
 LOCK_FILE = f"{OURS}/lock"
@@ -97,12 +98,12 @@ def in_use(root: Path) -> Iterator[None]:
 def is_in_use(root: Path) -> bool:
     """Whether a live process has locked the root."""
     try:
-        with (root / LOCK_FILE).open("rb") as lock:
+        with open_regular(root, LOCK_FILE) as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return False
     except BlockingIOError:
         return True
+    except OSError:
+        return False  # there is none, or the script put something else in its place
     return False
 
 

@@ -6,6 +6,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from tests.old_calendar import NEW, OLD, write_old
 
@@ -257,14 +258,20 @@ def test_a_value_outside_the_type_asked_for_ends_an_import(tmp_path, bytes_max):
     assert tenant.stream("A").stream_version() < 0
 
 
-def test_the_options_of_reading_csv_are_for_csv(tmp_path):
-    """JSON Lines and Parquet have types of their own."""
+def test_the_options_of_reading_text_are_for_text(tmp_path):
+    """JSON Lines take types and dates, but no escape; Parquet has types of its own."""
     tenant = Tenant(MemoryStorage(), None, Settings())
-    file = tmp_path / "A-1.jsonl"
-    file.write_text('{"Id": 1}\n')
+    lines, table = tmp_path / "A-1.jsonl", tmp_path / "B-1.parquet"
+    lines.write_text('{"Id": 1, "on": "2026-10-01", "mixed": 1}\n{"Id": 2, "mixed": "a"}\n')
+    pq.write_table(pa.table({"Id": [1]}), table)
 
-    with pytest.raises(InvalidOption, match="no CSV"):
-        import_stream(tenant.stream("A"), file, "Id", types={"Id": "string"})
+    import_stream(tenant.stream("A"), lines, "Id", types={"mixed": "string"}, parse_dates=["on"])
+
+    rows = tenant.stream("A").read(as_="arrow").to_pylist()
+    assert rows[0] == {"Id": 1, "on": date(2026, 10, 1), "mixed": "1"}
+    for file, options in ((table, {"types": {"Id": "string"}}), (lines, {"escape": "\\"})):
+        with pytest.raises(InvalidOption, match="no CSV"):
+            import_stream(tenant.stream("B"), file, "Id", **options)
 
 
 def test_packed_files_and_those_of_tabs_are_imported(tmp_path):

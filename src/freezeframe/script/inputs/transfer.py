@@ -297,10 +297,10 @@ def _kind(path: Path, limits: UnpackLimits, csv: CsvOptions) -> str:
             f"{path.name!r} is of no kind that can be imported.",
             remedy="Name a .csv, .tsv, .parquet, .jsonl, .ndjson, .json or .arrow file.",
         )
-    if not is_csv and csv.is_given:
+    if csv.is_given and not is_csv and (kind not in _TEXT_SUFFIXES or csv.escape):
         raise InvalidOption(
             f"{path.name!r} is no CSV file.",
-            cause="types=, parse_dates= and escape= say how CSV is read; others have types.",
+            cause="escape= is for CSV, types= and parse_dates= for CSV and JSON; other files have types.",
             remedy="Leave them out.",
         )
     return ".csv" if is_csv else kind

@@ -20,7 +20,7 @@ _OPTION = re.compile(
     rf"|(?P<bare>{'|'.join(name for name in _NAMES if '_' in name)}))(?![\w'\"])"
 )
 
-_TYPES = re.compile(r"""types=\{['"](.+?)['"]: ['"](\w+)['"]\}""")
+_TYPES = re.compile(r"""types=\{['"]?(.+?)['"]?: ['"](\w+)['"]\}""")
 
 Say = Callable[[str, str], str]
 """The words for an option and a value of it as Python writes it, "" for none."""
@@ -47,9 +47,8 @@ def say_types(text: str) -> str:
 def say_options(error: FreezeframeError, say: Say) -> FreezeframeError:
     """The same error, whose sentences name options by ``say``."""
     for part in ("problem", "cause", "remedy"):
-        text = _OPTION.sub(
-            lambda found: say(found["given"] or found["bare"], found["value"] or ""), getattr(error, part)
-        )
+        text = _TYPES.sub(lambda found: say("types", f"{found[1]}={found[2]}"), getattr(error, part))
+        text = _OPTION.sub(lambda found: say(found["given"] or found["bare"], found["value"] or ""), text)
         setattr(error, part, text)
     return error
 

@@ -54,7 +54,7 @@ def test_the_report_holds_the_window_of_the_second_sync(told):
     expected += second["GeneralLedgerCashReport"]
 
     assert sorted((str(row["Date"]), row["Amount"], row["Memo"] or "") for row in kept) == sorted(
-        (row["Date"], row["Amount"], row["Memo"]) for row in expected
+        (row["Date"], float(row["Amount"]), row["Memo"]) for row in expected
     )
 
 

@@ -33,7 +33,6 @@ from freezeframe.cli.stream.transfer import (
 from freezeframe.cli.tenant import maintenance
 from freezeframe.cli.terminal.output import Output
 from freezeframe.cli.terminal.progress import progress
-from freezeframe.cli.terminal.receipts import receipt_fields
 from freezeframe.errors import InputNotFound, InvalidOption
 from freezeframe.store.model.update_options import UpdateOptions
 
@@ -83,7 +82,7 @@ def import_files(
     names = ", ".join(file.name for file in found)
     with progress(f"Importing {names}", as_json=as_json):
         told = import_as_version(tenant, given, message or f"import {names}", who, dry_run=dry_run)
-    Output(as_json=as_json).table(str(place), [receipt_fields(one.to_json()) for one in told], _COLUMNS)
+    Output(as_json=as_json).table(str(place), [one.to_json() for one in told], _COLUMNS)
 
 
 _COLUMNS = ("stream", "tenant_version", "inserted", "updated", "unchanged", "deleted", "committed")

@@ -23,9 +23,8 @@ def test_a_receipt_is_a_plain_value(open_on, memory):
         "updated": 0,
         "unchanged": 0,
         "deleted": 0,
-        "version": 0,
-        "stream_version": 0,
         "tenant_version": 0,
+        "stream_version": 0,
         "committed": True,
         "columns_added": ["Id", "v"],
         "columns_dropped": [],
@@ -119,9 +118,8 @@ def test_a_preview_keeps_nothing(open_on, local):
     assert (
         receipt.inserted,
         receipt.version,
-        receipt.tenant_version,
         receipt.committed,
-    ) == (2, -1, -1, False)
+    ) == (2, -1, False)
     assert list(receipt.changed_rows()["_change_type"]) == ["insert", "insert"]
     assert len(stream.preview(pd.DataFrame(), key="Id").changed_rows()) == 0
     assert [path for path in local.local_path("").rglob("*") if path.is_file()] == []
@@ -138,7 +136,7 @@ def test_a_preview_tells_what_an_update_would_do(tmp_path, spark_engine):
     told = stream.preview(batch, mode="full")
 
     assert before == sorted(path for path in tmp_path.rglob("*") if path.is_file())
-    assert (told.version, told.tenant_version, told.committed) == (0, 0, False)
+    assert (told.version, told.committed) == (0, False)
     done = stream.update(batch, mode="full")
     assert told.counts == done.counts
     assert done.changed_rows("arrow") == told.changed_rows("arrow")

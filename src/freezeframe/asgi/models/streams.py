@@ -89,9 +89,8 @@ class Receipt(ResponseModel):
     updated: int
     unchanged: int
     deleted: int
-    version: int = Field(description="The tenant's, after the update.")
+    tenant_version: int = Field(description="The tenant's version after the update.")
     stream_version: int
-    tenant_version: int = Field(description="The same as `version`.")
     committed: bool
     columns_added: list[str]
     columns_dropped: list[str]

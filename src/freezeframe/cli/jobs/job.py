@@ -35,7 +35,6 @@ from freezeframe.cli.places.options import Json, Message, Who
 from freezeframe.cli.places.place import Environment, NeededTenant, StoreRoot
 from freezeframe.cli.terminal.exit_codes import FAILED
 from freezeframe.cli.terminal.output import Output, write_json
-from freezeframe.cli.terminal.receipts import outcome_fields
 from freezeframe.cli.terminal.safe_text import visible_lines
 from freezeframe.errors import InvalidOption, NotFound, TryAgain
 
@@ -313,8 +312,7 @@ def _lines(texts: Iterable[str]) -> Iterator[str]:
 
 def job_fields(job: QueuedJob) -> dict[str, Any]:
     """A job as ``--json`` prints it."""
-    outcome = job.outcome
-    return {**job.to_json(), "outcome": None if outcome is None else outcome_fields(outcome)}
+    return {**job.to_json(), "outcome": job.outcome}
 
 
 def _show(job: QueuedJob, output: Output) -> None:

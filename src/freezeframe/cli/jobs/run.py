@@ -40,7 +40,6 @@ from freezeframe.cli.places.place import Environment, NeededTenant, StoreRoot
 from freezeframe.cli.terminal.exit_codes import INTERRUPTED
 from freezeframe.cli.terminal.output import Output
 from freezeframe.cli.terminal.progress import ProgressLine, progress
-from freezeframe.cli.terminal.receipts import outcome_fields
 from freezeframe.cli.terminal.safe_text import visible_lines
 from freezeframe.errors import FreezeframeError, InputNotFound, InvalidOption, kinds_of
 
@@ -156,7 +155,7 @@ def _run_as_listed_job(
 def _end(request: RunRequest, outcome: RunOutcome, output: Output) -> None:
     """Print the outcome of the run; raise the error that the exit code follows from."""
     if output.as_json:
-        output.record(outcome_fields(outcome.to_json()))
+        output.record(outcome.to_json())
     else:
         report_run(request, outcome, output)
     if outcome.status == "cancelled":

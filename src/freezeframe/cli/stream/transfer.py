@@ -24,7 +24,6 @@ from freezeframe.cli.places.place import Place
 from freezeframe.cli.places.update_flags import require_yes_for, with_csv, with_update
 from freezeframe.cli.terminal.output import Output
 from freezeframe.cli.terminal.progress import progress
-from freezeframe.cli.terminal.receipts import receipt_fields
 from freezeframe.errors import InvalidOption
 from freezeframe.store.model.update_options import UpdateOptions, replaces_rows
 
@@ -137,7 +136,7 @@ def import_rows(
     given = FileImport(name, file, tuple(key or ()), schema_from, update, csv)
     with progress(f"Importing {file.name}", as_json=as_json):
         told = import_as_version(tenant, [given], message or f"import {file.name}", who, dry_run=dry_run)
-    Output(as_json=as_json).record(receipt_fields(told[0].to_json()))
+    Output(as_json=as_json).record(told[0].to_json())
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,11 +43,6 @@ class Receipt:
     """How the rows that this update changed are read; a receipt that was copied elsewhere has none."""
 
     @property
-    def tenant_version(self) -> int:
-        """The same as ``version``."""
-        return self.version
-
-    @property
     def counts(self) -> Counts:
         """The four row counts as one value."""
         return Counts(self.inserted, self.updated, self.unchanged, self.deleted)
@@ -77,9 +72,9 @@ class Receipt:
         return f"since={self.version - 1}, " if self.version > 0 else ""
 
     def to_json(self) -> dict[str, Any]:
-        """All fields by name as JSON values."""
-        said = {one.name: getattr(self, one.name) for one in fields(self) if one.compare}
-        said["tenant_version"] = self.version
+        """All fields by name as JSON values; ``version`` is ``tenant_version`` there."""
+        names = {one.name: one.name for one in fields(self) if one.compare} | {"version": "tenant_version"}
+        said = {named: getattr(self, name) for name, named in names.items()}
         return {name: list(value) if isinstance(value, tuple) else value for name, value in said.items()}
 
     def _repr_html_(self) -> str:

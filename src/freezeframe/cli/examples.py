@@ -81,7 +81,6 @@ spark stop
 spark logs
 doctor
 upgrade
-upgrade
 prove --storage s3://bucket/prefix
 config show
 config get root

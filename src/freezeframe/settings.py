@@ -88,6 +88,12 @@ class Settings(BaseSettings):
         description="Whether a bucket is named in the path and not in the host's name; `auto`: where an "
         "endpoint is set.",
     )
+    s3_conditional_writes: Literal["probe", "trusted"] = Field(
+        default="probe",
+        description="How a bucket's conditional writes (`If-None-Match: *`), on which all commits rest, are "
+        "believed: `probe` tests a store other than Amazon's with 132 races at first contact; `trusted` "
+        "tests it with two, for a store that you know to keep them.",
+    )
     s3_access_key_id: str = Field(
         default="",
         description="The id of an access key; without it `AWS_ACCESS_KEY_ID`, or the role of the machine "

@@ -1,11 +1,14 @@
 """What every storage promises, asked of all: disk, memory, overlay, object store, faulty without faults."""
 
+import os
 import threading
+import uuid
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from obstore.store import MemoryStore
+from tests.buckets import made_bucket, seaweed_bucket
 from tests.examples import examples
 
 from freezeframe.errors import InvalidName
@@ -13,6 +16,7 @@ from freezeframe.storage import LocalStorage, MemoryStorage, PrefixStorage
 from freezeframe.storage.faulty import FaultyStorage
 from freezeframe.storage.objects import ObjectStorage
 from freezeframe.storage.overlay import OverlayStorage
+from freezeframe.storage.s3_access import S3Access
 
 KINDS = (
     "local",
@@ -24,6 +28,8 @@ KINDS = (
     "a folder of local",
     "a folder of objects",
 )
+# Servers of this machine, which answer over HTTP: for the tests that take each kind once.
+SERVED = ("moto", "seaweedfs")
 
 
 def make(kind, folder):
@@ -46,8 +52,26 @@ def make(kind, folder):
             return FaultyStorage(LocalStorage(folder / "root"))
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(scope="module")
+def moto():
+    """A bucket of moto's server, as a storage for each folder of it."""
+    with made_bucket() as bucket:
+        access = S3Access.of_variables(os.environ)
+        yield lambda folder: ObjectStorage.at(f"s3://{bucket}/{folder}", **access.obstore_options())
+
+
+@pytest.fixture(scope="module")
+def seaweedfs(tmp_path_factory):
+    """A bucket of SeaweedFS, as a storage for each folder of it."""
+    with seaweed_bucket(tmp_path_factory.mktemp("weed")) as bucket:
+        access = S3Access.of_variables(os.environ)
+        yield lambda folder: ObjectStorage.at(f"s3://{bucket}/{folder}", **access.obstore_options())
+
+
+@pytest.fixture(params=KINDS + SERVED)
 def storage(request, tmp_path):
+    if request.param in SERVED:
+        return request.getfixturevalue(request.param)(uuid.uuid4().hex)
     return make(request.param, tmp_path)
 
 

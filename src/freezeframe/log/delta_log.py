@@ -10,7 +10,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
-from urllib.parse import urlsplit
 
 import pyarrow as pa
 
@@ -26,17 +25,13 @@ from freezeframe.log.write.post_commit import Upkeep
 from freezeframe.log.write.transaction import Transaction
 from freezeframe.storage import LocalStorage, Storage
 from freezeframe.storage.location import storage_at
-from freezeframe.storage.probe import require_atomic_create
+from freezeframe.storage.probe import require_proven
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
 CACHE_SIZE = 10_000
 CACHE_RETENTION_SECONDS = 3_600.0
-_PROBE_ROUNDS = 2
-
-_proven: set[str] = set()
-"""Buckets that were seen to create atomically."""
 
 
 @dataclass(slots=True)
@@ -224,13 +219,8 @@ class DeltaLog(TableLog):
         Raises:
             StorageUnsuitable: the bucket's store has no atomic create, so commits could be lost.
         """
-        storage = self.storage
-        access = _access(storage)
-        if access:
-            bucket = f"{access} {urlsplit(storage.root).netloc}"
-            if bucket not in _proven:
-                require_atomic_create(storage, self.folder, rounds=_PROBE_ROUNDS)
-                _proven.add(bucket)
+        if _access(self.storage):
+            require_proven(self.storage, self.folder)
         return Transaction(self, upkeep=upkeep, own_features=own_features)
 
     @property

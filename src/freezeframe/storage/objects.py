@@ -13,6 +13,7 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import obstore
 from obstore.exceptions import (
@@ -41,18 +42,27 @@ class ObjectStorage:
     it to 5 GB.
     """
 
-    def __init__(self, store: ObjectStore, url: str, prefix: str = "", access: str = "") -> None:
+    def __init__(
+        self, store: ObjectStore, url: str, prefix: str = "", access: str = "", *, is_trusted: bool = True
+    ) -> None:
         self._store = store
         self.access = access
         """Which endpoint and key it is reached by, as a digest; empty where a store was given."""
+        self.is_trusted = is_trusted
+        """Whether the store is known to create atomically: its probe is short, no commit is read back."""
         self._url = url.rstrip("/")
         self._prefix = prefix.strip("/")
 
     @classmethod
-    def at(cls, url: str, **options: Any) -> ObjectStorage:
-        """The objects below a URL such as ``s3://bucket/folder``; ``options`` are passed to obstore."""
+    def at(cls, url: str, *, is_trusted: bool = False, **options: Any) -> ObjectStorage:
+        """The objects below a URL such as ``s3://bucket/folder``; ``options`` are passed to obstore.
+
+        Amazon's own S3 is trusted, any other store if ``is_trusted``.
+        """
         access = hashlib.sha256(repr(sorted(options.items())).encode()).hexdigest()
-        return cls(from_url(url, **options), url, access=access)
+        host = urlsplit(options.get("endpoint", "")).hostname or ""
+        is_amazon = not host or host.endswith((".amazonaws.com", ".amazonaws.com.cn"))
+        return cls(from_url(url, **options), url, access=access, is_trusted=is_trusted or is_amazon)
 
     @property
     def root(self) -> str:

@@ -30,6 +30,16 @@ class PrefixStorage:
         """The inner storage's root plus the folder, equal to the root of a storage opened there."""
         return f"{self._inner.root}/{self._folder}"
 
+    @property
+    def access(self) -> str:
+        """See ``ObjectStorage.access``; empty for every other storage."""
+        return getattr(self._inner, "access", "")
+
+    @property
+    def is_trusted(self) -> bool:
+        """See ``ObjectStorage.is_trusted``; true of every other storage."""
+        return getattr(self._inner, "is_trusted", True)
+
     def __repr__(self) -> str:
         return f"PrefixStorage({self.root!r})"
 

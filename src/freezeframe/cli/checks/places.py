@@ -32,7 +32,7 @@ def storage(root: str, settings: Settings) -> Finding:
     from freezeframe.storage.probe import require_atomic_create
 
     if "://" in root:
-        require_atomic_create(storage_at(root, settings), "_freezeframe")
+        storage_at(root, settings, is_asked_again=True)
         return Finding("Storage", "ok", f"{root} creates names atomically and keeps them")
     place = nearest_folder(Path(root))
     with tempfile.TemporaryDirectory(prefix=".freezeframe-doctor-", dir=place) as folder:

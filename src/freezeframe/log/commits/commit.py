@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from freezeframe.errors import InvalidOption, OutcomeUnknown, StorageUnavailable
+from freezeframe.errors import InvalidOption, OutcomeUnknown, StorageUnavailable, StorageUnsuitable
 from freezeframe.log.primitives.json_fields import parse_json
 from freezeframe.storage.base import Storage
 from freezeframe.storage.local import sync_file, sync_folder
+from freezeframe.storage.probe import is_trusted
 
 _TRIES_MAX = 3
 
@@ -72,6 +73,7 @@ def land_file(storage: Storage, name: str, version: int, content: bytes) -> Outc
 
     Raises:
         InvalidOption, StorageUnavailable: as ``write_commit``.
+        StorageUnsuitable: the store acknowledged the commit and has another one in its place.
     """
     _require_whole(version, content)
     reason = ""
@@ -84,12 +86,31 @@ def land_file(storage: Storage, name: str, version: int, content: bytes) -> Outc
         except OutcomeUnknown as error:
             reason = str(error)
         else:
+            _require_own(storage, name, content)
             return Committed(version)
         # Found: the first response was lost. Not found: a retry is safe, because the name is exclusive.
         found = _compare(storage, name, version, content)
         if not isinstance(found, Unknown):
             return found
     return Unknown(version, reason)
+
+
+def _require_own(storage: Storage, name: str, content: bytes) -> None:
+    """Read a commit back where the store is not known to create atomically: it may have been replaced."""
+    if is_trusted(storage):
+        return
+    try:
+        found = storage.read(name)
+    except (StorageUnavailable, FileNotFoundError):
+        return  # it was acknowledged, and what is there now is not known
+    if found != content:
+        raise StorageUnsuitable(
+            f"{name!r} was created, and another writer replaced it.",
+            cause=f"The object store at {storage.root} let two writers create the same name.",
+            remedy="Stop all jobs on this store and run freezeframe doctor; use an object store that keeps "
+            "If-None-Match, and restore the log from a backup if verify reports damage.",
+            file=name,
+        )
 
 
 def _compare(storage: Storage, name: str, version: int, content: bytes) -> Outcome:

@@ -10,7 +10,7 @@ from freezeframe.errors import InvalidOption
 from freezeframe.script.tenant.tenants import shared_engine
 from freezeframe.settings import Settings, load_settings
 from freezeframe.storage import LocalStorage, Storage, open_bucket
-from freezeframe.storage.probe import require_atomic_create_daily
+from freezeframe.storage.probe import require_remembered
 from freezeframe.storage.s3_access import S3Access
 from freezeframe.store.directory.paths import OURS
 from freezeframe.store.snapshot_store import Store
@@ -35,17 +35,19 @@ def open(  # noqa: A001 - freezeframe.open
             no such engine.
         InvalidName: no environment can have that name.
         FormatTooNew: a newer freezeframe wrote it.
-        StorageUnsuitable: the bucket's store has no atomic create, as was just seen.
+        StorageUnsuitable: the bucket's store has no atomic create, as was seen.
     """
     settings = load_settings(engine=engine)
     return Store(storage_at(os.fspath(root), settings), shared_engine(), settings, environment)
 
 
-def storage_at(root: str, settings: Settings) -> Storage:
+def storage_at(root: str, settings: Settings, *, is_asked_again: bool = False) -> Storage:
     """The storage at a store's root; errors as of ``open``.
 
+    A bucket is put to the test at first contact; ``is_asked_again`` does it anew.
+
     Raises:
-        StorageUnsuitable: a bucket's store would lose commits; it is asked once a day.
+        StorageUnsuitable: a bucket's store would lose commits, as was seen now or before.
     """
     scheme, separator, rest = root.partition("://")
     if separator:
@@ -54,8 +56,13 @@ def storage_at(root: str, settings: Settings) -> Storage:
                 f"{root!r} is not a place for a store.", remedy="Pass a directory, or s3://bucket/prefix."
             )
         access = S3Access.of(settings, os.environ)
-        storage = open_bucket(f"s3://{rest}", **access.obstore_options())
-        require_atomic_create_daily(storage, OURS, settings.state_dir / "probed" / access.place)
+        storage = open_bucket(
+            f"s3://{rest}",
+            is_trusted=settings.s3_conditional_writes == "trusted",
+            **access.obstore_options(),
+        )
+        memory = settings.state_dir / "probed" / access.place
+        require_remembered(storage, OURS, memory, is_asked_again=is_asked_again)
         return storage
     path = Path(root).resolve()
     if not root or (path.exists() and not path.is_dir()):

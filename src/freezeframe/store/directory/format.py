@@ -8,12 +8,11 @@ from weakref import WeakKeyDictionary
 from freezeframe.errors import CorruptLog, FormatTooNew
 from freezeframe.storage import Storage
 from freezeframe.storage.file_identity import FileIdentity, file_identity
-from freezeframe.storage.probe import require_atomic_create
+from freezeframe.storage.probe import require_proven
 from freezeframe.store.directory.paths import FORMAT_FILE, OURS
 
 FORMAT_VERSION = 1
 _seen: WeakKeyDictionary[Storage, tuple[str | None, FileIdentity | None]] = WeakKeyDictionary()
-_PROBE_ROUNDS = 2
 # ``jobs``: entries that change several streams, files and the tenant itself. ``chain``: each entry
 # names its predecessor's hash, so that a freezeframe which writes none of that must not add entries.
 _FEATURES = ("tenantLog", "jobs", "chain")
@@ -85,7 +84,7 @@ def ensure_format(storage: Storage, *, probe: bool = True) -> None:
     if require_known_format(storage):
         return
     if probe:
-        require_atomic_create(storage, OURS, rounds=_PROBE_ROUNDS)
+        require_proven(storage, OURS)
     content = json.dumps(_CONTENT, indent=2).encode() + b"\n"
     try:
         storage.put_if_absent(FORMAT_FILE, content)

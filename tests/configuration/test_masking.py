@@ -2,7 +2,7 @@
 
 import pytest
 
-from freezeframe.configuration.masking import mask_secrets, masked_value
+from freezeframe.configuration.masking import SecretMask, mask_secrets, masked_value, secret_values
 from freezeframe.settings import Settings
 
 
@@ -27,3 +27,21 @@ def test_a_secret_setting_is_hidden_whole():
     assert masked_value(Settings, "master_key_command", "echo 00ff") == "***"
     assert masked_value(Settings, "master_key_command", "") == ""
     assert masked_value(Settings, "commit_tries_max", 20) == 20
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 100])
+def test_no_secret_passes_a_stream(size):
+    """Whatever the pieces, known secrets and tokens of Spark servers are replaced, and nothing else."""
+    text = b"a ;t hunter hunter22 [sc://localhost:1/;token=a-b_C1] sc://h/;token=x;use_ssl=true ;token=end"
+    mask = SecretMask(["hunter22", "", "abc"])
+    pieces = [text[start : start + size] for start in range(0, len(text), size)]
+    shown = b"".join(mask.take(piece) for piece in (*pieces, b""))
+
+    assert shown == b"a ;t hunter *** [sc://localhost:1/;token=***] sc://h/;token=***;use_ssl=true ;token=***"
+    assert mask.content(text) == shown
+
+
+def test_a_value_of_json_is_shown_without_secrets():
+    """Texts at any depth; secret settings are known by what their fields say."""
+    mask = SecretMask(secret_values(Settings(s3_secret_access_key="hunter22")))
+    assert mask.values({"a": ["hunter22", 1, None]}) == {"a": ["***", 1, None]}

@@ -562,3 +562,22 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
         wheel.writestr("own-1.dist-info/RECORD", "")
     return name
 """
+
+
+def test_no_secret_is_shown_or_kept(runs):
+    """Tokens of Spark servers and secret settings are masked in output, log, errors.txt and the error."""
+    settings = runs.settings.model_copy(update={"s3_secret_access_key": "hunter22"})
+    body = """
+        import pathlib
+        print("sc://localhost:1/;token=abcdef", "hunter22", flush=True)
+        pathlib.Path("errors.txt").write_text("sc://localhost:1/;token=abcdef and hunter22")
+        raise ValueError("sc://localhost:1/;token=abcdef and hunter22")
+    """
+    outcome = runs.run(body, settings=settings)
+    raised = runs.run("raise ValueError('sc://localhost:1/;token=abcdef and hunter22')", settings=settings)
+    kept = [one.read_text() for one in (outcome.log, outcome.job_root / "errors.txt")]
+    told = "".join([*runs.lines, *kept, json.dumps(outcome.to_json()), json.dumps(raised.to_json())])
+
+    assert "token=***" in told
+    assert "abcdef" not in told
+    assert "hunter22" not in told

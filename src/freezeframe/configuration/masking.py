@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,10 @@ from pydantic_settings import BaseSettings
 
 _HIDDEN = "***"
 _IN_ADDRESS = re.compile(r"(://[^:/@\s]*):[^@/\s]+@")
+_SERVER_TOKEN = re.compile(rb"(;token=)[^;&\s'\"\\\])>]+")
+_TOKEN_TAIL = re.compile(rb";(?:t(?:o(?:k(?:e(?:n(?:=[^;&\s'\"\\\])>]*)?)?)?)?)?)?$")
+_TAIL_BYTES = 512
+_SECRET_LENGTH_MIN = 6
 _IN_PARAMETERS = re.compile(r"(?i)\b(\w*(?:token|password|passwd|secret|key)\w*)=([^;&\s]+)")
 
 
@@ -26,3 +31,64 @@ def masked_value(model: type[BaseSettings], name: str, value: Any) -> Any:
 def mask_secrets(text: str) -> str:
     """A text without the passwords and tokens that addresses in it carry."""
     return _IN_PARAMETERS.sub(rf"\1={_HIDDEN}", _IN_ADDRESS.sub(rf"\1:{_HIDDEN}@", text))
+
+
+def secret_values(settings: BaseSettings) -> list[str]:
+    """The values of the settings that are secret."""
+    fields = type(settings).model_fields.items()
+    return [
+        str(getattr(settings, name))
+        for name, field in fields
+        if isinstance(field.json_schema_extra, dict) and field.json_schema_extra.get("secret") is True
+    ]
+
+
+class SecretMask:
+    """Replaces known secrets, and the tokens of Spark servers in any address, by ``***``.
+
+    For what a script prints or raises: it may name anything, so that only what is a secret for certain is
+    replaced.
+    """
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        known = {one for one in secrets if len(one) >= _SECRET_LENGTH_MIN}
+        self._known = [one.encode() for one in sorted(known, key=len, reverse=True)]
+        self._held = b""
+
+    def text(self, text: str) -> str:
+        """The text without secrets."""
+        return self.content(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+
+    def values(self, value: Any) -> Any:
+        """A value of JSON, each text in it without secrets."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, Mapping):
+            return {key: self.values(one) for key, one in value.items()}
+        return [self.values(one) for one in value] if isinstance(value, list | tuple) else value
+
+    def take(self, chunk: bytes) -> bytes:
+        """The next piece of a stream; an end that may be the beginning of a secret waits for the next one.
+
+        An empty piece is the end of the stream.
+        """
+        content, self._held = self._held + chunk, b""
+        if chunk:
+            kept = max((_overlap(content, one) for one in self._known), default=0)
+            begun = _TOKEN_TAIL.search(content, max(0, len(content) - _TAIL_BYTES))
+            kept = max(kept, len(content) - begun.start() if begun else 0)
+            cut = len(content) - kept
+            content, self._held = content[:cut], content[cut:]
+        return self.content(content)
+
+    def content(self, content: bytes) -> bytes:
+        """The bytes without secrets."""
+        for one in self._known:
+            content = content.replace(one, _HIDDEN.encode())
+        return _SERVER_TOKEN.sub(rb"\1***", content)
+
+
+def _overlap(content: bytes, secret: bytes) -> int:
+    """How many bytes at the content's end are the beginning of the secret, and not all of it."""
+    longest = min(len(secret) - 1, len(content))
+    return next((size for size in range(longest, 0, -1) if content.endswith(secret[:size])), 0)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+from freezeframe.configuration.masking import SecretMask
 from freezeframe.errors import FreezeframeError
 from freezeframe.runs.model.job_root import JobRoot
 from freezeframe.runs.model.plan import ScriptResult
@@ -20,7 +21,7 @@ _LOOK = "Its log and what it wrote are in the job's root."
 
 
 def run_error(
-    request: RunRequest, root: JobRoot, ending: Ending, result: ScriptResult | None
+    request: RunRequest, root: JobRoot, ending: Ending, result: ScriptResult | None, mask: SecretMask
 ) -> Mapping[str, Any]:
     """The error as ``FreezeframeError.to_json`` gives it, and as text in the root's ``errors.txt``.
 
@@ -37,12 +38,13 @@ def run_error(
             error_json = (_own_error(written) if written else silent).to_json()
     else:
         error_json = error.to_json()
+    shown: Mapping[str, Any] = mask.values(error_json)
     if not written:
-        text = " ".join(filter(None, (error_json["problem"], error_json["cause"])))
+        text = " ".join(filter(None, (shown["problem"], shown["cause"])))
         with suppress(OSError):
             remove_beneath(root.path, root.errors.name)  # a link or a pipe, if it is there
             write_durably(root.errors, f"{text}\n".encode(), synced=False)
-    return error_json
+    return shown
 
 
 def _read_error(root: JobRoot) -> str:

@@ -20,6 +20,7 @@ from typing import Any
 
 from freezeframe.clock import now_ms
 from freezeframe.configuration.layers import nearest
+from freezeframe.configuration.masking import SecretMask, secret_values
 from freezeframe.progress import wait_for
 from freezeframe.runs.model.given_paths import given_file, given_folder
 from freezeframe.runs.model.job_root import JobRoot, latest_root, make_job_root
@@ -36,7 +37,8 @@ from freezeframe.runs.run_error import run_error
 from freezeframe.runs.warm import spawn
 from freezeframe.runs.watching import Ending, Limits, Reason, watch
 from freezeframe.settings import Settings
-from freezeframe.storage.safe_open import open_regular
+from freezeframe.storage.local import write_durably
+from freezeframe.storage.safe_open import open_regular, remove_beneath
 from freezeframe.store.directory.job_folders import (
     in_use,
     is_in_use,
@@ -50,6 +52,7 @@ from freezeframe.store.transaction.job_status import find_committed_job
 
 _PIPE_BYTES = 1024 * 1024
 _COMPARED_IDS_MAX = 1000
+_SECRET_VARIABLES = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 _MODULE = "freezeframe.runs.process.script_process"
 _STATUS: Mapping[Reason, Status] = {
     "ended": "failed",
@@ -101,7 +104,8 @@ def run(
     finally:
         root.remove_secrets()
     receipt = _find_receipt(tenant, request.job_id)
-    outcome = _outcome(request, root, ending, receipt, time.monotonic() - started)
+    mask = _mask(settings, os.environ)
+    outcome = _outcome(request, root, ending, receipt, time.monotonic() - started, mask)
     if outcome.is_success and request.job_root is None:
         root.remove_copies()
     return replace(outcome, made_tenant=is_new, similar_tenants=tuple(similar))
@@ -152,9 +156,11 @@ def _carried_out(
             raise
         finally:
             os.close(writing)
+        mask = _mask(settings, environment)
         limits = Limits(request.timeout_seconds, request.memory_bytes)
-        ending = watch(process, reading, root.log, limits, on_line, _told_waits(root, is_cancelled))
-    _log_jvm_stack(root)
+        ending = watch(process, reading, root.log, limits, on_line, _told_waits(root, is_cancelled), mask)
+    _log_jvm_stack(root, mask)
+    _mask_files(root, request, mask)
     return ending
 
 
@@ -169,12 +175,32 @@ def _told_waits(root: JobRoot, is_cancelled: Callable[[], bool]) -> Callable[[],
     return ask
 
 
-def _log_jvm_stack(root: JobRoot) -> None:
+def _mask(settings: Settings, environment: Mapping[str, str]) -> SecretMask:
+    """What no output of a script may show: secret settings, also those that its environment has."""
+    return SecretMask([*secret_values(settings), *(environment.get(name, "") for name in _SECRET_VARIABLES)])
+
+
+def _mask_files(root: JobRoot, request: RunRequest, mask: SecretMask) -> None:
+    """Take secrets out of the error that the script wrote, and of what its notebook's cells showed."""
+    for path in (root.errors, root.executed_path(request.script)):
+        with suppress(OSError):
+            if path is not None:
+                with open_regular(root.path, path.name) as file:
+                    content = file.read()
+                shown = mask.content(content)
+                if shown != content:
+                    remove_beneath(root.path, path.name)
+                    write_durably(path, shown, synced=False)
+
+
+def _log_jvm_stack(root: JobRoot, mask: SecretMask) -> None:
     """Append the stack of Spark's JVM to the log, if the error has one."""
     result = read_result(root)
     if result is not None and result.jvm_stack:
         with suppress(OSError), open_regular(root.path, root.log.name, appending=True) as log:
-            log.write(f"\nThe stack of Spark's JVM:\n{result.jvm_stack}\n".encode(errors="replace"))
+            log.write(
+                f"\nThe stack of Spark's JVM:\n{mask.text(result.jvm_stack)}\n".encode(errors="replace")
+            )
 
 
 def _wide_pipe() -> tuple[int, int]:
@@ -191,7 +217,12 @@ def _find_receipt(tenant: Tenant, job_id: str) -> JobReceipt | None:
 
 
 def _outcome(
-    request: RunRequest, root: JobRoot, ending: Ending, receipt: JobReceipt | None, seconds: float
+    request: RunRequest,
+    root: JobRoot,
+    ending: Ending,
+    receipt: JobReceipt | None,
+    seconds: float,
+    mask: SecretMask,
 ) -> RunOutcome:
     executed = root.executed_path(request.script)
     status: Status = "succeeded"
@@ -199,7 +230,7 @@ def _outcome(
     # It may have been killed after its commit, and a committed job has succeeded.
     if receipt is None:
         status = _STATUS[ending.reason]
-        error = run_error(request, root, ending, result)
+        error = run_error(request, root, ending, result, mask)
     return RunOutcome(
         status=status,
         job_id=request.job_id,
@@ -211,7 +242,7 @@ def _outcome(
         log=root.log,
         notebook=executed if executed is not None and executed.is_file() else None,
         exit_code=ending.exit_code if ending.exit_code >= 0 else None,
-        remarks=() if result is None else tuple(result.remarks),
+        remarks=() if result is None else tuple(map(mask.text, result.remarks)),
     )
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Literal, Self
 
+from freezeframe.configuration.masking import SecretMask
 from freezeframe.runs.warm import Process
 
 Reason = Literal["ended", "timed_out", "cancelled", "memory"]
@@ -55,13 +56,18 @@ def watch(
     limits: Limits,
     on_line: Callable[[str], None],
     is_cancelled: Callable[[], bool],
+    mask: SecretMask | None = None,
 ) -> Ending:
     """Watch over a process (the leader of its group) to its end, and end all that it started with it.
 
     ``output`` is the reading end of a pipe with what it prints: ``log`` gets its bytes, up to 64 MiB, and
-    ``on_line`` each line. What the two callbacks raise ends the process and is raised here.
+    ``on_line`` each line, without the secrets of ``mask``. What the two callbacks raise ends the process
+    and is raised here.
     """
-    with log.open("ab") as file, _Output(output, _unbuffered_writer(file), on_line) as printed:
+    with (
+        log.open("ab") as file,
+        _Output(output, _unbuffered_writer(file), on_line, mask or SecretMask()) as printed,
+    ):
         watch = _Watch(process, limits, is_cancelled)
         try:
             while process.poll() is None:
@@ -150,7 +156,14 @@ def group_memory_bytes(pid: int) -> int:
 class _Output:
     """Reads a pipe: bytes for the log, lines for followers."""
 
-    def __init__(self, pipe: int, write: Callable[[bytes], object], on_line: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        pipe: int,
+        write: Callable[[bytes], object],
+        on_line: Callable[[str], None],
+        mask: SecretMask,
+    ) -> None:
+        self._mask = mask
         self._pipe = pipe
         self._write = write
         self._on_line = on_line
@@ -171,14 +184,18 @@ class _Output:
             return
         chunk = os.read(self._pipe, _READ_BYTES)
         self.is_open = bool(chunk)
-        self._log(chunk)
-        self._say(chunk)
+        shown = self._mask.take(chunk)
+        self._log(shown)
+        self._say(shown)
 
     def drain(self) -> None:
         """Read the rest; a process that left the group may hold the pipe open for ever."""
         until = time.monotonic() + _DRAIN_SECONDS
         while self.is_open and time.monotonic() < until:
             self.take(_POLL_SECONDS)
+        rest = self._mask.take(b"")  # what a process that left the group may go on with
+        self._log(rest)
+        self._say(rest)
         if self._begun:
             self._line(self._begun)
 

@@ -170,3 +170,37 @@ def test_a_session_whose_server_died_is_replaced(tmp_path, spark_engine):
         check=False,
     )
     assert (done.stdout.splitlines(), done.returncode) == (["gone", "1 False True"], 0), done.stderr
+
+
+_MASTER = """
+import atexit, threading
+import freezeframe
+session = freezeframe.spark()
+from pyspark.sql import SparkSession
+assert SparkSession.builder.master("local[2]").appName("x").getOrCreate() is session
+assert SparkSession.builder.config("spark.master", "local").getOrCreate() is session
+
+def refuse(*_):
+    raise RuntimeError("can't start new thread at interpreter shutdown")
+
+atexit.register(setattr, threading.Thread, "start", refuse)
+"""
+
+
+def test_a_script_that_names_a_master_gets_the_session_that_is_there(tmp_path, spark_engine):
+    """A line says so; an interpreter that starts no thread at its end ends without a word."""
+    environment = plain_environment()
+    done = subprocess.run(
+        [sys.executable, "-c", _MASTER],
+        check=False,
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert "token" not in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stderr.count("is not used") == 2

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from freezeframe.configuration.masking import SecretMask
 from freezeframe.errors import StorageUnavailable
 from freezeframe.runs.model.job_root import JobRoot, make_job_root
 from freezeframe.runs.model.plan import read_result
@@ -128,7 +129,7 @@ def test_what_a_script_put_in_place_of_our_files_is_not_followed(tmp_path, root,
     before = target.read_bytes()
     for name in (*_OWN, "errors.txt"):
         plant(root.path / name, target)
-    error = run_error(request_of(), root, Ending("ended", 1), read_result(root))
+    error = run_error(request_of(), root, Ending("ended", 1), read_result(root), SecretMask())
     root.remove_secrets()
 
     assert (read_result(root), WaitingFile(root.own).read(), is_in_use(root.path)) == (None, "", False)

@@ -106,7 +106,7 @@ class Connection:
     """The job's own in the catalog that the server's jobs share."""
     is_one_process: bool = False
     """Whether the server reads and writes files by itself, without executors elsewhere."""
-    variables: Mapping[str, str] = field(default_factory=dict)
+    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Where Spark's own builder finds the server."""
 
     def __post_init__(self) -> None:
@@ -151,11 +151,14 @@ class Connection:
             self._leave()
             return
         # An ended server needs no release request.
-        with contextlib.suppress(PySparkException, grpc.RpcError, ValueError):
+        ended = (PySparkException, grpc.RpcError, ValueError)
+        # An interpreter that goes down starts no thread; the server's watcher drops the database then.
+        with contextlib.suppress(*ended, RuntimeError):
             if self.database:
                 if self.session.is_stopped:  # by a script
                     self.session = _session(self.variables[REMOTE], {}, is_local=True)
                 self.database.leave(self.session)
+        with contextlib.suppress(*ended, RuntimeError):
             self.session.client.release_session()
         self._leave()
 

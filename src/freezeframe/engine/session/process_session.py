@@ -9,6 +9,7 @@ On a server of ours the builder makes further sessions as the first was made: in
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -33,6 +34,7 @@ _lock = SparkSession._lock  # noqa: SLF001
 _made: Connection | None = None
 _before: dict[str, str | None] = {}
 _BUILDER = SparkSession.Builder
+_VALIDATE = AnySession.Builder._validate_startup_urls  # noqa: SLF001
 
 
 def process_session(settings: Settings, progress: Callable[[str], None]) -> Any:
@@ -86,6 +88,8 @@ def _begun(settings: Settings, progress: Callable[[str], None]) -> SparkSession:
         SparkSession.Builder = _builder(settings, progress)  # type: ignore[misc]
     SparkSession._set_default_and_active_session(_made.session)  # noqa: SLF001 - as its own builder does
     address = {} if foreign_remote(os.environ) else _made.variables
+    if address:
+        AnySession.Builder._validate_startup_urls = _leave_master_out  # type: ignore[assignment,method-assign]  # noqa: SLF001
     for name, value in {**address, _CONNECT_SWITCH: "1"}.items():
         _before[name] = os.environ.get(name)
         os.environ[name] = value
@@ -111,11 +115,20 @@ def _builder(settings: Settings, progress: Callable[[str], None]) -> type[SparkS
     return Builder
 
 
+def _leave_master_out(builder: AnySession.Builder) -> None:
+    """Take the master out of a builder's options: Spark would refuse it, and tell the server's token."""
+    master = builder._options.pop("spark.master", None)  # noqa: SLF001
+    if master is not None:
+        sys.stderr.write(f"The master {master!r} is not used: the session is freezeframe's.\n")
+    _VALIDATE(builder)
+
+
 def _end(*, is_gone: bool = False) -> None:
     global _made
     ended, _made = _made, None
     if ended is None:
         return
+    AnySession.Builder._validate_startup_urls = _VALIDATE  # type: ignore[method-assign]  # noqa: SLF001
     for name, value in _before.items():
         os.environ.pop(name, None)
         if value is not None:

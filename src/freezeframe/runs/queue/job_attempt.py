@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from freezeframe.configuration.masking import SecretMask, secret_values
 from freezeframe.control.jobs.job import FinalStatus, QueuedJob
 from freezeframe.control.jobs.queue import JobQueue
 from freezeframe.errors import (
@@ -104,11 +105,11 @@ class JobAttempt:
                 report = self._report(heartbeat)
             except FreezeframeError as error:
                 _logger.warning("Job %s of %s cannot be run: %s", job.job_id, job.tenant, error)
-                report = _Report("failed", {"error": error.to_json()}, isinstance(error, TryAgain))
+                report = _Report("failed", {"error": self._shown(error)}, isinstance(error, TryAgain))
             except Exception as error:
                 # A bug in this package must not stop the worker, nor be reported as the script's.
                 _logger.exception("Job %s of %s met something unexpected", job.job_id, job.tenant)
-                report = _Report("failed", {"error": unexpected_error(error).to_json()}, may_retry=True)
+                report = _Report("failed", {"error": self._shown(unexpected_error(error))}, may_retry=True)
             return self._send_report(heartbeat, report)
 
     def _report(self, heartbeat: Heartbeat) -> _Report | None:
@@ -127,6 +128,9 @@ class JobAttempt:
         if outcome.status == "cancelled" and heartbeat.state == "held":
             return None
         return _Report(FINAL_STATUS[outcome.status], outcome.to_json(), _may_help(outcome.error))
+
+    def _shown(self, error: FreezeframeError) -> Any:
+        return SecretMask(secret_values(self.settings)).values(error.to_json())
 
     def _request(self) -> RunRequest:
         request = parse_run_request(self.job.request)

@@ -1,5 +1,7 @@
 """Streams of a store in a bucket: every route of an update gives there what it gives on a disk."""
 
+from pathlib import Path
+
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -16,6 +18,7 @@ from freezeframe.store.tenant_log.table_lookup import table_snapshot
 
 pytestmark = pytest.mark.spark
 
+JARS = Path(__file__).parents[2] / ".cache" / "jars"
 NUMBERS = range(300)
 ROWS = pd.DataFrame({"Id": [f"A{n:03d}" for n in NUMBERS], "Name": "n", "Size": [n / 4 for n in NUMBERS]})
 
@@ -36,7 +39,7 @@ def places(bucket, spark_settings, tmp_path_factory):
         "vectors_from_bytes": 0,
         "engine": "spark",
     }
-    there = Settings(root=f"s3://{bucket}/a/b", **options)
+    there = Settings(root=f"s3://{bucket}/a/b", spark_jars_dir=JARS, **options)
     engine = SparkEngine(there)
     here = Settings(**options)
     disk = SparkEngine(here)

@@ -24,7 +24,7 @@ from freezeframe.service.jobs.staged_blobs import ImportContent, StagedBlobs
 from freezeframe.settings import Settings
 
 FOLDER = "a" * 32
-SOON = 0.05
+SOON = 0.5
 
 
 @pytest.fixture
@@ -60,7 +60,8 @@ def _staged(blobs, content=b"0123456789", blob_id="", tenant=FOLDER):
 def test_the_input_of_a_job_stays_until_the_job_has_ended(place, tmp_path):
     """However long it waits in the queue; an upload that nobody goes on with goes."""
     queue, uploads, jobs = place
-    _staged(uploads)
+    with uploads.stage(FOLDER, "e" * 32) as writer:
+        writer.write(b"0123456789")
     order = ImportRequest("A", "csv", ("Id",))
     jobs.submit_import(TenantJob("dev", "acme", "j", FOLDER), order, _content(b"Id\n1\n"), "ada")
     _sweep(uploads)

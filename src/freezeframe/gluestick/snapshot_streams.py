@@ -166,9 +166,9 @@ def _prepare(known: Stream, rows: pd.DataFrame, key: list[str], *, coerce: bool,
 
 def _misfits(stored: pa.Schema, batch: pa.Table, key: list[str]) -> list[str]:
     """The columns whose stored and new values have no type in common."""
-    found = []
+    found, known = [], set(stored.names)
     for name in batch.column_names:
-        if name in stored.names:
+        if name in known:
             try:
                 evolve(pa.schema([stored.field(name)]), batch.select([name]), key=key)
             except SchemaDriftError:

@@ -7,9 +7,9 @@ from tests.log.foreign_forms import with_mapping
 from freezeframe.errors import UnsupportedTable
 from freezeframe.log.actions.actions import Metadata, Protocol
 from freezeframe.log.schema.column_mapping import (
+    column_finder,
     every_field,
     field_id,
-    find_column,
     mapping_mode,
     physical_name,
 )
@@ -62,7 +62,7 @@ def test_columns_are_found_by_name_then_by_another_case():
     """The exact name wins; otherwise one in another case is the one."""
     stored = pa.schema([("ID", pa.int64()), ("id", pa.int64()), ("City", pa.string())])
     wanted = {"name": "id", "type": "long", "metadata": {}}
-    assert find_column(stored, wanted, "none") == 1
-    assert find_column(stored, {**wanted, "name": "Id"}, "none") == 0
-    assert find_column(stored, {**wanted, "name": "city"}, "none") == 2
-    assert find_column(stored, {**wanted, "name": "town"}, "none") is None
+    assert column_finder(stored, "none")(wanted) == 1
+    assert column_finder(stored, "none")({**wanted, "name": "Id"}) == 0
+    assert column_finder(stored, "none")({**wanted, "name": "city"}) == 2
+    assert column_finder(stored, "none")({**wanted, "name": "town"}) is None

@@ -9,6 +9,7 @@ writes timestamps as INT96) is written a second time, in the engine's session, b
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -160,7 +161,7 @@ def batch_schema(given: StructType, task: WriteTask) -> StructType:
     if given.names:  # a frame without any column is an empty file of rows
         require_key_columns(given.names, task.key)
         require_order_columns(given.names, task.order_by)
-    repeated = sorted({name for name in given.names if given.names.count(name) > 1})
+    repeated = sorted(name for name, count in Counter(given.names).items() if count > 1)
     if repeated:
         raise BadInput(f"The frame has several columns named {', '.join(map(repr, repeated))}.")
     require_kept_types(given)

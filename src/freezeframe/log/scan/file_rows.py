@@ -31,7 +31,7 @@ from freezeframe.log.scan.deletion_vectors import (
     stored_rows,
     vector_name,
 )
-from freezeframe.log.schema.column_mapping import Mode, find_column
+from freezeframe.log.schema.column_mapping import Mode, column_finder
 from freezeframe.log.schema.conversion import conform
 from freezeframe.log.schema.schema import arrow_field
 from freezeframe.log.statistics.file_statistics import footer_statistics, statistics_text
@@ -416,12 +416,10 @@ def _read_stored(
         groups = range(file.metadata.num_row_groups)
     stored = file.schema_arrow
     _require_ids(stored, read, name)
-    places = {
-        field["name"]: find_column(stored, field, read.mode)
-        for field in read.fields
-        if field["name"] not in read.partition
-    }
-    wanted = {column: stored.field(place).name for column, place in places.items() if place is not None}
+    find = column_finder(stored, read.mode)
+    places = {field["name"]: find(field) for field in read.fields if field["name"] not in read.partition}
+    names = stored.names
+    wanted = {column: names[place] for column, place in places.items() if place is not None}
     if not wanted:
         rows = sum(file.metadata.row_group(group).num_rows for group in groups)
         yield from (({}, min(rows_at_once, rows - at)) for at in range(0, rows, rows_at_once))
@@ -430,7 +428,8 @@ def _read_stored(
         for batch in file.iter_batches(
             rows_at_once, row_groups=list(groups), columns=list(wanted.values()), use_threads=use_threads
         ):
-            yield {column: batch.column(own) for column, own in wanted.items()}, batch.num_rows
+            held = dict(zip(batch.schema.names, batch.columns, strict=True))
+            yield {column: held[own] for column, own in wanted.items()}, batch.num_rows
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
         raise read_failure(name, error) from error
 

@@ -7,7 +7,7 @@ a rewrite (protocol, section "Column Mapping").
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -85,20 +85,24 @@ def fields_by_path(
         yield from fields_by_path(kind.get(key), (*inside, key))
 
 
-def find_column(fields: Iterable[pa.Field], wanted: Mapping[str, Any], mode: Mode) -> int | None:
-    """The index of a Delta field among a file's fields, or None where the file lacks it.
+def column_finder(fields: Iterable[pa.Field], mode: Mode) -> Callable[[Mapping[str, Any]], int | None]:
+    """A function from a Delta field to its index among a file's fields, or None where the file lacks it.
 
     Matches by id in mode ``id``, else by physical name, and failing that by name regardless of case,
     as Spark does.
     """
-    listed = list(fields)
-    if mode == "id" and field_id(wanted) is not None:
-        number = str(field_id(wanted)).encode()
-        ids = [(field.metadata or {}).get(b"PARQUET:field_id") for field in listed]
-        return ids.index(number) if number in ids else None
-    name = physical_name(wanted, mode)
-    names = [field.name for field in listed]
-    if name in names:
-        return names.index(name)
-    lower = [each.lower() for each in names]
-    return lower.index(name.lower()) if name.lower() in lower else None
+    ids: dict[bytes | None, int] = {}
+    names: dict[str, int] = {}
+    lower: dict[str, int] = {}
+    for index, field in enumerate(fields):
+        ids.setdefault((field.metadata or {}).get(b"PARQUET:field_id"), index)
+        names.setdefault(field.name, index)
+        lower.setdefault(field.name.lower(), index)
+
+    def find(wanted: Mapping[str, Any]) -> int | None:
+        if mode == "id" and field_id(wanted) is not None:
+            return ids.get(str(field_id(wanted)).encode())
+        name = physical_name(wanted, mode)
+        return names.get(name, lower.get(name.lower()))
+
+    return find

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from freezeframe.errors import CorruptData, UnsupportedTable
-from freezeframe.log.schema.column_mapping import Mode, find_column
+from freezeframe.log.schema.column_mapping import Mode, column_finder
 from freezeframe.log.schema.schema import arrow_type, fields_of, is_list
 
 
@@ -45,8 +45,9 @@ def conform(array: pa.Array, kind: Any, mode: Mode) -> pa.Array:
 def _struct(array: pa.Array, kind: Mapping[str, Any], mode: Mode, target: pa.DataType) -> pa.Array:
     inner = [array.type.field(index) for index in range(array.type.num_fields)]
     children = []
+    find = column_finder(inner, mode)
     for index, field in enumerate(fields_of(kind)):
-        found = find_column(inner, field, mode)
+        found = find(field)
         if found is None:
             children.append(pa.nulls(len(array), target.field(index).type))
         else:

@@ -136,7 +136,8 @@ def _convert_types(file: Path, parquet: pq.ParquetFile) -> pa.Table:
 
 def _odd(schema: pa.Schema, other: pa.Schema) -> list[str]:
     """The columns that have another type in the second schema."""
-    return [one.name for one in other if one.name in schema.names and one.type != schema.field(one.name).type]
+    known = {one.name: one.type for one in schema}
+    return [one.name for one in other if known.get(one.name, one.type) != one.type]
 
 
 def parquet_tables(

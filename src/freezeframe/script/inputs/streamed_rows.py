@@ -82,9 +82,10 @@ def csv_tables(
     part.require_unchanged()
     schema, rules = csv_schema(known, left), {name: known.rule(name) for name in left}
     for piece in csv_text_pieces(part, survey.block_bytes, escape, is_checked=True):
+        here = set(piece.column_names)
         columns = [
             rules[name].read(piece.column(name), found)
-            if name in piece.column_names
+            if name in here
             else pa.nulls(len(piece), schema.field(name).type)
             for name, found in left.items()
         ]

@@ -16,7 +16,7 @@ from freezeframe.engine.protocol.forwarding import ForwardingEngine
 from freezeframe.engine.protocol.table_engine import NOTHING, MergeResult, MergeTask, Positions, TableEngine
 from freezeframe.errors import CorruptData, InvalidOption
 from freezeframe.log.primitives.foreign_parquet import ForeignParquetFile
-from freezeframe.log.schema.column_mapping import find_column
+from freezeframe.log.schema.column_mapping import column_finder
 from freezeframe.log.schema.conversion import conform
 from freezeframe.log.schema.schema import arrow_field, delta_to_arrow, fields_of
 from freezeframe.storage import Storage
@@ -67,7 +67,8 @@ class ArrowEngine(ForwardingEngine):
         tables = [self._file(file, schema, deleted.get(file)) for file in files]
         own = delta_to_arrow(schema)
         # In its own types: that is how rows are compared.
-        wanted = pa.schema([own.field(one.name) if one.name in own.names else one for one in target])
+        known = {field.name: field for field in own}
+        wanted = pa.schema([known.get(one.name, one) for one in target])
         return pa.concat_tables([in_schema(table, wanted) for table in (*tables, wanted.empty_table())])
 
     def _file(self, file: str, schema: Mapping[str, Any], gone: Positions | None) -> pa.Table:
@@ -91,8 +92,9 @@ class ArrowEngine(ForwardingEngine):
 def _logical(table: pa.Table, schema: Mapping[str, Any]) -> pa.Table:
     """A file's columns under the names and in the types of ``schema``; those that it lacks are left out."""
     columns = {}
+    find = column_finder(table.schema, "name")
     for field in fields_of(schema):
-        place = find_column(table.schema, field, "name")
+        place = find(field)
         if place is not None:
             chunks = [conform(chunk, field["type"], "name") for chunk in table.column(place).chunks]
             columns[field["name"]] = pa.chunked_array(chunks, arrow_field(field).type)

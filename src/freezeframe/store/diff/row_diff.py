@@ -124,10 +124,10 @@ def changed_cells(changes: pa.Table) -> dict[str, int]:
     if not len(updated):
         return {}
     old = pa.Table.from_struct_array(updated[BEFORE])
-    found = {}
-    for name in updated.column_names:
+    found, held = {}, dict(zip(old.column_names, old.columns, strict=True))
+    for name, column in zip(updated.column_names, updated.columns, strict=True):
         if name not in (CHANGE_TYPE, BEFORE):
-            count = pc.sum(_differing(old[name] if name in old.column_names else None, updated[name])).as_py()
+            count = pc.sum(_differing(held.get(name), column)).as_py()
             found.update({name: count} if count else {})
     return found
 
@@ -231,9 +231,9 @@ def _differs(old: pa.Table, new: pa.Table) -> pa.ChunkedArray:
     A dropped column changes no row: it is a change of the stream's schema.
     """
     found = pa.chunked_array([pa.array([False] * len(new), pa.bool_())])
-    for name in new.column_names:
-        left = old[name] if name in old.column_names else None
-        found = pc.or_(found, _differing(left, new[name]))
+    held = dict(zip(old.column_names, old.columns, strict=True))
+    for name, column in zip(new.column_names, new.columns, strict=True):
+        found = pc.or_(found, _differing(held.get(name), column))
         if len(new) == 1 and found[0].as_py():
             break
     return found
@@ -261,11 +261,11 @@ def _as_new(old: pa.Table, schema: pa.Schema) -> pa.Table:
 
     An override may have given a column another type, in which the old values cannot be told.
     """
-    return pa.table([_cells_as(field, old) for field in schema], schema=schema)
+    held = dict(zip(old.column_names, old.columns, strict=True))
+    return pa.table([_cells_as(field, held.get(field.name), len(old)) for field in schema], schema=schema)
 
 
-def _cells_as(field: pa.Field, old: pa.Table) -> pa.ChunkedArray:
-    held = old[field.name] if field.name in old.column_names else None
+def _cells_as(field: pa.Field, held: pa.ChunkedArray | None, count: int) -> pa.ChunkedArray:
     if held is not None and (
         comparison_type(held.type, field.type) == field.type
         or may_take(field.type, held.type)
@@ -274,7 +274,7 @@ def _cells_as(field: pa.Field, old: pa.Table) -> pa.ChunkedArray:
         cast = exact_cast(held, field.type)
         if cast is not None:
             return cast
-    return pa.chunked_array([pa.nulls(len(old), field.type)])
+    return pa.chunked_array([pa.nulls(count, field.type)])
 
 
 def _by_content(old: pa.Table, new: pa.Table) -> pa.Table:
@@ -302,12 +302,13 @@ def _by_content(old: pa.Table, new: pa.Table) -> pa.Table:
 def _contents(old: pa.Table, new: pa.Table) -> tuple[list[str], list[str]]:
     """A text per row of either side, equal for rows with equal cells in the new columns."""
     cells: tuple[list[list[Any]], list[list[Any]]] = ([], [])
-    for name in new.column_names:
-        held = old[name] if name in old.column_names else pa.chunked_array([pa.nulls(len(old))])
-        pair = _of_one_type(held, new[name])
+    held = dict(zip(old.column_names, old.columns, strict=True))
+    nothing = pa.chunked_array([pa.nulls(len(old))])
+    for name, column in zip(new.column_names, new.columns, strict=True):
+        pair = _of_one_type(held.get(name, nothing), column)
         tags = ("", "") if pair[0].type == pair[1].type else ("old", "new")
-        for side, column, tag in zip(cells, pair, tags, strict=True):
-            side.append([None if value is None else (tag, value) for value in plain_values(column)])
+        for side, values, tag in zip(cells, pair, tags, strict=True):
+            side.append([None if value is None else (tag, value) for value in plain_values(values)])
     return _row_texts(cells[0], len(old)), _row_texts(cells[1], len(new))
 
 

@@ -155,8 +155,9 @@ def _columns_and_predicate(
     schema = arrow_columns(snapshot.schema)
     known = own.removed_from(schema) if own.has_history else schema
     shown = [one.name for one in known if not kinds.is_null(one.type)] if columns is None else list(columns)
+    names = set(known.names)
     for name in shown:
-        if name not in known.names:
+        if name not in names:
             raise MissingColumn(
                 f"The table has no column {name!r}.",
                 cause=f"Its columns are {', '.join(known.names)}.",

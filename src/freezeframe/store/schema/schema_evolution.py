@@ -132,7 +132,8 @@ def evolve(
     """
     old = {field.name: field for field in stored or pa.schema([])}
     gone = [name for name in drop if name in old]
-    batch = batch.drop_columns([name for name in dict.fromkeys(drop) if name in batch.column_names])
+    here = set(batch.column_names)
+    batch = batch.drop_columns([name for name in dict.fromkeys(drop) if name in here])
     _refuse_case_twins([name for name in old if name not in gone], batch.column_names)
 
     fields: dict[str, pa.Field] = {name: field for name, field in old.items() if name not in gone}

@@ -56,7 +56,8 @@ class SystemColumns:
 
     def removed_from(self, columns: pa.Schema) -> pa.Schema:
         """The schema without the system columns."""
-        return pa.schema([field for field in columns if field.name not in self.names])
+        own = set(self.names)
+        return pa.schema([field for field in columns if field.name not in own])
 
     def added_to(self, columns: pa.Schema) -> pa.Schema:
         """The schema with the system columns at its end."""
@@ -138,8 +139,9 @@ def _require_free(agreed: SystemColumns, stored: SystemColumns, columns: Sequenc
 
 
 def _require_absent(agreed: SystemColumns, batch: Sequence[str], dropped: Sequence[str]) -> None:
+    own = set(agreed.names)
     for name in batch:
-        if name.casefold() in agreed.names:
+        if name.casefold() in own:
             raise BadInput(
                 f"The rows have a column {name!r}.",
                 cause="The stream keeps a column of that name itself.",

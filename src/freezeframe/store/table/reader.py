@@ -29,6 +29,7 @@ from freezeframe.store.schema.open_parts import open_columns
 from freezeframe.store.schema.schema_evolution import is_undecided
 from freezeframe.store.schema.system_columns import DELETED, VALID_TO, read_system_columns
 from freezeframe.store.table.data_files import deleted_positions
+from freezeframe.store.table.row_shape import with_columns
 from freezeframe.store.table.snapshot_part import part_of
 
 
@@ -94,11 +95,13 @@ def _comparable(snapshot: ReadableSnapshot, where: Any) -> ReadableSnapshot:
 
 def as_typed_so_far(snapshot: ReadableSnapshot, table: pa.Table) -> pa.Table:
     """Rows of the snapshot's files with the types that the columns have so far, not those that files hold."""
-    for field in arrow_columns(snapshot.schema):
-        if field.name in table.column_names and table.schema.field(field.name).type != field.type:
-            place = table.column_names.index(field.name)
-            table = table.set_column(place, field.name, fit(table[field.name], field.type))
-    return table
+    held = dict(zip(table.column_names, table.columns, strict=True))
+    fitted = {
+        field.name: fit(held[field.name], field.type)
+        for field in arrow_columns(snapshot.schema)
+        if field.name in held and held[field.name].type != field.type
+    }
+    return with_columns(table, fitted)
 
 
 def row_columns(snapshot: ReadableSnapshot) -> pa.Schema:

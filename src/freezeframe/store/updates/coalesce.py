@@ -86,15 +86,18 @@ class _Filling:
 
     def compared_columns(self) -> list[str]:
         """Stored columns that the batch may change."""
-        return [name for name in self._target.names if name in self._given & self._stored - self._key]
+        compared = self._given & self._stored - self._key
+        return [name for name in self._target.names if name in compared]
 
     def new_columns(self) -> list[str]:
         """New columns of the batch, without stored values."""
-        return [name for name in self._target.names if name in self._given - self._stored]
+        new = self._given - self._stored
+        return [name for name in self._target.names if name in new]
 
     def open_columns(self) -> list[str]:
         """Stored columns whose old values a changed row needs."""
-        names = [name for name in self._target.names if name in self._stored - self._key]
+        open_ = self._stored - self._key
+        names = [name for name in self._target.names if name in open_]
         return [name for name in names if self._is_open(name)]
 
     def deciding_columns(self) -> list[str]:

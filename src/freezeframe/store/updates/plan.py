@@ -120,10 +120,11 @@ def _evolution(
     if update.mode != "overwrite":
         return evolution
     names = evolution.target.names
+    known, kept = set(stored.names), set(names)
     return replace(
         evolution,
-        added=tuple(name for name in names if name not in stored.names),
-        dropped=tuple(name for name in stored.names if name not in names),
+        added=tuple(name for name in names if name not in known),
+        dropped=tuple(name for name in stored.names if name not in kept),
     )
 
 

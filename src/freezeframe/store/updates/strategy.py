@@ -22,6 +22,7 @@ from freezeframe.store.schema.schema_evolution import is_undecided
 from freezeframe.store.schema.system_columns import read_system_columns
 from freezeframe.store.schema.type_compatibility import common_nested
 from freezeframe.store.table.reader import live_row_count
+from freezeframe.store.table.row_shape import with_columns
 from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.updates.change_builder import build_patch_change
 from freezeframe.store.updates.deletion_guard import require_few_deletions
@@ -94,7 +95,8 @@ def _with_columns(snapshot: Snapshot, incoming: Incoming, update: Update) -> Inc
     if update.mode == "full" and incoming.table.num_columns:
         return incoming
     stored = arrow_columns(snapshot.schema)
-    key = pa.schema([stored.field(name) for name in update.key if name in stored.names])
+    known = set(stored.names)
+    key = pa.schema([stored.field(name) for name in update.key if name in known])
     return replace(incoming, table=key.remove_metadata().empty_table())
 
 
@@ -106,18 +108,18 @@ def _without_idle_types(snapshot: Snapshot, incoming: Incoming, update: Update) 
     """
     if snapshot.version < 0 or update.mode == "overwrite":
         return incoming
-    table = incoming.table
+    held = dict(zip(incoming.table.column_names, incoming.table.columns, strict=True))
+    typed = {}
     for field in arrow_columns(snapshot.schema):
-        if field.name not in table.column_names:
+        if field.name not in held:
             continue
-        kind, stored = table.schema.field(field.name).type, pa.null() if is_undecided(field) else field.type
+        kind, stored = held[field.name].type, pa.null() if is_undecided(field) else field.type
         if not has_untyped(stored) and common_nested(stored, kind) == stored:
             continue
         filled = kind if kind in (stored, pa.null()) else incoming.filled_type(field.name)
         if filled != kind:
-            place = table.column_names.index(field.name)
-            table = table.set_column(place, field.name, fit(table[field.name], filled))
-    return replace(incoming, table=table)
+            typed[field.name] = fit(held[field.name], filled)
+    return replace(incoming, table=with_columns(incoming.table, typed)) if typed else incoming
 
 
 def _moment_us(snapshot: Snapshot) -> int:

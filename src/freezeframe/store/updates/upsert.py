@@ -206,6 +206,7 @@ def _coalesce_rows(
 ) -> Filled:
     plan = context.plan
     target = delta_to_arrow(written_columns(plan.schema))
+    known = set(target.names)
     stored = [field["name"] for field in written_columns(plan.stored_schema or NO_COLUMNS)["fields"]]
 
     def old_values(names: Sequence[str], which: Flags) -> pa.Table:
@@ -214,7 +215,7 @@ def _coalesce_rows(
     return coalesce(
         batch.take(pa.array(met.place)),
         target,
-        [name for name in stored if name in target.names],
+        [name for name in stored if name in known],
         plan.key,
         old_values,
         keeps_nulls=plan.update.nulls == "keep",

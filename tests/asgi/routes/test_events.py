@@ -136,3 +136,19 @@ def test_a_stream_of_events_ends_with_the_time_or_the_key(served, acme):
 def test_odd_questions_are_refused(api, query):
     """Without an environment, with one that cannot be, or for too long."""
     assert api.get(EVENTS, params=query).status_code in {404, 422}
+
+
+def test_a_revoked_key_hears_nothing_more(served, api, acme):
+    """However many events come: each is told only if the key still may, and the stream ends."""
+    tenant = acme.rpartition("/")[2]
+    key = served.service.keys.create(scopes=["admin"])
+    with served.client(key.text) as other, Following(other, tenant=tenant, seconds=60) as following:
+        assert following.next("anew") == ("anew", {})
+        assert following.next("version")[1]["version"] == -1
+        served.service.keys.revoke(key.key.id)
+        served.service.keys._remembered.clear()  # as it is a few seconds later
+        for name in "abc":
+            api.put(f"{acme}/files/{name}.txt", content=b"a").raise_for_status()
+            submitted(served, tenant)
+
+        assert following.next("version", "job") is None

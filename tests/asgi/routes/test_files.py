@@ -2,7 +2,11 @@
 
 import base64
 import hashlib
+import secrets
 import socket
+import threading
+import time
+import uuid
 
 import pytest
 
@@ -203,3 +207,53 @@ def test_a_sealed_file_is_read_with_a_trace_only(serve, tmp_path):
     assert [one["subject"] for one in told] == ["secret.json"]
     assert 500 <= refused.status_code
     assert b"password" not in refused.content
+
+
+def test_a_body_under_way_is_not_published_for_an_ended_key(serve, tmp_path):
+    """The key is looked up again before the commit: revoked since the first bytes, nothing is written."""
+    served = serve()
+    acme = served.tenant(f"acme-{uuid.uuid4().hex[:8]}")
+    key = served.service.keys.create(scopes=["admin"])
+
+    def body():
+        yield b"first"
+        time.sleep(0.2)
+        served.service.keys.revoke(key.key.id)
+        time.sleep(1.2)  # a key is believed for a second
+        yield b"last"
+
+    with served.client(key.text) as late, served.client() as api:
+        refused = late.put(f"{acme}/files/a.txt", content=body())
+        absent = api.get(f"{acme}/files/a.txt")
+
+    assert (refused.status_code, absent.status_code) == (401, 404)
+
+
+def test_what_is_sealed_meanwhile_is_read_in_one_version(serve, tmp_path):
+    """However often a file changes between plain and sealed, a key without the right reads no sealed byte."""
+    (tmp_path / "master").write_bytes(secrets.token_bytes(32))
+    (tmp_path / "master").chmod(0o600)
+    served = serve(master_key_file=tmp_path / "master")
+    name = f"acme-{uuid.uuid4().hex[:8]}"
+    acme, ends = served.tenant(name), threading.Event()
+    files = served.service.stores.environment("dev").tenant(name).files
+
+    def change():
+        while not ends.is_set():
+            files.write("f", b"plain", sealed=False)
+            files.write("f", b"sealed", sealed=True)
+
+    files.write("f", b"plain")
+    writer = threading.Thread(target=change)
+    writer.start()
+    try:
+        with served.client(served.key("snapshots:read")) as reader:
+            answers = [reader.get(f"{acme}/files/f") for _ in range(150)]
+            old = [reader.get(f"/tenant/dev/{name}/snapshots?file=f") for _ in range(150)]
+    finally:
+        ends.set()
+        writer.join()
+
+    assert {one.content for one in answers if one.status_code == 200} <= {b"plain"}
+    assert {one.json()["content"] for one in old if one.status_code == 200} <= {"cGxhaW4="}
+    assert {one.status_code for one in (*answers, *old)} <= {200, 403}

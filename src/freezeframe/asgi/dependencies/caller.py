@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Depends, Header, Path, Request
 from fastapi.concurrency import run_in_threadpool
 
-from freezeframe.asgi.authentication import authenticate, known_at_once, service_of
+from freezeframe.asgi.authentication import authenticate, identify, known_at_once, service_of
 from freezeframe.asgi.problems import request_id_of
-from freezeframe.errors import UnreadableRequest
+from freezeframe.errors import NotAllowed, UnreadableRequest
 from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.observation import note
 from freezeframe.service.access.access import TenantAccess
@@ -38,6 +39,8 @@ class Caller:
     access: TenantAccess
     request_id: str
     identity: RequestIdentity | None
+    identify_again: Callable[[], Principal] = field(repr=False)
+    """Looks the principal up anew."""
 
     @property
     def principal(self) -> Principal:
@@ -69,10 +72,27 @@ class Caller:
         place: AuditPlace | None = None,
         details: Mapping[str, Any] | None = None,
     ) -> AbstractContextManager[AuditedOperation]:
-        """A ``with`` block for a change, entered after its audit entry is durable; see ``undertaking``."""
+        """A ``with`` block for a change, entered after its audit entry is durable; see ``undertaking``.
+
+        Raises:
+            NotAuthenticated: the key or session ended while the request was under way.
+            NotAllowed: its rights changed meanwhile.
+        """
+        self._require_unchanged()
         return self.service.audit.operation(
             place or AuditPlace(), subjects or ("",), details=details, **self._trace(action)
         )
+
+    def _require_unchanged(self) -> None:
+        # A body may be under way for minutes after its first bytes were allowed.
+        now, before = self.identify_again(), self.principal
+        rights = [(one.scopes, one.environments, one.tenants) for one in (now, before)]
+        if rights[0] != rights[1]:
+            raise NotAllowed(
+                "The rights of this caller changed while the request was under way.",
+                cause="Nothing was changed by it.",
+                remedy="Send the request again.",
+            )
 
     def new_id(self) -> str:
         """An id for what the request creates; the same again under the same Idempotency-Key."""
@@ -143,7 +163,9 @@ class TenantCaller(Caller):
 async def request_caller(request: Request) -> Caller:
     """The caller of a request that is not about one tenant."""
     service, principal = service_of(request), await counted_principal(request)
-    return Caller(service, service.access(principal), request_id_of(request), _identity(request, principal))
+    identity = _identity(request, principal)
+    again = partial(identify, request)
+    return Caller(service, service.access(principal), request_id_of(request), identity, again)
 
 
 async def request_tenant_caller(
@@ -160,7 +182,8 @@ async def request_tenant_caller(
     place, known = EnvironmentName(environment), TenantId(tenant)
     note(environment=place, tenant=known)
     request_id, identity = request_id_of(request), _identity(request, principal)
-    return TenantCaller(service, service.access(principal), request_id, identity, place, known)
+    again = partial(identify, request)
+    return TenantCaller(service, service.access(principal), request_id, identity, again, place, known)
 
 
 def _identity(request: Request, principal: Principal) -> RequestIdentity | None:

@@ -73,12 +73,15 @@ async def _events(request: Request, follower: Follower, seconds: int) -> AsyncIt
             yield format_sse_event(event="anew", data_str="{}")
             while (left := end - now()) > 0 and not ending.done():
                 told = await follower.next_told(ending, min(left, _CHECKED_EVERY_SECONDS))
-                if told:
-                    yield _to_event_bytes(told[0])
-                    continue
-                checks += 1
+                # Asked before each event: the key may have ended, or see less, since it came.
                 if not await _is_known_still(request, follower):
                     return
+                if told:
+                    event = told[0]
+                    if event is None or event.is_for(follower.principal):
+                        yield _to_event_bytes(event)
+                    continue
+                checks += 1
                 if checks % _COMMENT_EVERY_CHECKS == 0:
                     yield format_sse_event(comment="still here")
     finally:

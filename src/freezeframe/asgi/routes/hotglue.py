@@ -124,9 +124,8 @@ def hotglue_snapshots(
     if file is None:
         return hotglue.names(tenant, folder)
     path = FilePath(file)
-    if hotglue.is_sealed(tenant, path):
-        caller.note_unsealing(path)
-    content = hotglue.read(tenant, path, caller.service.settings.service_body_bytes_max)
+    bytes_max = caller.service.settings.service_body_bytes_max
+    content = hotglue.read(tenant, path, bytes_max, caller.note_unsealing)
     return FileContent(file=path, content=base64.b64encode(content).decode())
 
 
@@ -158,9 +157,7 @@ def hotglue_delete(caller: HotglueCalling, file: FileName) -> FileDone:
 @router.get(f"{_TENANT}/config")
 def hotglue_config(caller: HotglueCalling) -> dict[str, Any]:
     """The tenant's configuration: its file `tenant-config.json`."""
-    tenant = caller.tenant("snapshots:read")
-    _note_config(caller)
-    return hotglue.config(tenant)
+    return hotglue.config(caller.tenant("snapshots:read"), caller.note_unsealing)
 
 
 @router.put(f"{_TENANT}/config", openapi_extra=_JSON)
@@ -183,9 +180,7 @@ def hotglue_patch_config(caller: HotglueCalling, body: JsonObject) -> dict[str, 
 @router.get(f"{_TENANT}/mapping")
 def hotglue_mapping(caller: HotglueCalling) -> dict[str, Any]:
     """The field mappings of all of the tenant's flows."""
-    tenant = caller.tenant("snapshots:read")
-    _note_config(caller)
-    return hotglue.mapping(tenant)
+    return hotglue.mapping(caller.tenant("snapshots:read"), caller.note_unsealing)
 
 
 @router.put(f"{_TENANT}/mapping", openapi_extra=_JSON)
@@ -208,9 +203,7 @@ def hotglue_set_mapping(caller: HotglueCalling, body: JsonObject) -> dict[str, A
 @router.get(f"{_TENANT}/metadata")
 def hotglue_metadata(caller: HotglueCalling) -> dict[str, Any]:
     """The tenant's metadata."""
-    tenant = caller.tenant("snapshots:read")
-    _note_config(caller)
-    return hotglue.metadata(tenant)
+    return hotglue.metadata(caller.tenant("snapshots:read"), caller.note_unsealing)
 
 
 @router.put(f"{_TENANT}/metadata", openapi_extra=_JSON)

@@ -7,7 +7,7 @@ writing it replaces its content.
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import IO, Any
 
 from freezeframe.errors import FileNotFound, TooLarge
@@ -16,6 +16,7 @@ from freezeframe.service.files.files import FOLDER_MARK, delete_file, rewound, w
 from freezeframe.service.rows import streams
 from freezeframe.service.rows.streams import Moment
 from freezeframe.store import Tenant
+from freezeframe.store.blobs.json_patch import from_json_bytes
 from freezeframe.store.model.author import Author
 
 CONFIG_FILE = "tenant-config.json"
@@ -32,13 +33,8 @@ def names(tenant: Tenant, folder: str = "") -> list[str]:
     return sorted(shown)
 
 
-def is_sealed(tenant: Tenant, name: str) -> bool:
-    """Whether reading the name opens a sealed file."""
-    return _stream_of(tenant, name) is None and tenant.files.entry(name).sealed
-
-
-def read(tenant: Tenant, name: str, bytes_max: int) -> bytes:
-    """The bytes of a file, or of a stream as a file.
+def read(tenant: Tenant, name: str, bytes_max: int, note_unsealing: Callable[[str], None]) -> bytes:
+    """The bytes of a file, or of a stream as a file; ``note_unsealing`` is called before one is unsealed.
 
     Raises:
         FileNotFound: there is neither.
@@ -46,8 +42,7 @@ def read(tenant: Tenant, name: str, bytes_max: int) -> bytes:
     """
     found = _stream_of(tenant, name)
     if found is None:
-        _require_size(name, tenant.files.entry(name).size, bytes_max)
-        return tenant.files.read(name)
+        return _read_file(tenant, name, note_unsealing, bytes_max)
     stream, kind = found
     content = bytearray()
     for chunk in export(tenant.stream(stream), kind, Moment()):
@@ -92,14 +87,14 @@ def delete(tenant: Tenant, name: str, author: Author) -> None:
         tenant.drop_stream(found[0], message=author.message, who=author.who)
 
 
-def config(tenant: Tenant) -> dict[str, Any]:
+def config(tenant: Tenant, note_unsealing: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
     """The tenant's configuration; without a file an empty one.
 
     Raises:
         UnreadableInput: the file is not JSON.
     """
     try:
-        value = tenant.files.read_json(CONFIG_FILE)
+        value = from_json_bytes(_read_file(tenant, CONFIG_FILE, note_unsealing), CONFIG_FILE)
     except FileNotFound:
         return {}
     return value if isinstance(value, dict) else {}
@@ -119,9 +114,9 @@ def patch_config(tenant: Tenant, patch: Mapping[str, Any], author: Author) -> di
     return value
 
 
-def mapping(tenant: Tenant) -> dict[str, Any]:
+def mapping(tenant: Tenant, note_unsealing: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
     """The mappings of all flows: ``{"mapping": {flow: ...}}``."""
-    found = config(tenant).get(_MAPPING)
+    found = config(tenant, note_unsealing).get(_MAPPING)
     return found if isinstance(found, dict) else {}
 
 
@@ -131,9 +126,9 @@ def set_mapping(tenant: Tenant, flow: str, value: Mapping[str, Any], author: Aut
     return mapping(tenant)
 
 
-def metadata(tenant: Tenant) -> dict[str, Any]:
+def metadata(tenant: Tenant, note_unsealing: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
     """The tenant's metadata: ``{"metadata": {...}}``."""
-    found = config(tenant).get(_METADATA)
+    found = config(tenant, note_unsealing).get(_METADATA)
     return found if isinstance(found, dict) else {}
 
 
@@ -158,6 +153,19 @@ def _replace_within(tenant: Tenant, place: tuple[str, ...], value: Mapping[str, 
             inner = inner[name]
         inner[place[-1]] = dict(value)
         job.files.write_json(CONFIG_FILE, whole)
+
+
+def _read_file(
+    tenant: Tenant, name: str, note_unsealing: Callable[[str], None], bytes_max: int | None = None
+) -> bytes:
+    """The bytes of a file in one version of the tenant, so that one sealed meanwhile is read as it was."""
+    version = tenant.version if tenant.version >= 0 else None
+    entry = tenant.files.entry(name, tenant_version=version)
+    if bytes_max is not None:
+        _require_size(name, entry.size, bytes_max)
+    if entry.sealed:
+        note_unsealing(name)
+    return tenant.files.read(name, tenant_version=version)
 
 
 def _stream_of(tenant: Tenant, name: str) -> tuple[str, streams.ExportKind] | None:

@@ -233,13 +233,15 @@ async def named_environment(
 
 
 async def conditions(
+    request: Request,
     if_match: Annotated[str | None, Header(description="Only if it is this version.")] = None,
     if_none_match: Annotated[
         str | None, Header(description="`*`: only if there is none; a tag: only if it is another one.")
     ] = None,
 ) -> Conditions:
     """The request's conditions (``If-Match``, ``If-None-Match``)."""
-    return Conditions(if_match, if_none_match)
+    strict = service_of(request).settings.service_requires_conditions
+    return Conditions(if_match, if_none_match, strict)
 
 
 Calling = Annotated[Caller, Depends(request_caller)]

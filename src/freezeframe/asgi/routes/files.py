@@ -203,20 +203,24 @@ def create_folder(caller: TenantCalling, order: NewFolder) -> Folder:
         return Folder(path=files.create_folder(tenant, order.path, Author(caller.who)))
 
 
-@router.post("/file-moves")
-def move_file(caller: TenantCalling, order: FileMove) -> File:
-    """Give a file another path, in one change."""
+@router.post("/file-moves", responses=to_openapi(412, 428))
+def move_file(caller: TenantCalling, order: FileMove, conditions: Conditional) -> File:
+    """Give a file another path, in one change; conditions are of the file that is moved."""
     tenant = caller.tenant("snapshots:write")
     source, target = str(FilePath(order.path)), str(FilePath(order.target))
     with caller.audit_change("file.move", source, target=target):
-        entry = files.move_file(tenant, source, target, Author(caller.who, order.message))
+        entry = files.move_file(tenant, source, target, Author(caller.who, order.message), conditions)
     return File.of(entry)
 
 
-@router.post("/file-returns")
-def return_file(caller: TenantCalling, order: FileReturn) -> Restoration:
-    """Bring a file back as it was at a version of the tenant, deleted or changed since."""
+@router.post("/file-returns", responses=to_openapi(412, 428))
+def return_file(caller: TenantCalling, order: FileReturn, conditions: Conditional) -> Restoration:
+    """Bring a file back as it was at a version of the tenant, deleted or changed since.
+
+    With `If-None-Match: *` a newer file of that path is left as it is, and the request refused.
+    """
     known = str(FilePath(order.path))
+    files.require_conditions(caller.tenant("snapshots:write"), known, conditions)
     whole = RestorationOrder(version=order.version, streams=[], files=[known], message=order.message)
     return restore(caller, whole, "file.return", known)
 

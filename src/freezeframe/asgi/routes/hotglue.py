@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Path, Query, Request
 
 from freezeframe.asgi.bodies.base64_body import JsonObject, Named
-from freezeframe.asgi.dependencies.caller import Calling, TenantCaller, request_tenant_caller
+from freezeframe.asgi.dependencies.caller import Calling, Conditional, TenantCaller, request_tenant_caller
 from freezeframe.asgi.models.base import ResponseModel
 from freezeframe.asgi.problems import to_openapi
 from freezeframe.asgi.routes.tenants import made_tenant
@@ -130,7 +130,7 @@ def hotglue_snapshots(
 
 
 @router.put(f"{_TENANT}/snapshots", openapi_extra=_UPLOAD)
-def hotglue_write(caller: HotglueCalling, body: Named) -> FileDone:
+def hotglue_write(caller: HotglueCalling, body: Named, conditions: Conditional) -> FileDone:
     """Upload a snapshot file; one named `{stream}.snapshot.csv` or `.parquet` replaces the stream's rows.
 
     The tenant is made if it is not there.
@@ -140,17 +140,17 @@ def hotglue_write(caller: HotglueCalling, body: Named) -> FileDone:
     author = Author(caller.who, f"upload {body.name}")
     tenant = caller.service.stored_bytes.limit_tenant(tenant, body.size, body.name)
     with caller.audit_change("file.write", body.name):
-        hotglue.write(tenant, body.name, body.content, author, bytes_max)
+        hotglue.write(tenant, body.name, body.content, author, bytes_max, conditions)
     return FileDone(file=body.name)
 
 
 @router.delete(f"{_TENANT}/snapshots")
-def hotglue_delete(caller: HotglueCalling, file: FileName) -> FileDone:
+def hotglue_delete(caller: HotglueCalling, file: FileName, conditions: Conditional) -> FileDone:
     """Remove a snapshot file, or the stream that its name means."""
     tenant = caller.tenant("snapshots:delete")
     path = FilePath(file)
     with caller.audit_change("file.delete", path):
-        hotglue.delete(tenant, path, Author(caller.who, f"delete {path}"))
+        hotglue.delete(tenant, path, Author(caller.who, f"delete {path}"), conditions)
     return FileDone(file=path)
 
 
@@ -161,20 +161,20 @@ def hotglue_config(caller: HotglueCalling) -> dict[str, Any]:
 
 
 @router.put(f"{_TENANT}/config", openapi_extra=_JSON)
-def hotglue_set_config(caller: HotglueCalling, body: JsonObject) -> dict[str, Any]:
+def hotglue_set_config(caller: HotglueCalling, body: JsonObject, conditions: Conditional) -> dict[str, Any]:
     """Replace the tenant's configuration, all of it."""
     tenant = _create_tenant(caller)
     with caller.audit_change("file.write", hotglue.CONFIG_FILE):
-        return hotglue.set_config(tenant, body, Author(caller.who, "set config"))
+        return hotglue.set_config(tenant, body, Author(caller.who, "set config"), conditions)
 
 
 @router.patch(f"{_TENANT}/config", openapi_extra=_JSON)
-def hotglue_patch_config(caller: HotglueCalling, body: JsonObject) -> dict[str, Any]:
+def hotglue_patch_config(caller: HotglueCalling, body: JsonObject, conditions: Conditional) -> dict[str, Any]:
     """Change the tenant's configuration by a merge patch (RFC 7396)."""
     tenant = _create_tenant(caller)
     _note_config(caller)
     with caller.audit_change("file.write", hotglue.CONFIG_FILE):
-        return hotglue.patch_config(tenant, body, Author(caller.who, "patch config"))
+        return hotglue.patch_config(tenant, body, Author(caller.who, "patch config"), conditions)
 
 
 @router.get(f"{_TENANT}/mapping")
@@ -184,7 +184,7 @@ def hotglue_mapping(caller: HotglueCalling) -> dict[str, Any]:
 
 
 @router.put(f"{_TENANT}/mapping", openapi_extra=_JSON)
-def hotglue_set_mapping(caller: HotglueCalling, body: JsonObject) -> dict[str, Any]:
+def hotglue_set_mapping(caller: HotglueCalling, body: JsonObject, conditions: Conditional) -> dict[str, Any]:
     """Replace the field mapping of one flow: `{"config": {"mapping": {…}}, "flow": FLOW, …}`."""
     tenant = _create_tenant(caller)
     given = body.get("config")
@@ -197,7 +197,9 @@ def hotglue_set_mapping(caller: HotglueCalling, body: JsonObject) -> dict[str, A
         )
     _note_config(caller)
     with caller.audit_change("file.write", hotglue.CONFIG_FILE):
-        return hotglue.set_mapping(tenant, flow, found, Author(caller.who, f"set mapping of {flow}"))
+        return hotglue.set_mapping(
+            tenant, flow, found, Author(caller.who, f"set mapping of {flow}"), conditions
+        )
 
 
 @router.get(f"{_TENANT}/metadata")
@@ -207,13 +209,13 @@ def hotglue_metadata(caller: HotglueCalling) -> dict[str, Any]:
 
 
 @router.put(f"{_TENANT}/metadata", openapi_extra=_JSON)
-def hotglue_set_metadata(caller: HotglueCalling, body: JsonObject) -> dict[str, Any]:
+def hotglue_set_metadata(caller: HotglueCalling, body: JsonObject, conditions: Conditional) -> dict[str, Any]:
     """Replace the tenant's metadata, all of it."""
     tenant = _create_tenant(caller)
     value = body["metadata"] if set(body) == {"metadata"} and isinstance(body["metadata"], dict) else body
     _note_config(caller)
     with caller.audit_change("file.write", hotglue.CONFIG_FILE):
-        return hotglue.set_metadata(tenant, value, Author(caller.who, "set metadata"))
+        return hotglue.set_metadata(tenant, value, Author(caller.who, "set metadata"), conditions)
 
 
 def _create_tenant(caller: TenantCaller) -> Tenant:

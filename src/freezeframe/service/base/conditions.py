@@ -13,10 +13,14 @@ _ANY = "*"
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What ``If-Match`` and ``If-None-Match`` say; None: the header is not there."""
+    """What ``If-Match`` and ``If-None-Match`` say; None: the header is not there.
+
+    ``strict``: a change of what is there needs one of them (``service_requires_conditions``).
+    """
 
     if_match: str | None = None
     if_none_match: str | None = None
+    strict: bool = False
 
     @property
     def are_given(self) -> bool:
@@ -33,7 +37,12 @@ class Conditions:
             PreconditionRequired: there is no condition and there must be one.
             UnreadableRequest: a header is not a list of entity tags.
         """
-        if strict and etag is not None and self.if_match is None and self.if_none_match is None:
+        if (
+            (strict or self.strict)
+            and etag is not None
+            and self.if_match is None
+            and self.if_none_match is None
+        ):
             raise PreconditionRequired(
                 "A change of what is there needs If-Match.",
                 cause="The service is set up to refuse changes that do not say what they rest on.",

@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping
 from typing import IO, Any
 
 from freezeframe.errors import FileNotFound, TooLarge
+from freezeframe.service.base.conditions import Conditions
 from freezeframe.service.exports.exports import export
-from freezeframe.service.files.files import FOLDER_MARK, delete_file, rewound, write_file
+from freezeframe.service.files.files import FOLDER_MARK, delete_file, require_in_job, rewound, write_file
 from freezeframe.service.rows import streams
 from freezeframe.service.rows.streams import Moment
 from freezeframe.store import Tenant
@@ -51,7 +52,14 @@ def read(tenant: Tenant, name: str, bytes_max: int, note_unsealing: Callable[[st
     return bytes(content)
 
 
-def write(tenant: Tenant, name: str, content: IO[bytes], author: Author, override_bytes_max: int) -> None:
+def write(
+    tenant: Tenant,
+    name: str,
+    content: IO[bytes],
+    author: Author,
+    override_bytes_max: int,
+    conditions: Conditions,
+) -> None:
     """Keep the bytes as a file, or make the rows in them a stream's whole content.
 
     Raises:
@@ -60,7 +68,7 @@ def write(tenant: Tenant, name: str, content: IO[bytes], author: Author, overrid
     """
     named = streams.stream_of(name)
     if named is None:
-        write_file(tenant, name, lambda: rewound(content), author)
+        write_file(tenant, name, lambda: rewound(content), author, conditions)
         return
     stream, kind = named
     size = content.seek(0, io.SEEK_END)
@@ -74,7 +82,7 @@ def write(tenant: Tenant, name: str, content: IO[bytes], author: Author, overrid
     streams.override(tenant, stream, kind, content, author)
 
 
-def delete(tenant: Tenant, name: str, author: Author) -> None:
+def delete(tenant: Tenant, name: str, author: Author, conditions: Conditions) -> None:
     """Remove a file, or the stream that a file's name means; the past of both stays.
 
     Raises:
@@ -82,7 +90,7 @@ def delete(tenant: Tenant, name: str, author: Author) -> None:
     """
     found = _stream_of(tenant, name)
     if found is None:
-        delete_file(tenant, name, author)
+        delete_file(tenant, name, author, conditions)
     else:
         tenant.drop_stream(found[0], message=author.message, who=author.who)
 
@@ -100,16 +108,22 @@ def config(tenant: Tenant, note_unsealing: Callable[[str], None] = lambda _: Non
     return value if isinstance(value, dict) else {}
 
 
-def set_config(tenant: Tenant, value: Mapping[str, Any], author: Author) -> dict[str, Any]:
+def set_config(
+    tenant: Tenant, value: Mapping[str, Any], author: Author, conditions: Conditions
+) -> dict[str, Any]:
     """Replace the tenant's whole configuration by a value."""
     with tenant.job(who=author.who, message=author.message) as job:
+        require_in_job(job, CONFIG_FILE, conditions)
         job.files.write_json(CONFIG_FILE, dict(value))
     return dict(value)
 
 
-def patch_config(tenant: Tenant, patch: Mapping[str, Any], author: Author) -> dict[str, Any]:
+def patch_config(
+    tenant: Tenant, patch: Mapping[str, Any], author: Author, conditions: Conditions
+) -> dict[str, Any]:
     """Change the configuration by a merge patch (RFC 7396); the new one."""
     with tenant.job(who=author.who, message=author.message) as job:
+        require_in_job(job, CONFIG_FILE, conditions)
         value: dict[str, Any] = job.files.patch_json(CONFIG_FILE, dict(patch))
     return value
 
@@ -120,9 +134,11 @@ def mapping(tenant: Tenant, note_unsealing: Callable[[str], None] = lambda _: No
     return found if isinstance(found, dict) else {}
 
 
-def set_mapping(tenant: Tenant, flow: str, value: Mapping[str, Any], author: Author) -> dict[str, Any]:
+def set_mapping(
+    tenant: Tenant, flow: str, value: Mapping[str, Any], author: Author, conditions: Conditions
+) -> dict[str, Any]:
     """Replace the mapping of one flow; all mappings after that."""
-    _replace_within(tenant, (_MAPPING, "mapping", flow), value, author)
+    _replace_within(tenant, (_MAPPING, "mapping", flow), value, author, conditions)
     return mapping(tenant)
 
 
@@ -132,15 +148,20 @@ def metadata(tenant: Tenant, note_unsealing: Callable[[str], None] = lambda _: N
     return found if isinstance(found, dict) else {}
 
 
-def set_metadata(tenant: Tenant, value: Mapping[str, Any], author: Author) -> dict[str, Any]:
+def set_metadata(
+    tenant: Tenant, value: Mapping[str, Any], author: Author, conditions: Conditions
+) -> dict[str, Any]:
     """Replace the metadata, all of it."""
-    _replace_within(tenant, (_METADATA, "metadata"), value, author)
+    _replace_within(tenant, (_METADATA, "metadata"), value, author, conditions)
     return metadata(tenant)
 
 
-def _replace_within(tenant: Tenant, place: tuple[str, ...], value: Mapping[str, Any], author: Author) -> None:
+def _replace_within(
+    tenant: Tenant, place: tuple[str, ...], value: Mapping[str, Any], author: Author, conditions: Conditions
+) -> None:
     """Replace one member deep in the configuration, and leave all others."""
     with tenant.job(who=author.who, message=author.message) as job:
+        require_in_job(job, CONFIG_FILE, conditions)
         try:
             whole = job.files.read_json(CONFIG_FILE)
         except FileNotFound:

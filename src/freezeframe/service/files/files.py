@@ -154,9 +154,14 @@ def delete_file(
     return _change(tenant, author, change)[1]
 
 
-def move_file(tenant: Tenant, path: str, target: str, author: Author) -> FileEntry:
-    """Give the file another path, in one change; errors as of ``Files.move``."""
-    _, version = _change(tenant, author, lambda job: job.files.move(path, target))
+def move_file(tenant: Tenant, path: str, target: str, author: Author, conditions: Conditions) -> FileEntry:
+    """Give the file another path, in one change; errors as of ``Files.move`` and ``write_file``."""
+
+    def change(job: Job) -> None:
+        conditions.require(_etag(job.files, path))
+        job.files.move(path, target)
+
+    _, version = _change(tenant, author, change)
     return _entry_of(tenant, target, version)
 
 
@@ -176,6 +181,11 @@ def create_folder(tenant: Tenant, path: str, author: Author) -> str:
 
     _change(tenant, author, change)
     return known
+
+
+def require_in_job(job: Job, path: str, conditions: Conditions) -> None:
+    """Refuse a change of a file within a job, whose commit is refused if the file changes meanwhile."""
+    conditions.require(_etag(job.files, path))
 
 
 def rewound(content: IO[bytes]) -> IO[bytes]:

@@ -51,6 +51,8 @@ class BatchValues:
     pieces: Callable[[str], Iterable[pa.ChunkedArray]] | None = None
 
 
+COLUMNS_MAX = 10_000
+"""As many columns a stream may have."""
 IN_BATCH = BatchValues()
 TYPES_ALONE = BatchValues(known=False)
 
@@ -128,7 +130,7 @@ def evolve(
 
     Raises:
         SchemaDriftError: a column's values do not fit the stored type, nor the other way round.
-        BadInput: a name differs from a stored one only by case.
+        BadInput: a name differs from a stored one only by case; or the columns are too many.
     """
     old = {field.name: field for field in stored or pa.schema([])}
     gone = [name for name in drop if name in old]
@@ -167,12 +169,19 @@ def evolve(
                 raise meeting.error() from error
         if not is_undecided(fields[name]):
             columns[name] = column
+    if added and len(fields) > COLUMNS_MAX:
+        raise BadInput(
+            f"The stream would have {len(fields):,} columns.",
+            cause=f"A stream has at most {COLUMNS_MAX:,}.",
+            remedy="Turn columns into rows (an unpivot), or keep them as one column of JSON.",
+        )
     if rules.frozen and stored is not None and (added or widened or decided):
         raise frozen_error(added, [*widened, *decided])
     ordered = {name: columns[name] for name in fields if name in columns}
     types = pa.schema([(name, settled_type(fields[name].type)) for name in ordered])
     table = pa.table(ordered, schema=types) if ordered else batch.select([])
-    missing = tuple(name for name in old if name in fields and name not in batch.column_names)
+    given = set(batch.column_names)
+    missing = tuple(name for name in old if name in fields and name not in given)
     target = pa.schema(list(fields.values()))
     return Evolution(target, table, tuple(added), tuple(gone), tuple(widened), missing, tuple(decided))
 

@@ -62,3 +62,19 @@ def test_imports_run_where_scripts_have_a_folder(environment, command, tmp_path)
     told = json.loads(command("job", "show", jobs["Other"], "--env", "dev", "--json"))
     assert told["status"] == "failed"
     assert "override=true" in json.dumps(told)
+
+
+def test_a_beginning_without_a_byte_is_a_bad_request(api, acme):
+    """An empty CSV is unreadable, as a whole file and as a beginning."""
+    answers = [
+        api.post(
+            f"{acme}/streams/New/import-preview",
+            params={"key": "Id", "beginning": beginning},
+            headers={"content-type": "text/csv"},
+            content=b"",
+        )
+        for beginning in ("true", "false")
+    ]
+
+    assert [one.status_code for one in answers] == [answers[1].status_code] * 2
+    assert answers[0].status_code in {400, 422}

@@ -175,6 +175,8 @@ def _rows(
 def _cut_to_whole_lines(path: Path, *, has_quoted_lines: bool) -> None:
     """Leave the last line out where it may be cut off; a header without an end is taken as it is."""
     content = np.frombuffer(path.read_bytes(), np.uint8)
+    if not len(content):
+        return  # as the reader says it of any empty file
     ends = content == ord("\n")
     if has_quoted_lines:
         # A line break inside of quotes ends no line: an odd number of quotes comes before it.

@@ -51,7 +51,7 @@ def test_a_row_is_replaced_wholly(tmp_path, spark_engine):
     merged = gs.snapshot_records(batch, "Deals", tmp_path)
 
     assert _rows(merged) == [[1, "a", 10], [2, None, None], [3, "c", None]]
-    assert [str(kind) for kind in merged.dtypes] == ["Int64", "string", "Int64"]
+    assert [str(kind) for kind in merged.dtypes] == ["int64", "object", "float64"]
 
 
 @pytest.mark.spark

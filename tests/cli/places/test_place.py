@@ -97,7 +97,7 @@ def test_without_a_root_the_store_is_that_of_the_settings(capsys, root, monkeypa
         ["file", "list"],
         ["tenant", "history"],
         ["tenant", "gc"],
-        ["tenant", "export", "out.tar.gz"],
+        ["export", "out"],
     ],
 )
 def test_a_store_is_no_directory_of_a_tenant(root, capsys, tmp_path, monkeypatch, command):
@@ -110,7 +110,7 @@ def test_a_store_is_no_directory_of_a_tenant(root, capsys, tmp_path, monkeypatch
 
     assert "--tenant" in capsys.readouterr().err
     assert before == sorted(Path(root).rglob("*"))
-    assert not Path("out.tar.gz").exists()
+    assert not Path("out").exists()
     assert main(["tenant", "list", "--root", root]) == 0
 
 

@@ -8,6 +8,7 @@ import sys
 import time
 from contextlib import suppress
 
+import pyarrow as pa
 import pytest
 
 import freezeframe
@@ -101,14 +102,14 @@ def test_a_terminal_gets_one_line_and_a_pipe_gets_lines(monkeypatch, soon, is_te
 
 def test_it_is_silent_where_nobody_wants_it(monkeypatch, soon, tmp_path, capsys):
     """With --json and with --quiet nothing is shown; without them it is."""
-    freezeframe.open(tmp_path).tenant("acme", create=True)
+    freezeframe.open(tmp_path).tenant("acme", create=True).stream("Lead").update(pa.table({"Id": [1]}), "Id")
     monkeypatch.setattr("sys.stderr", err := io.StringIO())
     place = ["--root", str(tmp_path), "--tenant", "acme"]
-    assert main(["tenant", "export", str(tmp_path / "a.tar.gz"), *place, "--json"]) == 0
-    assert main(["--quiet", "tenant", "export", str(tmp_path / "b.tar.gz"), *place]) == 0
+    assert main(["export", str(tmp_path / "a"), *place, "--json"]) == 0
+    assert main(["--quiet", "export", str(tmp_path / "b"), *place]) == 0
     assert err.getvalue() == ""
-    assert main(["tenant", "export", str(tmp_path / "c.tar.gz"), *place]) == 0
-    assert f"Exporting acme in {tmp_path}" in err.getvalue()
+    assert main(["export", str(tmp_path / "c"), *place]) == 0
+    assert "Exporting" in err.getvalue()
 
 
 def test_an_interrupted_command_leaves_nothing_half_done(tmp_path):

@@ -72,17 +72,17 @@ def file_statistics(
     """
     try:
         file = pq.ParquetFile(BytesIO(source) if isinstance(source, bytes) else source)
+        groups = range(file.metadata.num_row_groups)
+        return footer_statistics(file, delta_schema, groups, indexed_columns_max, required, reads_values=True)
     except (pa.ArrowException, OSError) as error:
         passing = passing_failure("a data file", error)
         if passing is not None:
             raise passing from error
         raise CorruptData(
             "The statistics of a data file cannot be read.",
-            cause=f"Its Parquet footer is missing or damaged: {error}",
+            cause=f"Its Parquet footer is missing, or it is damaged: {error}",
             remedy="Write the file again.",
         ) from error
-    groups = range(file.metadata.num_row_groups)
-    return footer_statistics(file, delta_schema, groups, indexed_columns_max, required, reads_values=True)
 
 
 def footer_statistics(

@@ -24,6 +24,7 @@ from freezeframe.storage import PrefixStorage, Storage
 from freezeframe.store import Tenant
 from freezeframe.store.diff.arrow_engine import ArrowEngine
 from freezeframe.store.job import Job
+from freezeframe.store.snapshot_store import Store
 from freezeframe.store.tenant import TenantView
 
 _SCRATCH = "freezeframe-prove-"
@@ -61,6 +62,12 @@ class Place:
 def tenant_on(storage: Storage, engine: TableEngine | None = None, **options: Any) -> Tenant:
     """A tenant on any storage, without Spark but with ``engine``; ``options`` are settings."""
     return Tenant(storage, engine or ArrowEngine(storage), _settings(tuple(sorted(options.items()))))
+
+
+def store_tenant_on(storage: Storage, **options: Any) -> Tenant:
+    """The tenant of a store on any storage, whose every job asks the store's registry; made if need be."""
+    store = Store(storage, ArrowEngine(storage), _settings(tuple(sorted(options.items()))))
+    return store.tenant("tenant", create=True)
 
 
 @cache

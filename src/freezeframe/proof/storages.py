@@ -13,7 +13,16 @@ from multiprocessing.connection import Connection
 
 from freezeframe.clock import another_clock, now_ms
 from freezeframe.errors import FreezeframeError, OutcomeUnknown
-from freezeframe.proof.place import Content, Place, Task, content, frame, race, tenant_on, wait_for_start
+from freezeframe.proof.place import (
+    Content,
+    Place,
+    Task,
+    content,
+    frame,
+    race,
+    store_tenant_on,
+    wait_for_start,
+)
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.storage.faulty import VERBS, WRITES, Crash, Fault, FaultyStorage, Way
@@ -193,7 +202,7 @@ def _stop_at_each(task: Task, place: Place, name: str, faults: Iterator[Fault]) 
 def _attempt(storage: FaultyStorage, name: str, number: int) -> str | None:
     """None if the operation was acknowledged, else how it ended."""
     try:
-        OPERATIONS[name].run(tenant_on(storage, checkpoint_interval=_INTERVAL), number)
+        OPERATIONS[name].run(store_tenant_on(storage, checkpoint_interval=_INTERVAL), number)
     except Crash:
         return _CRASHED
     except FreezeframeError as error:
@@ -202,7 +211,7 @@ def _attempt(storage: FaultyStorage, name: str, number: int) -> str | None:
 
 
 def _open_tenant(place: Place) -> Tenant:
-    return place.tenant(checkpoint_interval=_INTERVAL)
+    return store_tenant_on(place.storage(), checkpoint_interval=_INTERVAL)
 
 
 def _rows(number: int) -> dict[str, int]:

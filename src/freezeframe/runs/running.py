@@ -21,6 +21,7 @@ from typing import Any
 from freezeframe.clock import now_ms
 from freezeframe.configuration.layers import nearest
 from freezeframe.configuration.masking import SecretMask, secret_values
+from freezeframe.errors import TryAgain
 from freezeframe.progress import wait_for
 from freezeframe.runs.model.given_paths import given_file, given_folder
 from freezeframe.runs.model.job_root import JobRoot, latest_root, make_job_root
@@ -46,7 +47,7 @@ from freezeframe.store.directory.job_folders import (
     job_roots_folder,
     remove_expired_roots,
 )
-from freezeframe.store.model.job_receipt import JobReceipt
+from freezeframe.store.model.job_receipt import JobReceipt, parse_job_receipt
 from freezeframe.store.tenant import Tenant
 from freezeframe.store.transaction.job_status import find_committed_job
 
@@ -103,7 +104,7 @@ def run(
             ending = _carried_out(request, root, settings, environment, on_line, is_cancelled, tenant)
     finally:
         root.remove_secrets()
-    receipt = _find_receipt(tenant, request.job_id)
+    receipt = find_receipt(tenant, request.job_id, root)
     mask = _mask(settings, os.environ)
     outcome = _outcome(request, root, ending, receipt, time.monotonic() - started, mask)
     if outcome.is_success and request.job_root is None:
@@ -211,8 +212,19 @@ def _wide_pipe() -> tuple[int, int]:
     return reading, writing
 
 
-def _find_receipt(tenant: Tenant, job_id: str) -> JobReceipt | None:
-    found = find_committed_job(tenant.place, job_id)
+def find_receipt(tenant: Tenant, job_id: str, root: JobRoot) -> JobReceipt | None:
+    """The receipt of a job in the tenant's log; while that cannot be read, the one that its process wrote.
+
+    Raises:
+        TryAgain: the log cannot be read, and the process did not say that it had committed.
+    """
+    try:
+        found = find_committed_job(tenant.place, job_id)
+    except TryAgain:
+        result = read_result(root)
+        if result is None or result.receipt is None:
+            raise
+        found = parse_job_receipt(result.receipt)
     return None if found is None else replace(found, repeated=False)
 
 

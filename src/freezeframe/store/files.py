@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any, BinaryIO
 
-from freezeframe.errors import AlreadyExists, InvalidOption, StorageUnavailable
+from freezeframe.errors import AlreadyExists, InvalidOption, StorageUnavailable, TryAgain
 from freezeframe.identifiers import FilePath
 from freezeframe.store.blobs.blob_store import write_blob
 from freezeframe.store.blobs.json_patch import from_json_bytes, merge_patch, to_json_bytes
@@ -123,8 +123,10 @@ class Files(FileReader):
         return self._staged_entry(goal, staged)
 
     def _staged_entry(self, path: FilePath, staged: HeldFile) -> FileEntry:
-        """The file's entry from the commit, unless it was changed again."""
-        now = self._scope.state().files.get(str(path))
+        """The file's entry from the commit, unless it was changed again or the log cannot be read now."""
+        now = None
+        with suppress(TryAgain):
+            now = self._scope.state().files.get(str(path))
         return file_entry(str(path), now if now is not None and now.blob == staged.blob else staged)
 
     def _stage(self, work: UnitOfWork, path: FilePath, content: Iterable[bytes], *, is_sealed: bool) -> None:

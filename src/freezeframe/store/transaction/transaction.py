@@ -17,6 +17,7 @@ That is snapshot isolation, first committer wins. Protocol: ``docs/reference/ten
 from __future__ import annotations
 
 import functools
+import logging
 import random
 import time
 import uuid
@@ -27,7 +28,7 @@ from typing import Any
 
 from freezeframe.clock import now_ms
 from freezeframe.engine.protocol.table_engine import TableEngine
-from freezeframe.errors import ConflictError, JobRevoked, OutcomeUnknown, StorageUnavailable
+from freezeframe.errors import ConflictError, JobRevoked, OutcomeUnknown, StorageUnavailable, TenantNotFound
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.log.commits.commit import Committed, Unknown
@@ -64,6 +65,8 @@ from freezeframe.store.transaction.tenant_guard import NO_GUARD, TenantGuard
 from freezeframe.store.updates.step import Step, StepResult
 
 _PAUSE_SECONDS_MAX = 0.2
+
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,9 +359,19 @@ class Transaction:
     def _finish(self, entry: Entry, version: int) -> None:
         """After the commit point: roll the entry forward, and delete unreferenced files.
 
+        A failure is told in the log only, for the job has succeeded.
+
         Raises:
             TenantNotFound: the tenant was deleted meanwhile.
         """
+        try:
+            self._roll_forward(entry, version)
+        except TenantNotFound:
+            raise
+        except Exception:  # whatever it is, the entry is committed: the next writer or gc does the rest
+            _logger.warning("Tenant version %s is committed, but not tidied up", version, exc_info=True)
+
+    def _roll_forward(self, entry: Entry, version: int) -> None:
         place = self.place
         self.files.close()
         landed = roll_forward(place.storage, place.log, entry, version, place.settings.checkpoint_interval)

@@ -7,7 +7,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from multiprocessing.connection import Connection
@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from freezeframe.engine.protocol.table_engine import TableEngine
-from freezeframe.errors import StorageUnavailable
+from freezeframe.errors import FreezeframeError, StorageUnavailable
 from freezeframe.script.tenant.stores import storage_at
 from freezeframe.settings import Settings, load_settings
 from freezeframe.storage import PrefixStorage, Storage
@@ -90,7 +90,8 @@ def scratch(root: str, opener: Callable[[str], Storage] = open_storage) -> Itera
     try:
         yield place
     finally:
-        clear(place)
+        with suppress(FreezeframeError, OSError):  # what is left does not hide what was seen
+            clear(place)
 
 
 def clear(place: Place) -> None:

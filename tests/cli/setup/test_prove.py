@@ -2,6 +2,8 @@
 
 import json
 
+from tests.buckets import WithoutCondition, made_bucket
+
 import freezeframe as ff
 from freezeframe.cli.main import main
 from freezeframe.storage import LocalStorage
@@ -40,6 +42,17 @@ def test_a_storage_that_takes_no_file_breaks_no_promise(tmp_path, capsys):
     told = capsys.readouterr()
     problem = json.loads(told.err)["error"]["problem"]
     assert (told.out, problem.startswith("The system refused")) == ("", True), problem
+
+
+def test_a_bucket_that_loses_commits_is_a_broken_promise(tmp_path, monkeypatch, capsys):
+    """It is told in the table, and the exit code is 1, also when it is known from before."""
+    monkeypatch.setenv("FREEZEFRAME_STATE_DIR", str(tmp_path))
+    with made_bucket(WithoutCondition) as bucket:
+        for _ in range(2):
+            assert main(["prove", "--storage", f"s3://{bucket}/a", "--only", "listing"]) == 1
+            told = capsys.readouterr().out
+            assert "atomic-create" in told
+            assert "Verdict: broken" in told
 
 
 def test_text_names_the_promise_and_the_seed(tmp_path, capsys):

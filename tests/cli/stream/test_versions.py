@@ -104,6 +104,6 @@ def test_a_row_is_told_with_what_each_version_did_to_it(snapshots, capsys):
     text = capsys.readouterr().out
     assert "v: 2 → 5" in text
     assert "Older ones: --until 0" in text
-    assert main(["stream", "row", "Account", "3", "--dir", snapshots]) == 0
+    assert main(["stream", "row", "Account", "3", "--dir", snapshots]) == 4
     assert "no row 3" in capsys.readouterr().out
     assert main(["stream", "row", "Owner", "x", "--dir", snapshots]) == 2

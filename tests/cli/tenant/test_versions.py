@@ -81,6 +81,18 @@ def test_history_is_newest_first_and_can_be_narrowed(capsys, told, snapshots):
     assert "Lead +1 ~0 -0" in capsys.readouterr().out
 
 
+def test_history_says_that_a_job_changed_nothing(capsys, snapshots):
+    """Its version is there because its id must not run again; an own message of the job stays."""
+    tenant = open_tenant(snapshots)
+    for job_id, message in (("idle", ""), ("idle-2", "Nightly")):
+        with tenant.job(job_id, message=message) as job:
+            job.stream("Lead").update(pd.DataFrame({"Id": [5]}), key=["Id"])
+    assert main(["tenant", "history", "--dir", snapshots]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if "changed nothing" in line]
+    assert [True, True] == ["idle-2" in lines[0] and "Nightly (" in lines[0], "idle" in lines[1]]
+    assert 2 == len(lines)
+
+
 def test_diff_tells_streams_and_files(capsys, told, snapshots):
     """By rows and by name; with --text the changed lines as well."""
     found = told("tenant", "diff", "0", "1")

@@ -22,6 +22,7 @@ from freezeframe.errors import (
         ("Task failed: java.io.IOException: No space left on device", StorageFull),
         ("java.io.IOException: Disk quota exceeded", StorageFull),
         ("java.lang.OutOfMemoryError: Java heap space", EngineUnavailable),
+        ("serialized results (1026 MiB) is bigger than spark.driver.maxResultSize (1 GiB)", InvalidOption),
         ("[FAILED_READ_FILE.FILE_NOT_EXIST] Encountered error while reading file", CorruptData),
         ("[PATH_NOT_FOUND] Path does not exist: file:/a.parquet.", CorruptData),
         ("file:/a.parquet is not a Parquet file. Expected magic number at tail", CorruptData),

@@ -28,7 +28,9 @@ def worker(
     once: Annotated[
         bool, typer.Option("--once", help="Exit after one job, or at once if none is queued.")
     ] = False,
-    drain: Annotated[bool, typer.Option("--drain", help="Exit when no job is queued.")] = False,
+    drain: Annotated[
+        bool, typer.Option("--drain", help="Exit when no job can be had and none runs.")
+    ] = False,
     poll: Annotated[float, typer.Option(help="Seconds between polls of an empty queue.")] = 1.0,
     grace: Annotated[float, typer.Option(help="Seconds that running jobs get to end after SIGTERM.")] = 20.0,
     metrics: Annotated[

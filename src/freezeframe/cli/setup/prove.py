@@ -14,7 +14,7 @@ from freezeframe.cli.places.options import Json
 from freezeframe.cli.terminal.exit_codes import FAILED
 from freezeframe.cli.terminal.output import Output
 from freezeframe.clock import moment, now_ms, rfc3339
-from freezeframe.errors import FreezeframeError
+from freezeframe.errors import FreezeframeError, StorageUnsuitable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,7 +44,9 @@ def prove(
     Processes race and are killed, calls fail, files are damaged. The exit code is 1 if a promise was broken.
     Where a store is there the report is kept, and shown by the console.
     """
-    from freezeframe.proof.place import scratch
+    from freezeframe.proof import ProofResult
+    from freezeframe.proof.place import open_storage, scratch
+    from freezeframe.proof.storages import ATOMIC_CREATE_PROMISE
     from freezeframe.proof.suite import prove as proofs
     from freezeframe.proof.suite import select_proofs
     from freezeframe.settings import load_settings
@@ -55,15 +57,21 @@ def prove(
     number = secrets.randbits(_SEED_BITS) if seed is None else seed
     results = []
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # the folder is deleted then as well
-    with scratch(root) as place:
-        for result in proofs(place, names, number, minutes * _MINUTE, _be_silent if as_json else _tell):
-            results.append(result)
-            if not as_json:
-                sys.stderr.write(f"{_line(result)}\n")
-                sys.stderr.flush()
+    try:
+        with scratch(root) as place:
+            for result in proofs(place, names, number, minutes * _MINUTE, _be_silent if as_json else _tell):
+                results.append(result)
+                if not as_json:
+                    sys.stderr.write(f"{_line(result)}\n")
+                    sys.stderr.flush()
+    except StorageUnsuitable as error:
+        # A bucket is put to the test when it is opened: that is the first proof, and it has failed.
+        results.append(
+            ProofResult("atomic-create", ATOMIC_CREATE_PROMISE, {"buckets": 1}, (str(error),), 0.0)
+        )
     report = _report(root, number, results)
     with suppress(FreezeframeError, OSError):  # of a storage that takes nothing any more the verdict tells
-        keep_proof_report(place.opener(root), report)
+        keep_proof_report(open_storage(root), report)
     _print(Output(as_json=as_json), report)
     if report["verdict"] == "broken":
         raise typer.Exit(FAILED)

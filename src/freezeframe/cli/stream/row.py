@@ -10,6 +10,7 @@ from freezeframe.cli.places.options import Json, StreamArgument, point
 from freezeframe.cli.places.place import Place
 from freezeframe.cli.places.row_keys import named_keys
 from freezeframe.cli.terminal.cell_changes import cell_changes
+from freezeframe.cli.terminal.exit_codes import NOT_FOUND
 from freezeframe.cli.terminal.output import Output
 
 
@@ -27,7 +28,8 @@ def row(
 ) -> None:
     """Show a row and what each version did to it.
 
-    The versions of the tenant that inserted, updated or deleted the row, the newest first.
+    The versions of the tenant that inserted, updated or deleted the row, the newest first. The exit code is 4
+    where the row is not there, also if its history is.
     """
     from freezeframe.engine.frames.python_values import shown_rows
 
@@ -40,6 +42,7 @@ def row(
     output = Output(as_json=as_json)
     if as_json:
         output.record(found.to_json())
+        _require_row(found.row)
         return
     if found.row is None:
         output.line(f"{name} has no row {key} at version {seen.version}.")
@@ -66,3 +69,9 @@ def row(
         output.line(f"Older ones: --until {found.following}")
     elif not found.is_whole:
         output.line("Older versions are no longer kept, or had another key.")
+    _require_row(found.row)
+
+
+def _require_row(row: object | None) -> None:
+    if row is None:
+        raise typer.Exit(NOT_FOUND)

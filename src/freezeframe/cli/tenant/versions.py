@@ -239,7 +239,8 @@ def _line(entry: HistoryEntry) -> dict[str, Any]:
         "kind": entry.kind if entry.restored is None else f"restore of {entry.restored}",
         "author": entry.who or None,
         "job_id": entry.job_id,
-        "message": entry.message or None,
+        "message": " ".join(filter(None, [entry.message, "(changed nothing)" if entry.is_idle else ""]))
+        or None,
         "streams": [*counts, *(f"{name} dropped" for name in entry.streams_dropped)],
         "files": [*entry.files_written, *(f"{path} deleted" for path in entry.files_deleted)],
         "tags": list(entry.tags),

@@ -14,6 +14,7 @@ from freezeframe.errors import (
     CorruptData,
     EngineUnavailable,
     FreezeframeError,
+    InvalidOption,
     SchemaDriftError,
     SetupError,
     StorageFull,
@@ -78,6 +79,12 @@ _SIGNS: tuple[tuple[type[FreezeframeError], str, str, tuple[str, ...]], ...] = (
         "There is no space left where Spark writes.",
         "Free space or raise the quota, then run the same call again; nothing was changed.",
         ("No space left on device", "Disk quota exceeded", "QuotaExceeded"),
+    ),
+    (
+        InvalidOption,
+        "The rows that were asked for are more than Spark hands over at once.",
+        "Collect fewer rows or columns, write the frame to a stream, or raise spark.driver.maxResultSize.",
+        ("spark.driver.maxResultSize", "maxResultSize"),
     ),
     (
         EngineUnavailable,

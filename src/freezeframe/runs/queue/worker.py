@@ -97,6 +97,8 @@ class Worker:
     def work(self, until: Until = "stopped") -> int:
         """Work until ``stop``; with ``empty`` until no job can be had; with ``one`` for at most one.
 
+        ``empty`` waits for jobs that run elsewhere too: their worker may be dead.
+
         Returns:
             How many attempts were made here.
         """
@@ -116,7 +118,7 @@ class Worker:
             found = self._claim(1 if until == "one" else self._options.concurrency - len(running))
             running |= {pool.submit(self._attempt, job) for job in found}
             claimed += len(found)
-            if until == "one" or (until == "empty" and not running):
+            if until == "one" or (until == "empty" and not running and not self._is_awaited()):
                 break
             running = self._wait(running)
         while running:
@@ -141,6 +143,14 @@ class Worker:
         except TryAgain as error:
             _logger.warning("No job was claimed: %s", error)
         return found
+
+    def _is_awaited(self) -> bool:
+        """Whether a job runs elsewhere: its worker may be dead, and its lease not over yet."""
+        try:
+            return self._queue.counts()["running"] > 0
+        except TryAgain as error:
+            _logger.warning("The queue was not looked at: %s", error)
+            return True
 
     def _wait(self, running: set[Future[None]]) -> set[Future[None]]:
         """Wait for a job's end, the next poll, or a stop."""

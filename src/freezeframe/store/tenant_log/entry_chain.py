@@ -92,7 +92,7 @@ def broken_chain_error(log: str, version: int, cause: str) -> CorruptLog:
     """The error for an entry that does not fit its neighbours."""
     return CorruptLog(
         f"Entry {version} of {log} does not continue the one before it.",
-        cause=cause,
-        remedy="Restore the log from a backup.",
+        cause=f"{cause} Somebody changed the log's files, or the storage let two writers create one name.",
+        remedy="Ask the storage by freezeframe doctor, and restore the log from a backup.",
         version=version,
     )

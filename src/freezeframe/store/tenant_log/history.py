@@ -39,6 +39,12 @@ class HistoryEntry:
     request_id: str = ""
     restored: int | None = None
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether a job ran and changed nothing: the version is there because the id must not run again."""
+        changes = (self.streams, self.files_written, self.files_deleted, self.streams_dropped)
+        return self.kind == "commit" and self.job_id is not None and not any(changes)
+
     def to_json(self) -> dict[str, Any]:
         """The entry as JSON values; the moment is RFC 3339."""
         return {

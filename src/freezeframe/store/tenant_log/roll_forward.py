@@ -185,7 +185,8 @@ def foreign_commit(stream: StreamName, version: int, cause: str) -> ForeignCommi
     """The error for a table that was changed outside of the tenant log."""
     return ForeignCommit(
         f"The table of stream {str(stream)!r} has a commit {version} that did not come through freezeframe.",
-        cause=f"{cause} A writer that ignores Delta's table features made it.",
+        cause=f"{cause} A writer that ignores Delta's table features made it, or the storage let two writers "
+        "create the same name (freezeframe doctor tells).",
         remedy="Reading goes on at the tenant log's version; repair the stream to write again: "
         f"tenant.stream({str(stream)!r}).repair().",
         stream=str(stream),

@@ -8,6 +8,7 @@ import pytest
 
 from freezeframe.errors import BadInput, SchemaDriftError
 from freezeframe.store.schema.schema_evolution import (
+    COLUMNS_MAX,
     TYPES_ALONE,
     BatchValues,
     SchemaRules,
@@ -375,3 +376,11 @@ def test_keys_widen_as_values_do(stored, incoming, expected):
     found = _evolve([("Id", stored)], pa.table({"Id": incoming}), key=["Id"])
 
     assert (found.target.field("Id").type, found.batch.schema.field("Id").type) == (expected, expected)
+
+
+def test_a_stream_has_at_most_so_many_columns():
+    """One more is refused in a sentence; as many as may be are taken."""
+    batch = pa.table({f"c{number}": pa.nulls(0, pa.string()) for number in range(COLUMNS_MAX + 1)})
+    assert len(evolve(None, batch.drop_columns(["c0"])).target) == COLUMNS_MAX
+    with pytest.raises(BadInput, match="10,001 columns"):
+        evolve(None, batch)

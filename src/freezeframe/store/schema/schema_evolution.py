@@ -134,10 +134,8 @@ def evolve(
     """
     old = {field.name: field for field in stored or pa.schema([])}
     gone = [name for name in drop if name in old]
-    here = set(batch.column_names)
-    batch = batch.drop_columns([name for name in dict.fromkeys(drop) if name in here])
+    batch = batch.drop_columns(sorted(set(drop).intersection(batch.column_names)))
     _refuse_case_twins([name for name in old if name not in gone], batch.column_names)
-
     fields: dict[str, pa.Field] = {name: field for name, field in old.items() if name not in gone}
     columns: dict[str, pa.ChunkedArray] = {}
     added: list[str] = []
@@ -169,19 +167,13 @@ def evolve(
                 raise meeting.error() from error
         if not is_undecided(fields[name]):
             columns[name] = column
-    if added and len(fields) > COLUMNS_MAX:
-        raise BadInput(
-            f"The stream would have {len(fields):,} columns.",
-            cause=f"A stream has at most {COLUMNS_MAX:,}.",
-            remedy="Turn columns into rows (an unpivot), or keep them as one column of JSON.",
-        )
+    _refuse_many(len(fields), added)
     if rules.frozen and stored is not None and (added or widened or decided):
         raise frozen_error(added, [*widened, *decided])
     ordered = {name: columns[name] for name in fields if name in columns}
     types = pa.schema([(name, settled_type(fields[name].type)) for name in ordered])
     table = pa.table(ordered, schema=types) if ordered else batch.select([])
-    given = set(batch.column_names)
-    missing = tuple(name for name in old if name in fields and name not in given)
+    missing = tuple(_absent(old, fields, batch))
     target = pa.schema(list(fields.values()))
     return Evolution(target, table, tuple(added), tuple(gone), tuple(widened), missing, tuple(decided))
 
@@ -201,6 +193,22 @@ def _new_field(name: str, kind: pa.DataType) -> pa.Field:
     if pa.types.is_null(kind):
         return pa.field(name, pa.string(), metadata={UNDECIDED: b"true"})
     return pa.field(name, kind)
+
+
+def _absent(old: Iterable[str], fields: Iterable[str], batch: pa.Table) -> list[str]:
+    """The stored columns that stay and that the batch lacks."""
+    lacking = set(fields).difference(batch.column_names)
+    return [name for name in old if name in lacking]
+
+
+def _refuse_many(count: int, added: Sequence[str]) -> None:
+    """Refuse new columns beyond the most that a stream has; one that has more already keeps them."""
+    if added and count > COLUMNS_MAX:
+        raise BadInput(
+            f"The stream would have {count:,} columns.",
+            cause=f"A stream has at most {COLUMNS_MAX:,}.",
+            remedy="Turn columns into rows (an unpivot), or keep them as one column of JSON.",
+        )
 
 
 def _refuse_case_twins(stored: Sequence[str], incoming: Sequence[str]) -> None:

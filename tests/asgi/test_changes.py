@@ -76,7 +76,7 @@ def world(serve, tmp_path_factory):
     served = serve(**quotas, service_scripts_dir=scripts)
     stores = served.service.stores
     stores._storage = Refusing(stores._storage)
-    found = World(served, tmp_path_factory.mktemp("notebooks"))
+    found = World(served)
     yield found
     found.line.close()
 

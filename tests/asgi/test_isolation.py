@@ -18,8 +18,12 @@ import pytest
 from tests.asgi.operations import OPEN_ROWS, OTHER_ROWS, SCOPES, TENANT_ROWS, Row, T, filled, operations
 from tests.asgi.places import on_this_disk
 
+from freezeframe.runs.model.job_root import make_job_root
+from freezeframe.runs.model.request import parse_run_request
+from freezeframe.runs.model.tenants import request_tenant
 from freezeframe.service.identity.sessions import Person
 from freezeframe.storage import LocalStorage
+from freezeframe.store.directory.job_folders import job_roots_folder
 from freezeframe.store.directory.proof_report import keep_proof_report
 
 pytestmark = pytest.mark.long
@@ -79,7 +83,7 @@ def world(serve, tmp_path_factory):
     scripts = tmp_path_factory.mktemp("scripts")
     (scripts / "etl.py").write_text("print('ran')\n")
     served = serve(service_requests_per_second=0, service_scripts_dir=scripts)
-    found = World(served, tmp_path_factory.mktemp("notebooks"))
+    found = World(served)
     yield found
     found.line.close()
 
@@ -89,9 +93,8 @@ _NOBODY: dict[str, str] = {}
 
 
 class World:
-    def __init__(self, served, notebooks):
+    def __init__(self, served):
         self.served = served
-        self.notebooks = notebooks
         self.line = Line(served.url)
         self.admin = {"x-api-key": served.key()}
         self.names = self.prepare(VICTIM, CANARY)
@@ -150,11 +153,13 @@ class World:
 
     def end(self, job_id, content):
         """What a worker does: the job has ended, and has left an executed notebook."""
-        notebook = self.notebooks / f"{job_id}.ipynb"
-        notebook.write_text(content)
         queue = self.served.service.jobs._queue
         while (claimed := queue.claim("worker")).job_id != job_id:
             queue.finish(claimed, "failed", "{}")
+        request, settings = parse_run_request(claimed.request), self.served.service.settings
+        storage = request_tenant(request, settings).place.storage
+        notebook = make_job_root(job_roots_folder(storage, settings), request).path / "etl.ipynb"
+        notebook.write_text(content)
         queue.finish(claimed, "succeeded", json.dumps({"notebook": str(notebook)}))
 
     def ask(self, operation, row, headers, tenant, **names):

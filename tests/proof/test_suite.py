@@ -8,13 +8,13 @@ from itertools import accumulate
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from tests.buckets import LateCreators, keys, made_bucket
 from tests.proof import broken_storages as broken
 
 from freezeframe.errors import InvalidOption
 from freezeframe.log.checkpoints import hint
+from freezeframe.log.primitives.foreign_parquet import ForeignParquetFile
 from freezeframe.log.scan import data_files
 from freezeframe.proof.place import Place, Task, open_storage, scratch
 from freezeframe.proof.suite import PROOFS, prove, select_proofs
@@ -125,7 +125,7 @@ def test_values_that_take_the_way_through_pandas_are_found(tmp_path, monkeypatch
     assert any("came back as" in one for one in found.violations), found.violations
 
 
-class UncheckedFile(pq.ParquetFile):
+class UncheckedFile(ForeignParquetFile):
     """Pages whose checksums nobody looks at."""
 
     def __init__(self, source, **options):
@@ -145,7 +145,7 @@ def test_bytes_that_are_read_unchecked_are_found(tmp_path, monkeypatch, unchecke
     """A reader that compares no hash, of rows or of files, returns damage: the proof of damage sees it."""
     if unchecked == "rows":
         monkeypatch.setattr(data_files, "require_digest", lambda *_: None)
-        monkeypatch.setattr(data_files.pq, "ParquetFile", UncheckedFile)
+        monkeypatch.setattr(data_files, "ForeignParquetFile", UncheckedFile)
     else:
         monkeypatch.setattr(file_reader, "read_blob", read_unchecked)
     monkeypatch.setattr(hint, "RETRY_SECONDS", 0)

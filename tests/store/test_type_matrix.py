@@ -46,6 +46,8 @@ def is_exact(value, found):
     if isinstance(value, float) and isinstance(found, float):
         both_nan = math.isnan(value) and math.isnan(found)
         return both_nan or struct.pack("d", value) == struct.pack("d", found)
+    if isinstance(value, Decimal) and isinstance(found, float):
+        return Decimal(repr(found)) == value  # a double that is written with the same digits
     if type(value) is dt.date and isinstance(found, dt.datetime):
         return dt.datetime.combine(value, dt.time()) == found
     return isinstance(value, bool) == isinstance(found, bool) and value == found

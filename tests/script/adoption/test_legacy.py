@@ -96,7 +96,7 @@ def test_the_first_update_takes_the_file_over(write, spark_engine):
     after = update_snapshot(snapshots, "Account", "Id", pd.DataFrame({"Id": ["8", "9"], "n": [8, 9]}))
 
     assert _rows(after) == [["007", "Ann", 1], ["8", "NA", 8], ["9", None, 9]]
-    assert str(after["n"].dtype) == "Int64"
+    assert str(after["n"].dtype) == "int64"
     stream = open_tenant(snapshots).stream("Account")
     assert (stream.stream_version(), stream.key()) == (1, ("Id",))
     assert _rows(get_snapshot(snapshots, "Account", version=0)) == [["007", "Ann", 1], ["8", "NA", None]]

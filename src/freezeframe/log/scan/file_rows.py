@@ -409,11 +409,12 @@ def _read_stored(
     groups: Sequence[int] | None = None,
     *,
     use_threads: bool = True,
-    rows_at_once: int = _BATCH_ROWS,
+    rows_at_once: int | None = None,
 ) -> Iterator[tuple[dict[str, pa.Array], int]]:
     """Batches of the file's unconverted arrays, by the column's name in the table, with their length."""
     if groups is None:
         groups = range(file.metadata.num_row_groups)
+    rows_at_once = rows_at_once or _BATCH_ROWS
     stored = file.schema_arrow
     _require_ids(stored, read, name)
     find = column_finder(stored, read.mode)

@@ -51,19 +51,18 @@ class JobFile:
 
 def log_file(job: QueuedJob, settings: Settings) -> JobFile | None:
     """The log of the job's last attempt, on this machine; None where there is none (yet)."""
-    return _job_file(job, settings, lambda root, _: root.log)
+    return _job_file(job, settings, lambda root: root.log)
 
 
 def notebook_file(job: QueuedJob, settings: Settings) -> JobFile | None:
     """The executed notebook of the job's last attempt, on this machine; None where there is none."""
-    if not (job.outcome or {}).get("notebook"):
+    named = (job.outcome or {}).get("notebook")
+    if not isinstance(named, str) or not Path(named).name:
         return None
-    return _job_file(job, settings, lambda root, script: root.executed_path(script))
+    return _job_file(job, settings, lambda root: root.path / Path(named).name)
 
 
-def _job_file(
-    job: QueuedJob, settings: Settings, path_of: Callable[[JobRoot, Path], Path | None]
-) -> JobFile | None:
+def _job_file(job: QueuedJob, settings: Settings, path_of: Callable[[JobRoot], Path]) -> JobFile | None:
     """A file in the job's root: the one that the outcome names, or the newest of the tenant's for the job.
 
     A row of the queue cannot name another place than the tenant's folder of roots or the request's root.
@@ -80,7 +79,7 @@ def _job_file(
             roots, root = request.job_root.parent, JobRoot(request.job_root)
         elif Path(named).parent in {roots, roots.resolve()}:
             root = JobRoot(roots / Path(named).name)
-    path = None if root is None else path_of(root, request.script)
+    path = None if root is None else path_of(root)
     found = None if path is None else JobFile(roots, path.relative_to(roots).as_posix())
     return found if found is not None and found.is_readable() else None
 

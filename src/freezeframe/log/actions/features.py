@@ -27,7 +27,6 @@ OF_READERS = frozenset(
 )
 # Features implied by a writer version without feature lists.
 _IMPLIED: Mapping[str, int] = {"appendOnly": 2, "changeDataFeed": 4, "columnMapping": 5}
-_DEPENDENCIES: Mapping[str, tuple[str, ...]] = {"rowTracking": ("domainMetadata",)}
 FEATURES_WRITER_VERSION = 7
 
 

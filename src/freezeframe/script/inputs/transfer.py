@@ -319,12 +319,12 @@ def schema_of(file: Path, schema_from: str | os.PathLike[str] | None = None) -> 
     """
     if schema_from is not None:
         return read_schema(Path(schema_from))
-    if _kind_of(file) == ".parquet":
+    if file_extension(file) == ".parquet":
         with contextlib.suppress(pa.ArrowException, OSError, ValueError, KeyError, TypeError, AttributeError):
             return StreamSchema.parse((pq.read_metadata(file).metadata or {})[_METADATA_KEY])
         return None
     beside = schema_file(file)
-    is_exported = _MIDDLE in file.name and _kind_of(file) in _TEXT_SUFFIXES
+    is_exported = _MIDDLE in file.name and file_extension(file) in _TEXT_SUFFIXES
     return read_schema(beside) if is_exported and beside.is_file() else None
 
 
@@ -435,10 +435,6 @@ def _without_undecided(path: Path, rows: _Rows) -> _Rows:
     if isinstance(rows, pa.Table):
         return pa.Table.from_batches(batches(), schema)
     return pa.RecordBatchReader.from_batches(schema, batches())
-
-
-def _kind_of(path: Path) -> str:
-    return path.suffix.lower()
 
 
 def _existing(path: Path) -> Path:

@@ -144,8 +144,7 @@ class StagedBlobs:
         self.require_place(tenant, blob_id)
         place = self._place(tenant, blob_id)
         part = place / secrets.token_hex(8)
-        is_new = not place.exists()
-        try:
+        with _whole(place, part):
             make_folder(place)
             part.touch(mode=0o600)
             with part.open("wb") as content:
@@ -156,14 +155,6 @@ class StagedBlobs:
             part.replace(place / _CONTENT)
             blob = StagedBlob(blob_id, tenant, path, writer.size, writer.sha256, now_ms() + self._kept_ms)
             _write_record(place, asdict(blob))
-        except BaseException as error:
-            with suppress(OSError):
-                part.unlink(missing_ok=True)
-            if is_new:
-                shutil.rmtree(place, ignore_errors=True)
-            if not isinstance(error, OSError):
-                raise
-            raise failure("create", str(place), error) from error
 
     def require_place(self, tenant: str, blob_id: str) -> None:
         """Refuse a blob before anything is written for it.
@@ -239,7 +230,7 @@ class StagedBlobs:
         place = self._place(job.folder, job.name)
         is_new, part = not place.exists(), place / secrets.token_hex(8)
         record = {**asdict(job), "expires_ms": now_ms() + self._kept_ms}
-        try:
+        with _whole(place, part):
             make_folder(place / _INPUT)
             _write_record(place, record)
             if content.file is not None:
@@ -254,14 +245,6 @@ class StagedBlobs:
                     os.fsync(file.fileno())
             part.replace(place / _INPUT / name)
             sync_folder(place / _INPUT)
-        except BaseException as error:
-            with suppress(OSError):
-                part.unlink(missing_ok=True)
-            if is_new:
-                shutil.rmtree(place, ignore_errors=True)
-            if not isinstance(error, OSError):
-                raise
-            raise failure("create", str(place), error) from error
         return place / _INPUT, is_new
 
     def _place(self, tenant: str, blob_id: str) -> Path:
@@ -311,6 +294,26 @@ def _record(place: Path) -> dict[str, Any]:
     if not isinstance(record, dict):
         raise TypeError(_RECORD)
     return record
+
+
+@contextmanager
+def _whole(place: Path, part: Path) -> Iterator[None]:
+    """Remove ``part`` if the block fails, and ``place`` with it if it was not there before.
+
+    Raises:
+        StorageUnavailable, StorageFull: an error of the system in the block.
+    """
+    is_new = not place.exists()
+    try:
+        yield
+    except BaseException as error:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+        if is_new:
+            shutil.rmtree(place, ignore_errors=True)
+        if not isinstance(error, OSError):
+            raise
+        raise failure("create", str(place), error) from error
 
 
 def _is_same(path: Path, content: IO[bytes]) -> bool:

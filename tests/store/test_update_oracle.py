@@ -41,10 +41,6 @@ class Batch:
     nulls: str = "keep"
     null_keys: str = "error"
 
-    @property
-    def arrow_kinds(self):
-        return {name: kind.arrow for name, kind in self.columns.items()}
-
 
 @dataclass
 class Expected:
@@ -60,15 +56,16 @@ class Expected:
 
     def update(self, batch):
         """``batch.drop_duplicates(key, keep="last").set_index(key).combine_first(old)``, counted."""
-        rows = [row for row in batch.rows if batch.null_keys != "drop" or self.has_whole_key(row)]
+        rows = self.kept_rows(batch)
         self.null_keys_dropped = len(batch.rows) - len(rows)
         self.counts, self.changes, self.columns_added = (0, 0, 0), {}, ()
         if not rows and self.kinds:
             return  # an empty batch changes nothing, not even the columns
         self.columns_added = tuple(name for name in batch.columns if name not in self.kinds)
+        types = self.types_of(batch)
         self.kinds |= {
-            name: kind.arrow
-            for name, kind in batch.columns.items()
+            name: types[name]
+            for name in batch.columns
             if name not in self.kinds or pa.types.is_null(self.kinds[name])
         }
         last = {self._key_of(row): row for row in rows}
@@ -87,10 +84,22 @@ class Expected:
 
     def cannot_be_told(self, batch):
         """Whether there would be rows, but no column of the key that ever had a value or a type."""
-        kinds = [
-            kinds[name] for name in self.key for kinds in (self.kinds, batch.arrow_kinds) if name in kinds
-        ]
+        types = self.types_of(batch)
+        kinds = [kinds[name] for name in self.key for kinds in (self.kinds, types) if name in kinds]
         return batch.null_keys != "drop" and all(map(pa.types.is_null, kinds))
+
+    def types_of(self, batch):
+        """The types that the batch gives its columns: one that the stream has waits for a value."""
+        rows = self.kept_rows(batch)
+        void = {name for name in batch.columns if all(row[name] is None for row in rows)}
+        return {
+            name: pa.null() if name in void and name in self.kinds else kind.arrow
+            for name, kind in batch.columns.items()
+        }
+
+    def kept_rows(self, batch):
+        """The rows without those that are dropped for their key."""
+        return [row for row in batch.rows if batch.null_keys != "drop" or self.has_whole_key(row)]
 
     def has_whole_key(self, row):
         """Whether no part of its key is null."""
@@ -152,13 +161,19 @@ def as_pandas(columns, rows, key):
         dtype = PANDAS_TYPES.get(kind.name)
         if kind.name in OBJECTS and name not in key:
             found[name] = pd.Series(cells, dtype=object)
-        elif dtype is None:
+        elif dtype is None or is_read_as_integers(kind, cells):
             found[name] = pd.Series(
                 pd.arrays.ArrowExtensionArray(pa.chunked_array([pa.array(cells, kind.arrow)]))
             )
         else:
             found[name] = pd.Series(pd.array(cells, dtype)) if cells else pd.Series([], dtype=dtype)
     return pd.DataFrame(found)
+
+
+def is_read_as_integers(kind, cells):
+    """Whether NumPy's floats of a new column would be integers: whole ones with gaps."""
+    present = [cell for cell in cells if cell is not None]
+    return kind.name == "double" and len(present) < len(cells) and all(map(float.is_integer, present))
 
 
 PANDAS_TYPES = {

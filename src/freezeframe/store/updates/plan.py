@@ -91,7 +91,9 @@ def plan_update(snapshot: Snapshot, incoming: Incoming, update: Update) -> Plan:
         raise BadInput(
             "The rows have no value at all.",
             cause="A row of nothing but nulls, in columns whose type nobody knows, cannot be written.",
-            remedy="Leave such rows out, or pass a PyArrow table whose columns have types.",
+            remedy="Leave such rows out, or pass a PyArrow table whose columns have types."
+            if is_new
+            else "Leave such rows out.",
         )
     schema = delta_columns(own.added_to(evolution.target), stored_schema)
     plan = Plan(update, key, evolution, stored_schema, schema, own, stored_own)

@@ -6,52 +6,65 @@ costs next to nothing and a program that only reads never loads Spark.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from freezeframe.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from freezeframe.log.delta_log import DeltaLog
+    from freezeframe.script.reading import read_csv_folder, read_json_folder, read_parquet_folder
     from freezeframe.script.snapshots import get_snapshot, update_snapshot
     from freezeframe.script.tenant.stores import open  # noqa: A004 - freezeframe.open
     from freezeframe.script.tenant.tenants import open_tenant, spark
+    from freezeframe.settings import Settings
+    from freezeframe.store.files import Files
+    from freezeframe.store.job import Job
     from freezeframe.store.model.receipt import Receipt
     from freezeframe.store.snapshot_store import Store
     from freezeframe.store.stream import Stream
     from freezeframe.store.tenant import Tenant
+    from freezeframe.version import __version__
 
 __all__ = [
+    "DeltaLog",
+    "Files",
+    "Job",
     "Receipt",
+    "Settings",
     "Store",
     "Stream",
     "Tenant",
+    "__version__",
     "get_snapshot",
     "open",
     "open_tenant",
+    "read_csv_folder",
+    "read_json_folder",
+    "read_parquet_folder",
     "spark",
     "update_snapshot",
 ]
 
-_HOME = {
-    "Receipt": "freezeframe.store.model.receipt",
-    "Stream": "freezeframe.store.stream",
-    "Tenant": "freezeframe.store.tenant",
-    "Store": "freezeframe.store.snapshot_store",
-    "open": "freezeframe.script.tenant.stores",
-    "get_snapshot": "freezeframe.script.snapshots",
-    "open_tenant": "freezeframe.script.tenant.tenants",
-    "spark": "freezeframe.script.tenant.tenants",
-    "update_snapshot": "freezeframe.script.snapshots",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """A public name, from the module where it lives; ``__version__`` is that of the installed package."""
-    if name == "__version__":
-        return importlib.import_module("importlib.metadata").version("freezeframe")
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOME[name]), name)
-
-
-def __dir__() -> list[str]:
-    """The public names."""
-    return sorted(__all__)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "DeltaLog": "freezeframe.log",
+            "Files": "freezeframe.store",
+            "Job": "freezeframe.store",
+            "Receipt": "freezeframe.store",
+            "Settings": "freezeframe.settings",
+            "Store": "freezeframe.store",
+            "Stream": "freezeframe.store",
+            "Tenant": "freezeframe.store",
+            "__version__": "freezeframe.version",
+            "get_snapshot": "freezeframe.script",
+            "open": "freezeframe.script.tenant.stores",
+            "open_tenant": "freezeframe.script",
+            "read_csv_folder": "freezeframe.script",
+            "read_json_folder": "freezeframe.script",
+            "read_parquet_folder": "freezeframe.script",
+            "spark": "freezeframe.script",
+            "update_snapshot": "freezeframe.script",
+        },
+    )

@@ -1,1 +1,25 @@
-"""The control database: what is kept about jobs, keys and people beside the snapshots themselves."""
+"""The control database: jobs, schedules, keys, sessions and the audit, beside the snapshots themselves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from freezeframe.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from freezeframe.control.database.database import ControlDatabase
+    from freezeframe.control.jobs.queue import JobQueue
+
+__all__ = [
+    "ControlDatabase",
+    "JobQueue",
+]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "ControlDatabase": ".database.database",
+            "JobQueue": ".jobs.queue",
+        },
+    )

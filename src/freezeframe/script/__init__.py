@@ -5,8 +5,9 @@ Each name is loaded when it is first used: the service shares modules of this pa
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from freezeframe.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from freezeframe.script.inputs.transfer import export_stream, import_stream
@@ -28,27 +29,19 @@ __all__ = [
     "update_snapshot",
 ]
 
-_HOME = {
-    "export_stream": "inputs.transfer",
-    "get_snapshot": "snapshots",
-    "import_stream": "inputs.transfer",
-    "open_tenant": "tenant.tenants",
-    "read_csv_folder": "reading",
-    "read_json_folder": "reading",
-    "read_parquet_folder": "reading",
-    "snapshot_views": "views",
-    "spark": "tenant.tenants",
-    "update_snapshot": "snapshots",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """A name of the package, from the module where it lives."""
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    """The names of the package."""
-    return sorted(__all__)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "export_stream": ".inputs.transfer",
+            "get_snapshot": ".snapshots",
+            "import_stream": ".inputs.transfer",
+            "open_tenant": ".tenant.tenants",
+            "read_csv_folder": ".reading",
+            "read_json_folder": ".reading",
+            "read_parquet_folder": ".reading",
+            "snapshot_views": ".views",
+            "spark": ".tenant.tenants",
+            "update_snapshot": ".snapshots",
+        },
+    )

@@ -1,9 +1,39 @@
 """Storage: the interface to local disks, object stores and memory, and its implementations."""
 
-from freezeframe.storage.base import FileStatus, Storage
-from freezeframe.storage.bucket import open_bucket
-from freezeframe.storage.local import LocalStorage
-from freezeframe.storage.memory import MemoryStorage
-from freezeframe.storage.prefix import PrefixStorage
+from __future__ import annotations
 
-__all__ = ["FileStatus", "LocalStorage", "MemoryStorage", "PrefixStorage", "Storage", "open_bucket"]
+from typing import TYPE_CHECKING
+
+from freezeframe.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from freezeframe.storage.base import FileStatus, Storage
+    from freezeframe.storage.bucket import open_bucket
+    from freezeframe.storage.local import LocalStorage
+    from freezeframe.storage.memory import MemoryStorage
+    from freezeframe.storage.objects import ObjectStorage
+    from freezeframe.storage.prefix import PrefixStorage
+
+__all__ = [
+    "FileStatus",
+    "LocalStorage",
+    "MemoryStorage",
+    "ObjectStorage",
+    "PrefixStorage",
+    "Storage",
+    "open_bucket",
+]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "FileStatus": ".base",
+            "LocalStorage": ".local",
+            "MemoryStorage": ".memory",
+            "ObjectStorage": ".objects",
+            "PrefixStorage": ".prefix",
+            "Storage": ".base",
+            "open_bucket": ".bucket",
+        },
+    )

@@ -5,9 +5,9 @@
 help: ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 18
 
-demo: ## Two syncs of a tenant, a second tenant beside it, and a look back in time (SAMPLES=DIR, KEEP=DIR)
+demo: ## Two syncs of a tenant, what the second one changed, and a look back in time (KEEP=DIR)
 	@tools/setup.sh python java
-	@tools/run.sh freezeframe demo $(if $(SAMPLES),--samples "$(SAMPLES)") $(if $(KEEP),--keep "$(KEEP)")
+	@tools/run.sh tools/demo.sh $(if $(KEEP),"$(KEEP)")
 
 test: ## Run every test but the nightly ones
 	@tools/setup.sh python java jars classes console browser

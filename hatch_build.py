@@ -1,4 +1,4 @@
-"""Builds the console's pages into a wheel, an sdist or a checkout, where they are not there already.
+"""Packs the console's pages and the examples; builds the pages where they are not there already.
 
 The pages are made from ``ui/`` by npm. A stamp beside them holds the hash of what they were made from, so
 nothing happens while that is the same; an sdist brings the pages, so building a wheel from it needs no npm.
@@ -31,10 +31,12 @@ _SOURCES = (
 )
 # Made for the type check; the pages are built without it.
 _TYPES = "schema.d.ts"
+# What `freezeframe init` writes; the folder may hold the store of somebody who ran the examples in it.
+_EXAMPLES = ("freezeframe.toml", ".gitignore", "pyspark/etl.py", "pandas/etl.py", "sync-1", "sync-2")
 
 
 class ConsoleBuildHook(BuildHookInterface[Any]):
-    """``[tool.hatch.build.hooks.custom]``: the pages are there and fresh before anything is packed."""
+    """``[tool.hatch.build.hooks.custom]``: packs fresh pages, and what ``freezeframe init`` writes."""
 
     PLUGIN_NAME = "custom"
 
@@ -50,6 +52,9 @@ class ConsoleBuildHook(BuildHookInterface[Any]):
         if version != "editable" and (self._ui / "dist" / "index.html").is_file():
             place = "ui/dist" if self.target_name == "sdist" else "freezeframe/console"
             build_data["force_include"][str(self._ui / "dist")] = place
+        if version != "editable" and self.target_name == "wheel":
+            examples = Path(self.root) / "examples"
+            build_data["force_include"] |= {str(examples / n): f"freezeframe/examples/{n}" for n in _EXAMPLES}
 
     @property
     def _ui(self) -> Path:

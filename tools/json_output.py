@@ -182,16 +182,10 @@ OBJECTS = {
     "ChangedSetting": "setting:str value:any file:str",
     "SettingFiles": "project:str? user:str?",
     "Project": "directory:str files:[str] next:[str]",
-    "Demo": ("updates:[DemoUpdate] jobs:[DemoJob] spark:str neighbour:DemoNeighbour look_back:[DemoCell]"),
-    "DemoUpdate": f"tenant:str job_id:any stream:str tenant_version:int rows:int {_COUNTS} seconds:num",
-    "DemoJob": "tenant:str job_id:any seconds:num spark_seconds:num",
-    "DemoNeighbour": "tenant:str streams:[str] refused:{str}",
-    "DemoCell": "column:str before:any after:any changed:bool",
 }
 
 RESULTS = {
     "init": "Project",
-    "demo": "Demo",
     "run": "Run",
     "worker": "Job",
     "job submit": "Job",

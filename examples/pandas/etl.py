@@ -1,4 +1,7 @@
-"""Keep the accounts and invoices that a sync brought, and write what each account has been billed."""
+"""Keep what a sync brought, and write what each account has been billed.
+
+It is run once for each sync of a tenant; ROOT_DIR names the job's folder.
+"""
 
 import os
 from pathlib import Path
@@ -14,10 +17,14 @@ SNAPSHOT_DIR = f"{ROOT_DIR}/snapshots"
 # Read the input: a pandas frame for each stream
 input_data = util.read_csv_folder(INPUT_DIR)
 
-# Update the snapshot of each stream that the sync brought
-for stream in ("Account", "Invoice"):
-    if stream in input_data:
-        util.update_snapshot(SNAPSHOT_DIR, stream, ["Id"], input_data[stream])
+# Update the snapshot of each stream: its Id identifies a row, and an empty value keeps the stored one
+for stream, rows in input_data.items():
+    if "Id" in rows.columns:
+        util.update_snapshot(SNAPSHOT_DIR, stream, ["Id"], rows)
+    else:
+        # A report has no key: a sync sends it again from a date on, and replaces that window
+        first_day = rows["Date"].min()
+        util.update_snapshot(SNAPSHOT_DIR, stream, None, rows, replace_where=f"Date >= '{first_day}'")
 
 # Read the snapshots: all rows of all syncs until now
 accounts = util.get_snapshot(SNAPSHOT_DIR, "Account")

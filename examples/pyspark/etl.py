@@ -1,4 +1,7 @@
-"""Keep the accounts and invoices that a sync brought, and write what each account has been billed."""
+"""Keep what a sync brought, and write what each account has been billed.
+
+It is run once for each sync of a tenant; ROOT_DIR names the job's folder.
+"""
 
 import os
 
@@ -16,10 +19,14 @@ SNAPSHOT_DIR = f"{ROOT_DIR}/snapshots"
 # Read the input: a lazy Spark frame for each stream
 input_data = read_csv_folder(INPUT_DIR, as_="spark")
 
-# Update the snapshot of each stream that the sync brought
-for stream in ("Account", "Invoice"):
-    if stream in input_data:
-        update_snapshot(SNAPSHOT_DIR, stream, ["Id"], input_data[stream])
+# Update the snapshot of each stream: its Id identifies a row, and an empty value keeps the stored one
+for stream, rows in input_data.items():
+    if "Id" in rows.columns:
+        update_snapshot(SNAPSHOT_DIR, stream, ["Id"], rows)
+    else:
+        # A report has no key: a sync sends it again from a date on, and replaces that window
+        first_day = rows.agg(F.min("Date")).first()[0]
+        update_snapshot(SNAPSHOT_DIR, stream, None, rows, replace_where=f"Date >= '{first_day}'")
 
 # Read the snapshots: all rows of all syncs until now
 accounts = get_snapshot(SNAPSHOT_DIR, "Account", as_="spark")

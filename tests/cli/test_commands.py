@@ -28,7 +28,7 @@ COMMANDS = commands()
 def test_the_tree_is_the_one_that_is_promised():
     """The groups and commands of the first level that people are told of."""
     first = {words.split()[1] for words in COMMANDS}
-    promised = "init demo tenant stream file delta import export gc doctor config"
+    promised = "init tenant stream file delta import export gc doctor config"
 
     assert set(promised.split()) <= first
 

@@ -19,8 +19,8 @@ from freezeframe.cli.main import main
 SCHEMA = json.loads(
     (Path(__file__).parents[2] / "docs" / "reference" / "json-output.schema.json").read_text(encoding="utf-8")
 )
-# Tried where Spark runs: test_demo.py and test_spark.py.
-ELSEWHERE = {"demo", "spark start", "sql"}
+# Tried where Spark runs: test_spark.py and test_sql.py.
+ELSEWHERE = {"spark start", "sql"}
 SCRIPT = "import os\nprint('said')\nopen(os.environ['ROOT_DIR'] + '/snapshots/note.txt', 'w').write('kept')\n"
 
 

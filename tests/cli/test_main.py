@@ -27,7 +27,7 @@ def test_help_loads_no_heavy_library():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert done.stdout.splitlines()[-1] == "[]"
-    assert "demo" in done.stdout
+    assert "init" in done.stdout
 
 
 def test_a_missing_folder_is_told_by_code_and_sentence(capsys, tmp_path):
@@ -38,6 +38,12 @@ def test_a_missing_folder_is_told_by_code_and_sentence(capsys, tmp_path):
     assert code == 4
     assert printed.out == ""
     assert "Remedy:" in printed.err
+
+
+def test_a_command_that_went_is_told_with_what_to_use_now(capsys):
+    """The demonstration's own command is a project now, and the commands that it names."""
+    assert main(["demo", "--keep", "x"]) == 2
+    assert "freezeframe init" in capsys.readouterr().err
 
 
 def test_errors_are_json_when_asked_for(capsys, tmp_path):

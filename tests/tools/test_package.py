@@ -47,11 +47,16 @@ def installed(built, tmp_path_factory):
     return folder / "bin"
 
 
-def test_the_wheel_holds_the_pages_and_the_licence(built):
-    """The console's pages, the type marker and the licence are in it; tests are not."""
+def test_the_wheel_holds_the_pages_the_examples_and_the_licence(built):
+    """The console's pages, what `init` writes, the type marker and the licence are in it; tests are not."""
     (wheel,) = built.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     assert any(name.endswith("index.html") for name in names)
+    assert {name for name in names if name.startswith("freezeframe/examples/")} == {
+        f"freezeframe/{path.relative_to(REPOSITORY)}"
+        for pattern in ("freezeframe.toml", ".gitignore", "*/etl.py", "sync-*/*.csv")
+        for path in (REPOSITORY / "examples").glob(pattern)
+    }
     assert "freezeframe/py.typed" in names
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert [name for name in names if name.startswith("tests/")] == []
@@ -91,7 +96,7 @@ def test_a_project_is_begun_and_run_from_the_wheel(installed, tmp_path):
     shown = call(
         freezeframe, "tenant", "diff", "0", "1", "--tenant", "acme", cwd=tmp_path / "shop", env=environment
     )
-    assert {"Invoice", "Lead"} <= set(shown.split())
+    assert {"Account", "Invoice", "LedgerReport"} <= set(shown.split())
 
 
 def test_the_service_answers_from_the_wheel(installed, tmp_path):

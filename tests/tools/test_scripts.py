@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,11 @@ REPOSITORY = Path(__file__).parent.parent.parent
 TOOLS = REPOSITORY / "tools"
 
 
-def run(script, **environment):
+def run(script, *arguments, **environment):
     """Run one of the scripts with some variables set."""
+    command = [TOOLS / script, *arguments]
     return subprocess.run(
-        [TOOLS / script], env={**os.environ, **environment}, capture_output=True, text=True, check=False
+        command, env={**os.environ, **environment}, capture_output=True, text=True, check=False
     )
 
 
@@ -318,3 +320,33 @@ def test_an_audit_tells_a_vulnerability_from_a_database_that_is_not_there(tmp_pa
 
     assert (code, True) == (done.returncode, expected in done.stdout)
     assert "No known vulnerability in the packages of the console." in done.stdout
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_the_demo_ends_with_its_first_failure_and_leaves_no_folder(tmp_path, code):
+    """It shows each command before it runs, and no setting of the environment leads to another store."""
+    fake(tmp_path / "bin" / "freezeframe", 'echo "root: ${FREEZEFRAME_ROOT-none}"', f"exit {code}")
+    (tmp_path / "tmp").mkdir()
+    path = f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    done = run("demo.sh", PATH=path, TMPDIR=str(tmp_path / "tmp"), FREEZEFRAME_ROOT="/mine")
+    shown = re.findall(r"^\$ freezeframe (.+)\nroot: none$", done.stdout, re.MULTILINE)
+
+    assert (done.returncode, done.stderr) == (code, "")
+    assert shown[0].startswith("init ")
+    assert len(shown) == (7 if code == 0 else 1)
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+@pytest.mark.nightly
+@pytest.mark.spark
+def test_the_demo_shows_what_the_second_sync_changed(tmp_path, spark_settings, spark_session, default_engine):
+    """Its project is kept where it is told to, whatever store the environment names, and not overwritten."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = run("demo.sh", tmp_path / "shop", PATH=path, FREEZEFRAME_ROOT=str(tmp_path / "mine"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "update  008  Phone: (null) → +31 30 555 0101\n" in done.stdout
+    assert re.search(r"^LedgerReport +changed +2 +0 +0 +2 *$", done.stdout, re.MULTILINE)
+    assert [path.name for path in tmp_path.iterdir()] == ["shop"]
+    assert (tmp_path / "shop" / "freezeframe-data").is_dir()
+    again = run("demo.sh", tmp_path / "shop", PATH=path)
+    assert (again.returncode, "There is freezeframe.toml" in again.stderr) == (2, True)

@@ -32,7 +32,6 @@ class _Commands(LazyGroup):
 
     parts = {  # noqa: RUF012 - declared as ClassVar by the base
         "init": Part("setup.init:init", "Start a project: a script, settings, and two syncs to try.", _BEGIN),
-        "demo": Part("demo:demo", "Two syncs of a tenant, one beside it, and a look back.", _BEGIN),
         "run": Part("jobs.run:run", "Run a script for a tenant as one commit.", _JOBS),
         "worker": Part("jobs.worker:worker", "Run the jobs of the queue.", _JOBS),
         "job": Part("jobs.job:app", "The queue: submit, list, show, logs, cancel, retry, wait.", _JOBS),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 _EXAMPLES = """
 init shop
-demo --keep demo-data
 run etl.py --tenant acme --input sync-output
 worker --concurrency 4
 job submit etl.py --tenant acme --input sync-output --wait

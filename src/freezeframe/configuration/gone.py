@@ -31,6 +31,7 @@ COMMANDS = {
     "tenant export": "Use tenant clone SOURCE TARGET --to-root ROOT, or copy the folder of the store.",
     "tenant import": "Use tenant clone SOURCE TARGET --to-root ROOT, or copy the folder of the store.",
     "log": "Use freezeframe delta.",
+    "demo": "Run freezeframe init shop, then the commands that it prints.",
 }
 """By the words of a command, and of a command with an option."""
 

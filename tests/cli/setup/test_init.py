@@ -4,15 +4,16 @@ import ast
 import json
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import nbformat
 import pytest
 
 import freezeframe.gluestick as gs
 from freezeframe.cli.main import main
+from freezeframe.cli.setup import init
+from freezeframe.errors import StorageUnavailable
 from freezeframe.settings import load_settings
-
-pytestmark = pytest.mark.long
 
 
 def test_a_project_can_be_used_at_once(tmp_path, capsys, monkeypatch):
@@ -28,9 +29,10 @@ def test_a_project_can_be_used_at_once(tmp_path, capsys, monkeypatch):
     assert str(project / "freezeframe-data") == load_settings().root
     assert "pyspark" in (project / "etl.py").read_text()
     ast.parse((project / "etl.py").read_text())
-    assert set(gs.read_csv_folder("sync-1")) == {"Lead", "Invoice", "GeneralLedgerCashReport"}
-    assert len(gs.read_csv_folder("sync-1")["Lead"]) == 60
-    assert len(gs.read_csv_folder("sync-2")["Lead"]) < 60
+    first, second = gs.read_csv_folder("sync-1"), gs.read_csv_folder("sync-2")
+    assert set(first) == set(second) == {"Account", "Invoice", "LedgerReport"}
+    assert first["Account"]["Id"].tolist() == ["007", "008", "009", "010", "011", "012"]
+    assert second["Account"]["Id"].tolist() == ["008", "009", "010", "013"]
 
 
 def test_the_script_can_be_a_notebook(tmp_path, capsys):
@@ -68,7 +70,27 @@ def test_nothing_is_overwritten(tmp_path, capsys):
     assert main(["init", str(tmp_path)]) == 2
 
 
-@pytest.mark.parametrize("limit", [0, 2_000])
+def test_a_name_that_the_disk_does_not_take_is_told(tmp_path, capsys):
+    """A folder that cannot be made is a typed error, and the folders above it are not left."""
+    assert main(["init", str(tmp_path / "new" / ("x" * 300))]) == 1
+    assert "Remedy: Check the disk" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_of_two_at_once_one_writes_the_project(tmp_path):
+    """The other one is refused, and leaves the files of the first."""
+    texts = {"etl.py": "pass", "sync-1/a.csv": "Id", "sync-2/a.csv": "Id"}
+    with ThreadPoolExecutor(8) as threads:
+        calls = [threads.submit(init._write, tmp_path / "project", texts) for _ in range(8)]
+    errors = [call.exception() for call in calls]
+
+    assert errors.count(None) == 1
+    assert {type(error) for error in errors if error} == {StorageUnavailable}
+    assert all((tmp_path / "project" / name).read_text() == text for name, text in texts.items())
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("limit", [0, 600])
 def test_half_a_project_is_none(tmp_path, limit):
     """Where the files or the syncs cannot be written, the error is typed and nothing is left."""
     code = (

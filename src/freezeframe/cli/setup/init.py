@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-import shutil
-import subprocess
-import sys
 from collections.abc import Mapping
-from importlib.resources import files
+from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,10 +13,10 @@ import typer
 
 from freezeframe.cli.places.options import Json
 from freezeframe.cli.terminal.output import Output
-from freezeframe.errors import InvalidOption, StorageUnavailable
+from freezeframe.errors import InvalidOption
 
 _HERE = Path()
-_SYNCS = {"sync-1": 1, "sync-2": 2}
+_SYNCS = ("sync-1", "sync-2")
 _TENANT = "acme"
 
 
@@ -34,22 +32,35 @@ def init(
 ) -> None:
     """Start a project.
 
-    It gets freezeframe.toml, a PySpark script, .gitignore, and two invented syncs to run it with. Nothing
+    It gets freezeframe.toml, a PySpark script, .gitignore, and two small syncs to run it with. Nothing
     that is there is overwritten.
     """
     script = "etl.ipynb" if notebook else "etl.py"
-    code = _text("etl_pandas.py" if pandas else "etl.py")
+    examples = _examples()
+    code = _text(examples / ("pandas" if pandas else "pyspark") / "etl.py")
     texts = {
-        "freezeframe.toml": _text("freezeframe.toml"),
+        "freezeframe.toml": _text(examples / "freezeframe.toml"),
         script: _notebook(code) if notebook else code,
-        ".gitignore": _text("gitignore"),
+        ".gitignore": _text(examples / ".gitignore"),
     }
-    _require_free(directory, [*texts, *_SYNCS])
-    _write(directory, texts)
+    made = [*texts, *_SYNCS]
+    _require_free(directory, made)
+    syncs = [file for name in _SYNCS for file in sorted((examples / name).glob("*.csv"))]
+    _write(directory, texts | {f"{file.parent.name}/{file.name}": _text(file) for file in syncs})
     steps = [] if directory.resolve() == Path.cwd() else [f"cd {directory}"]
     steps += [f"freezeframe run {script} --tenant {_TENANT} --input {name}" for name in _SYNCS]
     steps.append(f"freezeframe stream history --tenant {_TENANT}")
-    _tell(Output(as_json=as_json), directory, [*texts, *_SYNCS], steps)
+    _tell(Output(as_json=as_json), directory, made, steps)
+
+
+def _examples() -> Path:
+    """Return the folder of the examples: in the package, or the checkout's ``examples``."""
+    installed = Path(str(resources.files("freezeframe"))) / "examples"
+    return installed if installed.is_dir() else Path(__file__).parents[4] / "examples"
+
+
+def _text(file: Path) -> str:
+    return file.read_text(encoding="utf-8")
 
 
 def _require_free(directory: Path, names: list[str]) -> None:
@@ -67,46 +78,28 @@ def _require_free(directory: Path, names: list[str]) -> None:
 
 
 def _write(directory: Path, texts: Mapping[str, str]) -> None:
-    """Write all of the project, or leave the folder as it was: half of one would be in the next one's way.
+    """Write all of the project, or leave the folder as it was: half of a project would be in the way.
 
     Raises:
         StorageUnavailable: it could not be written.
     """
-    is_new = not directory.exists()
+    made = [folder for folder in (*reversed(directory.parents), directory) if not folder.exists()]
     try:
         directory.mkdir(parents=True, exist_ok=True)
+        for name in _SYNCS:
+            (directory / name).mkdir()
+            made.append(directory / name)
         for name, text in texts.items():
             with (directory / name).open("x", encoding="utf-8") as file:
+                made.append(directory / name)
                 file.write(text)
-        for name, sync in _SYNCS.items():
-            _write_sync(directory / name, sync)
-    except (OSError, StorageUnavailable) as error:
-        for name in texts:
-            (directory / name).unlink(missing_ok=True)
-        for name in _SYNCS:
-            shutil.rmtree(directory / name, ignore_errors=True)
-        if is_new and directory.exists():
-            directory.rmdir()
-        if isinstance(error, OSError):
-            from freezeframe.storage.local import failure
+    except OSError as error:
+        from freezeframe.storage.local import failure
 
-            raise failure("make", str(directory), error) from error
-        raise
-
-
-def _write_sync(folder: Path, sync: int) -> None:
-    # A tap is a program of its own; this one invents what it brings.
-    command = [sys.executable, "-m", "freezeframe.testing.tap", str(folder), f"--sync={sync}"]
-    done = subprocess.run(  # noqa: S603 - our own tap
-        command, check=False, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    )
-    if done.returncode:
-        said = done.stderr.strip().splitlines()
-        raise StorageUnavailable(
-            f"The sync {folder} could not be written.",
-            cause=said[-1] if said else f"The program that invents it ended with {done.returncode}.",
-            remedy="Check the disk and its permissions, then run the same call again.",
-        )
+        for path in reversed(made):
+            with contextlib.suppress(OSError):
+                path.rmdir() if path.is_dir() else path.unlink()
+        raise failure("make", str(directory), error) from error
 
 
 def _tell(output: Output, directory: Path, made: list[str], steps: list[str]) -> None:
@@ -115,10 +108,6 @@ def _tell(output: Output, directory: Path, made: list[str], steps: list[str]) ->
         return
     output.record({"project": str(directory.resolve()), "files": made})
     output.line("\nNext:\n" + "\n".join(f"  {step}" for step in steps))
-
-
-def _text(name: str) -> str:
-    return files("freezeframe.cli.project").joinpath(name).read_text(encoding="utf-8")
 
 
 def _notebook(script: str) -> str:

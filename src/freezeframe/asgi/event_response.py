@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 from fastapi.responses import StreamingResponse
+from pydantic import TypeAdapter
 from starlette.types import Receive, Scope, Send
 
 from freezeframe.service.identity.principal import Principal
@@ -12,6 +14,32 @@ from freezeframe.service.limits.requests import OpenStreams
 
 # A buffering proxy would hold back the whole stream.
 _UNBUFFERED = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+
+
+def events_to_openapi(**messages: Any) -> dict[str, Any]:
+    """The 200 of a stream: its messages by event; a type whose JSON is the data, or None for plain text.
+
+    OpenAPI 3.1 has no word for what a stream consists of: the schema is that of one message.
+    """
+    return {
+        "description": "Server-sent events; the schema is that of one of them.",
+        "content": {
+            "text/event-stream": {"schema": {"oneOf": [_message(*each) for each in messages.items()]}}
+        },
+    }
+
+
+def _message(event: str, data: Any) -> dict[str, Any]:
+    text: dict[str, Any] = {"type": "string"}
+    if data is not None:
+        schema = TypeAdapter(data).json_schema()
+        text |= {"contentMediaType": "application/json", "contentSchema": schema}
+    return {
+        "type": "object",
+        "title": f"{event.capitalize()}Event",
+        "properties": {"event": {"type": "string", "const": event}, "data": text, "id": {"type": "string"}},
+        "required": ["event", "data"],
+    }
 
 
 def event_response(

@@ -17,6 +17,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from freezeframe import errors
 from freezeframe.asgi.media_type import media_type
@@ -49,6 +50,7 @@ _STATUSES: tuple[tuple[type[FreezeframeError], int], ...] = (
     (FreezeframeError, 500),
 )
 _FORM = "application/x-www-form-urlencoded"
+_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 _DETAILS_HIDDEN = frozenset({"file", "root"})
 
 
@@ -112,6 +114,8 @@ def add_problem_handlers(application: FastAPI, root: str) -> None:
             _routing_error(error), request_id_of(request), status=_routing_status(error)
         )
         answer.headers.update(error.headers or {})
+        if error.status_code == http.HTTPStatus.METHOD_NOT_ALLOWED:
+            answer.headers["Allow"] = ", ".join(_allowed_methods(request))
         return answer
 
     def answer_unexpected_error(request: Request, error: Exception) -> Response:
@@ -161,6 +165,18 @@ def _invalid(error: RequestValidationError, kind: str) -> FreezeframeError:
         code="INVALID_REQUEST",
         errors=found,
     )
+
+
+def _allowed_methods(request: Request) -> list[str]:
+    """The methods of all operations of the path; each route of it knows only its own."""
+    return [
+        method
+        for method in _METHODS
+        if any(
+            route.matches({**request.scope, "method": method})[0] is Match.FULL
+            for route in request.app.router.routes
+        )
+    ]
 
 
 def _routing_error(error: HTTPException) -> FreezeframeError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from fastapi import Depends, Query, Response
@@ -11,7 +11,7 @@ from fastapi.responses import StreamingResponse
 from freezeframe.asgi.dependencies.caller import Caller, Calling, TenantCalling
 from freezeframe.asgi.models.audit import AuditEntry, AuditPage, AuditProof
 from freezeframe.asgi.problems import to_openapi
-from freezeframe.asgi.routes.parameters import CursorText, Limit
+from freezeframe.asgi.routes.parameters import CursorText, Limit, MomentText
 from freezeframe.asgi.routes.routing import TENANT, api_router
 from freezeframe.service.access.audit_entry import AuditFilter, AuditPlace
 from freezeframe.service.access.audit_export import EXPORT_TYPES, export_lines
@@ -23,7 +23,10 @@ Format = Annotated[
     Query(description="`csv` is for spreadsheets: a text that would be a formula there follows a `'`."),
 ]
 _FILE: dict[int | str, dict[str, Any]] = {
-    200: {"content": {kind: {} for kind in EXPORT_TYPES.values()}, "description": "The entries."}
+    200: {
+        "content": {kind: {"schema": {"type": "string"}} for kind in EXPORT_TYPES.values()},
+        "description": "The entries.",
+    }
 }
 
 
@@ -36,8 +39,8 @@ def wanted_entries(
         str | None,
         Query(max_length=200, description="Only of whom this is a part: `key:0a1b…`, `person:…`, a name."),
     ] = None,
-    since: Annotated[datetime | None, Query(description="Only from this moment on (RFC 3339).")] = None,
-    until: Annotated[datetime | None, Query(description="Only before this moment (RFC 3339).")] = None,
+    since: Annotated[MomentText | None, Query(description="Only from this moment on (RFC 3339).")] = None,
+    until: Annotated[MomentText | None, Query(description="Only before this moment (RFC 3339).")] = None,
 ) -> AuditFilter:
     """The filter of audit entries that a request asks for."""
     return AuditFilter(action, subject, principal, _milliseconds(since), _milliseconds(until))
@@ -110,6 +113,4 @@ def _export(
 
 
 def _milliseconds(moment: datetime | None) -> int | None:
-    if moment is None:
-        return None
-    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+    return None if moment is None else int(moment.timestamp() * 1000)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
@@ -15,10 +14,12 @@ from fastapi.sse import format_sse_event
 from freezeframe.asgi.authentication import identify
 from freezeframe.asgi.dependencies.caller import Calling
 from freezeframe.asgi.event_hub import EventHub, Follower
-from freezeframe.asgi.event_response import event_response
+from freezeframe.asgi.event_response import event_response, events_to_openapi
 from freezeframe.asgi.middleware.closing import Closing
+from freezeframe.asgi.models.base import ResponseModel
 from freezeframe.asgi.problems import to_openapi
 from freezeframe.asgi.routes.routing import api_router
+from freezeframe.control.jobs.job import JobStatus
 from freezeframe.errors import FreezeframeError
 from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.service.overview.watch import Event, JobEvent, TenantsEvent
@@ -30,10 +31,34 @@ _CHECKED_EVERY_SECONDS = 5.0
 _COMMENT_EVERY_CHECKS = 3
 
 
+class _Nothing(ResponseModel):
+    """An event that says all by its name."""
+
+
+class _JobStep(ResponseModel):
+    """What a job has become."""
+
+    tenant: str
+    job_id: str
+    status: JobStatus
+
+
+class _NewVersion(ResponseModel):
+    """The newest version of a watched tenant."""
+
+    tenant: str
+    version: int
+
+
 @router.get(
     "/events",
     response_class=StreamingResponse,
-    responses={200: {"content": {"text/event-stream": {}}}, **to_openapi(404)},
+    responses={
+        200: events_to_openapi(
+            anew=_Nothing, lost=_Nothing, tenants=_Nothing, job=_JobStep, version=_NewVersion
+        ),
+        **to_openapi(404),
+    },
 )
 async def follow_events(
     request: Request,
@@ -101,10 +126,7 @@ def _to_event_bytes(event: Event | None) -> bytes:
     if event is None:
         return format_sse_event(event="lost", data_str="{}")
     if isinstance(event, JobEvent):
-        told = {"tenant": event.tenant, "job_id": event.job_id, "status": event.status}
-        return format_sse_event(event="job", data_str=json.dumps(told))
+        return format_sse_event(event="job", data_str=_JobStep.of(event).model_dump_json())
     if isinstance(event, TenantsEvent):
         return format_sse_event(event="tenants", data_str="{}")
-    return format_sse_event(
-        event="version", data_str=json.dumps({"tenant": event.tenant, "version": event.version})
-    )
+    return format_sse_event(event="version", data_str=_NewVersion.of(event).model_dump_json())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from itertools import islice
 from typing import Annotated, Any
 
@@ -225,7 +226,7 @@ def return_file(caller: TenantCalling, order: FileReturn, conditions: Conditiona
     return restore(caller, whole, "file.return", known)
 
 
-def _version(tenant: Tenant, version: int | None, as_of: str | None) -> int:
+def _version(tenant: Tenant, version: int | None, as_of: datetime | None) -> int:
     """The requested version: by number, by moment, or the newest."""
     require_one_version({"version": version, "as_of": as_of})
     newest = tenant.version

@@ -13,7 +13,7 @@ from fastapi.responses import StreamingResponse
 from fastapi.sse import format_sse_event
 
 from freezeframe.asgi.dependencies.caller import Caller, Calling, Environment
-from freezeframe.asgi.event_response import event_response
+from freezeframe.asgi.event_response import event_response, events_to_openapi
 from freezeframe.asgi.middleware.closing import Closing
 from freezeframe.asgi.problems import to_openapi
 from freezeframe.asgi.routes.routing import api_router
@@ -28,7 +28,10 @@ _SECONDS_MAX = 30
 @router.get(
     "/environments/{environment}/found-rows",
     response_class=StreamingResponse,
-    responses={200: {"content": {"text/event-stream": {}}}, **to_openapi(404)},
+    responses={
+        200: events_to_openapi(row=FoundRow, progress=SearchProgress, end=SearchProgress),
+        **to_openapi(404),
+    },
 )
 def find_rows(
     caller: Calling,

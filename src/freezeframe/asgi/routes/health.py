@@ -51,7 +51,9 @@ def show_status(request: Request) -> Condition:
 
 
 @router.get(
-    "/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}, **to_openapi(503)}
+    "/metrics",
+    response_class=Response,
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **to_openapi(503)},
 )
 def metrics(request: Request) -> Response:
     """Numbers for Prometheus; no tenant's name is among them."""

@@ -13,7 +13,7 @@ from fastapi.sse import format_sse_event
 
 from freezeframe.asgi.authentication import identify
 from freezeframe.asgi.dependencies.caller import TenantCaller, TenantCalling
-from freezeframe.asgi.event_response import event_response
+from freezeframe.asgi.event_response import event_response, events_to_openapi
 from freezeframe.asgi.middleware.closing import Closing
 from freezeframe.asgi.models.jobs import Job, JobPage, NewJob
 from freezeframe.asgi.problems import to_openapi
@@ -99,7 +99,7 @@ def cancel_job(caller: TenantCalling, job_id: JobId) -> Job:
 @router.get(
     "/jobs/{job_id}/logs",
     response_class=StreamingResponse,
-    responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}, **to_openapi(404)},
+    responses={200: events_to_openapi(line=None, status=None), **to_openapi(404)},
 )
 def follow_logs(
     request: Request,

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, cast
+import re
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal, cast
 
-from fastapi import Depends, Path, Query
+from fastapi import Depends, Path, Query, Request
+from pydantic import BeforeValidator
 
+from freezeframe.asgi.media_type import media_type
+from freezeframe.errors import InvalidOption, UnreadableRequest
 from freezeframe.identifiers import FilePath, StreamName
 from freezeframe.script.types.csv_options import CsvOptions, types_of_words
+from freezeframe.service.jobs.jobs import IMPORT_KINDS
 from freezeframe.service.rows.streams import Moment
 from freezeframe.store.model.update_options import (
     Deletes,
@@ -26,7 +32,22 @@ Limit = Annotated[int, Query(ge=1, le=1000, description="How many at most.")]
 CursorText = Annotated[
     str | None, Query(alias="cursor", max_length=4000, description="`next_cursor` of the page before.")
 ]
-AsOf = Annotated[str | None, Query(max_length=60, description="A moment (RFC 3339); UTC without a zone.")]
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt ][0-9].{0,50})?", re.ASCII)
+
+
+def read_moment(text: object) -> datetime:
+    """Read a moment in UTC; text without a zone is UTC, and a number is no moment."""
+    if isinstance(text, str) and _DATE.fullmatch(text):
+        try:
+            found = datetime.fromisoformat(text)
+            return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+        except (ValueError, OverflowError):
+            pass
+    raise ValueError("a moment is text of RFC 3339, such as 2026-11-20T14:05:00Z")
+
+
+MomentText = Annotated[datetime, BeforeValidator(read_moment)]
+AsOf = Annotated[MomentText | None, Query(description="A moment (RFC 3339); UTC without a zone.")]
 Message = Annotated[str, Query(max_length=1000, description="Why, for the history.")]
 
 
@@ -142,6 +163,44 @@ def csv_options(
 ) -> CsvOptions:
     """How CSV is read."""
     return CsvOptions(types_of_words(types or ()), parse_dates, escape)
+
+
+_OCTETS = "application/octet-stream"
+BINARY: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
+# Clients that know no other type of bytes send octets, and say by `kind` what they are.
+ROWS_CONTENT: dict[str, Any] = {**dict.fromkeys(IMPORT_KINDS, BINARY), _OCTETS: BINARY}
+RowsKind = Annotated[
+    Literal["csv", "parquet", "jsonl", "arrow"] | None,
+    Query(description=f"How the rows are written, for a body that is sent as `{_OCTETS}`."),
+]
+
+
+def rows_kind(request: Request, kind: str | None) -> str:
+    """Return how the rows of a body are written, by its ``Content-Type`` or the query's ``kind``.
+
+    Raises:
+        InvalidOption: there are two answers, or octets without a kind.
+        UnreadableRequest: rows are not imported from this type.
+    """
+    given = media_type(request)
+    if (given == _OCTETS) != (kind is not None):
+        raise InvalidOption(
+            f"kind is needed with {_OCTETS}."
+            if kind is None
+            else f"kind cannot be used with {given or 'no type'}.",
+            cause="Either the Content-Type says how the rows are written, or kind does.",
+            remedy=f"Send kind with Content-Type: {_OCTETS}, and with no other one.",
+            code="INVALID_REQUEST",
+        )
+    if kind is not None:
+        return kind
+    if given not in IMPORT_KINDS:
+        raise UnreadableRequest(
+            f"Rows cannot be imported from {given or 'a body without a Content-Type'}.",
+            cause="The Content-Type says how the rows are written.",
+            remedy=f"Send one of {', '.join(ROWS_CONTENT)}.",
+        )
+    return IMPORT_KINDS[given]
 
 
 GivenCsv = Annotated[CsvOptions, Depends(csv_options)]

@@ -9,7 +9,6 @@ from fastapi import Path, Query, Request, Response
 
 from freezeframe.asgi.bodies.received_body import Received
 from freezeframe.asgi.dependencies.caller import Conditional, TenantCalling
-from freezeframe.asgi.media_type import media_type
 from freezeframe.asgi.models.rows import (
     ImportPreview,
     RowHistory,
@@ -19,12 +18,21 @@ from freezeframe.asgi.models.rows import (
     StreamStatistics,
 )
 from freezeframe.asgi.problems import to_openapi
-from freezeframe.asgi.routes.parameters import VERSION_MAX, GivenCsv, GivenUpdate, Limit, StreamPath, When
+from freezeframe.asgi.routes.parameters import (
+    ROWS_CONTENT,
+    VERSION_MAX,
+    GivenCsv,
+    GivenUpdate,
+    Limit,
+    RowsKind,
+    StreamPath,
+    When,
+    rows_kind,
+)
 from freezeframe.asgi.routes.routing import tenant_router
-from freezeframe.errors import TooLarge, UnreadableRequest
+from freezeframe.errors import TooLarge
 from freezeframe.script.formats.json_lines import json_lines
 from freezeframe.service.access.audit import UNCHANGED
-from freezeframe.service.jobs.jobs import IMPORT_KINDS
 from freezeframe.service.rows import sorted_rows
 from freezeframe.service.rows.column_statistics import (
     StatisticsCache,
@@ -133,7 +141,7 @@ def restore_rows(
 _RAW: dict[str, Any] = {
     "requestBody": {
         "required": True,
-        "content": {kind: {"schema": {"type": "string", "format": "binary"}} for kind in IMPORT_KINDS},
+        "content": ROWS_CONTENT,
     }
 }
 
@@ -146,6 +154,7 @@ def preview_import(
     body: Received,
     update: GivenUpdate,
     csv: GivenCsv,
+    kind: RowsKind = None,
     key: Annotated[list[str] | None, Query(description="The key's columns.", max_length=50)] = None,
     beginning: Annotated[bool, Query(description="The body is only the beginning of a longer file.")] = False,  # noqa: FBT002 - a query
 ) -> ImportPreview:
@@ -157,18 +166,13 @@ def preview_import(
     """
     caller.access.require(caller.environment, caller.tenant_id, "snapshots:read")
     tenant = caller.tenant("snapshots:write")
-    given = media_type(request)
-    if given not in IMPORT_KINDS:
-        raise UnreadableRequest(
-            f"Rows cannot be imported from {given or 'a body without a Content-Type'}.",
-            remedy=f"Send one of {', '.join(IMPORT_KINDS)}.",
-        )
+    form = rows_kind(request, kind)
     if body.size > PREVIEW_BYTES_MAX:
         raise TooLarge(
             f"A preview takes at most {PREVIEW_BYTES_MAX:,} bytes.",
             remedy="Send the file's beginning with beginning=true, or import it without a preview.",
         )
-    file = ImportFile(IMPORT_KINDS[given], body.content, is_beginning=beginning)
+    file = ImportFile(form, body.content, is_beginning=beginning)
     return ImportPreview.of(import_preview(tenant, stream, file, key or (), update, csv))
 
 

@@ -28,20 +28,22 @@ from freezeframe.asgi.models.versions import HistoryPage, Restoration, Restorati
 from freezeframe.asgi.problems import to_openapi
 from freezeframe.asgi.routes.history import history_page, restore
 from freezeframe.asgi.routes.parameters import (
+    ROWS_CONTENT,
     VERSION_MAX,
     CursorText,
     GivenCsv,
     GivenUpdate,
     Limit,
     Message,
+    RowsKind,
     StreamPath,
     TenantVersion,
     When,
+    rows_kind,
 )
 from freezeframe.asgi.routes.routing import tenant_router
-from freezeframe.errors import UnreadableRequest
 from freezeframe.service.exports.exports import export
-from freezeframe.service.jobs.jobs import IMPORT_KINDS, ImportRequest
+from freezeframe.service.jobs.jobs import ImportRequest
 from freezeframe.service.jobs.staged_blobs import ImportContent
 from freezeframe.service.rows import streams
 from freezeframe.service.rows.row_previews import (
@@ -60,7 +62,7 @@ _RAW: dict[str, Any] = {
     "requestBody": {
         "required": True,
         "content": {
-            **{kind: {"schema": {"type": "string", "format": "binary"}} for kind in IMPORT_KINDS},
+            **ROWS_CONTENT,
             "application/json": {"schema": ImportSource.model_json_schema()},
         },
     }
@@ -225,20 +227,22 @@ def import_stream(
     body: Received,
     update: GivenUpdate,
     csv: GivenCsv,
+    kind: RowsKind = None,
     key: Annotated[list[str] | None, Query(description="The key's columns.", max_length=50)] = None,
     job_id: Annotated[str | None, Query(min_length=1, max_length=200)] = None,
     message: Message = "",
 ) -> Job:
-    """Bring a file's rows into a stream, as a job: CSV, Parquet, JSON Lines or Arrow by `Content-Type`.
+    """Bring a file's rows into a stream, as a job.
 
+    They are CSV, Parquet, JSON Lines or Arrow, as `Content-Type` says, or `kind` of plain octets.
     A JSON body names a staged blob instead, of any size; it is then gone.
     """
     caller.access.require(caller.environment, caller.tenant_id, "jobs:run")
     tenant = caller.tenant("snapshots:write")
-    kind, blob_id = _import_source(request, body)
+    form, blob_id = _import_source(request, body, kind)
     stored_bytes = caller.service.stored_bytes
     stored_bytes.limit_tenant(tenant, body.size)
-    order = ImportRequest(stream, kind, tuple(key or ()), update, message, csv)
+    order = ImportRequest(stream, form, tuple(key or ()), update, message, csv)
     job = caller.job(job_id or caller.new_job_id("import-"))
     caller.service.jobs.require_place(job)
     source = (
@@ -269,10 +273,9 @@ def attachment(name: str) -> str:
     return f"attachment; filename*=UTF-8''{quote(name, safe='')}"
 
 
-def _import_source(request: Request, body: ReceivedBody) -> tuple[str, str]:
+def _import_source(request: Request, body: ReceivedBody, kind: str | None) -> tuple[str, str]:
     """The format of the rows, and the blob that holds them; "" if the body itself does."""
-    given = media_type(request)
-    if given == "application/json":
+    if kind is None and media_type(request) == "application/json":
         try:
             source = ImportSource.model_validate_json(body.content.read())
         except ValidationError as error:
@@ -280,13 +283,7 @@ def _import_source(request: Request, body: ReceivedBody) -> tuple[str, str]:
                 [{**one, "loc": ("body", *one["loc"])} for one in error.errors(include_url=False)]
             ) from error
         return source.kind, source.blob
-    if given not in IMPORT_KINDS:
-        raise UnreadableRequest(
-            f"Rows cannot be imported from {given or 'a body without a Content-Type'}.",
-            cause="The Content-Type says how the rows are written.",
-            remedy=f"Send one of {', '.join(IMPORT_KINDS)}, or name a staged blob as application/json.",
-        )
-    return IMPORT_KINDS[given], ""
+    return rows_kind(request, kind), ""
 
 
 def _cursor(caller: TenantCaller, listing: str, seen: Preview) -> str | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import IO, Any, Literal, NamedTuple
 
 from freezeframe.errors import InvalidOption, StreamNotFound
@@ -36,7 +37,7 @@ class Moment:
     """Point in time of a read: now, a tenant version, a time, or a stream version."""
 
     version: int | None = None
-    as_of: str | None = None
+    as_of: datetime | None = None
     stream_version: int | None = None
 
     def arguments(self) -> dict[str, Any]:

@@ -14,6 +14,9 @@ import pyarrow.parquet as pq
 
 ROWS = pa.table({"Id": ["007", "1", "2"], "City": ["Bern", "", None], "n": [1, None, 3]})
 OWN, FOREIGN = "Kåfé", "globex"
+# Nothing ever has this tag: a change that asks for it must be refused by every operation.
+NEVER = '"never"'
+CONDITION_HEADERS = ("if-match", "if-none-match")
 STREAMS = ("Account", "Lead", "Neu ö", unicodedata.normalize("NFD", "Neu ö"))
 FILES = ("a.txt", "notes/b.json", "notes/deep/ä.csv", "tenant-config.json", "Account.snapshot.csv")
 ODD = (
@@ -85,7 +88,6 @@ CONTENTS = {
     "application/x-ndjson": b'{"Id":"007","City":"Thun"}\n{"Id":"9"}\n',
     "application/vnd.apache.arrow.stream": _arrow(),
     "application/octet-stream": b"bytes",
-    "application/offset+octet-stream": b"part",
     "multipart/form-data": b'--x\r\nContent-Disposition: form-data; name="file"; filename="f"\r\n\r\n1\r\n--x--\r\n',
 }
 
@@ -98,9 +100,11 @@ class Requests:
         self._operations = operations(described)
         self._cursors = ["AAAA"]
         self._ids = ["job-1", "0" * 32]
+        self._tags = ['"0"', '"1"']
 
-    def learn(self, body):
-        """Keep cursors and ids of an answer, to be used again, for others as well."""
+    def learn(self, body, etag=""):
+        """Keep cursors, ids and the tag of an answer, to be used again, for others as well."""
+        self._tags = [*self._tags, etag][-20:] if etag else self._tags
         try:
             told = json.loads(body)
         except ValueError:
@@ -133,7 +137,10 @@ class Requests:
             pairs = [*(pair for pair in pairs if not pair.startswith("seconds")), "seconds=0"]
         if draw.random() < 0.03:
             pairs.append("odd=1")
-        headers = [(name, self._header(name)) for name in one.headers if draw.random() < 0.3]
+        names = [name for name in one.headers if draw.random() < 0.3]
+        if one.method != "GET" and draw.random() < 0.2:  # also where the operation does not know it
+            names.append(draw.choice(CONDITION_HEADERS))
+        headers = [(name, self._header(name)) for name in dict.fromkeys(names)]
         kind, body = self._body(one)
         headers += [("content-type", kind)] if kind else []
         encoded = [(name.encode(), text.encode("utf-8", "replace")) for name, text in headers]
@@ -162,7 +169,7 @@ class Requests:
         known = {
             "cursor": self._cursors, "as_of": MOMENTS, "where": CONDITIONS, "columns": ("Id", "City", "n"),
             "by": ("Id", "n", "City"), "key": ("Id", "n"), "mode": ("upsert", "full"), "prefix": ("", "g", "K"),
-            "format": ("csv", "parquet", "jsonl"), "folder": ("", "notes", "notes/deep"), "environment": ("dev",),
+            "format": ("csv", "parquet", "jsonl"), "kind": ("csv", "parquet", "jsonl", "arrow"), "folder": ("", "notes", "notes/deep"), "environment": ("dev",),
             "status": ("queued", "failed"), "action": ("file.write", "file.unseal"), "job_id": self._ids,
         }.get(name)  # fmt: skip
         if known is not None:
@@ -183,14 +190,15 @@ class Requests:
             "bytes=0-1",
             "bytes=-1",
             "bytes=9-",
-            "1.0.0",
             "0",
             "4",
             "x" * 201,
         )
+        if name in CONDITION_HEADERS and self._draw.random() < 0.7:
+            return self._draw.choice((*self._tags, f"{self._tags[-1]}, {NEVER}", "*", NEVER))
         if name == "idempotency-key":
             return self._draw.choice(("k1", "k2", "k3", *odd))
-        return "1.0.0" if name == "tus-resumable" and self._draw.random() < 0.9 else self._draw.choice(odd)
+        return self._draw.choice(odd)
 
     def _body(self, one):
         draw = self._draw

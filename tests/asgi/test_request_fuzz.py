@@ -8,7 +8,7 @@ from contextlib import suppress
 import pyarrow as pa
 import pytest
 from tests.asgi.direct_app import DirectApp
-from tests.asgi.request_fuzz import FOREIGN, OWN, ROWS, Requests
+from tests.asgi.request_fuzz import FOREIGN, NEVER, OWN, ROWS, Requests
 
 from freezeframe.errors import AlreadyExists
 
@@ -67,7 +67,10 @@ def fuzz(served, application, seed, count):
         assert 100 < answer.status < 500, told
         assert CANARY.encode() not in answer.body, told
         assert CANARY not in str(answer.headers), told
-        requests.learn(answer.body)
+        sent = dict(headers)
+        if method != "GET" and sent.get(b"if-match") == NEVER.encode() and b"idempotency-key" not in sent:
+            assert answer.status >= 400, told
+        requests.learn(answer.body, answer.headers.get("etag", ""))
     assert before == foreign.version
     return statuses
 

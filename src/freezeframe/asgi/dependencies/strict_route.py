@@ -1,4 +1,4 @@
-"""Route class that refuses unknown query parameters, so that a misspelt one is not ignored."""
+"""Route class that refuses what an operation does not know and would ignore: parameters, conditions."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from urllib.parse import parse_qsl
 
 from fastapi import Request, Response
 from fastapi.dependencies.utils import get_flat_params
-from fastapi.params import Query
+from fastapi.params import Header, Query
 
 from freezeframe.asgi.dependencies.checked_route import CheckedRoute, Handler
 from freezeframe.errors import InvalidOption
 
+_READING = frozenset({"GET", "HEAD"})
+_CONDITIONS = frozenset({"if-match", "if-none-match"})
 _PARAMETERS_MAX = 1000
 _TOLD_LETTERS_MAX = 100
 
@@ -23,13 +25,27 @@ class StrictRoute(CheckedRoute):
         inner = super().get_route_handler()
         fields = get_flat_params(self.dependant)
         known = frozenset(one.alias for one in fields if isinstance(one.field_info, Query))
+        headers = {one.alias for one in fields if isinstance(one.field_info, Header)}
+        ignored = () if _READING.intersection(self.methods or ()) else tuple(_CONDITIONS - headers)
 
         async def handle(request: Request) -> Response:
             if request.scope["query_string"]:
                 require_known(request.scope["query_string"], known)
+            for name in ignored:
+                if name in request.headers:
+                    raise _ignored_condition(name)
             return await inner(request)
 
         return handle
+
+
+def _ignored_condition(name: str) -> InvalidOption:
+    return InvalidOption(
+        f"This operation does not know {name}.",
+        cause="The change would be made whether the condition holds or not.",
+        remedy="Leave the header out; /openapi.json names the operations that know it.",
+        code="INVALID_REQUEST",
+    )
 
 
 def require_known(query: bytes, known: frozenset[str]) -> None:

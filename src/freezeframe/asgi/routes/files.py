@@ -221,9 +221,14 @@ def return_file(caller: TenantCalling, order: FileReturn, conditions: Conditiona
     With `If-None-Match: *` a newer file of that path is left as it is, and the request refused.
     """
     known = str(FilePath(order.path))
-    files.require_conditions(caller.tenant("snapshots:write"), known, conditions)
+    tenant = caller.tenant("snapshots:write")
+    files.require_conditions(tenant, known, conditions)
     whole = RestorationOrder(version=order.version, streams=[], files=[known], message=order.message)
-    return restore(caller, whole, "file.return", known)
+
+    def check(version: int) -> None:
+        files.require_conditions(tenant.at(version), known, conditions)
+
+    return restore(caller, whole, "file.return", known, check)
 
 
 def _version(tenant: Tenant, version: int | None, as_of: datetime | None) -> int:

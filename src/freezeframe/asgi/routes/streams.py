@@ -181,13 +181,24 @@ def stream_history(
     return history_page(caller, tenant, limit, cursor, stream=found)
 
 
-@router.post("/streams/{stream}/restore")
-def restore_stream(caller: TenantCalling, stream: StreamPath, order: StreamRestoration) -> Restoration:
-    """Bring a stream back to what it was at a version of the tenant, as a new version."""
+@router.post("/streams/{stream}/restore", responses=to_openapi(412, 428))
+def restore_stream(
+    caller: TenantCalling, stream: StreamPath, order: StreamRestoration, conditions: Conditional
+) -> Restoration:
+    """Bring a stream back to what it was at a version of the tenant, as a new version.
+
+    The conditions are of the stream, whose `ETag` its description gives.
+    """
+    tenant = caller.tenant("snapshots:read")
     order_of_tenant = RestorationOrder(
         version=order.version, streams=[stream], files=[], dry_run=order.dry_run, message=order.message
     )
-    return restore(caller, order_of_tenant, "stream.restore", stream)
+
+    def check(version: int) -> None:
+        found = tenant.at(version).stream(stream).stream_version()
+        conditions.require(None if found < 0 else f'"{found}"')
+
+    return restore(caller, order_of_tenant, "stream.restore", stream, check)
 
 
 @router.get(

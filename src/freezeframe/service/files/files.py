@@ -15,6 +15,8 @@ from freezeframe.store import Tenant
 from freezeframe.store.files import Content, Files
 from freezeframe.store.job import Job
 from freezeframe.store.model.author import Author
+from freezeframe.store.readers.file_reader import FileReader
+from freezeframe.store.tenant import TenantView
 from freezeframe.store.tenant_log.file_info import FileEntry
 
 # A folder exists by its files; one that was made empty holds this file, which no list shows.
@@ -206,12 +208,12 @@ def slice_bytes(chunks: Iterator[bytes], first: int, last: int) -> Iterator[byte
             return
 
 
-def require_conditions(tenant: Tenant, path: str, conditions: Conditions) -> None:
+def require_conditions(tenant: Tenant | TenantView, path: str, conditions: Conditions) -> None:
     """Refuse a change of a file whose conditions do not hold now; errors as of ``write_file``."""
     conditions.require(_etag(tenant.files, path))
 
 
-def _etag(files: Files, path: str) -> str | None:
+def _etag(files: FileReader, path: str) -> str | None:
     try:
         return etag_of(files.entry(path))
     except FileNotFound:

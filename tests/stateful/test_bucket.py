@@ -5,7 +5,7 @@ import multiprocessing
 from collections import Counter
 
 import pytest
-from tests.buckets import made_bucket
+from tests.buckets import made_bucket, seaweed_bucket
 from tests.log.committing import commit_at_last
 
 from freezeframe.log.actions.actions import Add, Metadata, Protocol, Txn, parse_line
@@ -76,3 +76,13 @@ def test_processes_lose_nothing_in_a_bucket(writers, commits):
     """Their commits, conditional puts all of them, follow each other without a gap."""
     with made_bucket() as bucket:
         prove(f"s3://{bucket}/race", writers, commits)
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(3600)
+def test_four_processes_lose_nothing_in_seaweedfs(tmp_path, monkeypatch):
+    """A store that is probed at first contact, as a user's is, and then takes 4 x 100 commits in a race."""
+    monkeypatch.setenv("FREEZEFRAME_STATE_DIR", str(tmp_path / "state"))
+    (tmp_path / "weed").mkdir()
+    with seaweed_bucket(tmp_path / "weed") as bucket:
+        prove(f"s3://{bucket}/race", writers=4, commits=100)

@@ -52,6 +52,17 @@ def test_a_json_line_has_its_context(lines):
     assert second.keys() == {"time", "level", "logger", "message"}
 
 
+@pytest.mark.parametrize(("least", "is_told"), [("info", False), ("debug", True)])
+def test_states_of_logs_are_lines_of_debug(lines, tmp_path, least, is_told):
+    """An update loads and renews several snapshots of logs; at INFO the log has none of them."""
+    told = lines("text", least)
+    freezeframe.open_tenant(tmp_path).stream("A").update(pa.table({"Id": [1]}), key=["Id"])
+    LOGGER.info("Done")
+    found = told()
+    assert "Done" in found[-1]
+    assert is_told == any("snapshot" in one or "Loading version" in one for one in found)
+
+
 @pytest.mark.parametrize("kind", ["text", "json"])
 def test_the_audits_lines_begin_with_their_own_fields(lines, kind):
     """Whatever level the log has; a name from the context stands behind number and hash."""

@@ -21,6 +21,7 @@ from freezeframe.clock import moment, rfc3339
 
 LogFormat = Literal["text", "json"]
 _TRACING = "opentelemetry.trace"
+_STATES = ("freezeframe.log.segments.", "freezeframe.log.table.table_log")
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message"}
 _context: ContextVar[dict[str, Any] | None] = ContextVar("freezeframe_log_context", default=None)
 
@@ -135,11 +136,21 @@ def configure_logging(kind: LogFormat, level: str) -> None:
     """Write the process's log to standard error, in this format, from this level on."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Json() if kind == "json" else _Text())
+    if level == "info":
+        handler.addFilter(_is_no_state)
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     # Whoever reads the audit elsewhere gets all of it, whatever else the log leaves out.
     logging.getLogger("freezeframe.audit").setLevel(logging.INFO)
     for talkative in ("httpx", "httpcore", "py4j", "alembic"):
         logging.getLogger(talkative).setLevel(max(logging.WARNING, logging.getLogger().level))
+
+
+def _is_no_state(record: logging.LogRecord) -> bool:
+    """Whether the line is no message of the Delta log about the state it loaded, which is most of a log.
+
+    Whoever follows the log as a library has them at INFO, as Delta has; a service's log has them at DEBUG.
+    """
+    return record.levelno > logging.INFO or not record.name.startswith(_STATES)
 
 
 def _fields(record: logging.LogRecord) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -155,6 +156,22 @@ def test_an_id_is_run_once(runs):
     failed = runs.run("raise ValueError", job_id="x")
     assert runs.run(KEEPS, job_id="x").status == "succeeded"
     assert failed.job_root.is_dir()
+
+
+def test_an_id_that_another_script_had_is_a_warning(runs):
+    """With the earlier job's script and time; the same script again is none, nor is a root that is gone."""
+    first = runs.script("open('snapshots/a', 'w').write('1')", "first.py")
+    other = runs.script("open('snapshots/b', 'w').write('1')", "other.py")
+    done = runs.run(first, job_id="monday")
+    assert () == runs.run(first, job_id="monday").remarks
+    (remark,) = runs.run(other, job_id="monday").remarks
+    committed = next(iter(runs.tenant.history())).timestamp
+    assert [
+        part for part in (str(first), str(other), f"{committed:%Y-%m-%dT%H:%M}") if part not in remark
+    ] == []
+    assert [one.path for one in runs.tenant.files.list()] == ["a"]
+    shutil.rmtree(done.job_root)
+    assert () == runs.run(other, job_id="monday").remarks
 
 
 def test_a_script_that_changes_nothing_succeeds(runs):

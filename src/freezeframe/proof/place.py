@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from freezeframe.engine.protocol.table_engine import TableEngine
-from freezeframe.errors import FreezeframeError, StorageUnavailable
+from freezeframe.errors import FreezeframeError, OutcomeUnknown, StorageUnavailable
 from freezeframe.script.tenant.stores import storage_at
 from freezeframe.settings import Settings, load_settings
 from freezeframe.storage import PrefixStorage, Storage
@@ -85,8 +85,15 @@ def scratch(root: str, opener: Callable[[str], Storage] = open_storage) -> Itera
         OSError, StorageUnavailable: the storage takes no file at all, so that nothing can be shown on it.
     """
     place = Place(root, f"{_SCRATCH}{uuid.uuid4().hex[:12]}", opener)
-    place.storage().put_if_absent("begun", b"")
-    place.storage().delete("begun", durable=False)
+    try:
+        place.storage().put_if_absent("begun", b"")
+        place.storage().delete("begun", durable=False)
+    except OutcomeUnknown as unknown:
+        raise StorageUnavailable(
+            f"Nothing could be written to {root}.",
+            cause=unknown.cause,
+            remedy="Check that it is there, the network and the credentials.",
+        ) from unknown
     try:
         yield place
     finally:

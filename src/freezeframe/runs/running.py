@@ -18,7 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from freezeframe.clock import now_ms
+from freezeframe.clock import moment, now_ms, rfc3339
 from freezeframe.configuration.layers import nearest
 from freezeframe.configuration.masking import SecretMask, secret_values
 from freezeframe.errors import TryAgain
@@ -95,7 +95,9 @@ def run(
     folder = job_roots_folder(tenant.place.storage, settings)
     known = find_committed_job(tenant.place, request.job_id)
     if known is not None:
-        return _repeat_outcome(request, folder, known, time.monotonic() - started)
+        root = latest_root(folder, request.job_id) or JobRoot(folder)
+        outcome = _repeat_outcome(request, root, known, time.monotonic() - started)
+        return replace(outcome, remarks=_other_script(request, root, tenant))
     _tidy(folder, settings)
     root = make_job_root(folder, request)
     try:
@@ -258,9 +260,8 @@ def _outcome(
     )
 
 
-def _repeat_outcome(request: RunRequest, folder: Path, receipt: JobReceipt, seconds: float) -> RunOutcome:
+def _repeat_outcome(request: RunRequest, root: JobRoot, receipt: JobReceipt, seconds: float) -> RunOutcome:
     """The outcome for an id that is committed already, with the root of the first run if it still exists."""
-    root = latest_root(folder, request.job_id) or JobRoot(folder)
     executed = root.executed_path(request.script)
     return RunOutcome(
         status="repeated",
@@ -274,6 +275,19 @@ def _repeat_outcome(request: RunRequest, folder: Path, receipt: JobReceipt, seco
         notebook=executed if executed is not None and executed.is_file() else None,
         exit_code=None,
     )
+
+
+def _other_script(request: RunRequest, root: JobRoot, tenant: Tenant) -> tuple[str, ...]:
+    """A warning where the committed job of this id ran another script, so that this one was not run."""
+    earlier, log = root.script, tenant.place.log
+    record = log.known_job(log.current_state(), request.job_id)
+    if earlier is None or record is None or earlier == request.script:
+        return ()
+    warning = (
+        f"Warning: {request.script} was not run. The job {request.job_id} ran {earlier} and was committed "
+        f"at {rfc3339(moment(record.timestamp_ms))}; another script needs another job id."
+    )
+    return (warning,)
 
 
 def _tidy(folder: Path, settings: Settings) -> None:

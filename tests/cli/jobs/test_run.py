@@ -46,6 +46,10 @@ def test_a_run_says_what_it_did(store, capsys):
     said = capsys.readouterr().out
     assert "not run again" in said
     assert "That was version 0 of acme.\n" in said
+    (store / "other.py").write_text("")
+    assert main(["run", "--tenant", "acme", "--job-id", "x", "other.py"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "other.py was not run. The job x ran" in said
 
 
 def test_a_run_that_makes_a_tenant_says_so(store, capsys):

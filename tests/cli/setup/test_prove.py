@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from tests.buckets import WithoutCondition, made_bucket
 
 import freezeframe as ff
@@ -36,12 +37,33 @@ def test_a_stores_last_report_is_kept_in_it(tmp_path, capsys):
 
 
 def test_a_storage_that_takes_no_file_breaks_no_promise(tmp_path, capsys):
-    """It is told as what it is, before any proof begins."""
+    """Its table says that none was tried, then the error says why; nothing is kept as the store's report."""
     (tmp_path / "file").write_text("")
-    assert main(["prove", "--storage", str(tmp_path / "file" / "below"), "--only", "values", "--json"]) == 1
+    options = ["--storage", str(tmp_path / "file" / "below"), "--only", "values", "--only", "listing"]
+    assert main(["prove", *options, "--json"]) == 1
     told = capsys.readouterr()
-    problem = json.loads(told.err)["error"]["problem"]
-    assert (told.out, problem.startswith("The system refused")) == ("", True), problem
+    report, problem = json.loads(told.out), json.loads(told.err)["error"]["problem"]
+    assert ("not tried", problem.startswith("The system refused")) == (report["verdict"], True), problem
+    assert [("listing", "not tried"), ("values", "not tried")] == [
+        (one["name"], one["verdict"]) for one in report["proofs"]
+    ]
+    assert main(["prove", *options]) == 1
+    told = capsys.readouterr()
+    assert ("Verdict: not tried." in told.out, "The system refused" in told.err) == (True, True)
+
+
+@pytest.mark.long
+def test_a_bucket_that_does_not_answer_is_told_with_the_table(monkeypatch, capsys):
+    """The error names the storage, not the file that the proofs begin with."""
+    for name, value in {"ENDPOINT_URL": "http://127.0.0.1:1", "ALLOW_HTTP": "true", "REGION": "x"}.items():
+        monkeypatch.setenv(f"AWS_{name}", value)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+    monkeypatch.setenv("FREEZEFRAME_S3_CONDITIONAL_WRITES", "trusted")
+    assert main(["prove", "--storage", "s3://bucket/a", "--only", "listing"]) == 1
+    told = capsys.readouterr()
+    assert ("listing" in told.out, "Verdict: not tried." in told.out) == (True, True)
+    assert "Nothing could be written to s3://bucket/a.\nCause: " in told.err
 
 
 def test_a_bucket_that_loses_commits_is_a_broken_promise(tmp_path, monkeypatch, capsys):

@@ -14,15 +14,16 @@ from freezeframe.cli.places.options import Json
 from freezeframe.cli.terminal.exit_codes import FAILED
 from freezeframe.cli.terminal.output import Output
 from freezeframe.clock import moment, now_ms, rfc3339
-from freezeframe.errors import FreezeframeError, StorageUnsuitable
+from freezeframe.errors import FreezeframeError, StorageUnsuitable, TryAgain
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from freezeframe.proof import ProofResult
 
 _SEED_BITS = 32
 _MINUTE = 60
+_UNTRIED = "not tried"
 
 
 def prove(
@@ -41,8 +42,9 @@ def prove(
 ) -> None:
     """Put every promise to the test in a new folder of a storage, which is deleted at the end.
 
-    Processes race and are killed, calls fail, files are damaged. The exit code is 1 if a promise was broken.
-    Where a store is there the report is kept, and shown by the console.
+    Processes race and are killed, calls fail, files are damaged. The exit code is 1 if a promise was broken,
+    or if the storage cannot be written, so that none could be tried. Where a store is there the report is
+    kept, and shown by the console.
     """
     from freezeframe.proof import ProofResult
     from freezeframe.proof.place import open_storage, scratch
@@ -69,6 +71,9 @@ def prove(
         results.append(
             ProofResult("atomic-create", ATOMIC_CREATE_PROMISE, {"buckets": 1}, (str(error),), 0.0)
         )
+    except (TryAgain, OSError) as error:  # nothing can be written there: the table says so, then the error
+        _print(Output(as_json=as_json), _untried(root, number, names, error))
+        raise
     report = _report(root, number, results)
     with suppress(FreezeframeError, OSError):  # of a storage that takes nothing any more the verdict tells
         keep_proof_report(open_storage(root), report)
@@ -78,12 +83,26 @@ def prove(
 
 
 def _report(root: str, seed: int, results: list[ProofResult]) -> dict[str, Any]:
+    verdict = "kept" if all(one.is_kept for one in results) else "broken"
+    return _document(root, seed, verdict, [one.to_json() for one in results])
+
+
+def _untried(root: str, seed: int, names: Iterable[str], error: Exception) -> dict[str, Any]:
+    """The report on a storage that takes no file."""
+    from freezeframe.proof import ProofResult
+    from freezeframe.proof.suite import PROOFS
+
+    results = (ProofResult(name, PROOFS[name][0], {}, (str(error),), 0.0) for name in names)
+    return _document(root, seed, _UNTRIED, [{**one.to_json(), "verdict": _UNTRIED} for one in results])
+
+
+def _document(root: str, seed: int, verdict: str, proofs: list[dict[str, Any]]) -> dict[str, Any]:
     return {
-        "verdict": "kept" if all(one.is_kept for one in results) else "broken",
+        "verdict": verdict,
         "storage": root,
         "seed": seed,
         "finished": rfc3339(moment(now_ms())),
-        "proofs": [one.to_json() for one in results],
+        "proofs": proofs,
     }
 
 
@@ -94,7 +113,7 @@ def _print(output: Output, report: Mapping[str, Any]) -> None:
     rows = [
         {
             "proof": one["name"],
-            "": "kept" if one["verdict"] == "kept" else "BROKEN",
+            "": "BROKEN" if one["verdict"] == "broken" else one["verdict"],
             "promise": one["promise"],
         }
         for one in report["proofs"]

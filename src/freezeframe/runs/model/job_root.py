@@ -23,6 +23,7 @@ import secrets
 import shutil
 import stat
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -36,6 +37,7 @@ from freezeframe.store.directory.paths import OURS
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.]+")
 _SLUG_LENGTH = 40
+_SCRIPT = "script"
 # Files of a sync beside its output, and their names in a run.
 _BESIDE = ("config", "state", "catalog")
 
@@ -90,6 +92,13 @@ class JobRoot:
     def own(self) -> Path:
         """The folder of messages between run and script process."""
         return self.path / OURS
+
+    @property
+    def script(self) -> Path | None:
+        """The script that the run was of, as it was named; None where the root is gone."""
+        with suppress(OSError), open_regular(self.path, f"{self.own.name}/{_SCRIPT}") as file:
+            return Path(os.fsdecode(file.read()))
+        return None
 
     def executed_path(self, script: Path) -> Path | None:
         """Where the executed form of a notebook goes; None for any other script."""
@@ -155,6 +164,7 @@ def make_job_root(folder: Path, request: RunRequest) -> JobRoot:
     try:
         for place in (root.own, root.output, root.temporary):
             place.mkdir(mode=0o700)
+        (root.own / _SCRIPT).write_bytes(os.fsencode(request.script))
         _bring_input(root, request)
     except BaseException as error:
         _clear(root.path, is_new=is_new)

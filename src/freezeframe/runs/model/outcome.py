@@ -22,7 +22,8 @@ class RunOutcome:
     ``error`` is an error as ``FreezeframeError.to_json`` gives it. ``notebook`` is the executed one.
     ``exit_code`` is the script's; None where it was not run, or ended by a signal. ``made_tenant``: the
     store had no tenant of that id before; ``similar_tenants`` are ids of others that may have been meant.
-    ``remarks`` is what a person should read about the input: numbers kept as text, files passed over.
+    ``remarks`` is what a person should read about the input: numbers kept as text, files passed over; of
+    a repeated run that its script is another one than the job's.
 
     Raises:
         InvalidOption: the parts contradict each other.

@@ -41,6 +41,7 @@ from freezeframe.storage.safe_open import (
 )
 
 _FULL = {errno.ENOSPC, errno.EDQUOT}
+_NO_FILE = {errno.EISDIR, errno.ENXIO}  # of a folder, and of a socket that is opened
 _ENCODING, _ENCODE_ERRORS = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
 _LOOK_ONLY = getattr(os, "O_PATH", os.O_RDONLY | os.O_NONBLOCK)
 
@@ -283,6 +284,8 @@ def failure(verb: str, name: str, error: OSError) -> FreezeframeError:
             cause=str(error),
             remedy="Free space or raise the quota, then run the same call again; nothing was changed.",
         )
+    if verb == "read" and error.errno in _NO_FILE:
+        return _not_a_file(name)
     if error.errno == errno.ELOOP:
         return UnsafePath(
             f"The storage did not {verb} {name!r}.",
@@ -328,11 +331,13 @@ def _plain(handle: int, name: str) -> int:
     if stat.S_ISREG(mode):
         return handle
     os.close(handle)
-    if stat.S_ISDIR(mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
-    raise UnsafePath(
+    raise _not_a_file(name)
+
+
+def _not_a_file(name: str) -> UnsafePath:
+    return UnsafePath(
         f"{name!r} is not a regular file.",
-        cause="The name belongs to a pipe, socket or device.",
+        cause="The name belongs to a folder, pipe, socket or device.",
         remedy="Find its origin, and remove it.",
         name=name,
     )

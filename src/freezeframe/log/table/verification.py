@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from freezeframe.errors import FreezeframeError, InputNotFound, ReportDamage
+from freezeframe.errors import FreezeframeError, InputNotFound, ReportDamage, UnsafePath
 from freezeframe.log.checkpoints.checkpoint import read_checkpoint
 from freezeframe.log.checkpoints.checksum import Checksum, read_checksum
 from freezeframe.log.checkpoints.hint import read_hint
@@ -128,8 +128,11 @@ def _bounds(snapshot: Snapshot, path: str) -> Iterator[Finding]:
 
 
 def _hint(storage: Storage, folder: str, versions: set[int]) -> list[Finding]:
-    hint, garbled = read_hint(storage, folder, sleep=lambda _: None)
     name = f"{folder}/{HINT_NAME}"
+    try:
+        hint, garbled = read_hint(storage, folder, sleep=lambda _: None)
+    except UnsafePath as error:
+        return [Finding(name, error.error_code, str(error))]
     if garbled:
         return [Finding(name, "HINT_GARBLED", "The hint is not a hint or its checksum does not match.")]
     if hint is not None and hint.version not in versions:

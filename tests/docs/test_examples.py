@@ -62,6 +62,11 @@ def test_examples_run(page, tmp_path, monkeypatch, spark_settings, default_engin
     assert examples
 
 
+def test_the_first_page_shows_all_that_it_runs():
+    """Its scripts run in an empty folder of the reader's, so nothing may be prepared out of sight."""
+    assert "invisible-code-block" not in (REPOSITORY / "README.md").read_text(encoding="utf-8")
+
+
 def test_promised_output_is_found():
     """The reader of comments takes those below a print, and none of the others."""
     code = "# first\nx = 1\nprint(x)\n# 1\n\n# later\nfor y in (1, 2):\n    print(y)\n# 1\n# 2\n"

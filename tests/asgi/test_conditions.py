@@ -27,6 +27,18 @@ def test_a_stream_is_restored_only_as_it_was_seen(api, stream):
     assert statuses == [412, 412, 200, 412]
 
 
+def test_a_condition_of_a_blob_needs_the_files_path(api, acme):
+    """Without the path there is nothing to compare; a blob under a path is compared before it is sent."""
+    api.put(f"{acme}/files/a.txt", content=b"a").raise_for_status()
+    place = f"{acme}/blobs"
+    none, never = {"if-none-match": "*"}, {"if-match": '"never"'}
+    bare = [api.post(place, content=b"x", headers=one) for one in (none, never)]
+    named = [api.post(f"{place}?path=a.txt", content=b"x", headers=one) for one in (none, never)]
+
+    assert [one.status_code for one in bare] == [422, 422]
+    assert [one.status_code for one in named] == [412, 412]
+
+
 def test_a_condition_that_an_operation_does_not_know_is_refused(served, api, acme):
     """It would be ignored, and the change made: 422 before anything else is looked at."""
     known, refused = set(), set()

@@ -63,6 +63,9 @@ def test_every_operation_can_become_a_function(document):
         assert "500" in one["responses"], name
         assert "422" in one["responses"] or not one.get("parameters"), name
         contents = [each.get("content", {}) for each in one["responses"].values()]
+        assert not any("content" in each for status, each in one["responses"].items() if status[0] == "3"), (
+            name
+        )
         for kind, content in [pair for each in [body, *contents] for pair in each.items()]:
             assert content.get("schema"), (name, kind)
 

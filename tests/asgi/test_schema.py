@@ -1,5 +1,7 @@
 """Requests made up from the OpenAPI document, good and bad: no answer of 500, none that is not declared."""
 
+import copy
+
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, given, settings
@@ -30,7 +32,10 @@ def schema(serve):
             csv = b"Id,City\n" + content + b",Bern\n"
             api.put(f"/tenant/dev/{name}/snapshots?file=Account.snapshot.csv", content=csv).raise_for_status()
     key = served.key(environments=["dev"], tenants=["acme"])
-    loaded = schemathesis.openapi.from_dict(served.app.openapi())
+    document = copy.deepcopy(served.app.openapi())
+    for one in (each for path in document["paths"].values() for each in path.values()):
+        one.pop("security", None)  # else half of the requests have made-up keys beside the right one
+    loaded = schemathesis.openapi.from_dict(document)
     loaded.config.update(base_url=served.url)
     return loaded, {"x-api-key": key}
 

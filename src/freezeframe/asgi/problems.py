@@ -134,11 +134,12 @@ def request_id_of(request: Request) -> str:
 
 
 def to_openapi(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """These statuses as OpenAPI declares them, each with the problem document as its content."""
+    """These statuses as OpenAPI declares them, each error with the problem document as its content."""
+    problem = {"content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
     return {
         status: {
             "description": http.HTTPStatus(status).phrase,
-            "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+            **(problem if status >= http.HTTPStatus.BAD_REQUEST else {}),
         }
         for status in statuses
     }

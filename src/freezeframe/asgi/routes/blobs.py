@@ -148,7 +148,13 @@ def _require_place(
     blobs = caller.service.blobs
     if announced is not None and announced > blobs.bytes_max:
         raise too_large(blobs.bytes_max)
-    if path and conditions.are_given:
+    if conditions.are_given:
+        if not path:
+            raise InvalidOption(
+                "A condition needs the path of the file that it is of.",
+                cause="If-Match and If-None-Match are of the file that the blob will be.",
+                remedy="Name the file with path=, or leave conditions to the batch that publishes the blob.",
+            )
         require_conditions(tenant, path, conditions)
     folder = caller.folder()
     blobs.require_place(folder, blob_id)

@@ -68,13 +68,13 @@ class SparkEngine:
         """Write a Spark frame as Parquet; see `TableEngine.write_batch`."""
         self._require_seen(frame.sparkSession, task.within)
         with spark_errors():
-            small = collect_small(frame) if task.takes_table else None
-            schema = batch_schema(small.schema if small else frame.schema, task)
+            schema = batch_schema(frame.schema, task)
             if not written_fields(schema):
-                count = len(small.rows) if small else frame.count()
+                count = frame.count()
                 nothing = pa.table({name: pa.nulls(count) for name in schema.names})
                 return WrittenBatch(json.loads(schema.json()), (), count, table=nothing)
-            rows = rows_to_write(small, task, schema) if small else None
+            small = collect_small(frame, schema) if task.takes_table else None
+            rows = None if small is None else rows_to_write(small, task, schema)
             if rows is not None:
                 return WrittenBatch(json.loads(schema.json()), (), len(rows), table=rows)
             written = write_frame(frame, task, schema, self._storage_options(task.output))

@@ -17,8 +17,9 @@ pytestmark = pytest.mark.spark
 
 def small(frame, *key):
     task = WriteTask("nowhere", key=key)
-    found = collect_small(frame)
-    return rows_to_write(found, task, batch_schema(found.schema, task)) if found else None
+    schema = batch_schema(frame.schema, task)
+    found = collect_small(frame, schema)
+    return None if found is None else rows_to_write(found, task, schema)
 
 
 def test_few_rows_are_a_table_in_the_types_that_files_would_have(spark_session):
@@ -56,12 +57,35 @@ def test_rows_that_need_a_decision_are_left_to_files(spark_session, query):
 
 
 def test_many_rows_are_left_to_files(spark_session, monkeypatch):
-    """By the estimate before they are asked for; where it is wrong, as soon as they are too many."""
+    """A task ends as soon as its own are too many, and the request once those of all tasks are."""
     assert small(spark_session.range(10_000_000)) is None
     monkeypatch.setattr(subject, "ROWS_MAX", 100)
     assert len(small(spark_session.range(100))) == 100
     assert small(spark_session.range(101)) is None
     assert small(spark_session.sql("select explode(sequence(1, 1000000)) as Id")) is None
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select id, repeat('x', 1000000) as Note from range(0, 100000, 1, 1)",
+        "select id, array_repeat(repeat('x', 100000), 10) as Notes from range(0, 100000, 1, 1)",
+        "select id, repeat('x', 1000000) as Note from range(0, 64, 1, 32)",
+    ],
+    ids=["one task", "nested values", "many tasks"],
+)
+def test_many_bytes_are_left_to_files(spark_session, query):
+    """A task ends after some of its rows: together they would exceed the memory of the server."""
+    assert small(spark_session.sql(query), "id") is None
+
+
+def test_rows_of_one_size_are_taken_up_to_the_limit_of_bytes(spark_session, monkeypatch):
+    """Text, binary and nested values count by their length; names that differ by case are two columns."""
+    monkeypatch.setattr(subject, "BYTES_MAX", 100_000)
+    text = "repeat('x', 300)"
+    query = f"select id, {text} as A, array({text}) as a, cast({text} as binary) as b"
+    assert len(small(spark_session.sql(f"{query} from range(0, 90, 1, 1)"), "id")) == 90
+    assert small(spark_session.sql(f"{query} from range(0, 110, 1, 1)"), "id") is None
 
 
 def test_a_frame_of_no_rows_is_a_table_of_none(spark_session):

@@ -236,11 +236,12 @@ def test_an_empty_frame_is_landed_as_one(bench, spark_session):
         ("'a' collate UNICODE_CI", "'bad' (string collate UNICODE_CI)"),
         ("array(named_struct('v', parse_json('1')))", "'bad[].v' (variant)"),
         ("map('a', interval '1' day)", "'bad.value' (interval day)"),
+        ("map(time'12:00:00', 1)", "'bad.key' (time(6))"),
     ],
 )
 def test_types_that_a_stream_cannot_keep_are_refused(bench, spark_session, expression, named):
     """By name, before anything is written."""
-    task = WriteTask(bench.new("landed"))
+    task = WriteTask(bench.new("landed"), takes_table=True)
     with pytest.raises(SchemaDriftError) as caught:
         bench.engine.write_batch(spark_session.sql(f"select 1 Id, {expression} bad"), task)
     assert f"A stream cannot keep the type of these columns: {named}." == caught.value.problem

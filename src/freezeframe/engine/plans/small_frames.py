@@ -1,26 +1,27 @@
 """Spark frames whose rows this process may hold: read by one request, or from the files that Spark wrote.
 
-Spark's estimate of the result's bytes selects the frames to try; rows are counted on arrival. A frame with
-repeated or missing keys takes the route over files, which handles them.
+The request carries a limit of rows and of bytes, which Spark's tasks apply row by row: a frame beyond it ends
+the request, whatever its plan promised, and takes the route over files. So does a frame with repeated or
+missing keys.
 """
 
 from __future__ import annotations
 
 import contextlib
 import inspect
-import re
 import threading
-from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.errors import PySparkException
+from pyspark.sql.connect import functions as F  # noqa: N812 - the name by which Spark code calls it
 from pyspark.sql.connect.client import SparkConnectClient
 from pyspark.sql.connect.dataframe import DataFrame
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.types import ArrayType, BinaryType, MapType, StringType, StructType
 
 from freezeframe.engine.configuration.session_settings import set_configs
 from freezeframe.engine.frames.bounded_rows import bounded_rows
@@ -28,51 +29,60 @@ from freezeframe.engine.plans.parquet_files import local_folder
 from freezeframe.engine.protocol.table_engine import INLINE_KEYS_MAX, WriteTask
 
 ROWS_MAX = INLINE_KEYS_MAX
-ESTIMATE_BYTES_MAX = 4 * 1024 * 1024
+BYTES_MAX = 16 * 1024 * 1024
 
-_ESTIMATE = re.compile(r"== Optimized Logical Plan ==\n.*?Statistics\(sizeInBytes=([\d.E+]+) (\w+)")
 _INTERPRETED = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-_UNITS = {unit: 1024**power for power, unit in enumerate(["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"])}
 # PySpark 4.2 asks for the time zone that 4.1 takes by itself.
 _IN_UTC: dict[str, Any] = (
     {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_schema).parameters else {}
 )
-# Operators that may return more bytes than they read, so that the estimate is unreliable.
-_GROWS = re.compile(r"\b(Generate|MapIn\w+|FlatMap\w+|Expand|\w*Python\w*|\w*UDF\w*)\b")
+_TOO_LARGE = "freezeframe writes this frame to files: it is too large for one request."
+# ``monotonically_increasing_id`` holds the position of a row in its partition in these bits.
+_POSITION = 2**33 - 1
+_VALUE_BYTES = 8
 
 
-@dataclass(frozen=True, slots=True)
-class SmallFrame:
-    """The rows of a frame in this process, as received from Spark."""
-
-    schema: StructType
-    rows: pa.Table
-
-
-def collect_small(frame: Any) -> SmallFrame | None:
-    """A Spark Connect frame's rows, if they are few; None where files serve.
-
-    Files serve a classic frame, and one of more than ``ROWS_MAX`` rows or with an estimate of more than
-    ``ESTIMATE_BYTES_MAX``.
-    """
+def collect_small(frame: Any, schema: StructType) -> pa.Table | None:
+    """All rows of a Spark Connect frame with this schema; None for a classic frame and a larger one."""
     if not isinstance(frame, DataFrame):
         return None
-    plan = frame._explain_string(mode="cost")  # noqa: SLF001 - ``explain`` prints it
-    found = _ESTIMATE.search(plan)
-    if found is None or float(found[1]) * _UNITS.get(found[2], float("inf")) > ESTIMATE_BYTES_MAX:
-        return None
     with _interpreting(frame.sparkSession):
-        return _collect_rows(frame.limit(ROWS_MAX + 1) if _GROWS.search(plan) else frame)
+        try:
+            return _collect_rows(_limited(frame, schema))
+        except PySparkException as error:
+            if _TOO_LARGE not in str(error):
+                raise
+            return None
 
 
-def rows_to_write(small: SmallFrame, task: WriteTask, schema: StructType) -> pa.Table | None:
+def _limited(frame: DataFrame, schema: StructType) -> Any:
+    """The frame, failing with ``_TOO_LARGE`` as soon as a task has read more than the limits allow.
+
+    A task cannot sum the bytes of the rows before: each row may take its share of ``BYTES_MAX``, as if all
+    rows so far had its size. What a partition may return is bounded by that, and rows of about one size are
+    taken up to ``BYTES_MAX``.
+    """
+    coded = frame.toDF(*(f"c{place}" for place in range(len(schema))))
+    texts = [
+        F.col(name) if isinstance(field.dataType, StringType) else F.col(name).cast("string")
+        for name, field in zip(coded.columns, schema.fields, strict=True)
+        if isinstance(field.dataType, StringType | BinaryType | ArrayType | MapType | StructType)
+    ]
+    size = F.octet_length(F.concat_ws("", *texts)) if texts else F.lit(0)
+    rows = F.monotonically_increasing_id().bitwiseAND(F.lit(_POSITION)) + 1
+    bytes_so_far = rows * (size + _VALUE_BYTES * len(schema))
+    is_large = (rows > ROWS_MAX) | (bytes_so_far > BYTES_MAX)
+    return coded.where(F.when(is_large, F.raise_error(_TOO_LARGE).cast("boolean")).otherwise(F.lit(True)))  # noqa: FBT003 - an SQL literal
+
+
+def rows_to_write(rows: pa.Table, task: WriteTask, schema: StructType) -> pa.Table | None:
     """The rows cast to ``schema``; None if they are not plain."""
     target = to_arrow_schema(schema, **_IN_UTC)
     try:
-        table = small.rows.rename_columns(target.names).cast(target)
+        table = rows.rename_columns(target.names).cast(target)
     except pa.ArrowException:
         return None
     return table if _are_plain(table, task) else None
@@ -143,21 +153,20 @@ def _interpreting(session: SparkSession) -> _Interpretation:
         return _interpretations.setdefault(session, _Interpretation(session.client))
 
 
-def _collect_rows(frame: Any) -> SmallFrame | None:
-    """All rows; None once they exceed the limit."""
+def _collect_rows(frame: Any) -> pa.Table | None:
+    """All rows; None once those of all tasks exceed a limit."""
     client = frame.sparkSession.client
     answers: Any = client.to_table_as_iterator(frame._plan.to_proto(client), {})  # noqa: SLF001
-    schema, parts, rows = StructType(), [], 0
+    parts, rows, size = [], 0, 0
     with contextlib.closing(answers):
         for answer in answers:
-            if isinstance(answer, StructType):
-                schema = answer
-            elif isinstance(answer, pa.Table):
+            if isinstance(answer, pa.Table):
                 parts.append(answer)
                 rows += len(answer)
-                if rows > ROWS_MAX:
+                size += answer.nbytes
+                if rows > ROWS_MAX or size > BYTES_MAX:
                     return None
-    return SmallFrame(schema, pa.concat_tables(parts)) if parts else None
+    return pa.concat_tables(parts) if parts else None
 
 
 def _has_plain_keys(table: pa.Table, task: WriteTask) -> bool:

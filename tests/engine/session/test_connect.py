@@ -12,7 +12,7 @@ from pyspark.sql.connect.proto import base_pb2_grpc
 from pyspark.sql.connect.session import SparkSession
 
 from freezeframe.engine.configuration.remote import OWN_REMOTE
-from freezeframe.engine.configuration.spark_configuration import SESSION_CONFIGURATION, cores
+from freezeframe.engine.configuration.spark_configuration import cores, session_configuration
 from freezeframe.engine.server.server import attach, server_folder
 from freezeframe.engine.session.connect import connect
 from freezeframe.errors import InvalidOption, JavaUnsupported, SetupError
@@ -51,8 +51,8 @@ def test_a_session_is_configured_and_nobodys_default(spark_settings, spark_sessi
     """What merges rely on is set, and a user's own session stays the user's."""
     connection = connect(spark_settings, lambda _: None)
     try:
-        values = {name: connection.session.conf.get(name) for name in SESSION_CONFIGURATION}
-        assert values == SESSION_CONFIGURATION
+        expected = session_configuration("local[2]")
+        assert expected == {name: connection.session.conf.get(name) for name in expected}
         assert connection.session is not SparkSession._default_session
         assert connection.session.session_id != spark_session.session_id
     finally:

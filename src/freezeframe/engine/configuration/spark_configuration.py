@@ -1,12 +1,15 @@
 """Every Spark option that the engine relies on, and every size at which it changes its plan.
 
 Three groups: start options of a server, options of each own session, and options of each write,
-which may run in a caller's session.
+which may run in a caller's session. Of the start options the user's ``spark-defaults.conf`` replaces
+those that are a choice.
 """
 
 from __future__ import annotations
 
 import os
+import re
+from pathlib import Path
 
 from freezeframe.engine.configuration.s3_configuration import server_options
 from freezeframe.settings import Settings
@@ -17,10 +20,6 @@ SESSION_CONFIGURATION = {
     # Two columns that differ by case only are two columns.
     "spark.sql.caseSensitive": "true",
     "spark.sql.session.timeZone": "UTC",
-    # Both sides of a merge are partitioned by hand: re-planning between stages only adds latency. It has
-    # nothing to improve either: rows are split by their whole key, so similar keys make no large task
-    # (benchmarks/scale.py, skewed_1m: 1.2 times the processor of random keys, which are shorter).
-    "spark.sql.adaptive.enabled": "false",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.parquet.writeLegacyFormat": "false",
@@ -33,6 +32,15 @@ SESSION_CONFIGURATION = {
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
 }
+
+_LOCAL_PLANNING = {
+    # Both sides of a merge are partitioned by hand: re-planning between stages only adds latency. It has
+    # nothing to improve either: rows are split by their whole key, so similar keys make no large task
+    # (benchmarks/scale.py, skewed_1m: 1.2 times the processor of random keys, which are shorter).
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
+}
+_ADAPTIVE_PLANNING = {"spark.sql.adaptive.enabled": "true"}
 
 LANDING_CONFIGURATION = {
     name: SESSION_CONFIGURATION[name]
@@ -165,6 +173,53 @@ _THIS_MACHINE_ONLY = {
     "spark.network.crypto.enabled": "true",
 }
 
+_SERVING = {
+    "spark.connect.grpc.binding.address": "127.0.0.1",
+    # The system picks a free port; the log says which.
+    "spark.connect.grpc.binding.port": "0",
+    # Jobs have databases of their own in it, which end with them.
+    "spark.sql.catalogImplementation": "in-memory",
+    # No job shares views under a well-known name; jobs are refused such views (job_database).
+    "spark.sql.globalTempDatabase": "freezeframe_refuses_global_views",
+    # Its client's connection goes with the client. The query of a killed one is interrupted, and one
+    # that a living client waits for, or reads slowly, has its connection for as long as it takes.
+    "spark.connect.execute.manager.detachedTimeout": "3s",
+    "spark.connect.execute.manager.maintenanceInterval": "1s",
+    "spark.connect.execute.reattachable.senderMaxStreamDuration": "0",
+    "spark.connect.execute.reattachable.senderMaxStreamSize": "0",
+}
+"""What makes a Spark the server of many jobs; no file of the user replaces it."""
+
+_DEFAULTS = {
+    "spark.app.name": "freezeframe",
+    # Otherwise a small job waits until an earlier large one has no more tasks to start.
+    "spark.scheduler.mode": "FAIR",
+    "spark.ui.showConsoleProgress": "false",
+    # Checksums are in the Parquet pages; a .crc beside each file would only be litter.
+    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    # Files are the owner's alone: Hadoop sets their mode itself, whatever the process's umask is.
+    "spark.hadoop.fs.permissions.umask-mode": "077",
+    "spark.cleaner.periodicGC.interval": "10min",
+    # Frames of a script outlive its pauses; the sessions of killed jobs are ended (job_remains).
+    "spark.connect.session.manager.defaultSessionTimeout": "7d",
+    **SCRIPT_CONFIGURATION,
+}
+
+_LOCAL_DEFAULTS = {
+    "spark.ui.enabled": "false",
+    # Out of memory, a task fails; by default it would end the Java in which all jobs have their driver.
+    "spark.executor.killOnFatalError.depth": "0",
+}
+_RESULT_SHARE = 4
+_RESULT_BYTES_MAX = 1024**3
+_SMALL_HEAP_BYTES = 4 * 1024**3
+# A shuffle of a script's frame: adaptive planning joins small partitions, and never splits one of these.
+_PARTITIONS_PER_CORE = 4
+_UNITS = {"": 1024**2, "b": 1, "k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4}
+_LISTS = ("spark.jars", "spark.jars.packages")
+_PROPERTY = re.compile(r"\s*((?:\\.|[^\\\s=:#!])(?:\\.|[^\\\s=:])*)(?:\s*[=:]\s*|\s+)(.*)")
+_CONTINUED = re.compile(r"(?<!\\)((?:\\\\)*)\\\n\s*")
+
 
 def cores() -> int:
     """The number of tasks that this machine runs concurrently."""
@@ -184,40 +239,62 @@ def warm_master(spark: str) -> str | None:
 
 
 def server_configuration(settings: Settings, master: str) -> dict[str, str]:
-    """Start options of a warm server, without the token, which is passed in the environment."""
-    return {
-        "spark.master": master,
-        "spark.app.name": "freezeframe",
-        "spark.driver.memory": settings.spark_memory,
+    """Start options of a warm server, without the token, which is passed in the environment.
+
+    The user's file replaces our defaults; lists of jars are joined.
+    """
+    is_local = master.startswith("local")
+    theirs, given = user_defaults(), server_options(settings)
+    options = {
+        **_DEFAULTS,
+        **(_local_defaults(settings.spark_memory) if is_local else {}),
+        **theirs,
+        **given,
+        **_SERVING,
         # A cluster's executors must reach the driver, and share the cluster's secret with it.
-        **(_THIS_MACHINE_ONLY if master.startswith("local") else {}),
-        # Otherwise a small job waits until an earlier large one has no more tasks to start.
-        "spark.scheduler.mode": "FAIR",
-        "spark.connect.grpc.binding.address": "127.0.0.1",
-        # The system picks a free port; the log says which.
-        "spark.connect.grpc.binding.port": "0",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.sql.shuffle.partitions": "2",
-        # By the size of the heap Spark would choose pages of 64 MB, which a join of a thousand rows fills
-        # the young generation with: 105 ms of collections a question, and 6 with these.
-        "spark.buffer.pageSize": "1m",
-        "spark.sql.catalogImplementation": "in-memory",
-        # Checksums are in the Parquet pages; a .crc beside each file would only be litter.
-        "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
-        # Files are the owner's alone: Hadoop sets their mode itself, whatever the process's umask is.
-        "spark.hadoop.fs.permissions.umask-mode": "077",
-        "spark.cleaner.periodicGC.interval": "10min",
-        **SCRIPT_CONFIGURATION,
-        # No job shares views under a well-known name; jobs are refused such views (job_database).
-        "spark.sql.globalTempDatabase": "freezeframe_refuses_global_views",
-        # Its client's connection goes with the client. The query of a killed one is interrupted, and one
-        # that a living client waits for, or reads slowly, has its connection for as long as it takes.
-        "spark.connect.execute.manager.detachedTimeout": "3s",
-        "spark.connect.execute.manager.maintenanceInterval": "1s",
-        "spark.connect.execute.reattachable.senderMaxStreamDuration": "0",
-        "spark.connect.execute.reattachable.senderMaxStreamSize": "0",
-        # Frames of a script outlive its pauses; the sessions of killed jobs are ended (job_remains).
-        "spark.connect.session.manager.defaultSessionTimeout": "7d",
-        **server_options(settings),
+        **(_THIS_MACHINE_ONLY if is_local else {}),
+        "spark.master": master,
+        "spark.driver.memory": settings.spark_memory,
     }
+    for name in _LISTS:
+        if theirs.get(name) and given.get(name):
+            options[name] = f"{given[name]},{theirs[name]}"
+    return options
+
+
+def user_defaults() -> dict[str, str]:
+    """The options of ``spark-defaults.conf`` in the folder of ``SPARK_CONF_DIR``, as written there."""
+    file = Path(os.environ.get("SPARK_CONF_DIR", ""), "spark-defaults.conf")
+    if not os.environ.get("SPARK_CONF_DIR") or not file.is_file():
+        return {}
+    lines = _CONTINUED.sub(r"\1", file.read_text(encoding="utf-8", errors="replace")).splitlines()
+    found = [match for line in lines if (match := _PROPERTY.fullmatch(line))]
+    return {match[1]: match[2].strip() for match in found}
+
+
+def session_configuration(master: str | None) -> dict[str, str]:
+    """Options of the engine's own sessions; ``master`` is that of a server of ours."""
+    is_local = master is not None and master.startswith("local")
+    return {**SESSION_CONFIGURATION, **(_LOCAL_PLANNING if is_local else _ADAPTIVE_PLANNING)}
+
+
+def _local_defaults(memory: str) -> dict[str, str]:
+    heap = _bytes(memory)
+    options = {
+        **_LOCAL_DEFAULTS,
+        "spark.sql.shuffle.partitions": str(_PARTITIONS_PER_CORE * cores()),
+        # Results of all jobs are held in this heap before they are sent.
+        "spark.driver.maxResultSize": str(min(heap // _RESULT_SHARE, _RESULT_BYTES_MAX)),
+    }
+    if heap <= _SMALL_HEAP_BYTES:
+        # By the size of the heap Spark would choose pages of 64 MB, which a join of a thousand rows fills
+        # the young generation with: 105 ms of collections a question, and 6 with these. A task has 8,192
+        # pages at most, which is more than such a heap.
+        options["spark.buffer.pageSize"] = "1m"
+    return options
+
+
+def _bytes(memory: str) -> int:
+    """The size that Java takes for its heap; a number alone means MiB, as for Spark."""
+    found = re.fullmatch(r"(\d+)([bkmgt]?)b?", memory.strip().lower())
+    return int(found[1]) * _UNITS[found[2]] if found else _SMALL_HEAP_BYTES

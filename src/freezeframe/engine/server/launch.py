@@ -87,12 +87,12 @@ def _command(settings: Settings, master: str, java: Java, work: Path, archive: P
     pools.write_text(FAIR_SCHEDULER)
     configuration = server_configuration(settings, master)
     first_jars = [str(_first_jar(work))] if master.startswith("local") else []
-    jars = [*filter(None, [configuration.get("spark.jars")]), *_default_jars(), *first_jars]
+    jars = [*filter(None, [configuration.get("spark.jars")]), *first_jars]
     configuration = {
-        **configuration,
-        **({"spark.jars": ",".join(jars)} if jars else {}),
         "spark.local.dir": str(work),
         "spark.scheduler.allocation.file": pools.as_uri(),
+        **configuration,
+        **({"spark.jars": ",".join(jars)} if jars else {}),
     }
     properties.write_text("".join(f"{name} {value}\n" for name, value in configuration.items()))
     log_configuration = work / "log4j2.properties"
@@ -107,7 +107,6 @@ def _command(settings: Settings, master: str, java: Java, work: Path, archive: P
         "-cp",
         f"{spark_jars()}/*",
         "org.apache.spark.deploy.SparkSubmit",
-        "--load-spark-defaults",
         "--properties-file",
         str(properties),
         "--class",
@@ -126,16 +125,6 @@ def _first_jar(work: Path) -> Path:
     jar = work / "first.jar"
     zipfile.ZipFile(jar, "w").close()
     return jar
-
-
-def _default_jars() -> list[str]:
-    """The jars that the user's own defaults name; what we name in the configuration replaces them."""
-    defaults = Path(os.environ.get("SPARK_CONF_DIR", ""), "spark-defaults.conf")
-    if not os.environ.get("SPARK_CONF_DIR") or not defaults.is_file():
-        return []
-    text = defaults.read_text()
-    lines = (line.strip().replace("=", " ", 1).split(maxsplit=1) for line in text.splitlines())
-    return [words[1].strip() for words in lines if len(words) > 1 and words[0] == "spark.jars"]
 
 
 def _class_sharing(settings: Settings, archive: Path, work: Path) -> list[str]:

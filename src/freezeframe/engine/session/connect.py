@@ -30,8 +30,8 @@ from freezeframe.engine.configuration.s3_configuration import session_options
 from freezeframe.engine.configuration.session_settings import set_configs
 from freezeframe.engine.configuration.spark_configuration import (
     SCRIPT_CONFIGURATION,
-    SESSION_CONFIGURATION,
     local_master,
+    session_configuration,
     warm_master,
 )
 from freezeframe.engine.errors.spark_errors import spark_errors
@@ -182,21 +182,21 @@ def connect(
         SetupError: a server elsewhere does not take the token, or is of another version than PySpark here.
     """
     where = _where(settings)
-    options = {**SESSION_CONFIGURATION, **session_options(settings, where)}
+    master = local_master() if where == "local" else warm_master(where)
+    options = {**session_configuration(master), **session_options(settings, where)}
     if is_process:
         # Servers started by this package already have the settings of a script's session.
         ours = SCRIPT_CONFIGURATION if where.startswith("sc://") else {}
         options = {**ours, **session_options(settings, where)}
     if where.startswith("sc://"):
         return Connection(_session_elsewhere(where, options), None, variables={REMOTE: where})
-    master = warm_master(where)
+    if where == "local":
+        attachment = attach(settings, local_master(), progress, is_private=True)
+        return _attach_server(attachment, options, is_one_process=True)
     if master is not None:
         attachment = attach(settings, master, progress)
         kinds = {"is_one_process": where == "auto", "is_shared": is_shared, "is_one_job": not is_shared}
         return _attach_server(attachment, options, **kinds)
-    if where == "local":
-        attachment = attach(settings, local_master(), progress, is_private=True)
-        return _attach_server(attachment, options, is_one_process=True)
     raise InvalidOption(
         f"FREEZEFRAME_SPARK cannot be '{where}'.",
         remedy="Use auto, local, sc://host:port or spark://host:port.",

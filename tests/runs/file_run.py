@@ -13,7 +13,7 @@ from freezeframe.runs.model.tenants import request_store
 from freezeframe.store.transaction.job_status import find_committed_job
 
 LEDGER = "ledger.txt"
-ERRORS = {"bad": FixTheRequest, "busy": TryAgain}
+ERRORS = {"bad": FixTheRequest, "busy": TryAgain, "script": FreezeframeError}
 
 
 def file_run(request, *, settings, on_line=print, is_cancelled=lambda: False):
@@ -27,7 +27,8 @@ def file_run(request, *, settings, on_line=print, is_cancelled=lambda: False):
     if wish.get("crash"):
         raise ZeroDivisionError
     if wish.get("error"):
-        error = ERRORS[wish["error"]]("It failed on purpose.")
+        details = {"is_permanent": True} if wish["error"] == "script" else {}
+        error = ERRORS[wish["error"]]("It failed on purpose.", **details)
         return outcome(request, "failed", started, error=error.to_json())
     try:
         with tenant.job(request.job_id) as job:

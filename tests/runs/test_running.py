@@ -48,6 +48,30 @@ def test_a_script_is_run_as_one_commit(runs):
     assert bytes(range(256)) == runs.tenant.files.read("c.bin", version=0)
 
 
+LOSES = """
+    import os
+    from pathlib import Path
+    from freezeframe.errors import EngineUnavailable
+    Path("snapshots/new.txt").open("x").close()
+    Path("etl-output/leads.txt").open("x").close()
+    with open(os.environ["PARAM_runs"], "a") as file:
+        file.write("run\\n")
+    if len(open(os.environ["PARAM_runs"]).readlines()) <= int(os.environ["PARAM_losses"]):
+        raise EngineUnavailable("Spark does not answer.", is_gone=True)
+"""
+
+
+@pytest.mark.parametrize(("losses", "status"), [(1, "succeeded"), (2, "failed")])
+def test_a_script_that_lost_its_spark_session_is_run_once_more(runs, tmp_path, losses, status):
+    """Under its id, in folders that nothing of the first try is in; a second loss is its end."""
+    told = tmp_path / "runs.txt"
+    outcome = runs.run(LOSES, job_id="lost", parameters={"runs": str(told), "losses": losses})
+    assert (outcome.status, outcome.job_id) == (status, "lost")
+    assert told.read_text().splitlines() == ["run", "run"]
+    assert len([line for line in runs.lines if "run once more" in line]) == 1
+    assert [file.path for file in runs.tenant.files.list()] == ["new.txt"] * (2 - losses)
+
+
 @pytest.mark.parametrize(
     ("ending", "code", "says"),
     [

@@ -119,11 +119,9 @@ def test_scripts_of_two_tenants_have_tables_and_views_of_the_same_name(runs, spa
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 
 
-@pytest.mark.parametrize("kills", [1, pytest.param(30, marks=pytest.mark.nightly)])
-def test_a_killed_server_leaves_each_tenant_at_the_old_or_the_new_version(
-    runs, run_settings, monkeypatch, kills
-):
-    """Whatever moment Java is killed at: jobs fail whole or succeed whole, and the next ones go on."""
+@pytest.fixture
+def quick_spark(run_settings, monkeypatch):
+    """Settings of a server that is a test's own: it may be killed."""
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", QUICK_JAVA)
     settings = run_settings.model_copy(
         update={
@@ -133,6 +131,52 @@ def test_a_killed_server_leaves_each_tenant_at_the_old_or_the_new_version(
             "engine": "spark",
         }
     )
+    yield settings
+    for server in standings(settings):
+        stop(server, 20, at_once=True)
+
+
+KILLED = """
+import os
+import signal
+from pathlib import Path
+from freezeframe import spark, update_snapshot
+from freezeframe.engine.session import process_session
+
+number = int(os.environ["PARAM_kills"])
+runs = Path(os.environ["PARAM_runs"])
+rows = spark().createDataFrame([("1", "new")], "Id string, Status string")
+(Path(os.environ["ROOT_DIR"]) / "etl-output" / "leads.txt").open("x").close()
+with runs.open("a") as file:
+    file.write("run\\n")
+if len(runs.read_text().splitlines()) <= number:
+    os.kill(process_session._made.attachment.address.process, signal.SIGKILL)
+update_snapshot(os.environ["snapshot_dir"], "Lead", "Id", rows)
+"""
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("kills", [1, 2])
+def test_a_job_whose_session_died_with_the_server_runs_once_more(runs, tmp_path, quick_spark, kills):
+    """From its beginning and under its id; a second death ends it, and the tenant is as it was."""
+    told = tmp_path / "runs.txt"
+    outcome = runs.run(
+        KILLED, settings=quick_spark, job_id="lost", parameters={"kills": kills, "runs": str(told)}
+    )
+    assert told.read_text().splitlines() == ["run", "run"]
+    assert sum("is run once more" in line for line in runs.lines) == 1
+    if kills == 1:
+        assert (outcome.status, outcome.job_id, outcome.receipt["job_id"]) == ("succeeded", "lost", "lost")
+        assert len(runs.tenant.stream("Lead").read(as_="arrow")) == 1
+    else:
+        assert (outcome.status, outcome.error["code"]) == ("failed", "ENGINE_UNAVAILABLE")
+        assert list(runs.tenant.streams()) == []
+
+
+@pytest.mark.parametrize("kills", [1, pytest.param(30, marks=pytest.mark.nightly)])
+def test_a_killed_server_leaves_each_tenant_at_the_old_or_the_new_version(runs, quick_spark, kills):
+    """Whatever moment Java is killed at: jobs fail whole or succeed whole, and the next ones go on."""
+    settings = quick_spark
     farm = Farm(runs, settings, TENANTS[:2])
     dice = random.Random(7)
     farm.all_succeed(0)
@@ -147,8 +191,6 @@ def test_a_killed_server_leaves_each_tenant_at_the_old_or_the_new_version(
             expected[tenant] = number if outcome.status == "succeeded" else expected[tenant]
             assert {expected[tenant]} == farm.numbers(tenant)
     farm.all_succeed(kills + 1)
-    for server in standings(settings):
-        stop(server, 20, at_once=True)
 
 
 def _kill_when_used(settings, seconds):

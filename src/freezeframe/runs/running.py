@@ -55,6 +55,7 @@ _PIPE_BYTES = 1024 * 1024
 _COMPARED_IDS_MAX = 1000
 _SECRET_VARIABLES = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 _MODULE = "freezeframe.runs.process.script_process"
+_REPEATED = "Spark ended during the job, and with it the job's session: the job is run once more."
 _STATUS: Mapping[Reason, Status] = {
     "ended": "failed",
     "memory": "failed",
@@ -74,10 +75,11 @@ def run(
     """Run the request's script for its tenant, which is created if need be, and return the outcome.
 
     A success is one commit of all that the script changed. Of anything else nothing is visible: an
-    exception, an exit code, a signal, a limit, ``is_cancelled`` (asked twice a second). A job id that
-    is committed already is answered (``repeated``) and not run again. ``variables`` are environment
-    variables that the caller gives the script beside its own. ``on_line`` gets each line that the script
-    prints.
+    exception, an exit code, a signal, a limit, ``is_cancelled`` (asked twice a second). A script whose
+    Spark session ended with its server is run once more, from its beginning in a new root, unless the
+    request names the root. A job id that is committed already is answered (``repeated``) and not run
+    again. ``variables`` are environment variables that the caller gives the script beside its own.
+    ``on_line`` gets each line that the script prints.
 
     Raises:
         InputNotFound: script, input or another file of the request is not there; nothing was written.
@@ -99,19 +101,32 @@ def run(
         outcome = _repeat_outcome(request, root, known, time.monotonic() - started)
         return replace(outcome, remarks=_other_script(request, root, tenant))
     _tidy(folder, settings)
-    root = make_job_root(folder, request)
-    try:
-        with in_use(root.path):
-            environment = {**script_environment(request, root, settings, os.environ), **variables}
-            ending = _carried_out(request, root, settings, environment, on_line, is_cancelled, tenant)
-    finally:
-        root.remove_secrets()
-    receipt = find_receipt(tenant, request.job_id, root)
-    mask = _mask(settings, os.environ)
-    outcome = _outcome(request, root, ending, receipt, time.monotonic() - started, mask)
-    if outcome.is_success and request.job_root is None:
-        root.remove_copies()
+
+    def attempt() -> RunOutcome:
+        root = make_job_root(folder, request)
+        try:
+            with in_use(root.path):
+                environment = {**script_environment(request, root, settings, os.environ), **variables}
+                ending = _carried_out(request, root, settings, environment, on_line, is_cancelled, tenant)
+        finally:
+            root.remove_secrets()
+        receipt = find_receipt(tenant, request.job_id, root)
+        mask = _mask(settings, os.environ)
+        outcome = _outcome(request, root, ending, receipt, time.monotonic() - started, mask)
+        if outcome.is_success and request.job_root is None:
+            root.remove_copies()
+        return outcome
+
+    outcome = attempt()
+    if _lost_its_session(outcome) and request.job_root is None and not is_cancelled():
+        on_line(_REPEATED)
+        outcome = attempt()
     return replace(outcome, made_tenant=is_new, similar_tenants=tuple(similar))
+
+
+def _lost_its_session(outcome: RunOutcome) -> bool:
+    """Whether the script ended because its Spark session was gone: its frames are lost, and nothing else."""
+    return outcome.error is not None and bool(outcome.error["details"].get("is_gone"))
 
 
 def _resolve(request: RunRequest) -> RunRequest:

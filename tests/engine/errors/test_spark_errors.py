@@ -2,7 +2,7 @@
 
 import grpc
 import pytest
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, PythonException
 
 from freezeframe.engine.errors.spark_errors import cause_of, machine_error, spark_errors, translate_error
 from freezeframe.errors import (
@@ -32,6 +32,9 @@ from freezeframe.errors import (
         ("java.io.IOException: Permission denied", StorageUnavailable),
         ("Mkdirs failed to create file:/a", StorageUnavailable),
         ("[SOMETHING_NEW] nobody has seen this before", EngineUnavailable),
+        ("[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012", BadInput),
+        ("[UNRESOLVED_COLUMN.WITH_SUGGESTION] A column. SQLSTATE: 42703", BadInput),
+        ("[USER_RAISED_EXCEPTION] no rows today SQLSTATE: P0001", BadInput),
     ],
 )
 def test_words_decide_the_class(said, expected):
@@ -56,6 +59,15 @@ def test_a_server_that_is_gone_may_be_asked_anew(said):
     """Only when the server or the session is no more does asking again on another one make sense."""
     error = translate_error(PySparkException(said))
     assert (EngineUnavailable, True) == (type(error), error.details["is_gone"])
+
+
+def test_a_call_that_must_change_is_not_to_be_repeated():
+    """Spark's class of the error is named; an error without one keeps Spark's message."""
+    error = translate_error(PySparkException("[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012"))
+    assert "DIVIDE_BY_ZERO" in error.problem
+    assert "again" not in error.remedy.replace("fails again", "")
+    failed = translate_error(PythonException("Traceback: KeyError: 'Amount'"))
+    assert (failed.error_code, "KeyError" in failed.cause) == ("SCRIPT_FAILED", True)
 
 
 def test_a_full_disk_is_told_from_the_server_that_it_stopped():
@@ -99,5 +111,6 @@ def test_a_script_is_told_of_the_machine_apart_from_what_it_asked_for():
     """Memory, disk and a server that is gone are the machine's; a path or a cast is the script's own."""
     assert isinstance(machine_error(PySparkException("Java heap space")), EngineUnavailable)
     assert isinstance(machine_error(PySparkException("No space left on device")), StorageFull)
+    assert isinstance(machine_error(PySparkException("than spark.driver.maxResultSize (1 g)")), InvalidOption)
     for said in ("[PATH_NOT_FOUND] /a", "[CAST_OVERFLOW] 1", "[SOMETHING_NEW] a", "Permission denied"):
         assert machine_error(PySparkException(said)) is None

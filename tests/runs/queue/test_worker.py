@@ -150,10 +150,11 @@ def test_a_failure_is_retried_where_that_may_help(database, make_worker, submit,
     submit("bad", tenant="a", error="bad")
     submit("busy", tenant="b", error="busy", attempts_max=2)
     submit("crash", tenant="c", crash=1.0, attempts_max=1)
+    submit("script", tenant="d", error="script")
     worker = make_worker()
     worker._queue = queue  # without waits between attempts
 
-    assert worker.work("empty") == 4
+    assert worker.work("empty") == 5
 
     ended = {
         job.job_id: (job.status, job.attempts, job.outcome["error"]["code"]) for job in queue.list().jobs
@@ -162,6 +163,7 @@ def test_a_failure_is_retried_where_that_may_help(database, make_worker, submit,
         "bad": ("failed", 1, "BAD_REQUEST"),
         "busy": ("failed", 2, "TRY_AGAIN"),
         "crash": ("failed", 1, "FREEZEFRAME_ERROR"),
+        "script": ("failed", 1, "FREEZEFRAME_ERROR"),
     }
 
 

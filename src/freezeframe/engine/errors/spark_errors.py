@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator
 
 import grpc
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, PythonException
 
 from freezeframe.engine.errors.jvm_stack import without_jvm_stack
 from freezeframe.errors import (
@@ -22,6 +23,11 @@ from freezeframe.errors import (
 )
 
 _CAUSE_MAX = 1_000
+_ERROR_CLASS = re.compile(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]")
+_SQLSTATE = re.compile(r"SQLSTATE: (\w{5})")
+# The classes of SQL's standard for what is not supported, cardinality, data, constraints, syntax and names;
+# P0 is Spark's for an error that a query raises.
+_FAULTS_OF_REQUEST = ("0A", "21", "22", "23", "42", "P0")
 # An ended session or server: the same request can be repeated on the next one.
 _GONE = (
     "StatusCode.UNAVAILABLE",
@@ -153,17 +159,48 @@ def spark_errors() -> Iterator[None]:
 
 def translate_error(error: Exception) -> FreezeframeError:
     """The typed error for one of Spark's errors."""
-    return _translate_known(error) or EngineUnavailable(
+    found = _translate_known(error)
+    if found is not None:
+        return found
+    if isinstance(error, PythonException):
+        return FreezeframeError(
+            "A Python function of the frame failed.",
+            cause=cause_of(error),
+            remedy="Correct the function, or the rows that it is given; nothing was changed.",
+            code="SCRIPT_FAILED",
+        )
+    if is_fault_of_request(error):
+        return BadInput(
+            f"Spark cannot compute the frame: {error_class(error) or 'it has refused the query'}.",
+            cause=cause_of(error),
+            remedy="Change the frame or its data as Spark's message says; the same call fails again.",
+        )
+    return EngineUnavailable(
         "Spark could not carry out a step of the update.",
         cause=cause_of(error),
-        remedy="Run the call again; nothing was changed. If it fails the same way, the cause says why.",
+        remedy="Nothing was changed. Run the call again where the cause names a lost executor or connection;"
+        " else change what it names first.",
     )
 
 
+def error_class(error: BaseException) -> str:
+    """Spark's name for the kind of an error; empty where it has none."""
+    given = error.getCondition() if isinstance(error, PySparkException) else None
+    found = _ERROR_CLASS.search(str(error))
+    return given or (found[1] if found else "")
+
+
+def is_fault_of_request(error: BaseException) -> bool:
+    """Whether Spark says by its SQLSTATE that the query or its data must change."""
+    given = error.getSqlState() if isinstance(error, PySparkException) else None
+    found = _SQLSTATE.search(str(error))
+    return (given or (found[1] if found else "")).startswith(_FAULTS_OF_REQUEST)
+
+
 def machine_error(error: BaseException) -> FreezeframeError | None:
-    """The typed error for a failure of the machine or its set-up; None for errors of the request."""
+    """The typed error for a failure or a limit of the machine or its set-up; None for the script's own."""
     found = _translate_known(error)
-    return found if isinstance(found, SetupError | EngineUnavailable | StorageFull) else None
+    return found if isinstance(found, SetupError | EngineUnavailable | StorageFull | InvalidOption) else None
 
 
 def _translate_known(error: BaseException) -> FreezeframeError | None:

@@ -77,15 +77,20 @@ def _exit_failure(end: SystemExit) -> ScriptFailure:
 def _spark_error(error: BaseException) -> FreezeframeError:
     """A script's Spark error as one of this library; its stack goes to the log."""
     # Only if PySpark is loaded: a script without Spark must not load it just to fail.
-    from freezeframe.engine.errors.spark_errors import cause_of, machine_error  # noqa: PLC0415
+    from freezeframe.engine.errors.spark_errors import (  # noqa: PLC0415
+        cause_of,
+        error_class,
+        is_fault_of_request,
+        machine_error,
+    )
 
-    condition = error.getCondition() or ""  # type: ignore[attr-defined]
     return machine_error(error) or FreezeframeError(
         "Spark could not do what the script asked for; nothing of the run was kept.",
         cause=cause_of(error),
-        remedy=_SPARK_REMEDIES.get(condition, _REMEDY),
+        remedy=_SPARK_REMEDIES.get(error_class(error), _REMEDY),
         code="SCRIPT_FAILED",
         exception=type(error).__name__,
+        is_permanent=is_fault_of_request(error),
     )
 
 

@@ -231,4 +231,6 @@ _LEFT = _Report("failed", None)
 def _may_help(error: Mapping[str, Any] | None) -> bool:
     """Whether another attempt could succeed: not if the request or the data must change."""
     code = None if error is None else error.get("code")
+    if error is not None and error.get("details", {}).get("is_permanent"):
+        return False
     return not any(code == kind.code for root in (FixTheRequest, ReportDamage) for kind in kinds_of(root))

@@ -3,6 +3,7 @@
 import datetime as dt
 import decimal
 import sys
+import warnings
 
 import pandas as pd
 import polars as pl
@@ -11,6 +12,7 @@ import pytest
 
 from freezeframe.engine.frames.frames import kind_of, to_arrow, to_polars
 from freezeframe.errors import BadInput, SetupError
+from freezeframe.gluestick.spark_export import to_export
 from freezeframe.script import get_snapshot, read_csv_folder, update_snapshot
 from freezeframe.script.tenant.tenants import open_tenant
 
@@ -102,3 +104,13 @@ def test_without_polars_the_error_says_what_to_install(monkeypatch):
 def test_a_column_of_the_empty_name_keeps_it():
     """Polars would call it `column_0`."""
     assert to_polars(pa.table([[1], [2]], names=["", "a"])).columns == ["", "a"]
+
+
+def test_a_frame_of_pandas_on_spark_is_refused_by_name():
+    """It has an index, and says itself how its rows become a Spark frame."""
+    with warnings.catch_warnings(action="ignore"):
+        from pyspark.pandas import DataFrame
+    frame = DataFrame.__new__(DataFrame)
+    for take in (kind_of, lambda given: to_export(given, "Lead", "nowhere")):
+        with pytest.raises(BadInput, match=r"to_spark\(\)"):
+            take(frame)

@@ -70,7 +70,18 @@ def kind_of(frame: Any) -> FrameKind:
 
 
 def is_spark(frame: Any) -> bool:
-    """Whether it is a Spark frame, classic or Connect, without loading PySpark."""
+    """Whether it is a Spark frame, classic or Connect, without loading PySpark.
+
+    Raises:
+        BadInput: a frame of pandas-on-Spark, whose index only its owner can keep or leave out.
+    """
+    if type(frame).__module__.startswith("pyspark.pandas."):
+        raise BadInput(
+            "A pandas-on-Spark frame is not taken.",
+            cause="It has an index beside its columns.",
+            remedy="Pass frame.to_spark(), or frame.to_spark(index_col=...) to keep the index as a column.",
+            type=type(frame).__qualname__,
+        )
     return _is_frame_of("pyspark", frame)
 
 

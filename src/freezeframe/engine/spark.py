@@ -61,7 +61,7 @@ class SparkEngine:
 
     def merge(self, task: MergeTask) -> MergeResult:
         """Merge one update; see `TableEngine.merge`."""
-        link = self._own if are_large(task.deleted) else self._work
+        link = self._own if are_large(task.deleted) or are_large(task.batch_deleted) else self._work
         return link.run(lambda session: merge(session, task))
 
     def write_batch(self, frame: Any, task: WriteTask) -> WrittenBatch:

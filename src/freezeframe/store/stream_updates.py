@@ -63,7 +63,7 @@ def preview(place: StreamPlace, frame: Any, update: Update, use: Callable[[Previ
     require_no_case_twin(state.streams, name)
     base = scope.base(name)
     identity = CommitIdentity(uuid.uuid4().hex, state.next_timestamp_ms(now_ms()))
-    staged = StagedStream(name, scope.storage, identity, base)
+    staged = StagedStream(name, scope.storage, place.update_place.engine, identity, base)
     with _lease(scope, identity.write_id):
         try:
             with take_update(place.update_place, identity.write_id, base, frame, update) as taken:

@@ -10,6 +10,10 @@ from freezeframe.identifiers import StreamName
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.store import Tenant
+from freezeframe.store.diff.net_counts import compared_counts, net_counts, share_no_key
+from freezeframe.store.directory.paths import table_folder
+from freezeframe.store.model.row_counts import Counts
+from freezeframe.store.tenant_log.table_lookup import table_snapshot
 from freezeframe.store.versions.row_restore import RowSelection, restore_rows
 
 _STREAMS = st.sampled_from(["Account", "Lead"])
@@ -117,6 +121,8 @@ def test_merges_count_what_diff_counts(spark_engine, tmp_path):
     plain.update(frame({2: 9}), key="Id", mode="full", max_delete_ratio=1)
     flagged.update(frame({1: 1, 2: 5}), key="Id", mode="full", max_delete_ratio=1)
     flagged.update(frame({3: 3}), key="Id")
+    flagged.update(frame({4: 4}), replace_where="v >= 3")
+    past.update(frame({5: 5, 6: 6}), replace_where="v >= 5")
     past.update(frame({1: 7, 5: 5}), key="Id", mode="full", max_delete_ratio=1)
     past.update(frame({2: 2}), key="Id")
     with tenant.job() as job:
@@ -124,8 +130,118 @@ def test_merges_count_what_diff_counts(spark_engine, tmp_path):
         job.stream("Flagged").update(frame({2: 5, 8: 8}), key="Id")
         job.stream("Past").update(frame({1: 7}), key="Id", mode="full", max_delete_ratio=1)
         job.stream("Past").update(frame({5: 5, 1: 8}), key="Id")
+    flagged.update(frame({1: 1, 9: 9}), key="Id", override=True)
+    flagged.update(frame({9: 9}), key="Id", mode="full", deletes="flag", max_delete_ratio=1)
+    flagged.update(frame({}), key="Id", override=True)
+    past.update(frame({1: 8, 9: 9}), key="Id", override=True, history="none")
     tenant.restore(3)
     tenant.drop_stream("Flagged")
     tenant.drop_stream("Past")
     tenant.restore(0)
     assert_net(tenant)
+
+
+def test_keys_of_two_updates_are_compared_as_spark_compares_them():
+    """A null is a key, zeros of both signs are one, and unknown keys or other types may be shared."""
+    one, other = pa.table({"a": [1.5, None, 0.0]}), pa.table({"a": [2.5, float("nan")]})
+    assert share_no_key([one, other])
+    assert not share_no_key([one, pa.table({"a": [-0.0]})])
+    assert not share_no_key([one, pa.table({"a": pa.array([None], pa.float64())})])
+    assert not share_no_key([one, None])
+    assert not share_no_key([one, pa.table({"a": [7]})])
+
+
+class Opened(MemoryStorage):
+    """Notes which data files are read."""
+
+    def __init__(self):
+        super().__init__()
+        self.names = []
+
+    def read(self, name, offset=0, length=None):
+        self.names += [name] if name.endswith(".parquet") else []
+        return super().read(name, offset, length)
+
+
+def test_updates_of_different_rows_are_counted_without_reading_any(open_finding):
+    """Two updates of a stream in one job add up; if they changed the same row, versions are compared."""
+    storage = Opened()
+    tenant = open_finding(storage)
+    tenant.stream("Lead").update(frame(dict.fromkeys(range(100), 0)), key="Id")
+    with tenant.job() as job:
+        job.stream("Lead").update(frame({1: 1, 2: 2, 100: 0}), key="Id")
+        job.stream("Lead").update(frame({3: 3, 4: 0, 101: 0}), key="Id")
+        storage.names.clear()
+    assert storage.names == []
+    with tenant.job() as job:
+        job.stream("Lead").update(frame({1: 0, 5: 5}), key="Id")
+        job.stream("Lead").update(frame({1: 1, 6: 6}), key="Id")
+        storage.names.clear()
+    assert storage.names
+    told = {entry.version: entry.streams["Lead"] for entry in tenant.history()}
+    assert (Counts(2, 3, 1), Counts(0, 2, 0)) == (told[1], told[2])
+    assert_net(tenant)
+
+
+class Unmapped(LocalStorage):
+    """Notes which data files this process reads; Spark opens files by their names."""
+
+    def __init__(self, root):
+        super().__init__(root)
+        self.names = []
+
+    def local_path(self, name):  # noqa: ARG002 - the protocol's signature
+        return None
+
+    def read(self, name, offset=0, length=None):
+        self.names += [name] if name.endswith(".parquet") else []
+        return super().read(name, offset, length)
+
+
+@pytest.mark.spark
+def test_merges_are_counted_without_reading_stored_rows(spark_engine, tmp_path):
+    """This process opens no file of the stored rows to count a window, a kept past or a dropped column."""
+    storage = Unmapped(tmp_path / "t")
+    tenant = Tenant(storage, spark_engine, Settings())
+    stream = tenant.stream("Lead")
+    stream.update(frame(dict.fromkeys(range(50), 1), "wider"), key="Id")
+    window = {"replace_where": "Id < 2"}
+    for options in (window, {"drop_column": "w"}, {"history": "scd2"}, {"override": True, "history": "none"}):
+        files = table_of(tenant, stream.version()).files["path"].to_pylist()
+        stored = {f"{table_folder(StreamName('Lead'))}/{path}" for path in files}
+        storage.names.clear()
+        receipt = stream.update(frame({1: 5 + len(options)}), key="Id", **options)
+        assert stored.isdisjoint(storage.names), options
+        assert receipt.committed or options == {"history": "scd2"}
+    assert_net(tenant)
+
+
+def table_of(tenant, version):
+    place = tenant.place
+    return table_snapshot(place.storage, place.log.current_state(), StreamName("Lead"), version)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("kind", ["plain", "past", "flags", "no key"])
+def test_the_engine_compares_versions_as_this_process_does(spark_engine, tmp_path, kind):
+    """Any two versions, with marked rows, other columns and types, closed and flagged rows."""
+    tenant = Tenant(LocalStorage(tmp_path), spark_engine, Settings(vectors_from_bytes=0))
+    stream = tenant.stream("Lead")
+    key = None if kind == "no key" else "Id"
+    begin = {"past": {"history": "scd2"}, "flags": {"mode": "full", "deletes": "flag"}}.get(kind, {})
+    stream.update(frame({number: number % 3 for number in range(20)}), key=key, override=not begin, **begin)
+    if key is None:
+        stream.update(frame({1: 1, 2: 2, 30: 5}), override=True)
+        stream.update(frame({1: 1, 2: 9}, "as text"), override=True)
+    else:
+        for rows in ({1: 5, 2: 2, 40: 0}, {1: 1, 3: 7}):
+            stream.update(frame(rows), key=key)
+        stream.update(frame({4: 8, 5: 2}, "wider"), key=key)
+        mode = {"deletes": "flag"} if kind == "flags" else {}
+        stream.update(frame({1: 9, 2: 2, 50: 1}), key=key, mode="full", max_delete_ratio=1, **mode)
+        stream.update(frame({1: 9, 6: 1}, "as text"), key=key, on_drift="string")
+    versions = [table_of(tenant, number) for number in range(stream.version() + 1)]
+    for number, before in enumerate(versions):
+        for after in versions[number + 1 :]:
+            asked = [net_counts(before, after, Counts(), spark_engine, rows_max=0)]
+            assert [compared_counts(before, after)] == asked, (before.version, after.version)

@@ -8,7 +8,7 @@ Where rows keep their past, a key can lead to two rows, and closed rows go by th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
@@ -21,15 +21,11 @@ from freezeframe.engine.plans.columns import any_of, comparable, fit_column, quo
 from freezeframe.engine.plans.deletion_vectors import live_rows
 from freezeframe.engine.plans.file_layout import Layout, layout_of
 from freezeframe.engine.plans.keys import key_column, repeated_keys
-from freezeframe.engine.plans.parquet_files import (
-    read_files,
-    rows_in,
-    write_files,
-)
+from freezeframe.engine.plans.parquet_files import rows_in, write_files
 from freezeframe.engine.plans.row_counting import Counting
 from freezeframe.engine.plans.validity import PeriodColumns, add_closed_rows, with_periods
 from freezeframe.engine.plans.window import inside, require_inside
-from freezeframe.engine.protocol.table_engine import MergeResult, MergeTask
+from freezeframe.engine.protocol.table_engine import MergeResult, MergeTask, Positions
 from freezeframe.errors import CorruptData, DuplicateKeyError, NullKeyError
 
 _FATES = ("kept", "inserted", "updated", "unchanged", "deleted", "clashing", "closed")
@@ -58,6 +54,11 @@ class _Sides:
         return frozenset(place for place, name in enumerate(self.target.names) if name in ours)
 
     @property
+    def compares_versions(self) -> bool:
+        """Whether the batch has system columns: it is a later version, to be compared with an earlier one."""
+        return not self.given.isdisjoint(self.target.names[place] for place in self.our_columns)
+
+    @property
     def leaves_deleted(self) -> bool:
         """Whether a deleted row is retained, closed or flagged."""
         return self.task.validity is not None or self.task.flags_absent
@@ -79,7 +80,7 @@ def merge(session: SparkSession, task: MergeTask) -> MergeResult:
             tries=tries,
         ),
         _fit_frame(
-            read_files(session, task.batch, batch_schema),
+            live_rows(session, task.batch, batch_schema, task.batch_deleted),
             task.batch_types or task.batch_schema,
             target,
             tries=tries,
@@ -170,6 +171,7 @@ def _join_sides(sides: _Sides, key: list[int]) -> DataFrame:
     if task.validity is None:
         return _match_keys(sides, key, stored, batch).select(*_DECIDED, *_results(sides, key))
     periods = PeriodColumns.of(task.validity, sides.target.names)
+    batch = batch.where(F.col(f"n{periods.valid_to}").isNull())
     matched = _match_keys(sides, key, stored.where(~periods.is_closed), batch)
     versions = periods.versions(
         _results(sides, key), changed=F.col("fate") == _UPDATED, ended=F.col("fate") == _DELETED
@@ -204,21 +206,23 @@ def _fate(sides: _Sides, key: list[int]) -> Column:
         "overwrite": F.lit(_DELETED),
         "replace_where": F.when(F.col("within"), _DELETED).otherwise(_KEPT),
     }[sides.task.mode]
+    ended = _is_flagged(sides, "n") & ~_is_flagged(sides)
     return (
         F.when(F.col("stored").isNull(), _INSERTED)
         .when(F.col("given").isNull(), alone)
         .when(~F.col("within"), _CLASHING)
+        .when(ended, _DELETED)
         .when(_has_changes(sides, key), _UPDATED)
         .otherwise(_UNCHANGED)
     )
 
 
-def _is_flagged(sides: _Sides) -> Column:
-    """Whether the stored row is flagged as deleted."""
+def _is_flagged(sides: _Sides, letter: str = "o") -> Column:
+    """Whether the stored row, or (``n``) that of the batch, is flagged as deleted."""
     if not sides.task.flag:
         return F.lit(False)  # noqa: FBT003 - an SQL literal
     place = sides.target.names.index(sides.task.flag)
-    return F.coalesce(F.col(f"o{place}"), F.lit(False))  # noqa: FBT003 - an SQL literal
+    return F.coalesce(F.col(f"{letter}{place}"), F.lit(False))  # noqa: FBT003 - an SQL literal
 
 
 def _updates_cells(sides: _Sides) -> bool:
@@ -230,7 +234,7 @@ def _has_changes(sides: _Sides, key: list[int]) -> Column:
     """Whether any cell gets another value, null-safe; a cell that the batch does not decide does not."""
     task, updates = sides.task, _updates_cells(sides)
     # A row that comes back is no longer deleted.
-    differences = [_is_flagged(sides)]
+    differences = [_is_flagged(sides) & ~_is_flagged(sides, "n")]
     for index, field in enumerate(sides.target.fields):
         undecided = updates and field.name not in sides.given
         if index in key or index in sides.our_columns or undecided:
@@ -289,7 +293,9 @@ def _require_all_met(session: SparkSession, sides: _Sides, counts: Mapping[str, 
     met = counts["updated"] + counts["unchanged"]
     stored = counts["kept"] + counts["deleted"] + counts["closed"] + met
     batch = counts["inserted"] + met
-    rows_stored, rows_batch = _live_rows_in(session, task), rows_in(session, task.batch)
+    rows_stored = _live_rows_in(session, task.stored, task.deleted)
+    # Of a version, rows of the past and rows that are flagged are met and not counted.
+    rows_batch = batch if sides.compares_versions else _live_rows_in(session, task.batch, task.batch_deleted)
     if (stored, batch) != (rows_stored, rows_batch):
         raise CorruptData(
             f"The stored rows hold a key ({', '.join(task.key)}) more than once.",
@@ -335,5 +341,5 @@ def _multiset_difference(sides: _Sides, old: DataFrame, new: DataFrame) -> tuple
     return inserted, deleted, unchanged
 
 
-def _live_rows_in(session: SparkSession, task: MergeTask) -> int:
-    return rows_in(session, task.stored) - sum(len(positions) for positions in task.deleted.values())
+def _live_rows_in(session: SparkSession, files: Sequence[str], deleted: Mapping[str, Positions]) -> int:
+    return rows_in(session, files) - sum(map(len, deleted.values()))

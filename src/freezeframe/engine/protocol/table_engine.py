@@ -88,7 +88,7 @@ class MergeTask:
     output: str = ""
     """The folder to write into: belongs to this attempt alone and does not exist yet."""
     write: bool = True
-    """False: count only, write nothing."""
+    """False: count only, write nothing; ``batch`` may then be a later version, with its system columns."""
     batch_types: Mapping[str, Any] | None = None
     """``batch_schema`` with ``void`` for the parts of columns that have no value, whatever type files say."""
     flag: str = ""
@@ -100,6 +100,8 @@ class MergeTask:
     """How rows keep their past; None for rows that have none."""
     deleted: Mapping[str, Positions] = field(default_factory=dict)
     """By stored file the positions of rows that are no longer there (deletion vectors)."""
+    batch_deleted: Mapping[str, Positions] = field(default_factory=dict)
+    """The same of the batch's files, where they are those of a version."""
     size_bytes: int | None = None
     """Bytes of all input files together; None: the engine looks (local files) or assumes the worst."""
 

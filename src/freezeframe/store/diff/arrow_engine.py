@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from freezeframe.engine.protocol.forwarding import ForwardingEngine
-from freezeframe.engine.protocol.table_engine import NOTHING, MergeResult, MergeTask, Positions, TableEngine
+from freezeframe.engine.protocol.table_engine import MergeResult, MergeTask, Positions, TableEngine
 from freezeframe.errors import CorruptData, InvalidOption
 from freezeframe.log.primitives.foreign_parquet import ForeignParquetFile
 from freezeframe.log.schema.column_mapping import column_finder
@@ -42,8 +42,8 @@ class ArrowEngine(ForwardingEngine):
             _refuse()
         target = delta_to_arrow(task.target_schema)
         old = self._rows(task.stored, task.stored_schema, target, task.deleted)
-        new = self._rows(task.batch, task.batch_schema, target, NOTHING)
-        counts = change_counts(table_changes(old, new, task.key))
+        new = self._rows(task.batch, task.batch_schema, target, task.batch_deleted)
+        counts = change_counts(table_changes(old, new, task.key, task.flag or None))
         unchanged = len(new) - counts.inserted - counts.updated
         return MergeResult(counts.inserted, counts.updated, unchanged, counts.deleted)
 

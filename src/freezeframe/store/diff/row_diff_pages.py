@@ -112,7 +112,14 @@ class Comparison:
     @property
     def can_be_told(self) -> bool:
         """Whether ``page`` supports this difference."""
-        return self._is_by_key() or self.rows_max <= self._whole_rows_max
+        return self.is_by_key or self.rows_max <= self._whole_rows_max
+
+    @property
+    def is_by_key(self) -> bool:
+        """Whether the two sides can be merge-joined by a key with a common order."""
+        return bool(self._kinds) and not any(
+            one is None or kinds.is_nested(one) for one in self._kinds.values()
+        )
 
     def counts_of_files(self) -> Counts:
         """Row counts of the files and positions that only one version has."""
@@ -130,7 +137,7 @@ class Comparison:
             TooLarge: more than ``whole_rows_max`` rows would have to be compared whole.
             CorruptData: a file is missing or damaged.
         """
-        if not self._is_by_key():
+        if not self.is_by_key:
             start = 0 if after is None else after.number
             table = self._whole()
             end = start + limit
@@ -148,7 +155,7 @@ class Comparison:
 
     def tables(self) -> Iterator[pa.Table]:
         """All changes in key order, as batches; errors as for ``page``."""
-        if not self._is_by_key():
+        if not self.is_by_key:
             yield self._whole()
             return
         yield from (changed for changed, _ in self._windows(None))
@@ -156,12 +163,6 @@ class Comparison:
     def counts(self) -> Counts:
         """Row counts of all changes; errors as for ``page``."""
         return sum(map(change_counts, self.tables()), Counts())
-
-    def _is_by_key(self) -> bool:
-        """Whether the two sides can be merge-joined by a key with a common order."""
-        return bool(self._kinds) and not any(
-            one is None or kinds.is_nested(one) for one in self._kinds.values()
-        )
 
     def _common_kinds(self) -> dict[str, pa.DataType | None]:
         """The common types of the key's columns (None: no common type); empty without a common key."""

@@ -12,11 +12,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
+from freezeframe.engine.protocol.table_engine import TableEngine
 from freezeframe.errors import ConflictError
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.storage import Storage
-from freezeframe.store.diff.net_counts import net_counts
+from freezeframe.store.diff.net_counts import net_counts, share_no_key
 from freezeframe.store.directory.paths import table_folder
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.table.commit import CommitIdentity, row_metrics
@@ -35,6 +36,7 @@ class StagedStream:
 
     name: StreamName
     storage: Storage
+    engine: TableEngine
     identity: CommitIdentity
     base: Snapshot
     steps: list[Step] = field(default_factory=list)
@@ -62,9 +64,20 @@ class StagedStream:
         """Net row counts of the single commit over all steps; see ``net_counts``."""
         if self._net is None:
             steps = sum((result.counts for result in self.results), Counts())
-            is_known = not self.content or (len(self.results) == 1 and self.results[0].is_net)
-            self._net = steps if is_known else net_counts(self.base, self.view(), steps)
+            self._net = steps if self._counts_add_up() else self._compared_counts(steps)
         return self._net
+
+    def _counts_add_up(self) -> bool:
+        """Whether only one step changed rows, or no two of them changed the same one."""
+        changes = [result for result in self.results if result.content]
+        if not self.content or not all(result.is_net for result in changes):
+            return not self.content
+        return len(changes) == 1 or share_no_key([result.changed_keys for result in changes])
+
+    def _compared_counts(self, steps: Counts) -> Counts:
+        # A restoration and its like need no Spark, so they start none to be counted.
+        is_update = all(result.is_net for result in self.results if result.content)
+        return net_counts(self.base, self.view(), steps, self.engine if is_update else None)
 
     def view(self) -> Snapshot:
         """The table with the steps so far, visible to this transaction only."""

@@ -177,7 +177,7 @@ class Transaction:
                 require_no_case_twin({*self.base.streams, *self.streams}, name)
             since = None if self._begun is None else self._begun.looked_at(name)
             base = stream_base(self.place.storage, self.place.log, self.base, name, since)
-            found = StagedStream(name, self.place.storage, self.identity, base)
+            found = StagedStream(name, self.place.storage, self.place.engine, self.identity, base)
             self.streams[str(name)] = found
         return found
 

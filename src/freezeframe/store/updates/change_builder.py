@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from freezeframe.log import Snapshot
 from freezeframe.log.write.row_deletion import VECTORS_KEY, RowDeletion, mark_rows
 from freezeframe.store.model.row_counts import Counts
@@ -58,7 +60,8 @@ def build_patch_change(context: UpdateContext, patch: Patch, route: Route) -> Up
         deletion = mark_rows(context.snapshot, patch.marked, prefix=context.staging.name)
         if deletion.file is not None:
             context.staging.store(deletion.file.name, deletion.file.content)
-    return build_table_change(context, patch.counts, patch.written, route, patch.removed, deletion)
+    change = build_table_change(context, patch.counts, patch.written, route, patch.removed, deletion)
+    return replace(change, changed_keys=patch.changed_keys)
 
 
 def _changes_metadata(plan: Plan, snapshot: Snapshot) -> bool:

@@ -27,7 +27,7 @@ from freezeframe.store.schema.schema_evolution import is_undecided
 from freezeframe.store.schema.system_columns import DELETED, VALID_FROM, VALID_TO
 from freezeframe.store.schema.table_properties import stored_key
 from freezeframe.store.table.data_files import deleted_positions, live_files
-from freezeframe.store.table.reader import live_row_count
+from freezeframe.store.table.reader import row_count
 from freezeframe.store.updates.change_builder import build_table_change
 from freezeframe.store.updates.compaction_policy import FileChoice, choose
 from freezeframe.store.updates.deletion_guard import require_few_deletions
@@ -41,7 +41,7 @@ def load(context: UpdateContext) -> UpdateResult:
     """Stage rows as the whole new content: a first write, or an override."""
     plan, incoming = context.plan, context.incoming
     if not incoming.rows:
-        counts = Counts(deleted=live_row_count(context.snapshot))
+        counts = Counts(deleted=row_count(context.snapshot) if context.live else 0)
         return build_table_change(context, counts, (), Route("load", "the batch has no rows"))
     is_data_file = _is_data_file(plan, incoming)
     asks = bool(context.live) or not is_data_file
@@ -184,7 +184,7 @@ def _overwrite_counts(context: UpdateContext, batch: tuple[str, ...]) -> Counts:
     """Row counts of the difference between new and stored content, by key or as multisets."""
     plan, other_key = context.plan, _has_other_key(context)
     if not _comparable(plan) or (plan.stored_own.has_history and other_key):
-        return Counts(inserted=context.incoming.rows, deleted=live_row_count(context.snapshot))
+        return Counts(inserted=context.incoming.rows, deleted=row_count(context.snapshot))
     compared = _compared_columns(plan)
     task = MergeTask(
         stored=context.uris(context.live),

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+import pyarrow as pa
+
 from freezeframe.log import Snapshot
 from freezeframe.log.scan.data_files import file_uri
 from freezeframe.store.model.row_counts import Counts
@@ -49,6 +51,8 @@ class UpdateResult:
     plan: Plan | None
     rewrite: TableChange | None
     route: Route
+    changed_keys: pa.Table | None = None
+    """The keys of the rows that are new or updated; only a patch knows them."""
 
 
 @dataclass(frozen=True, slots=True)

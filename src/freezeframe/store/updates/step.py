@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+
 from freezeframe.log import Snapshot
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.table.commit import CommitIdentity
@@ -23,6 +25,8 @@ class StepResult:
     """What the step knows beside that, for the receipt."""
     is_net: bool = False
     """Whether the counts are what a comparison of the table before and after it would find."""
+    changed_keys: pa.Table | None = None
+    """The keys of all rows that it changed, where it knows them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,6 @@ from freezeframe.store.schema.table_properties import stored_key
 from freezeframe.store.table.commit import CommitIdentity, commit_text
 from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.tenant_log.state import NO_VERSION
-from freezeframe.store.updates.plan import Plan
 from freezeframe.store.updates.result import UpdateResult
 from freezeframe.store.updates.source import Incoming
 from freezeframe.store.updates.step import Step, StepResult
@@ -56,8 +55,14 @@ class TakenUpdate:
         if staged.rewrite is None:
             return StepResult("", staged.counts, answer=receipt)
         content = commit_text(snapshot, staged.rewrite, identity)
-        is_net = not was_dropped(snapshot) and _counts_every_change(staged.plan)
-        return StepResult(content, staged.counts, staged.rewrite.new_paths, receipt, is_net=is_net)
+        return StepResult(
+            content,
+            staged.counts,
+            staged.rewrite.new_paths,
+            receipt,
+            is_net=not was_dropped(snapshot),
+            changed_keys=staged.changed_keys,
+        )
 
     def _on_nothing(self) -> Update:
         """The update for a dropped stream: its rows become the whole content, its key the stream's key."""
@@ -131,10 +136,3 @@ def _naming(name: StreamName) -> Iterator[None]:
             error.args = (error.problem,)
             error.details["stream"] = str(name)
         raise
-
-
-def _counts_every_change(plan: Plan | None) -> bool:
-    """Whether the update counts every changed row, with the counts of a comparison."""
-    if plan is None or not plan.is_plain or plan.update.mode not in ("upsert", "full"):
-        return False
-    return not plan.evolution.dropped

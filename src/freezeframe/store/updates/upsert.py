@@ -52,6 +52,8 @@ class Patch:
     searched: str
     """How the batch's keys were searched, and in how many files: words that ``stream explain`` shows."""
     engine: EngineName = ""
+    changed_keys: pa.Table | None = None
+    """The keys of the rows that are new or updated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +151,7 @@ def patch(context: UpdateContext, batch: pa.Table) -> Patch:
     counts = Counts(inserted, updated, len(batch) - inserted - updated, 0)
     rewrites_all = context.plan.evolution.changes_stored_files
     if not counts.changed and not rewrites_all:
-        return Patch(counts, (), (), {}, (), met.search_kind, met.engine)
+        return Patch(counts, (), (), {}, (), met.search_kind, met.engine, keys.slice(0, 0))
     live = live_files(context.snapshot.files)
     if rewrites_all:
         choices = tuple(FileChoice(file, "rewritten", "a type in it is decided") for file in live)
@@ -161,7 +163,8 @@ def patch(context: UpdateContext, batch: pa.Table) -> Patch:
     written = context.staging.write(content, written_columns(context.plan.schema), context.plan.key)
     marked = {choice.file.path: changing[choice.file.path] for choice in choices if choice.action == "marked"}
     removed = tuple(file.path for file in rewritten)
-    return Patch(counts, written, removed, marked, choices, met.search_kind, met.engine)
+    changed = pa.concat_tables([rows.select(keys.column_names) for rows in new_rows])
+    return Patch(counts, written, removed, marked, choices, met.search_kind, met.engine, changed)
 
 
 def _match_keys(

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import pytest
 from freezeframe.engine.configuration.private_folder import private_folder
 from freezeframe.engine.java import find_java
 from freezeframe.engine.protocol.table_engine import MergeTask
+from freezeframe.engine.server import server
 from freezeframe.engine.server.server import attach, server_folder
 from freezeframe.engine.spark import SparkEngine
 from freezeframe.errors import EngineUnavailable, InvalidOption, JavaNotFound, SetupError
@@ -30,6 +32,12 @@ from freezeframe.settings import Settings
 attachment = attach(Settings(), "local[1]", lambda text: None)
 print(attachment.address.start, flush=True)
 sys.stdin.read()
+"""
+
+FOLDER = """
+from freezeframe.engine.server.server import server_folder
+from freezeframe.settings import Settings
+print(server_folder(Settings(), "local[1]").name)
 """
 
 
@@ -191,3 +199,24 @@ def test_an_unknown_place_is_refused(own):
     engine = SparkEngine(own.model_copy(update={"spark": "yarn"}))
     with pytest.raises(InvalidOption, match="yarn"):
         engine.read((), {"type": "struct", "fields": []})
+
+
+def test_another_package_has_another_server(tmp_path):
+    """A server of another checkout, or of another version, would run functions with the wrong code."""
+    package = Path(server.__file__).parents[2]
+    checkout = tmp_path / "checkout"
+    shutil.copytree(package, checkout / "freezeframe", ignore=shutil.ignore_patterns("static", "__pycache__"))
+    upgrade = tmp_path / "upgrade" / "freezeframe-999.0.dist-info"
+    upgrade.mkdir(parents=True)
+    (upgrade / "METADATA").write_text("Metadata-Version: 2.1\nName: freezeframe\nVersion: 999.0\n")
+    paths = [package.parent, package.parent, checkout, upgrade.parent]
+    first, again, elsewhere, upgraded = (folder_with(path, tmp_path) for path in paths)
+    assert first == again
+    assert len({first, elsewhere, upgraded}) == 3
+
+
+def folder_with(path, state):
+    """The server's folder for a process that finds packages there first."""
+    environment = {**os.environ, "PYTHONPATH": str(path), "FREEZEFRAME_STATE_DIR": str(state)}
+    command = [sys.executable, "-c", FOLDER]
+    return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout

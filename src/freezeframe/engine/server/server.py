@@ -33,9 +33,11 @@ from freezeframe.engine.server.launch import class_archive, worker_python, write
 from freezeframe.engine.spark_package import spark_jars, spark_version
 from freezeframe.errors import EngineUnavailable
 from freezeframe.settings import Settings
+from freezeframe.version import __version__
 
 Progress = Callable[[str], None]
 
+_PACKAGE = Path(__file__).resolve().parents[2]
 _PRIVATE = "private-"
 _LISTEN_SECONDS = 5
 _POLL_SECONDS = 0.05
@@ -125,6 +127,8 @@ def _server_name(settings: Settings, master: str) -> str:
     identity = {
         "configuration": server_configuration(settings, master),
         "pyspark": spark_version(),
+        # Its Python workers have loaded the package: another one, or another version, needs others.
+        "freezeframe": [__version__, str(_PACKAGE)],
         # All paths of one environment's Python count as the same.
         "python": worker_python(settings, master, sys.prefix),
         "environment": {name: os.environ.get(name, "") for name in ("JAVA_HOME", "SPARK_CONF_DIR")},

@@ -82,6 +82,9 @@ SMALL_BYTES = 16 * 1024 * 1024
 FILE_BYTES = 128 * 1024 * 1024
 """About how large a written file should be."""
 
+TASK_BYTES_MIN = 4 * 1024 * 1024
+"""A merge is not split into tasks of less only to use more cores."""
+
 HASHED_BATCH_BYTES = 64 * 1024 * 1024
 """Up to this size, unpacked, a partition holds its share of a batch in memory; above, it is sorted."""
 

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 from pyspark.sql import Column, DataFrame
+from pyspark.sql.connect import functions as F  # noqa: N812 - the name by which Spark code calls it
+from pyspark.sql.connect.session import SparkSession
 
 from freezeframe.engine.configuration.spark_configuration import (
     FILE_BYTES,
     HASHED_BATCH_BYTES,
     SMALL_BYTES,
-    cores,
+    TASK_BYTES_MIN,
 )
 from freezeframe.engine.plans.parquet_files import size_of, unpacked_size_of
 from freezeframe.engine.protocol.table_engine import MergeTask
+
+# More rows than any cluster has cores, so that every part of the range has one.
+_RANGE = 1 << 16
+_at_once: WeakKeyDictionary[SparkSession, int] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,18 +40,38 @@ class Layout:
         return batch.hint("shuffle_hash") if self.is_batch_hashed else batch
 
 
-def layout_of(task: MergeTask) -> Layout:
-    """One task for a small merge; else one per output file, and at least one per core."""
-    batch = size_of(task.batch)
-    stored = size_of(task.stored)
+def layout_of(session: SparkSession, task: MergeTask) -> Layout:
+    """The layout of a merge in the session; see ``choose_layout``."""
+    batch, stored = size_of(task.batch), size_of(task.stored)
     size = task.size_bytes
     if size is None and batch is not None and stored is not None:
         size = batch + stored
     if size is None:
         # Unknown size: two partitions per core, and a join that can spill.
-        return Layout(cores() * 2, is_batch_hashed=False)
+        return Layout(tasks_at_once(session) * 2, is_batch_hashed=False)
     if size <= SMALL_BYTES:
         return Layout(1, is_batch_hashed=False)
-    partitions = max(cores(), math.ceil(size / FILE_BYTES))
-    share = (size if batch is None else unpacked_size_of(task.batch)) / partitions
-    return Layout(partitions, is_batch_hashed=share <= HASHED_BATCH_BYTES)
+    unpacked = None if batch is None else unpacked_size_of(task.batch)
+    return choose_layout(size, unpacked, tasks_at_once(session))
+
+
+def choose_layout(size: int, unpacked_batch: int | None, at_once: int) -> Layout:
+    """One task per output file; of a smaller merge so many that all cores have work, if it is worth a task.
+
+    ``size`` are the bytes of all input files, ``unpacked_batch`` those of the batch's rows (None: unknown),
+    ``at_once`` the tasks that Spark runs at once.
+    """
+    partitions = max(math.ceil(size / FILE_BYTES), min(at_once, math.ceil(size / TASK_BYTES_MIN)))
+    is_hashed = unpacked_batch is not None and unpacked_batch / partitions <= HASHED_BATCH_BYTES
+    return Layout(partitions, is_batch_hashed=is_hashed)
+
+
+def tasks_at_once(session: SparkSession) -> int:
+    """The number of tasks that the session's Spark runs at once, wherever it is; Spark is asked once.
+
+    It splits a range into as many parts, unless it is told into how many.
+    """
+    if session not in _at_once:
+        parts = session.range(_RANGE).select(F.spark_partition_id().alias("part"))
+        _at_once[session] = int(parts.agg(F.max("part")).collect()[0][0]) + 1
+    return _at_once[session]

@@ -21,9 +21,9 @@ from pyspark.sql.connect.session import SparkSession
 
 from freezeframe.engine.configuration.spark_configuration import (
     BROADCAST_KEYS_MAX,
+    FILE_BYTES,
     KEYS_PER_TASK,
     SMALL_BYTES,
-    cores,
 )
 from freezeframe.engine.plans.collection import collect
 from freezeframe.engine.plans.columns import fit_column, quote, struct_type
@@ -105,8 +105,13 @@ def _matches(session: SparkSession, task: FindTask, *, in_one_task: bool = False
     if task.rows <= BROADCAST_KEYS_MAX:
         return stored.join(F.broadcast(batch), is_same)
     # By the whole key, which is unique, so that tasks have equal sizes even if its parts repeat.
-    tasks = max(cores(), math.ceil(task.rows / KEYS_PER_TASK))
+    tasks = _split(task.rows, task.size_bytes)
     return stored.repartition(tasks, "old_key").join(batch.repartition(tasks, "new_key"), is_same)
+
+
+def _split(keys: int, size_bytes: int) -> int:
+    """The number of tasks of a search that splits both sides by key."""
+    return max(math.ceil(keys / KEYS_PER_TASK), math.ceil(size_bytes / FILE_BYTES))
 
 
 def _batch(session: SparkSession, task: FindTask, names: Sequence[str]) -> DataFrame:

@@ -86,7 +86,7 @@ def merge(session: SparkSession, task: MergeTask) -> MergeResult:
             tries=tries,
         ),
         frozenset(batch_schema.names),
-        layout_of(task),
+        layout_of(session, task),
     )
     if task.where is not None:
         require_inside(sides.batch, task.where)

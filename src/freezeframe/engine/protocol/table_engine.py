@@ -103,7 +103,7 @@ class MergeTask:
     batch_deleted: Mapping[str, Positions] = field(default_factory=dict)
     """The same of the batch's files, where they are those of a version."""
     size_bytes: int | None = None
-    """Bytes of all input files together; None: the engine looks (local files) or assumes the worst."""
+    """Bytes of all input files together; None: the engine looks at local files."""
 
     def __post_init__(self) -> None:
         _require(self.mode in get_args(Mode), f"There is no mode '{self.mode}'.")
@@ -163,6 +163,8 @@ class FindTask:
     """``match``: a null in a key equals a null."""
     rows: int = 0
     """How many keys there are, to choose the join by."""
+    size_bytes: int = 0
+    """Bytes of the files of ``stored``, to choose the number of tasks by."""
 
     def __post_init__(self) -> None:
         names = [path.rpartition("/")[2] for path in self.stored]

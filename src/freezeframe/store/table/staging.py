@@ -196,12 +196,17 @@ class StagingFolder:
 
         Files say little of that: what repeats itself takes hardly any bytes in them.
         """
+        if self.bytes_of(paths) > bytes_max:
+            return None
+        return bounded_rows((self._open(f"{self._base}/{path}") for path in paths), bytes_max)
+
+    def bytes_of(self, paths: Sequence[str]) -> int:
+        """Bytes of staged files of one folder together."""
+        if not paths:
+            return 0
         folder = f"{self._base}/{paths[0]}".rpartition("/")[0]
         sizes = {f"{folder}/{one.name}": one.size for one in self._storage.list_from(folder)}
-        names = [f"{self._base}/{path}" for path in paths]
-        if sum(sizes[name] for name in names) > bytes_max:
-            return None
-        return bounded_rows((self._open(name) for name in names), bytes_max)
+        return sum(sizes[f"{self._base}/{path}"] for path in paths)
 
     def read_batch_column(self, paths: Sequence[str], column: str) -> Iterator[pa.ChunkedArray]:
         """The values of one column of a landed batch, one piece in memory at a time."""

@@ -53,6 +53,7 @@ def find_task(
         keys=keys if isinstance(keys, pa.Table) else tuple(map(context.staging.uri, keys)),
         null_keys=plan.update.kept_null_keys,
         rows=rows,
+        size_bytes=context.bytes_of(paths),
     )
 
 

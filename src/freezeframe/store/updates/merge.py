@@ -155,11 +155,11 @@ def _has_other_key(context: UpdateContext) -> bool:
 
 
 def _merge_task(context: UpdateContext, stored: Sequence[str]) -> MergeTask:
-    plan, update = context.plan, context.plan.update
+    plan, update, batch = context.plan, context.plan.update, _batch(context)
     return MergeTask(
         stored=context.uris(stored),
         stored_schema=open_columns(written_columns(plan.stored_schema or NO_COLUMNS)),
-        batch=tuple(context.staging.uri(path) for path in _batch(context)),
+        batch=tuple(context.staging.uri(path) for path in batch),
         batch_schema=_batch_schema(context),
         batch_types=_batch_types(context),
         target_schema=written_columns(plan.schema),
@@ -173,7 +173,12 @@ def _merge_task(context: UpdateContext, stored: Sequence[str]) -> MergeTask:
         flag=DELETED if plan.own.flags_deleted else "",
         flags_absent=update.mode == "full" and plan.own.flags_deleted and update.deletes != "remove",
         validity=_validity(context) if plan.own.has_history else None,
+        size_bytes=_bytes_of(context, stored, batch),
     )
+
+
+def _bytes_of(context: UpdateContext, stored: Sequence[str], batch: Sequence[str]) -> int:
+    return (context.bytes_of(stored) if stored else 0) + context.staging.bytes_of(batch)
 
 
 def _validity(context: UpdateContext) -> Validity:
@@ -198,6 +203,7 @@ def _overwrite_counts(context: UpdateContext, batch: tuple[str, ...]) -> Counts:
         deleted=_deleted_positions(context, context.live),
         validity=_validity(context) if plan.stored_own.has_history else None,
         write=False,
+        size_bytes=_bytes_of(context, context.live, batch),
     )
     return _counts(context.place.engine.merge(task))
 

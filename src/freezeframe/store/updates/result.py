@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from freezeframe.log import Snapshot
 from freezeframe.log.scan.data_files import file_uri
@@ -70,6 +71,12 @@ class UpdateContext:
     def uris(self, paths: Iterable[str]) -> tuple[str, ...]:
         """The engine's URIs of the stream's files, given by their paths in the log."""
         return tuple(file_uri(self.place.storage, self.place.folder, path) for path in paths)
+
+    def bytes_of(self, paths: Iterable[str]) -> int:
+        """Bytes of the stream's files together, as the log tells them."""
+        files = self.snapshot.files
+        wanted = pc.is_in(files["path"], pa.array(list(paths), pa.string()))
+        return int(pc.sum(files["size"].filter(wanted)).as_py() or 0)
 
     @property
     def live(self) -> tuple[str, ...]:

@@ -134,12 +134,12 @@ def found_kind(values: Values) -> Kind | None:
 
 
 def joined_kinds(one: Kind | None, other: Kind | None) -> Kind | None:
-    """The kind of the values of both, None if they are of several."""
+    """The kind of the values of both, None if they are of several; members as ``one`` has them first."""
     if one is None or other is None:
         return None
-    if one == pa.null() or one == other:
+    if one == pa.null():
         return other
-    if other == pa.null():
+    if other == pa.null() or one == other:  # equal mappings may differ in their order
         return one
     if isinstance(one, Numbers) and isinstance(other, Numbers):
         return one.join(other)

@@ -1,11 +1,12 @@
 """Landing a version: who wins, and what a lost answer turns into."""
 
+import os
 import threading
 
 import pytest
 
-from freezeframe.errors import InvalidOption
-from freezeframe.log.commits.commit import Committed, Conflict, commit_name, write_commit
+from freezeframe.errors import InvalidOption, OutcomeUnknown
+from freezeframe.log.commits.commit import Committed, Conflict, Unknown, commit_name, write_commit
 from freezeframe.storage import LocalStorage, MemoryStorage
 
 OURS = b'{"commitInfo":{"writeId":"ours"}}\n'
@@ -61,3 +62,41 @@ def test_of_many_threads_one_wins_each_version(tmp_path):
     for thread in threads:
         thread.join()
     assert {version: [storage.read(commit_name("t", version))] for version in won} == won
+
+
+class Forgetful(MemoryStorage):
+    """It loses so many requests to create a file, and cannot say that it did."""
+
+    def __init__(self, lost):
+        super().__init__()
+        self._lost = lost
+
+    def put_if_absent(self, name, content):
+        self._lost -= 1
+        if self._lost >= 0:
+            raise OutcomeUnknown("No answer came.")
+        super().put_if_absent(name, content)
+
+
+@pytest.mark.parametrize(("lost", "outcome"), [(2, Committed), (3, Unknown)])
+def test_a_request_that_was_lost_is_sent_again(lost, outcome):
+    """Twice; whoever knows no more then is told so."""
+    storage = Forgetful(lost)
+    assert isinstance(write_commit(storage, "t", 0, OURS), outcome)
+    assert (lost < 3) == bool(list(storage.list_from("t/_delta_log")))
+
+
+def test_a_commit_that_is_found_again_is_made_durable(tmp_path, monkeypatch):
+    """Its writer may have died before it was: bytes and name are on disk when it is acknowledged."""
+    storage = LocalStorage(tmp_path)
+    write_commit(storage, "t", 0, OURS)
+    path, synced, fsync = tmp_path / commit_name("t", 0), set(), os.fsync
+
+    def note(handle):
+        synced.add(os.fstat(handle).st_ino)
+        fsync(handle)
+
+    # The second attempt finds the name taken, and writes nothing of its own that stays.
+    monkeypatch.setattr(os, "fsync", note)
+    assert Committed(0) == write_commit(storage, "t", 0, OURS)
+    assert {path.stat().st_ino, path.parent.stat().st_ino} <= synced

@@ -4,6 +4,7 @@ import random
 import uuid
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,7 +14,7 @@ from tests.log.tables import TableBuilder, file
 from freezeframe.log.actions.action_columns import FileActions, from_adds, from_removes, to_adds, to_removes
 from freezeframe.log.actions.actions import Add, DeletionVector, Remove
 from freezeframe.log.primitives.fingerprints import find_repeated, fingerprints, rows_with
-from freezeframe.log.replay.replay import RUNS_MAX, FileState, apply_actions, select_rows
+from freezeframe.log.replay.replay import RUNS_MAX, FileState, apply_actions, select_rows, younger_than
 
 
 def vector(number):
@@ -160,3 +161,9 @@ def test_fingerprints_tell_usual_file_names_apart():
     ids = [uuid.UUID(int=numbers.getrandbits(128)) for _ in range(20)]
     names = [f"p={p}/part-{n:05d}-{one}.c000.snappy.parquet" for one in ids for p in "ab" for n in range(500)]
     assert find_repeated(fingerprints(from_adds(file(name) for name in names)["path"])).tolist() == []
+
+
+def test_b055_a_tombstone_is_expired_at_the_moment_itself():
+    """One without a moment as well."""
+    deleted = pa.chunked_array([pa.array([999, 1_000, 1_001, None], pa.int64())])
+    assert [False, False, True, False] == younger_than(deleted, 1_000).tolist()

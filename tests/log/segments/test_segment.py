@@ -13,7 +13,7 @@ from freezeframe.log.primitives.paths import (
     compacted_name,
     parse_name,
 )
-from freezeframe.log.segments.segment import LogSegment, choose_segment
+from freezeframe.log.segments.segment import LogSegment, choose_segment, commits_since
 
 
 def listed(name, size=1, modified_ms=1):
@@ -138,3 +138,12 @@ def test_b024_compacted_files_never_leave_a_version_out():
         for version in range(file.meaning.start, file.version + 1)
     ]
     assert list(range(9)) == covered
+
+
+def test_a_segment_continues_only_what_is_still_there():
+    """A commit that was read before and is another one now belongs to another table."""
+    before = LogSegment("t", 2, commits(0, 1, 2), last_commit=commits(2)[0])
+    after = LogSegment("t", 3, commits(0, 1, 2, 3), last_commit=commits(3)[0])
+    replaced = (commits(0)[0], listed(commit_name(1), size=9), *commits(2, 3))
+    assert commits(3) == commits_since(before, Listing(commits=commits(0, 1, 2, 3)), after)
+    assert commits_since(before, Listing(commits=replaced), after) is None

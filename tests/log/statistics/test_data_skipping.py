@@ -148,3 +148,13 @@ def test_bounds_say_nothing_of_nan(where, answer, files):
         from_adds(Add(f"f{number}", 1, stats=text) for number in range(files))
     )
     assert [answer] == sorted(set(found.tolist()))
+
+
+def test_a_file_is_kept_for_its_bounds_or_for_nan():
+    """Where NaN meets the predicate beside another partition, the bounds decide for this one."""
+    schema = pa.schema([("f", pa.float64()), ("p", pa.int64())])
+    f, p = pc.field("f"), pc.field("p")
+    where = ((f < 5.0) & (p == 1)) | (~(f <= 100.0) & (p == 2))
+    statistics = json.dumps({"numRecords": 1, "minValues": {"f": 0.5}, "maxValues": {"f": 3.0}})
+    files = [FileFacts({"p": pa.scalar(number, pa.int64())}, statistics) for number in (1, 2, 3)]
+    assert [True, True, False] == keep(where, schema, files, {"f": "f", "p": "p"})

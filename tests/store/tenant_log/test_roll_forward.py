@@ -1,13 +1,19 @@
 """What follows a commit: a job of many streams writes some of the checkpoints that are due."""
 
+import hashlib
 from contextlib import suppress
 
 import pyarrow as pa
+import pytest
 
-from freezeframe.errors import StorageUnavailable
+from freezeframe.errors import CorruptLog, StorageUnavailable
+from freezeframe.identifiers import StreamName
 from freezeframe.storage import MemoryStorage
 from freezeframe.storage.faulty import Fault, FaultyStorage, Way
+from freezeframe.store.directory.paths import long_commit_file
+from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.tenant_log import roll_forward
+from freezeframe.store.tenant_log.entry import StreamChange
 
 
 def checkpoints(storage):
@@ -67,3 +73,17 @@ def test_what_fails_after_the_commit_fails_no_update(open_finding):
             else:
                 assert sorted(tenant.stream("A").read(as_="arrow")["v"].to_pylist()) == [0, 1, 9]
     assert tried
+
+
+def test_a_staged_commit_is_the_one_that_its_entry_names(memory):
+    """Other bytes under its name, and none at all, are damage."""
+    content = b'{"commitInfo":{}}\n'
+    digest = hashlib.sha256(content).hexdigest()
+    change = StreamChange(StreamName("A"), 1, "", Counts(), sha256=digest)
+    for damage in (None, b'{"commitInfo":[]}\n'):
+        if damage is not None:
+            memory.put_if_absent(long_commit_file(digest), damage)
+        with pytest.raises(CorruptLog, match="gone or damaged"):
+            roll_forward.change_content(memory, change)
+    memory.replace(long_commit_file(digest), content)
+    assert content.decode() == roll_forward.change_content(memory, change)

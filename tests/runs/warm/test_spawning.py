@@ -83,7 +83,7 @@ class Jobs:
         """What the runner says of itself; None if there is none."""
         return ask(self.place, {"about": True}, 30)
 
-    def start(self, source, *arguments, variables=None, settings=None, **options):
+    def start(self, source, *arguments, variables=None, settings=None):
         # A name of its own: the one before may not have been read yet.
         name = f"etl_{next(self.numbers)}"
         (self.folder / f"{name}.py").write_text(source)
@@ -101,7 +101,6 @@ class Jobs:
                 cwd=self.folder,
                 stdout=output.fileno(),
                 settings=settings or self.settings,
-                **options,
             )
 
     def done(self, source, *arguments, **options):
@@ -134,13 +133,11 @@ def plain(jobs):
     return jobs.settings.model_copy(update={"runner_idle_seconds": 0})
 
 
-def test_a_forked_process_finds_what_a_started_one_finds(jobs, plain, tmp_path):
+def test_a_forked_process_finds_what_a_started_one_finds(jobs, plain):
     """Arguments, folder, variables, input, session, umask and signals are the same."""
     told = []
     for settings, kind in ((jobs.settings, ForkedProcess), (plain, subprocess.Popen)):
-        (tmp_path / "input").write_text("ten rows")
-        with (tmp_path / "input").open("rb") as source:
-            found, code, output = jobs.done(JOB, "one", "two words", settings=settings, stdin=source.fileno())
+        found, code, output = jobs.done(JOB, "one", "two words", settings=settings)
         assert (kind, 0) == (found, code), output
         told.append(json.loads(output))
     assert jobs.about()["process"] == told[0].pop("warm")

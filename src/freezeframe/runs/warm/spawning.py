@@ -49,10 +49,8 @@ def spawn(
     cwd: Path,
     stdout: int,
     settings: RunnerSettings,
-    stdin: int = subprocess.DEVNULL,
-    stderr: int = subprocess.STDOUT,
 ) -> Process:
-    """Start ``command`` in a session and process group of its own.
+    """Start ``command`` in a session and process group of its own, without input.
 
     ``python -m MODULE ...`` with this process's interpreter is forked from the warm runner, which is
     started if there is none; everything else, and everything where the runner cannot be had, is a
@@ -62,25 +60,23 @@ def spawn(
         command: what to run.
         environment: all its variables.
         cwd: its working folder.
-        stdout: an open file for its output.
+        stdout: an open file for its output and its errors.
         settings: ``runner_idle_seconds`` 0 means plain processes only.
-        stdin: an open file for its input; nothing without it.
-        stderr: an open file for its errors; that of the output without it.
 
     Raises:
         OSError: the folder or the command is not there.
     """
     if _can_fork(command, environment, settings):
         work = Work(command[2], tuple(command[3:]), environment, current_umask(), current_limits())
-        if process := fork(work, cwd, (stdin, stdout, stderr), settings):
+        if process := fork(work, cwd, (subprocess.DEVNULL, stdout, subprocess.STDOUT), settings):
             return process
     return subprocess.Popen(  # noqa: S603 - the caller's command is what is asked for
         command,
         env=dict(environment),
         cwd=cwd,
-        stdin=stdin,
+        stdin=subprocess.DEVNULL,
         stdout=stdout,
-        stderr=stderr,
+        stderr=subprocess.STDOUT,
         start_new_session=True,
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -29,11 +30,15 @@ def run_concurrently(storage: Storage, *calls: Callable[[], Any]) -> tuple[Any, 
 
 
 def map_concurrently(read: Callable[[_P], _T], parts: Sequence[_P], threads_max: int) -> list[_T]:
-    """``read`` of each part, in order, on up to ``threads_max`` threads; raises the first error."""
+    """``read`` of each part, in order, on up to ``threads_max`` threads; raises the first error.
+
+    The threads have the caller's context, its progress for example. After an error nothing new begins.
+    """
     if len(parts) <= 1:
         return [read(part) for part in parts]
     with ThreadPoolExecutor(min(threads_max, len(parts)), "freezeframe-read") as pool:
-        return list(pool.map(read, parts))
+        contexts = [copy_context() for _ in parts]
+        return list(pool.map(lambda context, part: context.run(read, part), contexts, parts))
 
 
 def is_local(storage: Storage) -> bool:

@@ -59,6 +59,7 @@ class Progress:
         self._unit: Unit = "bytes"
         self._total: int | None = None
         self._done = 0
+        self._counting = threading.Lock()
         self._started = time.monotonic() if started is None else started
         self._part_started = self._started
         self._waits_for = ""
@@ -72,7 +73,8 @@ class Progress:
 
     def advance(self, count: int) -> None:
         """See ``Watcher.advance``."""
-        self._done += count
+        with self._counting:  # several threads may report
+            self._done += count
 
     def wait_for(self, what: str) -> None:
         """See ``Watcher.wait_for``."""

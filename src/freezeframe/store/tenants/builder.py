@@ -6,7 +6,8 @@ Used by clones. Nothing is visible before ``commit``.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 from freezeframe.clock import now_ms
 from freezeframe.errors import ConflictError, CorruptData
@@ -14,12 +15,13 @@ from freezeframe.identifiers import FilePath, StreamName
 from freezeframe.log.commits.commit import Committed
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
+from freezeframe.storage.concurrency import map_concurrently
 from freezeframe.store.blobs.blob_store import Measured, write_blob
 from freezeframe.store.blobs.path_conflicts import FileNames
 from freezeframe.store.directory.format import ensure_format
 from freezeframe.store.directory.paths import table_folder
 from freezeframe.store.encryption.cipher import seal
-from freezeframe.store.encryption.data_key import data_key
+from freezeframe.store.encryption.data_key import DataKey, data_key
 from freezeframe.store.model.request_context import NO_REQUEST, RequestContext
 from freezeframe.store.model.row_counts import Counts
 from freezeframe.store.table.commit import CommitIdentity
@@ -30,6 +32,18 @@ from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.roll_forward import keep_long_commits, roll_forward, shorten_entry
 from freezeframe.store.tenant_log.state import TenantState
 from freezeframe.store.tenant_log.table_lookup import require_no_case_twin
+
+# What a file costs is mostly waiting: for the disk's sync, or for the bucket's answer.
+WRITERS_MAX = 16
+
+
+@dataclass(frozen=True, slots=True)
+class NewFile:
+    """A file that is to be added; ``is_sealed`` encrypts it with the new tenant's own key."""
+
+    path: FilePath
+    content: Callable[[], Iterable[bytes]]
+    is_sealed: bool
 
 
 class TenantBuilder:
@@ -70,20 +84,28 @@ class TenantBuilder:
         require_no_case_twin(self._streams, name)
         self._streams[str(name)] = StreamChange(name, 0, content, Counts())
 
-    def add_file(self, path: FilePath, content: Iterable[bytes], *, sealed: bool) -> None:
-        """Add a file with this plain content; ``sealed`` encrypts it with the new tenant's own key.
+    def add_files(self, files: Sequence[NewFile]) -> None:
+        """Add files with their plain content, side by side; all are durable when this returns.
 
         Raises:
-            InvalidName: it cannot lie beside the others.
-            SealingUnavailable: it is to be sealed and there is no master key.
+            InvalidName: one cannot lie beside the others.
+            SealingUnavailable: one is to be sealed and there is no master key.
         """
-        self._names.require(path)
-        if sealed:
+        for file in files:
+            self._names.require(file.path)
+            self._names.add(str(file.path))
+        key = None
+        if any(file.is_sealed for file in files):
             key = data_key(self._storage, self._settings, create=True)
-            content = seal(content, key.secret, key.tenant, path)
+        changes = map_concurrently(lambda file: self._write_file(file, key), files, WRITERS_MAX)
+        self._files.update({change.path: change for change in changes})
+
+    def _write_file(self, file: NewFile, key: DataKey | None) -> FileChange:
+        content = file.content()
+        if file.is_sealed and key is not None:
+            content = seal(content, key.secret, key.tenant, file.path)
         blob = write_blob(self._storage, self.identity.write_id, content)
-        self._names.add(str(path))
-        self._files[str(path)] = FileChange(str(path), blob.name, blob.sha256, blob.size, sealed)
+        return FileChange(str(file.path), blob.name, blob.sha256, blob.size, file.is_sealed)
 
     def commit(self, message: str, request_context: RequestContext = NO_REQUEST) -> None:
         """Commit everything as the tenant's version 0, attributed to the request.

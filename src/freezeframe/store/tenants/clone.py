@@ -9,12 +9,14 @@ anew: a seal is bound to its tenant.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from freezeframe import progress
 from freezeframe.errors import CorruptData
 from freezeframe.identifiers import FilePath, StreamName
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
+from freezeframe.storage.concurrency import map_concurrently
 from freezeframe.store.blobs.blob_store import CHUNK_BYTES, Blob, blob_chunks
 from freezeframe.store.directory.paths import table_folder
 from freezeframe.store.encryption.cipher import unseal
@@ -24,7 +26,7 @@ from freezeframe.store.table.export import PortableFile, portable_stream
 from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.state import HeldFile, TenantState
 from freezeframe.store.tenant_log.table_lookup import table_snapshot
-from freezeframe.store.tenants.builder import TenantBuilder
+from freezeframe.store.tenants.builder import WRITERS_MAX, NewFile, TenantBuilder
 from freezeframe.store.tenants.deletion import remove_tree
 
 
@@ -44,22 +46,26 @@ def clone_into(
     try:
         for name in map(StreamName, sorted(state.streams)):
             _copy_stream(source, state, name, planting)
-        for path, held in sorted(state.files.items()):
-            content = held_content(source, settings, FilePath(path), held)
-            planting.add_file(FilePath(path), progress.count_bytes(content), sealed=held.sealed)
+        files = [(FilePath(path), held) for path, held in sorted(state.files.items())]
+        planting.add_files(
+            [
+                NewFile(path, partial(_content, source, settings, path, held), held.sealed)
+                for path, held in files
+            ]
+        )
         planting.commit(f"cloned from version {state.version} of another tenant", request_context)
     except Exception:
         remove_tree(target)
         raise
 
 
-def held_content(storage: Storage, settings: Settings, path: FilePath, held: HeldFile) -> Iterator[bytes]:
+def _content(storage: Storage, settings: Settings, path: FilePath, held: HeldFile) -> Iterator[bytes]:
     """The content of a file as its readers see it, in chunks; errors as of ``Files.chunks``."""
     stored = blob_chunks(storage, Blob(held.blob, held.sha256, held.size))
     if not held.sealed:
-        return stored
+        return progress.count_bytes(stored)
     key = data_key(storage, settings)
-    return unseal(stored, key.secret, key.tenant, path)
+    return progress.count_bytes(unseal(stored, key.secret, key.tenant, path))
 
 
 def table_file_chunks(storage: Storage, stream: StreamName, file: PortableFile) -> Iterator[bytes]:
@@ -88,6 +94,9 @@ def table_file_chunks(storage: Storage, stream: StreamName, file: PortableFile) 
 
 def _copy_stream(source: Storage, state: TenantState, name: StreamName, planting: TenantBuilder) -> None:
     stream = portable_stream(name, table_snapshot(source, state, name), planting.identity, "CLONE")
-    for file in stream.files:
+
+    def copy(file: PortableFile) -> None:
         planting.add_table_file(name, file, progress.count_bytes(table_file_chunks(source, name, file)))
+
+    map_concurrently(copy, stream.files, WRITERS_MAX)
     planting.add_stream(name, stream.content)

@@ -1,0 +1,63 @@
+"""Clones copy files side by side, and leave nothing where one of them cannot be copied."""
+
+import threading
+
+import pytest
+
+from freezeframe.errors import CorruptData
+from freezeframe.settings import Settings
+from freezeframe.storage import LocalStorage
+from freezeframe.store import Tenant
+from freezeframe.store.diff.arrow_engine import ArrowEngine
+from freezeframe.store.tenants.clone import clone_into
+
+AT_ONCE = 4
+FILES = {f"folder/{number}.txt": b"%d" % number for number in range(3 * AT_ONCE)}
+
+
+class Meeting(LocalStorage):
+    """A disk on which each blob waits until some others are being written too."""
+
+    def __init__(self, root):
+        super().__init__(root)
+        self.others = threading.Barrier(AT_ONCE, timeout=5)
+
+    def put_if_absent(self, name, content):
+        if "/blobs/" in name:
+            self.others.wait()
+        super().put_if_absent(name, content)
+
+
+def tenant_at(storage):
+    return Tenant(storage, ArrowEngine(storage), Settings())
+
+
+@pytest.fixture
+def source(tmp_path):
+    storage = LocalStorage(tmp_path / "source")
+    with tenant_at(storage).job() as job:
+        for path, content in FILES.items():
+            job.files.write(path, content)
+    return storage
+
+
+def test_files_are_copied_side_by_side(source, tmp_path):
+    """Several at once, each whole; the version that names them is the only one."""
+    target = Meeting(tmp_path / "target")
+    clone_into(source, target, Settings())
+    clone = tenant_at(target)
+
+    assert clone.version == 0
+    assert {path: clone.files.read(path) for path in FILES} == FILES
+
+
+def test_a_damaged_file_leaves_nothing_behind(source, tmp_path):
+    """The clone ends with the file's error, and no tenant is there."""
+    held = tenant_at(source).place.log.current_state().files["folder/7.txt"]
+    blob = next(path for path in (tmp_path / "source").rglob(held.blob.rpartition("/")[2]))
+    blob.write_bytes(b"other")
+    target = LocalStorage(tmp_path / "target")
+
+    with pytest.raises(CorruptData):
+        clone_into(source, target, Settings())
+    assert not [path for path in (tmp_path / "target").rglob("*") if path.is_file()]

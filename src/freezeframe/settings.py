@@ -63,7 +63,9 @@ class Settings(BaseSettings):
         default=1800, ge=1, description="The warm local server stops after this long without a job."
     )
     spark_start_seconds: int = Field(
-        default=120, ge=1, description="How long the start of the warm local server may take."
+        default=120,
+        ge=1,
+        description="How long the start of the warm local server may take, without jars that it fetches.",
     )
     spark_python: str = Field(
         default="",

@@ -1,8 +1,13 @@
 """What Spark is told of a bucket, where, and what it is not told."""
 
+import tomllib
+from fnmatch import fnmatch
+from pathlib import Path
+
 import pytest
 
 from freezeframe.engine.configuration.s3_configuration import (
+    EXCLUDES,
     PACKAGES,
     bucket_variables,
     server_options,
@@ -32,7 +37,8 @@ def test_a_server_knows_of_buckets(jars):
     """With a folder of jars it has them all, without one Spark fetches them; no secret is in its options."""
     settings = Settings(root="s3://bucket/x", spark_jars_dir=jars, **OWN)
     without = settings.model_copy(update={"spark_jars_dir": None})
-    assert PACKAGES == server_options(without)["spark.jars.packages"]
+    fetched = server_options(without)
+    assert (PACKAGES, EXCLUDES) == (fetched["spark.jars.packages"], fetched["spark.jars.excludes"])
     assert server_options(without.model_copy(update={"root": "data"})) == {}
     options = server_options(settings)
     assert [f"{jars}/hadoop-aws-3.4.2.jar", f"{jars}/s3-2.29.52.jar"] == options["spark.jars"].split(",")
@@ -41,6 +47,18 @@ def test_a_server_knows_of_buckets(jars):
     assert "s3cr3t" not in str(server_configuration(settings, "local[2]"))
     assert bucket_variables(settings) == {"AWS_ACCESS_KEY_ID": "mine", "AWS_SECRET_ACCESS_KEY": "s3cr3t"}
     assert bucket_variables(settings.model_copy(update={"root": "data"})) == {}
+
+
+def test_what_spark_fetches_is_what_the_image_has():
+    """The packages are among the pinned jars, in their versions; none of those is excluded."""
+    pins = (Path(__file__).parents[3] / "tools" / "jars.toml").read_text()
+    pinned = [one["coordinate"] for one in tomllib.loads(pins)["jar"] if one["set"] == "s3"]
+    excluded = [tuple(one.split(":")) for one in EXCLUDES.split(",")]
+
+    assert set(PACKAGES.split(",")) <= set(pinned)
+    for coordinate in pinned:
+        group, artifact, _ = coordinate.split(":")
+        assert not any(fnmatch(group, one) and fnmatch(artifact, two) for one, two in excluded), coordinate
 
 
 def test_other_keys_mean_another_server_where_the_store_is_a_bucket(jars):

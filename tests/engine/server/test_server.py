@@ -18,7 +18,7 @@ from freezeframe.engine.configuration.private_folder import private_folder
 from freezeframe.engine.java import find_java
 from freezeframe.engine.protocol.table_engine import MergeTask
 from freezeframe.engine.server import server
-from freezeframe.engine.server.server import attach, server_folder
+from freezeframe.engine.server.server import StartLimit, attach, server_folder
 from freezeframe.engine.spark import SparkEngine
 from freezeframe.errors import EngineUnavailable, InvalidOption, JavaNotFound, SetupError
 from freezeframe.log.schema.schema import arrow_to_delta
@@ -39,6 +39,25 @@ from freezeframe.engine.server.server import server_folder
 from freezeframe.settings import Settings
 print(server_folder(Settings(), "local[1]").name)
 """
+
+
+def test_jars_that_are_fetched_do_not_count(tmp_path, monkeypatch):
+    """As long as jars come, a start may take any time; it is told once, and then the limit holds again."""
+    monkeypatch.setattr(server, "_TOLD_AFTER_SECONDS", 0.3)
+    told = []
+    limit = StartLimit(tmp_path, 0.4, told.append)
+    with (tmp_path / "server.log").open("a") as log:
+        for line in (":: resolving dependencies :: a", *["downloading b"] * 7, ":: retrieving :: a"):
+            log.write(f"{line}\n")
+            log.flush()
+            limit.require()
+            time.sleep(0.1)
+        assert told == ["Spark fetches jars (spark.jars.packages; once for each machine)"]
+        time.sleep(0.4)
+        log.write("INFO SparkContext\n")
+        log.flush()
+        with pytest.raises(EngineUnavailable, match="SPARK_START_SECONDS"):
+            limit.require()
 
 
 @pytest.fixture

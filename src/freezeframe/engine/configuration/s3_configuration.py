@@ -25,8 +25,40 @@ _S3A = {
     # Uploads of other jobs below the same folder must not be aborted.
     "fs.s3a.committer.abort.pending.uploads": "false",
 }
-PACKAGES = "org.apache.hadoop:hadoop-aws:3.4.2,org.apache.spark:spark-hadoop-cloud_2.13:4.1.1"
-"""What Spark needs for ``s3a://``, for Spark 4.1 and its Hadoop 3.4.2."""
+_SDK = "2.29.52"
+PACKAGES = ",".join(
+    (
+        "org.apache.hadoop:hadoop-aws:3.4.2",
+        "org.apache.spark:spark-hadoop-cloud_2.13:4.1.1",
+        f"software.amazon.awssdk:s3-transfer-manager:{_SDK}",
+        f"software.amazon.awssdk:sts:{_SDK}",
+    )
+)
+"""What Spark needs for ``s3a://``, for Spark 4.1 and its Hadoop 3.4.2 with the SDK that it was built with."""
+EXCLUDES = ",".join(
+    (
+        "software.amazon.awssdk:bundle",  # all of the SDK, 642 MB
+        # Stores other than S3.
+        *(
+            f"org.apache.hadoop:hadoop-{one}"
+            for one in ("azure*", "aliyun", "cos", "gcp", "huaweicloud", "tos")
+        ),
+        "org.apache.hadoop:hadoop-cl*",
+        "com.google.cloud.bigdataoss:*",
+        # PySpark brings these, some of them newer.
+        "com.fasterxml.jackson.*:*",
+        "com.squareup.*:*",
+        "commons-codec:*",
+        "io.netty:*",
+        "joda-time:*",
+        "org.apache.httpcomponents:*",
+        "org.eclipse.jetty:*",
+        "org.slf4j:*",
+        # A faster TLS that only `fs.s3a.ssl.channel.mode` asks for.
+        "org.wildfly.openssl:*",
+    )
+)
+"""What ``PACKAGES`` name beyond that."""
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -52,7 +84,8 @@ def server_options(settings: Settings) -> dict[str, str]:
     access = S3Access.of(settings, os.environ)
     options = {f"spark.hadoop.{name}": value for name, value in {**_S3A, **access.hadoop_options()}.items()}
     named = {"spark.freezeframe.s3": access.digest} if is_bucket(settings) else {}
-    brought = {"spark.jars": ",".join(map(str, jars))} if jars else {"spark.jars.packages": PACKAGES}
+    fetched = {"spark.jars.packages": PACKAGES, "spark.jars.excludes": EXCLUDES}
+    brought = {"spark.jars": ",".join(map(str, jars))} if jars else fetched
     return {**options, **named, **brought}
 
 

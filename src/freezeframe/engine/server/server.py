@@ -12,6 +12,7 @@ import contextlib
 import fcntl
 import hashlib
 import json
+import math
 import os
 import secrets
 import shutil
@@ -42,6 +43,9 @@ _PRIVATE = "private-"
 _LISTEN_SECONDS = 5
 _POLL_SECONDS = 0.05
 _LOG_LINES_MAX = 20
+# What Ivy writes into the server's log when it begins to resolve spark.jars.packages, and when all are there.
+_FETCHING, _FETCHED = b":: resolving dependencies ::", b":: retrieving ::"
+_TOLD_AFTER_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +95,46 @@ class Attachment:
 
 # The newest hold of this process on a private server, by what the server was started with.
 _private: dict[str, Attachment] = {}
+
+
+class StartLimit:
+    """How long the start of a server may take; while Spark fetches jars, each step of that counts anew."""
+
+    def __init__(self, folder: Path, seconds: float, progress: Progress) -> None:
+        self._folder, self._seconds, self._progress = folder, seconds, progress
+        self._deadline = time.monotonic() + seconds
+        self._fetching_since: float | None = None
+        self._size = -1
+
+    def is_over(self) -> bool:
+        """Whether the time is over."""
+        return time.monotonic() > self._deadline
+
+    def require(self) -> None:
+        """Give more time for jars that are on their way.
+
+        Raises:
+            EngineUnavailable: the time is over.
+        """
+        with contextlib.suppress(FileNotFoundError):
+            log = self._folder / "server.log"
+            if (size := log.stat().st_size) != self._size:
+                self._size = size
+                self._look(log.read_bytes())
+        if self.is_over():
+            raise _start_error("it took longer than FREEZEFRAME_SPARK_START_SECONDS", self._folder)
+
+    def _look(self, log: bytes) -> None:
+        now = time.monotonic()
+        if _FETCHING not in log or _FETCHED in log:
+            self._fetching_since = None
+            return
+        self._deadline = now + self._seconds
+        if self._fetching_since is None:
+            self._fetching_since = now
+        elif now - self._fetching_since > _TOLD_AFTER_SECONDS:
+            self._fetching_since = math.inf
+            self._progress("Spark fetches jars (spark.jars.packages; once for each machine)")
 
 
 def attach(settings: Settings, master: str, progress: Progress, *, is_private: bool = False) -> Attachment:
@@ -174,8 +218,8 @@ def _address(folder: Path) -> Address | None:
 
 
 def _start_once(folder: Path, settings: Settings, master: str, progress: Progress) -> Address:
-    deadline = time.monotonic() + settings.spark_start_seconds
-    with (folder / "start.lock").open("a") as start, _lock(start, deadline, folder):
+    limit = StartLimit(folder, settings.spark_start_seconds, progress)
+    with (folder / "start.lock").open("a") as start, _lock(start, limit):
         # The previous holder of the lock may have started it.
         if address := living_address(folder):
             return address
@@ -183,41 +227,41 @@ def _start_once(folder: Path, settings: Settings, master: str, progress: Progres
         java = find_java()
         progress("Starting Spark (once; later jobs find it running)")
         began = time.monotonic()
-        address = _start(folder, settings, master, java, deadline)
+        address = _start(folder, settings, master, java, limit)
         progress(f"Spark is up after {time.monotonic() - began:.1f} s")
         return address
 
 
 @contextlib.contextmanager
-def _lock(file: IO[str], deadline: float, folder: Path) -> Iterator[None]:
+def _lock(file: IO[str], limit: StartLimit) -> Iterator[None]:
     while True:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             break
         except BlockingIOError:
-            _require_time(deadline, folder)
+            limit.require()
             time.sleep(_POLL_SECONDS)
     yield
 
 
-def _start(folder: Path, settings: Settings, master: str, java: Java, deadline: float) -> Address:
+def _start(folder: Path, settings: Settings, master: str, java: Java, limit: StartLimit) -> Address:
     is_private = folder.name.startswith(_PRIVATE)
     if not is_private:
         _retire_others(folder)
     archive = class_archive(folder.parent, java)
     is_shared = archive.exists()
     try:
-        return _launch(folder, settings, master, java, deadline, is_private=is_private)
+        return _launch(folder, settings, master, java, limit, is_private=is_private)
     except EngineUnavailable:
         # Java checks an archive only partly before use; a damaged one must never prevent a start.
-        if not is_shared or time.monotonic() > deadline:
+        if not is_shared or limit.is_over():
             raise
         archive.unlink(missing_ok=True)
-        return _launch(folder, settings, master, java, deadline, is_private=is_private)
+        return _launch(folder, settings, master, java, limit, is_private=is_private)
 
 
 def _launch(
-    folder: Path, settings: Settings, master: str, java: Java, deadline: float, *, is_private: bool
+    folder: Path, settings: Settings, master: str, java: Java, limit: StartLimit, *, is_private: bool
 ) -> Address:
     for remains in (*folder.glob("work-*"), folder / watcher.DATABASES):
         shutil.rmtree(remains, ignore_errors=True)
@@ -235,7 +279,7 @@ def _launch(
             cwd=folder,
         )
     try:
-        return _wait_for_address(folder, process, deadline)
+        return _wait_for_address(folder, process, limit)
     except BaseException:
         process.terminate()
         raise
@@ -244,11 +288,11 @@ def _launch(
         process.returncode = 0
 
 
-def _wait_for_address(folder: Path, process: subprocess.Popen[bytes], deadline: float) -> Address:
+def _wait_for_address(folder: Path, process: subprocess.Popen[bytes], limit: StartLimit) -> Address:
     while not (address := _address(folder)):
         if process.poll() is not None:
             raise _start_error("it ended", folder)
-        _require_time(deadline, folder)
+        limit.require()
         time.sleep(_POLL_SECONDS)
     return address
 
@@ -258,11 +302,6 @@ def _retire_others(folder: Path) -> None:
     for other in folder.parent.glob("spark-*/server.lock"):
         if other.parent != folder:
             (other.parent / "retire").touch()
-
-
-def _require_time(deadline: float, folder: Path) -> None:
-    if time.monotonic() > deadline:
-        raise _start_error("it took longer than FREEZEFRAME_SPARK_START_SECONDS", folder)
 
 
 def _start_error(why: str, folder: Path) -> EngineUnavailable:

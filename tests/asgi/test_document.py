@@ -55,12 +55,15 @@ def test_every_operation_can_become_a_function(document):
     found = operations(document)
 
     assert len(found) == len({one["operationId"] for _, _, one in found})
-    for _, _, one in found:
+    for _, method, one in found:
         name, body = one["operationId"], one.get("requestBody", {}).get("content", {})
         assert name.isidentifier()
         assert one["description"], name
         assert not body or KNOWN_BODIES & set(body), name
         assert "500" in one["responses"], name
+        parameters = {each["name"] for each in one.get("parameters", ())}
+        if "if-match" in parameters and method != "get":
+            assert {"412", "428"} <= set(one["responses"]), name
         assert "422" in one["responses"] or not one.get("parameters"), name
         contents = [each.get("content", {}) for each in one["responses"].values()]
         assert not any("content" in each for status, each in one["responses"].items() if status[0] == "3"), (

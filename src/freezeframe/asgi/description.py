@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import http
 from typing import Any
 
 from freezeframe.asgi.dependencies.caller import IDEMPOTENCY_KEY_LENGTH_MAX
 from freezeframe.asgi.models.problem import Problem
+from freezeframe.asgi.problems import to_openapi
 
 _OPEN = ("/health", "/metrics")
 _SIGN_IN = "sign_in"
@@ -37,6 +39,12 @@ def complete_document(document: dict[str, Any]) -> dict[str, Any]:
             is_sign_in = operation["operationId"] == _SIGN_IN
             if not path.startswith(_OPEN) and not is_sign_in:
                 operation["security"] = [{name: []} for name in _SCHEMES]
+            headers = {one["name"] for one in operation.get("parameters", ()) if one["in"] == "header"}
+            if method != "get" and "if-match" in headers:
+                refused = to_openapi(
+                    http.HTTPStatus.PRECONDITION_FAILED, http.HTTPStatus.PRECONDITION_REQUIRED
+                )
+                operation["responses"] |= {str(int(status)): one for status, one in refused.items()}
             if method == "post" and not is_sign_in:
                 operation.setdefault("parameters", []).append(_IDEMPOTENCY_KEY)
     return document

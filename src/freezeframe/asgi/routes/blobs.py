@@ -53,7 +53,6 @@ PathText = Annotated[
     "/blobs",
     status_code=201,
     openapi_extra=_RAW,
-    responses=to_openapi(412),
     max_body_size=_ANY_BODY_BYTES,
 )
 async def stage_blob(

@@ -87,7 +87,7 @@ def list_files(
 @router.put(
     "/files/{path:path}",
     openapi_extra=_RAW,
-    responses={201: {"model": File}, **to_openapi(412, 428)},
+    responses={201: {"model": File}},
 )
 def write_file(
     caller: TenantCalling,
@@ -171,7 +171,7 @@ def read_file(
     return StreamingResponse(chunks, headers={**headers, "Content-Length": str(size)}, media_type=kind)
 
 
-@router.delete("/files/{path:path}", responses=to_openapi(412, 428))
+@router.delete("/files/{path:path}")
 def delete_file(
     caller: TenantCalling, path: FilePathText, conditions: Conditional, message: Message = ""
 ) -> Dropped:
@@ -204,7 +204,7 @@ def create_folder(caller: TenantCalling, order: NewFolder) -> Folder:
         return Folder(path=files.create_folder(tenant, order.path, Author(caller.who)))
 
 
-@router.post("/file-moves", responses=to_openapi(412, 428))
+@router.post("/file-moves")
 def move_file(caller: TenantCalling, order: FileMove, conditions: Conditional) -> File:
     """Give a file another path, in one change; conditions are of the file that is moved."""
     tenant = caller.tenant("snapshots:write")
@@ -214,7 +214,7 @@ def move_file(caller: TenantCalling, order: FileMove, conditions: Conditional) -
     return File.of(entry)
 
 
-@router.post("/file-returns", responses=to_openapi(412, 428))
+@router.post("/file-returns")
 def return_file(caller: TenantCalling, order: FileReturn, conditions: Conditional) -> Restoration:
     """Bring a file back as it was at a version of the tenant, deleted or changed since.
 

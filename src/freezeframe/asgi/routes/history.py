@@ -23,7 +23,6 @@ from freezeframe.asgi.models.versions import (
     TagList,
     TenantVersion,
 )
-from freezeframe.asgi.problems import to_openapi
 from freezeframe.asgi.routes.parameters import VERSION_MAX, CursorText, Limit, StreamPath
 from freezeframe.asgi.routes.routing import tenant_router
 from freezeframe.service.access.audit import UNCHANGED
@@ -72,7 +71,7 @@ def show_difference(
     )
 
 
-@router.post("/restorations", responses=to_openapi(412))
+@router.post("/restorations")
 def restore_tenant(caller: TenantCalling, order: RestorationOrder, conditions: Conditional) -> Restoration:
     """Bring everything, or the streams and files that are named, back, as one new version.
 

@@ -17,7 +17,6 @@ from freezeframe.asgi.models.rows import (
     SortedRows,
     StreamStatistics,
 )
-from freezeframe.asgi.problems import to_openapi
 from freezeframe.asgi.routes.parameters import (
     ROWS_CONTENT,
     VERSION_MAX,
@@ -109,7 +108,7 @@ def show_row_history(
     return RowHistory.of(row_history(caller.tenant("snapshots:read"), stream, key, until, limit))
 
 
-@router.post("/streams/{stream}/row-restorations", responses=to_openapi(412))
+@router.post("/streams/{stream}/row-restorations")
 def restore_rows(
     caller: TenantCalling, stream: StreamPath, order: RowRestorationOrder, conditions: Conditional
 ) -> RowRestoration:

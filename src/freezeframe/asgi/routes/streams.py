@@ -94,7 +94,7 @@ def show_stream(
     return StreamDetail.of(detail)
 
 
-@router.delete("/streams/{stream}", responses=to_openapi(412, 428))
+@router.delete("/streams/{stream}")
 def drop_stream(
     caller: TenantCalling, stream: StreamPath, conditions: Conditional, message: Message = ""
 ) -> Dropped:
@@ -181,7 +181,7 @@ def stream_history(
     return history_page(caller, tenant, limit, cursor, stream=found)
 
 
-@router.post("/streams/{stream}/restore", responses=to_openapi(412, 428))
+@router.post("/streams/{stream}/restore")
 def restore_stream(
     caller: TenantCalling, stream: StreamPath, order: StreamRestoration, conditions: Conditional
 ) -> Restoration:

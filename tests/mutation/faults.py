@@ -26,8 +26,8 @@ FAULTS = [
     ),
     Fault(
         "storage/local.py",
-        "dst_dir_fd=folder)\n                except FileExistsError:",
-        "dst_dir_fd=folder)\n                except PermissionError:",
+        "os.link(temporary, own",
+        "os.rename(temporary, own",
         "contract/test_storage.py",
     ),
     Fault(

@@ -1,6 +1,9 @@
 """LocalStorage beyond the contract of all storages: what a listing of a disk looks at."""
 
 import os
+import stat
+
+import pytest
 
 from freezeframe.storage import LocalStorage
 
@@ -39,3 +42,42 @@ def test_names_beyond_ascii_begin_and_stand_by_their_bytes(tmp_path):
     assert len(everything) == 6
     assert [status.name for status in storage.list_from("f", "ö")][:2] == ["ö", "€"]
     assert next(status.name for status in storage.list_from("f", "b")) == "ä"
+
+
+@pytest.fixture
+def disk_calls(monkeypatch):
+    """What was called on the disk, in order, with the kind of what an fsync is of."""
+    called = []
+
+    def noted(name, call):
+        def run(*arguments, **options):
+            is_folder = name == "fsync" and stat.S_ISDIR(os.fstat(arguments[0]).st_mode)
+            called.append(f"{name} of the folder" if is_folder else name)
+            return call(*arguments, **options)
+
+        return run
+
+    for name in ("fsync", "link", "rename", "unlink"):
+        monkeypatch.setattr(os, name, noted(name, getattr(os, name)))
+    return called
+
+
+@pytest.mark.parametrize(
+    ("call", "calls"),
+    [
+        (lambda one: one.put_if_absent("f/new", b"1"), ["fsync", "link", "fsync of the folder", "unlink"]),
+        (lambda one: one.replace("f/old", b"1"), ["fsync", "rename", "fsync of the folder", "unlink"]),
+        (lambda one: one.replace("f/old", b"1", durable=False), ["rename", "unlink"]),
+        (lambda one: one.delete("f/old"), ["unlink", "fsync of the folder"]),
+        (lambda one: one.delete("f/old", durable=False), ["unlink"]),
+    ],
+    ids=["create", "replace", "replace loosely", "delete", "delete loosely"],
+)
+def test_bytes_are_on_disk_before_their_name_and_the_name_before_the_answer(
+    tmp_path, disk_calls, call, calls
+):
+    """In this order, so that no power loss leaves a name without its bytes."""
+    storage = folder_of(tmp_path, "old")
+    disk_calls.clear()
+    call(storage)
+    assert calls == disk_calls

@@ -259,11 +259,11 @@ def parquet_by_parts(files):
 
 
 def answer(read, *arguments):
-    """Columns with their types and the rows, or the error."""
+    """Columns with their types and the rows, or the error; of several faults of a file any may be named."""
     try:
         table = read(*arguments)
     except FreezeframeError as error:
-        return error.to_json()
+        return error.error_code, error.details.get("file")
     return list(zip(table.column_names, table.schema.types, strict=True)), repr(table.to_pylist())
 
 

@@ -152,7 +152,7 @@ FAULTS = [
         "store/tenant_log/state.py",
         "self.floor <= version <= self.version or version in",
         "self.floor < version <= self.version or version in",
-        "store/tenant_log store/maintenance",
+        "store/tenant_log store/maintenance/test_garbage.py",
     ),
     # Garbage, retention, updates
     Fault(
@@ -161,21 +161,24 @@ FAULTS = [
         "yield f\"{snapshot.table}/{file['path']}\"",
         "store/maintenance/test_path_spellings.py",
     ),
-    Fault("store/maintenance/garbage.py", "if since <= oldest}", "}", "store/maintenance"),
+    Fault("store/maintenance/garbage.py", "if since <= oldest}", "}", "store/maintenance/test_garbage.py"),
     Fault(
-        "store/maintenance/garbage.py", " and not _is_staged_by(file.name, alive)", "", "store/maintenance"
+        "store/maintenance/garbage.py",
+        " and not _is_staged_by(file.name, alive)",
+        "",
+        "store/maintenance/test_garbage.py",
     ),
     Fault(
         "store/maintenance/references.py",
         "for version in sorted({one for one in state.tags.values() if one < floor}):",
         "for version in ():",
-        "store/maintenance",
+        "store/maintenance/test_garbage.py",
     ),
     Fault(
         "store/maintenance/retention.py",
         "return max(state.floor, wanted)",
         "return wanted",
-        "store/maintenance",
+        "store/maintenance/test_garbage.py",
     ),
     Fault(
         "store/updates/deletion_guard.py",

@@ -124,6 +124,9 @@ def test_days_count_as_well(open_finding, memory):
     assert tenant.gc().files == 4
 
     assert past[2] == content(tenant)
+    floor = tenant.gc().floor
+    tenant.set_retention(keep_days=1)  # what is gone does not come back
+    assert (floor, ()) == (tenant.gc(dry_run=True).floor, tenant.gc(dry_run=True).names)
     for wrong in ({"keep_versions": 0}, {"keep_days": -1}, {"keep_versions": "x"}):
         with pytest.raises(InvalidOption):
             tenant.set_retention(**wrong)
@@ -462,6 +465,19 @@ def test_a_dead_job_is_revoked_and_then_removed(open_finding, memory):
 
     assert content(tenant) == ({"A": [0]}, {"f": b"0"})
     assert next(tenant.history()).kind == "revoke"
+
+
+def test_files_of_a_revoked_job_stay_for_the_grace_period(open_finding, memory):
+    """Somebody may be reading them; the call that revokes it and those that follow leave them alone."""
+    tenant = open_finding(memory)
+    with_versions(tenant, 1)
+    with pytest.raises(JobRevoked), tenant.job() as job:  # noqa: PT012 - the end of the block raises
+        job.stream("New").update(table(1), key="Id")
+        staged = data(memory)
+        collect = open_finding(memory, lease_dead_seconds=0, gc_grace_seconds=3_600).gc
+        assert [(1, 0), (0, 0)] == [(len(found.revoked), found.files) for found in (collect(), collect())]
+        assert staged == data(memory)
+        assert open_finding(memory, **NOW).gc().files == 1
 
 
 def test_what_a_crash_left_goes(open_finding):

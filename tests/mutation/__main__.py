@@ -70,6 +70,8 @@ def finders(fault: Fault, folder: Path) -> list[str]:
             return ["(the tests hang)"]
     if done.returncode == 0:
         return []
+    if done.returncode < 0:
+        return ["(the tests crash)"]
     found = re.findall(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
     if not found:
         raise RuntimeError(f"The tests of {fault.module} could not be run:\n{done.stdout}{done.stderr}")

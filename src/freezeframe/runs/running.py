@@ -24,7 +24,7 @@ from freezeframe.configuration.masking import SecretMask, secret_values
 from freezeframe.errors import TryAgain
 from freezeframe.progress import wait_for
 from freezeframe.runs.model.given_paths import given_file, given_folder
-from freezeframe.runs.model.job_root import JobRoot, latest_root, make_job_root
+from freezeframe.runs.model.job_root import JobRoot, latest_root, make_job_root, script_of
 from freezeframe.runs.model.outcome import RunOutcome, Status
 from freezeframe.runs.model.plan import ScriptPlan, read_result
 from freezeframe.runs.model.request import RunRequest
@@ -294,7 +294,7 @@ def _repeat_outcome(request: RunRequest, root: JobRoot, receipt: JobReceipt, sec
 
 def _other_script(request: RunRequest, root: JobRoot, tenant: Tenant) -> tuple[str, ...]:
     """A warning where the committed job of this id ran another script, so that this one was not run."""
-    earlier, log = root.script, tenant.place.log
+    earlier, log = script_of(root), tenant.place.log
     record = log.known_job(log.current_state(), request.job_id)
     if earlier is None or record is None or earlier == request.script:
         return ()

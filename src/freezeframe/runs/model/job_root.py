@@ -93,13 +93,6 @@ class JobRoot:
         """The folder of messages between run and script process."""
         return self.path / OURS
 
-    @property
-    def script(self) -> Path | None:
-        """The script that the run was of, as it was named; None where the root is gone."""
-        with suppress(OSError), open_regular(self.path, f"{self.own.name}/{_SCRIPT}") as file:
-            return Path(os.fsdecode(file.read()))
-        return None
-
     def executed_path(self, script: Path) -> Path | None:
         """Where the executed form of a notebook goes; None for any other script."""
         return self.path / script.name if script.suffix == ".ipynb" else None
@@ -184,6 +177,13 @@ def _clear(path: Path, *, is_new: bool) -> None:
             shutil.rmtree(one, ignore_errors=True)
         else:
             one.unlink(missing_ok=True)
+
+
+def script_of(root: JobRoot) -> Path | None:
+    """The script that the root's run was of, as it was named; None where the root is gone."""
+    with suppress(OSError), open_regular(root.path, f"{root.own.name}/{_SCRIPT}") as file:
+        return Path(os.fsdecode(file.read()))
+    return None
 
 
 def latest_root(folder: Path, job_id: str) -> JobRoot | None:

@@ -14,6 +14,7 @@ from tests.script.json_values import KNOWN, OWN
 from tests.script.text_columns import EXACT, INEXACT, KEPT, MOMENTS, NOT_WRITTEN, TYPED, WRITTEN
 
 from freezeframe.engine.frames.frames import to_arrow
+from freezeframe.engine.plans.collection import collect
 from freezeframe.errors import FreezeframeError
 from freezeframe.script.formats.parquet_files import (
     parquet_parts,
@@ -301,7 +302,7 @@ def test_spark_reads_what_this_process_reads(tmp_path, spark_session, form):
                 given[f"s{number}"], expected[f"s{number}"] = found, whole
         frames = _frames(form, spark_session, given)
         assert expected == {
-            name: answer(lambda frame=frame: to_arrow(frame.toArrow())) for name, frame in frames.items()
+            name: answer(lambda frame=frame: to_arrow(collect(frame))) for name, frame in frames.items()
         }
 
 

@@ -16,7 +16,7 @@ from freezeframe.script.formats.json_rows import read_json_files
 from freezeframe.script.formats.parquet_files import read_parquet_files
 from freezeframe.script.inputs.input_folder import CSV_EXTENSIONS, stream_files
 from freezeframe.script.inputs.spark_reading import CSV, JSON_LINES, csv_format, parquet_frame, text_frames
-from freezeframe.script.reading import read_csv_folder, read_parquet_folder
+from freezeframe.script.reading import read_csv_folder, read_json_folder, read_parquet_folder
 from freezeframe.script.snapshots import get_snapshot, update_snapshot
 from freezeframe.script.types.typed_columns import KnownTypes
 
@@ -192,6 +192,18 @@ def test_a_fault_in_json_lines_names_the_file_and_its_line(odd, tmp_path, spark_
 
     assert here.value.to_json() == caught.value.to_json()
     assert caught.value.details["line"] == 101
+
+
+def test_members_of_nothing_yet_are_read_and_kept(tmp_path, spark_session):
+    """Objects in lists, of whose members none has a value: more objects than rows, at two depths."""
+    lines = ('{"Id":1,"m":[],"n":[]}', '{"Id":2,"m":[{"a":null},{}],"n":[[{"a":null},{}],[{}]]}')
+    (tmp_path / "A-1.jsonl").write_text("\n".join([*lines, '{"Id":3,"m":[{},{},{}],"n":[[]]}']))
+    expected = read_json_folder(tmp_path, as_="arrow")["A"].to_pylist()
+
+    frame = read_json_folder(tmp_path, as_="spark", session=spark_session)["A"]
+    assert expected == [row.asDict(recursive=True) for row in frame.collect()]
+    update_snapshot(tmp_path / "snapshots", "A", "Id", frame)
+    assert expected == get_snapshot(tmp_path / "snapshots", "A", as_="arrow").to_pylist()
 
 
 def test_a_stream_without_lines_is_a_frame_without_columns(tmp_path, spark_session):

@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from freezeframe.engine.frames.untyped import has_untyped
 from freezeframe.engine.plans.file_order import mark_file_order
 from freezeframe.engine.plans.python_tasks import answers, frame_of
 from freezeframe.engine.plans.schema_ddl import spark_ddl
@@ -147,6 +148,9 @@ def parquet_frame(
 
 def _local(session: Any, rows: pa.Table) -> Any:
     """Rows of this process as a frame."""
+    if any(pa.types.is_nested(one.type) and has_untyped(one.type) for one in rows.schema):
+        # ``createDataFrame`` casts the rows, and PyArrow gives nested nulls a wrong length by that.
+        return mark_file_order(frame_of(session, [functools.partial(list, (rows,))], rows.schema))
     return mark_file_order(session.createDataFrame(rows, schema=spark_ddl(rows.schema)))
 
 

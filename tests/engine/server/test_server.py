@@ -60,25 +60,6 @@ def test_jars_that_are_fetched_do_not_count(tmp_path, monkeypatch):
             limit.require()
 
 
-def test_jars_that_are_fetched_do_not_count(tmp_path, monkeypatch):
-    """As long as jars come, a start may take any time; it is told once, and then the limit holds again."""
-    monkeypatch.setattr(server, "_TOLD_AFTER_SECONDS", 0.3)
-    told = []
-    limit = StartLimit(tmp_path, 0.4, told.append)
-    with (tmp_path / "server.log").open("a") as log:
-        for line in (":: resolving dependencies :: a", *["downloading b"] * 7, ":: retrieving :: a"):
-            log.write(f"{line}\n")
-            log.flush()
-            limit.require()
-            time.sleep(0.1)
-        assert told == ["Spark fetches jars (spark.jars.packages; once for each machine)"]
-        time.sleep(0.4)
-        log.write("INFO SparkContext\n")
-        log.flush()
-        with pytest.raises(EngineUnavailable, match="SPARK_START_SECONDS"):
-            limit.require()
-
-
 @pytest.fixture
 def own(spark_state, monkeypatch):
     """Settings of a server that is this test's alone."""

@@ -12,7 +12,11 @@ from tests.asgi.request_fuzz import FOREIGN, NEVER, OWN, ROWS, Requests
 
 from freezeframe.errors import AlreadyExists
 
-pytestmark = pytest.mark.long
+pytestmark = [
+    pytest.mark.long,
+    # Starlette leaves the file of a form that breaks off within it to the garbage collector.
+    pytest.mark.filterwarnings("ignore:Unclosed file <tempfile.SpooledTemporaryFile:ResourceWarning"),
+]
 
 CANARY = "canary-5d1c0e77b2"
 FEW, MANY = 300, 20_000

@@ -196,17 +196,9 @@ class StagingFolder:
 
         Files say little of that: what repeats itself takes hardly any bytes in them.
         """
-        if self.bytes_of(paths) > bytes_max:
+        if staged_bytes(self._storage, self._base, paths) > bytes_max:
             return None
         return bounded_rows((self._open(f"{self._base}/{path}") for path in paths), bytes_max)
-
-    def bytes_of(self, paths: Sequence[str]) -> int:
-        """Bytes of staged files of one folder together."""
-        if not paths:
-            return 0
-        folder = f"{self._base}/{paths[0]}".rpartition("/")[0]
-        sizes = {f"{folder}/{one.name}": one.size for one in self._storage.list_from(folder)}
-        return sum(sizes[f"{self._base}/{path}"] for path in paths)
 
     def read_batch_column(self, paths: Sequence[str], column: str) -> Iterator[pa.ChunkedArray]:
         """The values of one column of a landed batch, one piece in memory at a time."""
@@ -347,6 +339,15 @@ class StagingFolder:
 
     def _below(self, *parts: str) -> str:
         return "/".join((self._base, self._name, *parts))
+
+
+def staged_bytes(storage: Storage, base: str, paths: Sequence[str]) -> int:
+    """Bytes of staged files together, which are in one folder below ``base``."""
+    if not paths:
+        return 0
+    folder = f"{base}/{paths[0]}".rpartition("/")[0]
+    sizes = {f"{folder}/{one.name}": one.size for one in storage.list_from(folder)}
+    return sum(sizes[f"{base}/{path}"] for path in paths)
 
 
 def _durable(path: Path, sync: Any) -> None:

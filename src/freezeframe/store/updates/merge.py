@@ -28,6 +28,7 @@ from freezeframe.store.schema.system_columns import DELETED, VALID_FROM, VALID_T
 from freezeframe.store.schema.table_properties import stored_key
 from freezeframe.store.table.data_files import deleted_positions, live_files
 from freezeframe.store.table.reader import row_count
+from freezeframe.store.table.staging import staged_bytes
 from freezeframe.store.updates.change_builder import build_table_change
 from freezeframe.store.updates.compaction_policy import FileChoice, choose
 from freezeframe.store.updates.deletion_guard import require_few_deletions
@@ -178,7 +179,8 @@ def _merge_task(context: UpdateContext, stored: Sequence[str]) -> MergeTask:
 
 
 def _bytes_of(context: UpdateContext, stored: Sequence[str], batch: Sequence[str]) -> int:
-    return (context.bytes_of(stored) if stored else 0) + context.staging.bytes_of(batch)
+    known = context.bytes_of(stored) if stored else 0
+    return known + staged_bytes(context.place.storage, context.place.folder, batch)
 
 
 def _validity(context: UpdateContext) -> Validity:

@@ -163,7 +163,7 @@ def _collect_rows(frame: Any) -> pa.Table | None:
             if isinstance(answer, pa.Table):
                 parts.append(answer)
                 rows += len(answer)
-                size += answer.nbytes
+                size += answer.get_total_buffer_size()  # ``nbytes`` ends the process for lists of maps
                 if rows > ROWS_MAX or size > BYTES_MAX:
                     return None
     return pa.concat_tables(parts) if parts else None

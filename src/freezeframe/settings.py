@@ -334,7 +334,7 @@ class Settings(BaseSettings):
     )
     service_requires_conditions: bool = Field(
         default=False,
-        description="Whether a change of a file that is there needs `If-Match` (428 without it).",
+        description="Whether a change of a file or stream that is there needs `If-Match` (428 without it).",
     )
     service_scripts_dir: Path | None = Field(
         default=None,

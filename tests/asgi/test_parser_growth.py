@@ -19,7 +19,6 @@ from freezeframe.asgi.dependencies.strict_route import require_known
 from freezeframe.errors import FreezeframeError
 from freezeframe.script.inputs.transfer import file_rows
 from freezeframe.script.types.conditions import predicate
-from freezeframe.service.base.conditions import Conditions
 from freezeframe.service.base.cursors import Cursors
 from freezeframe.service.base.secret import ServiceSecret
 from freezeframe.service.jobs.jobs import parse_log_place

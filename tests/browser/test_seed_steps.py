@@ -76,6 +76,24 @@ def test_a_file_is_deleted_at_once_and_brought_back_by_undo(page):
     expect(panel.get_by_label("Content of readme.txt")).to_contain_text("from the ledger")
 
 
+def test_undo_leaves_what_somebody_made_since(page, served):
+    """A newer file of the deleted one's name stays as it is; the note says who made it, and when."""
+    address = f"{served.url}/api/v1/environments/default/tenants/customer-0016/files/mine.txt"
+    origin = {"Origin": served.url}
+    page.request.put(address, data="first", headers=origin)
+    panel = open_snapshots(page, "customer-0016")
+    panel.get_by_label("Select mine.txt").check()
+    panel.get_by_role("button", name="Delete").first.click()
+    undo = page.get_by_role("button", name="Undo")
+    expect(undo).to_be_visible()
+    page.request.put(address, data="theirs", headers=origin)
+    undo.click()
+    expect(page.get_by_role("alert").filter(has_text="There is one already.")).to_contain_text(
+        "changed it at"
+    )
+    assert page.request.get(address).text() == "theirs"
+
+
 def test_a_folder_goes_in_one_version_and_undo_brings_it_back(page, served):
     """The question names it; all its files go as one version of the tenant, and come back as one."""
     place = f"{served.url}/api/v1/environments/default/tenants/customer-0003"

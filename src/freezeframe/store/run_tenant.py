@@ -20,7 +20,7 @@ from freezeframe.store.model.job_receipt import JobReceipt
 from freezeframe.store.tenant import Tenant
 from freezeframe.store.tenant_log.state import TenantState
 from freezeframe.store.transaction.scope import JobScope, commit_at_end
-from freezeframe.store.transaction.transaction import TenantPlace
+from freezeframe.store.transaction.transaction import CommitCheck, TenantPlace
 from freezeframe.store.transaction.unit_of_work import UnitOfWork
 
 
@@ -54,6 +54,11 @@ class JobTenant(Tenant):
     def receipt(self) -> JobReceipt | None:
         """The run's receipt, once it is committed."""
         return self._work.receipt
+
+    def with_check(self, check: CommitCheck) -> JobTenant:
+        """This tenant, with a ``check`` of the run's one commit."""
+        self._work.require_commit(check)
+        return self
 
     @contextmanager
     def job(

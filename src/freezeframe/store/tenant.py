@@ -35,8 +35,8 @@ from freezeframe.store.tenant_log.state import TenantState
 from freezeframe.store.tenant_log.version_reference import Point, version_at_point
 from freezeframe.store.transaction.scope import MomentScope, TenantScope
 from freezeframe.store.transaction.tenant_guard import NO_GUARD, TenantGuard
-from freezeframe.store.transaction.transaction import Check, TenantPlace
-from freezeframe.store.versions.restore import Restoration, VersionCheck, drop_stream, restore
+from freezeframe.store.transaction.transaction import CommitCheck, TenantPlace
+from freezeframe.store.versions.restore import Restoration, drop_stream, restore
 from freezeframe.store.versions.tags import remove_tag, set_tag
 
 _SHOWN_STREAMS = 50
@@ -72,8 +72,8 @@ class Tenant(TenantReader):
         """The same tenant with a request context, which is recorded with its changes; costs nothing."""
         return self._at(replace(self._place, request_context=request_context))
 
-    def with_check(self, check: Check) -> Tenant:
-        """The same tenant with a ``check`` of the state that each commit follows."""
+    def with_check(self, check: CommitCheck) -> Tenant:
+        """The same tenant with a ``check`` of each commit: of its changes and the state that it follows."""
         return self._at(replace(self._place, checks=(*self._place.checks, check)))
 
     def _at(self, place: TenantPlace) -> Tenant:
@@ -129,13 +129,11 @@ class Tenant(TenantReader):
         dry_run: bool = False,
         message: str | None = None,
         who: str | None = None,
-        check: VersionCheck | None = None,
     ) -> Restoration:
         """Restore everything, or the named streams and files, to a version, tag or moment.
 
         That is a new version and no row is written; nothing that came since is lost. With
         ``dry_run`` the effect is told and nothing is done. A protocol that was raised stays so.
-        ``check`` sees the tenant version that is committed on, and may raise.
 
         Raises:
             VersionNotFound: there is no such version, or it is no longer kept.
@@ -151,25 +149,15 @@ class Tenant(TenantReader):
             files=files,
             dry_run=dry_run,
             author=Author(who or "", message or ""),
-            check=check,
         )
 
-    def drop_stream(
-        self,
-        name: str,
-        *,
-        message: str | None = None,
-        who: str | None = None,
-        check: VersionCheck | None = None,
-    ) -> int:
+    def drop_stream(self, name: str, *, message: str | None = None, who: str | None = None) -> int:
         """Drop a stream in a new version, which is returned; its past can be read and restored.
-
-        ``check`` sees the stream's version that is committed on, and may raise.
 
         Raises:
             StreamNotFound: there is no such stream.
         """
-        return drop_stream(self._place, StreamName(name), Author(who or "", message or ""), check)
+        return drop_stream(self._place, StreamName(name), Author(who or "", message or ""))
 
     def tag(self, name: str, version: int | None = None, *, who: str | None = None) -> int:
         """Tag a version (default: the newest), which the policy then keeps; returns the version.

@@ -172,22 +172,6 @@ def test_a_cursor_of_another_list_is_refused(served, api, acme):
     assert api.get(f"{acme}/files", params={"limit": 1, "cursor": cursor[:-2] + "AA"}).status_code == 422
 
 
-def test_in_strict_mode_a_change_needs_a_condition(serve):
-    """With service_requires_conditions a file that is there is changed by its ETag only."""
-    served = serve(service_requires_conditions=True)
-    acme = served.tenant("acme")
-    with served.client() as api:
-        made = api.put(f"{acme}/files/a", content=b"1")
-
-        assert made.status_code == 201
-        assert api.put(f"{acme}/files/a", content=b"2").status_code == 428
-        assert api.delete(f"{acme}/files/a").status_code == 428
-        assert (
-            api.put(f"{acme}/files/a", content=b"2", headers={"if-match": made.headers["etag"]}).status_code
-            == 200
-        )
-
-
 def test_a_sealed_file_is_read_with_a_trace_only(serve, tmp_path):
     """The audit has its entry before the bytes are given; without the audit they are not given."""
     key_file = tmp_path / "master.key"

@@ -111,35 +111,3 @@ def test_an_upload_that_cannot_be_one(api, place, options, status):
 
     assert (status, "application/problem+json") == (answer.status_code, answer.headers["content-type"])
     assert api.get(f"{place}/snapshots").json() == ["kept"]
-
-
-def test_conditions_count_at_every_change(serve):
-    """Where the service requires them, what is there is changed by none of these paths without one."""
-    served = serve(service_requires_conditions=True)
-    place = f"/tenant/dev/acme-{uuid.uuid4().hex[:8]}"
-    tenant = f"/api/v1/environments/dev/tenants/{place.rpartition('/')[2]}"
-    with served.client() as api:
-        first = [
-            api.put(f"{place}/snapshots?file=a", content=b"1"),
-            api.put(f"{place}/config", json={"a": 1}),
-        ]
-        tag = api.get(f"{tenant}/files/a").headers["etag"]
-        refused = [
-            api.put(f"{place}/snapshots?file=a", content=b"2"),
-            api.delete(f"{place}/snapshots?file=a"),
-            api.put(f"{place}/config", json={"a": 2}),
-            api.patch(f"{place}/config", json={"a": 2}),
-            api.put(f"{place}/metadata", json={"a": 2}),
-            api.put(f"{place}/mapping", json={"config": {"mapping": {}}, "flow": "f"}),
-            api.post(f"{tenant}/file-moves", json={"path": "a", "target": "b"}),
-            api.post(f"{tenant}/file-returns", json={"path": "a", "version": 0}),
-        ]
-        taken = api.put(f"{place}/snapshots?file=a", content=b"2", headers={"if-match": tag})
-        stale = api.put(f"{place}/snapshots?file=a", content=b"3", headers={"if-match": tag})
-        kept = api.post(
-            f"{tenant}/file-returns", json={"path": "a", "version": 0}, headers={"if-none-match": "*"}
-        )
-
-    assert [one.status_code for one in first] == [200, 200]
-    assert [one.status_code for one in refused] == [428] * len(refused)
-    assert (taken.status_code, stale.status_code, kept.status_code) == (200, 412, 412)

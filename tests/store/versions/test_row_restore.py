@@ -112,17 +112,17 @@ def test_the_same_request_again_is_told_what_it_did(tenant):
     assert rows(tenant)[3]["City"] == "Wil"
 
 
-def test_the_check_sees_the_version_that_is_committed_on(tenant):
+def test_the_check_of_commits_sees_the_state_that_is_committed_on(tenant):
     """What it raises is raised, and nothing is written."""
     seen = []
 
-    def refuse(version):
-        seen.append(version)
+    def refuse(state, transaction):
+        seen.append((state.version, transaction.changes_existing(state)))
         raise ConflictError("no")
 
     with pytest.raises(ConflictError):
-        restore_rows(tenant.place, chosen(3), check=refuse)
-    assert (seen, tenant.version) == ([1], 1)
+        restore_rows(tenant.with_check(refuse).place, chosen(3))
+    assert (seen, tenant.version) == ([(1, True)], 1)
 
 
 def test_what_cannot_be_told_apart_is_refused(tenant, tmp_path):

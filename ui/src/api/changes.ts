@@ -84,6 +84,14 @@ export function restore(place: Place, order: RestorationOrder): Promise<Restorat
   return call("POST", `${tenantAddress(place)}/restorations`, { body: order });
 }
 
+/** Brings back what was deleted, unless somebody has made any of it anew: a `Problem` of status 412 says who. */
+export function undoDeletion(place: Place, order: RestorationOrder): Promise<Restoration> {
+  return call("POST", `${tenantAddress(place)}/restorations`, {
+    body: order,
+    headers: { "If-None-Match": "*" },
+  });
+}
+
 export interface FileBytes {
   bytes: Uint8Array<ArrayBuffer>;
   etag: string;

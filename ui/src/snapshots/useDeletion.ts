@@ -1,7 +1,7 @@
 // Deleting: at once with Undo for a few files, after a question for streams, folders and many items.
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { deleteFiles, dropStream, restore } from "@/api/changes";
+import { deleteFiles, dropStream, undoDeletion } from "@/api/changes";
 import { type Place, tenantKey } from "@/api/place";
 import { usePanel } from "@/navigation/panel";
 import { countText } from "@/parts/formats";
@@ -76,7 +76,7 @@ async function removed(place: Place, items: readonly Item[]): Promise<Removed> {
 }
 
 function broughtBack(place: Place, gone: Removed): Promise<unknown> {
-  return restore(place, {
+  return undoDeletion(place, {
     version: gone.before,
     streams: gone.streams,
     files: gone.files,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Annotated, Any
 
@@ -20,13 +20,13 @@ from freezeframe.observation import note
 from freezeframe.service.access.access import TenantAccess
 from freezeframe.service.access.audit import AuditedOperation
 from freezeframe.service.access.audit_entry import AuditPlace
-from freezeframe.service.base.conditions import Conditions
 from freezeframe.service.base.idempotency import RequestIdentity
 from freezeframe.service.identity.principal import Principal, Scope
 from freezeframe.service.jobs.jobs import TenantJob
 from freezeframe.service.service import Service
 from freezeframe.store import Tenant
 from freezeframe.store.model.request_context import RequestContext
+from freezeframe.store.transaction.conditions import TENANT, Conditions, Subject
 
 IDEMPOTENCY_KEY_LENGTH_MAX = 200
 
@@ -118,11 +118,34 @@ class TenantCaller(Caller):
 
     environment: EnvironmentName
     tenant_id: TenantId
+    conditions: Conditions
 
-    def tenant(self, scope: Scope) -> Tenant:
-        """The tenant, if the principal has ``scope``; see ``TenantAccess.tenant``."""
+    def tenant(self, scope: Scope, subject: Subject | None = TENANT) -> Tenant:
+        """The tenant, if the principal has ``scope``; see ``TenantAccess.tenant`` and ``changing``."""
         found = self.access.tenant(self.environment, self.tenant_id, scope)
-        return found if scope.endswith(":read") else found.on(self.request_context())
+        return found if scope.endswith(":read") else self.changing(found, subject)
+
+    def changing(self, tenant: Tenant, subject: Subject | None = TENANT, job_id: str = "") -> Tenant:
+        """The tenant for a change: its commits keep the request's conditions and the service's limits.
+
+        The conditions are about ``subject``. With None each part of the change has conditions of its own,
+        which its commit checks, and the request's are about the tenant. They are checked at once as well, so
+        that a refusal comes before the audit entry; a request whose job is committed already is answered
+        from that job.
+
+        Raises:
+            PreconditionFailed, PreconditionRequired: see ``Conditions.require``.
+            UnreadableRequest: a condition is not a list of entity tags.
+        """
+        context, log = self.request_context(), tenant.place.log
+        wanted = self.conditions if subject else replace(self.conditions, strict=False)
+        about = subject or TENANT
+        if wanted.are_given or wanted.strict:
+            ids = {context.job_id, job_id or None, None if self.identity is None else self.identity.key}
+            if not any(log.known_job(log.current_state(), one) for one in ids):
+                wanted.require_now(about, tenant.place)
+        checked = tenant.with_check(wanted.at_commit(about))
+        return checked.with_check(self.service.stored_bytes.check_commit).on(context)
 
     def note(self, action: str, subject: str = "", **details: Any) -> None:
         """Write an entry to the tenant's audit."""
@@ -182,8 +205,17 @@ async def request_tenant_caller(
     place, known = EnvironmentName(environment), TenantId(tenant)
     note(environment=place, tenant=known)
     request_id, identity = request_id_of(request), _identity(request, principal)
-    again = partial(identify, request)
-    return TenantCaller(service, service.access(principal), request_id, identity, again, place, known)
+    again, access = partial(identify, request), service.access(principal)
+    return TenantCaller(service, access, request_id, identity, again, place, known, _conditions(request))
+
+
+def _conditions(request: Request) -> Conditions:
+    """The conditions of a request; each header may come in several lines (RFC 9110, section 5.3)."""
+    given = [
+        ", ".join(found) if (found := request.headers.getlist(name)) else None
+        for name in ("if-match", "if-none-match")
+    ]
+    return Conditions(given[0], given[1], service_of(request).settings.service_requires_conditions)
 
 
 def _identity(request: Request, principal: Principal) -> RequestIdentity | None:
@@ -232,19 +264,17 @@ async def named_environment(
     return EnvironmentName(environment)
 
 
-async def conditions(
-    request: Request,
+async def describe_conditions(
     if_match: Annotated[str | None, Header(description="Only if it is this version.")] = None,
     if_none_match: Annotated[
         str | None, Header(description="`*`: only if there is none; a tag: only if it is another one.")
     ] = None,
-) -> Conditions:
-    """The request's conditions (``If-Match``, ``If-None-Match``)."""
-    strict = service_of(request).settings.service_requires_conditions
-    return Conditions(if_match, if_none_match, strict)
+) -> None:
+    """The headers of conditions in the API's description."""
 
 
 Calling = Annotated[Caller, Depends(request_caller)]
 Environment = Annotated[EnvironmentName, Depends(named_environment)]
 TenantCalling = Annotated[TenantCaller, Depends(request_tenant_caller)]
-Conditional = Annotated[Conditions, Depends(conditions)]
+CONDITIONAL = [Depends(describe_conditions)]
+"""Dependencies of a route that keeps the request's conditions."""

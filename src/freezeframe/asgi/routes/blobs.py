@@ -15,24 +15,19 @@ from fastapi.concurrency import contextmanager_in_threadpool, run_in_threadpool
 from starlette.requests import ClientDisconnect
 
 from freezeframe.asgi.bodies.received_body import announced_size, require_digest, truncated_body
-from freezeframe.asgi.dependencies.caller import Conditional, TenantCaller, TenantCalling
+from freezeframe.asgi.dependencies.caller import CONDITIONAL, TenantCaller, TenantCalling
 from freezeframe.asgi.models.files import BatchedFile, File, FileBatch, FilesWritten, StagedBlob
 from freezeframe.asgi.problems import to_openapi
 from freezeframe.asgi.routes.routing import tenant_router
 from freezeframe.errors import InvalidOption, NotFound, TooLarge
 from freezeframe.identifiers import FilePath
-from freezeframe.service.base.conditions import Conditions
 from freezeframe.service.base.idempotency import JOB_PREFIX
-from freezeframe.service.files.files import (
-    FileWrite,
-    require_all_conditions,
-    require_conditions,
-    write_files,
-)
+from freezeframe.service.files.files import FileWrite, require_all_conditions, write_files
 from freezeframe.service.jobs.staged_blobs import too_large
 from freezeframe.store import Tenant
 from freezeframe.store.files import Content
 from freezeframe.store.model.author import Author
+from freezeframe.store.transaction.conditions import TENANT, Conditions, file_subject
 from freezeframe.store.transaction.job_status import find_committed_job
 
 router = tenant_router("uploads")
@@ -54,10 +49,9 @@ PathText = Annotated[
     status_code=201,
     openapi_extra=_RAW,
     max_body_size=_ANY_BODY_BYTES,
+    dependencies=CONDITIONAL,
 )
-async def stage_blob(
-    caller: TenantCalling, request: Request, conditions: Conditional, path: PathText = ""
-) -> StagedBlob:
+async def stage_blob(caller: TenantCalling, request: Request, path: PathText = "") -> StagedBlob:
     """Send the bytes of a file; nobody sees them until a request publishes them.
 
     `POST …/file-batches` makes it a file, `POST …/import` brings its rows into a stream. It is whole or not
@@ -67,7 +61,7 @@ async def stage_blob(
     announced = announced_size(request)
     blob_id = caller.new_id().removeprefix(JOB_PREFIX)
     known = str(FilePath(path)) if path else ""
-    folder = await run_in_threadpool(_require_place, caller, conditions, known, announced, blob_id)
+    folder = await run_in_threadpool(_require_place, caller, known, announced, blob_id)
     # Opened, written and synced in threads, so that a slow disk blocks no other request.
     async with contextmanager_in_threadpool(blobs.stage(folder, blob_id, known)) as writer:
         try:
@@ -90,17 +84,18 @@ def remove_blob(caller: TenantCalling, blob_id: BlobId) -> Response:
     return Response(status_code=204)
 
 
-@router.post("/file-batches", responses=to_openapi(409, 412, 428))
+@router.post("/file-batches", responses=to_openapi(409), dependencies=CONDITIONAL)
 def write_batch(caller: TenantCalling, order: FileBatch) -> FilesWritten:
     """Make staged blobs files, in one version of the tenant, all of them or none.
 
-    Where conditions do not hold `paths` of the problem names the files. The blobs are then gone. With
-    `only_check` nothing is written: the conditions are checked, before any bytes are sent.
+    Each file has conditions of its own; where they do not hold `paths` of the problem names the files. Blobs
+    that were published are gone. With `only_check` nothing is written: the conditions are checked, before
+    any bytes are sent.
     """
-    tenant = caller.tenant("snapshots:write")
+    tenant = caller.tenant("snapshots:write", None)
     done = None if caller.identity is None else find_committed_job(tenant.place, caller.identity.job_id)
     if order.only_check:
-        _require_conditions(caller, tenant, [_write_of(one, bytes) for one in order.files])
+        _require_conditions(tenant, [_write_of(caller, one, bytes) for one in order.files])
         return FilesWritten(tenant_version=tenant.version, files=[])
     version = _write_batch(caller, tenant, order) if done is None else done.tenant_version
     for one in order.files:
@@ -115,49 +110,42 @@ def write_batch(caller: TenantCalling, order: FileBatch) -> FilesWritten:
 def _write_batch(caller: TenantCaller, tenant: Tenant, order: FileBatch) -> int:
     """The new version; all refusals come before the audit entry."""
     blobs, folder = caller.service.blobs, caller.folder()
-    writes, size = [], 0
+    writes = []
     for one in order.files:
         blob = blobs.get(folder, one.blob)
-        writes.append(_write_of(one, partial(blobs.content, blob)))
-        size += blob.size
+        writes.append(_write_of(caller, one, partial(blobs.content, blob)))
     paths = [str(one.path) for one in writes]
-    tenant = caller.service.stored_bytes.limit_tenant(tenant, size, *paths)
-    _require_conditions(caller, tenant, writes)
-    strict = caller.service.settings.service_requires_conditions
+    _require_conditions(tenant, writes)
     with caller.audit_change("file.write", *paths, batch=len(paths)):
-        return write_files(tenant, writes, Author(caller.who, order.message), strict=strict)
+        return write_files(tenant, writes, Author(caller.who, order.message))
 
 
-def _write_of(one: BatchedFile, content: Callable[[], Content]) -> FileWrite:
-    return FileWrite(FilePath(one.path), content, Conditions(one.if_match, one.if_none_match), one.sealed)
+def _write_of(caller: TenantCaller, one: BatchedFile, content: Callable[[], Content]) -> FileWrite:
+    conditions = Conditions(one.if_match, one.if_none_match, caller.conditions.strict)
+    return FileWrite(FilePath(one.path), content, conditions, one.sealed)
 
 
-def _require_conditions(caller: TenantCaller, tenant: Tenant, writes: Sequence[FileWrite]) -> None:
+def _require_conditions(tenant: Tenant, writes: Sequence[FileWrite]) -> None:
     if len({str(one.path) for one in writes}) < len(writes):
         raise InvalidOption("A path is named twice.", remedy="Name each file of the batch once.")
-    strict = caller.service.settings.service_requires_conditions
-    require_all_conditions(tenant.files, writes, strict=strict)
+    require_all_conditions(tenant.place.log.current_state(), writes)
 
 
-def _require_place(
-    caller: TenantCaller, conditions: Conditions, path: str, announced: int | None, blob_id: str
-) -> str:
+def _require_place(caller: TenantCaller, path: str, announced: int | None, blob_id: str) -> str:
     """The tenant's folder; a blob is refused before its bytes are read, as far as that is known by then."""
-    tenant = caller.tenant("snapshots:write")
+    tenant = caller.tenant("snapshots:write", file_subject(path) if path else TENANT)
     blobs = caller.service.blobs
     if announced is not None and announced > blobs.bytes_max:
         raise too_large(blobs.bytes_max)
-    if conditions.are_given:
-        if not path:
-            raise InvalidOption(
-                "A condition needs the path of the file that it is of.",
-                cause="If-Match and If-None-Match are of the file that the blob will be.",
-                remedy="Name the file with path=, or leave conditions to the batch that publishes the blob.",
-            )
-        require_conditions(tenant, path, conditions)
+    if caller.conditions.are_given and not path:
+        raise InvalidOption(
+            "A condition needs the path of the file that it is of.",
+            cause="If-Match and If-None-Match are of the file that the blob will be.",
+            remedy="Name the file with path=, or leave conditions to the batch that publishes the blob.",
+        )
     folder = caller.folder()
     blobs.require_place(folder, blob_id)
-    caller.service.stored_bytes.limit_tenant(tenant, announced or 0, path)
+    caller.service.stored_bytes.require_room(tenant, announced or 0, path)
     return folder
 
 
@@ -165,7 +153,8 @@ def _staged(caller: TenantCaller, blob_id: str) -> StagedBlob:
     blobs, folder = caller.service.blobs, caller.folder()
     blob = blobs.get(folder, blob_id)
     try:
-        caller.service.stored_bytes.require_room_for_waiting(caller.tenant("snapshots:write"), folder)
+        found = caller.access.tenant(caller.environment, caller.tenant_id, "snapshots:write")
+        caller.service.stored_bytes.require_room_for_waiting(found, folder)
     except TooLarge:
         blobs.remove(blob)
         raise

@@ -11,7 +11,7 @@ from fastapi import Header, Query, Response
 from fastapi.responses import StreamingResponse
 
 from freezeframe.asgi.bodies.received_body import Received
-from freezeframe.asgi.dependencies.caller import Conditional, TenantCaller, TenantCalling
+from freezeframe.asgi.dependencies.caller import CONDITIONAL, TenantCaller, TenantCalling
 from freezeframe.asgi.models.files import (
     File,
     FileDeletion,
@@ -35,15 +35,14 @@ from freezeframe.asgi.routes.routing import tenant_router
 from freezeframe.asgi.routes.streams import attachment
 from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import FilePath
-from freezeframe.service.base.conditions import Conditions
 from freezeframe.service.exports.bundle import Selection, bundle, selected_files
 from freezeframe.service.files import files, folder_moves
 from freezeframe.service.files.file_deletions import delete_files, select_paths
-from freezeframe.service.files.files import etag_of
 from freezeframe.store import Tenant
 from freezeframe.store.model.author import Author
 from freezeframe.store.tenant_log.file_info import FileEntry
 from freezeframe.store.tenant_log.version_reference import require_one_version
+from freezeframe.store.transaction.conditions import etag_of, file_subject
 
 router = tenant_router("files")
 _BYTES: dict[str, Any] = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
@@ -88,31 +87,22 @@ def list_files(
     "/files/{path:path}",
     openapi_extra=_RAW,
     responses={201: {"model": File}},
+    dependencies=CONDITIONAL,
 )
 def write_file(
     caller: TenantCalling,
     path: FilePathText,
     body: Received,
-    conditions: Conditional,
     response: Response,
     sealed: Annotated[bool | None, Query(description="Encrypted at rest; as it is without it.")] = None,
     message: Message = "",
 ) -> File:
     """Upload a file, as its new version; `Content-Digest: sha-256=:…:` is checked before anything happens."""
-    tenant = caller.tenant("snapshots:write")
-    strict = caller.service.settings.service_requires_conditions
+    tenant = caller.tenant("snapshots:write", file_subject(path))
     author = Author(caller.who, message)
-    _require_conditions(tenant, path, conditions)
-    tenant = caller.service.stored_bytes.limit_tenant(tenant, body.size, path)
     with caller.audit_change("file.write", path, size=body.size):
         entry, is_new = files.write_file(
-            tenant,
-            path,
-            lambda: files.rewound(body.content),
-            author,
-            conditions,
-            sealed=sealed,
-            strict=strict,
+            tenant, path, lambda: files.rewound(body.content), author, sealed=sealed
         )
     response.status_code = 201 if is_new else 200
     response.headers["ETag"] = etag_of(entry)
@@ -123,11 +113,11 @@ def write_file(
     "/files/{path:path}",
     responses={200: {"content": _BYTES}, 206: {"content": _BYTES}, **to_openapi(304, 416)},
     response_class=StreamingResponse,
+    dependencies=CONDITIONAL,
 )
 def read_file(
     caller: TenantCalling,
     path: FilePathText,
-    conditions: Conditional,
     version: TenantVersion,
     as_of: AsOf = None,
     range_: Annotated[str | None, Header(alias="range")] = None,
@@ -140,7 +130,7 @@ def read_file(
     entry = tenant.files.entry(path, version=version, as_of=as_of)
     etag = etag_of(entry)
     headers = {"ETag": etag, "Accept-Ranges": "bytes", "Cache-Control": "private, no-cache"}
-    if conditions.is_fresh(etag):
+    if caller.conditions.is_fresh(etag):
         return Response(status_code=304, headers=headers)
     _note_sealed(caller, entry)
     headers |= {
@@ -171,16 +161,12 @@ def read_file(
     return StreamingResponse(chunks, headers={**headers, "Content-Length": str(size)}, media_type=kind)
 
 
-@router.delete("/files/{path:path}")
-def delete_file(
-    caller: TenantCalling, path: FilePathText, conditions: Conditional, message: Message = ""
-) -> Dropped:
+@router.delete("/files/{path:path}", dependencies=CONDITIONAL)
+def delete_file(caller: TenantCalling, path: FilePathText, message: Message = "") -> Dropped:
     """Remove a file; its older versions can still be read and brought back."""
-    tenant = caller.tenant("snapshots:delete")
-    strict = caller.service.settings.service_requires_conditions
-    _require_conditions(tenant, path, conditions)
+    tenant = caller.tenant("snapshots:delete", file_subject(path))
     with caller.audit_change("file.delete", path):
-        version = files.delete_file(tenant, path, Author(caller.who, message), conditions, strict=strict)
+        version = files.delete_file(tenant, path, Author(caller.who, message))
     return Dropped(tenant_version=version)
 
 
@@ -196,7 +182,7 @@ def file_history(
     return FileHistory(path=known, revisions=list(map(FileRevision.of, islice(found, limit))))
 
 
-@router.post("/folders", status_code=201)
+@router.post("/folders", status_code=201, dependencies=CONDITIONAL)
 def create_folder(caller: TenantCalling, order: NewFolder) -> Folder:
     """Make a folder that holds nothing yet."""
     tenant = caller.tenant("snapshots:write")
@@ -204,31 +190,25 @@ def create_folder(caller: TenantCalling, order: NewFolder) -> Folder:
         return Folder(path=files.create_folder(tenant, order.path, Author(caller.who)))
 
 
-@router.post("/file-moves")
-def move_file(caller: TenantCalling, order: FileMove, conditions: Conditional) -> File:
+@router.post("/file-moves", dependencies=CONDITIONAL)
+def move_file(caller: TenantCalling, order: FileMove) -> File:
     """Give a file another path, in one change; conditions are of the file that is moved."""
-    tenant = caller.tenant("snapshots:write")
     source, target = str(FilePath(order.path)), str(FilePath(order.target))
+    tenant = caller.tenant("snapshots:write", file_subject(source))
     with caller.audit_change("file.move", source, target=target):
-        entry = files.move_file(tenant, source, target, Author(caller.who, order.message), conditions)
+        entry = files.move_file(tenant, source, target, Author(caller.who, order.message))
     return File.of(entry)
 
 
-@router.post("/file-returns")
-def return_file(caller: TenantCalling, order: FileReturn, conditions: Conditional) -> Restoration:
+@router.post("/file-returns", dependencies=CONDITIONAL)
+def return_file(caller: TenantCalling, order: FileReturn) -> Restoration:
     """Bring a file back as it was at a version of the tenant, deleted or changed since.
 
     With `If-None-Match: *` a newer file of that path is left as it is, and the request refused.
     """
     known = str(FilePath(order.path))
-    tenant = caller.tenant("snapshots:write")
-    files.require_conditions(tenant, known, conditions)
     whole = RestorationOrder(version=order.version, streams=[], files=[known], message=order.message)
-
-    def check(version: int) -> None:
-        files.require_conditions(tenant.at(version), known, conditions)
-
-    return restore(caller, whole, "file.return", known, check)
+    return restore(caller, whole, "file.return", file_subject(known), known)
 
 
 def _version(tenant: Tenant, version: int | None, as_of: datetime | None) -> int:
@@ -238,15 +218,6 @@ def _version(tenant: Tenant, version: int | None, as_of: datetime | None) -> int
     if newest < 0 or version is not None:
         return newest if version is None else version
     return newest if as_of is None else tenant.at(as_of).version
-
-
-def _require_conditions(tenant: Tenant, path: FilePath, conditions: Conditions) -> None:
-    """Refuse a condition that does not hold, before an audit entry is written.
-
-    It is asked again of the state that is committed on.
-    """
-    if conditions.are_given:
-        files.require_conditions(tenant, path, conditions)
 
 
 def _note_sealed(caller: TenantCaller, entry: FileEntry) -> None:
@@ -275,9 +246,12 @@ def _bounds(wanted: re.Match[str], size: int) -> tuple[int, int]:
     return int(first), min(int(last), size - 1) if last else size - 1
 
 
-@router.post("/file-deletions")
+@router.post("/file-deletions", dependencies=CONDITIONAL)
 def delete_many(caller: TenantCalling, order: FileDeletion) -> FilesDeleted:
-    """Remove files and folders in one version of the tenant, all of them or none; the past stays."""
+    """Remove files and folders in one version of the tenant, all of them or none; the past stays.
+
+    `If-Match` is the tenant's version in quotes.
+    """
     tenant = caller.tenant("snapshots:delete")
     named = select_paths(tenant.files, order.paths, order.folders)
     with caller.audit_change("file.delete", *named, **({"folders": order.folders} if order.folders else {})):
@@ -285,9 +259,12 @@ def delete_many(caller: TenantCalling, order: FileDeletion) -> FilesDeleted:
     return FilesDeleted(tenant_version=tenant.version, paths=gone)
 
 
-@router.post("/folder-moves")
+@router.post("/folder-moves", dependencies=CONDITIONAL)
 def move_folder(caller: TenantCalling, order: FolderMove) -> FolderMoved:
-    """Give a folder another path with all that is below it, in one version of the tenant."""
+    """Give a folder another path with all that is below it, in one version of the tenant.
+
+    `If-Match` is the tenant's version in quotes.
+    """
     tenant = caller.tenant("snapshots:write")
     move = folder_moves.FolderMove(str(FilePath(order.path)), str(FilePath(order.target)))
     with caller.audit_change("folder.move", move.source, target=move.target):

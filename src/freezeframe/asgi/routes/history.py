@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import Path, Query, Response
 
-from freezeframe.asgi.dependencies.caller import Conditional, TenantCaller, TenantCalling
+from freezeframe.asgi.dependencies.caller import CONDITIONAL, TenantCaller, TenantCalling
 from freezeframe.asgi.models.rows import RowDifference
 from freezeframe.asgi.models.versions import (
     Difference,
@@ -28,7 +28,7 @@ from freezeframe.asgi.routes.routing import tenant_router
 from freezeframe.service.access.audit import UNCHANGED
 from freezeframe.service.rows.row_differences import DifferencePlace, DifferenceWanted, row_difference
 from freezeframe.store import Tenant
-from freezeframe.store.versions.restore import VersionCheck
+from freezeframe.store.transaction.conditions import TENANT, Subject, any_subject
 
 router = tenant_router("versions")
 TagName = Annotated[str, Path(min_length=1, max_length=200, description="The tag.", examples=["go-live"])]
@@ -71,13 +71,16 @@ def show_difference(
     )
 
 
-@router.post("/restorations")
-def restore_tenant(caller: TenantCalling, order: RestorationOrder, conditions: Conditional) -> Restoration:
+@router.post("/restorations", dependencies=CONDITIONAL)
+def restore_tenant(caller: TenantCalling, order: RestorationOrder) -> Restoration:
     """Bring everything, or the streams and files that are named, back, as one new version.
 
-    With `dry_run` the effect is told and nothing is done. `If-Match` is the tenant's version in quotes.
+    With `dry_run` the effect is told and nothing is done. `If-Match` is the tenant's version in quotes;
+    `If-None-Match: *` brings back what is named only if none of it is there now.
     """
-    return restore(caller, order, "tenant.restore", check=lambda version: conditions.require(f'"{version}"'))
+    named = (order.streams or (), order.files or ())
+    is_absent_only = caller.conditions.if_none_match is not None and any(named)
+    return restore(caller, order, "tenant.restore", any_subject(*named) if is_absent_only else TENANT)
 
 
 @router.get("/tags")
@@ -86,7 +89,7 @@ def list_tags(caller: TenantCalling) -> TagList:
     return TagList(tags=caller.tenant("snapshots:read").tags())
 
 
-@router.put("/tags/{tag}")
+@router.put("/tags/{tag}", dependencies=CONDITIONAL)
 def set_tag(caller: TenantCalling, tag: TagName, order: NewTag) -> Tag:
     """Name a version of the tenant, which is then kept whatever the policy says."""
     tenant = caller.tenant("snapshots:write")
@@ -95,7 +98,12 @@ def set_tag(caller: TenantCalling, tag: TagName, order: NewTag) -> Tag:
     return Tag(name=tag, version=version)
 
 
-@router.delete("/tags/{tag}", status_code=204, response_class=Response)
+@router.delete(
+    "/tags/{tag}",
+    status_code=204,
+    response_class=Response,
+    dependencies=CONDITIONAL,
+)
 def remove_tag(caller: TenantCalling, tag: TagName) -> None:
     """Take a tag off; the version is then kept as long as the policy says."""
     tenant = caller.tenant("snapshots:delete")
@@ -109,7 +117,7 @@ def show_policy(caller: TenantCalling) -> Policy:
     return Policy.of(caller.tenant("snapshots:read").retention())
 
 
-@router.put("/policy")
+@router.put("/policy", dependencies=CONDITIONAL)
 def set_policy(caller: TenantCalling, order: NewPolicy) -> Policy:
     """Say how long a tenant's versions are kept; `gc` carries it out."""
     tenant = caller.tenant("admin")
@@ -122,18 +130,22 @@ def restore(
     caller: TenantCaller,
     order: RestorationOrder,
     action: str,
-    subject: str = "",
-    check: VersionCheck | None = None,
+    subject: Subject,
+    name: str = "",
 ) -> Restoration:
-    """Carry out a restoration, or with ``dry_run`` tell what it would do."""
-    tenant = caller.tenant("snapshots:read" if order.dry_run else "snapshots:write")
+    """Carry out a restoration, or with ``dry_run`` tell what it would do.
+
+    Conditions are about ``subject``, which the audit calls ``name``.
+    """
+    tenant = caller.tenant("snapshots:read" if order.dry_run else "snapshots:write", subject)
     restore = functools.partial(
         tenant.restore, order.version, streams=order.streams, files=order.files, message=order.message
     )
     if order.dry_run:
-        return Restoration.of(restore(dry_run=True, check=check))
-    with caller.audit_change(action, subject, version=order.version) as undertaking:
-        done = restore(who=caller.who, check=check)
+        caller.conditions.require_now(subject, tenant.place)
+        return Restoration.of(restore(dry_run=True))
+    with caller.audit_change(action, name, version=order.version) as undertaking:
+        done = restore(who=caller.who)
         undertaking.outcome = "" if done.committed else UNCHANGED
     return Restoration.of(done)
 

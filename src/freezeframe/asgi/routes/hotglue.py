@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Path, Query, Request
 
 from freezeframe.asgi.bodies.base64_body import JsonObject, Named
-from freezeframe.asgi.dependencies.caller import Calling, Conditional, TenantCaller, request_tenant_caller
+from freezeframe.asgi.dependencies.caller import CONDITIONAL, Calling, TenantCaller, request_tenant_caller
 from freezeframe.asgi.models.base import ResponseModel
 from freezeframe.asgi.problems import to_openapi
 from freezeframe.asgi.routes.tenants import made_tenant
@@ -17,6 +17,7 @@ from freezeframe.identifiers import EnvironmentName, FilePath
 from freezeframe.service.exports import hotglue
 from freezeframe.store import Tenant
 from freezeframe.store.model.author import Author
+from freezeframe.store.transaction.conditions import file_subject
 
 _PROBLEMS = to_openapi(400, 401, 403, 404, 409, 413, 422, 429, 431, 500, 503)
 router = APIRouter(tags=["hotglue"], responses=_PROBLEMS, redirect_slashes=False)
@@ -53,6 +54,7 @@ _UPLOAD: dict[str, Any] = {
     }
 }
 _TENANT = "/tenant/{env_id}/{tenant}"
+_CHANGE: dict[str, Any] = {"dependencies": CONDITIONAL}
 
 
 class FileContent(ResponseModel):
@@ -129,28 +131,29 @@ def hotglue_snapshots(
     return FileContent(file=path, content=base64.b64encode(content).decode())
 
 
-@router.put(f"{_TENANT}/snapshots", openapi_extra=_UPLOAD)
-def hotglue_write(caller: HotglueCalling, body: Named, conditions: Conditional) -> FileDone:
+@router.put(f"{_TENANT}/snapshots", openapi_extra=_UPLOAD, **_CHANGE)
+def hotglue_write(caller: HotglueCalling, body: Named) -> FileDone:
     """Upload a snapshot file; one named `{stream}.snapshot.csv` or `.parquet` replaces the stream's rows.
 
     The tenant is made if it is not there.
     """
-    tenant = _create_tenant(caller)
+    made = made_tenant(caller, caller.environment, caller.tenant_id)[0]
+    tenant = caller.changing(made, hotglue.subject_of(made, body.name))
     bytes_max = caller.service.settings.service_override_bytes_max
     author = Author(caller.who, f"upload {body.name}")
-    tenant = caller.service.stored_bytes.limit_tenant(tenant, body.size, body.name)
     with caller.audit_change("file.write", body.name):
-        hotglue.write(tenant, body.name, body.content, author, bytes_max, conditions)
+        hotglue.write(tenant, body.name, body.content, author, bytes_max)
     return FileDone(file=body.name)
 
 
-@router.delete(f"{_TENANT}/snapshots")
-def hotglue_delete(caller: HotglueCalling, file: FileName, conditions: Conditional) -> FileDone:
+@router.delete(f"{_TENANT}/snapshots", **_CHANGE)
+def hotglue_delete(caller: HotglueCalling, file: FileName) -> FileDone:
     """Remove a snapshot file, or the stream that its name means."""
-    tenant = caller.tenant("snapshots:delete")
     path = FilePath(file)
+    found = caller.access.tenant(caller.environment, caller.tenant_id, "snapshots:delete")
+    tenant = caller.changing(found, hotglue.subject_of(found, path))
     with caller.audit_change("file.delete", path):
-        hotglue.delete(tenant, path, Author(caller.who, f"delete {path}"), conditions)
+        hotglue.delete(tenant, path, Author(caller.who, f"delete {path}"))
     return FileDone(file=path)
 
 
@@ -160,21 +163,21 @@ def hotglue_config(caller: HotglueCalling) -> dict[str, Any]:
     return hotglue.config(caller.tenant("snapshots:read"), caller.note_unsealing)
 
 
-@router.put(f"{_TENANT}/config", openapi_extra=_JSON)
-def hotglue_set_config(caller: HotglueCalling, body: JsonObject, conditions: Conditional) -> dict[str, Any]:
+@router.put(f"{_TENANT}/config", openapi_extra=_JSON, **_CHANGE)
+def hotglue_set_config(caller: HotglueCalling, body: JsonObject) -> dict[str, Any]:
     """Replace the tenant's configuration, all of it."""
     tenant = _create_tenant(caller)
     with caller.audit_change("file.write", hotglue.CONFIG_FILE):
-        return hotglue.set_config(tenant, body, Author(caller.who, "set config"), conditions)
+        return hotglue.set_config(tenant, body, Author(caller.who, "set config"))
 
 
-@router.patch(f"{_TENANT}/config", openapi_extra=_JSON)
-def hotglue_patch_config(caller: HotglueCalling, body: JsonObject, conditions: Conditional) -> dict[str, Any]:
+@router.patch(f"{_TENANT}/config", openapi_extra=_JSON, **_CHANGE)
+def hotglue_patch_config(caller: HotglueCalling, body: JsonObject) -> dict[str, Any]:
     """Change the tenant's configuration by a merge patch (RFC 7396)."""
     tenant = _create_tenant(caller)
     _note_config(caller)
     with caller.audit_change("file.write", hotglue.CONFIG_FILE):
-        return hotglue.patch_config(tenant, body, Author(caller.who, "patch config"), conditions)
+        return hotglue.patch_config(tenant, body, Author(caller.who, "patch config"))
 
 
 @router.get(f"{_TENANT}/mapping")
@@ -183,8 +186,8 @@ def hotglue_mapping(caller: HotglueCalling) -> dict[str, Any]:
     return hotglue.mapping(caller.tenant("snapshots:read"), caller.note_unsealing)
 
 
-@router.put(f"{_TENANT}/mapping", openapi_extra=_JSON)
-def hotglue_set_mapping(caller: HotglueCalling, body: JsonObject, conditions: Conditional) -> dict[str, Any]:
+@router.put(f"{_TENANT}/mapping", openapi_extra=_JSON, **_CHANGE)
+def hotglue_set_mapping(caller: HotglueCalling, body: JsonObject) -> dict[str, Any]:
     """Replace the field mapping of one flow: `{"config": {"mapping": {…}}, "flow": FLOW, …}`."""
     tenant = _create_tenant(caller)
     given = body.get("config")
@@ -197,9 +200,7 @@ def hotglue_set_mapping(caller: HotglueCalling, body: JsonObject, conditions: Co
         )
     _note_config(caller)
     with caller.audit_change("file.write", hotglue.CONFIG_FILE):
-        return hotglue.set_mapping(
-            tenant, flow, found, Author(caller.who, f"set mapping of {flow}"), conditions
-        )
+        return hotglue.set_mapping(tenant, flow, found, Author(caller.who, f"set mapping of {flow}"))
 
 
 @router.get(f"{_TENANT}/metadata")
@@ -208,19 +209,20 @@ def hotglue_metadata(caller: HotglueCalling) -> dict[str, Any]:
     return hotglue.metadata(caller.tenant("snapshots:read"), caller.note_unsealing)
 
 
-@router.put(f"{_TENANT}/metadata", openapi_extra=_JSON)
-def hotglue_set_metadata(caller: HotglueCalling, body: JsonObject, conditions: Conditional) -> dict[str, Any]:
+@router.put(f"{_TENANT}/metadata", openapi_extra=_JSON, **_CHANGE)
+def hotglue_set_metadata(caller: HotglueCalling, body: JsonObject) -> dict[str, Any]:
     """Replace the tenant's metadata, all of it."""
     tenant = _create_tenant(caller)
     value = body["metadata"] if set(body) == {"metadata"} and isinstance(body["metadata"], dict) else body
     _note_config(caller)
     with caller.audit_change("file.write", hotglue.CONFIG_FILE):
-        return hotglue.set_metadata(tenant, value, Author(caller.who, "set metadata"), conditions)
+        return hotglue.set_metadata(tenant, value, Author(caller.who, "set metadata"))
 
 
 def _create_tenant(caller: TenantCaller) -> Tenant:
-    """The tenant, created if it does not exist: hotglue's clients never create one themselves."""
-    return made_tenant(caller, caller.environment, caller.tenant_id)[0]
+    """The tenant for a change of its configuration, created if need be: hotglue's clients create none."""
+    made = made_tenant(caller, caller.environment, caller.tenant_id)[0]
+    return caller.changing(made, file_subject(hotglue.CONFIG_FILE))
 
 
 def _note_config(caller: TenantCaller) -> None:

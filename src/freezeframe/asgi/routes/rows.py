@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import Path, Query, Request, Response
 
 from freezeframe.asgi.bodies.received_body import Received
-from freezeframe.asgi.dependencies.caller import Conditional, TenantCalling
+from freezeframe.asgi.dependencies.caller import CONDITIONAL, TenantCalling
 from freezeframe.asgi.models.rows import (
     ImportPreview,
     RowHistory,
@@ -43,6 +43,7 @@ from freezeframe.service.rows.row_history import row_history
 from freezeframe.service.rows.row_restoration import RestoredRows, restored_rows, select_rows
 from freezeframe.service.rows.sorted_rows import ROWS_MAX, SortOrder, Window
 from freezeframe.store.model.author import Author
+from freezeframe.store.transaction.conditions import TENANT
 
 router = tenant_router("streams")
 
@@ -108,10 +109,8 @@ def show_row_history(
     return RowHistory.of(row_history(caller.tenant("snapshots:read"), stream, key, until, limit))
 
 
-@router.post("/streams/{stream}/row-restorations")
-def restore_rows(
-    caller: TenantCalling, stream: StreamPath, order: RowRestorationOrder, conditions: Conditional
-) -> RowRestoration:
+@router.post("/streams/{stream}/row-restorations", dependencies=CONDITIONAL)
+def restore_rows(caller: TenantCalling, stream: StreamPath, order: RowRestorationOrder) -> RowRestoration:
     """Bring rows back by their keys, as one new version; rows that were not there then are removed.
 
     With `dry_run` the effect is told and nothing is done. `If-Match` is the tenant's version in quotes.
@@ -124,10 +123,10 @@ def restore_rows(
             select_rows(tenant, stream, order.version, order.keys, order.columns),
             dry_run=order.dry_run,
             author=Author(caller.who, order.message),
-            check=lambda version: conditions.require(f'"{version}"'),
         )
 
     if order.dry_run:
+        caller.conditions.require_now(TENANT, tenant.place)
         done = restore()
     else:
         noted = {"version": order.version, "rows": len(order.keys)}

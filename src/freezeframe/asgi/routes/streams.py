@@ -13,7 +13,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import ValidationError
 
 from freezeframe.asgi.bodies.received_body import Received, ReceivedBody
-from freezeframe.asgi.dependencies.caller import Conditional, TenantCaller, TenantCalling
+from freezeframe.asgi.dependencies.caller import CONDITIONAL, TenantCaller, TenantCalling
 from freezeframe.asgi.media_type import media_type
 from freezeframe.asgi.models.jobs import Job
 from freezeframe.asgi.models.streams import (
@@ -56,6 +56,7 @@ from freezeframe.service.rows.row_previews import (
     preview,
 )
 from freezeframe.service.rows.streams import ARROW_TYPE, EXPORT_TYPES
+from freezeframe.store.transaction.conditions import stream_subject
 
 router = tenant_router("streams")
 _RAW: dict[str, Any] = {
@@ -81,29 +82,25 @@ def list_streams(caller: TenantCalling, version: TenantVersion) -> StreamList:
     return StreamList(version=seen, streams=list(tenant.streams(version)))
 
 
-@router.get("/streams/{stream}", responses={200: {"model": StreamDetail}, **to_openapi(304)})
-def show_stream(
-    caller: TenantCalling, stream: StreamPath, conditions: Conditional, response: Response
-) -> Any:
+@router.get(
+    "/streams/{stream}", responses={200: {"model": StreamDetail}, **to_openapi(304)}, dependencies=CONDITIONAL
+)
+def show_stream(caller: TenantCalling, stream: StreamPath, response: Response) -> Any:
     """Show a stream: its versions, key, columns and how many rows it has."""
     detail = streams.stream_detail(streams.require_stream(caller.tenant("snapshots:read"), stream))
     etag = f'"{detail.stream_version}"'
-    if conditions.is_fresh(etag):
+    if caller.conditions.is_fresh(etag):
         return Response(status_code=304, headers={"ETag": etag})
     response.headers["ETag"] = etag
     return StreamDetail.of(detail)
 
 
-@router.delete("/streams/{stream}")
-def drop_stream(
-    caller: TenantCalling, stream: StreamPath, conditions: Conditional, message: Message = ""
-) -> Dropped:
+@router.delete("/streams/{stream}", dependencies=CONDITIONAL)
+def drop_stream(caller: TenantCalling, stream: StreamPath, message: Message = "") -> Dropped:
     """Remove a stream in a new version; its past can be read and restored."""
-    tenant = caller.tenant("snapshots:delete")
+    tenant = caller.tenant("snapshots:delete", stream_subject(stream))
     with caller.audit_change("stream.drop", stream):
-        version = tenant.drop_stream(
-            stream, message=message, who=caller.who, check=lambda found: conditions.require(f'"{found}"')
-        )
+        version = tenant.drop_stream(stream, message=message, who=caller.who)
     return Dropped(tenant_version=version)
 
 
@@ -181,24 +178,16 @@ def stream_history(
     return history_page(caller, tenant, limit, cursor, stream=found)
 
 
-@router.post("/streams/{stream}/restore")
-def restore_stream(
-    caller: TenantCalling, stream: StreamPath, order: StreamRestoration, conditions: Conditional
-) -> Restoration:
+@router.post("/streams/{stream}/restore", dependencies=CONDITIONAL)
+def restore_stream(caller: TenantCalling, stream: StreamPath, order: StreamRestoration) -> Restoration:
     """Bring a stream back to what it was at a version of the tenant, as a new version.
 
-    The conditions are of the stream, whose `ETag` its description gives.
+    Conditions are of the stream, by the `ETag` that showing it gives.
     """
-    tenant = caller.tenant("snapshots:read")
     order_of_tenant = RestorationOrder(
         version=order.version, streams=[stream], files=[], dry_run=order.dry_run, message=order.message
     )
-
-    def check(version: int) -> None:
-        found = tenant.at(version).stream(stream).stream_version()
-        conditions.require(None if found < 0 else f'"{found}"')
-
-    return restore(caller, order_of_tenant, "stream.restore", stream, check)
+    return restore(caller, order_of_tenant, "stream.restore", stream_subject(stream), stream)
 
 
 @router.get(
@@ -229,7 +218,13 @@ def export_stream(
     return StreamingResponse(content, media_type=EXPORT_TYPES[format], headers=headers)
 
 
-@router.post("/streams/{stream}/import", status_code=202, openapi_extra=_RAW, responses=to_openapi(415))
+@router.post(
+    "/streams/{stream}/import",
+    status_code=202,
+    openapi_extra=_RAW,
+    responses=to_openapi(415),
+    dependencies=CONDITIONAL,
+)
 def import_stream(
     caller: TenantCalling,
     request: Request,
@@ -246,15 +241,17 @@ def import_stream(
     """Bring a file's rows into a stream, as a job.
 
     They are CSV, Parquet, JSON Lines or Arrow, as `Content-Type` says, or `kind` of plain octets.
-    A JSON body names a staged blob instead, of any size; it is then gone.
+    A JSON body names a staged blob instead, of any size; it is then gone. Conditions are of the stream, by
+    the `ETag` that showing it gives; they are checked now, and again when the job commits.
     """
     caller.access.require(caller.environment, caller.tenant_id, "jobs:run")
-    tenant = caller.tenant("snapshots:write")
+    job = caller.job(job_id or caller.new_job_id("import-"))
+    found = caller.access.tenant(caller.environment, caller.tenant_id, "snapshots:write")
+    tenant = caller.changing(found, stream_subject(stream), job.job_id)
     form, blob_id = _import_source(request, body, kind)
     stored_bytes = caller.service.stored_bytes
-    stored_bytes.limit_tenant(tenant, body.size)
-    order = ImportRequest(stream, form, tuple(key or ()), update, message, csv)
-    job = caller.job(job_id or caller.new_job_id("import-"))
+    stored_bytes.require_room(tenant, body.size)
+    order = ImportRequest(stream, form, tuple(key or ()), update, message, csv, caller.conditions)
     caller.service.jobs.require_place(job)
     source = (
         caller.service.blobs.open_import(caller.folder(), blob_id)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import Query, Response
 
-from freezeframe.asgi.dependencies.caller import Caller, Calling, Environment, TenantCalling
+from freezeframe.asgi.dependencies.caller import CONDITIONAL, Caller, Calling, Environment, TenantCalling
 from freezeframe.asgi.models.tenants import Deletion, EnvironmentList, NewTenant, TenantDetail, TenantPage
 from freezeframe.asgi.problems import to_openapi
 from freezeframe.asgi.routes.parameters import CursorText, Limit
@@ -57,7 +57,7 @@ def show_tenant(caller: TenantCalling) -> TenantDetail:
     return _detail(caller.environment, caller.tenant_id, caller.tenant("tenants:read"))
 
 
-@router.delete(TENANT, responses=to_openapi(404))
+@router.delete(TENANT, responses=to_openapi(404), dependencies=CONDITIONAL)
 def delete_tenant(
     caller: TenantCalling,
     confirm: Annotated[str, Query(min_length=1, max_length=200, description="The tenant's id once more.")],
@@ -72,7 +72,7 @@ def delete_tenant(
             cause="confirm is not its id.",
             remedy="Send the tenant's id as confirm, if all that is kept for it is to go.",
         )
-    caller.access.require(caller.environment, caller.tenant_id, "snapshots:delete")
+    caller.tenant("snapshots:delete")
     ending = {"schedules": list(caller.service.jobs.schedules(caller.environment, caller.tenant_id))}
     named = f"{caller.environment}/{caller.tenant_id}"
     # About the service: a deleted tenant has no audit to query.

@@ -1,7 +1,7 @@
 """The script that a job of the service runs to import a file into a stream.
 
 What to import is in the parameter ``IMPORT_OPTIONS``, as JSON: ``stream``, ``file`` (a name in the input
-folder), ``key``, and the options of an update.
+folder), ``key``, the options of an update and, if the stream must be as somebody saw it, ``conditions``.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from freezeframe.script.inputs.transfer import import_stream
 from freezeframe.script.tenant.tenants import open_tenant
 from freezeframe.settings import load_settings
 from freezeframe.store.model.option_words import as_parameter, say_options
+from freezeframe.store.transaction.conditions import Conditions, stream_subject
 
 
 def main(variables: dict[str, str]) -> dict[str, Any]:
@@ -24,10 +25,13 @@ def main(variables: dict[str, str]) -> dict[str, Any]:
 
     Raises:
         BadInput, InvalidOption: as ``import_stream``; options are named as a request does.
+        PreconditionFailed: the conditions do not hold, told by the run's commit.
     """
     root = Path(variables["ROOT_DIR"])
     options = json.loads(variables["PARAM_IMPORT_OPTIONS"])
-    stream = open_tenant(root / "snapshots").stream(options.pop("stream"))
+    tenant, name = open_tenant(root / "snapshots"), options.pop("stream")
+    conditions = Conditions(**options.pop("conditions", {}))
+    stream = tenant.with_check(conditions.at_commit(stream_subject(name))).stream(name)
     file, key = root / "sync-output" / options.pop("file"), options.pop("key")
     limits = UnpackLimits.of(load_settings())
     try:

@@ -11,14 +11,14 @@ from collections.abc import Callable, Mapping
 from typing import IO, Any
 
 from freezeframe.errors import FileNotFound, TooLarge
-from freezeframe.service.base.conditions import Conditions
 from freezeframe.service.exports.exports import export
-from freezeframe.service.files.files import FOLDER_MARK, delete_file, require_in_job, rewound, write_file
+from freezeframe.service.files.files import FOLDER_MARK, delete_file, rewound, write_file
 from freezeframe.service.rows import streams
 from freezeframe.service.rows.streams import Moment
 from freezeframe.store import Tenant
 from freezeframe.store.blobs.json_patch import from_json_bytes
 from freezeframe.store.model.author import Author
+from freezeframe.store.transaction.conditions import Subject, file_subject, stream_subject
 
 CONFIG_FILE = "tenant-config.json"
 _MAPPING, _METADATA = "hotglue_mapping", "hotglue_metadata"
@@ -58,7 +58,6 @@ def write(
     content: IO[bytes],
     author: Author,
     override_bytes_max: int,
-    conditions: Conditions,
 ) -> None:
     """Keep the bytes as a file, or make the rows in them a stream's whole content.
 
@@ -68,7 +67,7 @@ def write(
     """
     named = streams.stream_of(name)
     if named is None:
-        write_file(tenant, name, lambda: rewound(content), author, conditions)
+        write_file(tenant, name, lambda: rewound(content), author)
         return
     stream, kind = named
     size = content.seek(0, io.SEEK_END)
@@ -82,7 +81,7 @@ def write(
     streams.override(tenant, stream, kind, content, author)
 
 
-def delete(tenant: Tenant, name: str, author: Author, conditions: Conditions) -> None:
+def delete(tenant: Tenant, name: str, author: Author) -> None:
     """Remove a file, or the stream that a file's name means; the past of both stays.
 
     Raises:
@@ -90,7 +89,7 @@ def delete(tenant: Tenant, name: str, author: Author, conditions: Conditions) ->
     """
     found = _stream_of(tenant, name)
     if found is None:
-        delete_file(tenant, name, author, conditions)
+        delete_file(tenant, name, author)
     else:
         tenant.drop_stream(found[0], message=author.message, who=author.who)
 
@@ -108,22 +107,16 @@ def config(tenant: Tenant, note_unsealing: Callable[[str], None] = lambda _: Non
     return value if isinstance(value, dict) else {}
 
 
-def set_config(
-    tenant: Tenant, value: Mapping[str, Any], author: Author, conditions: Conditions
-) -> dict[str, Any]:
+def set_config(tenant: Tenant, value: Mapping[str, Any], author: Author) -> dict[str, Any]:
     """Replace the tenant's whole configuration by a value."""
     with tenant.job(who=author.who, message=author.message) as job:
-        require_in_job(job, CONFIG_FILE, conditions)
         job.files.write_json(CONFIG_FILE, dict(value))
     return dict(value)
 
 
-def patch_config(
-    tenant: Tenant, patch: Mapping[str, Any], author: Author, conditions: Conditions
-) -> dict[str, Any]:
+def patch_config(tenant: Tenant, patch: Mapping[str, Any], author: Author) -> dict[str, Any]:
     """Change the configuration by a merge patch (RFC 7396); the new one."""
     with tenant.job(who=author.who, message=author.message) as job:
-        require_in_job(job, CONFIG_FILE, conditions)
         value: dict[str, Any] = job.files.patch_json(CONFIG_FILE, dict(patch))
     return value
 
@@ -134,11 +127,9 @@ def mapping(tenant: Tenant, note_unsealing: Callable[[str], None] = lambda _: No
     return found if isinstance(found, dict) else {}
 
 
-def set_mapping(
-    tenant: Tenant, flow: str, value: Mapping[str, Any], author: Author, conditions: Conditions
-) -> dict[str, Any]:
+def set_mapping(tenant: Tenant, flow: str, value: Mapping[str, Any], author: Author) -> dict[str, Any]:
     """Replace the mapping of one flow; all mappings after that."""
-    _replace_within(tenant, (_MAPPING, "mapping", flow), value, author, conditions)
+    _replace_within(tenant, (_MAPPING, "mapping", flow), value, author)
     return mapping(tenant)
 
 
@@ -148,20 +139,15 @@ def metadata(tenant: Tenant, note_unsealing: Callable[[str], None] = lambda _: N
     return found if isinstance(found, dict) else {}
 
 
-def set_metadata(
-    tenant: Tenant, value: Mapping[str, Any], author: Author, conditions: Conditions
-) -> dict[str, Any]:
+def set_metadata(tenant: Tenant, value: Mapping[str, Any], author: Author) -> dict[str, Any]:
     """Replace the metadata, all of it."""
-    _replace_within(tenant, (_METADATA, "metadata"), value, author, conditions)
+    _replace_within(tenant, (_METADATA, "metadata"), value, author)
     return metadata(tenant)
 
 
-def _replace_within(
-    tenant: Tenant, place: tuple[str, ...], value: Mapping[str, Any], author: Author, conditions: Conditions
-) -> None:
+def _replace_within(tenant: Tenant, place: tuple[str, ...], value: Mapping[str, Any], author: Author) -> None:
     """Replace one member deep in the configuration, and leave all others."""
     with tenant.job(who=author.who, message=author.message) as job:
-        require_in_job(job, CONFIG_FILE, conditions)
         try:
             whole = job.files.read_json(CONFIG_FILE)
         except FileNotFound:
@@ -174,6 +160,12 @@ def _replace_within(
             inner = inner[name]
         inner[place[-1]] = dict(value)
         job.files.write_json(CONFIG_FILE, whole)
+
+
+def subject_of(tenant: Tenant, name: str) -> Subject:
+    """What conditions are about where a name is written or removed: a stream, or the file of that name."""
+    found = streams.stream_of(name)
+    return file_subject(name) if found is None or tenant.files.exists(name) else stream_subject(found[0])
 
 
 def _read_file(

@@ -10,14 +10,14 @@ from typing import IO, TypeVar
 
 from freezeframe.errors import AlreadyExists, ConflictError, FileNotFound, PreconditionFailed
 from freezeframe.identifiers import FilePath
-from freezeframe.service.base.conditions import Conditions
 from freezeframe.store import Tenant
 from freezeframe.store.files import Content, Files
 from freezeframe.store.job import Job
 from freezeframe.store.model.author import Author
-from freezeframe.store.readers.file_reader import FileReader
-from freezeframe.store.tenant import TenantView
 from freezeframe.store.tenant_log.file_info import FileEntry
+from freezeframe.store.tenant_log.state import TenantState
+from freezeframe.store.transaction.conditions import Conditions, file_subject
+from freezeframe.store.transaction.transaction import CommitCheck
 
 # A folder exists by its files; one that was made empty holds this file, which no list shows.
 FOLDER_MARK = "_folder"
@@ -44,11 +44,6 @@ class FileWrite:
     sealed: bool | None
 
 
-def etag_of(entry: FileEntry) -> str:
-    """The entity tag of a file: the same bytes at the same version, nothing else."""
-    return f'"{entry.version}-{entry.sha256[:32]}"'
-
-
 def folder_page(
     files: Files, folder: str, after: str, limit: int, *, recursive: bool, tenant_version: int
 ) -> FolderPage:
@@ -72,54 +67,59 @@ def write_file(
     path: str,
     content: Callable[[], Content],
     author: Author,
-    conditions: Conditions = Conditions(),  # noqa: B008 - a value that cannot change
     *,
     sealed: bool | None = None,
-    strict: bool = False,
 ) -> tuple[FileEntry, bool]:
     """Write the content as the file's new version; return the entry and whether the file is new.
 
     ``content`` gives it from its beginning, as often as it is asked.
 
     Raises:
-        PreconditionFailed, PreconditionRequired: see ``Conditions.require``.
         InvalidName, SealingUnavailable: as ``Files.write``.
         ConflictError: others kept changing it at the same time.
     """
     known = str(FilePath(path))
 
     def change(job: Job) -> bool:
-        before = _etag(job.files, known)
-        conditions.require(before, strict=strict)
+        is_new = not job.files.exists(known)
         job.files.write(known, content(), sealed=sealed)
-        return before is None
+        return is_new
 
     is_new, version = _change(tenant, author, change)
     return _entry_of(tenant, known, version), is_new
 
 
-def write_files(tenant: Tenant, writes: Sequence[FileWrite], author: Author, *, strict: bool = False) -> int:
+def write_files(tenant: Tenant, writes: Sequence[FileWrite], author: Author) -> int:
     """Write several files as one version of the tenant, all of them or none; return the version.
 
     Raises:
-        PreconditionFailed: conditions do not hold; its ``paths`` are of which files.
-        PreconditionRequired, InvalidName, SealingUnavailable, ConflictError: as of ``write_file``.
+        PreconditionFailed, PreconditionRequired: conditions of files do not hold; see ``at_commit_of``.
+        InvalidName, SealingUnavailable, ConflictError: as of ``write_file``.
     """
 
     def change(job: Job) -> None:
-        require_all_conditions(job.files, writes, strict=strict)
         for one in writes:
             job.files.write(str(one.path), one.content(), sealed=one.sealed)
 
-    return _change(tenant, author, change)[1]
+    return _change(tenant.with_check(at_commit_of(writes)), author, change)[1]
 
 
-def require_all_conditions(files: Files, writes: Sequence[FileWrite], *, strict: bool) -> None:
-    """Refuse a batch whose conditions do not hold now; errors as of ``write_files``."""
+def at_commit_of(writes: Sequence[FileWrite]) -> CommitCheck:
+    """The check of a batch's commit: that the conditions of all its files hold."""
+    return lambda state, _: require_all_conditions(state, writes)
+
+
+def require_all_conditions(state: TenantState, writes: Sequence[FileWrite]) -> None:
+    """Refuse a batch whose conditions do not hold in a state.
+
+    Raises:
+        PreconditionFailed: conditions do not hold; its ``paths`` are of which files.
+        PreconditionRequired: a file that is there has none, and must have one.
+    """
     refused = []
     for one in writes:
         try:
-            one.conditions.require(_etag(files, str(one.path)), strict=strict)
+            one.conditions.require(file_subject(one.path).tag(state))
         except PreconditionFailed as error:
             refused.append((str(one.path), error))
     if refused:
@@ -132,38 +132,19 @@ def require_all_conditions(files: Files, writes: Sequence[FileWrite], *, strict:
         ) from first
 
 
-def delete_file(
-    tenant: Tenant,
-    path: str,
-    author: Author,
-    conditions: Conditions = Conditions(),  # noqa: B008 - a value that cannot change
-    *,
-    strict: bool = False,
-) -> int:
+def delete_file(tenant: Tenant, path: str, author: Author) -> int:
     """Remove the file and return the version; older ones can still be read. Errors as of ``write_file``.
 
     Raises:
         FileNotFound: there is no such file.
     """
     known = str(FilePath(path))
-
-    def change(job: Job) -> None:
-        before = _etag(job.files, known)
-        if before is not None:
-            conditions.require(before, strict=strict)
-        job.files.delete(known)
-
-    return _change(tenant, author, change)[1]
+    return _change(tenant, author, lambda job: job.files.delete(known))[1]
 
 
-def move_file(tenant: Tenant, path: str, target: str, author: Author, conditions: Conditions) -> FileEntry:
+def move_file(tenant: Tenant, path: str, target: str, author: Author) -> FileEntry:
     """Give the file another path, in one change; errors as of ``Files.move`` and ``write_file``."""
-
-    def change(job: Job) -> None:
-        conditions.require(_etag(job.files, path))
-        job.files.move(path, target)
-
-    _, version = _change(tenant, author, change)
+    _, version = _change(tenant, author, lambda job: job.files.move(path, target))
     return _entry_of(tenant, target, version)
 
 
@@ -185,11 +166,6 @@ def create_folder(tenant: Tenant, path: str, author: Author) -> str:
     return known
 
 
-def require_in_job(job: Job, path: str, conditions: Conditions) -> None:
-    """Refuse a change of a file within a job, whose commit is refused if the file changes meanwhile."""
-    conditions.require(_etag(job.files, path))
-
-
 def rewound(content: IO[bytes]) -> IO[bytes]:
     """The open file, at its beginning again."""
     content.seek(0)
@@ -206,18 +182,6 @@ def slice_bytes(chunks: Iterator[bytes], first: int, last: int) -> Iterator[byte
         position += len(chunk)
         if position > last:
             return
-
-
-def require_conditions(tenant: Tenant | TenantView, path: str, conditions: Conditions) -> None:
-    """Refuse a change of a file whose conditions do not hold now; errors as of ``write_file``."""
-    conditions.require(_etag(tenant.files, path))
-
-
-def _etag(files: FileReader, path: str) -> str | None:
-    try:
-        return etag_of(files.entry(path))
-    except FileNotFound:
-        return None
 
 
 def _entry_of(tenant: Tenant, path: str, version: int) -> FileEntry:

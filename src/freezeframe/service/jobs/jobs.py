@@ -30,6 +30,7 @@ from freezeframe.script.types.csv_options import CsvOptions
 from freezeframe.service.jobs.staged_blobs import ImportContent, InputOwner, StagedBlobs
 from freezeframe.settings import Settings
 from freezeframe.store.model.update_options import UpdateOptions, require_possible
+from freezeframe.store.transaction.conditions import Conditions
 
 IMPORT_KINDS: Mapping[str, str] = MappingProxyType(
     {
@@ -100,7 +101,7 @@ class JobRequest:
 
 @dataclass(frozen=True, slots=True)
 class ImportRequest:
-    """Rows for a stream: their kind, the key, the update's options, and how CSV is read."""
+    """Rows for a stream: their kind, the key, the update's options, how CSV is read, and conditions."""
 
     stream: str
     kind: str
@@ -108,6 +109,8 @@ class ImportRequest:
     update: UpdateOptions = field(default_factory=UpdateOptions)
     message: str = ""
     csv: CsvOptions = field(default_factory=CsvOptions)
+    conditions: Conditions = field(default_factory=Conditions)
+    """Of the stream; the job's commit checks them."""
 
     def __post_init__(self) -> None:
         StreamName(self.stream)
@@ -204,6 +207,8 @@ class TenantJobs:
             require_room()
             options = {"stream": order.stream, "file": name, "key": list(order.key), **order.update}
             options |= asdict(order.csv) if order.csv.is_given else {}
+            if order.conditions != Conditions():
+                options["conditions"] = asdict(order.conditions)
             request = RunRequest(
                 root=self._root,
                 environment=job.environment,

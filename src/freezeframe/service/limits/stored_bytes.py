@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from freezeframe.errors import TooLarge
 from freezeframe.identifiers import StreamName
 from freezeframe.service.base.versioned_cache import VersionedCache
 from freezeframe.service.jobs.staged_blobs import StagedBlobs
+from freezeframe.storage import Storage
 from freezeframe.storage.concurrency import map_concurrently
 from freezeframe.store import Tenant
 from freezeframe.store.tenant_log.state import TenantState
 from freezeframe.store.tenant_log.table_lookup import table_snapshot
+from freezeframe.store.transaction.transaction import Transaction
 
 _KEPT_MAX = 20_000
 _READERS_MAX = 16
@@ -38,19 +39,27 @@ class StoredBytes:
         self._blobs = blobs
         self._bytes_max = bytes_max
 
-    def limit_tenant(self, tenant: Tenant, size: int, *replaced: str) -> Tenant:
-        """The tenant for a change that adds ``size`` bytes; those of replaced files are subtracted.
+    def check_commit(self, state: TenantState, transaction: Transaction) -> None:
+        """Refuse a commit that adds bytes to a tenant which then has more than it may.
 
-        What others commit meanwhile is counted as well: the tenant's commit looks again, at the state that
-        it follows.
+        It is a check of every commit of the service; what others committed meanwhile is in ``state``.
 
         Raises:
             TooLarge: the tenant would have more than it may.
         """
-        if not self._bytes_max:
-            return tenant
-        self._require_room(tenant, size, replaced)
-        return tenant.with_check(lambda _: self._require_room(tenant, size, replaced))
+        if self._bytes_max and (added := transaction.added_bytes(state)) > 0:
+            self._require(self._held(transaction.place.storage, state) + added)
+
+    def require_room(self, tenant: Tenant, size: int, *replaced: str) -> None:
+        """Refuse ``size`` more bytes before they are sent; those of files that they replace are subtracted.
+
+        Raises:
+            TooLarge: the tenant would have more than it may.
+        """
+        if self._bytes_max:
+            known = tenant.place.log.current_state().files
+            freed = sum(known[path].size for path in replaced if path in known)
+            self._require(self.held(tenant) - freed + size)
 
     def require_room_for_waiting(self, tenant: Tenant, folder: str) -> None:
         """Refuse what waits already for the tenant: staged blobs, inputs of imports.
@@ -63,14 +72,12 @@ class StoredBytes:
         """
         if self._bytes_max:
             waiting = self._blobs.waiting(folder)
-            self._require_room(tenant, sum(size for _, size in waiting), {path for path, _ in waiting})
+            self.require_room(tenant, sum(size for _, size in waiting), *{path for path, _ in waiting})
 
-    def _require_room(self, tenant: Tenant, size: int, replaced: Iterable[str]) -> None:
-        held = self.held(tenant)
-        held -= sum(tenant.files.entry(path).size for path in replaced if path and tenant.files.exists(path))
-        if held + size > self._bytes_max:
+    def _require(self, size: int) -> None:
+        if size > self._bytes_max:
             raise TooLarge(
-                f"The tenant would hold {held + size:,} bytes.",
+                f"The tenant would hold {size:,} bytes.",
                 cause=f"{self._bytes_max:,} are the most that one may (service_tenant_stored_bytes_max).",
                 remedy="Remove files or rows that are not needed, or have the limit raised.",
                 code="TENANT_FULL",
@@ -82,19 +89,20 @@ class StoredBytes:
         Raises:
             CorruptLog: a log is damaged.
         """
-        newest = tenant.place.log.current_state()
-        name = tenant.place.storage.root
-        return self._kept.value(name, newest, lambda before: _count(tenant, newest, before)).total
+        return self._held(tenant.place.storage, tenant.place.log.current_state())
+
+    def _held(self, storage: Storage, state: TenantState) -> int:
+        return self._kept.value(storage.root, state, lambda before: _count(storage, state, before)).total
 
 
-def _count(tenant: Tenant, state: TenantState, before: _Held | None) -> _Held:
+def _count(storage: Storage, state: TenantState, before: _Held | None) -> _Held:
     """The bytes of the newest version; of a stream that has not changed nothing is read."""
     known = {} if before is None else before.streams
     held = {name: known.get(name, (-1, 0)) for name in state.streams}
     changed = [name for name, version in state.streams.items() if held[name][0] != version]
 
     def size(name: str) -> int:
-        return table_snapshot(tenant.place.storage, state, StreamName(name)).size
+        return table_snapshot(storage, state, StreamName(name)).size
 
     sizes = map_concurrently(size, changed, _READERS_MAX)
     held |= {name: (state.streams[name], found) for name, found in zip(changed, sizes, strict=True)}

@@ -16,7 +16,6 @@ from freezeframe.service.rows.changed_rows import ChangedRow, changed_rows
 from freezeframe.store import Tenant
 from freezeframe.store.model.author import Author
 from freezeframe.store.model.row_counts import Counts
-from freezeframe.store.versions.restore import VersionCheck
 from freezeframe.store.versions.row_restore import RowRestoration, RowSelection, restore_rows
 
 KEYS_MAX = 5000
@@ -34,11 +33,9 @@ class RestoredRows:
     rows: tuple[ChangedRow, ...]
 
 
-def restored_rows(
-    tenant: Tenant, selection: RowSelection, *, dry_run: bool, author: Author, check: VersionCheck
-) -> RestoredRows:
+def restored_rows(tenant: Tenant, selection: RowSelection, *, dry_run: bool, author: Author) -> RestoredRows:
     """Restore rows to a version of the tenant, as one new version; errors as of the store."""
-    done: RowRestoration = restore_rows(tenant.place, selection, dry_run=dry_run, author=author, check=check)
+    done: RowRestoration = restore_rows(tenant.place, selection, dry_run=dry_run, author=author)
     return RestoredRows(
         selection.version,
         done.tenant_version,

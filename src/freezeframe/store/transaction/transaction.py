@@ -79,8 +79,8 @@ class TenantPlace:
     settings: Settings
     guard: TenantGuard = NO_GUARD
     request_context: RequestContext = NO_REQUEST
-    checks: tuple[Check, ...] = ()
-    """What each commit has to pass."""
+    checks: tuple[CommitCheck, ...] = ()
+    """What each commit has to pass: conditions and limits of a request."""
     after_commit: Callable[[TenantPlace, int], None] = lambda *_: None
     """What follows each commit of content, by its version; it does not fail."""
 
@@ -98,6 +98,8 @@ class CommitMetadata:
 
 Check = Callable[[TenantState], None]
 """Raises if a transaction may not be committed after this state."""
+CommitCheck = Callable[[TenantState, "Transaction"], None]
+"""Raises if the changes of a transaction may not be committed after this state."""
 
 
 class Transaction:
@@ -119,7 +121,8 @@ class Transaction:
         self.streams: dict[str, StagedStream] = {}
         self.tenant: TenantChange | None = None
         self.taken_over: dict[str, StreamChange] = {}
-        self.checks: list[Check] = [*place.checks]
+        self.checks: list[Check] = []
+        self.commit_checks: list[CommitCheck] = [*place.checks]
         self._begun = begun
         self._job_id = job_id
         self._token = token
@@ -136,6 +139,17 @@ class Transaction:
         """Whether there are no changes to commit."""
         staged = any(stream.content for stream in self.streams.values())
         return not (staged or self.files.changes or self.tenant or self.taken_over)
+
+    def changes_existing(self, state: TenantState) -> bool:
+        """Whether a stream or file of ``state`` is changed or removed; new ones alone are none."""
+        changed = {name for name, one in self.streams.items() if one.content}
+        return not (changed.isdisjoint(state.streams) and self.files.changes.keys().isdisjoint(state.files))
+
+    def added_bytes(self, state: TenantState) -> int:
+        """How many bytes more than ``state`` the tenant's newest version holds after this transaction."""
+        replaced = [state.files[path].size for path in self.files.changes if path in state.files]
+        streams = [one.view().size - one.base.size for one in self.streams.values() if one.content]
+        return sum(change.size for change in self.files.changes.values()) - sum(replaced) + sum(streams)
 
     def state(self) -> TenantState:
         """The tenant's state within this transaction."""
@@ -284,6 +298,7 @@ class Transaction:
     def _rebase(self, state: TenantState, tables: Sequence[Snapshot]) -> None:
         """Rebase this transaction's changes on the newest state, or raise a conflict."""
         self._require_alive(state)
+        self._require_commit(state)  # before conflicts: a condition that no longer holds is told as that
         for check in self.checks:
             check(state)
         self._require_files_untouched(state)
@@ -295,6 +310,11 @@ class Transaction:
             if table.version != staged.base.version:
                 _require_unread(staged, table.version)
                 staged.replay(table)
+                self._require_commit(state)  # the step may have other effects on the newer table
+
+    def _require_commit(self, state: TenantState) -> None:
+        for check in self.commit_checks:
+            check(state, self)
 
     def _require_alive(self, state: TenantState) -> None:
         if self.write_id in state.revoked or self._token in state.revoked_tokens:

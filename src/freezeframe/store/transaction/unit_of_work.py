@@ -36,7 +36,13 @@ from freezeframe.store.tenant_log.table_lookup import table_snapshot
 from freezeframe.store.transaction.joint_updates import run_together
 from freezeframe.store.transaction.prefetch import prefetch
 from freezeframe.store.transaction.stream_changes import StagedStream
-from freezeframe.store.transaction.transaction import Check, CommitMetadata, TenantPlace, Transaction
+from freezeframe.store.transaction.transaction import (
+    Check,
+    CommitCheck,
+    CommitMetadata,
+    TenantPlace,
+    Transaction,
+)
 from freezeframe.store.updates.step import Step, StepResult
 from freezeframe.store.updates.update_place import UpdatePlace
 from freezeframe.store.updates.update_step import take_update
@@ -262,6 +268,10 @@ class UnitOfWork:
     def require(self, check: Check) -> None:
         """Add a check of the state that the commit follows."""
         self._transaction.checks.append(check)
+
+    def require_commit(self, check: CommitCheck) -> None:
+        """Add a check of this work's changes and of the state that their commit follows."""
+        self._transaction.commit_checks.append(check)
 
     def commit(self) -> JobReceipt:
         """Commit all changes at once, and return the receipt.

@@ -39,10 +39,6 @@ Fate = Literal["changed", "brought back", "removed"]
 _Outcome = TypeVar("_Outcome")
 
 
-VersionCheck = Callable[[int], None]
-"""Raises if a change must not be made after this version; asked of the state that is committed on."""
-
-
 @dataclass(frozen=True, slots=True)
 class StreamRestoration:
     """Effect of a restoration on one stream: rows before and after, data files added and removed."""
@@ -114,7 +110,6 @@ def restore(
     files: Iterable[str] | None = None,
     dry_run: bool = False,
     author: Author = SYSTEM,
-    check: VersionCheck | None = None,
 ) -> Restoration:
     """Make streams and files what they were at a tenant version; see ``Tenant.restore``."""
     before = None if dry_run else _find_committed(place)
@@ -123,8 +118,6 @@ def restore(
 
     def attempt() -> Restoration:
         plan = _plan(place, version, streams, files)
-        if check is not None:
-            check(plan.now.version)  # the commit is refused after any other version
         if dry_run or not (plan.targets or plan.files):
             return plan.outcome(plan.now.version, committed=False)
         return plan.outcome(_commit_plan(place, plan, author), committed=True)
@@ -158,17 +151,13 @@ def at_version(version: int) -> Check:
     return check
 
 
-def drop_stream(
-    place: TenantPlace, name: StreamName, author: Author = SYSTEM, check: VersionCheck | None = None
-) -> int:
+def drop_stream(place: TenantPlace, name: StreamName, author: Author = SYSTEM) -> int:
     """Remove a stream in a new version; see ``Tenant.drop_stream``."""
     before = _find_committed(place)
     if before is not None:
         return before.version
     require_stream(place.log.current_state(), name)
     with commit_at_end(UnitOfWork(place, author.for_action(f"drop {name}"))) as work:
-        if check is not None:
-            work.require(lambda state: check(state.table_version(name)))
         work.add_step(name, Step(_dropping))
         work.change_tenant(TenantChange(dropped=(str(name),)), "commit")
     return work.done.tenant_version

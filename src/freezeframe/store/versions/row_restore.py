@@ -40,7 +40,7 @@ from freezeframe.store.transaction.scope import commit_at_end, listed_state
 from freezeframe.store.transaction.transaction import TenantPlace
 from freezeframe.store.transaction.unit_of_work import UnitOfWork
 from freezeframe.store.updates.step import Step, StepResult
-from freezeframe.store.versions.restore import VersionCheck, at_version, plan_and_commit
+from freezeframe.store.versions.restore import at_version, plan_and_commit
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +91,8 @@ def restore_rows(
     *,
     dry_run: bool = False,
     author: Author = SYSTEM,
-    check: VersionCheck | None = None,
 ) -> RowRestoration:
     """Restore the selected rows, as one new version; with ``dry_run`` nothing is written.
-
-    ``check`` sees the tenant version that is committed on, and may raise.
 
     Raises:
         StreamNotFound, VersionNotFound: there is no such stream (then) or version.
@@ -111,8 +108,6 @@ def restore_rows(
 
     def attempt() -> RowRestoration:
         plan = _plan(place, selection, place.log.current_state())
-        if check is not None:
-            check(plan.now.version)
         if dry_run or not len(plan.changes):
             return RowRestoration(plan.key, plan.changes, plan.now.version, committed=False)
         version = _commit_plan(place, selection, plan, author)

@@ -1,0 +1,206 @@
+"""Conditions of a request (RFC 9110, section 13), checked at the commit that they are about.
+
+``If-Match`` and ``If-None-Match`` hold entity tags that must or must not be those of a subject: a file, a
+stream, or the tenant. The commit checks them against the state that it follows, so nobody comes between.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from dataclasses import dataclass
+
+from freezeframe import clock
+from freezeframe.errors import PreconditionFailed, PreconditionRequired, UnreadableRequest, VersionNotFound
+from freezeframe.identifiers import FilePath, StreamName
+from freezeframe.store.tenant_log.file_info import FileEntry
+from freezeframe.store.tenant_log.state import HeldFile, TenantState
+from freezeframe.store.transaction.scope import TenantScope
+from freezeframe.store.transaction.transaction import CommitCheck, TenantPlace, Transaction
+
+_TAG = re.compile(r'\s*(W/)?"([^"\x00-\x1f\x7f]*)"\s*(?:,|$)')
+_ANY = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What conditions are about: its entity tag in a state (None: it is not there), and who made it so.
+
+    ``made_by`` gives the tenant version that made the subject what it is in a state.
+    """
+
+    tag: Callable[[TenantState], str | None]
+    made_by: Callable[[TenantPlace, TenantState], int]
+
+
+def etag_of(file: FileEntry | HeldFile) -> str:
+    """The entity tag of a file: the same bytes at the same version, nothing else."""
+    return f'"{file.version}-{file.sha256[:32]}"'
+
+
+def file_subject(path: str) -> Subject:
+    """A file; its tag is the one that reading it gives.
+
+    Raises:
+        InvalidName: no file can have that path.
+    """
+    known = str(FilePath(path))
+
+    def tag(state: TenantState) -> str | None:
+        return etag_of(state.files[known]) if known in state.files else None
+
+    return Subject(tag, lambda _, state: state.files[known].version)
+
+
+def stream_subject(name: str) -> Subject:
+    """A stream; its tag is its version in quotes.
+
+    Raises:
+        InvalidName: no stream can have that name.
+    """
+    known = StreamName(name)
+
+    def tag(state: TenantState) -> str | None:
+        version = state.table_version(known)
+        return f'"{version}"' if version >= 0 else None
+
+    return Subject(tag, lambda place, _: TenantScope(place).version_of(known))
+
+
+TENANT = Subject(
+    lambda state: f'"{state.version}"' if state.version >= 0 else None, lambda _, state: state.version
+)
+"""The whole tenant; its tag is its version in quotes."""
+
+
+def any_subject(streams: Collection[str], files: Collection[str]) -> Subject:
+    """Some streams and files, for ``If-None-Match: *``: the first of them that is there, or nothing."""
+    subjects = [*map(stream_subject, streams), *map(file_subject, files)]
+
+    def first(state: TenantState) -> Subject | None:
+        return next((one for one in subjects if one.tag(state) is not None), None)
+
+    def tag(state: TenantState) -> str | None:
+        found = first(state)
+        return None if found is None else found.tag(state)
+
+    def made_by(place: TenantPlace, state: TenantState) -> int:
+        found = first(state)
+        return state.version if found is None else found.made_by(place, state)
+
+    return Subject(tag, made_by)
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What ``If-Match`` and ``If-None-Match`` say; None: the header is not there.
+
+    ``strict``: a change of what is there needs one of them (``service_requires_conditions``).
+    """
+
+    if_match: str | None = None
+    if_none_match: str | None = None
+    strict: bool = False
+
+    @property
+    def are_given(self) -> bool:
+        """Whether there is any."""
+        return self.if_match is not None or self.if_none_match is not None
+
+    def at_commit(self, subject: Subject) -> CommitCheck:
+        """The check of a commit: that they hold for the subject in the state that the commit follows.
+
+        If strict, a commit that changes or removes a stream or file needs them, whatever the subject is.
+        """
+
+        def check(state: TenantState, transaction: Transaction) -> None:
+            if self.strict and transaction.changes_existing(state):
+                self._require_given()
+            self._require_true(subject, transaction.place, state)
+
+        return check
+
+    def require_now(self, subject: Subject, place: TenantPlace) -> None:
+        """Refuse a request whose conditions do not hold for the newest state; the commit checks again.
+
+        Whether a change of the tenant needs some is known at its commit only; errors as of ``require``.
+        """
+        state = place.log.current_state()
+        if self.strict and subject is not TENANT and subject.tag(state) is not None:
+            self._require_given()
+        self._require_true(subject, place, state)
+
+    def require(self, etag: str | None, explain: Callable[[], str] = str) -> None:
+        """Refuse a change of what has that tag (None: nothing is there).
+
+        ``explain`` says who made it what it is, if that is known.
+
+        Raises:
+            PreconditionFailed: it is something else.
+            PreconditionRequired: there is no condition and there must be one.
+            UnreadableRequest: a header is not a list of entity tags.
+        """
+        if self.strict and etag is not None:
+            self._require_given()
+        self._require_holds(etag, explain)
+
+    def is_fresh(self, etag: str) -> bool:
+        """Whether the client has this very version already, so that the answer is 304."""
+        return self.if_none_match is not None and _names(self.if_none_match, etag, strong=False)
+
+    def _require_given(self) -> None:
+        # "Only if it is another one than this" does not say what the change rests on.
+        if self.if_match is None and (self.if_none_match or "").strip() != _ANY:
+            raise PreconditionRequired(
+                "A change of what is there needs If-Match.",
+                cause="The service is set up to refuse changes that do not say what they rest on.",
+                remedy="Read it first and send its ETag as If-Match.",
+            )
+
+    def _require_true(self, subject: Subject, place: TenantPlace, state: TenantState) -> None:
+        self._require_holds(subject.tag(state), lambda: _explain(subject, place, state))
+
+    def _require_holds(self, etag: str | None, explain: Callable[[], str]) -> None:
+        if self.if_match is not None and not _names(self.if_match, etag, strong=True):
+            raise PreconditionFailed(
+                "It is not what If-Match says.",
+                cause="There is nothing." if etag is None else explain() or "Somebody changed it meanwhile.",
+                remedy="Read it again and decide anew.",
+                etag=etag,
+            )
+        if self.if_none_match is not None and _names(self.if_none_match, etag, strong=False):
+            raise PreconditionFailed(
+                "There is one already.",
+                cause=explain()
+                or "If-None-Match asks for a change only where there is none (or another one).",
+                remedy="Read it, and send its ETag as If-Match to replace it.",
+                etag=etag,
+            )
+
+
+def _explain(subject: Subject, place: TenantPlace, state: TenantState) -> str:
+    """Who made the subject what it is, and when; empty where the log does not have it any more."""
+    with suppress(VersionNotFound):
+        version = subject.made_by(place, state)
+        entry = place.log.entry(version)
+        moment = clock.rfc3339(clock.moment(entry.timestamp_ms), "seconds")
+        return f"{entry.author or 'Somebody'} changed it at {moment}, in version {version} of the tenant."
+    return ""
+
+
+def _names(header: str, etag: str | None, *, strong: bool) -> bool:
+    if header.strip() == _ANY:
+        return etag is not None
+    position, found = 0, False
+    while position < len(header):
+        match = _TAG.match(header, position)
+        if match is None:
+            raise UnreadableRequest(
+                f"{header!r} is not a list of entity tags.",
+                cause="A tag stands in quotes, as the header ETag gives it.",
+                remedy='Send * or tags in quotes, such as "12".',
+            )
+        found = found or (etag == f'"{match[2]}"' and not (strong and match[1]))
+        position = match.end()
+    return found

@@ -22,6 +22,7 @@ from freezeframe.script.types.conditions import predicate
 from freezeframe.service.base.cursors import Cursors
 from freezeframe.service.base.secret import ServiceSecret
 from freezeframe.service.jobs.jobs import parse_log_place
+from freezeframe.store.transaction.conditions import Conditions
 from freezeframe.service.rows.import_preview import ImportFile, import_preview
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage

@@ -22,13 +22,13 @@ from freezeframe.script.types.conditions import predicate
 from freezeframe.service.base.cursors import Cursors
 from freezeframe.service.base.secret import ServiceSecret
 from freezeframe.service.jobs.jobs import parse_log_place
-from freezeframe.store.transaction.conditions import Conditions
 from freezeframe.service.rows.import_preview import ImportFile, import_preview
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage
 from freezeframe.store import Tenant
 from freezeframe.store.blobs.json_patch import from_json_bytes, merge_patch
 from freezeframe.store.diff.arrow_engine import ArrowEngine
+from freezeframe.store.transaction.conditions import Conditions
 
 pytestmark = [pytest.mark.long, pytest.mark.sampled]
 

@@ -20,7 +20,7 @@ from freezeframe.store.model.job_receipt import JobReceipt
 from freezeframe.store.tenant import Tenant
 from freezeframe.store.tenant_log.state import TenantState
 from freezeframe.store.transaction.scope import JobScope, commit_at_end
-from freezeframe.store.transaction.transaction import CommitCheck, TenantPlace
+from freezeframe.store.transaction.transaction import CommitCheck, TenantPlace, Transaction
 from freezeframe.store.transaction.unit_of_work import UnitOfWork
 
 
@@ -57,7 +57,7 @@ class JobTenant(Tenant):
 
     def with_check(self, check: CommitCheck) -> JobTenant:
         """This tenant, with a ``check`` of the run's one commit."""
-        self._work.require_commit(check)
+        self._work.require(check)
         return self
 
     @contextmanager
@@ -138,7 +138,7 @@ def open_job_tenant(
         yield JobTenant(place, work, token)
 
 
-def _refuse_broken(_: TenantState) -> None:
+def _refuse_broken(_: TenantState, __: Transaction) -> None:
     raise InvalidOption(
         "The run cannot be committed: a job inside its script was broken off by an exception.",
         cause="The script went on, but what that job had changed cannot be told apart any more.",

@@ -298,7 +298,7 @@ class Transaction:
     def _rebase(self, state: TenantState, tables: Sequence[Snapshot]) -> None:
         """Rebase this transaction's changes on the newest state, or raise a conflict."""
         self._require_alive(state)
-        self._require_commit(state)  # before conflicts: a condition that no longer holds is told as that
+        require_commit(self, state)  # before conflicts: a condition that no longer holds is told as that
         for check in self.checks:
             check(state)
         self._require_files_untouched(state)
@@ -310,11 +310,7 @@ class Transaction:
             if table.version != staged.base.version:
                 _require_unread(staged, table.version)
                 staged.replay(table)
-                self._require_commit(state)  # the step may have other effects on the newer table
-
-    def _require_commit(self, state: TenantState) -> None:
-        for check in self.commit_checks:
-            check(state, self)
+                require_commit(self, state)  # the step may have other effects on the newer table
 
     def _require_alive(self, state: TenantState) -> None:
         if self.write_id in state.revoked or self._token in state.revoked_tokens:
@@ -421,6 +417,12 @@ class Transaction:
             remedy="Read again: the changes are there all together or not at all.",
             write_id=self.write_id,
         )
+
+
+def require_commit(transaction: Transaction, state: TenantState | None = None) -> None:
+    """Run the checks of commits for a state (default: its base, where there is nothing to commit)."""
+    for check in transaction.commit_checks:
+        check(transaction.base if state is None else state, transaction)
 
 
 def _require_unread(staged: StagedStream, found: int) -> None:

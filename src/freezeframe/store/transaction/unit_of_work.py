@@ -42,6 +42,7 @@ from freezeframe.store.transaction.transaction import (
     CommitMetadata,
     TenantPlace,
     Transaction,
+    require_commit,
 )
 from freezeframe.store.updates.step import Step, StepResult
 from freezeframe.store.updates.update_place import UpdatePlace
@@ -265,11 +266,7 @@ class UnitOfWork:
         """The author and times of this job's commits."""
         return self._transaction.identity
 
-    def require(self, check: Check) -> None:
-        """Add a check of the state that the commit follows."""
-        self._transaction.checks.append(check)
-
-    def require_commit(self, check: CommitCheck) -> None:
+    def require(self, check: CommitCheck) -> None:
         """Add a check of this work's changes and of the state that their commit follows."""
         self._transaction.commit_checks.append(check)
 
@@ -286,6 +283,7 @@ class UnitOfWork:
             self.receipt = self._read_receipt(self._known)
         elif self._metadata.job_id is None and self._transaction.is_empty:
             self._require_tenant()
+            require_commit(self._transaction)
             version = self._transaction.base.version
             self._transaction.abandon()
             self.receipt = self._job_receipt(version, committed=False)

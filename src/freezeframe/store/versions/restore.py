@@ -31,7 +31,7 @@ from freezeframe.store.tenant_log.entry import FileChange, TenantChange
 from freezeframe.store.tenant_log.state import JobRecord, TenantState
 from freezeframe.store.tenant_log.table_lookup import require_stream, stream_base, table_snapshot
 from freezeframe.store.transaction.scope import commit_at_end, listed_state
-from freezeframe.store.transaction.transaction import Check, TenantPlace
+from freezeframe.store.transaction.transaction import CommitCheck, TenantPlace, Transaction, require_commit
 from freezeframe.store.transaction.unit_of_work import UnitOfWork
 from freezeframe.store.updates.step import Step, StepResult
 
@@ -118,7 +118,10 @@ def restore(
 
     def attempt() -> Restoration:
         plan = _plan(place, version, streams, files)
-        if dry_run or not (plan.targets or plan.files):
+        if dry_run:
+            return plan.outcome(plan.now.version, committed=False)
+        if not (plan.targets or plan.files):
+            require_commit(Transaction(place, base=plan.now))
             return plan.outcome(plan.now.version, committed=False)
         return plan.outcome(_commit_plan(place, plan, author), committed=True)
 
@@ -141,10 +144,10 @@ def plan_and_commit(place: TenantPlace, attempt: Callable[[], _Outcome]) -> _Out
     )
 
 
-def at_version(version: int) -> Check:
+def at_version(version: int) -> CommitCheck:
     """The check that a commit follows the version that it was planned for; see ``plan_and_commit``."""
 
-    def check(state: TenantState) -> None:
+    def check(state: TenantState, _: Transaction) -> None:
         if state.version != version:
             raise _Moved
 

@@ -37,7 +37,7 @@ from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.tenant_log.state import TenantState
 from freezeframe.store.tenant_log.table_lookup import table_snapshot
 from freezeframe.store.transaction.scope import commit_at_end, listed_state
-from freezeframe.store.transaction.transaction import TenantPlace
+from freezeframe.store.transaction.transaction import TenantPlace, Transaction, require_commit
 from freezeframe.store.transaction.unit_of_work import UnitOfWork
 from freezeframe.store.updates.step import Step, StepResult
 from freezeframe.store.versions.restore import at_version, plan_and_commit
@@ -108,6 +108,8 @@ def restore_rows(
 
     def attempt() -> RowRestoration:
         plan = _plan(place, selection, place.log.current_state())
+        if not (dry_run or len(plan.changes)):
+            require_commit(Transaction(place, base=plan.now))
         if dry_run or not len(plan.changes):
             return RowRestoration(plan.key, plan.changes, plan.now.version, committed=False)
         version = _commit_plan(place, selection, plan, author)

@@ -9,7 +9,7 @@ import sys
 import uuid
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 from tests.asgi.operations import OPEN_ROWS, OTHER_ROWS, TENANT_ROWS, H, T
 from tests.asgi.test_isolation import World
 
@@ -17,7 +17,7 @@ from freezeframe.asgi.application import create_application
 from freezeframe.control.database.database import ControlDatabase
 from freezeframe.control.database.place import database_url
 from freezeframe.control.jobs.job_filter import JobFilter
-from freezeframe.control.tables import audit, metadata
+from freezeframe.control.tables import audit, keys, metadata
 from freezeframe.errors import StorageUnavailable
 from freezeframe.settings import Settings
 
@@ -211,6 +211,26 @@ def test_a_request_whose_answer_was_lost_has_its_effect_once(world, operation):
     assert again.status == FOUND_DONE.get(operation, first.status), again
     assert made == case.made()
     assert again.status == 409 or _told(first.body) == _told(again.body)
+
+
+def test_a_request_is_not_answered_again_about_a_tenant_that_was_lost(world):
+    """The rights are looked up anew before an answer from an earlier request is given, of every operation."""
+    told = []
+    for operation in KEYED:
+        if "{tenant}" not in operation[1]:
+            continue
+        case = Case(world, operation)
+        made = world.served.service.keys.create(scopes=["admin"])
+        sent = {"idempotency-key": uuid.uuid4().hex, "x-api-key": made.text}
+        first = case.ask(**sent)
+        with world.served.service.database.begin() as connection:
+            bound = update(keys).where(keys.c.id == made.key.id).values(tenants='["globex"]')
+            connection.execute(bound)
+        told.append((operation, first.status in ROWS[operation].status, case.ask(**sent).status))
+
+    assert [(one, 404) for one, *_ in told] == [(one, status) for one, _, status in told]
+    assert all(is_done for _, is_done, _ in told)
+    assert len(told) > 15
 
 
 def _told(body):

@@ -42,6 +42,8 @@ def known_at_once(request: Request) -> Principal | None:
     known = getattr(request.state, "principal", None)
     if isinstance(known, Principal):
         return known
+    if _may_be_repeated(request):
+        return None
     principal = service_of(request).keys.from_cache(_key_of(request))
     if principal is not None:
         request.state.principal = principal
@@ -58,13 +60,18 @@ def identify(request: Request) -> Principal:
     """The principal, looked up anew, for a key or a session may have ended; errors as of ``authenticate``."""
     service, key = service_of(request), _key_of(request)
     if key:
-        return service.keys.authenticate(key)
+        return service.keys.authenticate(key, anew=_may_be_repeated(request))
     token = request.cookies.get(SESSION_COOKIE, "")
     if not token:
         raise unknown_caller()
     principal = service.sessions.authenticate(token)
     require_same_origin(request)
     return principal
+
+
+def _may_be_repeated(request: Request) -> bool:
+    """Whether an earlier request may answer this one; its rights are then looked up anew."""
+    return "idempotency-key" in request.headers
 
 
 def keep_session(request: Request, response: Response, token: str) -> None:

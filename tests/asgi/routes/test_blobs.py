@@ -5,9 +5,12 @@ import hashlib
 import io
 import socket
 import time
+import uuid
 
 import pytest
+from sqlalchemy import update
 
+from freezeframe.control.tables import keys
 from freezeframe.service.rows.streams import override
 from freezeframe.store.model.author import Author
 
@@ -228,3 +231,18 @@ def test_a_repeated_request_stages_once(served, api, acme):
     ids = {_staged(api, acme, **{"idempotency-key": "once"}).json()["id"] for _ in range(2)}
 
     assert len(ids) == 1
+
+
+def test_a_repeated_batch_is_not_answered_about_a_lost_tenant(served, acme):
+    """The key was bound to another tenant since: it gets no answer about this one, not even at once."""
+    made = served.service.keys.create(scopes=["admin"])
+    with served.client(made.text) as mine:
+        order = {"files": [{"blob": _staged(mine, acme).json()["id"], "path": "a.bin"}]}
+        headers = {"idempotency-key": uuid.uuid4().hex}
+        first = mine.post(f"{acme}/file-batches", json=order, headers=headers)
+        with served.service.database.begin() as connection:
+            bound = update(keys).where(keys.c.id == made.key.id).values(tenants='["globex"]')
+            connection.execute(bound)
+        again = mine.post(f"{acme}/file-batches", json=order, headers=headers)
+
+    assert (first.status_code, again.status_code) == (200, 404)

@@ -102,16 +102,24 @@ def columns_of(where: pc.Expression, schema: pa.Schema) -> list[str]:
             cause=str(error),
             remedy=f"The columns are {', '.join(schema.names)}.",
         ) from error
-    return [name for name in schema.names if not _can_do_without(where, empty, name)]
+    return _needed(where, empty, schema.names)
 
 
-def _can_do_without(where: pc.Expression, empty: pa.Table, name: str) -> bool:
-    # Arrow does not expose the columns of an expression, but binding fails where one is missing.
+def _needed(where: pc.Expression, empty: pa.Table, names: list[str]) -> list[str]:
+    """Which of the names the predicate cannot do without.
+
+    Arrow does not expose the columns of an expression, but binding fails where one is missing. Halves of the
+    names are tried, because each trial costs as much as the table has columns.
+    """
+    without = set(names)
     try:
-        empty.drop_columns([name]).filter(where)
+        empty.select([name for name in empty.column_names if name not in without]).filter(where)
     except (pa.ArrowException, ValueError, TypeError):
-        return False
-    return True
+        if len(names) == 1:
+            return names
+        middle = len(names) // 2
+        return _needed(where, empty, names[:middle]) + _needed(where, empty, names[middle:])
+    return []
 
 
 def keep(

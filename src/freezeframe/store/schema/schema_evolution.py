@@ -133,8 +133,9 @@ def evolve(
         BadInput: a name differs from a stored one only by case; or the columns are too many.
     """
     old = {field.name: field for field in stored or pa.schema([])}
-    gone = [name for name in drop if name in old]
-    batch = batch.drop_columns(sorted(set(drop).intersection(batch.column_names)))
+    gone = {name: None for name in drop if name in old}
+    leaving = set(drop)
+    batch = batch.select([name for name in batch.column_names if name not in leaving])
     _refuse_case_twins([name for name in old if name not in gone], batch.column_names)
     fields: dict[str, pa.Field] = {name: field for name, field in old.items() if name not in gone}
     columns: dict[str, pa.ChunkedArray] = {}

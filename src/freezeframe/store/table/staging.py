@@ -200,13 +200,14 @@ class StagingFolder:
             return None
         return bounded_rows((self._open(f"{self._base}/{path}") for path in paths), bytes_max)
 
-    def read_batch_column(self, paths: Sequence[str], column: str) -> Iterator[pa.ChunkedArray]:
-        """The values of one column of a landed batch, one piece in memory at a time."""
-        for path in paths:
+    def read_batch_columns(self, paths: Sequence[str], columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Some columns of a landed batch, one piece in memory at a time."""
+        for path in paths if columns else ():
             with self._open(f"{self._base}/{path}") as file:
-                if column in file.schema_arrow.names:  # a column without a type is in no file
-                    for batch in file.iter_batches(columns=[column]):
-                        yield pa.chunked_array([batch.column(column)])
+                stored = set(file.schema_arrow.names)  # a column without a type is in no file
+                wanted = [name for name in columns if name in stored]
+                for batch in file.iter_batches(columns=wanted) if wanted else ():
+                    yield pa.Table.from_batches([batch])
 
     @contextmanager
     def _open(self, name: str) -> Iterator[pq.ParquetFile]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,14 +60,21 @@ class Incoming:
         if self.staging is None:
             yield self.table[name]
         else:
-            yield from self.staging.read_batch_column(self.paths, name)
+            yield from (piece[name] for piece in self.staging.read_batch_columns(self.paths, [name]))
 
-    def filled_type(self, name: str) -> pa.DataType:
-        """The type of a column, open where it has no value."""
-        kind, found = self.table.schema.field(name).type, pa.null()
-        for piece in self.values(name):
-            found = common_nested(found, filled_type(piece))
-            if found == kind:
+    def filled_types(self, names: Sequence[str]) -> dict[str, pa.DataType]:
+        """The types of columns by name, open where they have no value; landed rows are read once for all."""
+        kinds = {field.name: field.type for field in self.table.schema}
+        found: dict[str, pa.DataType] = dict.fromkeys(names, pa.null())
+        if self.staging is None:
+            pieces: Iterable[pa.Table] = [self.table.select(list(names))]
+        else:
+            pieces = self.staging.read_batch_columns(self.paths, names)
+        for piece in pieces:
+            for name, column in zip(piece.column_names, piece.columns, strict=True):
+                if found[name] != kinds[name]:
+                    found[name] = common_nested(found[name], filled_type(column))
+            if all(found[name] == kinds[name] for name in names):
                 break
         return found
 

@@ -109,16 +109,17 @@ def _without_idle_types(snapshot: Snapshot, incoming: Incoming, update: Update) 
     if snapshot.version < 0 or update.mode == "overwrite":
         return incoming
     held = dict(zip(incoming.table.column_names, incoming.table.columns, strict=True))
-    typed = {}
+    unsure = []
     for field in arrow_columns(snapshot.schema):
         if field.name not in held:
             continue
         kind, stored = held[field.name].type, pa.null() if is_undecided(field) else field.type
         if not has_untyped(stored) and common_nested(stored, kind) == stored:
             continue
-        filled = kind if kind in (stored, pa.null()) else incoming.filled_type(field.name)
-        if filled != kind:
-            typed[field.name] = fit(held[field.name], filled)
+        if kind not in (stored, pa.null()):
+            unsure.append(field.name)
+    filled = incoming.filled_types(unsure)
+    typed = {name: fit(held[name], kind) for name, kind in filled.items() if kind != held[name].type}
     return replace(incoming, table=with_columns(incoming.table, typed)) if typed else incoming
 
 

@@ -123,13 +123,13 @@ def _plan(place: TenantPlace, selection: RowSelection, now: TenantState) -> _Pla
     base = table_snapshot(place.storage, now, selection.stream)
     target = table_snapshot(place.storage, then, selection.stream)
     key = _shared_key(base, target)
-    fields = arrow_columns(base.schema)
-    shared = pa.schema(
-        [field.remove_metadata() for field in fields if field.name in arrow_columns(target.schema).names]
-    )
+    known = arrow_columns(target.schema)
+    old_names = set(known.names)
+    fields = [field for field in arrow_columns(base.schema) if field.name in old_names]
+    shared = pa.schema([field.remove_metadata() for field in fields])
     keys = selection.keys.select(list(key))
     held = in_schema(_rows_of(base, keys, shared.names), shared)
-    found = _rows_of(target, keys_as(keys, arrow_columns(target.schema)), shared.names)
+    found = _rows_of(target, keys_as(keys, known), shared.names)
     misfits = [field.name for field in shared if exact_cast(found[field.name], field.type) is None]
     if misfits:
         raise SchemaDriftError(

@@ -55,7 +55,7 @@ OBJECTS = {
     "Version": (
         "tenant_version:int timestamp:str kind:str restored_version:int? author:str job_id:str? "
         "request_id:str message:str streams:{Counts} streams_dropped:[str] files_written:[str] "
-        "files_deleted:[str] tags:[str]"
+        "files_deleted:[str] is_idle:bool tags:[str]"
     ),
     "TenantDiff": "before:int after:int streams:{StreamDiff} files:{FileDiff}",
     "StreamDiff": f"fate:str {_COUNTS}",

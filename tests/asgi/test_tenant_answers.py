@@ -29,3 +29,16 @@ def test_what_another_process_changed_is_seen(serve):
             elsewhere.files.write("a.txt", b"%d" % number)
             assert number == client.get(tenant).json()["version"]
             assert b"%d" % number == client.get(f"{tenant}/files/a.txt").content
+
+
+def test_a_job_that_changed_nothing_is_told_as_that(served, api, acme):
+    """Its version keeps the id, which must not run again; other versions are not idle."""
+    tenant = served.service.stores.environment("dev").tenant(acme.rpartition("/")[2])
+    tenant.files.write("a.txt", b"a")
+    with tenant.job("nightly"):
+        pass
+    versions = api.get(f"{acme}/history").json()["versions"]
+    told = [one.to_json() for one in tenant.history()]
+
+    assert [(one["job_id"], one["is_idle"]) for one in versions] == [("nightly", True), (None, False)]
+    assert [one["is_idle"] for one in told] == [True, False]

@@ -60,6 +60,11 @@ export function VersionRow(props: VersionRowProps) {
             </Badge>
           )}
         </Group>
+        {entry.is_idle && (
+          <Text size="sm" className="dim">
+            This job ran and changed nothing.
+          </Text>
+        )}
         {entry.message && <Message text={entry.message} restored={entry.restored} />}
         <div className="change-bars">
           {streams.map(([name, counts]) => (

@@ -25,6 +25,9 @@ class TenantVersion(ResponseModel):
     streams_dropped: list[str]
     files_written: list[str]
     files_deleted: list[str]
+    is_idle: bool = Field(
+        description="Whether a job ran and changed nothing; its id must not run again, so it has a version."
+    )
     tags: list[str]
     request_id: str
 

@@ -133,16 +133,16 @@ def _require_conditions(tenant: Tenant, writes: Sequence[FileWrite]) -> None:
 
 def _require_place(caller: TenantCaller, path: str, announced: int | None, blob_id: str) -> str:
     """The tenant's folder; a blob is refused before its bytes are read, as far as that is known by then."""
-    tenant = caller.tenant("snapshots:write", file_subject(path) if path else TENANT)
-    blobs = caller.service.blobs
-    if announced is not None and announced > blobs.bytes_max:
-        raise too_large(blobs.bytes_max)
     if caller.conditions.are_given and not path:
         raise InvalidOption(
             "A condition needs the path of the file that it is of.",
             cause="If-Match and If-None-Match are of the file that the blob will be.",
             remedy="Name the file with path=, or leave conditions to the batch that publishes the blob.",
         )
+    tenant = caller.tenant("snapshots:write", file_subject(path) if path else TENANT)
+    blobs = caller.service.blobs
+    if announced is not None and announced > blobs.bytes_max:
+        raise too_large(blobs.bytes_max)
     folder = caller.folder()
     blobs.require_place(folder, blob_id)
     caller.service.stored_bytes.require_room(tenant, announced or 0, path)

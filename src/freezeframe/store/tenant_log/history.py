@@ -60,6 +60,7 @@ class HistoryEntry:
             "streams_dropped": list(self.streams_dropped),
             "files_written": list(self.files_written),
             "files_deleted": list(self.files_deleted),
+            "is_idle": self.is_idle,
             "tags": list(self.tags),
         }
 

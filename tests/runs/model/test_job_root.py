@@ -8,8 +8,9 @@ from contextlib import contextmanager
 import pytest
 
 from freezeframe.configuration.masking import SecretMask
-from freezeframe.errors import StorageUnavailable
+from freezeframe.errors import StorageUnavailable, UnsafePath
 from freezeframe.runs.model.job_root import JobRoot, make_job_root
+from freezeframe.runs.model.permitted_script import BUILT_IN_IMPORT
 from freezeframe.runs.model.plan import read_result
 from freezeframe.runs.model.request import RunRequest
 from freezeframe.runs.process.waiting import WaitingFile
@@ -101,6 +102,28 @@ def test_a_pipe_among_the_input_is_a_sentence(tmp_path, request_of):
         make_job_root(folder, request_of())
 
     assert "[(" not in str(caught.value)
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("plant", [lambda path, to: path.symlink_to(to), lambda path, _: os.mkfifo(path)])
+def test_a_received_file_that_was_replaced_is_not_followed(tmp_path, plant):
+    """A link to a secret, or a pipe, in place of an import's file is refused, and nothing is copied."""
+    (tmp_path / "secret").write_text("secret")
+    received, folder = tmp_path / "received", tmp_path / "roots"
+    received.mkdir()
+    folder.mkdir()
+    plant(received / "rows.csv", tmp_path / "secret")
+    request = RunRequest(
+        script=BUILT_IN_IMPORT,
+        root=str(tmp_path),
+        environment="default",
+        tenant="acme",
+        job_id="j",
+        input_dir=received,
+    )
+    with pytest.raises(UnsafePath, match=r"rows\.csv"):
+        make_job_root(folder, request)
+
     assert list(folder.iterdir()) == []
 
 

@@ -27,8 +27,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import BinaryIO
 
 from freezeframe.errors import InvalidOption
+from freezeframe.runs.model.permitted_script import BUILT_IN_IMPORT
 from freezeframe.runs.model.request import RunRequest
 from freezeframe.storage.local import failure, make_private, write_durably
 from freezeframe.storage.safe_open import open_regular, remove_beneath
@@ -205,6 +207,8 @@ def _mark(job_id: str) -> str:
 def _bring_input(root: JobRoot, request: RunRequest) -> None:
     if request.input_dir is None:
         root.input.mkdir(mode=0o700)
+    elif request.script == BUILT_IN_IMPORT:
+        _copy_received(request.input_dir, root.input)
     else:
         _copy_folder(request.input_dir, root.input)
     for name in _BESIDE:
@@ -221,6 +225,17 @@ def _beside(input_dir: Path | None, name: str) -> Path | None:
         return None
     file = input_dir.resolve().parent / name
     return file if file.is_file() else None
+
+
+def _copy_received(source: Path, target: Path) -> None:
+    """Copy the files that a request brought; a link or a pipe in place of one is refused."""
+    target.mkdir(mode=0o700)
+    for one in source.iterdir():
+        try:
+            with open_regular(source, one.name) as content, _new_file(target / one.name) as file:
+                shutil.copyfileobj(content, file)
+        except OSError as error:
+            raise failure("copy", str(one), error) from error
 
 
 def _copy_folder(source: Path, target: Path) -> None:
@@ -246,6 +261,9 @@ def _copy_like(source: str, target: str) -> None:
 
 
 def _copy(source: Path, target: Path) -> None:
-    handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with os.fdopen(handle, "wb") as file, source.open("rb") as content:
+    with _new_file(target) as file, source.open("rb") as content:
         shutil.copyfileobj(content, file)
+
+
+def _new_file(path: Path) -> BinaryIO:
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb")

@@ -37,7 +37,6 @@ def test_every_error_has_a_code(kind):
 # STORE has the tenant acme with the stream A and the file f.json; ABSENT is no folder.
 ENDS = """
 init: 2 --nope
-demo: 4 --samples ABSENT
 run: 4 absent.py IN | 4 etl.py IN --input ABSENT | 2 etl.txt IN | 2 etl.py IN --param x
 worker: 2 --root STORE --parallel 0
 job submit: 4 absent.py IN | 2 etl.txt IN | 4 etl.py IN --input ABSENT

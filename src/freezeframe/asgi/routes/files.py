@@ -125,8 +125,9 @@ def read_file(
 ) -> Response:
     """Download a file, or with `Range` a part of it; a sealed one needs `secrets:read` and is audited."""
     tenant = caller.tenant("snapshots:read")
-    if version is None and as_of is None and tenant.version >= 0:
-        version = tenant.version  # one version for the entry and the bytes: it may be sealed meanwhile
+    if tenant.version >= 0:
+        # One version for the entry and the bytes: the file may be sealed meanwhile.
+        version, as_of = _version(tenant, version, as_of), None
     entry = tenant.files.entry(path, version=version, as_of=as_of)
     etag = etag_of(entry)
     headers = {"ETag": etag, "Accept-Ranges": "bytes", "Cache-Control": "private, no-cache"}

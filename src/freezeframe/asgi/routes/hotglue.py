@@ -175,9 +175,8 @@ def hotglue_set_config(caller: HotglueCalling, body: JsonObject) -> dict[str, An
 def hotglue_patch_config(caller: HotglueCalling, body: JsonObject) -> dict[str, Any]:
     """Change the tenant's configuration by a merge patch (RFC 7396)."""
     tenant = _create_tenant(caller)
-    _note_config(caller)
     with caller.audit_change("file.write", hotglue.CONFIG_FILE):
-        return hotglue.patch_config(tenant, body, Author(caller.who, "patch config"))
+        return hotglue.patch_config(tenant, body, Author(caller.who, "patch config"), caller.note_unsealing)
 
 
 @router.get(f"{_TENANT}/mapping")
@@ -198,9 +197,10 @@ def hotglue_set_mapping(caller: HotglueCalling, body: JsonObject) -> dict[str, A
             "The body holds no mapping of a flow.",
             remedy='Send {"config": {"mapping": {…}}, "flow": FLOW, "entityType": …, "entityId": …}.',
         )
-    _note_config(caller)
     with caller.audit_change("file.write", hotglue.CONFIG_FILE):
-        return hotglue.set_mapping(tenant, flow, found, Author(caller.who, f"set mapping of {flow}"))
+        return hotglue.set_mapping(
+            tenant, flow, found, Author(caller.who, f"set mapping of {flow}"), caller.note_unsealing
+        )
 
 
 @router.get(f"{_TENANT}/metadata")
@@ -214,19 +214,11 @@ def hotglue_set_metadata(caller: HotglueCalling, body: JsonObject) -> dict[str, 
     """Replace the tenant's metadata, all of it."""
     tenant = _create_tenant(caller)
     value = body["metadata"] if set(body) == {"metadata"} and isinstance(body["metadata"], dict) else body
-    _note_config(caller)
     with caller.audit_change("file.write", hotglue.CONFIG_FILE):
-        return hotglue.set_metadata(tenant, value, Author(caller.who, "set metadata"))
+        return hotglue.set_metadata(tenant, value, Author(caller.who, "set metadata"), caller.note_unsealing)
 
 
 def _create_tenant(caller: TenantCaller) -> Tenant:
     """The tenant for a change of its configuration, created if need be: hotglue's clients create none."""
     made = made_tenant(caller, caller.environment, caller.tenant_id)[0]
     return caller.changing(made, file_subject(hotglue.CONFIG_FILE))
-
-
-def _note_config(caller: TenantCaller) -> None:
-    """Write the reading of a sealed configuration to the audit, before it is opened."""
-    tenant = caller.tenant("snapshots:read")
-    if tenant.files.exists(hotglue.CONFIG_FILE) and tenant.files.entry(hotglue.CONFIG_FILE).sealed:
-        caller.note_unsealing(hotglue.CONFIG_FILE)

@@ -15,7 +15,7 @@ from freezeframe.service.exports.exports import export
 from freezeframe.service.files.files import FOLDER_MARK, delete_file, rewound, write_file
 from freezeframe.service.rows import streams
 from freezeframe.service.rows.streams import Moment
-from freezeframe.store import Tenant
+from freezeframe.store import Job, Tenant
 from freezeframe.store.blobs.json_patch import from_json_bytes
 from freezeframe.store.model.author import Author
 from freezeframe.store.transaction.conditions import Subject, file_subject, stream_subject
@@ -94,7 +94,7 @@ def delete(tenant: Tenant, name: str, author: Author) -> None:
         tenant.drop_stream(found[0], message=author.message, who=author.who)
 
 
-def config(tenant: Tenant, note_unsealing: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
+def config(tenant: Tenant, note_unsealing: Callable[[str], None]) -> dict[str, Any]:
     """The tenant's configuration; without a file an empty one.
 
     Raises:
@@ -114,40 +114,62 @@ def set_config(tenant: Tenant, value: Mapping[str, Any], author: Author) -> dict
     return dict(value)
 
 
-def patch_config(tenant: Tenant, patch: Mapping[str, Any], author: Author) -> dict[str, Any]:
+def patch_config(
+    tenant: Tenant, patch: Mapping[str, Any], author: Author, note_unsealing: Callable[[str], None]
+) -> dict[str, Any]:
     """Change the configuration by a merge patch (RFC 7396); the new one."""
     with tenant.job(who=author.who, message=author.message) as job:
+        _note_sealed_config(job, note_unsealing)
         value: dict[str, Any] = job.files.patch_json(CONFIG_FILE, dict(patch))
     return value
 
 
-def mapping(tenant: Tenant, note_unsealing: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
+def mapping(tenant: Tenant, note_unsealing: Callable[[str], None]) -> dict[str, Any]:
     """The mappings of all flows: ``{"mapping": {flow: ...}}``."""
     found = config(tenant, note_unsealing).get(_MAPPING)
     return found if isinstance(found, dict) else {}
 
 
-def set_mapping(tenant: Tenant, flow: str, value: Mapping[str, Any], author: Author) -> dict[str, Any]:
+def set_mapping(
+    tenant: Tenant,
+    flow: str,
+    value: Mapping[str, Any],
+    author: Author,
+    note_unsealing: Callable[[str], None],
+) -> dict[str, Any]:
     """Replace the mapping of one flow; all mappings after that."""
-    _replace_within(tenant, (_MAPPING, "mapping", flow), value, author)
-    return mapping(tenant)
+    return _replace_within(tenant, (_MAPPING, "mapping", flow), value, author, note_unsealing)
 
 
-def metadata(tenant: Tenant, note_unsealing: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
+def metadata(tenant: Tenant, note_unsealing: Callable[[str], None]) -> dict[str, Any]:
     """The tenant's metadata: ``{"metadata": {...}}``."""
     found = config(tenant, note_unsealing).get(_METADATA)
     return found if isinstance(found, dict) else {}
 
 
-def set_metadata(tenant: Tenant, value: Mapping[str, Any], author: Author) -> dict[str, Any]:
+def set_metadata(
+    tenant: Tenant, value: Mapping[str, Any], author: Author, note_unsealing: Callable[[str], None]
+) -> dict[str, Any]:
     """Replace the metadata, all of it."""
-    _replace_within(tenant, (_METADATA, "metadata"), value, author)
-    return metadata(tenant)
+    return _replace_within(tenant, (_METADATA, "metadata"), value, author, note_unsealing)
 
 
-def _replace_within(tenant: Tenant, place: tuple[str, ...], value: Mapping[str, Any], author: Author) -> None:
-    """Replace one member deep in the configuration, and leave all others."""
+def _note_sealed_config(job: Job, note_unsealing: Callable[[str], None]) -> None:
+    """Note that the configuration is opened, in the version that the job reads."""
+    if job.files.exists(CONFIG_FILE) and job.files.entry(CONFIG_FILE).sealed:
+        note_unsealing(CONFIG_FILE)
+
+
+def _replace_within(
+    tenant: Tenant,
+    place: tuple[str, ...],
+    value: Mapping[str, Any],
+    author: Author,
+    note_unsealing: Callable[[str], None],
+) -> dict[str, Any]:
+    """Replace one member deep in the configuration, and leave all others; the outermost of its names."""
     with tenant.job(who=author.who, message=author.message) as job:
+        _note_sealed_config(job, note_unsealing)
         try:
             whole = job.files.read_json(CONFIG_FILE)
         except FileNotFound:
@@ -160,6 +182,8 @@ def _replace_within(tenant: Tenant, place: tuple[str, ...], value: Mapping[str, 
             inner = inner[name]
         inner[place[-1]] = dict(value)
         job.files.write_json(CONFIG_FILE, whole)
+    found: dict[str, Any] = whole[place[0]]
+    return found
 
 
 def subject_of(tenant: Tenant, name: str) -> Subject:

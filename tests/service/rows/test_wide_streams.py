@@ -23,7 +23,6 @@ from freezeframe.store.diff.arrow_engine import ArrowEngine
 from freezeframe.store.model.author import Author
 
 RATIO_MAX = 6.5  # of four times the columns: 4 is linear, 16 is quadratic
-SECONDS_RATIO_MAX = 9  # the clock is less exact; histories of rows take 7.5
 SECONDS_MIN = 0.05
 """What takes less is not compared: the clock and what is fixed weigh more there."""
 
@@ -131,9 +130,9 @@ def _measured(folder, count, measure):
     return {name: measure(verb) for name, verb in _verbs(folder, count)}
 
 
-def _steep(few, many, least, most=RATIO_MAX):
+def _steep(few, many, least):
     ratios = {name: round(many[name] / max(few[name], least), 1) for name in many if many[name] > least}
-    return {name: ratio for name, ratio in ratios.items() if ratio > most}
+    return {name: ratio for name, ratio in ratios.items() if ratio > RATIO_MAX}
 
 
 def test_four_times_the_columns_are_at_most_about_four_times_the_calls(tmp_path):
@@ -150,4 +149,4 @@ def test_four_times_the_columns_are_about_four_times_the_work(tmp_path):
     _measured(tmp_path / "first", 10, _seconds)
     few, many = (_measured(tmp_path / str(count), count, _seconds) for count in (1_000, 4_000))
 
-    assert _steep(few, many, SECONDS_MIN, SECONDS_RATIO_MAX) == {}
+    assert _steep(few, many, SECONDS_MIN) == {}

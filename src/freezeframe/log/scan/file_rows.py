@@ -222,8 +222,10 @@ def rows_found(
         last = group
         indexes, table = found
         positions.append(indexes + sum(lengths[:group]))
-        for column in _columns_at(file, name, rest, group, indexes) if rest.fields else ():
-            table = table.append_column(*column)
+        if rest.fields:
+            others = _columns_at(file, name, rest, group, indexes)
+            schema = pa.schema([*table.schema, *others.schema])
+            table = pa.Table.from_arrays([*table.columns, *others.columns], schema=schema)
         tables.append(table)
         if is_unique:
             break
@@ -261,7 +263,7 @@ def _found_in_group(
 
 def _columns_at(
     file: pq.ParquetFile, name: str | Path, read: FileRead, group: int, indexes: npt.NDArray[np.int64]
-) -> Iterator[tuple[pa.Field, pa.ChunkedArray]]:
+) -> pa.Table:
     """The columns of a group at some of its rows, which are sorted; nothing behind them is decoded."""
     start, parts = 0, list[pa.Table]()
     many = file.metadata.row_group(group).num_rows >= _THREADS_FROM_ROWS
@@ -271,8 +273,7 @@ def _columns_at(
         start += len(part)
         if start > indexes[-1]:
             break
-    table = pa.concat_tables(parts)
-    return zip(table.schema, table.columns, strict=True)
+    return pa.concat_tables(parts)
 
 
 def _group_parts(

@@ -42,7 +42,7 @@ from freezeframe.storage import LocalStorage
 from freezeframe.store import Stream, Tenant
 from freezeframe.store.model.update_options import Mode, NullKeys, Update
 from freezeframe.store.table.reader import as_kind, require_kind
-from freezeframe.store.table.row_shape import in_schema
+from freezeframe.store.table.row_shape import in_schema, with_columns
 
 # If both exist, gluestick reads the Parquet file.
 _SUFFIXES = (PARQUET, CSV)
@@ -341,18 +341,18 @@ def _refuse_cut_off(directory: Path, stream: str) -> None:
 
 def _whole_numbers(table: pa.Table, known: pa.Schema | None) -> pa.Table:
     """Convert floats back to the stream's integers: pandas makes floats of integers beside missing values."""
-    for place, field in enumerate(table.schema):
-        wanted = known.field(field.name).type if known is not None and field.name in known.names else None
+    types, integers = {field.name: field.type for field in known or ()}, {}
+    for field, column in zip(table.schema, table.columns, strict=True):
+        wanted = types.get(field.name)
         if wanted is None or not pa.types.is_integer(wanted) or not pa.types.is_floating(field.type):
             continue
-        column = table.column(place)
         try:
             whole = column.cast(wanted)
         except pa.ArrowInvalid:
             continue
         if pc.all(pc.equal(whole.cast(field.type), column), min_count=0).as_py():
-            table = table.set_column(place, pa.field(field.name, wanted), whole)
-    return table
+            integers[field.name] = whole
+    return with_columns(table, integers)
 
 
 def _decide_types(table: pa.Table) -> pa.Table:

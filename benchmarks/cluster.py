@@ -92,7 +92,7 @@ class Racer:
     peak_bytes: int = 0
 
     def __post_init__(self) -> None:
-        from freezeframe.engine.protocol.deferred import DeferredEngine
+        from freezeframe.engine.protocol.forwarding import DeferredEngine
         from freezeframe.engine.spark import SparkEngine
         from freezeframe.settings import Settings
 

@@ -37,9 +37,8 @@ import psutil
 from measured import keep, summary
 from playwright.sync_api import Page, sync_playwright
 
-from freezeframe.control.database.database import ControlDatabase
-from freezeframe.control.database.place import database_url
-from freezeframe.service.access.stores import Stores
+from freezeframe.control.database.database import ControlDatabase, database_url
+from freezeframe.service.access.access import Stores
 from freezeframe.service.identity.api_keys import Keys
 from freezeframe.settings import load_settings
 

@@ -23,8 +23,7 @@ from measured import keep
 from freezeframe.control.database.database import ControlDatabase
 from freezeframe.control.jobs.queue import JobQueue
 from freezeframe.control.jobs.submission import Submission
-from freezeframe.runs.model.request import RunRequest
-from freezeframe.runs.model.tenants import request_store
+from freezeframe.runs.model.request import RunRequest, request_store
 from freezeframe.settings import Settings
 
 JOBS, TENANTS, WORKERS = 100, 20, 2

@@ -22,7 +22,7 @@ from measured import keep
 
 from freezeframe.log import DeltaLog
 from freezeframe.log.replay.replay import FileState
-from freezeframe.log.write.checkpoint_writer import write_checkpoint
+from freezeframe.log.write.upkeep import write_checkpoint
 from freezeframe.storage import LocalStorage
 
 RUNS = 3

@@ -178,7 +178,7 @@ def write_commit(log: Path, number: int, adds: int) -> None:
 
 def checkpoint(path: Path) -> None:
     from freezeframe.log import DeltaLog
-    from freezeframe.log.write.checkpoint_writer import write_checkpoint
+    from freezeframe.log.write.upkeep import write_checkpoint
 
     write_checkpoint(DeltaLog(storage_of(path)).update())
 

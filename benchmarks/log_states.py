@@ -193,7 +193,7 @@ def search(path: Path) -> dict:
     """The files that may hold one of a batch's 10,000 keys, which lie close together."""
     import pyarrow as pa
 
-    from freezeframe.store.keys.key_pruning import may_hold
+    from freezeframe.store.keys.key_scan import may_hold
 
     snapshot = log_of(path).update()
     first = snapshot.count // 2 * 1000
@@ -215,7 +215,7 @@ def update(path: Path) -> dict:
 
 
 def checkpoint(path: Path) -> dict:
-    from freezeframe.log.write.checkpoint_writer import write_checkpoint
+    from freezeframe.log.write.upkeep import write_checkpoint
 
     snapshot = log_of(path).update()
     files = snapshot.count

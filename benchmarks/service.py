@@ -37,13 +37,12 @@ import psutil
 from measured import keep
 
 from freezeframe.log.primitives.paths import commit_name
-from freezeframe.service.access.stores import Stores
+from freezeframe.service.access.access import Stores
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store.directory.paths import REGISTRY_FOLDER
-from freezeframe.store.tenant_log.entry_chain import Link
-from freezeframe.store.tenants.registry import Registry
-from freezeframe.store.tenants.registry_entries import RegistryEntry
+from freezeframe.store.tenant_log.entry import Link
+from freezeframe.store.tenants.registry import Registry, RegistryEntry
 
 TENANTS, MANY_TENANTS, CONNECTIONS, FILE_BYTES = 1_000, 10_000, 64, 16 * 1024
 ENVIRONMENT = "default"

@@ -22,21 +22,20 @@ from measured import RESULTS, keep
 from simulated_storage import Prices, SimulatedStorage
 from simulation_plot import draw
 
-from freezeframe.engine.protocol.deferred import DeferredEngine
+from freezeframe.engine.protocol.forwarding import DeferredEngine
 from freezeframe.log import DeltaLog
 from freezeframe.log.actions.actions import Add, CommitInfo, Metadata, Protocol, to_json_line
 from freezeframe.log.checkpoints.hint import Hint, hint_text
 from freezeframe.log.primitives.paths import commit_name, version_prefix
 from freezeframe.log.scan import rows
 from freezeframe.log.schema.schema import arrow_to_delta
-from freezeframe.log.write.checkpoint_writer import write_checkpoint
-from freezeframe.log.write.post_commit import Upkeep
 from freezeframe.log.write.transaction import Transaction
+from freezeframe.log.write.upkeep import Upkeep, write_checkpoint
 from freezeframe.settings import Settings
 from freezeframe.store.directory.paths import REGISTRY_FOLDER, tenant_folder
 from freezeframe.store.snapshot_store import Store
 from freezeframe.store.tenant import Tenant
-from freezeframe.store.tenants.registry_entries import RegistryEntry, RegistryState
+from freezeframe.store.tenants.registry import RegistryEntry, RegistryState
 
 FILES = (1_000, 10_000, 100_000, 1_000_000)
 ROWS_PER_FILE = {"1,000,000 (128 MiB)": 1_000_000, "10,000": 10_000}

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from freezeframe.storage import LocalStorage
 from freezeframe.store.table.data_files import LiveFile
-from freezeframe.store.updates.compaction_policy import FILES_PER_SIZE_MAX, FileRule, choose
+from freezeframe.store.updates.plan import FILES_PER_SIZE_MAX, FileRule, choose
 
 ENTRY = np.dtype([("hash", "<u8"), ("place", "<u8")])
 FILE_SHIFT = 32

@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 from measured import keep, summary
 
-from freezeframe.engine.protocol.deferred import DeferredEngine
+from freezeframe.engine.protocol.forwarding import DeferredEngine
 from freezeframe.identifiers import StreamName
 from freezeframe.log.commits.commit import Committed, write_commit
 from freezeframe.settings import Settings
@@ -33,7 +33,7 @@ from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
 from freezeframe.store.directory.paths import REGISTRY_FOLDER, table_folder
 from freezeframe.store.snapshot_store import Store
-from freezeframe.store.tenants.registry_entries import RegistryEntry
+from freezeframe.store.tenants.registry import RegistryEntry
 
 STREAMS = 10
 JOBS = 9  # before the tables' first checkpoint, which is no part of the landing alone
@@ -121,7 +121,7 @@ def land_alone(storage: LocalStorage, contents: list[tuple[StreamName, bytes]], 
 OPENING = """
 import os, sys, time
 started = time.perf_counter()
-from freezeframe.engine.protocol.deferred import DeferredEngine
+from freezeframe.engine.protocol.forwarding import DeferredEngine
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant

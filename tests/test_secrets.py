@@ -13,7 +13,7 @@ from freezeframe.runs.model.job_root import JobRoot
 from freezeframe.runs.model.plan import ScriptPlan
 from freezeframe.runs.model.request import RunRequest
 from freezeframe.runs.warm.forked import Work
-from freezeframe.service.access.stores import Stores
+from freezeframe.service.access.access import Stores
 from freezeframe.settings import Settings, load_settings, resolve_settings
 
 SECRET = "hunter2"

@@ -19,12 +19,11 @@ from tests.asgi.operations import OPEN_ROWS, OTHER_ROWS, SCOPES, TENANT_ROWS, Ro
 from tests.asgi.places import on_this_disk
 
 from freezeframe.runs.model.job_root import make_job_root
-from freezeframe.runs.model.request import parse_run_request
-from freezeframe.runs.model.tenants import request_tenant
+from freezeframe.runs.model.request import parse_run_request, request_tenant
 from freezeframe.service.identity.sessions import Person
 from freezeframe.storage import LocalStorage
+from freezeframe.store.directory.format import keep_proof_report
 from freezeframe.store.directory.job_folders import job_roots_folder
-from freezeframe.store.directory.proof_report import keep_proof_report
 
 pytestmark = pytest.mark.long
 

@@ -13,9 +13,8 @@ from starlette.formparsers import MultiPartException
 from tests.asgi.growth import DOUBLINGS, RATIO_MAX, growth
 from tests.examples import sampled
 
-from freezeframe.asgi.bodies.received_body import announced_digest
-from freezeframe.asgi.bodies.strict_json import strict_json
-from freezeframe.asgi.dependencies.strict_route import require_known
+from freezeframe.asgi.bodies.received_body import announced_digest, strict_json
+from freezeframe.asgi.dependencies.checked_route import require_known
 from freezeframe.errors import FreezeframeError
 from freezeframe.script.inputs.transfer import file_rows
 from freezeframe.script.types.conditions import predicate

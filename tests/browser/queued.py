@@ -3,13 +3,11 @@
 import json
 from contextlib import contextmanager
 
-from freezeframe.control.database.database import ControlDatabase
-from freezeframe.control.database.place import database_url
+from freezeframe.control.database.database import ControlDatabase, database_url
 from freezeframe.control.jobs.queue import JobQueue
 from freezeframe.control.jobs.submission import Submission
 from freezeframe.runs.model.job_root import make_job_root
-from freezeframe.runs.model.request import RunRequest, parse_run_request
-from freezeframe.runs.model.tenants import request_tenant
+from freezeframe.runs.model.request import RunRequest, parse_run_request, request_tenant
 from freezeframe.settings import load_settings
 from freezeframe.store.directory.job_folders import job_roots_folder
 

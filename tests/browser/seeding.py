@@ -4,9 +4,8 @@ import secrets
 
 import pyarrow as pa
 
-from freezeframe.control.database.database import ControlDatabase
-from freezeframe.control.database.place import database_url
-from freezeframe.service.access.stores import Stores
+from freezeframe.control.database.database import ControlDatabase, database_url
+from freezeframe.service.access.access import Stores
 from freezeframe.service.identity.api_keys import Keys
 from freezeframe.service.identity.principal import ROLES
 from freezeframe.settings import load_settings

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 from tests.browser.queued import Worker
 
 from freezeframe.control.jobs.submission import Submission
-from freezeframe.service.access.stores import Stores
+from freezeframe.service.access.access import Stores
 from freezeframe.settings import load_settings
 
 pytestmark = pytest.mark.browser

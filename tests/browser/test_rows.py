@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 from playwright.sync_api import expect
 
-from freezeframe.service.access.stores import Stores
+from freezeframe.service.access.access import Stores
 from freezeframe.settings import load_settings
 
 pytestmark = pytest.mark.browser

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 from tests.browser.accessibility import grave
 from tests.browser.seeding import ROWS, invoices
 
-from freezeframe.service.access.stores import Stores
+from freezeframe.service.access.access import Stores
 from freezeframe.service.rows.row_previews import COUNTED_ROWS_MAX
 from freezeframe.settings import load_settings
 

@@ -5,7 +5,7 @@ import pytest
 from playwright.sync_api import expect
 from tests.browser.accessibility import grave
 
-from freezeframe.service.access.stores import Stores
+from freezeframe.service.access.access import Stores
 from freezeframe.settings import load_settings
 
 pytestmark = pytest.mark.browser

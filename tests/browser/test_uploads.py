@@ -11,9 +11,8 @@ import pytest
 from playwright.sync_api import expect
 from tests.browser.process import Process
 
-from freezeframe.control.database.database import ControlDatabase
-from freezeframe.control.database.place import database_url
-from freezeframe.service.access.stores import Stores
+from freezeframe.control.database.database import ControlDatabase, database_url
+from freezeframe.service.access.access import Stores
 from freezeframe.service.identity.api_keys import Keys
 from freezeframe.settings import load_settings
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freezeframe.configuration.editing import with_setting, write_setting
+from freezeframe.configuration.files import with_setting, write_setting
 from freezeframe.errors import InvalidOption, SetupError
 
 

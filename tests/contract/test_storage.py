@@ -15,7 +15,7 @@ from freezeframe.errors import InvalidName
 from freezeframe.storage import LocalStorage, MemoryStorage, PrefixStorage
 from freezeframe.storage.faulty import FaultyStorage
 from freezeframe.storage.objects import ObjectStorage
-from freezeframe.storage.overlay import OverlayStorage
+from freezeframe.storage.prefix import OverlayStorage
 from freezeframe.storage.s3_access import S3Access
 
 KINDS = (

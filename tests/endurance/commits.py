@@ -17,8 +17,8 @@ from tests.log.committing import commit_at_last
 from freezeframe.log.actions.actions import Add, Metadata, Protocol, Txn, parse_line
 from freezeframe.log.commits.commit import Committed
 from freezeframe.log.delta_log import DeltaLog
-from freezeframe.log.write.post_commit import Upkeep
 from freezeframe.log.write.transaction import Transaction
+from freezeframe.log.write.upkeep import Upkeep
 from freezeframe.script.tenant.stores import storage_at
 from freezeframe.settings import Settings
 

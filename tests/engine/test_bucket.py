@@ -14,7 +14,7 @@ from freezeframe.script.tenant.stores import storage_at
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store.snapshot_store import Store
-from freezeframe.store.tenant_log.table_lookup import table_snapshot
+from freezeframe.store.tenant_log.roll_forward import table_snapshot
 
 pytestmark = pytest.mark.spark
 

@@ -25,7 +25,7 @@ from freezeframe.identifiers import StreamName
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
-from freezeframe.store.tenant_log.table_lookup import table_snapshot
+from freezeframe.store.tenant_log.roll_forward import table_snapshot
 
 pytestmark = [pytest.mark.spark, pytest.mark.nightly]
 

@@ -17,10 +17,9 @@ from freezeframe.log.commits.commit import Committed
 from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.scan import rows
 from freezeframe.log.schema.schema import arrow_to_delta
-from freezeframe.log.write.checkpoint_writer import write_checkpoint
-from freezeframe.log.write.compaction import compact_log
 from freezeframe.log.write.row_deletion import mark_rows, removal
 from freezeframe.log.write.transaction import Transaction
+from freezeframe.log.write.upkeep import compact_log, write_checkpoint
 from freezeframe.storage import LocalStorage
 
 pytestmark = pytest.mark.spark

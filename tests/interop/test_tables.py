@@ -15,11 +15,10 @@ from freezeframe.log.commits.commit import write_commit
 from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.scan import rows
 from freezeframe.log.schema.schema import arrow_to_delta
-from freezeframe.log.write.checkpoint_writer import write_checkpoint
 from freezeframe.log.write.checksum_writer import verify_checksum
-from freezeframe.log.write.post_commit import Upkeep
 from freezeframe.log.write.row_deletion import mark_rows
 from freezeframe.log.write.transaction import Transaction
+from freezeframe.log.write.upkeep import Upkeep, write_checkpoint
 from freezeframe.storage import LocalStorage
 
 pytestmark = pytest.mark.spark

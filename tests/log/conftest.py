@@ -9,9 +9,9 @@ from tests.log.data_files import new_files
 from freezeframe.log.actions.actions import Metadata, Protocol
 from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.schema.schema import arrow_to_delta
-from freezeframe.log.write.post_commit import Upkeep
 from freezeframe.log.write.row_deletion import mark_rows, removal
 from freezeframe.log.write.transaction import Transaction
+from freezeframe.log.write.upkeep import Upkeep
 from freezeframe.storage import MemoryStorage
 
 COLUMNS = pa.schema([("id", pa.string()), ("n", pa.int64()), ("p", pa.string())])

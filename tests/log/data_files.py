@@ -24,12 +24,10 @@ from freezeframe.log.schema.column_mapping import (
     mapping_mode,
     physical_name,
 )
-from freezeframe.log.schema.conversion import conform
-from freezeframe.log.schema.partition_values import partition_text
+from freezeframe.log.schema.conversion import conform, partition_text
 from freezeframe.log.schema.schema import arrow_field, arrow_to_delta, delta_to_arrow, fields_of
 from freezeframe.log.statistics.file_statistics import file_statistics, statistics_text
-from freezeframe.log.write.physical_rows import physical_rows
-from freezeframe.log.write.row_deletion import mark_rows
+from freezeframe.log.write.row_deletion import mark_rows, physical_rows
 
 
 @dataclass(frozen=True, slots=True)

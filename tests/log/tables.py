@@ -27,7 +27,7 @@ from freezeframe.log.actions.actions import (
     Txn,
     to_json_line,
 )
-from freezeframe.log.checkpoints.checkpoint_rows import CHECKPOINT_SCHEMA
+from freezeframe.log.checkpoints.checkpoint_columns import CHECKPOINT_SCHEMA
 from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.primitives.options import LogOptions
 from freezeframe.log.primitives.paths import (

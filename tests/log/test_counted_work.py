@@ -15,10 +15,10 @@ from freezeframe.log.checkpoints.checkpoint import read_checkpoint_actions
 from freezeframe.log.commits import commit_content
 from freezeframe.log.primitives.listing import newest_checkpoint, sort_listing
 from freezeframe.log.replay import replay
-from freezeframe.log.replay.table_state import Heads
+from freezeframe.log.replay.replay import Heads
 from freezeframe.log.segments.segment import LogSegment
 from freezeframe.log.statistics import statistics_json
-from freezeframe.log.write.checkpoint_writer import write_checkpoint
+from freezeframe.log.write.upkeep import write_checkpoint
 from freezeframe.storage import MemoryStorage
 
 SIZES = (100, 200, 400, 800)

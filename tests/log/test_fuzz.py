@@ -18,12 +18,12 @@ from freezeframe.log.checkpoints.hint import hint_text, parse_hint, read_hint
 from freezeframe.log.primitives.paths import checkpoint_name, commit_name, compacted_name, v2_checkpoint_name
 from freezeframe.log.scan.file_rows import deleted_rows
 from freezeframe.log.scan.rows import files_matching
-from freezeframe.log.schema.partition_values import partition_scalar
+from freezeframe.log.schema.conversion import partition_scalar
 from freezeframe.log.schema.schema import arrow_type
-from freezeframe.log.statistics.column_bounds import column_bounds
 from freezeframe.log.statistics.data_skipping import is_only_nulls, value_bounds
-from freezeframe.log.write.checkpoint_writer import write_checkpoint
+from freezeframe.log.statistics.file_statistics import column_bounds
 from freezeframe.log.write.checksum_writer import checksum_of, checksum_text
+from freezeframe.log.write.upkeep import write_checkpoint
 from freezeframe.storage import MemoryStorage
 
 ROUNDS = [pytest.param(40, id="short"), pytest.param(5_000, id="long", marks=pytest.mark.nightly)]

@@ -104,13 +104,13 @@ FAULTS = [
         "log/scan",
     ),
     Fault(
-        "log/write/checkpoint_writer.py",
+        "log/write/upkeep.py",
         "present.version > hint.version",
         "present.version < hint.version",
         "log/write",
     ),
     Fault(
-        "log/write/checkpoint_writer.py",
+        "log/write/upkeep.py",
         "at = max(0, begin - files.num_rows)",
         "at = max(0, begin - files.num_rows + 1)",
         "log/write log/checkpoints",
@@ -120,10 +120,8 @@ FAULTS = [
     ),
     Fault("log/table/cleanup.py", "return time < cutoff", "return time > cutoff", "log/table"),
     # The tenant log
-    Fault("store/tenant_log/entry_chain.py", "link.previous != self.head", "False", "store/tenant_log"),
-    Fault(
-        "store/tenant_log/signed_json.py", 'if not content.endswith(b"\\n"):', "if False:", "store/tenant_log"
-    ),
+    Fault("store/tenant_log/entry.py", "link.previous != self.head", "False", "store/tenant_log"),
+    Fault("store/tenant_log/entry.py", 'if not content.endswith(b"\\n"):', "if False:", "store/tenant_log"),
     Fault(
         "store/tenant_log/roll_forward.py",
         "if hashlib.sha256(content).hexdigest() != change.sha256:",
@@ -156,7 +154,7 @@ FAULTS = [
     ),
     # Garbage, retention, updates
     Fault(
-        "store/maintenance/references.py",
+        "store/maintenance/garbage.py",
         'yield str(file_name(snapshot.storage, snapshot.table, file["path"]))',
         "yield f\"{snapshot.table}/{file['path']}\"",
         "store/maintenance/test_path_spellings.py",
@@ -169,7 +167,7 @@ FAULTS = [
         "store/maintenance/test_garbage.py",
     ),
     Fault(
-        "store/maintenance/references.py",
+        "store/maintenance/garbage.py",
         "for version in sorted({one for one in state.tags.values() if one < floor}):",
         "for version in ():",
         "store/maintenance/test_garbage.py",
@@ -181,16 +179,14 @@ FAULTS = [
         "store/maintenance/test_garbage.py",
     ),
     Fault(
-        "store/updates/deletion_guard.py",
+        "store/updates/plan.py",
         "lost / live <= update",
         "lost / live < update",
         "store/test_full_extracts.py",
     ),
+    Fault("store/updates/plan.py", "if gone > file.rows", "if touched > file.rows", "store/updates"),
     Fault(
-        "store/updates/compaction_policy.py", "if gone > file.rows", "if touched > file.rows", "store/updates"
-    ),
-    Fault(
-        "store/keys/key_pruning.py",
+        "store/keys/key_scan.py",
         "bounds.high.take(places), pc.less_equal)",
         "bounds.high.take(places), pc.less)",
         "store/keys",
@@ -210,7 +206,7 @@ FAULTS = [
         "engine/frames store/test_untyped_data.py",
     ),
     Fault(
-        "engine/plans/window.py",
+        "engine/plans/merge.py",
         "F.coalesce(F.expr(where), F.lit(False))",
         "F.coalesce(F.expr(where), F.lit(True))",
         "engine/plans/test_window.py",
@@ -228,7 +224,7 @@ FAULTS = [
         "engine/plans/test_merge.py",
     ),
     Fault(
-        "engine/plans/validity.py",
+        "engine/plans/merge.py",
         'is_new = F.col("stored").isNull() | changed',
         'is_new = F.col("stored").isNull()',
         "engine/plans/test_validity.py",

@@ -10,7 +10,7 @@ from dataclasses import replace
 from freezeframe.errors import StorageUnavailable
 from freezeframe.storage import FileStatus, LocalStorage
 from freezeframe.storage.local import make_folder, write_durably
-from freezeframe.store.tenant_log.signed_json import from_signed_line, to_signed_line
+from freezeframe.store.tenant_log.entry import from_signed_line, to_signed_line
 
 
 class RenamingStorage(LocalStorage):

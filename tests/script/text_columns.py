@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 
-from freezeframe.script.types.text_values import NAIVE_TIMESTAMP, UTC_TIMESTAMP
+from freezeframe.script.types.written_values import NAIVE_TIMESTAMP, UTC_TIMESTAMP
 
 UTC = pa.timestamp("us", tz="UTC")
 NAIVE = pa.timestamp("us")

@@ -10,8 +10,7 @@ from tests.control.conftest import database_url, postgresql_server  # noqa: F401
 from freezeframe.control.database.database import ControlDatabase
 from freezeframe.control.tables import keys as table
 from freezeframe.errors import AlreadyExists, NotAuthenticated
-from freezeframe.service.access.audit import Audit
-from freezeframe.service.access.audit_entry import AuditPlace
+from freezeframe.service.access.audit import Audit, AuditPlace
 from freezeframe.service.base.secret import ServiceSecret
 from freezeframe.service.identity.api_keys import Keys
 from freezeframe.service.identity.sessions import Person, Sessions

@@ -17,12 +17,12 @@ from freezeframe.log.table.verification import verify_log
 from freezeframe.script.inputs.streamed_rows import streamed_csv, streamed_parquet
 from freezeframe.script.reading import read_csv_folder, read_parquet_folder
 from freezeframe.script.snapshots import update_snapshot
-from freezeframe.script.types.typed_columns import KnownTypes
+from freezeframe.script.types.inference import KnownTypes
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
 from freezeframe.store.diff.arrow_engine import ArrowEngine
-from freezeframe.store.tenants.clone import clone_into
+from freezeframe.store.tenants.lifecycle import clone_into
 
 SETTINGS = Settings(checkpoint_interval=2)
 NEW = pd.DataFrame({"Id": ["1", "9"], "v": [1.5, 2.5]})

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from freezeframe.storage import LocalStorage, MemoryStorage
-from freezeframe.storage.concurrency import map_concurrently, run_concurrently
+from freezeframe.storage.read_ahead import map_concurrently, run_concurrently
 
 
 def test_calls_on_a_disk_run_in_sequence(tmp_path):

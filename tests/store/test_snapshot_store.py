@@ -24,7 +24,7 @@ from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
 from freezeframe.store.encryption.data_key import rewrap
 from freezeframe.store.encryption.master_key import read_master_key
 from freezeframe.store.snapshot_store import Store
-from freezeframe.store.tenants.registry_entries import RegistryEntry, RegistryState
+from freezeframe.store.tenants.registry import RegistryEntry, RegistryState
 
 CANARY = b"canary-of-another-tenant-91c4"
 

@@ -22,7 +22,7 @@ from freezeframe.errors import BadInput
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
-from freezeframe.store.maintenance.references import TablesThen, referenced_files
+from freezeframe.store.maintenance.garbage import TablesThen, referenced_files
 from freezeframe.store.schema.schema_evolution import TYPES_ALONE, evolve
 from freezeframe.store.schema.type_compatibility import cast_to
 from freezeframe.store.tenant_log.log import TenantLog

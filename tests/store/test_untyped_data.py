@@ -18,7 +18,7 @@ from freezeframe.errors import BadInput, NullKeyError, SchemaDriftError
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
-from freezeframe.store.table.row_shape import in_schema
+from freezeframe.store.table.reader import in_schema
 from freezeframe.store.updates import source, streamed_batch
 
 KINDS = {"arrow": lambda table: table, "pandas": to_pandas, "polars": pl.from_arrow}

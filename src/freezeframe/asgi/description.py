@@ -6,7 +6,7 @@ import http
 from typing import Any
 
 from freezeframe.asgi.dependencies.caller import IDEMPOTENCY_KEY_LENGTH_MAX
-from freezeframe.asgi.models.problem import Problem
+from freezeframe.asgi.models.base import Problem
 from freezeframe.asgi.problems import to_openapi
 
 _OPEN = ("/health", "/metrics")

@@ -22,7 +22,7 @@ from starlette.routing import Match
 from freezeframe import errors
 from freezeframe.asgi.media_type import media_type
 from freezeframe.errors import FreezeframeError
-from freezeframe.store.model.option_words import as_parameter, say_options
+from freezeframe.store.model.update_options import as_parameter, say_options
 
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:freezeframe:error:"

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from freezeframe.cli.places.audited import audited_place
-from freezeframe.cli.places.options import AsOf, Json, Message, Who
-from freezeframe.cli.places.place import Place, at_place
+from freezeframe.cli.places.control_place import audited_place
+from freezeframe.cli.places.place import AsOf, Json, Message, Place, Who, at_place
 from freezeframe.cli.terminal.output import Output
 from freezeframe.errors import InputNotFound, InvalidOption
 

@@ -7,8 +7,16 @@ from typing import Annotated
 
 import typer
 
-from freezeframe.cli.places.options import DryRun, Json, Message, Who
-from freezeframe.cli.places.place import Environment, NeededTenant, StoreRoot, open_store
+from freezeframe.cli.places.place import (
+    DryRun,
+    Environment,
+    Json,
+    Message,
+    NeededTenant,
+    StoreRoot,
+    Who,
+    open_store,
+)
 from freezeframe.cli.terminal.output import Output
 from freezeframe.cli.terminal.progress import progress
 

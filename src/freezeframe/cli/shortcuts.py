@@ -10,16 +10,21 @@ from typing import Annotated, Any
 
 import typer
 
-from freezeframe.cli.places.completion import stream_names
-from freezeframe.cli.places.options import DryRun, Json, Message, SeenVersion, Who, Yes
 from freezeframe.cli.places.place import (
     Directory,
+    DryRun,
     Environment,
+    Json,
+    Message,
     Place,
     Root,
+    SeenVersion,
     TenantOption,
+    Who,
+    Yes,
     at_place,
     place_of,
+    stream_names,
 )
 from freezeframe.cli.places.update_flags import require_yes_for, with_csv, with_update
 from freezeframe.cli.stream.transfer import (

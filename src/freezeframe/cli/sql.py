@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from freezeframe.cli.places.options import Json, point
-from freezeframe.cli.places.place import Place, at_place
+from freezeframe.cli.places.place import Json, Place, at_place, point
+from freezeframe.cli.terminal.output import Format, FormatOption, print_rows
 from freezeframe.cli.terminal.progress import progress
-from freezeframe.cli.terminal.row_output import Format, FormatOption, print_rows
 from freezeframe.errors import InvalidOption
 
 if TYPE_CHECKING:

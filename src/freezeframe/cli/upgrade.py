@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from freezeframe.cli.places.options import Json
-from freezeframe.cli.places.place import StoreRoot, require_root
+from freezeframe.cli.places.place import Json, StoreRoot, require_root
 from freezeframe.cli.terminal.output import Output
 
 
@@ -13,8 +12,7 @@ def upgrade(root: StoreRoot, as_json: Json = False) -> None:
     Stop the service and its workers first. Jobs and schedules stay; keys are made anew, and the audit begins
     anew. Tenants' data is not in the control database.
     """
-    from freezeframe.control.database.database import upgrade_unreleased
-    from freezeframe.control.database.place import database_url
+    from freezeframe.control.database.database import database_url, upgrade_unreleased
     from freezeframe.settings import load_settings
 
     settings = load_settings(root=root)

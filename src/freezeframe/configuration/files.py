@@ -1,23 +1,30 @@
-"""The files that settings are written in: which ones count, and what they say.
-
-The project's file is the nearest ``freezeframe.toml`` in the working folder or above it, no higher than the
-repository's root (the folder with ``.git``) or the home directory; outside of both it is the working folder's
-own alone. ``FREEZEFRAME_CONFIG`` names another one in its place. The user's file is
-``freezeframe/freezeframe.toml`` in the user's configuration folder (``XDG_CONFIG_HOME``, or ``~/.config``).
-"""
+"""Settings files: where they are, how they are read and edited."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import stat
+import tempfile
 import tomllib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from freezeframe.errors import InputNotFound, InvalidOption, SetupError
+
+# The files that settings are written in: which ones count, and what they say.
+#
+# The project's file is the nearest ``freezeframe.toml`` in the working folder or above it, no higher than
+# the
+# repository's root (the folder with ``.git``) or the home directory; outside of both it is the working
+# folder's
+# own alone. ``FREEZEFRAME_CONFIG`` names another one in its place. The user's file is
+# ``freezeframe/freezeframe.toml`` in the user's configuration folder (``XDG_CONFIG_HOME``, or
+# ``~/.config``).
 
 FILE_NAME = "freezeframe.toml"
 FILE_VARIABLE = "FREEZEFRAME_CONFIG"
@@ -135,3 +142,139 @@ def _require_ours(path: Path) -> None:
         remedy=f"If you trust it, name it: {FILE_VARIABLE}={path}; or take it over by chown and chmod o-w.",
         path=str(path),
     )
+
+
+# Settings read as they stand, without the library that checks them, which takes long to load.
+#
+# For a process that only has to find another one. It takes the same sources in the same order as `layers`;
+# who
+# really works with a setting loads all of them and has them checked.
+
+_PREFIX = "FREEZEFRAME_"
+
+
+def plain_value(name: str, default: str | int | Path) -> Any:
+    """What the environment, the project's file, the user's or the default says a setting is.
+
+    A text where the default is a number is read as one, and as a path where it is a path: in a file one is
+    meant from the file's own folder.
+
+    Raises:
+        ValueError: it says something of another type.
+        FreezeframeError: a file cannot be read, or is not to be trusted.
+    """
+    variables = {key.upper(): value for key, value in os.environ.items() if value}
+    if (told := variables.get(f"{_PREFIX}{name.upper()}")) is not None:
+        return _convert(told, default, Path())
+    for path in (project_file(), user_file()):
+        if path is not None and path.is_file():
+            values: Mapping[str, Any] = read_settings_file(path).values
+            if name in values:
+                return _convert(values[name], default, path.parent)
+    return default
+
+
+def _convert(value: Any, default: str | int | Path, folder: Path) -> str | int | Path:
+    if isinstance(default, int):
+        return int(value)
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} is not text")  # noqa: TRY004 - as int() says it
+    if isinstance(default, str):
+        return value
+    return folder / Path(value).expanduser() if value and folder != Path() else Path(value)
+
+
+# Changing one setting in a file, with everything else in it, comments included, left as it is.
+
+Scalar = str | int | float | bool
+
+
+def write_setting(path: Path, name: str, value: Scalar) -> None:
+    """Set a name in a settings file, which need not be there; the file is changed whole or not at all.
+
+    Raises:
+        SetupError: the file cannot be read or written, or is not to be trusted.
+        InvalidOption: it is not TOML, or writes the setting in a way that only its author can change.
+    """
+    text = read_settings_file(path).text if path.exists() else ""
+    changed = with_setting(text, name, value)
+    if changed is None:
+        raise InvalidOption(
+            f"{path} writes the setting {name!r} in a way that cannot be changed here.",
+            remedy=f"Change it there: {name} = {_toml(value)}",
+            path=str(path),
+        )
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _replace(path, changed)
+    except OSError as error:
+        raise SetupError(
+            f"The settings file {path} cannot be written.",
+            cause=str(error),
+            remedy="Make it writable, or name another one.",
+            path=str(path),
+        ) from error
+
+
+def with_setting(text: str, name: str, value: Scalar) -> str | None:
+    """The TOML text with one top-level name set; None where that cannot be done line by line."""
+    line = f"{name} = {_toml(value)}"
+    end = first_table(text)
+    found = assignment(name).search(text, 0, end)
+    if found is None:
+        head = text[:end].rstrip("\n")
+        tables = f"\n{text[end:].lstrip(chr(10))}" if end < len(text) else ""
+        changed = f"{head}\n{line}\n{tables}" if head else f"{line}\n{tables}"
+    else:
+        stop = text.find("\n", found.start())
+        stop = len(text) if stop < 0 else stop
+        changed = text[: found.start()] + line + _comment(text[found.end() : stop]) + text[stop:]
+    return changed if _means(changed, {**tomllib.loads(text), name: value}) else None
+
+
+def _comment(rest: str) -> str:
+    """The comment after a value on its line; nothing else is accepted there."""
+    for place, letter in enumerate(rest):
+        if letter == "#" and _is_value(rest[:place]):
+            return "  " + rest[place:]
+    return ""
+
+
+def _is_value(text: str) -> bool:
+    try:
+        tomllib.loads(f"value = {text.strip()}")
+    except tomllib.TOMLDecodeError:
+        return False
+    return True
+
+
+def _means(text: str, wanted: dict[str, object]) -> bool:
+    try:
+        return tomllib.loads(text) == wanted
+    except tomllib.TOMLDecodeError:
+        return False
+
+
+def _toml(value: Scalar) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        # JSON's text is TOML's, but for the one letter that only TOML wants escaped.
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return repr(value)
+
+
+def _replace(path: Path, text: str) -> None:
+    mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).chmod(mode)
+        Path(temporary).replace(path)
+    except BaseException:
+        with suppress(OSError):
+            Path(temporary).unlink()
+        raise

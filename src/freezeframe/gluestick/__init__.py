@@ -7,8 +7,7 @@ streams; where a result differs, it does so on purpose and ``docs/reference/glue
 """
 
 from freezeframe.gluestick.installed import __getattr__ as __getattr__
-from freezeframe.gluestick.redundancy import drop_redundant, get_row_hash
-from freezeframe.gluestick.remote_ids import merge_id_from_snapshot
+from freezeframe.gluestick.redundancy import drop_redundant, get_row_hash, merge_id_from_snapshot
 from freezeframe.gluestick.snapshot_streams import read_snapshots, snapshot_records
 from freezeframe.gluestick.spark_export import to_export, to_singer
 from freezeframe.script.reading import read_csv_folder, read_parquet_folder

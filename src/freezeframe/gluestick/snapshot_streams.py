@@ -14,11 +14,11 @@ from freezeframe.gluestick.read_options import with_read_options
 from freezeframe.script.adoption.legacy import adopt, export_adopted, leave
 from freezeframe.script.snapshots import Directory, get_snapshot, update_snapshot
 from freezeframe.script.tenant.tenants import open_tenant
-from freezeframe.script.types.text_values import exact_values
+from freezeframe.script.types.written_values import exact_values
 from freezeframe.store import Stream
 from freezeframe.store.model.update_options import Update, update_from
 from freezeframe.store.schema.schema_evolution import evolve
-from freezeframe.store.table.row_shape import with_columns
+from freezeframe.store.table.reader import with_columns
 
 Key = str | list[str]
 

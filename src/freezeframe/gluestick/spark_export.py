@@ -35,10 +35,10 @@ from freezeframe.errors import InvalidOption, SetupError
 from freezeframe.gluestick import installed
 from freezeframe.log.schema.schema import delta_to_arrow
 from freezeframe.log.statistics.file_statistics import bounded_columns
-from freezeframe.script.formats.csv_text import csv_text
+from freezeframe.script.formats.csv_lines import csv_text
 from freezeframe.script.tenant.tenants import shared_engine
 from freezeframe.storage.local import failure
-from freezeframe.store.table.row_shape import in_schema
+from freezeframe.store.table.reader import in_schema
 
 _PIECE_ROWS = 20_000
 _NESTED = (dict, list, tuple, np.ndarray, bytes)

@@ -15,13 +15,12 @@ from freezeframe.log.actions.actions import (
 )
 from freezeframe.log.commits.commit import Committed, Conflict, Unknown
 from freezeframe.log.delta_log import DeltaLog
-from freezeframe.log.primitives.events import LogEvent
-from freezeframe.log.primitives.options import LogOptions
+from freezeframe.log.primitives.options import LogEvent, LogOptions
 from freezeframe.log.segments.management import SnapshotManagement
 from freezeframe.log.segments.segment import LogSegment
 from freezeframe.log.table.snapshot import Snapshot
-from freezeframe.log.write.post_commit import Upkeep
 from freezeframe.log.write.transaction import Transaction
+from freezeframe.log.write.upkeep import Upkeep
 
 __all__ = [
     "Add",

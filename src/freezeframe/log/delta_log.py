@@ -20,9 +20,8 @@ from freezeframe.log.statistics.data_skipping import Predicate
 from freezeframe.log.table.changes import read_changes
 from freezeframe.log.table.snapshot import Snapshot
 from freezeframe.log.table.table_log import TableLog
-from freezeframe.log.write.maintenance import Maintenance
-from freezeframe.log.write.post_commit import Upkeep
 from freezeframe.log.write.transaction import Transaction
+from freezeframe.log.write.upkeep import Maintenance, Upkeep
 from freezeframe.storage import LocalStorage, Storage
 from freezeframe.storage.location import storage_at
 from freezeframe.storage.probe import require_proven

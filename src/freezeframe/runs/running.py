@@ -23,17 +23,14 @@ from freezeframe.configuration.layers import nearest
 from freezeframe.configuration.masking import SecretMask, secret_values
 from freezeframe.errors import TryAgain
 from freezeframe.progress import wait_for
-from freezeframe.runs.model.given_paths import given_file, given_folder
 from freezeframe.runs.model.job_root import JobRoot, latest_root, make_job_root, script_of
 from freezeframe.runs.model.outcome import RunOutcome, Status
 from freezeframe.runs.model.plan import ScriptPlan, read_result
-from freezeframe.runs.model.request import RunRequest
-from freezeframe.runs.model.requirements import interpreter
-from freezeframe.runs.model.script_header import read_script_header
-from freezeframe.runs.model.tenants import request_store
+from freezeframe.runs.model.request import RunRequest, given_file, given_folder, request_store
+from freezeframe.runs.model.script_header import interpreter, read_script_header
+from freezeframe.runs.process.script_process import WaitingFile
 from freezeframe.runs.process.script_spark import script_spark
 from freezeframe.runs.process.variables import require_variables, script_environment
-from freezeframe.runs.process.waiting import WaitingFile
 from freezeframe.runs.run_error import run_error
 from freezeframe.runs.warm import spawn
 from freezeframe.runs.watching import Ending, Limits, Reason, watch
@@ -47,7 +44,7 @@ from freezeframe.store.directory.job_folders import (
     job_roots_folder,
     remove_expired_roots,
 )
-from freezeframe.store.model.job_receipt import JobReceipt, parse_job_receipt
+from freezeframe.store.model.receipt import JobReceipt, parse_job_receipt
 from freezeframe.store.tenant import Tenant
 from freezeframe.store.transaction.job_status import find_committed_job
 

@@ -22,19 +22,20 @@ from freezeframe.script.formats.csv_file import read_csv_texts
 from freezeframe.script.formats.json_rows import read_json_files
 from freezeframe.script.formats.parquet_files import read_parquet_files
 from freezeframe.script.formats.unpacking import UNLIMITED, UnpackLimits
-from freezeframe.script.inputs.column_remarks import CsvFiles, typed_csv
 from freezeframe.script.inputs.input_folder import (
     CSV_EXTENSIONS,
     JSON_EXTENSIONS,
     PARQUET_EXTENSIONS,
+    CsvFiles,
     stream_files,
+    typed_csv,
 )
 from freezeframe.script.snapshots import Directory, stored_schemas
 from freezeframe.script.tenant.current_job import job_folder
 from freezeframe.script.tenant.tenants import spark
 from freezeframe.script.types.catalog import catalog_beside
 from freezeframe.script.types.csv_options import NO_CSV_OPTIONS, CsvOptions, DateColumns
-from freezeframe.script.types.typed_columns import KnownTypes
+from freezeframe.script.types.inference import KnownTypes
 from freezeframe.store.table.reader import as_kind, require_kind
 
 Converters = Mapping[str, Callable[[str], Any]]

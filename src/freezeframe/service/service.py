@@ -9,9 +9,8 @@ from freezeframe.clock import now_ms
 from freezeframe.control.database.database import ControlDatabase
 from freezeframe.control.jobs.queue import JobQueue
 from freezeframe.control.jobs.schedules import Schedules
-from freezeframe.service.access.access import TenantAccess
+from freezeframe.service.access.access import Stores, TenantAccess
 from freezeframe.service.access.audit import Audit
-from freezeframe.service.access.stores import Stores
 from freezeframe.service.base.cursors import Cursors
 from freezeframe.service.base.secret import load_secret
 from freezeframe.service.identity.api_keys import Keys
@@ -25,11 +24,10 @@ from freezeframe.service.jobs.tenant_schedules import TenantSchedules
 from freezeframe.service.limits.requests import OpenStreams, RateLimits, Turns
 from freezeframe.service.limits.stored_bytes import StoredBytes
 from freezeframe.service.overview.findings import TenantFindings
-from freezeframe.service.overview.overview import Overviews
-from freezeframe.service.overview.stored_sizes import StoredSizes
+from freezeframe.service.overview.overview import Overviews, StoredSizes
 from freezeframe.settings import Settings
-from freezeframe.store.directory.pending_uploads import uploads_folder
-from freezeframe.store.model.system_user import system_user
+from freezeframe.store.directory.job_folders import uploads_folder
+from freezeframe.store.model.author import system_user
 
 _OURS = "_freezeframe"
 

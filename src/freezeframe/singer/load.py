@@ -20,7 +20,7 @@ from freezeframe.singer.messages import read_messages
 from freezeframe.singer.received import Received, receive
 from freezeframe.singer.record_spool import DELETED_AT, BatchLimits, RecordSpool
 from freezeframe.store.job import Job
-from freezeframe.store.model.job_receipt import JobReceipt
+from freezeframe.store.model.receipt import JobReceipt
 from freezeframe.store.model.update_options import UpdateOptions
 from freezeframe.store.tenant import Tenant
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from freezeframe.errors import MissingColumn, UnreadableInput
-from freezeframe.script.formats.json_values import JsonNumber, UnkeptValue, parse_letters
+from freezeframe.script.formats.json_columns import JsonNumber, UnkeptValue, parse_letters
 
 
 @dataclass(frozen=True, slots=True)

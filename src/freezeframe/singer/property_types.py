@@ -9,10 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from freezeframe.script.formats.json_values import JsonNumber
+from freezeframe.script.formats.json_columns import JsonNumber
 from freezeframe.script.types.catalog import declared_type, type_alternatives
-from freezeframe.script.types.inference import ColumnRule
-from freezeframe.script.types.typed_columns import KnownTypes, declared_rule, exact_reading
+from freezeframe.script.types.inference import ColumnRule, KnownTypes, declared_rule, exact_reading
 
 _DIGITS = 38
 # Numbers beyond a double whose digits are not declared.

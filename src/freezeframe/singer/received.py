@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import BinaryIO
 
-from freezeframe.script.formats.json_values import JsonNumber, json_text
+from freezeframe.script.formats.json_columns import JsonNumber, json_text
 from freezeframe.singer.messages import (
     ActivateVersionMessage,
     Message,

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from freezeframe.errors import InvalidOption, NullKeyError, SchemaDriftError
-from freezeframe.script.formats.json_values import JsonNumber, UnkeptValue, value_text
+from freezeframe.script.formats.json_columns import JsonNumber, UnkeptValue, value_text
 from freezeframe.script.types.inference import ColumnRule, Left
 from freezeframe.singer.messages import RecordMessage, SchemaMessage, unreadable
 from freezeframe.singer.property_types import (

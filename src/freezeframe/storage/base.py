@@ -1,13 +1,4 @@
-"""The storage interface: a few verbs with exact guarantees.
-
-Names are relative to the storage's root, with ``/`` between folders. The Delta log and the tenant
-log depend on these guarantees only, so the same code runs on a local disk, on an object store, in
-memory and under injected faults. One contract test covers all implementations.
-
-Errors: ``FileNotFoundError`` and ``FileExistsError`` are regular outcomes. Every other failure is a
-``StorageUnavailable`` (nothing happened) or an ``OutcomeUnknown`` (it may have happened: read back
-before deciding).
-"""
+"""Interface of all storages, and the names and locations of their files."""
 
 from __future__ import annotations
 
@@ -15,6 +6,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+
+from freezeframe.errors import InvalidName
+
+# The storage interface: a few verbs with exact guarantees.
+#
+# Names are relative to the storage's root, with ``/`` between folders. The Delta log and the tenant
+# log depend on these guarantees only, so the same code runs on a local disk, on an object store, in
+# memory and under injected faults. One contract test covers all implementations.
+#
+# Errors: ``FileNotFoundError`` and ``FileExistsError`` are regular outcomes. Every other failure is a
+# ``StorageUnavailable`` (nothing happened) or an ``OutcomeUnknown`` (it may have happened: read back
+# before deciding).
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,3 +95,22 @@ class Storage(Protocol):
 
     def uri(self, name: str) -> str:
         """The file's name for Spark: an absolute path or an ``s3a://`` URL."""
+
+
+# Validation of storage names: relative, and inside the root.
+
+
+def check_name(name: str, root: str) -> str:
+    """Validate a name and return it; ``root`` is for the message.
+
+    Raises:
+        InvalidName: the name is absolute, holds a NUL, or refers to a parent folder.
+    """
+    if name.startswith("/") or ".." in name.split("/") or "\0" in name:
+        raise InvalidName(
+            f"{name!r} is not a name below {root}.",
+            cause="It is absolute, holds a NUL, or refers to a parent folder.",
+            remedy="Use a relative name without '..'.",
+            name=name,
+        )
+    return name

@@ -28,8 +28,7 @@ from freezeframe.errors import (
     StorageUnavailable,
     UnsafePath,
 )
-from freezeframe.storage.base import FileStatus
-from freezeframe.storage.relative_name import check_name
+from freezeframe.storage.base import FileStatus, check_name
 from freezeframe.storage.safe_open import (
     files_below,
     make_beneath,

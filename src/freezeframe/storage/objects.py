@@ -26,8 +26,7 @@ from obstore.exceptions import (
 from obstore.store import ObjectStore, from_url
 
 from freezeframe.errors import OutcomeUnknown, StorageUnavailable
-from freezeframe.storage.base import FileStatus
-from freezeframe.storage.relative_name import check_name
+from freezeframe.storage.base import FileStatus, check_name
 
 # Responses of a store that did not execute the request.
 _REFUSED = (PermissionDeniedError, UnauthenticatedError)

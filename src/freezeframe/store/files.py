@@ -19,8 +19,7 @@ from freezeframe.store.encryption.cipher import seal
 from freezeframe.store.encryption.data_key import data_key
 from freezeframe.store.readers.file_reader import FileReader
 from freezeframe.store.tenant_log.entry import FileChange
-from freezeframe.store.tenant_log.file_info import FileEntry, file_entry
-from freezeframe.store.tenant_log.state import HeldFile
+from freezeframe.store.tenant_log.state import FileEntry, HeldFile, file_entry
 from freezeframe.store.transaction.unit_of_work import UnitOfWork
 
 Content = bytes | bytearray | memoryview | BinaryIO | Iterable[bytes]

@@ -18,21 +18,18 @@ from freezeframe.errors import AlreadyExists, InvalidOption, TenantNotFound
 from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.settings import Settings
 from freezeframe.storage import PrefixStorage, Storage
-from freezeframe.storage.concurrency import run_concurrently
+from freezeframe.storage.read_ahead import run_concurrently
 from freezeframe.store.directory.format import ensure_format, require_known_format
 from freezeframe.store.directory.paths import TENANTS_FOLDER, tenant_folder
 from freezeframe.store.directory.place_kind import require_no_tenant
 from freezeframe.store.encryption.data_key import rewrap
 from freezeframe.store.encryption.master_key import MasterKey
 from freezeframe.store.maintenance.verification import Verification, verify_tenant
-from freezeframe.store.model.request_context import NO_REQUEST, RequestContext
+from freezeframe.store.model.author import NO_REQUEST, RequestContext
 from freezeframe.store.tenant import Tenant
 from freezeframe.store.tenant_log.state import NO_VERSION
-from freezeframe.store.tenants.clone import clone_into
-from freezeframe.store.tenants.deletion import Deletion, remove_tenant, remove_tree
-from freezeframe.store.tenants.registry import Registry
-from freezeframe.store.tenants.registry_entries import RegistryState
-from freezeframe.store.tenants.registry_guard import RegistryGuard
+from freezeframe.store.tenants.lifecycle import Deletion, clone_into, remove_tenant, remove_tree
+from freezeframe.store.tenants.registry import Registry, RegistryGuard, RegistryState
 
 TENANTS_PAGE = 1000
 

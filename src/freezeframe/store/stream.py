@@ -26,21 +26,21 @@ from freezeframe.store.model.update_options import (
     update_from,
 )
 from freezeframe.store.readers.stream_reader import StreamReader, changes_between
-from freezeframe.store.schema.table_properties import stored_key
+from freezeframe.store.schema.system_columns import stored_key
 from freezeframe.store.stream_updates import Previewed, explain, preview, write
-from freezeframe.store.table.preview import previewed_frame
 from freezeframe.store.table.reader import (
     as_kind,
     as_spark,
+    previewed_frame,
     read_rows,
     require_kind,
     row_columns,
     sort_frame,
+    sort_rows,
 )
-from freezeframe.store.table.row_order import sort_rows
 from freezeframe.store.transaction.scope import TenantScope
 from freezeframe.store.transaction.transaction import TenantPlace
-from freezeframe.store.updates.explain import Explanation, explain_state
+from freezeframe.store.updates.strategy import Explanation, explain_state
 
 _NO_CHANGES = pa.schema([(CHANGE_TYPE, pa.string())])
 

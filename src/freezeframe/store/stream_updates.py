@@ -19,11 +19,11 @@ from freezeframe.store.model.update_options import KeyedUpdate, Update
 from freezeframe.store.table.commit import CommitIdentity
 from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.tenant_log.lease import Lease
-from freezeframe.store.tenant_log.table_lookup import require_no_case_twin
+from freezeframe.store.tenant_log.roll_forward import require_no_case_twin
 from freezeframe.store.transaction.scope import TenantScope
 from freezeframe.store.transaction.stream_changes import StagedStream
 from freezeframe.store.transaction.stream_place import StreamPlace
-from freezeframe.store.updates.explain import Explanation, explain_update
+from freezeframe.store.updates.strategy import Explanation, explain_update
 from freezeframe.store.updates.update_step import take_update
 
 

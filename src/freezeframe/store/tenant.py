@@ -15,19 +15,17 @@ from freezeframe.engine.protocol.table_engine import TableEngine
 from freezeframe.identifiers import StreamName
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
-from freezeframe.storage.concurrency import run_concurrently
+from freezeframe.storage.read_ahead import run_concurrently
 from freezeframe.store.directory.format import require_known_format
 from freezeframe.store.directory.place_kind import require_no_store
 from freezeframe.store.files import Files
 from freezeframe.store.job import Job, open_job
-from freezeframe.store.maintenance.erasure import Erasure, erase
+from freezeframe.store.maintenance.erasure import Erasure, erase, purge
 from freezeframe.store.maintenance.garbage import Garbage, collect_after_commit, collect_garbage
-from freezeframe.store.maintenance.purge import purge
 from freezeframe.store.maintenance.repair import adopt
 from freezeframe.store.maintenance.retention import Policy, set_policy
-from freezeframe.store.model.author import Author
-from freezeframe.store.model.html_table import html_table
-from freezeframe.store.model.request_context import RequestContext
+from freezeframe.store.model.author import Author, RequestContext
+from freezeframe.store.model.receipt import html_table
 from freezeframe.store.readers.tenant_reader import TenantReader
 from freezeframe.store.stream import Stream
 from freezeframe.store.tenant_log.log import TenantLog

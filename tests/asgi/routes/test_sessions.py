@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from freezeframe.service.access.audit_entry import AuditPlace
+from freezeframe.service.access.audit import AuditPlace
 from freezeframe.service.identity.sessions import Person
 from freezeframe.service.identity.sign_in_ticket import LINK_SECONDS
 

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from freezeframe.cli.checks import production
-from freezeframe.cli.checks.finding import looked_at
+from freezeframe.cli.checks.machine import looked_at
 from freezeframe.cli.checks.production import production_looks
 from freezeframe.settings import Settings
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from freezeframe.control.database.database import ControlDatabase
-from freezeframe.control.database.place import database_url
+from freezeframe.control.database.database import ControlDatabase, database_url
 from freezeframe.errors import InvalidOption
 from freezeframe.settings import Settings
 

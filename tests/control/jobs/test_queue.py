@@ -9,7 +9,7 @@ from tests.control.manual_clock import ManualClock
 
 from freezeframe.control.database.backoff import Backoff
 from freezeframe.control.database.database import ControlDatabase
-from freezeframe.control.jobs.cursor import cursor_after
+from freezeframe.control.jobs.job import cursor_after
 from freezeframe.control.jobs.job_filter import JobFilter
 from freezeframe.control.jobs.queue import JobQueue
 from freezeframe.control.jobs.submission import Submission

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from freezeframe.engine.plans.file_layout import Layout, choose_layout, layout_of, tasks_at_once
+from freezeframe.engine.plans.merge import Layout, choose_layout, layout_of, tasks_at_once
 from freezeframe.engine.protocol.table_engine import MergeTask
 
 MB, GB, TB = 2**20, 2**30, 2**40

@@ -5,7 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.connect import functions as F  # noqa: N812 - the name by which Spark code calls it
 
-from freezeframe.engine.plans.keys import key_column
+from freezeframe.engine.plans.key_search import key_column
 from freezeframe.engine.protocol.table_engine import FindTask
 from freezeframe.errors import InvalidOption
 from freezeframe.log.schema.schema import arrow_to_delta

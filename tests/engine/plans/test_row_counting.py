@@ -3,7 +3,7 @@
 import pytest
 from pyspark.sql.connect.functions import col, count, count_if, lit
 
-from freezeframe.engine.plans.row_counting import Counting
+from freezeframe.engine.plans.write_batch import Counting
 
 pytestmark = pytest.mark.spark
 

@@ -3,7 +3,7 @@
 import pytest
 
 from freezeframe.engine.errors.spark_errors import spark_errors
-from freezeframe.engine.plans.window import inside, require_inside
+from freezeframe.engine.plans.merge import inside, require_inside
 from freezeframe.engine.session.connect import connect
 from freezeframe.errors import CorruptData, InvalidOption, OutsideWindow
 

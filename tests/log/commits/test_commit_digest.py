@@ -10,8 +10,7 @@ from freezeframe.errors import CorruptLog, FreezeframeError
 from freezeframe.log.actions.actions import CommitInfo, Txn
 from freezeframe.log.commits.commit_digest import DIGEST_KEY, require_digest, sign_content
 from freezeframe.log.scan import rows
-from freezeframe.log.write.checkpoint_writer import write_checkpoint
-from freezeframe.log.write.post_commit import Upkeep
+from freezeframe.log.write.upkeep import Upkeep, write_checkpoint
 from freezeframe.storage import MemoryStorage
 
 

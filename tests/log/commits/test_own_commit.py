@@ -2,7 +2,7 @@
 
 import pytest
 
-from freezeframe.log.commits.own_commit import KEPT_BYTES_MAX, OwnCommit
+from freezeframe.log.commits.commit import KEPT_BYTES_MAX, OwnCommit
 from freezeframe.log.primitives.paths import log_file
 from freezeframe.storage import FileStatus
 

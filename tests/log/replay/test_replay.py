@@ -13,7 +13,7 @@ from tests.log.tables import TableBuilder, file
 
 from freezeframe.log.actions.action_columns import FileActions, from_adds, from_removes, to_adds, to_removes
 from freezeframe.log.actions.actions import Add, DeletionVector, Remove
-from freezeframe.log.primitives.fingerprints import find_repeated, fingerprints, rows_with
+from freezeframe.log.primitives.listing import find_repeated, fingerprints, rows_with
 from freezeframe.log.replay.replay import RUNS_MAX, FileState, apply_actions, select_rows, younger_than
 
 

@@ -9,7 +9,7 @@ from pyroaring import BitMap64
 from tests.log.foreign_forms import inline_vector
 
 from freezeframe.errors import CorruptData
-from freezeframe.log.actions.file_actions import DeletionVector
+from freezeframe.log.actions.actions import DeletionVector
 from freezeframe.log.scan.deletion_vectors import (
     bitmap_bytes,
     inline_rows,

@@ -10,7 +10,7 @@ from freezeframe.errors import CorruptLog, InvalidOption, StorageUnavailable, Ve
 from freezeframe.log import SnapshotManagement
 from freezeframe.log.actions.actions import Metadata, Protocol, Remove
 from freezeframe.log.primitives.paths import checkpoint_name, commit_name
-from freezeframe.log.segments.background import THREADS_MAX
+from freezeframe.log.segments.management import THREADS_MAX
 from freezeframe.storage import MemoryStorage
 from freezeframe.storage.faulty import Fault, FaultyStorage, Way
 

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 import pytest
 
 from freezeframe.log.actions.action_columns import FILE_SCHEMA
-from freezeframe.log.schema.partition_values import PartitionColumns
+from freezeframe.log.schema.conversion import PartitionColumns
 from freezeframe.log.statistics import block_index
 from freezeframe.log.statistics.block_index import Skipper
 from freezeframe.log.statistics.data_skipping import columns_of

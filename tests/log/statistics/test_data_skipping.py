@@ -8,7 +8,7 @@ import pytest
 
 from freezeframe.log.actions.action_columns import from_adds
 from freezeframe.log.actions.actions import Add
-from freezeframe.log.schema.partition_values import PartitionColumns
+from freezeframe.log.schema.conversion import PartitionColumns
 from freezeframe.log.statistics.block_index import Skipper
 from freezeframe.log.statistics.data_skipping import FileFacts, as_expression, columns_of, keep
 

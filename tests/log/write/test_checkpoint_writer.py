@@ -13,8 +13,7 @@ from freezeframe.log.checkpoints.checkpoint import read_checkpoint
 from freezeframe.log.checkpoints.hint import Hint, parse_hint
 from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.scan import rows
-from freezeframe.log.write.checkpoint_writer import write_checkpoint, write_hint
-from freezeframe.log.write.post_commit import Upkeep
+from freezeframe.log.write.upkeep import Upkeep, write_checkpoint, write_hint
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.storage.faulty import FaultyStorage
 

@@ -17,7 +17,7 @@ from freezeframe.log.write.checksum_writer import (
     verify_checksum,
     write_checksum,
 )
-from freezeframe.log.write.post_commit import Upkeep
+from freezeframe.log.write.upkeep import Upkeep
 from freezeframe.storage import MemoryStorage
 from freezeframe.storage.faulty import Fault, FaultyStorage, Way
 

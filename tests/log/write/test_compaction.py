@@ -8,7 +8,7 @@ from freezeframe.errors import CorruptLog, InvalidOption
 from freezeframe.log.actions.actions import DomainMetadata, Txn
 from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.primitives.paths import commit_name
-from freezeframe.log.write.compaction import compact_log
+from freezeframe.log.write.upkeep import compact_log
 
 
 def busy(table):

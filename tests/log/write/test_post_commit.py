@@ -7,7 +7,7 @@ import pytest
 from freezeframe.errors import InvalidOption
 from freezeframe.log.commits.commit import Committed
 from freezeframe.log.write.checksum_writer import checksum_of, checksum_text
-from freezeframe.log.write.post_commit import Upkeep, after_commit
+from freezeframe.log.write.upkeep import Upkeep, after_commit
 from freezeframe.storage import MemoryStorage
 from freezeframe.storage.faulty import FaultyStorage
 

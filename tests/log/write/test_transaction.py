@@ -24,9 +24,9 @@ from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.scan import rows
 from freezeframe.log.schema.schema import arrow_to_delta
 from freezeframe.log.write import transaction as writing
-from freezeframe.log.write.post_commit import Upkeep
 from freezeframe.log.write.row_deletion import removal
 from freezeframe.log.write.transaction import Transaction
+from freezeframe.log.write.upkeep import Upkeep
 from freezeframe.storage import MemoryStorage
 from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
 

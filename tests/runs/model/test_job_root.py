@@ -10,10 +10,10 @@ import pytest
 from freezeframe.configuration.masking import SecretMask
 from freezeframe.errors import StorageUnavailable, UnsafePath
 from freezeframe.runs.model.job_root import JobRoot, make_job_root
-from freezeframe.runs.model.permitted_script import BUILT_IN_IMPORT
 from freezeframe.runs.model.plan import read_result
 from freezeframe.runs.model.request import RunRequest
-from freezeframe.runs.process.waiting import WaitingFile
+from freezeframe.runs.model.script_header import BUILT_IN_IMPORT
+from freezeframe.runs.process.script_process import WaitingFile
 from freezeframe.runs.run_error import run_error
 from freezeframe.runs.watching import Ending
 from freezeframe.store.directory.job_folders import is_in_use

@@ -3,8 +3,8 @@
 import pytest
 
 from freezeframe.errors import InvalidOption
-from freezeframe.runs.model.permitted_script import BUILT_IN_IMPORT, with_permitted_script
 from freezeframe.runs.model.request import RunRequest
+from freezeframe.runs.model.script_header import BUILT_IN_IMPORT, with_permitted_script
 from freezeframe.settings import Settings
 
 

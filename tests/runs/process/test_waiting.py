@@ -3,7 +3,7 @@
 import pytest
 
 from freezeframe import progress
-from freezeframe.runs.process.waiting import WaitingFile
+from freezeframe.runs.process.script_process import WaitingFile
 from freezeframe.settings import load_settings
 
 SLOW = """

@@ -10,7 +10,7 @@ from freezeframe.control.jobs.submission import Submission
 from freezeframe.errors import InputNotFound
 from freezeframe.runs.model.request import parse_run_request
 from freezeframe.runs.queue.job_attempt import Times
-from freezeframe.runs.queue.listed_run import run_listed
+from freezeframe.runs.queue.job_log import run_listed
 from freezeframe.runs.queue.worker import Worker, WorkerOptions
 
 

@@ -16,7 +16,7 @@ from freezeframe.control.jobs.schedules import Schedules
 from freezeframe.control.jobs.submission import Submission
 from freezeframe.control.jobs.timing import Timing
 from freezeframe.errors import InvalidOption, JobRevoked
-from freezeframe.runs.model.tenants import request_store
+from freezeframe.runs.model.request import request_store
 from freezeframe.runs.queue.attempt_token import attempt_token
 from freezeframe.runs.queue.heartbeat import Heartbeat
 from freezeframe.runs.queue.job_attempt import JobAttempt, Times

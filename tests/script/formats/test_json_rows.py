@@ -13,7 +13,7 @@ from freezeframe.script.formats.input_parts import divide
 from freezeframe.script.formats.json_rows import read_json_files
 from freezeframe.script.formats.unpacking import UnpackLimits
 from freezeframe.script.reading import read_json_folder
-from freezeframe.script.types.typed_columns import KnownTypes
+from freezeframe.script.types.inference import KnownTypes
 
 
 def lines_of(values):

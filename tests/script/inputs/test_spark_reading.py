@@ -18,7 +18,7 @@ from freezeframe.script.inputs.input_folder import CSV_EXTENSIONS, stream_files
 from freezeframe.script.inputs.spark_reading import CSV, JSON_LINES, csv_format, parquet_frame, text_frames
 from freezeframe.script.reading import read_csv_folder, read_json_folder, read_parquet_folder
 from freezeframe.script.snapshots import get_snapshot, update_snapshot
-from freezeframe.script.types.typed_columns import KnownTypes
+from freezeframe.script.types.inference import KnownTypes
 
 pytestmark = pytest.mark.spark
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from tests.script.text_columns import EXACT, INEXACT
 
-from freezeframe.script.types.text_values import exact_values, naive_as_utc
+from freezeframe.script.types.written_values import exact_values, naive_as_utc
 
 
 def exact(texts, kind):

@@ -8,9 +8,7 @@ from sqlalchemy import delete, select, update
 
 from freezeframe.control.database.database import ControlDatabase
 from freezeframe.control.tables import audit as table
-from freezeframe.service.access.audit import Audit
-from freezeframe.service.access.audit_entry import AuditFilter, AuditPlace
-from freezeframe.service.access.audit_export import export_lines
+from freezeframe.service.access.audit import Audit, AuditFilter, AuditPlace, export_lines
 from freezeframe.service.base.secret import ServiceSecret
 
 ACME, GLOBEX = AuditPlace("dev", "acme"), AuditPlace("dev", "globex")

@@ -1,7 +1,6 @@
 """Configurations that are not sealed are found before a store is served."""
 
-from freezeframe.service.access.stores import Stores
-from freezeframe.service.access.unsealed import unsealed_configurations
+from freezeframe.service.access.access import Stores, unsealed_configurations
 from freezeframe.settings import Settings
 
 

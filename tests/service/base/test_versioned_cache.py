@@ -2,7 +2,7 @@
 
 import pytest
 
-from freezeframe.service.base.versioned_cache import VersionedCache
+from freezeframe.service.base.cursors import VersionedCache
 from freezeframe.store.tenant_log.state import TenantState
 
 

@@ -11,7 +11,7 @@ from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
 from freezeframe.store.diff.arrow_engine import ArrowEngine
-from freezeframe.store.model.row_counts import Counts
+from freezeframe.store.model.receipt import Counts
 from freezeframe.store.tenant_log.history import HistoryEntry
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)

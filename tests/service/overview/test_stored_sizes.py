@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import pytest
 
 from freezeframe.identifiers import EnvironmentName
-from freezeframe.service.access.stores import Stores
+from freezeframe.service.access.access import Stores
 from freezeframe.service.limits.stored_bytes import StoredBytes
-from freezeframe.service.overview.stored_sizes import EnvironmentSize, StoredSizes
+from freezeframe.service.overview.overview import EnvironmentSize, StoredSizes
 from freezeframe.settings import Settings
 
 

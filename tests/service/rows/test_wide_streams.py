@@ -11,9 +11,8 @@ from freezeframe.script.inputs.transfer import export_stream, import_stream
 from freezeframe.service.rows import column_statistics
 from freezeframe.service.rows.import_preview import ImportFile, import_preview
 from freezeframe.service.rows.row_differences import DifferenceWanted, row_difference
-from freezeframe.service.rows.row_history import row_history
+from freezeframe.service.rows.row_history import restored_rows, row_history, select_rows
 from freezeframe.service.rows.row_previews import ChangesWanted, Moment, RowsWanted, change_preview, preview
-from freezeframe.service.rows.row_restoration import restored_rows, select_rows
 from freezeframe.service.rows.sorted_rows import SortOrder, Window, sorted_rows
 from freezeframe.service.rows.streams import stream_detail
 from freezeframe.settings import Settings

@@ -17,8 +17,8 @@ from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.store import Tenant
 from freezeframe.store.diff.net_counts import compared_counts, net_counts, share_no_key
 from freezeframe.store.directory.paths import table_folder
-from freezeframe.store.model.row_counts import Counts
-from freezeframe.store.tenant_log.table_lookup import table_snapshot
+from freezeframe.store.model.receipt import Counts
+from freezeframe.store.tenant_log.roll_forward import table_snapshot
 from freezeframe.store.versions.row_restore import RowSelection, restore_rows
 
 _STREAMS = st.sampled_from(["Account", "Lead"])

@@ -11,8 +11,7 @@ from tests.store.stored_tables import StoredTable
 
 from freezeframe.errors import MissingColumn, VersionNotFound
 from freezeframe.store.diff.row_pages import RowPlace, matching_count, row_page
-from freezeframe.store.table.reader import read_rows
-from freezeframe.store.table.row_order import sort_rows
+from freezeframe.store.table.reader import read_rows, sort_rows
 
 
 def _pages(snapshot, limit, **wanted):

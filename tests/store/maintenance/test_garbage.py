@@ -18,7 +18,7 @@ from freezeframe.store.directory.paths import STAGING_FOLDER
 from freezeframe.store.directory.paths import TENANT_LOG_FOLDER as ENTRIES
 from freezeframe.store.maintenance import garbage
 from freezeframe.store.maintenance.verification import verify_tenant
-from freezeframe.store.model.request_context import RequestContext
+from freezeframe.store.model.author import RequestContext
 from freezeframe.store.tenant_log import roll_forward
 from freezeframe.store.transaction.job_status import find_committed_job
 

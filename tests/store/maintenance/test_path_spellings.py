@@ -12,7 +12,7 @@ import pytest
 from freezeframe.log.actions.actions import Add, CommitInfo, Metadata, Protocol, Remove, to_json_line
 from freezeframe.log.commits.commit import Committed, write_commit
 from freezeframe.log.delta_log import DeltaLog
-from freezeframe.log.write.checkpoint_writer import write_checkpoint
+from freezeframe.log.write.upkeep import write_checkpoint
 
 SCHEMA = {
     "type": "struct",

@@ -5,7 +5,7 @@ import re
 import pandas as pd
 
 from freezeframe.script.tenant.tenants import open_tenant
-from freezeframe.store.model.html_table import html_table
+from freezeframe.store.model.receipt import html_table
 
 
 def cells(html):

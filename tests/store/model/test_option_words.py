@@ -2,11 +2,10 @@
 
 import pytest
 
-from freezeframe.asgi.routes.parameters import update_options
+from freezeframe.asgi.routes.routing import update_options
 from freezeframe.cli.places.update_flags import FLAGS
 from freezeframe.errors import InvalidOption
-from freezeframe.store.model.option_words import as_flag, as_parameter, say_options
-from freezeframe.store.model.update_options import UpdateOptions
+from freezeframe.store.model.update_options import UpdateOptions, as_flag, as_parameter, say_options
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from freezeframe.store.schema.column_mapping import (
     written_columns,
 )
 from freezeframe.store.schema.schema_evolution import UNDECIDED
-from freezeframe.store.schema.table_properties import (
+from freezeframe.store.schema.system_columns import (
     guarded_protocol,
     join_protocols,
     stored_key,

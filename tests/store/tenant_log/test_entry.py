@@ -7,7 +7,7 @@ import pytest
 
 from freezeframe.errors import CorruptLog, InvalidName
 from freezeframe.identifiers import StreamName
-from freezeframe.store.model.row_counts import Counts
+from freezeframe.store.model.receipt import Counts
 from freezeframe.store.tenant_log.entry import Entry, FileChange, StreamChange, TenantChange, parse_entry
 
 

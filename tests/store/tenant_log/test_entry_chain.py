@@ -14,7 +14,7 @@ from freezeframe.store import Tenant
 from freezeframe.store.diff.arrow_engine import ArrowEngine
 from freezeframe.store.directory.paths import FORMAT_FILE, REGISTRY_FOLDER, TENANT_LOG_FOLDER
 from freezeframe.store.snapshot_store import Store
-from freezeframe.store.tenant_log.entry_chain import Chain, Link
+from freezeframe.store.tenant_log.entry import Chain, Link
 
 
 def _name(version, folder=TENANT_LOG_FOLDER):

@@ -7,7 +7,7 @@ import pytest
 from freezeframe.settings import Settings
 from freezeframe.storage import PrefixStorage
 from freezeframe.store import Tenant
-from freezeframe.store.tenant_log.plain_copies import derive_copies
+from freezeframe.store.tenant_log.roll_forward import derive_copies
 
 
 @pytest.fixture

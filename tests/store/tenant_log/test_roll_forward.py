@@ -11,7 +11,7 @@ from freezeframe.identifiers import StreamName
 from freezeframe.storage import MemoryStorage
 from freezeframe.storage.faulty import Fault, FaultyStorage, Way
 from freezeframe.store.directory.paths import long_commit_file
-from freezeframe.store.model.row_counts import Counts
+from freezeframe.store.model.receipt import Counts
 from freezeframe.store.tenant_log import roll_forward
 from freezeframe.store.tenant_log.entry import StreamChange
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from freezeframe.store.tenant_log.signed_json import from_signed_line, to_signed_line
+from freezeframe.store.tenant_log.entry import from_signed_line, to_signed_line
 
 RECORD = {"kind": "commit", "author": "Zoë", "changes": [1, {"a": None}]}
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freezeframe.store.table.data_files import LiveFile
-from freezeframe.store.updates.compaction_policy import (
+from freezeframe.store.updates.plan import (
     FILES_PER_SIZE_MAX,
     MARKED_SHARE_MAX,
     SETTLED_BYTES,

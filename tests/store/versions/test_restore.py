@@ -21,7 +21,7 @@ from freezeframe.errors import (
 )
 from freezeframe.storage import MemoryStorage
 from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
-from freezeframe.store.model.row_counts import Counts
+from freezeframe.store.model.receipt import Counts
 
 
 def table(*ids):

@@ -11,8 +11,7 @@ from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
 from freezeframe.store.diff.arrow_engine import ArrowEngine
-from freezeframe.store.model.author import Author
-from freezeframe.store.model.request_context import RequestContext
+from freezeframe.store.model.author import Author, RequestContext
 from freezeframe.store.versions.row_restore import RowSelection, restore_rows
 
 FIRST = pa.table({"Id": [1, 2, 3, 4], "City": ["Bern", "Basel", None, "Chur"], "Age": [1.0, 2.0, 3.0, 4.0]})

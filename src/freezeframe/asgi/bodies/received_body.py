@@ -1,25 +1,34 @@
-"""Raw request bodies: received whole and checked before the operation begins.
-
-Up to a megabyte stays in memory, more is spooled to a temporary file outside of every tenant. A client
-that breaks off, sends less than it announced or something else than its digest says has changed nothing.
-"""
+"""Bodies of requests: streamed, base64, strict JSON."""
 
 from __future__ import annotations
 
 import base64
 import binascii
 import hashlib
+import io
+import json
 import re
 import tempfile
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import IO, Annotated
+from typing import IO, Annotated, Any, NoReturn
 
-from fastapi import Depends, Request
+from fastapi import Depends, Query, Request
+from fastapi.concurrency import run_in_threadpool
+from starlette.datastructures import UploadFile
+from starlette.formparsers import MultiPartException
 from starlette.requests import ClientDisconnect
 
 from freezeframe.asgi.authentication import service_of
-from freezeframe.errors import TooLarge, UnreadableRequest
+from freezeframe.asgi.media_type import media_type
+from freezeframe.errors import InvalidOption, TooLarge, UnreadableRequest
+from freezeframe.identifiers import FilePath
+
+# Raw request bodies: received whole and checked before the operation begins.
+#
+# Up to a megabyte stays in memory, more is spooled to a temporary file outside of every tenant. A client
+# that breaks off, sends less than it announced or something else than its digest says has changed nothing.
 
 _IN_MEMORY_BYTES = 1024 * 1024
 _DIGEST = re.compile(r"\s*sha-256\s*=\s*:([A-Za-z0-9+/=]*):\s*")
@@ -138,3 +147,187 @@ def _odd_digest(text: str) -> UnreadableRequest:
 
 
 Received = Annotated[ReceivedBody, Depends(received_body)]
+
+
+# Strict JSON bodies: UTF-8, no member twice, no deep nesting, no NaN (pure).
+#
+# The work is proportional to the body's length, whatever the body holds.
+
+DEPTH_MAX = 64
+
+
+def strict_json(content: bytes) -> Any:
+    """The value in a body.
+
+    Raises:
+        UnreadableRequest: it is not JSON, is nested too deeply, or says a member twice.
+    """
+    try:
+        value = json.loads(content.decode(), object_pairs_hook=_distinct, parse_constant=_refuse_constant)
+    except UnicodeDecodeError:
+        raise _unreadable("It is not UTF-8.") from None
+    except json.JSONDecodeError as error:
+        # Only the place, never the content: the body may hold a secret.
+        raise _unreadable(f"It cannot be parsed at line {error.lineno}, column {error.colno}.") from None
+    except RecursionError:
+        raise _too_deep() from None
+    except ValueError as error:
+        raise _unreadable(f"{error}.") from None
+    _require_shallow_text(value)
+    return value
+
+
+def _require_shallow_text(value: Any) -> None:
+    """Refuse deep nesting and lone surrogates; each value is visited once, level by level."""
+    level = [value]
+    for _ in range(DEPTH_MAX + 1):
+        if any(_is_broken(one) for one in level if isinstance(one, str)):
+            raise _unreadable("A text holds half of a character (a lone surrogate).")
+        parts = [one for one in level if isinstance(one, list | dict)]
+        if not parts:
+            return
+        level = [inner for part in parts for inner in part]
+        level += [inner for part in parts if isinstance(part, dict) for inner in part.values()]
+    raise _too_deep()
+
+
+def _is_broken(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("A member is there twice")
+    return found
+
+
+def _refuse_constant(text: str) -> NoReturn:
+    raise ValueError(f"{text} is not JSON")
+
+
+def _too_deep() -> UnreadableRequest:
+    return _unreadable(f"It is nested more than {DEPTH_MAX} deep.")
+
+
+def _unreadable(cause: str) -> UnreadableRequest:
+    return UnreadableRequest(
+        "The body cannot be read as JSON.", cause=cause, remedy="Send one JSON value in UTF-8."
+    )
+
+
+# The body of a hotglue-compatible upload: raw bytes, a multipart field, or base64 in JSON.
+
+_FIELD = "file"
+_FORM_FIELDS_MAX = 20
+
+
+@dataclass(frozen=True, slots=True)
+class NamedBody:
+    """A file's name and its bytes, from their beginning."""
+
+    name: FilePath
+    content: IO[bytes]
+    size: int
+
+
+async def named_body(
+    request: Request,
+    file: Annotated[str | None, Query(max_length=800, description="The file's name.")] = None,
+) -> AsyncIterator[NamedBody]:
+    """The file in an upload's body, which may have any of three forms.
+
+    Raises:
+        InvalidOption: no name is given.
+        UnreadableRequest: the body is not what it says it is.
+        TooLarge: it is larger than the service takes.
+    """
+    kind = media_type(request)
+    if kind == "application/json":
+        found = await _from_json(request, file)
+        yield found
+    elif kind == "multipart/form-data":
+        async with _from_form(request, file) as found:
+            yield found
+    else:
+        name = _require_path(file)
+        async for body in received_body(request):
+            yield NamedBody(name, body.content, body.size)
+
+
+async def json_object(request: Request) -> dict[str, Any]:
+    """The JSON object in the body.
+
+    Raises:
+        UnreadableRequest: it is none.
+    """
+    value = await run_in_threadpool(strict_json, await request.body())
+    if not isinstance(value, dict):
+        raise UnreadableRequest("The body is not a JSON object.", remedy="Send an object.")
+    return value
+
+
+async def _from_json(request: Request, name: str | None) -> NamedBody:
+    value = await json_object(request)
+    text = value.get("content")
+    if not isinstance(text, str) or set(value) - {"file", "content"}:
+        raise UnreadableRequest(
+            "The body holds no file.",
+            cause="It has no text member content, or one that is neither file nor content.",
+            remedy='Send {"file": NAME, "content": BASE64}, or the raw bytes.',
+        )
+    try:
+        content = await run_in_threadpool(base64.b64decode, text, validate=True)
+    except (binascii.Error, ValueError):
+        raise UnreadableRequest(
+            "The member content is not base64.",
+            cause="It has letters, or an end, that base64 does not have.",
+            remedy="Encode the file's bytes in base64.",
+        ) from None
+    _require_size(request, len(content))
+    chosen = _require_path(name if name is not None else value.get("file"))
+    return NamedBody(chosen, io.BytesIO(content), len(content))
+
+
+@asynccontextmanager
+async def _from_form(request: Request, name: str | None) -> AsyncIterator[NamedBody]:
+    try:
+        async with request.form(max_files=1, max_fields=_FORM_FIELDS_MAX) as form:
+            upload = form.get(_FIELD)
+            if not isinstance(upload, UploadFile):
+                raise UnreadableRequest("The form holds no file.", remedy=f"Send it in the field {_FIELD!r}.")
+            _require_size(request, upload.size or 0)
+            chosen = _require_path(name if name is not None else upload.filename)
+            yield NamedBody(chosen, upload.file, upload.size or 0)
+    except MultiPartException as error:
+        raise UnreadableRequest(
+            "The form cannot be read.", cause=error.message, remedy="Send it as multipart/form-data."
+        ) from None
+
+
+def _require_path(name: Any) -> FilePath:
+    if not isinstance(name, str) or not name:
+        raise InvalidOption(
+            "The file's name is missing.",
+            cause="Neither the query nor the body names it.",
+            remedy="Pass it as ?file=NAME.",
+        )
+    return FilePath(name)
+
+
+def _require_size(request: Request, size: int) -> None:
+    bytes_max = service_of(request).settings.service_body_bytes_max
+    if size > bytes_max:
+        raise TooLarge(
+            f"A file has at most {bytes_max:,} bytes here.",
+            cause="That is the service's limit (service_body_bytes_max).",
+            remedy="Stage it: POST …/blobs, then name it.",
+        )
+
+
+Named = Annotated[NamedBody, Depends(named_body)]
+JsonObject = Annotated[dict[str, Any], Depends(json_object)]

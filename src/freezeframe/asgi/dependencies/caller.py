@@ -18,14 +18,13 @@ from freezeframe.errors import NotAllowed, UnreadableRequest
 from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.observation import note
 from freezeframe.service.access.access import TenantAccess
-from freezeframe.service.access.audit import AuditedOperation
-from freezeframe.service.access.audit_entry import AuditPlace
+from freezeframe.service.access.audit import AuditedOperation, AuditPlace
 from freezeframe.service.base.idempotency import RequestIdentity
 from freezeframe.service.identity.principal import Principal, Scope
 from freezeframe.service.jobs.jobs import TenantJob
 from freezeframe.service.service import Service
 from freezeframe.store import Tenant
-from freezeframe.store.model.request_context import RequestContext
+from freezeframe.store.model.author import RequestContext
 from freezeframe.store.transaction.conditions import TENANT, Conditions, Subject
 
 IDEMPOTENCY_KEY_LENGTH_MAX = 200

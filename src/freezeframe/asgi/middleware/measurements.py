@@ -9,7 +9,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 
 from freezeframe.control.jobs.job import JobStatus
 from freezeframe.observation import Operation
-from freezeframe.service.overview.stored_sizes import EnvironmentSize
+from freezeframe.service.overview.overview import EnvironmentSize
 
 _SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
 

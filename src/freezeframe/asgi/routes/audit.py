@@ -9,12 +9,10 @@ from fastapi import Depends, Query, Response
 from fastapi.responses import StreamingResponse
 
 from freezeframe.asgi.dependencies.caller import Caller, Calling, TenantCalling
-from freezeframe.asgi.models.audit import AuditEntry, AuditPage, AuditProof
+from freezeframe.asgi.models.keys import AuditEntry, AuditPage, AuditProof
 from freezeframe.asgi.problems import to_openapi
-from freezeframe.asgi.routes.parameters import CursorText, Limit, MomentText
-from freezeframe.asgi.routes.routing import TENANT, api_router
-from freezeframe.service.access.audit_entry import AuditFilter, AuditPlace
-from freezeframe.service.access.audit_export import EXPORT_TYPES, export_lines
+from freezeframe.asgi.routes.routing import TENANT, CursorText, Limit, MomentText, api_router
+from freezeframe.service.access.audit import EXPORT_TYPES, AuditFilter, AuditPlace, export_lines
 
 router = api_router("audit")
 _OWN = AuditPlace()

@@ -26,21 +26,27 @@ from freezeframe.asgi.models.files import (
     FolderMoved,
     NewFolder,
 )
-from freezeframe.asgi.models.streams import Dropped
-from freezeframe.asgi.models.versions import Restoration, RestorationOrder
+from freezeframe.asgi.models.streams import Dropped, Restoration, RestorationOrder
 from freezeframe.asgi.problems import problem_response, to_openapi
 from freezeframe.asgi.routes.history import restore
-from freezeframe.asgi.routes.parameters import AsOf, CursorText, FilePathText, Limit, Message, TenantVersion
-from freezeframe.asgi.routes.routing import tenant_router
+from freezeframe.asgi.routes.routing import (
+    AsOf,
+    CursorText,
+    FilePathText,
+    Limit,
+    Message,
+    TenantVersion,
+    tenant_router,
+)
 from freezeframe.asgi.routes.streams import attachment
 from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import FilePath
 from freezeframe.service.exports.bundle import Selection, bundle, selected_files
 from freezeframe.service.files import files, folder_moves
-from freezeframe.service.files.file_deletions import delete_files, select_paths
+from freezeframe.service.files.files import delete_files, select_paths
 from freezeframe.store import Tenant
 from freezeframe.store.model.author import Author
-from freezeframe.store.tenant_log.file_info import FileEntry
+from freezeframe.store.tenant_log.state import FileEntry
 from freezeframe.store.tenant_log.version_reference import require_one_version
 from freezeframe.store.transaction.conditions import etag_of, file_subject
 

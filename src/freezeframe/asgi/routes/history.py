@@ -8,8 +8,7 @@ from typing import Annotated, Any
 from fastapi import Path, Query, Response
 
 from freezeframe.asgi.dependencies.caller import CONDITIONAL, TenantCaller, TenantCalling
-from freezeframe.asgi.models.rows import RowDifference
-from freezeframe.asgi.models.versions import (
+from freezeframe.asgi.models.streams import (
     Difference,
     FileDifference,
     HistoryPage,
@@ -18,13 +17,13 @@ from freezeframe.asgi.models.versions import (
     Policy,
     Restoration,
     RestorationOrder,
+    RowDifference,
     StreamDifference,
     Tag,
     TagList,
     TenantVersion,
 )
-from freezeframe.asgi.routes.parameters import VERSION_MAX, CursorText, Limit, StreamPath
-from freezeframe.asgi.routes.routing import tenant_router
+from freezeframe.asgi.routes.routing import VERSION_MAX, CursorText, Limit, StreamPath, tenant_router
 from freezeframe.service.access.audit import UNCHANGED
 from freezeframe.service.rows.row_differences import DifferencePlace, DifferenceWanted, row_difference
 from freezeframe.store import Tenant

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query, Request
 
-from freezeframe.asgi.bodies.base64_body import JsonObject, Named
+from freezeframe.asgi.bodies.received_body import JsonObject, Named
 from freezeframe.asgi.dependencies.caller import CONDITIONAL, Calling, TenantCaller, request_tenant_caller
 from freezeframe.asgi.models.base import ResponseModel
 from freezeframe.asgi.problems import to_openapi

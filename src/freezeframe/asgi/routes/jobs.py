@@ -17,14 +17,19 @@ from freezeframe.asgi.event_response import event_response, events_to_openapi
 from freezeframe.asgi.middleware.closing import Closing
 from freezeframe.asgi.models.jobs import Job, JobPage, NewJob
 from freezeframe.asgi.problems import to_openapi
-from freezeframe.asgi.routes.parameters import CursorText, Limit
-from freezeframe.asgi.routes.routing import tenant_router
+from freezeframe.asgi.routes.routing import CursorText, Limit, tenant_router
 from freezeframe.asgi.routes.streams import attachment, job_location
 from freezeframe.control.jobs.job import JobStatus
 from freezeframe.control.jobs.job_filter import JobFilter
 from freezeframe.errors import FreezeframeError, NotFound
-from freezeframe.service.jobs.jobs import JobRequest, LogPlace, TenantJob, parse_log_place
-from freezeframe.service.jobs.past_jobs import executed_notebook, repeated_order
+from freezeframe.service.jobs.jobs import (
+    JobRequest,
+    LogPlace,
+    TenantJob,
+    executed_notebook,
+    parse_log_place,
+    repeated_order,
+)
 
 router = tenant_router("jobs")
 JobId = Annotated[str, Path(min_length=1, max_length=500, description="The job's id.")]

@@ -9,8 +9,7 @@ from fastapi import Path, Response
 from freezeframe.asgi.dependencies.caller import Caller, Calling
 from freezeframe.asgi.models.keys import Key, KeyPage, KeyWithSecret, NewKey, Rotation
 from freezeframe.asgi.problems import to_openapi
-from freezeframe.asgi.routes.parameters import CursorText, Limit
-from freezeframe.asgi.routes.routing import api_router
+from freezeframe.asgi.routes.routing import CursorText, Limit, api_router
 
 router = api_router("keys")
 KeyId = Annotated[str, Path(min_length=1, max_length=40, description="The key's id.")]

@@ -10,7 +10,7 @@ from typing import Annotated
 from fastapi import Query
 
 from freezeframe.asgi.dependencies.caller import Caller, Calling, Environment, TenantCalling
-from freezeframe.asgi.models.overview import (
+from freezeframe.asgi.models.tenants import (
     EnvironmentOverview,
     FailedJob,
     LastJob,
@@ -22,14 +22,13 @@ from freezeframe.asgi.models.overview import (
     UnreadableTenant,
 )
 from freezeframe.asgi.problems import to_openapi
-from freezeframe.asgi.routes.parameters import CursorText
-from freezeframe.asgi.routes.parameters import TenantVersion as TenantVersionQuery
-from freezeframe.asgi.routes.routing import TENANT, api_router
+from freezeframe.asgi.routes.routing import TENANT, CursorText, api_router
+from freezeframe.asgi.routes.routing import TenantVersion as TenantVersionQuery
 from freezeframe.control.jobs.job import QueuedJob
 from freezeframe.control.jobs.job_feed import failed_jobs, newest_jobs
 from freezeframe.errors import NotFound, ReportDamage, TenantNotFound
 from freezeframe.identifiers import EnvironmentName, TenantId
-from freezeframe.runs.queue.notification import first_line
+from freezeframe.runs.queue.job_attempt import first_line
 from freezeframe.service.overview.overview import Overview as Seen
 
 router = api_router("tenants")

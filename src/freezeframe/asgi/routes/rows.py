@@ -9,7 +9,7 @@ from fastapi import Path, Query, Request, Response
 
 from freezeframe.asgi.bodies.received_body import Received
 from freezeframe.asgi.dependencies.caller import CONDITIONAL, TenantCalling
-from freezeframe.asgi.models.rows import (
+from freezeframe.asgi.models.streams import (
     ImportPreview,
     RowHistory,
     RowRestoration,
@@ -17,7 +17,7 @@ from freezeframe.asgi.models.rows import (
     SortedRows,
     StreamStatistics,
 )
-from freezeframe.asgi.routes.parameters import (
+from freezeframe.asgi.routes.routing import (
     ROWS_CONTENT,
     VERSION_MAX,
     GivenCsv,
@@ -27,8 +27,8 @@ from freezeframe.asgi.routes.parameters import (
     StreamPath,
     When,
     rows_kind,
+    tenant_router,
 )
-from freezeframe.asgi.routes.routing import tenant_router
 from freezeframe.errors import TooLarge
 from freezeframe.script.formats.json_lines import json_lines
 from freezeframe.service.access.audit import UNCHANGED
@@ -39,8 +39,7 @@ from freezeframe.service.rows.column_statistics import (
     stream_statistics,
 )
 from freezeframe.service.rows.import_preview import PREVIEW_BYTES_MAX, ImportFile, import_preview
-from freezeframe.service.rows.row_history import row_history
-from freezeframe.service.rows.row_restoration import RestoredRows, restored_rows, select_rows
+from freezeframe.service.rows.row_history import RestoredRows, restored_rows, row_history, select_rows
 from freezeframe.service.rows.sorted_rows import ROWS_MAX, SortOrder, Window
 from freezeframe.store.model.author import Author
 from freezeframe.store.transaction.conditions import TENANT

@@ -10,8 +10,7 @@ from freezeframe.asgi.dependencies.caller import Calling, Environment, TenantCal
 from freezeframe.asgi.models.jobs import Job, NewSchedule, Schedule, ScheduleChange, SchedulePage
 from freezeframe.asgi.problems import to_openapi
 from freezeframe.asgi.routes.jobs import job_request
-from freezeframe.asgi.routes.parameters import CursorText, Limit
-from freezeframe.asgi.routes.routing import TENANT, api_router
+from freezeframe.asgi.routes.routing import TENANT, CursorText, Limit, api_router
 from freezeframe.asgi.routes.streams import job_location
 from freezeframe.control.jobs.timing import Timing
 from freezeframe.identifiers import TenantId

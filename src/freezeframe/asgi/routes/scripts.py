@@ -5,7 +5,7 @@ from __future__ import annotations
 from freezeframe.asgi.dependencies.caller import Calling
 from freezeframe.asgi.models.jobs import Script, ScriptList, ScriptParameter
 from freezeframe.asgi.routes.routing import api_router
-from freezeframe.service.jobs.scripts import list_scripts as found_scripts
+from freezeframe.service.jobs.jobs import list_scripts as found_scripts
 
 router = api_router("jobs")
 

@@ -19,8 +19,7 @@ from freezeframe.asgi.models.keys import KeySignIn, LinkSignIn, Who
 from freezeframe.asgi.problems import request_id_of
 from freezeframe.asgi.routes.routing import api_router
 from freezeframe.errors import NotAuthenticated
-from freezeframe.service.access.audit import AuditedOperation
-from freezeframe.service.access.audit_entry import AuditPlace
+from freezeframe.service.access.audit import AuditedOperation, AuditPlace
 from freezeframe.service.identity.principal import Principal
 from freezeframe.service.identity.sessions import Person
 from freezeframe.service.service import Service

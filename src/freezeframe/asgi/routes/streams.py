@@ -18,16 +18,18 @@ from freezeframe.asgi.media_type import media_type
 from freezeframe.asgi.models.jobs import Job
 from freezeframe.asgi.models.streams import (
     Dropped,
+    HistoryPage,
     ImportSource,
+    Restoration,
+    RestorationOrder,
     Rows,
     StreamDetail,
     StreamList,
     StreamRestoration,
 )
-from freezeframe.asgi.models.versions import HistoryPage, Restoration, RestorationOrder
 from freezeframe.asgi.problems import to_openapi
 from freezeframe.asgi.routes.history import history_page, restore
-from freezeframe.asgi.routes.parameters import (
+from freezeframe.asgi.routes.routing import (
     ROWS_CONTENT,
     VERSION_MAX,
     CursorText,
@@ -40,8 +42,8 @@ from freezeframe.asgi.routes.parameters import (
     TenantVersion,
     When,
     rows_kind,
+    tenant_router,
 )
-from freezeframe.asgi.routes.routing import tenant_router
 from freezeframe.service.exports.exports import export
 from freezeframe.service.jobs.jobs import ImportRequest
 from freezeframe.service.jobs.staged_blobs import ImportContent

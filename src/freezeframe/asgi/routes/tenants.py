@@ -9,8 +9,7 @@ from fastapi import Query, Response
 from freezeframe.asgi.dependencies.caller import CONDITIONAL, Caller, Calling, Environment, TenantCalling
 from freezeframe.asgi.models.tenants import Deletion, EnvironmentList, NewTenant, TenantDetail, TenantPage
 from freezeframe.asgi.problems import to_openapi
-from freezeframe.asgi.routes.parameters import CursorText, Limit
-from freezeframe.asgi.routes.routing import TENANT, api_router
+from freezeframe.asgi.routes.routing import TENANT, CursorText, Limit, api_router
 from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.store import Tenant

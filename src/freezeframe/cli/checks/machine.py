@@ -1,4 +1,4 @@
-"""Checks of the machine: disk, memory, clock, limits, and the folder of the user's own servers."""
+"""Checks of the machine and its software."""
 
 from __future__ import annotations
 
@@ -9,10 +9,50 @@ import shutil
 import stat
 import tempfile
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Literal
 
-from freezeframe.cli.checks.finding import Finding
+from freezeframe.errors import FreezeframeError
 from freezeframe.settings import Settings
+
+# The result of one check of a machine.
+
+Level = Literal["ok", "warning", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Result of a check: ``ok``, ``warning`` (jobs run, with a defect) or ``error`` (they do not)."""
+
+    part: str
+    level: Level
+    found: str
+    remedy: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields by name, and whether jobs can run."""
+        return {
+            "part": self.part,
+            "ok": self.level != "error",
+            "level": self.level,
+            "found": self.found,
+            "remedy": self.remedy,
+        }
+
+
+def looked_at(part: str, look: Callable[[], Finding]) -> Finding:
+    """The finding of a check; an error of the check itself is a finding too."""
+    try:
+        return look()
+    except FreezeframeError as error:
+        return Finding(part, "error", f"{error.problem} {error.cause}".strip(), error.remedy)
+    except OSError as error:
+        return Finding(part, "error", str(error), "check who may read and write there, and the disk itself")
+
+
+# Checks of the machine: disk, memory, clock, limits, and the folder of the user's own servers.
 
 _GIGABYTE = 1024**3
 _DISK_ERROR_BYTES = _GIGABYTE // 2

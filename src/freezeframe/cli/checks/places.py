@@ -7,7 +7,7 @@ import shlex
 import tempfile
 from pathlib import Path
 
-from freezeframe.cli.checks.finding import Finding
+from freezeframe.cli.checks.machine import Finding
 from freezeframe.errors import SetupError
 from freezeframe.settings import Settings
 
@@ -92,7 +92,7 @@ def database(settings: Settings, root: str) -> Finding:
         return Finding("Database", "ok", told, "pip install 'freezeframe[jobs]'")
 
     from freezeframe.configuration.masking import mask_secrets
-    from freezeframe.control.database.place import database_url
+    from freezeframe.control.database.database import database_url
     from freezeframe.control.database.upgrade import is_current
 
     if "://" in root and not settings.database_url:

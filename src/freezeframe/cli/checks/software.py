@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from packaging.requirements import Requirement
 
-from freezeframe.cli.checks.finding import Finding
+from freezeframe.cli.checks.machine import Finding
 from freezeframe.settings import Settings
 
 _NAMED = ("pyspark", "pandas", "pyarrow")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from freezeframe.cli.jobs.run_request import (
+from freezeframe.cli.jobs.run import (
     Asked,
     Attempts,
     Catalog,
@@ -29,13 +29,10 @@ from freezeframe.cli.jobs.run_request import (
     SyncType,
     Timeout,
 )
-from freezeframe.cli.places.completion import tenant_ids
 from freezeframe.cli.places.control_place import Control, control
-from freezeframe.cli.places.options import Json, Message, Who
-from freezeframe.cli.places.place import Environment, NeededTenant, StoreRoot
-from freezeframe.cli.terminal.exit_codes import FAILED
-from freezeframe.cli.terminal.output import Output, write_json
-from freezeframe.cli.terminal.safe_text import visible_lines
+from freezeframe.cli.places.place import Environment, Json, Message, NeededTenant, StoreRoot, Who, tenant_ids
+from freezeframe.cli.terminal.confirmation import FAILED
+from freezeframe.cli.terminal.output import Output, visible_lines, write_json
 from freezeframe.errors import InvalidOption, NotFound, TryAgain
 
 if TYPE_CHECKING:
@@ -106,7 +103,7 @@ def submit(
     asked = Asked(script, flow, input_dir, parameters, timeout, memory, message, who, files, names)
     run_at = None if at is None else _moment(at)
     from freezeframe.control.jobs.submission import Submission
-    from freezeframe.runs.model.permitted_script import with_permitted_script
+    from freezeframe.runs.model.script_header import with_permitted_script
 
     with control(root, environment, create=True) as found:
         name = job_id or f"job-{secrets.token_hex(8)}"

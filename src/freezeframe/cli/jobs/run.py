@@ -1,7 +1,8 @@
-"""``freezeframe run``: one script for one tenant, here and now, as one commit."""
+"""`freezeframe run`."""
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import secrets
@@ -10,7 +11,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -18,35 +19,205 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from freezeframe.cli.jobs.run_report import report_run
-from freezeframe.cli.jobs.run_request import (
-    Asked,
-    Catalog,
-    Config,
-    Connector,
-    Flow,
-    Input,
-    JobType,
-    Memory,
-    Parameters,
-    Script,
-    State,
-    SyncType,
-    Timeout,
-)
 from freezeframe.cli.places.control_place import present_control
-from freezeframe.cli.places.options import Json, Message, Who
-from freezeframe.cli.places.place import Environment, NeededTenant, StoreRoot
-from freezeframe.cli.terminal.exit_codes import INTERRUPTED
-from freezeframe.cli.terminal.output import Output
+from freezeframe.cli.places.place import Environment, Json, Message, NeededTenant, StoreRoot, Who
+from freezeframe.cli.terminal.confirmation import INTERRUPTED, near_path
+from freezeframe.cli.terminal.output import Output, visible_lines
 from freezeframe.cli.terminal.progress import ProgressLine, progress
-from freezeframe.cli.terminal.safe_text import visible_lines
 from freezeframe.errors import FreezeframeError, InputNotFound, InvalidOption, kinds_of
 
 if TYPE_CHECKING:
     from freezeframe.runs.model.outcome import RunOutcome
-    from freezeframe.runs.model.request import RunRequest
+    from freezeframe.runs.model.request import RunRequest, Scalar
     from freezeframe.settings import Settings
+
+
+# The summary of ``freezeframe run``, printed when the script has ended.
+
+_COUNTS = ("inserted", "updated", "unchanged", "deleted")
+
+
+def report_run(request: RunRequest, outcome: RunOutcome, output: Output) -> None:
+    """Print what changed and at which version; of a failure its log."""
+    if outcome.made_tenant:
+        output.line(_new_tenant_line(request.tenant, outcome.similar_tenants))
+    if outcome.status != "repeated":
+        _tell_empty_input(request, output)
+    for remark in outcome.remarks:
+        output.line(remark)
+    if outcome.receipt is not None:
+        _tell_changes(request.tenant, outcome, outcome.receipt, output)
+        _tell_places(outcome, output)
+    elif outcome.job_root.is_dir():
+        output.line(f"The job's root is {near_path(outcome.job_root)}")
+
+
+def _new_tenant_line(tenant: str, similar: Sequence[str]) -> str:
+    """The line for a new tenant, with similar ids, since a mistyped id creates a tenant."""
+    near = f" The store has {' and '.join(similar)}: is one of them meant?" if similar else ""
+    return f"Made a new tenant: {tenant}.{near}"
+
+
+def _tell_empty_input(request: RunRequest, output: Output) -> None:
+    """Warn of empty input: a script that finds none usually succeeds, so nobody would notice."""
+    if request.input_dir is None:
+        output.line("The script's sync-output was empty: there was no --input.")
+    elif not any(request.input_dir.iterdir()):
+        output.line(f"The script's sync-output was empty: nothing is in {near_path(request.input_dir)}.")
+
+
+def _tell_changes(tenant: str, outcome: RunOutcome, receipt: Mapping[str, Any], output: Output) -> None:
+    streams, files = receipt["streams"], (receipt["files_written"], receipt["files_deleted"])
+    if outcome.status == "repeated":
+        output.line(f"{outcome.job_id} was run before, and is not run again. What it did then:")
+    if streams:
+        shown = (*_COUNTS, "engine") if any(told.get("engine") for told in streams.values()) else _COUNTS
+        rows = [
+            {"stream": name, **{one: told.get(one, "") for one in shown}} for name, told in streams.items()
+        ]
+        output.table("", rows)
+        for name, told in streams.items():
+            _tell_columns(name, told, output)
+    for what, paths in zip(("written", "deleted"), files, strict=True):
+        if paths:
+            output.line(f"Files {what}: {', '.join(paths)}")
+    is_changed = any(files) or any(told["committed"] for told in streams.values())
+    # A version without a change keeps the job's id, by which it is never run twice, and shows that it ran.
+    output.line(_version_line(tenant, outcome, is_changed=is_changed))
+
+
+def _tell_columns(stream: str, receipt: Mapping[str, Any], output: Output) -> None:
+    """Print the columns that were added, dropped or missing, so that a changed source is noticed."""
+    told = {"added": "columns_added", "dropped": "columns_dropped", "missing": "columns_missing"}
+    found = {what: receipt.get(name) for what, name in told.items()}
+    if not receipt["stream_version"]:
+        found["added"] = None  # all columns of a new stream are new
+    parts = [f"{what} {', '.join(names)}" for what, names in found.items() if names]
+    if parts:
+        output.line(f"Columns of {stream}: {'; '.join(parts)}")
+
+
+def _version_line(tenant: str, outcome: RunOutcome, *, is_changed: bool) -> str:
+    version = outcome.tenant_version
+    if outcome.status == "repeated":
+        return f"That was version {version} of {tenant}{'' if is_changed else ', which changed nothing'}."
+    if is_changed:
+        return f"{tenant} is at version {version} ({outcome.seconds:.1f} s)."
+    return f"Nothing was changed; the run is kept as version {version} of {tenant} ({outcome.seconds:.1f} s)."
+
+
+def _tell_places(outcome: RunOutcome, output: Output) -> None:
+    written = outcome.job_root / "etl-output"
+    if written.is_dir() and any(written.iterdir()):
+        output.line(f"Output: {near_path(written)}")
+    warning = outcome.job_root / "errors.txt"
+    if warning.is_file():
+        output.line(f"The script ended well, but wrote {near_path(warning)}")
+    if outcome.log.is_file():
+        output.line(f"Log: {near_path(outcome.log)}")
+    if outcome.notebook is not None:
+        output.line(f"Notebook: {near_path(outcome.notebook)}")
+
+
+# The options of a run, shared by the commands that queue and schedule one.
+
+Script = Annotated[Path, typer.Argument(metavar="SCRIPT", help="The script: etl.py or etl.ipynb.")]
+Flow = Annotated[str, typer.Option("--flow", help="The flow, for the script's FLOW.")]
+Input = Annotated[Path | None, typer.Option("--input", help="The folder with the sync's output.")]
+Parameters = Annotated[
+    list[str] | None, typer.Option("--param", help="A parameter as name=value; may be repeated.")
+]
+Timeout = Annotated[
+    float | None,
+    typer.Option(
+        "--timeout", min=0.001, help="Time limit of an attempt in seconds; --wait-timeout limits the wait."
+    ),
+]
+Memory = Annotated[
+    int | None, typer.Option("--memory", min=1, help="Bytes of memory that the script may use.")
+]
+Config = Annotated[Path | None, typer.Option("--config", help="The connector's settings: config.json.")]
+State = Annotated[Path | None, typer.Option("--state", help="The sync's bookmarks: state.json.")]
+Catalog = Annotated[Path | None, typer.Option("--catalog", help="The streams' schemas: catalog.json.")]
+Connector = Annotated[str, typer.Option("--connector", help="For the script's CONNECTOR_ID.")]
+JobType = Annotated[str, typer.Option("--job-type", help="For the script's JOB_TYPE.")]
+SyncType = Annotated[
+    str, typer.Option("--sync-type", help="For the script's SYNC_TYPE (default: by state.json).")
+]
+Attempts = Annotated[int, typer.Option("--attempts", min=1, max=100, help="Number of attempts at most.")]
+Priority = Annotated[int, typer.Option("--priority", help="Priority; higher ones run first.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Options of a run from the command line; paths are relative to the current directory."""
+
+    script: Path
+    flow: str
+    input_dir: Path | None
+    parameters: Sequence[str] | None
+    timeout_seconds: float | None
+    memory_bytes: int | None
+    message: str | None
+    who: str | None
+    files: Mapping[str, Path | None]
+    """``config``, ``state`` and ``catalog``."""
+    names: Mapping[str, str]
+    """``connector_id``, ``job_type`` and ``sync_type``."""
+
+    def request(self, root: str, environment: str, tenant: str, job_id: str) -> RunRequest:
+        """The request, with paths that a worker in another directory can open.
+
+        Raises:
+            InputNotFound: a file or folder that is named does not exist.
+            InvalidOption: a parameter is not a name=value, or anything else that cannot be.
+        """
+        from freezeframe.runs.model.request import RunRequest, given_file, given_folder
+
+        script = given_file(self.script, "script")
+        input_dir = None if self.input_dir is None else given_folder(self.input_dir, "sync's output")
+        options: dict[str, Any] = {name: _given_path(path, name) for name, path in self.files.items()}
+        options |= self.names
+        return RunRequest(
+            root=root if "://" in root else str(Path(root).resolve()),
+            environment=environment,
+            tenant=tenant,
+            script=script,
+            job_id=job_id,
+            flow=self.flow,
+            input_dir=input_dir,
+            parameters=dict(map(_parameter, self.parameters or ())),
+            timeout_seconds=self.timeout_seconds,
+            memory_bytes=self.memory_bytes,
+            message=self.message or "",
+            who=self.who or "",
+            **options,
+        )
+
+
+def _given_path(path: Path | None, name: str) -> Path | None:
+    from freezeframe.runs.model.request import given_file
+
+    return None if path is None else given_file(path, f"{name} file")
+
+
+def _parameter(text: str) -> tuple[str, Scalar]:
+    """``limit=5`` is a number, ``full=true`` a truth value, ``name="5"`` and ``name=abc`` are text."""
+    name, sign, value = text.partition("=")
+    if not sign or not name:
+        raise InvalidOption(
+            f"{text!r} is not a parameter.",
+            cause="It has no name before an equals sign.",
+            remedy="Write it as name=value.",
+        )
+    try:
+        found = json.loads(value)
+    except ValueError:
+        return name, value
+    return name, found if isinstance(found, str | int | float | bool | None) else value
+
+
+# ``freezeframe run``: one script for one tenant, here and now, as one commit.
 
 _logger = logging.getLogger(__name__)
 
@@ -147,7 +318,7 @@ def _run_as_listed_job(
             found = None
         if found is None:
             return run_it(request, is_cancelled)
-        from freezeframe.runs.queue.listed_run import run_listed
+        from freezeframe.runs.queue.job_log import run_listed
 
         return run_listed(found.queue, request, settings, run_it, is_cancelled)
 
@@ -187,7 +358,7 @@ def _begin(engine: str | None) -> Settings:
 def _forward(settings: Settings, script: Path, *, as_json: bool) -> int | None:
     """The outcome of the command in the warm runner; None if there is no runner."""
     from freezeframe.configuration.variables import unknown_variables
-    from freezeframe.runs.process.early_spark import start_beside_runner
+    from freezeframe.runs.process.script_spark import start_beside_runner
     from freezeframe.runs.warm.forwarding import forward
 
     for one in unknown_variables(os.environ, type(settings).model_fields):

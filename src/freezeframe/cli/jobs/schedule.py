@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from freezeframe.cli.jobs.run_request import (
+from freezeframe.cli.jobs.run import (
     Asked,
     Attempts,
     Catalog,
@@ -25,8 +25,7 @@ from freezeframe.cli.jobs.run_request import (
     Timeout,
 )
 from freezeframe.cli.places.control_place import control
-from freezeframe.cli.places.options import Json, Message, Who
-from freezeframe.cli.places.place import Environment, NeededTenant, StoreRoot
+from freezeframe.cli.places.place import Environment, Json, Message, NeededTenant, StoreRoot, Who
 from freezeframe.cli.terminal.output import Output
 
 if TYPE_CHECKING:
@@ -74,8 +73,8 @@ def create(
     """
     from freezeframe.control.jobs.schedule import ScheduleRequest
     from freezeframe.control.jobs.timing import Timing
-    from freezeframe.runs.model.permitted_script import with_permitted_script
-    from freezeframe.runs.model.tenants import request_folder
+    from freezeframe.runs.model.request import request_folder
+    from freezeframe.runs.model.script_header import with_permitted_script
 
     files = {"config": config, "state": state, "catalog": catalog}
     names = {"connector_id": connector, "job_type": job_type, "sync_type": sync_type}

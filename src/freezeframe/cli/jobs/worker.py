@@ -11,9 +11,7 @@ import typer
 
 from freezeframe.cli.jobs.job import job_fields
 from freezeframe.cli.places.control_place import control
-from freezeframe.cli.places.logging_options import LogFormatOption, LogLevelOption, begin_logging
-from freezeframe.cli.places.options import Json
-from freezeframe.cli.places.place import StoreRoot
+from freezeframe.cli.places.place import Json, LogFormatOption, LogLevelOption, StoreRoot, begin_logging
 from freezeframe.cli.terminal.output import Output, write_json
 from freezeframe.errors import InvalidOption
 

@@ -1,22 +1,19 @@
-"""The tenant of a command: one set of options for all commands.
-
-A tenant is a bare directory (``--dir``), or one of a store's (``--tenant``, and ``--root`` if it is not the
-store of the settings). Commands take a ``Place`` and say nothing of options; ``at_place`` puts them on the
-command line.
-"""
+"""The store and tenant that a command means, and the options that name them."""
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from freezeframe.cli.places.completion import tenant_ids
 from freezeframe.errors import FreezeframeError, InputNotFound, InvalidOption, TenantNotFound
 
 if TYPE_CHECKING:
@@ -24,6 +21,107 @@ if TYPE_CHECKING:
     from freezeframe.store import Tenant
     from freezeframe.store.maintenance.verification import Verification
     from freezeframe.store.snapshot_store import Store
+    from freezeframe.store.tenant_log.version_reference import Point
+
+
+# Logging options of the long-running commands.
+
+
+class LogFormatName(StrEnum):
+    """Format of log lines."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class LogLevelName(StrEnum):
+    """Lowest level that is logged."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+LogFormatOption = Annotated[
+    LogFormatName | None, typer.Option("--log-format", help="text or json (default: from the settings).")
+]
+LogLevelOption = Annotated[
+    LogLevelName | None,
+    typer.Option("--log-level", help="info has a line for each request and job (default: warning)."),
+]
+
+
+def begin_logging(kind: LogFormatName | None, level: LogLevelName | None, root: str) -> None:
+    """Write this process's log, and those of the processes that it starts, as the options or settings say."""
+    from freezeframe.observation import configure_logging
+    from freezeframe.settings import load_settings
+
+    for name, value in (("FORMAT", kind), ("LEVEL", level)):
+        if value is not None:
+            os.environ[f"FREEZEFRAME_LOG_{name}"] = value.value
+    settings = load_settings(root=root)
+    configure_logging(settings.log_format, settings.log_level)
+
+
+# Shell completion of tenants and streams of the store or folder that the line names.
+#
+# A shell asks while somebody types, so nothing here fails, prints or starts anything; and what is offered
+# is
+# put into a command line, so names with signs that mean something to a shell are left out.
+
+_NAMES_MAX = 200
+_PLAIN = re.compile(r"[\w.@+-]+")
+
+
+def tenant_ids(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The ids of the store's tenants that begin with ``incomplete``."""
+    try:
+        return _plain(_store(ctx.params).tenants(incomplete, None, _NAMES_MAX), incomplete)
+    except Exception:  # noqa: BLE001 - no answer is the answer
+        return []
+
+
+def stream_names(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The names of the tenant's streams that begin with ``incomplete``."""
+    try:
+        return _plain(_tenant(ctx.params).streams(), incomplete)
+    except Exception:  # noqa: BLE001 - no answer is the answer
+        return []
+
+
+def _plain(names: Iterable[str], incomplete: str) -> list[str]:
+    return [name for name in names if name.startswith(incomplete) and _PLAIN.fullmatch(name)]
+
+
+def _store(given: dict[str, Any]) -> Any:
+    from freezeframe.script.tenant import stores
+    from freezeframe.settings import load_settings
+
+    settings = load_settings(root=given.get("root"), environment=given.get("environment"))
+    if "://" not in settings.root and not Path(settings.root).is_dir():
+        raise FileNotFoundError(settings.root)
+    return stores.open(settings.root, settings.environment)
+
+
+def _tenant(given: dict[str, Any]) -> Any:
+    if given.get("tenant_id") is not None:
+        return _store(given).tenant(given["tenant_id"])
+    from freezeframe.script.tenant.tenants import open_tenant
+
+    folder = given.get("directory") or Path("snapshots")
+    if not folder.is_dir():
+        raise FileNotFoundError(folder)
+    return open_tenant(folder)
+
+
+# The tenant of a command: one set of options for all commands.
+#
+# A tenant is a bare directory (``--dir``), or one of a store's (``--tenant``, and ``--root`` if it is not
+# the
+# store of the settings). Commands take a ``Place`` and say nothing of options; ``at_place`` puts them on
+# the
+# command line.
 
 _HERE = Path("snapshots")
 _COMPARED_IDS_MAX = 1000
@@ -247,7 +345,7 @@ def at_place(command: Callable[..., None]) -> Callable[..., None]:
         try:
             command(**arguments)
         except FreezeframeError as error:
-            from freezeframe.store.model.option_words import as_flag, say_options
+            from freezeframe.store.model.update_options import as_flag, say_options
 
             say_options(error, as_flag)
             raise
@@ -287,3 +385,38 @@ def expand(
     expanded.__annotations__ = {one.name: one.annotation for one in parameters}
     expanded.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     return expanded
+
+
+# Options and arguments that several commands share.
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only report what would be done.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation; required without a terminal.")]
+Who = Annotated[str | None, typer.Option("--who", help="The author, for the history.")]
+Message = Annotated[str | None, typer.Option("--message", help="The reason, for the history.")]
+StreamArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME", help="The stream's name, for example Account.", autocompletion=stream_names
+    ),
+]
+SeenVersion = Annotated[
+    int | None, typer.Option("--version", min=0, help="The tenant's version (default: the newest).")
+]
+StreamVersion = Annotated[
+    int | None,
+    typer.Option(
+        "--stream-version", min=0, help="The stream's own version number, in place of the tenant's."
+    ),
+]
+AsOf = Annotated[str | None, typer.Option(help="A moment in ISO form; UTC without a zone.")]
+_POINT = "A version of the tenant, a tag, or a moment (ISO; UTC without a zone)"
+TenantVersion = Annotated[str, typer.Argument(metavar="VERSION", help=f"{_POINT}.")]
+LaterVersion = Annotated[
+    str | None, typer.Argument(metavar="LATER", help=f"{_POINT} (default: the newest version).")
+]
+
+
+def point(text: str) -> Point:
+    """A version or a moment from an argument: digits are a version's number, even if a tag has that name."""
+    return int(text) if text.isdecimal() else text

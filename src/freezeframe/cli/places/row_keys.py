@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from freezeframe.errors import BadInput, InputNotFound, InvalidOption, MissingColumn
 from freezeframe.script.formats.csv_file import read_csv_text
-from freezeframe.script.types.text_values import exact_values
+from freezeframe.script.types.written_values import exact_values
 
 if TYPE_CHECKING:
     from freezeframe.store import Stream

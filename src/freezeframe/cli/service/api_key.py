@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from freezeframe.cli.places.audited import AuditedControl, command_principal, opened_audit
-from freezeframe.cli.places.options import Json
-from freezeframe.cli.places.place import StoreRoot, open_store
+from freezeframe.cli.places.control_place import AuditedControl, command_principal, opened_audit
+from freezeframe.cli.places.place import Json, StoreRoot, open_store
 from freezeframe.cli.terminal.output import Output
 from freezeframe.errors import InvalidOption
 

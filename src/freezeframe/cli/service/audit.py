@@ -14,18 +14,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from freezeframe.cli.places.audited import opened_audit
-from freezeframe.cli.places.completion import tenant_ids
-from freezeframe.cli.places.options import Json
-from freezeframe.cli.places.place import Environment, StoreRoot
-from freezeframe.cli.terminal.exit_codes import FAILED
+from freezeframe.cli.places.control_place import opened_audit
+from freezeframe.cli.places.place import Environment, Json, StoreRoot, tenant_ids
+from freezeframe.cli.terminal.confirmation import FAILED
 from freezeframe.cli.terminal.output import Output
 from freezeframe.errors import InputNotFound, InvalidOption
 
 if TYPE_CHECKING:
-    from freezeframe.service.access.audit import Audit
-    from freezeframe.service.access.audit_entry import AuditFilter, AuditPlace
-    from freezeframe.service.access.stores import Stores
+    from freezeframe.service.access.access import Stores
+    from freezeframe.service.access.audit import Audit, AuditFilter, AuditPlace
 
 app = typer.Typer(no_args_is_help=True)
 Tenant = Annotated[
@@ -66,7 +63,7 @@ class _Opened:
         """What the options mean, as the audit names it."""
         from freezeframe.identifiers import EnvironmentName, TenantId
         from freezeframe.service.access.access import audit_place
-        from freezeframe.service.access.audit_entry import AuditPlace
+        from freezeframe.service.access.audit import AuditPlace
 
         if tenant is None:
             return AuditPlace()
@@ -107,7 +104,7 @@ def export(
     as_json: Json = False,
 ) -> None:
     """Write the entries of an audit to standard output, the oldest first."""
-    from freezeframe.service.access.audit_export import export_lines
+    from freezeframe.service.access.audit import export_lines
 
     with _open_audit(root, environment) as found:
         wanted = _filter(action, principal, since, until)
@@ -142,7 +139,7 @@ def verify(
 
 @contextmanager
 def _open_audit(root: str, environment: str | None) -> Iterator[_Opened]:
-    from freezeframe.service.access.stores import Stores
+    from freezeframe.service.access.access import Stores
 
     with opened_audit(root, environment) as found:
         yield _Opened(found.audit, Stores(root, found.control.settings), found.control.environment)
@@ -151,7 +148,7 @@ def _open_audit(root: str, environment: str | None) -> Iterator[_Opened]:
 def _filter(
     action: str | None, principal: str | None, since: datetime | None, until: datetime | None
 ) -> AuditFilter:
-    from freezeframe.service.access.audit_entry import AuditFilter
+    from freezeframe.service.access.audit import AuditFilter
 
     moments = (
         None if one is None else int(one.replace(tzinfo=UTC).timestamp() * 1000) for one in (since, until)

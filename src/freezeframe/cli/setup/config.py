@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from freezeframe.cli.places.options import Json
+from freezeframe.cli.places.place import Json
 from freezeframe.cli.terminal.output import Output
 from freezeframe.errors import InvalidOption
 
@@ -90,8 +90,7 @@ def set_value(
 
     That is the project's freezeframe.toml, made here if there is none. Comments in it stay.
     """
-    from freezeframe.configuration.editing import write_setting
-    from freezeframe.configuration.files import FILE_NAME, project_file, user_file
+    from freezeframe.configuration.files import FILE_NAME, project_file, user_file, write_setting
     from freezeframe.configuration.layers import resolve
     from freezeframe.configuration.masking import masked_value
     from freezeframe.settings import Settings, resolve_settings

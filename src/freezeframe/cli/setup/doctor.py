@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from freezeframe.cli.places.options import Json
-from freezeframe.cli.terminal.exit_codes import FAILED
+from freezeframe.cli.places.place import Json
+from freezeframe.cli.terminal.confirmation import FAILED
 from freezeframe.cli.terminal.output import Output
 from freezeframe.errors import FreezeframeError, InputNotFound, InvalidOption
 
 if TYPE_CHECKING:
-    from freezeframe.cli.checks.finding import Finding
+    from freezeframe.cli.checks.machine import Finding
     from freezeframe.settings import Settings
 
 _MARKS = {"ok": "ok", "warning": "warning", "error": "ERROR"}
@@ -58,7 +58,7 @@ def doctor(
             if one.level != "ok" and one.remedy:
                 output.line(f"{one.part}: {one.remedy}")
     if bundle is not None:
-        from freezeframe.cli.checks.bundle import write_bundle
+        from freezeframe.cli.checks.production import write_bundle
 
         write_bundle(bundle, findings, settings)
         output.line(f"Written to {bundle}; look into it before you send it to anybody.")
@@ -70,7 +70,7 @@ def _examine(
     directory: Path | None, root: str | None, *, start_spark: bool, production: bool
 ) -> tuple[list[Finding], Settings]:
     from freezeframe.cli.checks import machine, places, software
-    from freezeframe.cli.checks.finding import looked_at
+    from freezeframe.cli.checks.machine import looked_at
 
     told, settings = _settings(root)
     place = str(directory) if directory is not None else settings.root
@@ -109,7 +109,7 @@ def _examine(
 
 def _settings(root: str | None) -> tuple[Finding | None, Settings]:
     """The settings; if they are invalid, a finding and the defaults for the other checks."""
-    from freezeframe.cli.checks.finding import Finding
+    from freezeframe.cli.checks.machine import Finding
     from freezeframe.settings import Settings, load_settings
 
     try:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from freezeframe.cli.places.options import Json
+from freezeframe.cli.places.place import Json
 from freezeframe.cli.terminal.output import Output
 from freezeframe.errors import InvalidOption
 

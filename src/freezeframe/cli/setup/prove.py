@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from freezeframe.cli.places.options import Json
-from freezeframe.cli.terminal.exit_codes import FAILED
+from freezeframe.cli.places.place import Json
+from freezeframe.cli.terminal.confirmation import FAILED
 from freezeframe.cli.terminal.output import Output
 from freezeframe.clock import moment, now_ms, rfc3339
 from freezeframe.errors import FreezeframeError, StorageUnsuitable, TryAgain
@@ -52,7 +52,7 @@ def prove(
     from freezeframe.proof.suite import prove as proofs
     from freezeframe.proof.suite import select_proofs
     from freezeframe.settings import load_settings
-    from freezeframe.store.directory.proof_report import keep_proof_report
+    from freezeframe.store.directory.format import keep_proof_report
 
     names = select_proofs(only or [])
     root = load_settings().root if storage is None else storage

@@ -1,4 +1,4 @@
-"""``freezeframe stream``: list and show a tenant's streams, without Spark."""
+"""Commands of streams."""
 
 from __future__ import annotations
 
@@ -7,24 +7,175 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from freezeframe.cli.places.options import AsOf, Json, SeenVersion, StreamArgument, StreamVersion
-from freezeframe.cli.places.place import Place, at_place
+from freezeframe.cli.places.place import (
+    AsOf,
+    DryRun,
+    Json,
+    Message,
+    Place,
+    SeenVersion,
+    StreamArgument,
+    StreamVersion,
+    Who,
+    Yes,
+    at_place,
+)
 from freezeframe.cli.places.update_flags import with_update
-from freezeframe.cli.stream.custody import adopt, release, repair
-from freezeframe.cli.stream.dropping import drop
-from freezeframe.cli.stream.path import path
-from freezeframe.cli.stream.retyping import retype
-from freezeframe.cli.stream.row import row
 from freezeframe.cli.stream.transfer import Key, export, import_rows
-from freezeframe.cli.stream.versions import changes, diff, restore
+from freezeframe.cli.stream.versions import changes, diff, restore, row
 from freezeframe.cli.tenant.versions import stream_fields
-from freezeframe.cli.terminal.cell_changes import sparkline
-from freezeframe.cli.terminal.output import Output
-from freezeframe.cli.terminal.row_output import Format, FormatOption, print_rows
+from freezeframe.cli.terminal.confirmation import require_yes
+from freezeframe.cli.terminal.output import Format, FormatOption, Output, print_rows, sparkline
+from freezeframe.cli.terminal.progress import progress
+from freezeframe.errors import InvalidOption
+from freezeframe.identifiers import StreamName
 from freezeframe.store.model.update_options import UpdateOptions
 
 if TYPE_CHECKING:
     from freezeframe.store import Stream, Tenant
+
+
+# ``freezeframe stream release|adopt|repair``: whether the tenant log alone writes a stream's table.
+
+
+def release(place: Place, name: StreamArgument, who: Who = None, as_json: Json = False) -> None:
+    """Let a stream go, for others to write.
+
+    Its table stays where it is; adopt takes it back.
+    """
+    version = place.tenant().stream(name).release(who=who)
+    Output(as_json=as_json).record({"stream": name, "tenant_version": version})
+
+
+def adopt(
+    place: Place,
+    name: StreamArgument,
+    key: Annotated[
+        list[str] | None, typer.Option(help="A column of the key (default: as stored with the table).")
+    ] = None,
+    no_key: Annotated[bool, typer.Option("--no-key", help="The stream has no key.")] = False,
+    who: Who = None,
+    as_json: Json = False,
+) -> None:
+    """Take a Delta table in as a stream.
+
+    It is the one in the folder NAME.snapshot; other writers must then refuse it.
+    """
+    if key and no_key:
+        raise InvalidOption("--key and --no-key cannot be used together.", remedy="Give one of them.")
+    tenant = place.tenant()
+    version = tenant.adopt(name, () if no_key else (key or None), who=who)
+    Output(as_json=as_json).record(
+        {"stream": name, "key": list(tenant.stream(name).key()), "tenant_version": version}
+    )
+
+
+def repair(
+    place: Place,
+    name: StreamArgument,
+    undo: Annotated[bool, typer.Option("--undo", help="Ignore commits of other writers.")] = False,
+    who: Who = None,
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
+    """Mend a stream that others wrote to.
+
+    Its table was changed around the tenant log, and updates refuse it. What others committed is taken
+    over if it can be; if not, or with --undo, a new version undoes it.
+    """
+    stream = place.tenant().stream(name)
+    if undo and not yes:
+        require_yes(f"Undo what others committed to {name}?")
+    Output(as_json=as_json).record(stream.repair(undo=undo, who=who).to_json())
+
+
+# ``freezeframe stream drop``: remove a stream.
+
+
+def drop(
+    place: Place,
+    name: StreamArgument,
+    message: Message = None,
+    who: Who = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
+    """Remove a stream in a new version.
+
+    Its past stays: earlier versions can be read, and stream restore brings it back.
+    """
+    tenant, output = place.tenant(), Output(as_json=as_json)
+    stream = tenant.stream(name)
+    effect = {"stream": stream.name, "rows": stream.row_count(), "tenant_version": tenant.version}
+    if dry_run:
+        output.record(effect)
+        return
+    if not yes:
+        require_yes(f"Drop {stream.name} with its {effect['rows']} rows from {place}?")
+    version = tenant.drop_stream(stream.name, message=message, who=who)
+    output.record({**effect, "tenant_version": version})
+
+
+# ``freezeframe stream path``: the location of a stream's Delta table, and snippets for other tools.
+
+_SNIPPETS = {
+    "duckdb": "duckdb.sql(\"INSTALL delta; SELECT * FROM delta_scan('{path}')\")",
+    "polars": 'polars.scan_delta("{path}")',
+    "delta_rs": 'deltalake.QueryBuilder().register("t", deltalake.DeltaTable("{path}"))',
+    "spark": 'spark.read.format("delta").load("{path}")',
+}
+
+
+def path(place: Place, name: StreamArgument, as_json: Json = False) -> None:
+    """Print where a stream's Delta table is.
+
+    With a line of Python each for DuckDB, Polars, delta-rs and Spark; the table is for reading only.
+    """
+    from freezeframe.store.directory.paths import table_folder
+
+    tenant = place.tenant()
+    stream = tenant.stream(name)
+    stream.columns()  # an unknown stream is an error, not a path
+    found = f"{tenant.place.storage.root}/{table_folder(StreamName(name))}"
+    snippets = {tool: text.replace("{path}", found) for tool, text in _SNIPPETS.items()}
+    output = Output(as_json=as_json)
+    if as_json:
+        output.record(
+            {"stream": stream.name, "path": found, "stream_version": stream.stream_version(), **snippets}
+        )
+        return
+    output.line(found)
+    output.record(snippets)
+
+
+# ``freezeframe stream retype``: change the type of a column.
+
+
+def retype(
+    place: Place,
+    name: StreamArgument,
+    column: Annotated[str, typer.Argument(help="The column, which may be one of the key.")],
+    kind: Annotated[
+        str,
+        typer.Argument(metavar="TYPE", help="string, long, double, decimal(10,2), date, boolean and so on."),
+    ],
+    message: Message = None,
+    who: Who = None,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> None:
+    """Give a column another type.
+
+    As one new version, if every stored value survives it; else the first rows that do not are named.
+    """
+    stream = place.tenant().stream(name)
+    with progress(f"Retyping {name}", as_json=as_json):
+        done = stream.retype(column, kind, dry_run=dry_run, message=message, who=who)
+    Output(as_json=as_json).record(done.to_json())
+
+
+# ``freezeframe stream``: list and show a tenant's streams, without Spark.
 
 app = typer.Typer(no_args_is_help=True)
 

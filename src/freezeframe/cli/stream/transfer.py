@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from freezeframe.cli.places.options import (
+from freezeframe.cli.places.place import (
     DryRun,
     Json,
     Message,
+    Place,
     SeenVersion,
     StreamArgument,
     StreamVersion,
     Who,
     Yes,
 )
-from freezeframe.cli.places.place import Place
 from freezeframe.cli.places.update_flags import require_yes_for, with_csv, with_update
 from freezeframe.cli.terminal.output import Output
 from freezeframe.cli.terminal.progress import progress

@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from freezeframe.cli.places.audited import audited_place
-from freezeframe.cli.places.options import DryRun, Json, StreamArgument, Who, Yes
-from freezeframe.cli.places.place import Place, open_store
-from freezeframe.cli.terminal.confirmation import require_yes
-from freezeframe.cli.terminal.exit_codes import FAILED
+from freezeframe.cli.places.control_place import audited_place
+from freezeframe.cli.places.place import DryRun, Json, Place, StreamArgument, Who, Yes, open_store
+from freezeframe.cli.terminal.confirmation import FAILED, require_yes
 from freezeframe.cli.terminal.output import Output
 from freezeframe.cli.terminal.progress import progress
 from freezeframe.errors import FreezeframeError, InvalidOption

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from freezeframe.cli.places.options import (
+from freezeframe.cli.places.place import (
     AsOf,
     DryRun,
     Json,
     LaterVersion,
     Message,
+    Place,
     TenantVersion,
     Who,
     Yes,
     point,
 )
-from freezeframe.cli.places.place import Place
 from freezeframe.cli.tenant.maintenance import retention_fields
 from freezeframe.cli.terminal.confirmation import require_yes
 from freezeframe.cli.terminal.output import Output

@@ -1,26 +1,105 @@
-"""Output of commands: text for people, or one JSON value for programs.
-
-Results go to standard output, errors to standard error, so a pipe holds results only. A terminal gets
-tables in its width and colours; a pipe, a file or ``TERM=dumb`` gets plain aligned lines of any length.
-Rich is loaded by the first text for a terminal: neither ``--help`` nor ``--json`` waits for it.
-"""
+"""Output of commands."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import textwrap
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
-from freezeframe.cli.terminal.safe_text import visible, visible_json, visible_lines
+import typer
+
 from freezeframe.errors import FreezeframeError
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from rich.console import Console
+
+
+# Row changes for people: an update as its changed cells, old and new (pure).
+
+_SPARKS = "▁▂▃▄▅▆▇█"
+_KIND, _BEFORE = "_change_type", "_before"
+
+
+def cell_changes(rows: Iterable[Mapping[str, Any]], key: Sequence[str]) -> list[dict[str, Any]]:
+    """The kind, key and cells of each change: the changed cells of an update, else all with a value.
+
+    A changed cell reads ``column: old → new``, any other one ``column: value``.
+    """
+    return [
+        {"change": row[_KIND], **{name: _key_cell(row, name) for name in key}, "cells": _cells(row, key)}
+        for row in rows
+    ]
+
+
+def sparkline(counts: Sequence[int]) -> str:
+    """The counts as a line of bars, from none for 0 to a full one for the largest."""
+    highest = max(counts, default=0)
+    if not highest:
+        return _SPARKS[0] * len(counts)
+    return "".join(_SPARKS[round(count * (len(_SPARKS) - 1) / highest)] for count in counts)
+
+
+def _key_cell(row: Mapping[str, Any], name: str) -> Any:
+    """The old key of a deleted row, since it may not fit the column's current type."""
+    value = row.get(name)
+    return (row.get(_BEFORE) or {}).get(name) if value is None else value
+
+
+def _cells(row: Mapping[str, Any], key: Sequence[str]) -> list[str]:
+    before = row.get(_BEFORE) or {}
+    names = [name for name in row if name not in {_KIND, _BEFORE, *key}]
+    if row[_KIND] == "update":
+        changed = [name for name in names if before.get(name) != row[name]]
+        return [f"{name}: {_text(before.get(name))} → {_text(row[name])}" for name in changed]
+    return [f"{name}: {_text(row[name])}" for name in names if row[name] is not None]
+
+
+def _text(value: Any) -> str:
+    return "(null)" if value is None else str(value)
+
+
+# Text from data, escaped for a terminal: no control characters, no reordering.
+
+# All control characters, line ends that only Unicode knows, what changes the direction of writing, and
+# halves of letters (names of files that are not UTF-8).
+_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+_UNSAFE_IN_LINES = re.compile(_UNSAFE.pattern.replace("\x00-\x1f", "\x00-\x08\x0b-\x1f"))
+
+
+def visible(text: str) -> str:
+    """One line: line ends as ``⏎``, all else that is unsafe as its escape, such as backslash, x, 1b."""
+    return _UNSAFE.sub(_escape, text.replace("\r\n", "\n").replace("\n", "⏎"))
+
+
+def visible_lines(text: str) -> str:
+    """As ``visible`` for text of several lines; line ends and tabs stay."""
+    return _UNSAFE_IN_LINES.sub(_escape, text)
+
+
+def visible_json(text: str) -> str:
+    """JSON with the same meaning and all unsafe characters escaped; JSON itself escapes only some."""
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def _escape(found: re.Match[str]) -> str:
+    return (
+        found[0].encode("ascii", "backslashreplace").decode() if found[0] > "\x7f" else repr(found[0])[1:-1]
+    )
+
+
+# Output of commands: text for people, or one JSON value for programs.
+#
+# Results go to standard output, errors to standard error, so a pipe holds results only. A terminal gets
+# tables in its width and colours; a pipe, a file or ``TERM=dumb`` gets plain aligned lines of any length.
+# Rich is loaded by the first text for a terminal: neither ``--help`` nor ``--json`` waits for it.
 
 _MISSING = "-"
 _FOLDED_LETTERS = 30  # a narrower column is unreadable
@@ -223,3 +302,32 @@ def _cell(value: object) -> str:
     if isinstance(value, list | tuple):
         return visible(", ".join(map(str, value))) or _MISSING
     return visible(str(value))
+
+
+# Rows of an Arrow table on standard output: a table for people, CSV or JSON for programs.
+
+
+class Format(StrEnum):
+    """Output format of rows."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSON = "json"
+
+
+FormatOption = Annotated[
+    Format,
+    typer.Option("--format", help="The format of the rows."),
+]
+
+
+def print_rows(title: str, rows: pa.Table, form: Format, *, as_json: bool) -> None:
+    """Print rows: with a title and aligned columns, as CSV with a header, or as a JSON array of objects."""
+    from freezeframe.engine.frames.python_values import shown_rows
+    from freezeframe.script.formats.csv_lines import csv_text
+
+    if form is Format.CSV and not as_json:
+        sys.stdout.write(csv_text(rows))
+        return
+    output = Output(as_json=as_json or form is Format.JSON)
+    output.table(title, shown_rows(rows), columns=rows.column_names)

@@ -14,10 +14,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from freezeframe.cli.terminal.output import is_terminal
-from freezeframe.cli.terminal.safe_text import visible
+from freezeframe.cli.terminal.output import is_terminal, visible
 from freezeframe.progress import Unit, watched_by
-from freezeframe.store.model.option_words import say_types
+from freezeframe.store.model.update_options import say_types
 
 _TERMINAL_SECONDS = (0.5, 0.2)  # before the first line, and between two
 _PLAIN_SECONDS = (5.0, 5.0)

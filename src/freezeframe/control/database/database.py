@@ -1,25 +1,138 @@
-"""The control database: jobs, schedules, keys and audit, in SQLite or PostgreSQL.
-
-It knows nothing of stores and holds none of the tenants' data. Above it everything speaks values;
-only the modules of this package see rows.
-"""
+"""The control database: its place, its connections, its transactions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, Table, create_engine, make_url
+from sqlalchemy import URL, Connection, Engine, Table, create_engine, make_url, text
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as NoFreeConnection
 
+from freezeframe.clock import now_ms
 from freezeframe.control.database import sqlite as sqlite_setup
-from freezeframe.control.database.clock import Clock, database_now_ms
-from freezeframe.control.database.connection_errors import typed_errors
+from freezeframe.control.database.control_file import control_file
 from freezeframe.control.database.upgrade import is_current, replace, upgrade
-from freezeframe.errors import InvalidOption, SetupError
+from freezeframe.errors import (
+    FreezeframeError,
+    InvalidOption,
+    ReportDamage,
+    SetupError,
+    StorageFull,
+    TryAgain,
+)
+from freezeframe.settings import Settings
+
+# The database's clock, which all workers share and which alone decides about leases.
+
+Clock = Callable[[Connection], int]
+
+# The time of the statement: the transaction's own would stand still while it waits for a lock.
+_POSTGRESQL_NOW_MS = text("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)")
+
+
+def database_now_ms(connection: Connection) -> int:
+    """Milliseconds since 1970, by the clock of the machine on which the database runs."""
+    if connection.dialect.name == "sqlite":  # the database runs in this process, on this machine's clock
+        return now_ms()
+    return int(connection.execute(_POSTGRESQL_NOW_MS).scalar_one())
+
+
+def milliseconds(moment: datetime) -> int:
+    """A moment in milliseconds since 1970; ``moment`` has a zone."""
+    return round(moment.timestamp() * 1000)
+
+
+# Typed errors for failures of the control database.
+
+# Drivers' messages where a retry does not help; not all of these have an error code.
+_SETUP = (
+    "unable to open database file",
+    "readonly database",
+    "read-only database",
+    "password authentication failed",
+    "no pg_hba.conf entry",
+    "permission denied",
+    "no password supplied",
+    "could not translate host name",
+    "failed to resolve host",
+)
+_DAMAGE = ("file is not a database", "malformed")
+_FULL = ("disk is full", "no space left", "disk full")
+_ABSENT = "does not exist"
+
+
+@contextmanager
+def typed_errors(url: URL) -> Iterator[None]:
+    """Whatever the database or its driver says about the connection leaves as one of our errors.
+
+    A violated constraint or a wrong statement is not translated: that is a mistake of ours.
+
+    Raises:
+        TryAgain: it cannot be reached or is busy; nothing of the transaction happened, unless the answer
+            to its commit was lost.
+        StorageFull: no space is left where it is.
+        SetupError: it refuses us, is not there, or its driver is not installed.
+        ReportDamage: its file is damaged.
+    """
+    try:
+        yield
+    except (OperationalError, InterfaceError, NoFreeConnection) as error:
+        raise _to_typed_error(url, _driver_message(error)) from error
+    except DBAPIError as error:
+        said = _driver_message(error)
+        if error.connection_invalidated or any(words in said for words in _DAMAGE):
+            raise _to_typed_error(url, said) from error
+        raise
+    except ModuleNotFoundError as error:
+        raise SetupError(
+            "The driver for PostgreSQL is not installed.",
+            cause=str(error),
+            remedy="Install it: pip install 'freezeframe[postgresql]'.",
+        ) from error
+
+
+def _driver_message(error: Exception) -> str:
+    return str(getattr(error, "orig", None) or error).strip()
+
+
+def _to_typed_error(url: URL, said: str) -> FreezeframeError:
+    name = url.render_as_string(hide_password=True)
+    folded = said.lower()
+    if any(words in folded for words in _DAMAGE):
+        return ReportDamage(
+            f"The control database {name} is damaged.",
+            cause=said,
+            remedy="Put back a copy of it; the tenants' own data is not concerned.",
+            code="CONTROL_DATABASE_DAMAGED",
+        )
+    if any(words in folded for words in _FULL):
+        return StorageFull(
+            f"The control database {name} has no space left.", cause=said, remedy="Make room and try again."
+        )
+    absent = _ABSENT in folded and ("database" in folded or "role" in folded)
+    if absent or any(words in folded for words in _SETUP):
+        return SetupError(
+            f"The control database {name} cannot be used.",
+            cause=said,
+            remedy="Check the setting database_url, and who may read and write there.",
+        )
+    return TryAgain(
+        f"The control database {name} cannot be reached, or is busy.",
+        cause=said,
+        remedy="Try again; if it goes on, look whether the database runs.",
+        code="CONTROL_DATABASE_UNAVAILABLE",
+    )
+
+
+# The control database: jobs, schedules, keys and audit, in SQLite or PostgreSQL.
+#
+# It knows nothing of stores and holds none of the tenants' data. Above it everything speaks values;
+# only the modules of this package see rows.
 
 _CONNECT_SECONDS = 10
 # Of a process on SQLite, beside the five that stay open: a worker of the service has 40 threads, and those
@@ -170,3 +283,23 @@ def _engine(url: URL) -> Engine:
     engine = create_engine(url, connect_args=waiting, max_overflow=_MORE_CONNECTIONS)
     sqlite_setup.set_up(engine)
     return engine
+
+
+# The URL of the control database: from the settings, else a file in the store's root.
+
+
+def database_url(settings: Settings, root: str) -> str:
+    """The URL of the control database of the store at ``root``.
+
+    Raises:
+        InvalidOption: the root is not a directory, and no ``database_url`` is set.
+    """
+    if settings.database_url:
+        return settings.database_url
+    if "://" in root:
+        raise InvalidOption(
+            f"A store at {root} needs a control database of its own place.",
+            cause="An object store cannot hold a database.",
+            remedy="Set database_url (FREEZEFRAME_DATABASE_URL) to sqlite:///path or postgresql://….",
+        )
+    return URL.create("sqlite", database=str(control_file(root))).render_as_string()

@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlalchemy import Connection, exists, literal_column, or_, select, update
 
-from freezeframe.control.database.clock import Clock
+from freezeframe.control.database.database import Clock
 from freezeframe.control.jobs.job import QueuedJob
 from freezeframe.control.jobs.job_rows import job_at, job_of
 from freezeframe.control.tables import jobs, lanes

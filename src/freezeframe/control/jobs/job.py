@@ -1,7 +1,9 @@
-"""A queued job: a frozen value, validated once."""
+"""Jobs of the queue: values, rows, filters."""
 
 from __future__ import annotations
 
+import base64
+import binascii
 import json
 import unicodedata
 from collections.abc import Mapping
@@ -11,6 +13,8 @@ from typing import Any, Literal, get_args
 
 from freezeframe import clock
 from freezeframe.errors import InvalidOption
+
+# A queued job: a frozen value, validated once.
 
 JobStatus = Literal["queued", "running", "succeeded", "failed", "cancelled", "timed_out", "dead"]
 FinalStatus = Literal["succeeded", "failed", "cancelled", "timed_out", "dead"]
@@ -149,3 +153,32 @@ def require_between(name: str, value: int, low: int, high: int) -> None:
         raise InvalidOption(
             f"{name} must be from {low} to {high}, not {value}.", remedy="Pass a number in that range."
         )
+
+
+# Opaque cursors of paginated lists.
+
+_PREFIX = "j1:"
+
+
+def cursor_after(sequence: int) -> str:
+    """The cursor of the page that follows the row of that sequence."""
+    return base64.urlsafe_b64encode(f"{_PREFIX}{sequence}".encode()).decode().rstrip("=")
+
+
+def sequence_of(cursor: str) -> int:
+    """The sequence after which the page begins.
+
+    Raises:
+        InvalidOption: this is not a cursor that a list gave.
+    """
+    try:
+        text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode()
+        sequence = int(text.removeprefix(_PREFIX))
+        if sequence > 0 and cursor == cursor_after(sequence):
+            return sequence
+    except (ValueError, binascii.Error):
+        pass
+    raise InvalidOption(
+        f"{cursor!r} is not a cursor.",
+        remedy="Pass next_cursor of the page before, or none for the first page.",
+    )

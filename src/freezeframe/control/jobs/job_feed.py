@@ -13,8 +13,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, func, or_, select
 
-from freezeframe.control.database.clock import milliseconds
-from freezeframe.control.database.database import ControlDatabase
+from freezeframe.control.database.database import ControlDatabase, milliseconds
 from freezeframe.control.jobs.job import JobStatus, QueuedJob
 from freezeframe.control.jobs.job_rows import job_of
 from freezeframe.control.tables import jobs

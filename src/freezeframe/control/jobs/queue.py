@@ -14,7 +14,6 @@ from sqlalchemy import Connection, delete, func, select, update
 from freezeframe.control.database.backoff import Backoff
 from freezeframe.control.database.database import ControlDatabase
 from freezeframe.control.jobs.claiming import claim_queued, claim_silent, leave_lane
-from freezeframe.control.jobs.cursor import cursor_after, sequence_of
 from freezeframe.control.jobs.job import (
     ATTEMPTS_MAX,
     STATUSES,
@@ -23,7 +22,9 @@ from freezeframe.control.jobs.job import (
     JobStatus,
     QueuedJob,
     canonical_request,
+    cursor_after,
     require_between,
+    sequence_of,
 )
 from freezeframe.control.jobs.job_filter import JobFilter
 from freezeframe.control.jobs.job_rows import find_job, job_at, job_of

@@ -12,8 +12,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, delete, exists, select, tuple_, update
 
 from freezeframe.clock import moment
-from freezeframe.control.database.clock import milliseconds
-from freezeframe.control.database.database import ControlDatabase, insert_if_absent
+from freezeframe.control.database.database import ControlDatabase, insert_if_absent, milliseconds
 from freezeframe.control.jobs.job import QueuedJob
 from freezeframe.control.jobs.schedule import Schedule, ScheduleRequest
 from freezeframe.control.jobs.submission import insert_job

@@ -7,8 +7,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, delete, func, select, update
 
-from freezeframe.control.database.clock import Clock, milliseconds
-from freezeframe.control.database.database import insert_if_absent
+from freezeframe.control.database.database import Clock, insert_if_absent, milliseconds
 from freezeframe.control.jobs.claiming import leave_lane, start_job
 from freezeframe.control.jobs.job import (
     ATTEMPTS_MAX,

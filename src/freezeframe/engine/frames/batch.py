@@ -1,13 +1,11 @@
-"""A validated batch: its key columns are present, non-null and unique.
-
-Validation is column-wise in Arrow, without Python loops over rows.
-"""
+"""The rows of an update, checked before anything is written."""
 
 from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -15,9 +13,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from freezeframe.engine.frames.python_values import shown_rows
 from freezeframe.errors import BadInput, DuplicateKeyError, InvalidOption, MissingColumn, NullKeyError
+
+# A validated batch: its key columns are present, non-null and unique.
+#
+# Validation is column-wise in Arrow, without Python loops over rows.
 
 NullKeys = Literal["error", "match", "drop"]
 
@@ -267,3 +270,43 @@ def _duplicate_key(groups: pa.Table, places: Sequence[str], names: Sequence[str]
         keys=[repr(value) for value in keys],
         count=len(shared),
     )
+
+
+# Reads Parquet files into memory up to a limit of bytes.
+
+
+def bounded_rows(files: Iterable[AbstractContextManager[pq.ParquetFile]], bytes_max: int) -> pa.Table | None:
+    """All rows of the files, opened one after the other; None if they take more than ``bytes_max``.
+
+    A column that only some of the files have is null in the rows of the others.
+    """
+    parts, left = [], bytes_max
+    for opening in files:
+        with opening as file:
+            batches = []
+            for batch in file.iter_batches():
+                left -= batch.nbytes
+                if left < 0:
+                    return None
+                batches.append(batch)
+            parts.append(pa.Table.from_batches(batches, file.schema_arrow))
+    return pa.concat_tables(parts, promote_options="default")
+
+
+# Conversion of columns with few distinct values through a dictionary.
+
+_SAMPLE_ROWS = 1_000
+_REPEATED_TIMES = 10
+
+
+def repeats(column: pa.ChunkedArray) -> bool:
+    """Whether the column has few distinct values, by a sample."""
+    sample = column.slice(len(column) // 2, _SAMPLE_ROWS)
+    return len(column) > _SAMPLE_ROWS and len(sample.unique()) * _REPEATED_TIMES < len(sample)
+
+
+def distinct_values(column: pa.ChunkedArray) -> tuple[pa.Array, npt.NDArray[np.int64]]:
+    """The distinct values, and each row's index into them; for a null the number of values."""
+    chunks = column.dictionary_encode().unify_dictionaries().chunks
+    values = chunks[0].dictionary
+    return values, np.concatenate([chunk.indices.fill_null(len(values)).to_numpy() for chunk in chunks])

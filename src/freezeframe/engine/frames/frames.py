@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from freezeframe.engine.frames.arrow_columns import stored_column
+from freezeframe.engine.frames.batch import distinct_values, repeats
 from freezeframe.engine.frames.pandas_columns import arrow_column
 from freezeframe.engine.frames.python_values import python_values
-from freezeframe.engine.frames.repeated_values import distinct_values, repeats
 from freezeframe.errors import BadInput, CorruptData, InvalidOption, SetupError
 
 if TYPE_CHECKING:

@@ -1,23 +1,22 @@
-"""Key search by Spark: one scan of the key's columns in a stream's files, joined with the batch's keys.
-
-Only the key's columns are read. The result has a file, a position and a key number for each match.
-The caller filters deleted rows and decides on the others.
-"""
+"""Search of keys in stored files by Spark's workers."""
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql.connect import functions as F  # noqa: N812 - the name by which Spark code calls it
 from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
 from pyspark.sql.connect.plan import LocalRelation
 from pyspark.sql.connect.session import SparkSession
+from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from freezeframe.engine.configuration.spark_configuration import (
     BROADCAST_KEYS_MAX,
@@ -25,12 +24,62 @@ from freezeframe.engine.configuration.spark_configuration import (
     KEYS_PER_TASK,
     SMALL_BYTES,
 )
+from freezeframe.engine.errors.spark_errors import spark_errors
 from freezeframe.engine.plans.collection import collect
-from freezeframe.engine.plans.columns import fit_column, quote, struct_type
-from freezeframe.engine.plans.keys import key_column
+from freezeframe.engine.plans.columns import all_of, fit_column, quote, struct_type
 from freezeframe.engine.plans.parquet_files import FILE, ROW, read_files, size_of
-from freezeframe.engine.protocol.table_engine import INLINE_KEYS_MAX, FindTask
-from freezeframe.errors import CorruptData
+from freezeframe.engine.plans.schema_ddl import spark_ddl
+from freezeframe.engine.protocol.table_engine import INLINE_KEYS_MAX, FindTask, NullKeys
+from freezeframe.errors import CorruptData, DuplicateKeyError, FreezeframeError
+
+# Row keys in Spark: as one column to join by, and as values for error messages.
+
+_KEYS_SHOWN_MAX = 10
+
+
+def key_column(names: Sequence[str], null_keys: NullKeys) -> Column:
+    """The key as one value: null if it may not be matched, never null if a null equals a null."""
+    if len(names) == 1 and null_keys == "error":
+        return F.col(names[0])
+    # Structs are equal if their fields are, nulls included.
+    whole = F.struct(*(F.col(name).alias(f"k{index}") for index, name in enumerate(names)))
+    if null_keys == "match":
+        return whole
+    return F.when(all_of([F.col(name).isNotNull() for name in names]), whole)
+
+
+def shown_keys(frame: DataFrame, key: Sequence[str]) -> list[Any]:
+    """Up to ten keys of the frame as Python values, composite ones as tuples."""
+    rows = named_keys(frame, key).limit(_KEYS_SHOWN_MAX).collect()
+    return [row[0] if len(key) == 1 else tuple(row) for row in rows]
+
+
+def named_keys(frame: DataFrame, key: Sequence[str], *further: Column) -> DataFrame:
+    """The key's columns as ``k0 … kn``, and further columns."""
+    columns = [F.col(quote(name)).alias(f"k{index}") for index, name in enumerate(key)]
+    return frame.select(*columns, *further)
+
+
+def repeated_keys(batch: DataFrame, key: Sequence[str]) -> DuplicateKeyError:
+    """The error for a batch that holds keys more than once, naming up to ten of them."""
+    generated = [f"k{index}" for index in range(len(key))]
+    groups = named_keys(batch, key).groupBy(*generated).agg(F.count(F.lit(1)).alias("times"))
+    return duplicate_keys(shown_keys(groups.where(F.col("times") > 1), generated), key)
+
+
+def duplicate_keys(keys: list[Any], key: Sequence[str]) -> DuplicateKeyError:
+    """The error for rows that share a key, with the keys."""
+    return DuplicateKeyError(
+        f"Several rows of the batch share a key ({', '.join(key)}): {', '.join(map(repr, keys))}.",
+        remedy="Leave one row of each, or pass order_by= to say which is the last.",
+        keys=[repr(value) for value in keys],
+    )
+
+
+# Key search by Spark: one scan of the key's columns in a stream's files, joined with the batch's keys.
+#
+# Only the key's columns are read. The result has a file, a position and a key number for each match.
+# The caller filters deleted rows and decides on the others.
 
 _PLACE, _TASK = "place", "task"
 
@@ -142,3 +191,65 @@ def _file_indexes(names: pa.ChunkedArray, task: FindTask) -> pa.ChunkedArray:
 
 def _file_name(path: str) -> str:
     return path.rpartition("/")[2]
+
+
+# Python calls as tasks of Spark: one call is one task, in a Python worker, wherever Spark runs it.
+#
+# A call is a function of an importable module with its arguments (``functools.partial``): workers load
+# freezeframe, PyArrow and the function by their names, and get the arguments pickled.
+
+Calls = Sequence[Callable[[], Any]]
+
+_ROWS = 100_000
+_ANSWERS = StructType([StructField("place", LongType()), StructField("answer", BinaryType())])
+
+
+def answers(session: Any, calls: Calls) -> list[Any]:
+    """The results of the calls, in order.
+
+    Raises:
+        FreezeframeError: the error of the first call that raised one.
+        SetupError: the workers have no freezeframe, or another Python than this process.
+        EngineUnavailable: Spark failed.
+    """
+    if not calls:
+        return []
+    with spark_errors():
+        told = _tasks(session, len(calls)).mapInArrow(functools.partial(_run_calls, tuple(calls)), _ANSWERS)
+        rows = collect(told).sort_by("place").column("answer").to_pylist()
+    found = [pickle.loads(one) for one in rows]  # noqa: S301 - written by our own function
+    for answer in found:
+        if isinstance(answer, FreezeframeError):
+            raise answer
+    return found
+
+
+def frame_of(session: Any, calls: Calls, schema: pa.Schema) -> Any:
+    """A lazy frame of the rows that the calls give; each call gives tables with the columns of ``schema``."""
+    with spark_errors():
+        if not calls:
+            return session.createDataFrame([], spark_ddl(schema))
+        return _tasks(session, len(calls)).mapInArrow(
+            functools.partial(_rows, tuple(calls)), spark_ddl(schema)
+        )
+
+
+def _tasks(session: Any, count: int) -> Any:
+    return session.range(0, count, 1, count)
+
+
+def _run_calls(calls: Calls, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for place in batch.column(0).to_pylist():
+            try:
+                answer = calls[place]()
+            except FreezeframeError as error:
+                answer = error
+            yield pa.record_batch({"place": [place], "answer": [pickle.dumps(answer)]})
+
+
+def _rows(calls: Calls, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for place in batch.column(0).to_pylist():
+            for table in calls[place]():
+                yield from table.to_batches(_ROWS)

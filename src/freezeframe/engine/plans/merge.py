@@ -1,32 +1,212 @@
-"""One update of one stream as a Spark plan: join, decide each row's fate, write and count in one job.
-
-Both sides are read into generated names: ``o0 … on`` for stored values, ``n0 … nn`` for those of
-the batch, in the order of the target's columns and already of its types. A merge by key is a full
-outer join in which each row has a fate; the fates are counted on the rows' way into the files.
-Where rows keep their past, a key can lead to two rows, and closed rows go by the join (``spark_validity``).
-"""
+"""Merge of a batch into stored rows, as Spark plans."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.connect import functions as F  # noqa: N812 - the name by which Spark code calls it
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.connect.window import Window
 from pyspark.sql.types import StructType
 
+from freezeframe.engine.configuration.spark_configuration import (
+    FILE_BYTES,
+    HASHED_BATCH_BYTES,
+    SMALL_BYTES,
+    TASK_BYTES_MIN,
+)
+from freezeframe.engine.errors.spark_errors import cause_of
 from freezeframe.engine.plans.columns import any_of, comparable, fit_column, quote, struct_type
 from freezeframe.engine.plans.deletion_vectors import live_rows
-from freezeframe.engine.plans.file_layout import Layout, layout_of
-from freezeframe.engine.plans.keys import key_column, repeated_keys
-from freezeframe.engine.plans.parquet_files import rows_in, write_files
-from freezeframe.engine.plans.row_counting import Counting
-from freezeframe.engine.plans.validity import PeriodColumns, add_closed_rows, with_periods
-from freezeframe.engine.plans.window import inside, require_inside
-from freezeframe.engine.protocol.table_engine import MergeResult, MergeTask, Positions
-from freezeframe.errors import CorruptData, DuplicateKeyError, NullKeyError
+from freezeframe.engine.plans.key_search import key_column, repeated_keys
+from freezeframe.engine.plans.parquet_files import rows_in, size_of, unpacked_size_of, write_files
+from freezeframe.engine.plans.write_batch import Counting
+from freezeframe.engine.protocol.table_engine import MergeResult, MergeTask, Positions, Validity
+from freezeframe.errors import CorruptData, DuplicateKeyError, InvalidOption, NullKeyError, OutsideWindow
+
+# Numbers of tasks and output files of a merge, by the size of its input.
+
+# More rows than any cluster has cores, so that every part of the range has one.
+_RANGE = 1 << 16
+_at_once: WeakKeyDictionary[SparkSession, int] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Number of partitions, and whether a partition's share of the batch fits in memory."""
+
+    partitions: int
+    is_batch_hashed: bool
+
+    def repartition_by_key(self, frame: DataFrame, key: list[Column]) -> DataFrame:
+        """Partition the rows by key; one partition needs no shuffle."""
+        return frame.coalesce(1) if self.partitions == 1 else frame.repartition(self.partitions, *key)
+
+    def add_join_hint(self, batch: DataFrame) -> DataFrame:
+        """The batch with the join hint for its size."""
+        return batch.hint("shuffle_hash") if self.is_batch_hashed else batch
+
+
+def layout_of(session: SparkSession, task: MergeTask) -> Layout:
+    """The layout of a merge in the session; see ``choose_layout``."""
+    batch, stored = size_of(task.batch), size_of(task.stored)
+    size = task.size_bytes
+    if size is None and batch is not None and stored is not None:
+        size = batch + stored
+    if size is None:
+        # Unknown size: two partitions per core, and a join that can spill.
+        return Layout(tasks_at_once(session) * 2, is_batch_hashed=False)
+    if size <= SMALL_BYTES:
+        return Layout(1, is_batch_hashed=False)
+    unpacked = None if batch is None else unpacked_size_of(task.batch)
+    return choose_layout(size, unpacked, tasks_at_once(session))
+
+
+def choose_layout(size: int, unpacked_batch: int | None, at_once: int) -> Layout:
+    """One task per output file; of a smaller merge so many that all cores have work, if it is worth a task.
+
+    ``size`` are the bytes of all input files, ``unpacked_batch`` those of the batch's rows (None: unknown),
+    ``at_once`` the tasks that Spark runs at once.
+    """
+    partitions = max(math.ceil(size / FILE_BYTES), min(at_once, math.ceil(size / TASK_BYTES_MIN)))
+    is_hashed = unpacked_batch is not None and unpacked_batch / partitions <= HASHED_BATCH_BYTES
+    return Layout(partitions, is_batch_hashed=is_hashed)
+
+
+def tasks_at_once(session: SparkSession) -> int:
+    """The number of tasks that the session's Spark runs at once, wherever it is; Spark is asked once.
+
+    It splits a range into as many parts, unless it is told into how many.
+    """
+    if session not in _at_once:
+        parts = session.range(_RANGE).select(F.spark_partition_id().alias("part"))
+        _at_once[session] = int(parts.agg(F.max("part")).collect()[0][0]) + 1
+    return _at_once[session]
+
+
+# The window of ``replace_where``: a caller's SQL predicate, checked before anything is written.
+
+_ROWS_SHOWN_MAX = 3
+_ROW_LENGTH_MAX = 200
+# Spark's error classes for values that a predicate cannot handle.
+_VALUE_ERRORS = ("CAST_", "ARITHMETIC_", "DIVIDE_", "NUMERIC_", "INVALID_", "CANNOT_PARSE_", "DATETIME_")
+
+
+def inside(where: str) -> Column:
+    """Whether the predicate is true for a row: false and null are both no."""
+    return F.coalesce(F.expr(where), F.lit(False))  # noqa: FBT003 - an SQL literal
+
+
+def require_inside(batch: DataFrame, where: str) -> None:
+    """Check that the predicate is one, and that every row of the batch is inside the window.
+
+    Raises:
+        InvalidOption: it is not a predicate over the frame's columns, or fails on a value.
+        OutsideWindow: rows are outside; the first are named.
+    """
+    try:
+        outside = batch.where(~inside(where))
+        count = outside.count()
+    except AnalysisException as error:
+        raise _invalid(where, error, batch) from error
+    except PySparkException as error:
+        if str(error.getCondition() or "").startswith(_VALUE_ERRORS):
+            raise _invalid(where, error, batch) from error
+        raise
+    if count:
+        rows = [row.asDict(recursive=True) for row in outside.limit(_ROWS_SHOWN_MAX).collect()]
+        shown = "; ".join(str(row)[:_ROW_LENGTH_MAX] for row in rows)
+        raise OutsideWindow(
+            f"{count} rows of the batch are outside the window they are to replace: {where}.",
+            cause=f"The first of them: {shown}.",
+            remedy="Leave them out, or widen replace_where.",
+            count=count,
+        )
+
+
+def _invalid(where: str, error: Exception, batch: DataFrame) -> InvalidOption:
+    return InvalidOption(
+        f"replace_where is not a predicate over the columns: {where}",
+        cause=cause_of(error),
+        remedy=f"The columns are {', '.join(quote(name) for name in batch.columns)}; case matters.",
+    )
+
+
+# Validity periods (``scd2``) as columns of a merge's plan: close the old row, open the new one.
+#
+# A row has the period from ``valid_from`` (included) to ``valid_to`` (not included, null for a row that
+# holds now). Rows of the result are carried as an array for each key, because a key that changes has two.
+
+_ROWS = "rows"
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodColumns:
+    """Positions of the two period columns in the target, and the times of the merge."""
+
+    validity: Validity
+    valid_from: int
+    valid_to: int
+
+    @classmethod
+    def of(cls, validity: Validity, names: Sequence[str]) -> PeriodColumns:
+        """The columns of a target with these names."""
+        return cls(validity, names.index(validity.valid_from), names.index(validity.valid_to))
+
+    @property
+    def is_closed(self) -> Column:
+        """Whether a stored row is of the past already."""
+        return F.col(f"o{self.valid_to}").isNotNull()
+
+    def versions(self, results: Sequence[Column], *, changed: Column, ended: Column) -> Column:
+        """The rows that a key leads to: as it was, closed, where it ``changed``; and as it is now.
+
+        ``results`` are the values now, in the target's order; where the key ``ended``, they are the old ones.
+        """
+        moment = F.timestamp_micros(F.lit(self.validity.moment_us))
+        since = F.timestamp_micros(F.lit(self.validity.since_us))
+        was_from = F.coalesce(F.col(f"o{self.valid_from}"), since)
+        is_new = F.col("stored").isNull() | changed
+        now = self._row(results, F.when(is_new, moment).otherwise(was_from), F.when(ended, moment))
+        before = self._row([F.col(f"o{index}") for index in range(len(results))], was_from, moment)
+        return F.when(changed, F.array(before, now)).otherwise(F.array(now)).alias(_ROWS)
+
+    def _row(self, values: Sequence[Column], valid_from: Column, valid_to: Column) -> Column:
+        period = {self.valid_from: valid_from, self.valid_to: valid_to}
+        return F.struct(*(period.get(index, value).alias(f"r{index}") for index, value in enumerate(values)))
+
+
+def add_closed_rows(joined: DataFrame, closed: DataFrame, fate: int, width: int) -> DataFrame:
+    """The joined rows and the closed ones, which have the ``fate`` and stay as they are."""
+    row = F.struct(*(F.col(f"o{index}").alias(f"r{index}") for index in range(width)))
+    past = closed.select(
+        F.lit(fate).alias("fate"),
+        F.lit(None).cast("int").alias("nth"),
+        F.lit(None).cast("boolean").alias("has_null_key"),
+        F.lit(False).alias("is_live"),  # noqa: FBT003 - an SQL literal
+        F.array(row).alias(_ROWS),
+    )
+    return joined.unionByName(past)
+
+
+def with_periods(joined: DataFrame, width: int) -> DataFrame:
+    """Each row of each key by itself, under ``r0 … rn``."""
+    one = joined.select(F.explode(_ROWS).alias("row"))
+    return one.select(*(F.col("row").getField(f"r{index}").alias(f"r{index}") for index in range(width)))
+
+
+# One update of one stream as a Spark plan: join, decide each row's fate, write and count in one job.
+#
+# Both sides are read into generated names: ``o0 … on`` for stored values, ``n0 … nn`` for those of
+# the batch, in the order of the target's columns and already of its types. A merge by key is a full
+# outer join in which each row has a fate; the fates are counted on the rows' way into the files.
+# Where rows keep their past, a key can lead to two rows, and closed rows go by the join
+# (``spark_validity``).
 
 _FATES = ("kept", "inserted", "updated", "unchanged", "deleted", "clashing", "closed")
 _KEPT, _INSERTED, _UPDATED, _UNCHANGED, _DELETED, _CLASHING, _CLOSED = range(len(_FATES))

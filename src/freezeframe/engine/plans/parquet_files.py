@@ -24,7 +24,7 @@ from freezeframe.engine.plans.columns import (
     to_file,
     written_fields,
 )
-from freezeframe.engine.protocol.written_rows import require_found
+from freezeframe.engine.protocol.table_engine import require_found
 from freezeframe.errors import CorruptData, UnsupportedTable
 
 _PLAIN_NAME = re.compile(r"[\w.-]+", re.ASCII)

@@ -24,7 +24,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import ArrayType, BinaryType, MapType, StringType, StructType
 
 from freezeframe.engine.configuration.session_settings import set_configs
-from freezeframe.engine.frames.bounded_rows import bounded_rows
+from freezeframe.engine.frames.batch import bounded_rows
 from freezeframe.engine.plans.parquet_files import local_folder
 from freezeframe.engine.protocol.table_engine import INLINE_KEYS_MAX, WriteTask
 

@@ -1,40 +1,39 @@
-"""A caller's Spark frame as Parquet files: computed once, in the session it belongs to.
-
-Only the unchanged frame is written in the caller's session, classic or Connect: Spark counts the rows
-during the write, and no setting changes. Queries over the files then check for completeness and for
-repeated or null keys. A frame that needs it (repeated keys, a session that
-writes timestamps as INT96) is written a second time, in the engine's session, below the first.
-"""
+"""Write of a Spark frame as the batch of an update."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql.connect import functions as F  # noqa: N812 - the name by which Spark code calls it
+from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
+from pyspark.sql.connect.observation import Observation as ConnectObservation
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.connect.window import Window
 from pyspark.sql.types import StructField, StructType
 
 from freezeframe.engine.configuration.spark_configuration import LANDING_CONFIGURATION, WRITE_OPTIONS
+from freezeframe.engine.frames.arrow_columns import not_utf8
 from freezeframe.engine.frames.batch import require_key_columns, require_order_columns
-from freezeframe.engine.frames.valid_text import not_utf8
 from freezeframe.engine.plans.columns import (
     PHYSICAL_NAME,
     any_of,
     comparable,
     functions_of,
+    layout_settings,
     nullable_type,
     quote,
+    require_kept_types,
     to_file,
     undecodable,
     written_fields,
 )
-from freezeframe.engine.plans.keys import duplicate_keys, shown_keys
+from freezeframe.engine.plans.key_search import duplicate_keys, shown_keys
 from freezeframe.engine.plans.parquet_files import (
     NO_OPTIONS,
     read_files,
@@ -43,11 +42,94 @@ from freezeframe.engine.plans.parquet_files import (
     write_mode,
     written_names,
 )
-from freezeframe.engine.plans.row_counting import Counting
-from freezeframe.engine.plans.types import layout_settings, require_kept_types
-from freezeframe.engine.protocol.table_engine import UNIQUE, WriteTask, WrittenBatch
-from freezeframe.engine.protocol.written_rows import require_found
+from freezeframe.engine.protocol.table_engine import UNIQUE, WriteTask, WrittenBatch, require_found
 from freezeframe.errors import BadInput, EngineUnavailable, NullKeyError
+
+# The order of a Spark frame's rows, where it is known: that of the files which the frame reads.
+#
+# A frame is marked by the reader that knows the order of its files. What is derived from it without moving
+# rows between partitions has them in the same order, so Spark can number them (decision 0040).
+
+# What Spark Connect calls the steps that keep the rows of each partition in their order.
+_KEEPING = frozenset(
+    {"Drop", "Filter", "Hint", "MapPartitions", "NADrop", "NAFill", "NAReplace", "Project", "SubqueryAlias"}
+) | {"ToDF", "ToSchema", "WithColumns", "WithColumnsRenamed"}
+_MARK = "_freezeframe_in_file_order"
+
+
+def mark_file_order(frame: Any) -> Any:
+    """The frame, known to have its rows in the order of their files."""
+    with contextlib.suppress(AttributeError):
+        setattr(getattr(frame, "_plan", frame), _MARK, True)
+    return frame
+
+
+def numbered_rows(frame: Any, name: str) -> Any | None:
+    """The frame with a column of growing numbers; None if the order of its rows is not that of files."""
+    step = getattr(frame, "_plan", frame)
+    while not getattr(step, _MARK, False):
+        if type(step).__name__ not in _KEEPING:
+            return None
+        step = step._child  # noqa: SLF001 - the plan of a Connect frame is a chain of these
+    # A window function is a part of a projection, and moves rows.
+    if step is not getattr(frame, "_plan", frame) and "Exchange" in frame._explain_string():  # noqa: SLF001
+        return None
+    return frame.selectExpr("*", f"monotonically_increasing_id() as {name}")
+
+
+# Row counts observed while files are written, without a second pass.
+#
+# Spark reports such counts through a listener, and its Connect server waits 100 ms for it. A busy
+# server responds without them (SPARK-54279), and so does a plan with an empty counted part
+# (SPARK-54620). A query then counts the same rows: its input is immutable files, so the result is the
+# same.
+
+
+class Counting:
+    """Named counts over a frame, classic or Connect: write ``frame()``, then ask for ``counts()``."""
+
+    def __init__(self, frame: DataFrame, **counts: Column) -> None:
+        functions = functions_of(frame)
+        self._rows = frame
+        self._columns = [
+            functions.coalesce(column, functions.lit(0)).alias(name) for name, column in counts.items()
+        ]
+        self._names = frozenset(counts)
+        self._observation: Any = ConnectObservation() if isinstance(frame, ConnectFrame) else Observation()
+
+    @classmethod
+    def of_rows(cls, frame: DataFrame) -> Counting:
+        """The number of rows, under the name ``rows``."""
+        functions = functions_of(frame)
+        return cls(frame, rows=functions.count(functions.lit(1)))
+
+    def frame(self) -> DataFrame:
+        """The frame to write, once, with the counts observed."""
+        return self._rows.observe(self._observation, *self._columns)
+
+    def read_metrics(self) -> Mapping[str, int] | None:
+        """The counts after the frame was written; None if Spark did not report them."""
+        told = self._observation.get
+        if self._names - told.keys() or None in told.values():
+            return None
+        return {name: int(value) for name, value in told.items()}
+
+    def counts(self) -> Mapping[str, int]:
+        """The counts after the frame was written; computed from the rows if Spark did not report them."""
+        return self.read_metrics() or self.query()
+
+    def query(self) -> Mapping[str, int]:
+        """The counts by a separate query, for a frame that is not written."""
+        row = self._rows.agg(*self._columns).collect()[0]
+        return {name: int(row[name]) for name in self._names}
+
+
+# A caller's Spark frame as Parquet files: computed once, in the session it belongs to.
+#
+# Only the unchanged frame is written in the caller's session, classic or Connect: Spark counts the rows
+# during the write, and no setting changes. Queries over the files then check for completeness and for
+# repeated or null keys. A frame that needs it (repeated keys, a session that
+# writes timestamps as INT96) is written a second time, in the engine's session, below the first.
 
 
 @dataclass(frozen=True, slots=True)

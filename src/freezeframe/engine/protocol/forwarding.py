@@ -1,7 +1,8 @@
-"""Base class of engines that delegate to another one."""
+"""Engines that pass their tasks on to another one."""
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -18,6 +19,8 @@ from freezeframe.engine.protocol.table_engine import (
     WriteTask,
     WrittenBatch,
 )
+
+# Base class of engines that delegate to another one.
 
 
 class ForwardingEngine(ABC):
@@ -74,3 +77,31 @@ class ForwardingEngine(ABC):
     def require_shared(self, folder: str) -> None:
         """See ``TableEngine.require_shared``."""
         self._behind().require_shared(folder)
+
+
+# A lazily created engine: reading a snapshot creates none.
+#
+# Loading Spark's Python side costs a second and a server costs more, so neither happens before an
+# update really has rows to move.
+
+
+class DeferredEngine(ForwardingEngine):
+    """Creates the engine on first use by ``make``, once."""
+
+    def __init__(self, make: Callable[[], TableEngine]) -> None:
+        self._make = make
+        self._engine: TableEngine | None = None
+        self._lock = threading.Lock()
+
+    def close(self) -> None:
+        """Close the engine if it was created; a later call creates a new one."""
+        with self._lock:
+            engine, self._engine = self._engine, None
+        if engine is not None:
+            engine.close()
+
+    def _behind(self) -> TableEngine:
+        with self._lock:
+            if self._engine is None:
+                self._engine = self._make()
+            return self._engine

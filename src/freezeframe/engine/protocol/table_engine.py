@@ -1,13 +1,4 @@
-"""Interface of a row engine: merge a batch into stored rows, write a frame as files, read files.
-
-An engine processes rows and has no notion of tenants, versions or the Delta log: it receives the live
-Parquet files and an output folder, and returns counts and file names. `store` plans with these values;
-`engine.spark` executes them. This module imports no Spark.
-
-Paths are strings as Hadoop takes them: `scheme://authority/path` or an absolute local path, with nothing
-percent-encoded. Schemas are Delta schema JSON (a ``struct`` type as a dictionary). A field whose metadata
-holds ``delta.columnMapping.physicalName`` is read from and written to the file column of that name.
-"""
+"""What an engine does for a table: tasks, and their results."""
 
 from __future__ import annotations
 
@@ -20,7 +11,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from freezeframe.errors import InvalidOption
+from freezeframe.errors import InvalidOption, StorageNotShared
+
+# Interface of a row engine: merge a batch into stored rows, write a frame as files, read files.
+#
+# An engine processes rows and has no notion of tenants, versions or the Delta log: it receives the live
+# Parquet files and an output folder, and returns counts and file names. `store` plans with these values;
+# `engine.spark` executes them. This module imports no Spark.
+#
+# Paths are strings as Hadoop takes them: `scheme://authority/path` or an absolute local path, with nothing
+# percent-encoded. Schemas are Delta schema JSON (a ``struct`` type as a dictionary). A field whose metadata
+# holds ``delta.columnMapping.physicalName`` is read from and written to the file column of that name.
 
 Positions = npt.NDArray[np.int64]
 """Positions of rows in a file, counted from 0, ascending."""
@@ -325,3 +326,26 @@ class TableEngine(Protocol):
 def _require(holds: bool, problem: str) -> None:  # noqa: FBT001 - a claim and the sentence for its failure
     if not holds:
         raise InvalidOption(problem)
+
+
+# Check that the files which Spark says it wrote are there, with all their rows.
+
+
+def require_found(names: Sequence[str], rows: int, expected: int) -> None:
+    """Check that the files, which have so many rows, are all that Spark wrote.
+
+    Spark writes a file even for no rows: where there is none, Spark wrote into another folder.
+
+    Raises:
+        StorageNotShared: they are not; what was written must not be used.
+    """
+    if rows == expected and names:
+        return
+    raise StorageNotShared(
+        f"Spark wrote {expected} rows, and {rows} of them are in the {len(names)} files that are here.",
+        cause="Spark, or one of its executors, writes to another disk than this process reads under"
+        " the same path; or somebody removed a file meanwhile. Nothing was committed.",
+        remedy="Use a folder that all of them see under the same path, or an object store.",
+        written=expected,
+        found=rows,
+    )

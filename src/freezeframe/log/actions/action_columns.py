@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from freezeframe.log.actions.actions import Add, DeletionVector, Remove
-from freezeframe.log.primitives.arrow_numbers import (
+from freezeframe.log.primitives.arrow import (
     Ints,
     is_valid,
     to_arrow_flags,

@@ -1,43 +1,158 @@
-"""Reading checkpoints of every kind: classic, in parts, V2 as JSON or Parquet with sidecars.
-
-Damage raises ``CorruptLog`` with the code ``CHECKPOINT_DAMAGED`` and the file's name, so that
-``SnapshotManagement`` can try another checkpoint (behaviours 32, 34 to 36).
-"""
+"""Checkpoints: which there are, their parts, and how they are read."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
 
-from freezeframe.errors import CorruptLog
+from freezeframe.errors import CorruptLog, OutcomeUnknown, StorageUnavailable
 from freezeframe.log.actions.action_columns import FILE_SCHEMA, TOMBSTONE_SCHEMA
-from freezeframe.log.actions.actions import (
-    Action,
-    CheckpointMetadata,
-    Metadata,
-    Sidecar,
-    from_json,
-)
+from freezeframe.log.actions.actions import Action, CheckpointMetadata, Metadata, Sidecar, from_json
 from freezeframe.log.checkpoints.checkpoint_columns import rows_of, small_actions_in, statistics_of
-from freezeframe.log.checkpoints.whole_file import WHOLE_FILE_BYTES_MAX, WholeFile
 from freezeframe.log.commits.commit_content import parse_file_actions, read_content
-from freezeframe.log.primitives.arrow_memory import system_memory
+from freezeframe.log.primitives.arrow import system_memory
 from freezeframe.log.primitives.foreign_parquet import ForeignParquetFile
-from freezeframe.log.primitives.listing import CheckpointFiles
-from freezeframe.log.primitives.paths import SIDECAR_FOLDER
-from freezeframe.log.primitives.stored_file import StoredFile
-from freezeframe.log.replay.deferred_statistics import DeferredStatistics
-from freezeframe.storage.base import Readable
-from freezeframe.storage.concurrency import map_concurrently
+from freezeframe.log.primitives.listing import (
+    CheckpointFiles,
+    StoredFile,
+    complete_checkpoints,
+    list_log,
+    sort_listing,
+)
+from freezeframe.log.primitives.paths import SIDECAR_FOLDER, checkpoint_part_name
+from freezeframe.log.replay.replay import DeferredStatistics
+from freezeframe.storage.base import Readable, Storage
 from freezeframe.storage.passing_failures import passing_failure
+from freezeframe.storage.read_ahead import map_concurrently
+
+# Writes a multi-part classic checkpoint: one file per part, valid only when all parts exist.
+#
+# Parts of two writers must not be mixed, because each writer splits the state differently. The first
+# part is therefore created first, by put-if-absent: its creator writes the other parts too, and other
+# writers skip that set of names. A crashed writer leaves an incomplete set, which readers ignore and
+# log cleanup deletes; the next writer uses a set with one part more.
+
+WRITERS_MAX = 2
+SETS_MAX = 8
+
+
+def write_parts(
+    storage: Storage, folder: str, version: int, least: int, content: Callable[[int, int], bytes]
+) -> tuple[int, int]:
+    """Write a checkpoint of at least ``least`` parts (2 or more): (number of parts, total bytes).
+
+    ``content(part, parts)`` returns the bytes of a part, counted from 1; several threads call it.
+    A checkpoint of the same version completed by another writer counts as this one, with 0 bytes.
+
+    Raises:
+        StorageUnavailable: readers ignore the incomplete checkpoint; try again.
+    """
+    for parts in range(least, least + SETS_MAX):
+        first = content(1, parts)
+        if not _is_ours(storage, _name(folder, version, 1, parts), first):
+            if _is_complete(storage, folder, version, parts):
+                return parts, 0
+            continue
+
+        def put(part: int, parts: int = parts) -> int:
+            found = content(part, parts)
+            _create(storage, _name(folder, version, part, parts), found)
+            return len(found)
+
+        with ThreadPoolExecutor(min(WRITERS_MAX, parts), "freezeframe-checkpoint") as pool:
+            return parts, len(first) + sum(pool.map(put, range(2, parts + 1)))
+    raise StorageUnavailable(
+        f"The checkpoint of version {version} of {folder!r} could not be written.",
+        cause=f"{SETS_MAX} writers began it and did not end it.",
+        remedy="The next version that is due gets one; the log's cleanup removes what they left.",
+    )
+
+
+def _is_ours(storage: Storage, name: str, content: bytes) -> bool:
+    try:
+        storage.put_if_absent(name, content)
+    except FileExistsError:
+        return False
+    except OutcomeUnknown:
+        return False  # ownership is uncertain; a set with other names is certain to be ours
+    return True
+
+
+def _create(storage: Storage, name: str, content: bytes) -> None:
+    try:
+        storage.put_if_absent(name, content)
+    except FileExistsError as error:
+        raise StorageUnavailable(
+            f"The checkpoint's part {name!r} is there already.",
+            cause="A writer that does not create the first part first is at the same checkpoint.",
+            remedy="Delete the checkpoint's parts: they may be of two writers.",
+        ) from error
+
+
+def _is_complete(storage: Storage, folder: str, version: int, parts: int) -> bool:
+    listed = sort_listing(list_log(storage, folder, version), version).checkpoint_files
+    return any(len(one.files) == parts for one in complete_checkpoints(listed) if one.version == version)
+
+
+def _name(folder: str, version: int, part: int, parts: int) -> str:
+    name = checkpoint_part_name(version, part, parts)
+    return f"{folder}/{name}" if folder else name
+
+
+# A small Parquet checkpoint, decoded at once.
+
+WHOLE_FILE_BYTES_MAX = 256 * 1024
+"""Up to this size of a file, reading column by column takes several times what reading all of it does."""
+
+
+class WholeFile:
+    """What ``checkpoint_columns`` asks of a ``pyarrow.parquet.ParquetFile``, from the decoded table.
+
+    Columns that nobody asks for are decoded as well.
+
+    Raises:
+        pa.ArrowException, OSError: a column cannot be decoded.
+    """
+
+    num_row_groups = 1
+
+    def __init__(self, file: Any) -> None:
+        self.schema_arrow = file.schema_arrow
+        self._table: pa.Table = file.read(use_threads=False).combine_chunks()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Does nothing: the file is not open."""
+
+    def read_row_group(self, _: int, columns: Sequence[str], *, use_threads: bool = True) -> pa.Table:  # noqa: ARG002
+        """The top-level columns that the named leaves are of, with all of their fields."""
+        return self._table.select(list(dict.fromkeys(name.partition(".")[0] for name in columns)))
+
+    def iter_batches(
+        self,
+        rows: int,
+        row_groups: Sequence[int],  # noqa: ARG002 - there is one
+        columns: Sequence[str],
+    ) -> Iterator[pa.RecordBatch]:
+        """The same columns, so many rows at a time."""
+        yield from self.read_row_group(0, columns).to_batches(rows)
+
+
+# Reading checkpoints of every kind: classic, in parts, V2 as JSON or Parquet with sidecars.
+#
+# Damage raises ``CorruptLog`` with the code ``CHECKPOINT_DAMAGED`` and the file's name, so that
+# ``SnapshotManagement`` can try another checkpoint (behaviours 32, 34 to 36).
 
 CHECKPOINT_DAMAGED = "CHECKPOINT_DAMAGED"
 READERS_MAX = 2

@@ -12,8 +12,7 @@ from typing import Any, ClassVar
 
 from freezeframe.errors import CorruptLog, StorageUnavailable
 from freezeframe.log.actions.actions import Add, DomainMetadata, Metadata, Protocol, Txn, from_json
-from freezeframe.log.primitives.delta_fields import DeltaFields, Reader, optional
-from freezeframe.log.primitives.json_fields import parse_json, text, whole
+from freezeframe.log.primitives.json_fields import DeltaFields, Reader, optional, parse_json, text, whole
 from freezeframe.storage.base import Readable
 
 _log = logging.getLogger(__name__)

@@ -1,19 +1,30 @@
-"""Commits a version: ``_delta_log/N.json`` by put-if-absent, for all writers of this package.
-
-A lost race is a return value, not an exception. After a lost response the file is read back:
-every commit of this package has a unique write id in its ``commitInfo``, so the bytes under the
-name identify its writer. No outcome deletes a file.
-"""
+"""One commit file: its creation, its provenance and its digest."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from freezeframe.errors import InvalidOption, OutcomeUnknown, StorageUnavailable, StorageUnsuitable
+from freezeframe.errors import (
+    CorruptLog,
+    InvalidOption,
+    OutcomeUnknown,
+    StorageUnavailable,
+    StorageUnsuitable,
+)
+from freezeframe.log.actions.actions import CommitInfo
+from freezeframe.log.commits.commit_content import read_content
 from freezeframe.log.primitives.json_fields import parse_json
-from freezeframe.storage.base import Storage
+from freezeframe.log.primitives.paths import Kind, LogFile
+from freezeframe.log.primitives.paths import commit_name as paths_commit_name
+from freezeframe.storage.base import Readable, Storage
 from freezeframe.storage.local import sync_file, sync_folder
 from freezeframe.storage.probe import is_trusted
+
+# Commits a version: ``_delta_log/N.json`` by put-if-absent, for all writers of this package.
+#
+# A lost race is a return value, not an exception. After a lost response the file is read back:
+# every commit of this package has a unique write id in its ``commitInfo``, so the bytes under the
+# name identify its writer. No outcome deletes a file.
 
 _TRIES_MAX = 3
 
@@ -155,3 +166,90 @@ def _require_whole(version: int, content: bytes) -> None:
             remedy="Pass the whole content of the version's file.",
             version=version,
         )
+
+
+# Write-through buffer of the newest own commit, which spares an update its read from the storage.
+#
+# A log file is immutable once created. The next update takes the content once, when it lists the
+# file; afterwards the state includes it. Long commits are not buffered, since many logs may be open.
+
+KEPT_BYTES_MAX = 32 * 1024
+
+
+class OwnCommit:
+    """The newest commit that this process added to one log, until an update takes it."""
+
+    def __init__(self) -> None:
+        self._known: tuple[int, bytes] | None = None
+
+    def note(self, version: int, content: bytes) -> None:
+        """Record that ``content`` was durably added as ``version``."""
+        self._known = (version, content) if len(content) <= KEPT_BYTES_MAX else None
+
+    def is_of(self, file: LogFile) -> bool:
+        """Whether a listed file is the recorded commit."""
+        known = self._known
+        return known is not None and file.kind is Kind.COMMIT and known[0] == file.version
+
+    def take(self, file: LogFile) -> bytes | None:
+        """The content of a listed commit if it is the recorded one, once; else None."""
+        known = self._known
+        if known is None or not self.is_of(file):
+            return None
+        self._known = None
+        return known[1] if len(known[1]) == file.size else None
+
+
+# Reads the ``commitInfo`` of a commit (author, time) from the head of its file.
+
+_HEAD_BYTES = 64 << 10
+
+
+def read_commit_info(storage: Readable, folder: str, version: int) -> CommitInfo | None:
+    """The commit info of a version, or ``None`` where its writer wrote none.
+
+    Writers put it first, so the head of the file nearly always suffices.
+
+    Raises:
+        FileNotFoundError: there is no such commit.
+        CorruptLog: the commit is damaged.
+    """
+    name = f"{folder}/{paths_commit_name(version)}" if folder else paths_commit_name(version)
+    head = storage.read(name, 0, _HEAD_BYTES)
+    line, newline, _ = head.partition(b"\n")
+    if newline:
+        try:
+            first = parse_json(line)
+        except ValueError:
+            first = None
+        if isinstance(first, dict) and isinstance(first.get("commitInfo"), dict):
+            return CommitInfo(first["commitInfo"])
+    content = head if len(head) < _HEAD_BYTES else storage.read(name)
+    found = [one for one in read_content(name, content).actions if isinstance(one, CommitInfo)]
+    return found[-1] if found else None
+
+
+def read_in_commit_timestamp(storage: Readable, folder: str, version: int) -> int:
+    """The in-commit timestamp of a version in ms; required (behaviour 74).
+
+    Raises:
+        CorruptLog: ``DELTA_MISSING_COMMIT_INFO`` or ``DELTA_MISSING_COMMIT_TIMESTAMP``.
+    """
+    return require_in_commit_timestamp(read_commit_info(storage, folder, version), version)
+
+
+def require_in_commit_timestamp(info: CommitInfo | None, version: int) -> int:
+    """The in-commit timestamp in the commit info of a version, in ms; required (behaviour 74).
+
+    Raises:
+        CorruptLog: ``DELTA_MISSING_COMMIT_INFO`` or ``DELTA_MISSING_COMMIT_TIMESTAMP``.
+    """
+    if info is not None and info.in_commit_timestamp is not None:
+        return info.in_commit_timestamp
+    missing = "commitInfo" if info is None else "inCommitTimestamp"
+    raise CorruptLog(
+        f"Version {version} has no {missing}, though in-commit timestamps are on.",
+        cause="A writer that does not know them wrote this version, or the file was changed.",
+        remedy="Restore the commit from a copy.",
+        code="DELTA_MISSING_COMMIT_INFO" if info is None else "DELTA_MISSING_COMMIT_TIMESTAMP",
+    )

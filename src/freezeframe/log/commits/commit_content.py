@@ -1,16 +1,11 @@
-"""The content of a commit file: file actions as Arrow columns, other actions as values.
-
-A commit of a large table has hundreds of thousands of ``add`` lines and a few others. Eight bytes
-of each line identify the others, which are parsed one by one; Arrow's JSON reader parses the file
-actions in bulk. Where Arrow fails (an unknown field of changing type, an odd number), each line is
-parsed separately: slower, with the same result.
-"""
+"""Content of commit files, parsed once."""
 
 from __future__ import annotations
 
 import json
 import math
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -34,9 +29,17 @@ from freezeframe.log.actions.action_columns import (
 )
 from freezeframe.log.actions.actions import Action, Add, Remove, parse_line
 from freezeframe.log.commits.commit_digest import require_digest
-from freezeframe.log.primitives.arrow_numbers import Bools, Ints, is_valid, to_arrow_flags
+from freezeframe.log.primitives.arrow import Bools, Ints, is_valid, to_arrow_flags
 from freezeframe.log.primitives.canonical_paths import canonical_paths
 from freezeframe.log.primitives.json_fields import parse_json
+from freezeframe.log.primitives.paths import LogFile
+
+# The content of a commit file: file actions as Arrow columns, other actions as values.
+#
+# A commit of a large table has hundreds of thousands of ``add`` lines and a few others. Eight bytes
+# of each line identify the others, which are parsed one by one; Arrow's JSON reader parses the file
+# actions in bulk. Where Arrow fails (an unknown field of changing type, an odd number), each line is
+# parsed separately: slower, with the same result.
 
 _NEWLINE = ord("\n")
 _ADD_HEAD = np.frombuffer(b'{"add":{', dtype="<u8")[0]
@@ -397,3 +400,39 @@ def _parse_each(contents: Sequence[CommitContent]) -> FileActions:
         tombstones,
         np.array([at for at, _ in removes], dtype=np.int64),
     )
+
+
+# Cache of small commits: opening a log reads the same files for its heads and for its state.
+
+KEPT_BYTES = 8 << 20
+
+
+class CommitCache:
+    """Thread-safe cache of parsed commits, limited to ``KEPT_BYTES`` in total."""
+
+    def __init__(self) -> None:
+        self._kept: dict[LogFile, tuple[CommitContent, ...]] = {}
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def get(self, file: LogFile) -> tuple[CommitContent, ...] | None:
+        """The pieces of a cached commit; None where it is not cached."""
+        with self._lock:
+            return self._kept.get(file)
+
+    def has_room(self, file: LogFile) -> bool:
+        """Whether the cache has room for a commit of that size."""
+        with self._lock:
+            return file.size + self._bytes <= KEPT_BYTES
+
+    def keep(self, file: LogFile, contents: Sequence[CommitContent]) -> None:
+        """Cache a commit until ``clear``."""
+        with self._lock:
+            self._bytes += 0 if file in self._kept else file.size
+            self._kept[file] = tuple(contents)
+
+    def clear(self) -> None:
+        """Remove all commits."""
+        with self._lock:
+            self._kept.clear()
+            self._bytes = 0

@@ -1,19 +1,32 @@
-"""Lists a log folder from a version on, and selects files by kind.
-
-Pure functions over listed names, except ``list_log`` and ``find_checkpoint_before``, which list the
-storage. Numbers in the docstrings are the behaviours of ``docs/reference/delta-compatibility.md``.
-"""
+"""Files of a log's folder: their listing, their reading, their fingerprints."""
 
 from __future__ import annotations
 
+import io
 import itertools
+import os
 import re
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from freezeframe.log.primitives.arrow import Ints, to_flags
 from freezeframe.log.primitives.paths import Kind, LogFile, log_file, version_prefix
 from freezeframe.storage import FileStatus, Storage
+from freezeframe.storage.base import Readable
+from freezeframe.storage.read_ahead import map_concurrently
+
+# Lists a log folder from a version on, and selects files by kind.
+#
+# Pure functions over listed names, except ``list_log`` and ``find_checkpoint_before``, which list the
+# storage. Numbers in the docstrings are the behaviours of ``docs/reference/delta-compatibility.md``.
 
 CHECKPOINT_WINDOW_VERSIONS = 1000
 LISTINGS_MAX = 4
@@ -170,3 +183,154 @@ def choose_compacted(
             taken.append(file)
             highest = file.version
     return tuple(taken)
+
+
+# A file of a storage as a seekable Python file, read by ranges.
+
+_READERS_MAX = 16
+_GAP_BYTES_MAX = 64 << 10
+_RANGE_BYTES_MAX = 8 << 20
+
+
+class StoredFile(io.RawIOBase):
+    """Read-only, seekable file object over a stored file of known size."""
+
+    def __init__(self, storage: Readable, name: str, size: int) -> None:
+        super().__init__()
+        self._storage = storage
+        self._name = name
+        self._size = size
+        self._at = 0
+        self._held: dict[int, bytes] = {}
+        self._starts: list[int] = []
+
+    def fetch(self, ranges: Iterable[tuple[int, int]]) -> None:
+        """Read ranges (offset, length) side by side; later reads within them ask the storage no more.
+
+        Neighbours with a small gap between them are read together.
+        """
+        wanted = _joined(ranges)
+        parts = map_concurrently(lambda one: self._storage.read(self._name, *one), wanted, _READERS_MAX)
+        self._held = {offset: part for (offset, _), part in zip(wanted, parts, strict=True)}
+        self._starts = sorted(self._held)
+
+    def _read(self, offset: int, length: int) -> bytes:
+        at = bisect_right(self._starts, offset) - 1
+        if at >= 0:
+            begin = offset - self._starts[at]
+            held = self._held[self._starts[at]]
+            if begin + length <= len(held):
+                return held[begin : begin + length]
+        return self._storage.read(self._name, offset, length)
+
+    def readable(self) -> bool:
+        """True: the file is readable."""
+        return True
+
+    def seekable(self) -> bool:
+        """True: the file is seekable."""
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Move to a position; see ``io.IOBase.seek``."""
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
+        self._at = max(0, base + offset)
+        return self._at
+
+    def tell(self) -> int:
+        """The current position."""
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        """Read bytes into the buffer; fewer at the end of the file."""
+        view = memoryview(buffer).cast("B")
+        wanted = min(len(view), self._size - self._at)
+        if wanted <= 0:
+            return 0
+        found = self._read(self._at, wanted)
+        view[: len(found)] = found
+        self._at += len(found)
+        return len(found)
+
+
+def _joined(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The ranges in order, neighbours as one, none longer than a request should be unless it was."""
+    found: list[tuple[int, int]] = []
+    for offset, length in sorted(ranges):
+        if found:
+            begin, held = found[-1]
+            gap, whole = offset - begin - held, max(held, offset + length - begin)
+            if gap <= _GAP_BYTES_MAX and whole <= _RANGE_BYTES_MAX:
+                found[-1] = (begin, whole)
+                continue
+        found.append((offset, length))
+    return found
+
+
+# 64-bit fingerprints of texts, to find candidates for duplicates.
+#
+# A hash table of a million paths costs more time and memory than parsing them. A 64-bit hash of a
+# text's last eighty bytes, first sixteen bytes and length proves nearly all of them unique.
+
+_WORD_BYTES = 8
+_WORDS_FROM_END = 10
+_SIEVED_MAX = 1024
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+_SHIFT = np.uint64(29)
+
+Words = npt.NDArray[np.uint64]
+
+
+def fingerprints(texts: pa.ChunkedArray) -> Words:
+    """64 bits per text: equal for equal texts, nearly always different for others."""
+    parts = [_fingerprints(chunk) for chunk in texts.chunks]
+    return np.concatenate(parts) if parts else np.zeros(0, dtype=np.uint64)
+
+
+def find_repeated(marks: Words) -> Ints:
+    """The rows that share their fingerprint with another row."""
+    ordered = np.sort(marks)
+    twice = ordered[1:][ordered[1:] == ordered[:-1]]
+    return rows_with(marks, twice)
+
+
+def rows_with(marks: Words, wanted: Words) -> Ints:
+    """The rows with a fingerprint in ``wanted``."""
+    wanted = np.unique(wanted)
+    if len(wanted) <= _SIEVED_MAX:
+        # A look at sixteen bits of each leaves few to compare; a hash of each takes ten times as long.
+        sieve = np.zeros(1 << 16, dtype=np.bool_)
+        sieve[_high_bits(wanted)] = True
+        near = np.flatnonzero(sieve[_high_bits(marks)])
+        return near[np.isin(marks[near], wanted)]
+    table, values = (
+        pa.Array.from_buffers(pa.uint64(), len(one), [None, pa.py_buffer(one)])
+        for one in (np.ascontiguousarray(marks), wanted)
+    )
+    return np.flatnonzero(to_flags(pc.is_in(table, value_set=values)))
+
+
+def _high_bits(words: Words) -> npt.NDArray[np.uint16]:
+    return np.ascontiguousarray(words, dtype="<u8").view("<u2")[3::4]
+
+
+def _fingerprints(chunk: pa.StringArray) -> Words:
+    """64 bits per text; all texts shorter than a word share one fingerprint."""
+    marks = np.zeros(len(chunk), dtype=np.uint64)
+    _, offsets_buffer, data = chunk.buffers()
+    if data is None or len(chunk) == 0 or data.size < _WORD_BYTES:
+        return marks
+    offsets = np.frombuffer(offsets_buffer, dtype=np.int32, count=len(chunk) + 1, offset=4 * chunk.offset)
+    starts, ends = offsets[:-1].astype(np.int64), offsets[1:].astype(np.int64)
+    long = ends - starts >= _WORD_BYTES
+    starts, ends = starts[long], ends[long]
+    # A strided view of the word at every byte position, without a copy.
+    words: Words = np.ndarray(shape=(data.size - _WORD_BYTES + 1,), dtype="<u8", buffer=data, strides=(1,))
+    mark = words[starts] ^ (ends - starts).astype(np.uint64)
+    mark = mark * _MIX ^ words[np.minimum(starts + _WORD_BYTES, ends - _WORD_BYTES)]
+    for number in range(1, _WORDS_FROM_END + 1):
+        mark *= _MIX
+        mark ^= mark >> _SHIFT
+        mark ^= words[np.maximum(starts, ends - number * _WORD_BYTES)]
+    marks[long] = mark * _MIX
+    return marks

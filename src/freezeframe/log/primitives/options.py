@@ -1,18 +1,78 @@
-"""Options of a log, by this package's names or Spark's configuration keys."""
+"""Options of a log, the name that it commits under, and the events that it reports."""
 
 from __future__ import annotations
 
+import functools
+import importlib.metadata
+import logging
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
-from typing import Any
+from typing import Any, TypeAlias
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from freezeframe.clock import now_ms
 from freezeframe.errors import InvalidOption
-from freezeframe.log.primitives.events import Listener
+
+# ``engineInfo`` of the commits that this package writes.
+
+
+@functools.cache
+def engine_info() -> str:
+    """The writer's name in commits of this package: ``freezeframe/0.2.0``."""
+    return f"freezeframe/{importlib.metadata.version('freezeframe')}"
+
+
+# Events of a log (update, snapshot, commit, checkpoint) for listeners.
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class LogEvent:
+    """An event of a log; ``error`` is the message of a failure, else empty.
+
+    Names are ``deltaLog.update``, ``deltaLog.snapshot``, ``deltaLog.commit``, ``deltaLog.checkpoint``.
+    """
+
+    name: str
+    path: str
+    duration_ms: float
+    metrics: Mapping[str, Any]
+    error: str = ""
+
+
+Listener: TypeAlias = Callable[[LogEvent], None]
+
+
+@contextmanager
+def report(listener: Listener | None, name: str, path: str) -> Iterator[dict[str, Any]]:
+    """Reports the block to the listener when it ends; the block adds its metrics.
+
+    A failure of the listener is logged; the observed operation continues.
+    """
+    metrics: dict[str, Any] = {}
+    if listener is None:
+        yield metrics
+        return
+    started, error = time.perf_counter(), ""
+    try:
+        yield metrics
+    except BaseException as caught:
+        error = str(caught) or type(caught).__name__
+        raise
+    finally:
+        event = LogEvent(name, path, (time.perf_counter() - started) * 1000, metrics, error)
+        try:
+            listener(event)
+        except Exception:  # noqa: BLE001 - a listener's failure must not stop the log
+            _log.exception("The listener of %s failed at %s", path, name)
+
+
+# Options of a log, by this package's names or Spark's configuration keys.
 
 # Spark's name -> this package's name.
 SPARK_NAMES: Mapping[str, str] = {

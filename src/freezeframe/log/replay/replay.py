@@ -1,12 +1,8 @@
-"""Folding file actions into the files of a table. Pure: Arrow in, Arrow out.
-
-The state has three parts: a large immutable table (``base``), a flag for each removed row of it,
-and a small table of the files added since. A commit on a table of a million files therefore costs
-one look-up of the commit's paths, without a copy of a million rows.
-"""
+"""Replay of actions into the state of a table."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -14,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from freezeframe.errors import CorruptLog
 from freezeframe.log.actions.action_columns import (
     FILE_SCHEMA,
     TOMBSTONE_SCHEMA,
@@ -21,7 +18,8 @@ from freezeframe.log.actions.action_columns import (
     file_keys,
     no_rows,
 )
-from freezeframe.log.primitives.arrow_numbers import (
+from freezeframe.log.actions.actions import Action, CommitInfo, DomainMetadata, Metadata, Protocol, Txn
+from freezeframe.log.primitives.arrow import (
     Bools,
     Ints,
     is_valid,
@@ -30,8 +28,45 @@ from freezeframe.log.primitives.arrow_numbers import (
     to_flags,
     to_ints,
 )
-from freezeframe.log.primitives.fingerprints import Words, find_repeated, fingerprints, rows_with
-from freezeframe.log.replay.deferred_statistics import DeferredStatistics
+from freezeframe.log.primitives.listing import Words, find_repeated, fingerprints, rows_with
+
+# Statistics that stay in a checkpoint until they are asked for: most of its bytes, seldom needed.
+
+
+@dataclass(frozen=True, slots=True)
+class DeferredStatistics:
+    """The ``stats`` of some of a checkpoint's files.
+
+    ``read`` returns the texts of all of them, and reads them once; ``chosen`` flags those that are meant.
+    """
+
+    read: Callable[[], pa.ChunkedArray]
+    chosen: Bools
+
+    def __len__(self) -> int:
+        return int(self.chosen.sum())
+
+    def select(self, wanted: Bools) -> DeferredStatistics:
+        """Those of the files that are flagged; one flag for each file that was meant."""
+        chosen = self.chosen.copy()
+        chosen[np.flatnonzero(self.chosen)] = wanted
+        return DeferredStatistics(self.read, chosen)
+
+    def texts(self) -> pa.ChunkedArray:
+        """One text or null for each file, in the order of the checkpoint.
+
+        Raises:
+            CorruptLog: ``CHECKPOINT_DAMAGED``, naming the file: it is damaged, or has been deleted.
+        """
+        texts = self.read()
+        return texts if self.chosen.all() else pc.filter(texts, to_arrow_flags(self.chosen))
+
+
+# Folding file actions into the files of a table. Pure: Arrow in, Arrow out.
+#
+# The state has three parts: a large immutable table (``base``), a flag for each removed row of it,
+# and a small table of the files added since. A commit on a table of a million files therefore costs
+# one look-up of the commit's paths, without a copy of a million rows.
 
 RUNS_MAX = 256
 CHUNKS_MAX = 32
@@ -278,3 +313,83 @@ def _compact(state: FileState) -> FileState:
     if state.recent.num_rows + scattered <= limit:
         return state
     return state.compacted()
+
+
+# The state of a table at a version, and the effect of commits on it (pure).
+
+
+@dataclass(frozen=True, slots=True)
+class Heads:
+    """The latest small actions: protocol, metadata, transactions by app, domains by name.
+
+    Removed domains stay in the map until a checkpoint drops them, so that they hide older entries.
+    """
+
+    protocol: Protocol | None
+    metadata: Metadata | None
+    transactions: Mapping[str, Txn]
+    domains: Mapping[str, DomainMetadata]
+    commit_info: CommitInfo | None = None
+
+    @classmethod
+    def empty(cls) -> Heads:
+        """Heads without any action."""
+        return cls(None, None, {}, {})
+
+    def after(self, actions: Iterable[Action]) -> Heads:
+        """These heads after the given actions, in order; the latest action wins."""
+        protocol, metadata, info = self.protocol, self.metadata, None
+        transactions, domains = dict(self.transactions), dict(self.domains)
+        for action in actions:
+            match action:
+                case Protocol():
+                    protocol = action
+                case Metadata():
+                    metadata = action
+                case Txn():
+                    transactions[action.app_id] = action
+                case DomainMetadata():
+                    domains[action.domain] = action
+                case CommitInfo():
+                    info = action
+                case _:
+                    pass
+        return Heads(protocol, metadata, transactions, domains, info)
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """Complete state of one version: heads and files."""
+
+    heads: Heads
+    files: FileState
+
+    def with_files(self, files: FileState) -> TableState:
+        """The same heads with other files."""
+        return replace(self, files=files)
+
+    def without_expired(self, oldest_tombstone: int | None) -> TableState:
+        """The same state without expired tombstones; see ``FileState.without_expired``."""
+        return self.with_files(self.files.without_expired(oldest_tombstone))
+
+
+def require_heads(heads: Heads, version: int) -> tuple[Protocol, Metadata]:
+    """Protocol and metadata, which every version >= 0 has (behaviour 33).
+
+    Raises:
+        CorruptLog: ``DELTA_STATE_RECOVER_ERROR``, naming the missing one.
+    """
+    if heads.protocol is None:
+        raise _unrecoverable("protocol", version)
+    if heads.metadata is None:
+        raise _unrecoverable("metadata", version)
+    return heads.protocol, heads.metadata
+
+
+def _unrecoverable(name: str, version: int) -> CorruptLog:
+    return CorruptLog(
+        f"The {name} of your Delta table could not be recovered while Reconstructing version: {version}.",
+        cause="Did you manually delete files in the _delta_log directory?",
+        remedy="Restore the missing commit or checkpoint from a copy.",
+        code="DELTA_STATE_RECOVER_ERROR",
+    )

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from freezeframe.errors import CorruptData, CorruptLog, FreezeframeError, InvalidName, UnsupportedTable
 from freezeframe.log.primitives.canonical_paths import canonical_path
 from freezeframe.log.primitives.foreign_parquet import ForeignParquetFile
-from freezeframe.log.primitives.stored_file import StoredFile
+from freezeframe.log.primitives.listing import StoredFile
 from freezeframe.storage.base import Storage
 from freezeframe.storage.passing_failures import passing_failure
 

@@ -16,7 +16,7 @@ import numpy as np
 from pyroaring import BitMap64
 
 from freezeframe.errors import CorruptData
-from freezeframe.log.actions.file_actions import DeletionVector
+from freezeframe.log.actions.actions import DeletionVector
 
 _MAGIC = 1_681_511_377  # the portable format, the only one in the protocol
 _MAGIC_BYTES = 4

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from freezeframe.errors import CorruptData
-from freezeframe.log.actions.file_actions import DeletionVector
+from freezeframe.log.actions.actions import DeletionVector
 from freezeframe.log.primitives import json_fields
 from freezeframe.log.scan.data_files import (
     SHA256_TAG,

@@ -22,12 +22,12 @@ import pyarrow.compute as pc
 
 from freezeframe.errors import CorruptLog, MissingColumn, NotFound, UnsupportedTable
 from freezeframe.log.actions import actions
-from freezeframe.log.primitives.arrow_memory import system_memory
+from freezeframe.log.primitives.arrow import system_memory
 from freezeframe.log.replay.replay import select_rows
 from freezeframe.log.scan.data_files import file_name, open_parquet
 from freezeframe.log.scan.file_rows import FileRead, GroupedFile, file_batches, file_count, file_part, rows_at
 from freezeframe.log.schema.column_mapping import Mode, mapping_mode, physical_name
-from freezeframe.log.schema.partition_values import PartitionColumns
+from freezeframe.log.schema.conversion import PartitionColumns
 from freezeframe.log.schema.schema import delta_to_arrow, fields_of
 from freezeframe.log.schema.type_widening import require_known_changes
 from freezeframe.log.statistics.block_index import Skipper

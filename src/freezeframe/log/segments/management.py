@@ -1,28 +1,13 @@
-"""SnapshotManagement: the current snapshot of a log, and its update.
-
-This is the seed's extension of ``DeltaLog`` as a base class for any versioned log: a folder with
-``N.json``, checkpoints under Delta's names, and a hint. It lists the folder, selects the segment,
-falls back when a checkpoint is missing or damaged, decides on staleness, updates in the foreground
-or on a background thread, and installs the new snapshot. Subclasses define the type of snapshot.
-
-Another kind of log subclasses ``SnapshotManagement[S]`` with its snapshot type (any object with
-``version``, ``segment`` and ``uncache()``) and implements ``create_snapshot`` and, if it supports
-time travel by timestamp, ``version_at``. Attributes must be set *before* ``super().__init__``,
-which loads the first snapshot. An unreadable checkpoint must raise ``CorruptLog`` with the code
-``CHECKPOINT_DAMAGED`` for the fallback to work::
-
-    class TenantLog(SnapshotManagement[TenantState]):
-        def create_snapshot(self, segment, previous=None, new_commits=None):
-            ...  # read segment.checkpoint and segment.deltas, or previous + new_commits
-"""
+"""Snapshot management: the newest segment of a log and its updates."""
 
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime
 from numbers import Integral
@@ -31,7 +16,6 @@ from typing import Any, Generic, Protocol, TypeVar
 from freezeframe.errors import CorruptLog, InvalidOption, ReportDamage
 from freezeframe.log.checkpoints.checkpoint import CHECKPOINT_DAMAGED
 from freezeframe.log.checkpoints.hint import Hint, read_hint
-from freezeframe.log.primitives.events import report
 from freezeframe.log.primitives.listing import (
     CheckpointFiles,
     Listing,
@@ -41,9 +25,8 @@ from freezeframe.log.primitives.listing import (
     newest_checkpoint,
     sort_listing,
 )
-from freezeframe.log.primitives.options import LogOptions
+from freezeframe.log.primitives.options import LogOptions, report
 from freezeframe.log.primitives.paths import LogFile
-from freezeframe.log.segments.background import run_in_background
 from freezeframe.log.segments.segment import (
     EMPTY_VERSION,
     LogSegment,
@@ -53,6 +36,44 @@ from freezeframe.log.segments.segment import (
     version_missing,
 )
 from freezeframe.storage import FileStatus, Storage
+
+# The thread pool for background updates, shared by all logs of a process.
+
+THREADS_MAX = 4
+
+_lock = threading.Lock()
+_pools: dict[int, ThreadPoolExecutor] = {}
+
+
+def run_in_background(work: Callable[[], None]) -> Future[None]:
+    """Run ``work`` on the pool of at most ``THREADS_MAX`` threads that all logs share.
+
+    A forked process has a pool of its own.
+    """
+    with _lock:
+        pool = _pools.get(os.getpid())
+        if pool is None:
+            _pools.clear()
+            pool = _pools[os.getpid()] = ThreadPoolExecutor(THREADS_MAX, "freezeframe-state-update")
+    return pool.submit(work)
+
+
+# SnapshotManagement: the current snapshot of a log, and its update.
+#
+# This is the seed's extension of ``DeltaLog`` as a base class for any versioned log: a folder with
+# ``N.json``, checkpoints under Delta's names, and a hint. It lists the folder, selects the segment,
+# falls back when a checkpoint is missing or damaged, decides on staleness, updates in the foreground
+# or on a background thread, and installs the new snapshot. Subclasses define the type of snapshot.
+#
+# Another kind of log subclasses ``SnapshotManagement[S]`` with its snapshot type (any object with
+# ``version``, ``segment`` and ``uncache()``) and implements ``create_snapshot`` and, if it supports
+# time travel by timestamp, ``version_at``. Attributes must be set *before* ``super().__init__``,
+# which loads the first snapshot. An unreadable checkpoint must raise ``CorruptLog`` with the code
+# ``CHECKPOINT_DAMAGED`` for the fallback to work::
+#
+#     class TenantLog(SnapshotManagement[TenantState]):
+#         def create_snapshot(self, segment, previous=None, new_commits=None):
+#             ...  # read segment.checkpoint and segment.deltas, or previous + new_commits
 
 _log = logging.getLogger(__name__)
 

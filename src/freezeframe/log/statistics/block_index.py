@@ -17,9 +17,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from freezeframe.log.primitives.arrow_numbers import Bools
-from freezeframe.log.schema.partition_values import PartitionColumns
-from freezeframe.log.statistics.column_bounds import column_bounds
+from freezeframe.log.primitives.arrow import Bools
+from freezeframe.log.schema.conversion import PartitionColumns
 from freezeframe.log.statistics.data_skipping import (
     FileFacts,
     bound_claim,
@@ -27,6 +26,7 @@ from freezeframe.log.statistics.data_skipping import (
     keep_claimed,
     partition_claim,
 )
+from freezeframe.log.statistics.file_statistics import column_bounds
 
 BLOCK_FILES = 512
 BLOCKS_FROM_FILES = 4 * BLOCK_FILES

@@ -23,7 +23,7 @@ from pyarrow.fs import LocalFileSystem
 
 from freezeframe.errors import InvalidOption, MissingColumn
 from freezeframe.log.primitives import json_fields
-from freezeframe.log.primitives.far_times import day, instant
+from freezeframe.log.primitives.arrow import day, instant
 
 Predicate: TypeAlias = Any  # pc.Expression | Sequence[Any]: pyarrow ships no types
 

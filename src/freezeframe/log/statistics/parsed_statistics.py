@@ -1,8 +1,4 @@
-"""Statistics and partition values of files as structs of typed values, for checkpoints.
-
-The reverse of ``statistics_json``. Source: the protocol's section "Checkpoint Schema" (``stats_parsed``,
-``partitionValues_parsed``). A value that is not of its column's type is left out, as a bound may be.
-"""
+"""Statistics in their forms: JSON text and parsed columns."""
 
 from __future__ import annotations
 
@@ -17,12 +13,41 @@ import pyarrow.types as kinds
 
 from freezeframe.errors import CorruptLog
 from freezeframe.log.primitives import json_fields
-from freezeframe.log.primitives.far_times import day, instant, instants
+from freezeframe.log.primitives.arrow import day, instant, instants
 from freezeframe.log.schema.column_mapping import physical_name
-from freezeframe.log.schema.partition_values import partition_scalar
+from freezeframe.log.schema.conversion import partition_scalar
 from freezeframe.log.schema.schema import arrow_type, fields_of
 from freezeframe.log.statistics.data_skipping import BOUNDED
-from freezeframe.log.statistics.statistics_texts import read_texts
+
+# The statistics of many files, parsed from their JSON texts at once by Arrow's reader.
+
+
+def read_texts(texts: pa.StringArray, schema: pa.Schema, **options: Any) -> pa.Table:
+    """The objects as rows with the columns of ``schema``; a null or empty text is an empty object.
+
+    ``options`` are those of ``pyarrow.json.read_json``.
+
+    Raises:
+        pyarrow.ArrowException: a text of another shape than most, such as a quoted NaN or a line break.
+    """
+    if pc.any(pc.match_substring(texts, "\n")).as_py():
+        raise pa.ArrowInvalid("a line break")
+    lines = pc.if_else(pc.equal(pc.fill_null(pc.binary_length(texts), 0), 0), "{}", texts)
+    whole = pa.ListArray.from_arrays(pa.array([0, len(lines)], pa.int32()), lines)
+    table = pj.read_json(
+        pa.BufferReader(pc.binary_join(whole, "\n").buffers()[2]),
+        parse_options=pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
+        **options,
+    )
+    if table.num_rows != len(texts):
+        raise pa.ArrowInvalid("more or fewer values than texts")
+    return table
+
+
+# Statistics and partition values of files as structs of typed values, for checkpoints.
+#
+# The reverse of ``statistics_json``. Source: the protocol's section "Checkpoint Schema" (``stats_parsed``,
+# ``partitionValues_parsed``). A value that is not of its column's type is left out, as a bound may be.
 
 _PIECE_ROWS = 1 << 14
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as kinds
 
-from freezeframe.log.primitives import far_times
+from freezeframe.log.primitives import arrow
 
 _PIECE_ROWS = 1 << 16
 _ESCAPED = r'[\x00-\x1f"\\]'
@@ -35,7 +35,7 @@ def _texts(values: pa.Array) -> pa.Array:
     if kinds.is_struct(kind):
         return _object(values)
     if kinds.is_timestamp(kind) or kinds.is_date(kind):
-        return _quote_json(far_times.texts(values))
+        return _quote_json(arrow.texts(values))
     if kinds.is_floating(kind):
         return _numbers(values)
     if kinds.is_integer(kind) or kinds.is_decimal(kind) or kinds.is_boolean(kind):

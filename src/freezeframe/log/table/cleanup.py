@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from freezeframe.errors import CorruptLog
 from freezeframe.log.actions.actions import Sidecar
 from freezeframe.log.checkpoints.checkpoint import read_checkpoint_actions, sidecar_name
-from freezeframe.log.primitives.intervals import milliseconds
+from freezeframe.log.primitives.arrow import milliseconds
 from freezeframe.log.primitives.listing import CheckpointFiles, complete_checkpoints, list_log, sort_listing
 from freezeframe.log.primitives.paths import SIDECAR_FOLDER, Kind, log_file
 from freezeframe.log.table.history import History

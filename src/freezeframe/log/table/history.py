@@ -17,12 +17,12 @@ from typing import Any, TypeVar
 from freezeframe.errors import CorruptLog, InvalidOption, VersionNotFound
 from freezeframe.log.actions.actions import CommitInfo
 from freezeframe.log.actions.protocol import in_commit_timestamps
-from freezeframe.log.commits.commit_info import read_commit_info, read_in_commit_timestamp
+from freezeframe.log.commits.commit import read_commit_info, read_in_commit_timestamp
 from freezeframe.log.primitives.listing import complete_checkpoints, list_log, sort_listing
 from freezeframe.log.segments.segment import version_missing
 from freezeframe.log.table.snapshot import Snapshot
 from freezeframe.storage import Storage
-from freezeframe.storage.concurrency import run_concurrently
+from freezeframe.storage.read_ahead import run_concurrently
 
 T = TypeVar("T")
 

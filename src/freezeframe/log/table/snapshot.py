@@ -20,11 +20,17 @@ from freezeframe.errors import InvalidOption, ReportDamage
 from freezeframe.log.actions.action_columns import FILE_SCHEMA, TOMBSTONE_SCHEMA, no_rows
 from freezeframe.log.actions.actions import Action, CommitInfo, DomainMetadata, Metadata, Protocol, Txn
 from freezeframe.log.actions.protocol import in_commit_timestamps
-from freezeframe.log.commits.commit_info import require_in_commit_timestamp
-from freezeframe.log.primitives.intervals import milliseconds
+from freezeframe.log.commits.commit import require_in_commit_timestamp
+from freezeframe.log.primitives.arrow import milliseconds
 from freezeframe.log.primitives.options import LogOptions
-from freezeframe.log.replay.replay import LISTED_COLUMNS, FileState, select_rows, younger_than
-from freezeframe.log.replay.table_state import Heads, TableState
+from freezeframe.log.replay.replay import (
+    LISTED_COLUMNS,
+    FileState,
+    Heads,
+    TableState,
+    select_rows,
+    younger_than,
+)
 from freezeframe.log.scan import rows
 from freezeframe.log.scan.dataset import dataset_of
 from freezeframe.log.segments.segment import EMPTY_VERSION, LogSegment

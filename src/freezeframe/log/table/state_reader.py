@@ -10,25 +10,27 @@ from freezeframe.log.actions.action_columns import FileActions
 from freezeframe.log.actions.actions import Action, Metadata, Protocol
 from freezeframe.log.checkpoints.checkpoint import (
     WHOLE_BYTES_MAX,
+    WHOLE_FILE_BYTES_MAX,
     CheckpointContent,
     physical_partition_names,
     read_checkpoint,
     read_checkpoint_actions,
 )
 from freezeframe.log.checkpoints.checksum import read_checksum
-from freezeframe.log.checkpoints.whole_file import WHOLE_FILE_BYTES_MAX
-from freezeframe.log.commits.commit_cache import KEPT_BYTES, CommitCache
-from freezeframe.log.commits.commit_content import CommitContent, parse_file_actions, read_contents
-from freezeframe.log.commits.commit_info import read_commit_info
-from freezeframe.log.commits.own_commit import OwnCommit
+from freezeframe.log.commits.commit import OwnCommit, read_commit_info
+from freezeframe.log.commits.commit_content import (
+    KEPT_BYTES,
+    CommitCache,
+    CommitContent,
+    parse_file_actions,
+    read_contents,
+)
 from freezeframe.log.primitives.listing import CheckpointFiles
 from freezeframe.log.primitives.paths import Kind, LogFile
-from freezeframe.log.replay.replay import FileState, apply_actions
-from freezeframe.log.replay.table_state import Heads, TableState
+from freezeframe.log.replay.replay import FileState, Heads, TableState, apply_actions
 from freezeframe.log.segments.segment import LogSegment
 from freezeframe.storage import Storage
-from freezeframe.storage.concurrency import is_local
-from freezeframe.storage.read_ahead import ReadAhead
+from freezeframe.storage.read_ahead import ReadAhead, is_local
 
 BATCH_BYTES = 8 << 20
 WINDOW_FILES_MAX = 64

@@ -11,8 +11,7 @@ from freezeframe.log.actions.actions import Metadata, Protocol
 from freezeframe.log.actions.protocol import require_readable
 from freezeframe.log.primitives.options import LogOptions
 from freezeframe.log.primitives.paths import LOG_FOLDER, LogFile
-from freezeframe.log.replay.replay import FileState
-from freezeframe.log.replay.table_state import Heads, TableState, require_heads
+from freezeframe.log.replay.replay import FileState, Heads, TableState, require_heads
 from freezeframe.log.segments.management import SnapshotManagement, require_version
 from freezeframe.log.segments.segment import EMPTY_VERSION, LogSegment
 from freezeframe.log.table.history import CommitTime, History, HistoryEntry, require_within_retention, to_ms

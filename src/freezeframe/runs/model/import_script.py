@@ -16,7 +16,7 @@ from freezeframe.script.formats.unpacking import UnpackLimits
 from freezeframe.script.inputs.transfer import import_stream
 from freezeframe.script.tenant.tenants import open_tenant
 from freezeframe.settings import load_settings
-from freezeframe.store.model.option_words import as_parameter, say_options
+from freezeframe.store.model.update_options import as_parameter, say_options
 from freezeframe.store.transaction.conditions import Conditions, stream_subject
 
 

@@ -30,8 +30,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from freezeframe.errors import InvalidOption
-from freezeframe.runs.model.permitted_script import BUILT_IN_IMPORT
 from freezeframe.runs.model.request import RunRequest
+from freezeframe.runs.model.script_header import BUILT_IN_IMPORT
 from freezeframe.storage.local import failure, make_private, write_durably
 from freezeframe.storage.safe_open import open_regular, remove_beneath
 from freezeframe.store.directory.job_folders import job_roots, root_stamp

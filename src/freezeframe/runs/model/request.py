@@ -1,8 +1,4 @@
-"""A run request: script, tenant, input, parameters and limits.
-
-A request is a value: it is kept in the queue, sent by the service and read by a worker on another day,
-so it holds no open thing and can be written as JSON and read back.
-"""
+"""Requests of runs, and what they resolve to."""
 
 from __future__ import annotations
 
@@ -13,8 +9,18 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from freezeframe.errors import InvalidOption
+from freezeframe.errors import InputNotFound, InvalidOption, TenantNotFound
 from freezeframe.identifiers import EnvironmentName, TenantId
+from freezeframe.script.tenant.stores import storage_at
+from freezeframe.script.tenant.tenants import shared_engine
+from freezeframe.settings import Settings
+from freezeframe.store.snapshot_store import Store
+from freezeframe.store.tenant import Tenant
+
+# A run request: script, tenant, input, parameters and limits.
+#
+# A request is a value: it is kept in the queue, sent by the service and read by a worker on another day,
+# so it holds no open thing and can be written as JSON and read back.
 
 Scalar = str | int | float | bool | None
 
@@ -165,3 +171,61 @@ def _require_limits(request: RunRequest) -> None:
             raise InvalidOption(
                 f"{name} cannot be {value!r}.", remedy="Pass a positive number, or nothing for no limit."
             )
+
+
+# Checks that files and folders named by the caller exist.
+
+
+def given_file(path: Path, what: str) -> Path:
+    """The file's absolute path; ``what`` is what a message calls it.
+
+    Raises:
+        InputNotFound: there is no such file.
+    """
+    if not path.is_file():
+        raise _absent(path, "file", what)
+    return path.absolute()
+
+
+def given_folder(path: Path, what: str) -> Path:
+    """The folder's absolute path; ``what`` is what a message calls it.
+
+    Raises:
+        InputNotFound: there is no such folder.
+    """
+    if not path.is_dir():
+        raise _absent(path, "folder", what)
+    return path.absolute()
+
+
+def _absent(path: Path, kind: str, what: str) -> InputNotFound:
+    seen = "It is something else." if path.exists() else f"It was looked for from {Path.cwd()}."
+    return InputNotFound(
+        f"There is no {kind} {path}, which is named as the {what}.",
+        cause=seen,
+        remedy=f"Name a {kind} that is there.",
+        path=str(path),
+    )
+
+
+# Opens the tenant of a request with the run's settings.
+
+
+def request_store(request: RunRequest, settings: Settings) -> Store:
+    """The store of the request; errors as of ``freezeframe.open``."""
+    return Store(storage_at(request.root, settings), shared_engine(), settings, request.environment)
+
+
+def request_folder(request: RunRequest, settings: Settings) -> str | None:
+    """The folder of the request's tenant, which no other tenant has; None where there is no such tenant."""
+    return request_store(request, settings).folder(request.tenant)
+
+
+def request_tenant(request: RunRequest, settings: Settings) -> Tenant | None:
+    """The tenant of the request, or None where the store has none of that id (yet)."""
+    if "://" not in request.root and not Path(request.root).exists():
+        return None
+    try:
+        return request_store(request, settings).tenant(request.tenant)
+    except TenantNotFound:
+        return None

@@ -1,20 +1,31 @@
-"""What a script says about itself: a description and its parameters, in the header of PEP 723.
-
-A header is a comment that ``# /// script`` begins and ``# ///`` ends; inside is TOML. Ours is its table
-``[tool.freezeframe]``. Nothing of the script is run to read it.
-"""
+"""A script's requirements, header and permission."""
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
+import os
 import re
+import shutil
+import site
+import subprocess
+import sys
 import tomllib
+import venv
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from freezeframe.errors import InvalidOption
-from freezeframe.runs.model.request import PARAMETER_NAME_LENGTH_MAX, Scalar
+from freezeframe.engine.configuration.private_folder import private_folder
+from freezeframe.errors import InvalidOption, SetupError
+from freezeframe.runs.model.request import PARAMETER_NAME_LENGTH_MAX, RunRequest, Scalar
+from freezeframe.settings import Settings
+
+# What a script says about itself: a description and its parameters, in the header of PEP 723.
+#
+# A header is a comment that ``# /// script`` begins and ``# ///`` ends; inside is TOML. Ours is its table
+# ``[tool.freezeframe]``. Nothing of the script is run to read it.
 
 HEADER_BYTES_MAX = 64 * 1024
 _BLOCK = re.compile(r"^# /// script\s*$\n(?P<content>(?:^#(?:| .*)$\n)+?)^# ///\s*$", re.MULTILINE)
@@ -169,3 +180,103 @@ def _wrong(cause: str) -> InvalidOption:
         remedy="Correct the table [tool.freezeframe] between `# /// script` and `# ///`.",
         code="SCRIPT_HEADER",
     )
+
+
+# A script's ``requirements.txt``, installed once for all its runs.
+#
+# They go into a virtual environment of their own on top of ours, kept in the state folder under the hash of
+# what was asked for. Where two versions of a package are there, the script gets its own.
+
+_FILE = "requirements.txt"
+_DONE = "complete"
+_OUTPUT_MAX = 4_000
+_INSTALL_SECONDS = 1800
+
+
+def interpreter(script: Path, settings: Settings) -> str:
+    """The Python that the script is to run with: this one, or that of its requirements' environment.
+
+    Raises:
+        SetupError: they could not be installed; nothing was run.
+    """
+    file = script.parent / _FILE
+    if not file.is_file():
+        return sys.executable
+    wanted = file.read_bytes()
+    if not any(line.partition(b"#")[0].strip() for line in wanted.splitlines()):
+        return sys.executable
+    folder = private_folder(settings.state_dir) / f"requirements-{_digest(wanted)}"
+    private_folder(folder)
+    with (folder / "lock").open("ab") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / _DONE).exists():
+            _install(folder / "venv", file)
+            (folder / _DONE).touch()
+    return str(folder / "venv" / "bin" / "python")
+
+
+def _digest(wanted: bytes) -> str:
+    identity = f"{sys.executable}\n{sys.version}\n".encode() + wanted
+    return hashlib.sha256(identity).hexdigest()[:24]
+
+
+def _install(place: Path, file: Path) -> None:
+    shutil.rmtree(place, ignore_errors=True)  # left by an interrupted installation
+    venv.EnvBuilder(system_site_packages=True, symlinks=True).create(place)
+    library = next(place.glob("lib/python*/site-packages"))
+    # A virtual environment's "system" is the Python below ours; ours is added by hand, last of all.
+    ours = "; ".join(f"site.addsitedir({path!r})" for path in site.getsitepackages())
+    (library / "freezeframe-packages.pth").write_text(f"import site; {ours}\n", encoding="utf-8")
+    python = place / "bin" / "python"
+    command = [sys.executable, "-m", "pip", "--python", str(python), "install", "-r", str(file)]
+    done = subprocess.run(  # noqa: S603 - pip, which we depend on
+        command,
+        cwd=file.parent,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        check=False,
+        timeout=_INSTALL_SECONDS,
+        env={**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1"},
+    )
+    if done.returncode:
+        raise SetupError(
+            f"The packages in {file} could not be installed.",
+            cause=done.stdout.strip()[-_OUTPUT_MAX:],
+            remedy="Correct the file, or make the package index reachable, and run it again.",
+            code="REQUIREMENTS",
+            file=str(file),
+        )
+
+
+# Permitted scripts of a worker: the configured folder, and the built-in import.
+
+BUILT_IN_IMPORT = Path("freezeframe:import.py")
+"""How a request names the product's own import: not by a path, which another installation has elsewhere."""
+_IMPORT_SCRIPT = Path(__file__).with_name("import_script.py")
+
+
+def with_permitted_script(request: RunRequest, settings: Settings) -> RunRequest:
+    """The request with the script's real path, links followed; an import gets this version's script.
+
+    Where ``service_scripts_dir`` is set, only files below it may be run, whoever submitted the job: a row
+    of the queue is not proof of who wrote it. Without it any path may.
+
+    Raises:
+        InvalidOption: the script is outside the folder.
+    """
+    if request.script == BUILT_IN_IMPORT:
+        return replace(request, script=_IMPORT_SCRIPT)
+    folder = settings.service_scripts_dir
+    if folder is None:
+        return request
+    script = request.script.resolve()
+    if not script.is_relative_to(folder.resolve()):
+        raise InvalidOption(
+            f"The script {request.script} may not be run.",
+            cause=f"Jobs of the queue run only scripts in {folder} (service_scripts_dir), links followed.",
+            remedy="Put the script there, or run it by freezeframe run.",
+        )
+    return replace(request, script=script)

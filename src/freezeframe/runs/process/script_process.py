@@ -1,10 +1,4 @@
-"""The process of one script: it opens the tenant's job, runs the script in it, and commits.
-
-``python -m freezeframe.runs.process.script_process FOLDER``: the folder is a job's root that ``running``
-has made. ``main`` reads from it what to do, so the process may as well have been forked from one that was
-started long ago. The outcome of the job is written there as well. Who waits for the process believes that
-outcome and the tenant's log, and nothing that the script prints.
-"""
+"""The process of a script."""
 
 from __future__ import annotations
 
@@ -22,21 +16,63 @@ from types import FrameType
 from freezeframe.engine.errors.jvm_stack import jvm_stack
 from freezeframe.errors import FreezeframeError
 from freezeframe.extras import requires_extra
-from freezeframe.progress import watched_by
+from freezeframe.progress import Unit, watched_by
 from freezeframe.runs.model.job_root import JobRoot
 from freezeframe.runs.model.plan import ScriptPlan, ScriptResult, take_plan
-from freezeframe.runs.model.tenants import request_store
+from freezeframe.runs.model.request import request_store
 from freezeframe.runs.process.python_script import run_python
 from freezeframe.runs.process.script_failure import ScriptFailure, Stopped, failure_of
 from freezeframe.runs.process.script_spark import begin_session
-from freezeframe.runs.process.waiting import WaitingFile
 from freezeframe.runs.process.working_copy import apply_changes, capture, check_out
-from freezeframe.script.adoption.run_copies import refresh_copies
+from freezeframe.script.adoption.migration import refresh_copies
 from freezeframe.script.tenant.current_job import current_job
 from freezeframe.script.tenant.exported_file import own_exports
 from freezeframe.storage.local import keep_private
-from freezeframe.store.model.job_receipt import JobReceipt
+from freezeframe.storage.safe_open import open_regular
+from freezeframe.store.model.receipt import JobReceipt
 from freezeframe.store.run_tenant import JobTenant, open_job_tenant
+
+# A file by which a script's process reports what it waits for.
+
+_TEXT_MAX = 8_000
+
+
+class WaitingFile:
+    """A watcher that writes to a file what the script waits for and keeps remarks; it ignores the rest."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "waiting.txt"
+        self.remarks: list[str] = []
+
+    def begin(self, doing: str, unit: Unit, total: int | None) -> None:
+        """See ``Watcher.begin``: a script's own parts are its business."""
+
+    def advance(self, count: int) -> None:
+        """See ``Watcher.advance``."""
+
+    def wait_for(self, what: str) -> None:
+        """See ``Watcher.wait_for``."""
+        with suppress(OSError):
+            self._path.write_text(what, encoding="utf-8")
+
+    def remark(self, text: str) -> None:
+        """See ``Watcher.remark``: the run's report has it."""
+        if text not in self.remarks:
+            self.remarks.append(text)
+
+    def read(self) -> str:
+        """The description of what the script waits for; empty if nothing."""
+        with suppress(OSError), open_regular(self._path.parent, self._path.name) as file:
+            return file.read(_TEXT_MAX).decode("utf-8", "replace")
+        return ""
+
+
+# The process of one script: it opens the tenant's job, runs the script in it, and commits.
+#
+# ``python -m freezeframe.runs.process.script_process FOLDER``: the folder is a job's root that ``running``
+# has made. ``main`` reads from it what to do, so the process may as well have been forked from one that was
+# started long ago. The outcome of the job is written there as well. Who waits for the process believes that
+# outcome and the tenant's log, and nothing that the script prints.
 
 _SUPERVISION_SECONDS = 1.0
 

@@ -1,23 +1,77 @@
-"""The Spark server of a script's own ``SparkSession``: the warm one where it is available or required.
-
-A plain script needs no Spark, and none is started for it; what the library needs, it starts by itself
-when an update has rows to move. A script that speaks to Spark itself finds the session of its process, which
-is made before it, and the warm server is held while it runs; ``SPARK_REMOTE`` names it to further processes.
-"""
+"""Spark in a script's process."""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from freezeframe.engine.configuration.remote import REMOTE, own_remote
+from freezeframe.engine.configuration.remote import REMOTE, foreign_remote, own_remote
+from freezeframe.engine.configuration.spark_configuration import warm_master
 from freezeframe.engine.server.job_database import VARIABLE, claim
 from freezeframe.engine.server.server import Address, attach, living_address, server_folder
-from freezeframe.runs.process.early_spark import master_of, speaks_to_spark, start_early
+from freezeframe.errors import FreezeframeError
 from freezeframe.script.tenant.tenants import spark
 from freezeframe.settings import Settings
-from freezeframe.store.tenant import Tenant
+
+if TYPE_CHECKING:
+    from freezeframe.store import Tenant
+
+
+# Starts the warm Spark server early, beside the start of the runner or the script.
+
+
+def master_of(settings: Settings, environment: Mapping[str, str]) -> str | None:
+    """The master of a run's warm server; None where its settings or variables mean another Spark."""
+    return None if foreign_remote(environment) else warm_master(settings.spark)
+
+
+def speaks_to_spark(script: Path) -> bool:
+    """Whether the script, or a module in its ``lib/``, names PySpark."""
+    files = [script, *sorted((script.parent / "lib").glob("*.py"))]
+    return any(b"pyspark" in file.read_bytes() for file in files)
+
+
+def start_beside_runner(script: Path, settings: Settings, progress: Callable[[str], None]) -> None:
+    """Start the server for a script that speaks to Spark, while the warm runner does its imports.
+
+    Not for a script with requirements: its server may have to run another Python.
+    """
+    master = master_of(settings, os.environ)
+    with contextlib.suppress(OSError):
+        if master and speaks_to_spark(script) and not (script.parent / "requirements.txt").exists():
+            _start_in_thread(settings, master, progress)
+
+
+def start_early(settings: Settings, master: str, tenant: Tenant, progress: Callable[[str], None]) -> None:
+    """Start the server in a thread where the job's updates will need it: the tenant has stored rows.
+
+    What goes wrong is reported by the update that needs the server.
+    """
+    if settings.engine == "spark" and tenant.streams():
+        _start_in_thread(settings, master, progress)
+
+
+def _start_in_thread(settings: Settings, master: str, progress: Callable[[str], None]) -> None:
+    threading.Thread(target=_start, args=(settings, master, progress), daemon=True).start()
+
+
+def _start(settings: Settings, master: str, progress: Callable[[str], None]) -> None:
+    with contextlib.suppress(FreezeframeError, OSError):
+        attach(settings, master, progress).close()
+
+
+# The Spark server of a script's own ``SparkSession``: the warm one where it is available or required.
+#
+# A plain script needs no Spark, and none is started for it; what the library needs, it starts by itself
+# when an update has rows to move. A script that speaks to Spark itself finds the session of its process,
+# which
+# is made before it, and the warm server is held while it runs; ``SPARK_REMOTE`` names it to further
+# processes.
 
 
 @contextmanager

@@ -1,18 +1,17 @@
-"""One attempt of a claimed job: takeover, run, report to the queue.
-
-If another worker had the job before and fell silent, whatever it may still commit is made void first, by
-an entry in the tenant's log. Only then is the job run, under the same id: had the other one committed
-after all, the run is answered with that commit and does nothing.
-"""
+"""One attempt at a queued job, and the notification of its failure."""
 
 from __future__ import annotations
 
 import json
 import logging
+import time
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from freezeframe.clock import rfc3339
 from freezeframe.configuration.masking import SecretMask, secret_values
 from freezeframe.control.jobs.job import FinalStatus, QueuedJob
 from freezeframe.control.jobs.queue import JobQueue
@@ -26,14 +25,19 @@ from freezeframe.errors import (
     kinds_of,
 )
 from freezeframe.runs.model.outcome import RunOutcome
-from freezeframe.runs.model.permitted_script import with_permitted_script
-from freezeframe.runs.model.request import RunRequest, parse_run_request
-from freezeframe.runs.model.tenants import request_folder, request_tenant
+from freezeframe.runs.model.request import RunRequest, parse_run_request, request_folder, request_tenant
+from freezeframe.runs.model.script_header import with_permitted_script
 from freezeframe.runs.queue.attempt_token import attempt_token
 from freezeframe.runs.queue.heartbeat import Heartbeat
 from freezeframe.runs.queue.takeover import revoke
 from freezeframe.settings import Settings
 from freezeframe.store.transaction.job_status import find_committed_job
+
+# One attempt of a claimed job: takeover, run, report to the queue.
+#
+# If another worker had the job before and fell silent, whatever it may still commit is made void first, by
+# an entry in the tenant's log. Only then is the job run, under the same id: had the other one committed
+# after all, the run is answered with that commit and does nothing.
 
 _logger = logging.getLogger(__name__)
 _WAITS_SECONDS = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0)
@@ -234,3 +238,64 @@ def _may_help(error: Mapping[str, Any] | None) -> bool:
     if error is not None and error.get("details", {}).get("is_permanent"):
         return False
     return not any(code == kind.code for root in (FixTheRequest, ReportDamage) for kind in kinds_of(root))
+
+
+# Posts a job that ended without success to the address of the settings.
+
+
+_PAUSES_SECONDS = (1.0, 3.0, 0.0)
+_TIMEOUT_SECONDS = 5.0
+_FAILURES = frozenset({"failed", "timed_out", "dead"})
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Leaves a redirect as the error that it is: the address of the settings is the one that is meant."""
+
+    def redirect_request(self, *_: Any, **__: Any) -> None:
+        """See ``HTTPRedirectHandler``."""
+
+
+_opener = urllib.request.build_opener(_NoRedirects)
+
+
+def notify_failure(url: str, job: QueuedJob) -> bool:
+    """Post the job if it ended without success; whether the receiver took it.
+
+    It is tried three times; then a warning is logged.
+    """
+    if not url or job.status not in _FAILURES:
+        return False
+    headers = {"content-type": "application/json"}
+    problem = ""
+    for pause_seconds in _PAUSES_SECONDS:
+        try:
+            request = urllib.request.Request(url, json.dumps(_event(job)).encode(), headers)  # noqa: S310 - of the settings
+            with _opener.open(request, timeout=_TIMEOUT_SECONDS):
+                return True
+        except (OSError, ValueError) as error:
+            # Neither the address, which may hold a token, nor the answer's text.
+            problem = str(error.code) if isinstance(error, urllib.error.HTTPError) else type(error).__name__
+            time.sleep(pause_seconds)
+    _logger.warning("The end of job %s of %s was not posted: %s", job.job_id, job.tenant, problem)
+    return False
+
+
+def _event(job: QueuedJob) -> dict[str, Any]:
+    return {
+        "type": "job.failed",
+        "environment": job.environment,
+        "tenant": job.tenant,
+        "job_id": job.job_id,
+        "status": job.status,
+        "attempts": job.attempts,
+        "error": first_line(job.outcome),
+        "error_code": ((job.outcome or {}).get("error") or {}).get("code"),
+        "finished": None if job.finished is None else rfc3339(job.finished),
+    }
+
+
+def first_line(outcome: Mapping[str, Any] | None) -> str:
+    """The first line of the error in a job's outcome: a script's own words where it failed; empty: none."""
+    error = (outcome or {}).get("error") or {}
+    told = error.get("cause") if error.get("code") == "SCRIPT_FAILED" else None
+    return next(iter(str(told or error.get("problem") or "").splitlines()), "")

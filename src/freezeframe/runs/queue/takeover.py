@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from freezeframe.runs.model.request import RunRequest
-from freezeframe.runs.model.tenants import request_store, request_tenant
+from freezeframe.runs.model.request import RunRequest, request_store, request_tenant
 from freezeframe.settings import Settings, load_settings
 from freezeframe.store.transaction.job_status import revoke_job
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from freezeframe.configuration.plain import plain_value
+from freezeframe.configuration.files import plain_value
 from freezeframe.errors import FreezeframeError
 from freezeframe.runs.warm.forwarding import forward, is_loaded
 from freezeframe.runs.warm.place import SOCKET_NAME, is_supported, runner_folder

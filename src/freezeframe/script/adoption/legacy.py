@@ -36,13 +36,12 @@ from freezeframe.script.tenant.current_job import is_working_copy, job_at
 from freezeframe.script.tenant.exported_file import ADOPTED_NOTE, export, file_sha256, known_file
 from freezeframe.script.tenant.left_file import CSV, PARQUET, is_left, leave_file, left_version, refresh_left
 from freezeframe.script.tenant.tenants import shared_engine
-from freezeframe.script.types.typed_columns import typed_columns
+from freezeframe.script.types.inference import typed_columns
 from freezeframe.settings import load_settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Stream, Tenant
 from freezeframe.store.model.update_options import Mode, NullKeys, Update
-from freezeframe.store.table.reader import as_kind, require_kind
-from freezeframe.store.table.row_shape import in_schema, with_columns
+from freezeframe.store.table.reader import as_kind, in_schema, require_kind, with_columns
 
 # If both exist, gluestick reads the Parquet file.
 _SUFFIXES = (PARQUET, CSV)

@@ -1,10 +1,10 @@
-"""Migration of a directory of snapshot files: each becomes a stream of a tenant, other files its files."""
+"""Migration of old snapshot files."""
 
 from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from freezeframe.errors import AlreadyExists, BadInput, InputNotFound, InvalidOption, UnreadableInput
 from freezeframe.identifiers import FilePath, StreamName
-from freezeframe.script.adoption.legacy import GLUESTICK_LOCK, snapshot_file_stream
+from freezeframe.script.adoption.legacy import GLUESTICK_LOCK, export_adopted, snapshot_file_stream
 from freezeframe.script.formats.csv_lines import find_delimiter
 from freezeframe.script.formats.parquet_files import read_parquet_files
 from freezeframe.script.formats.unpacking import UNLIMITED
@@ -21,6 +21,9 @@ from freezeframe.script.inputs.transfer import file_rows, import_stream, schema_
 from freezeframe.script.tenant.left_file import CSV, PARQUET
 from freezeframe.store import Tenant
 from freezeframe.store.job import Job
+from freezeframe.store.run_tenant import JobTenant
+
+# Migration of a directory of snapshot files: each becomes a stream of a tenant, other files its files.
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,3 +149,23 @@ def _import(job: Job, one: SnapshotFile) -> int:
             **{**error.details, "file": str(one.path)},
         ) from error
     return stream.row_count()
+
+
+# Adopted snapshot files in a run's working copy: refreshed before the run.
+#
+# What a tenant keeps as a file is what its stream adopted last; the rows since then are the stream's. So
+# a run's copy is written anew from the stream before the script begins, for scripts that open it, and what
+# freezeframe wrote there itself is not a change of the file. What the script wrote is one, and is kept.
+# Rules: ``docs/reference/gluestick.md``, "Existing files".
+
+
+def refresh_copies(folder: Path, tenant: JobTenant, paths: Collection[str]) -> None:
+    """Write those of the checked-out files that streams adopted anew, as of the job's beginning.
+
+    The job has not read the streams by that: it meets no conflict over one that its script leaves alone.
+    """
+    names = {snapshot_file_stream(path) for path in paths} & set(tenant.streams())
+    if names:
+        view = tenant.at(tenant.version)
+        for name in sorted(filter(None, names)):
+            export_adopted(folder, view.stream(name))

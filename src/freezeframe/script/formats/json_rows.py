@@ -22,17 +22,20 @@ from freezeframe.script.formats.csv_lines import BYTE_ORDER_MARK
 from freezeframe.script.formats.input_parts import PART_BYTES, InputPart, divide, line_parts
 from freezeframe.script.formats.json_columns import (
     ANY_TEXT,
+    DIGITS_MAX,
+    QUICK,
+    STRICT,
     JsonColumn,
     Kind,
+    UnkeptValue,
     Values,
     found_kind,
     joined_kinds,
+    require_text,
     type_of,
 )
-from freezeframe.script.formats.json_values import DIGITS_MAX, QUICK, STRICT, UnkeptValue, require_text
 from freezeframe.script.formats.unpacking import UNLIMITED, Unpacking, UnpackLimits
-from freezeframe.script.types.inference import ColumnRule
-from freezeframe.script.types.typed_columns import KnownTypes
+from freezeframe.script.types.inference import ColumnRule, KnownTypes
 from freezeframe.storage.passing_failures import reads_of
 
 Rows = list[dict[str, Any]]

@@ -16,9 +16,9 @@ from typing import Any
 import pyarrow as pa
 
 from freezeframe.engine.frames.untyped import has_untyped
-from freezeframe.engine.plans.file_order import mark_file_order
-from freezeframe.engine.plans.python_tasks import answers, frame_of
+from freezeframe.engine.plans.key_search import answers, frame_of
 from freezeframe.engine.plans.schema_ddl import spark_ddl
+from freezeframe.engine.plans.write_batch import mark_file_order
 from freezeframe.script.formats.input_parts import PART_BYTES, InputPart, csv_parts
 from freezeframe.script.formats.json_rows import (
     joined_json,
@@ -34,10 +34,9 @@ from freezeframe.script.formats.parquet_files import (
     parquet_tables,
     read_parquet_files,
 )
-from freezeframe.script.inputs.column_remarks import CsvFiles, check_columns, read_csv_files
+from freezeframe.script.inputs.input_folder import CsvFiles, check_columns, read_csv_files
 from freezeframe.script.inputs.streamed_rows import CsvSurvey, csv_schema, csv_tables, joined_left, survey_csv
-from freezeframe.script.types.inference import Left
-from freezeframe.script.types.typed_columns import KnownTypes
+from freezeframe.script.types.inference import KnownTypes, Left
 
 IN_PROCESS_BYTES_MAX = 4 * 2**20
 

@@ -21,9 +21,8 @@ from freezeframe.script.formats.input_parts import InputPart, divide
 from freezeframe.script.formats.json_rows import joined_json, json_schema, json_tables, survey_json
 from freezeframe.script.formats.parquet_files import parquet_parts, parquet_schema, parquet_tables
 from freezeframe.script.formats.unpacking import UNLIMITED, UnpackLimits
-from freezeframe.script.inputs.column_remarks import CsvFiles, check_columns
-from freezeframe.script.types.inference import Left, both
-from freezeframe.script.types.typed_columns import KnownTypes
+from freezeframe.script.inputs.input_folder import CsvFiles, check_columns
+from freezeframe.script.types.inference import KnownTypes, Left, both
 
 _ROWS = 100_000
 

@@ -26,25 +26,23 @@ from freezeframe.errors import InputNotFound, InvalidOption, SchemaDriftError, T
 from freezeframe.log import Snapshot
 from freezeframe.log.statistics.file_statistics import bounded_columns
 from freezeframe.script.formats.arrow_files import read_arrow, streamed_arrow
-from freezeframe.script.formats.csv_text import csv_pieces
+from freezeframe.script.formats.csv_lines import csv_pieces
 from freezeframe.script.formats.json_lines import json_lines
 from freezeframe.script.formats.json_rows import read_json_files
 from freezeframe.script.formats.parquet_files import read_parquet_files
 from freezeframe.script.formats.unpacking import BYTES_LIMIT, UNLIMITED, UnpackLimits
-from freezeframe.script.inputs.column_remarks import CsvFiles, read_csv_files
-from freezeframe.script.inputs.input_folder import CSV_EXTENSIONS, file_extension
+from freezeframe.script.inputs.input_folder import CSV_EXTENSIONS, CsvFiles, file_extension, read_csv_files
 from freezeframe.script.inputs.streamed_rows import streamed_csv, streamed_json_lines, streamed_parquet
 from freezeframe.script.types.csv_options import NO_CSV_OPTIONS, CsvOptions, DateColumns
-from freezeframe.script.types.typed_columns import KnownTypes
+from freezeframe.script.types.inference import KnownTypes
 from freezeframe.storage.local import failure, write_durably
 from freezeframe.store.model.receipt import Receipt
 from freezeframe.store.model.update_options import Names, UpdateOptions, replaces_rows
 from freezeframe.store.schema.column_mapping import arrow_columns, delta_columns
 from freezeframe.store.schema.schema_evolution import is_undecided
-from freezeframe.store.schema.table_properties import stored_key
+from freezeframe.store.schema.system_columns import stored_key
 from freezeframe.store.stream import Stream
-from freezeframe.store.table.reader import row_columns
-from freezeframe.store.table.row_shape import in_schema
+from freezeframe.store.table.reader import in_schema, row_columns
 from freezeframe.store.tenant_log.version_reference import Point
 
 FileKind = Literal["csv", "parquet", "jsonl"]

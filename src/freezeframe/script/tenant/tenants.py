@@ -1,8 +1,4 @@
-"""Composition root of the library: a directory becomes a ``Tenant`` with storage and engine.
-
-One engine serves the whole process and is opened by the first call that needs Spark; reading
-needs none. Tenants are kept, so that a script's later calls find their state warm.
-"""
+"""Tenants as a script reaches them: in its job, or by a folder."""
 
 from __future__ import annotations
 
@@ -14,20 +10,52 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from freezeframe.engine.protocol.deferred import DeferredEngine
+from freezeframe.engine.protocol.forwarding import DeferredEngine
 from freezeframe.engine.protocol.table_engine import TableEngine
 from freezeframe.errors import InvalidOption
 from freezeframe.progress import wait_for
 from freezeframe.script.tenant.current_job import job_at, job_folder_beside
 from freezeframe.script.tenant.exported_file import export
 from freezeframe.script.tenant.left_file import refresh_left
-from freezeframe.script.tenant.outside_job import OutsideJob
 from freezeframe.settings import load_settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Stream, Tenant
+from freezeframe.store.transaction.tenant_guard import NoGuard
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+# A read-only view of a directory that a job's script opens and that is not the job's own.
+
+
+class OutsideJob(NoGuard):
+    """The guard of such a directory; ``folder`` is the job's snapshot directory."""
+
+    def __init__(self, path: Path, folder: Path) -> None:
+        self._path = path
+        self._folder = folder
+
+    def require_writable(self) -> None:
+        """See ``TenantGuard.require_writable``.
+
+        Raises:
+            InvalidOption: always.
+        """
+        raise InvalidOption(
+            f"{self._path} is not the snapshot directory of this job.",
+            cause="What is written there is no part of the job's one commit; below the job's root it is "
+            "thrown away with it.",
+            remedy=f"Write to {self._folder}, which is ROOT_DIR/snapshots.",
+            code="OUTSIDE_JOB",
+            path=str(self._path),
+        )
+
+
+# Composition root of the library: a directory becomes a ``Tenant`` with storage and engine.
+#
+# One engine serves the whole process and is opened by the first call that needs Spark; reading
+# needs none. Tenants are kept, so that a script's later calls find their state warm.
 
 _lock = threading.Lock()
 _tenants: dict[str, Tenant] = {}

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from freezeframe.errors import UnreadableInput
-from freezeframe.script.types.text_values import UTC_TIMESTAMP
+from freezeframe.script.types.written_values import UTC_TIMESTAMP
 from freezeframe.storage.passing_failures import reads_of
 
 FILE_NAME = "catalog.json"

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from freezeframe.errors import InvalidOption, MissingColumn
-from freezeframe.script.types.text_values import exact_values
+from freezeframe.script.types.written_values import exact_values
 
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "<=": operator.le,

@@ -11,9 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 from freezeframe.errors import InvalidOption
-from freezeframe.script.types.inference import DECIMAL_DIGITS
-from freezeframe.script.types.text_values import NAIVE_TIMESTAMP, UTC_TIMESTAMP
-from freezeframe.script.types.typed_columns import KnownTypes
+from freezeframe.script.types.inference import DECIMAL_DIGITS, KnownTypes
+from freezeframe.script.types.written_values import NAIVE_TIMESTAMP, UTC_TIMESTAMP
 
 DateColumns = bool | None | Sequence[str] | Mapping[str, bool | Sequence[str]]
 

@@ -1,26 +1,87 @@
-"""Authorization: the only way from a principal to a tenant.
-
-Routes get tenants from here and from nowhere else. A tenant that is not the principal's business is
-answered like one that is not there: the same error, the same words, after the same look into the
-registry.
-"""
+"""Access of a caller to stores and tenants."""
 
 from __future__ import annotations
 
+import sys
+import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from freezeframe.control.jobs.job import QueuedJob
 from freezeframe.errors import NotAllowed, TenantNotFound
 from freezeframe.identifiers import EnvironmentName, TenantId
-from freezeframe.service.access.audit_entry import AuditPlace
-from freezeframe.service.access.stores import Stores
+from freezeframe.script.tenant.stores import storage_at
+from freezeframe.service.access.audit import AuditPlace
 from freezeframe.service.identity.principal import Principal, Scope
+from freezeframe.settings import Settings
 from freezeframe.store import Tenant
-from freezeframe.store.model.request_context import NO_REQUEST, RequestContext
+from freezeframe.store.diff.arrow_engine import ArrowEngine
+from freezeframe.store.directory.format import last_proof_report
+from freezeframe.store.model.author import NO_REQUEST, RequestContext
 from freezeframe.store.snapshot_store import Store
-from freezeframe.store.tenants.deletion import Deletion
+from freezeframe.store.tenants.lifecycle import Deletion
+
+# The store of a service: one root, opened once for each environment, without Spark.
+
+_DEFAULT_ENVIRONMENT = EnvironmentName("default")
+
+
+class Stores:
+    """The environments of one root; each is opened by the first call that asks for it."""
+
+    def __init__(self, root: str, settings: Settings) -> None:
+        self.root = root
+        self.settings = settings
+        self._storage = storage_at(root, settings)
+        self._engine = ArrowEngine(self._storage)
+        # The service has no Spark, whatever the size of a stream.
+        self._searching = settings.model_copy(update={"engine": "auto", "searched_rows_max": sys.maxsize})
+        self._lock = threading.Lock()
+        self._stores: dict[EnvironmentName, Store] = {}
+
+    def environment(self, name: EnvironmentName) -> Store:
+        """The store of one environment, whether or not it has tenants yet."""
+        known = self._stores.get(name)
+        if known is not None:
+            return known
+        with self._lock:
+            if name not in self._stores:
+                self._stores[name] = Store(self._storage, self._engine, self._searching, name)
+            return self._stores[name]
+
+    def environments(self) -> tuple[EnvironmentName, ...]:
+        """The environments that have tenants, in order."""
+        return tuple(map(EnvironmentName, self.environment(_DEFAULT_ENVIRONMENT).environments()))
+
+    def is_current(self, job: QueuedJob) -> bool:
+        """Whether a job belongs to the tenant that has the id now, not to an earlier one."""
+        folder = self.environment(EnvironmentName(job.environment)).folder(job.tenant)
+        return job.incarnation in {"", folder}
+
+    def proof_report(self) -> dict[str, Any] | None:
+        """The report of the last ``freezeframe prove`` on the store; None: there is none.
+
+        Raises:
+            CorruptData: it is damaged.
+        """
+        return last_proof_report(self._storage)
+
+    def require_readable(self) -> None:
+        """Read the registry once, so that a failing storage is found before the first request.
+
+        Raises:
+            StorageUnavailable, CorruptLog, FormatTooNew: as opening a store.
+        """
+        self.environments()
+
+
+# Authorization: the only way from a principal to a tenant.
+#
+# Routes get tenants from here and from nowhere else. A tenant that is not the principal's business is
+# answered like one that is not there: the same error, the same words, after the same look into the
+# registry.
 
 _T = TypeVar("_T")
 # The room in the audit's table beside the folder; the name is only for readers of the table.
@@ -172,3 +233,27 @@ def _not_found(environment: EnvironmentName, tenant: TenantId) -> TenantNotFound
         remedy="Check the id and the key.",
         tenant=tenant,
     )
+
+
+# Finds unsealed configurations, which the operator is warned of at the start.
+
+CONFIGURATION_SUFFIX = "config.json"
+TENANTS_LOOKED_AT = 100
+
+
+def unsealed_configurations(stores: Stores, tenants_max: int = TENANTS_LOOKED_AT) -> Iterator[str]:
+    """``environment/tenant/path`` of each unsealed ``*config.json``, of the first tenants only.
+
+    A large store would take minutes to look through, and one such file is enough to be warned.
+    """
+    left = tenants_max
+    for environment in stores.environments():
+        if left < 1:
+            return
+        store = stores.environment(environment)
+        names = store.tenants(limit=left)
+        left -= len(names)
+        for name in names:
+            for path, held in store.tenant(name).place.log.current_state().files.items():
+                if path.endswith(CONFIGURATION_SUFFIX) and not held.sealed:
+                    yield f"{environment}/{name}/{path}"

@@ -1,27 +1,112 @@
-"""The audit: one append-only table, whose entries are chained so that changed and removed ones are found.
-
-The hash of an entry is an HMAC of its fields and of the hash of the entry before, with a key that is derived
-from the service's secret. Each entry is also a line of the logger ``freezeframe.audit``: a log that is kept
-elsewhere shows that the newest entries were cut off, or that whoever has the secret wrote the table anew.
-"""
+"""Audit: entries, their chain, their export."""
 
 from __future__ import annotations
 
+import csv
 import hmac
+import io
 import json
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from sqlalchemy import Connection, Row, Select, func, insert, select
 
 from freezeframe.control.database.database import ControlDatabase
 from freezeframe.control.tables import audit
 from freezeframe.errors import ConflictError, FixTheRequest, FreezeframeError
-from freezeframe.service.access.audit_entry import AuditEntry, AuditFilter, AuditPlace, AuditProof
+from freezeframe.service.base.json_values import rfc3339
 from freezeframe.service.base.secret import ServiceSecret
+
+# An entry of the audit, what it is about, and how entries are filtered.
+
+
+@dataclass(frozen=True, slots=True)
+class AuditPlace:
+    """What an entry is about: a tenant of an environment, or the service where both are empty."""
+
+    environment: str = ""
+    tenant: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """One thing that was done; ``hash`` is made of all other fields and of the hash of the entry before."""
+
+    number: int
+    environment: str
+    tenant: str
+    moment_ms: int
+    principal: str
+    action: str
+    subject: str
+    request_id: str
+    details: str
+    hash: str
+
+    def to_record(self) -> dict[str, Any]:
+        """All fields but the hash, by name."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "hash"}
+
+    def to_json(self) -> dict[str, Any]:
+        """The entry as JSON: the time is RFC 3339, the details are an object."""
+        return {
+            "number": self.number,
+            "moment": rfc3339(self.moment_ms),
+            "principal": self.principal,
+            "action": self.action,
+            "subject": self.subject,
+            "request_id": self.request_id,
+            "details": json.loads(self.details),
+            "hash": self.hash,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class AuditFilter:
+    """Filter of entries: each given field must match.
+
+    ``principal`` is any part of who asked (``key:0a1b``, a name); moments are milliseconds since 1970,
+    ``until_ms`` is not included.
+    """
+
+    action: str | None = None
+    subject: str | None = None
+    principal: str | None = None
+    since_ms: int | None = None
+    until_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AuditProof:
+    """Result of a verification; ``broken_at`` is the first entry that differs, with the reason.
+
+    ``entries`` is how many were looked at, ``logged`` how many lines of the log were compared;
+    ``head_number`` and ``head_hash`` are of the newest entry, None and empty where there is none.
+    """
+
+    broken_at: int | None
+    reason: str
+    entries: int
+    logged: int
+    head_number: int | None
+    head_hash: str
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every entry is there as it was written, up to the newest that the log knows."""
+        return self.broken_at is None
+
+
+# The audit: one append-only table, whose entries are chained so that changed and removed ones are found.
+#
+# The hash of an entry is an HMAC of its fields and of the hash of the entry before, with a key that is
+# derived
+# from the service's secret. Each entry is also a line of the logger ``freezeframe.audit``: a log that is
+# kept
+# elsewhere shows that the newest entries were cut off, or that whoever has the secret wrote the table anew.
 
 UNCHANGED = "unchanged"
 _CHANGE_NOTHING = (FixTheRequest, ConflictError)
@@ -241,3 +326,39 @@ def _select_entries(place: AuditPlace, wanted: AuditFilter) -> Select[Any]:
 
 def _entry(row: Row[Any]) -> AuditEntry:
     return AuditEntry(**row._mapping)  # noqa: SLF001 - SQLAlchemy's public name for it
+
+
+# Audit export: JSON lines, exact, or CSV for spreadsheets.
+
+EXPORT_TYPES = {"jsonl": "application/x-ndjson", "csv": "text/csv; charset=utf-8"}
+_COLUMNS = (
+    "number",
+    "moment",
+    "principal",
+    "action",
+    "subject",
+    "request_id",
+    "details",
+    "hash",
+)
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def export_lines(entries: Iterable[AuditEntry], kind: Literal["jsonl", "csv"]) -> Iterator[str]:
+    """The entries as lines of text."""
+    if kind == "jsonl":
+        for entry in entries:
+            yield f"{json.dumps(entry.to_json(), ensure_ascii=False)}\n"
+        return
+    yield _line(_COLUMNS)
+    for entry in entries:
+        told = {**entry.to_json(), "details": entry.details}
+        yield _line(str(told[name]) for name in _COLUMNS)
+
+
+def _line(cells: Iterable[str]) -> str:
+    # A spreadsheet would evaluate such a cell, and names come from callers.
+    safe = [f"'{one}" if one.startswith(_FORMULA) else one for one in cells]
+    written = io.StringIO()
+    csv.writer(written).writerow(safe)
+    return written.getvalue()

@@ -1,10 +1,14 @@
-"""JSON representation of a value; values that JSON cannot hold exactly are text (pure)."""
+"""Values and moments as JSON."""
 
 from __future__ import annotations
 
 import base64
 import math
-from typing import Any
+from typing import Any, overload
+
+from freezeframe import clock
+
+# JSON representation of a value; values that JSON cannot hold exactly are text (pure).
 
 _SAFE_INTEGER = 2**53
 
@@ -24,3 +28,17 @@ def json_value(value: Any) -> Any:
     if isinstance(value, dict):
         return {str(name): json_value(one) for name, one in value.items()}
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
+
+
+# RFC 3339 timestamps in UTC.
+
+
+@overload
+def rfc3339(milliseconds: int) -> str: ...
+@overload
+def rfc3339(milliseconds: None) -> None: ...
+def rfc3339(milliseconds: int | None) -> str | None:
+    """Milliseconds since 1970 as text with a ``Z``; None stays None."""
+    if milliseconds is None:
+        return None
+    return clock.rfc3339(clock.moment(milliseconds), "milliseconds")

@@ -1,7 +1,4 @@
-"""A request's file in temporary storage, for readers that need a path.
-
-An error tells of it by the name that its sender knows, never by where it lay.
-"""
+"""Bodies that are received and sent in pieces."""
 
 from __future__ import annotations
 
@@ -13,6 +10,10 @@ from pathlib import Path
 from typing import IO
 
 from freezeframe.errors import BadInput
+
+# A request's file in temporary storage, for readers that need a path.
+#
+# An error tells of it by the name that its sender knows, never by where it lay.
 
 _CHUNK_BYTES = 1024 * 1024
 
@@ -35,3 +36,46 @@ def received_file(content: IO[bytes], kind: str, name: str) -> Iterator[Path]:
             error.cause = error.cause.replace(str(path), name)
             error.details.pop("file", None)
             raise
+
+
+# Write buffer drained by a streaming response.
+
+
+class StreamingBuffer:
+    """A writable file whose content is drained by a response; not seekable."""
+
+    closed = False
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+        self.size = 0
+
+    def writable(self) -> bool:
+        """True: the buffer is written to."""
+        return True
+
+    def readable(self) -> bool:
+        """False: content is taken by ``taken``."""
+        return False
+
+    def seekable(self) -> bool:
+        """False: taken content is gone."""
+        return False
+
+    def write(self, content: bytes) -> int:
+        """Add bytes."""
+        self._pieces.append(bytes(content))
+        self.size += len(content)
+        return len(content)
+
+    def flush(self) -> None:
+        """Nothing to do: no content is buffered elsewhere."""
+
+    def close(self) -> None:
+        """Nothing to do: written content can still be taken."""
+
+    def drain(self) -> bytes:
+        """All that was written since the last call."""
+        content = b"".join(self._pieces)
+        self._pieces, self.size = [], 0
+        return content

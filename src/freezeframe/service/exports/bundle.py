@@ -9,12 +9,12 @@ from typing import IO, cast
 
 from freezeframe.errors import FileNotFound, InvalidOption
 from freezeframe.identifiers import FilePath, StreamName
-from freezeframe.service.base.streaming_buffer import StreamingBuffer
+from freezeframe.service.base.received_file import StreamingBuffer
 from freezeframe.service.exports.exports import StreamExport
 from freezeframe.service.files.files import FOLDER_MARK
 from freezeframe.service.rows.streams import Moment, snapshot_name
 from freezeframe.store.tenant import TenantView
-from freezeframe.store.tenant_log.file_info import FileEntry
+from freezeframe.store.tenant_log.state import FileEntry
 
 _PIECE_BYTES = 256 * 1024
 

@@ -16,16 +16,14 @@ import pyarrow.parquet as pq
 from freezeframe.engine.frames.untyped import parquet_schema
 from freezeframe.log.scan import rows
 from freezeframe.log.statistics.file_statistics import bounded_columns
-from freezeframe.script.formats.csv_text import csv_pieces
+from freezeframe.script.formats.csv_lines import csv_pieces
 from freezeframe.script.formats.json_lines import json_lines
 from freezeframe.script.inputs.transfer import MEMORY_BYTES_MAX, StreamSchema
-from freezeframe.service.base.streaming_buffer import StreamingBuffer
+from freezeframe.service.base.received_file import StreamingBuffer
 from freezeframe.service.rows.streams import ExportKind, Moment
 from freezeframe.store import Stream
-from freezeframe.store.schema.table_properties import stored_key
-from freezeframe.store.table.reader import read_row_batches, read_rows
-from freezeframe.store.table.row_order import sort_rows
-from freezeframe.store.table.row_shape import in_schema
+from freezeframe.store.schema.system_columns import stored_key
+from freezeframe.store.table.reader import in_schema, read_row_batches, read_rows, sort_rows
 
 
 @dataclass(frozen=True, slots=True)

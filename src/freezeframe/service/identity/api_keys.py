@@ -21,7 +21,7 @@ from freezeframe.control.database.database import ControlDatabase, insert_if_abs
 from freezeframe.control.tables import keys
 from freezeframe.errors import AlreadyExists, InvalidOption, NotAuthenticated, NotFound
 from freezeframe.identifiers import EnvironmentName, TenantId
-from freezeframe.service.base.timestamps import rfc3339
+from freezeframe.service.base.json_values import rfc3339
 from freezeframe.service.identity.principal import Principal, Scope, bounds, scopes_from
 
 _ID_BYTES = 9

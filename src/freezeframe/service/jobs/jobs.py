@@ -1,12 +1,13 @@
-"""A tenant's jobs as the service sees them: submitted to the queue, listed, cancelled, and their logs."""
+"""Jobs of a tenant: submitted, listed, answered."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, astuple, dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -17,12 +18,11 @@ from freezeframe.control.jobs.job_filter import JobFilter
 from freezeframe.control.jobs.queue import JobQueue
 from freezeframe.control.jobs.schedules import Schedules
 from freezeframe.control.jobs.submission import Submission
-from freezeframe.errors import InvalidOption, NotFound, UnreadableRequest
+from freezeframe.errors import FreezeframeError, InvalidOption, NotFound, UnreadableRequest
 from freezeframe.identifiers import EnvironmentName, FilePath, StreamName, TenantId
-from freezeframe.runs.model.permitted_script import BUILT_IN_IMPORT
-from freezeframe.runs.model.request import RunRequest, Scalar
-from freezeframe.runs.model.script_header import read_script_header
-from freezeframe.runs.queue.job_log import JobFile, log_file
+from freezeframe.runs.model.request import SCRIPT_SUFFIXES, RunRequest, Scalar, parse_run_request
+from freezeframe.runs.model.script_header import BUILT_IN_IMPORT, ScriptHeader, read_script_header
+from freezeframe.runs.queue.job_log import JobFile, log_file, notebook_file
 from freezeframe.script.formats.arrow_files import require_arrow
 from freezeframe.script.formats.parquet_files import require_parquet
 from freezeframe.script.formats.unpacking import UnpackLimits
@@ -31,6 +31,8 @@ from freezeframe.service.jobs.staged_blobs import ImportContent, InputOwner, Sta
 from freezeframe.settings import Settings
 from freezeframe.store.model.update_options import UpdateOptions, require_possible
 from freezeframe.store.transaction.conditions import Conditions
+
+# A tenant's jobs as the service sees them: submitted to the queue, listed, cancelled, and their logs.
 
 IMPORT_KINDS: Mapping[str, str] = MappingProxyType(
     {
@@ -349,3 +351,99 @@ def _read(file: JobFile, position: int) -> bytes:
             return log.read(_LOG_CHUNK_BYTES)
     except OSError:
         return b""  # cleaned away meanwhile, or replaced by a link
+
+
+# Ended jobs: the executed notebook, and the request to run one again.
+
+
+def repeated_order(job: QueuedJob, settings: Settings) -> JobRequest:
+    """The submission that a job was made from, to be submitted under another id.
+
+    Raises:
+        InvalidOption: the job has not ended, or is none of a script of the service's folder: an import's
+            file is gone with the import, and what others submitted is theirs to run again.
+    """
+    request = parse_run_request(job.request)
+    folder = settings.service_scripts_dir
+    if not job.is_final:
+        raise InvalidOption(
+            f"The job {job.job_id!r} has not ended.",
+            cause=f"It is {job.status}.",
+            remedy="Wait for its end, or cancel it first.",
+        )
+    if request.input_dir is not None or folder is None or not request.script.is_relative_to(folder.resolve()):
+        raise InvalidOption(
+            f"The job {job.job_id!r} cannot be run again from here.",
+            cause="Only jobs of the scripts in service_scripts_dir can.",
+            remedy="Import the file again, or submit the job where it was submitted.",
+        )
+    return JobRequest(
+        script=request.script.relative_to(folder.resolve()).as_posix(),
+        flow=request.flow,
+        parameters=request.parameters,
+        timeout_seconds=request.timeout_seconds,
+        message=request.message,
+        attempts_max=job.attempts_max,
+    )
+
+
+def executed_notebook(job: QueuedJob, settings: Settings) -> JobFile:
+    """The executed notebook of a job's last attempt, on this machine.
+
+    Raises:
+        NotFound: the job ran no notebook, has not ended, or its folder was cleaned away.
+    """
+    found = notebook_file(job, settings)
+    if found is None:
+        raise NotFound(
+            f"There is no executed notebook of the job {job.job_id!r}.",
+            cause="It ran no notebook, has not ended, or its folder was cleaned away.",
+            remedy="Read the job's log.",
+        )
+    return found
+
+
+# The scripts that jobs of the service may run, with the parameters that they declare.
+
+SCRIPTS_MAX = 500
+# Modules that scripts import, and what is no code of the user's.
+_SKIPPED = frozenset({"lib", "__pycache__", "node_modules"})
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A script by its name in the folder; ``problem`` says why its header could not be read."""
+
+    name: str
+    header: ScriptHeader
+    problem: str = ""
+
+
+def list_scripts(folder: Path | None) -> tuple[Script, ...]:
+    """The scripts below the folder by name, at most 500; none without a folder.
+
+    Left out: names that begin with a dot or an underscore, folders called ``lib``, and what a link leads
+    out of the folder to.
+    """
+    if folder is None or not folder.is_dir():
+        return ()
+    root = folder.resolve()
+    found = sorted(path for path in _files(root) if path.resolve().is_relative_to(root))
+    return tuple(_script(path, path.relative_to(root).as_posix()) for path in found[:SCRIPTS_MAX])
+
+
+def _files(root: Path) -> Iterator[Path]:
+    for place, folders, names in os.walk(root):
+        folders[:] = [name for name in folders if name not in _SKIPPED and name[0] not in "._"]
+        yield from (
+            Path(place, name) for name in names if name.endswith(SCRIPT_SUFFIXES) and name[0] not in "._"
+        )
+
+
+def _script(path: Path, name: str) -> Script:
+    try:
+        return Script(name, read_script_header(path))
+    except FreezeframeError as error:
+        return Script(name, ScriptHeader(), f"{error.problem} {error.cause}")
+    except OSError as error:
+        return Script(name, ScriptHeader(), f"It cannot be read: {error.strerror}.")

@@ -24,7 +24,7 @@ from typing import IO, Any
 from freezeframe.clock import now_ms
 from freezeframe.errors import FreezeframeError, NotFound, RateLimited, StorageUnavailable, TooLarge
 from freezeframe.identifiers import EnvironmentName, TenantId
-from freezeframe.service.base.timestamps import rfc3339
+from freezeframe.service.base.json_values import rfc3339
 from freezeframe.settings import Settings
 from freezeframe.storage.local import failure, make_folder, sync_folder, write_durably
 from freezeframe.storage.safe_open import open_regular

@@ -16,7 +16,7 @@ from freezeframe.control.jobs.submission import Submission
 from freezeframe.control.jobs.timing import Missed, Timing
 from freezeframe.errors import ConflictError, NotFound
 from freezeframe.identifiers import EnvironmentName
-from freezeframe.service.access.stores import Stores
+from freezeframe.service.access.access import Stores
 from freezeframe.service.jobs.jobs import JobRequest, TenantJob, TenantJobs
 
 _NEXT_SHOWN = 3

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from freezeframe.errors import TooLarge
 from freezeframe.identifiers import StreamName
-from freezeframe.service.base.versioned_cache import VersionedCache
+from freezeframe.service.base.cursors import VersionedCache
 from freezeframe.service.jobs.staged_blobs import StagedBlobs
 from freezeframe.storage import Storage
-from freezeframe.storage.concurrency import map_concurrently
+from freezeframe.storage.read_ahead import map_concurrently
 from freezeframe.store import Tenant
+from freezeframe.store.tenant_log.roll_forward import table_snapshot
 from freezeframe.store.tenant_log.state import TenantState
-from freezeframe.store.tenant_log.table_lookup import table_snapshot
 from freezeframe.store.transaction.transaction import Transaction
 
 _KEPT_MAX = 20_000

@@ -14,17 +14,16 @@ from typing import Literal
 
 from freezeframe.errors import VersionNotFound
 from freezeframe.log.actions.actions import Metadata, parse_line
-from freezeframe.service.access.unsealed import CONFIGURATION_SUFFIX
-from freezeframe.service.base.versioned_cache import VersionedCache
+from freezeframe.service.access.access import CONFIGURATION_SUFFIX
+from freezeframe.service.base.cursors import VersionedCache
 from freezeframe.service.overview.overview import Overview, Overviews
-from freezeframe.service.rows.column_changes import ColumnChanges
+from freezeframe.service.rows.row_differences import ColumnChanges
 from freezeframe.store import Tenant
 from freezeframe.store.schema.column_mapping import type_names
-from freezeframe.store.tenant_log.entry_actions import StreamChange
+from freezeframe.store.tenant_log.entry import StreamChange
 from freezeframe.store.tenant_log.history import HistoryEntry
-from freezeframe.store.tenant_log.roll_forward import change_content
+from freezeframe.store.tenant_log.roll_forward import change_content, table_snapshot
 from freezeframe.store.tenant_log.state import TenantState
-from freezeframe.store.tenant_log.table_lookup import table_snapshot
 
 _KEPT_MAX = 5_000
 _ONE_SYNC = timedelta(minutes=10)

@@ -1,26 +1,34 @@
-"""Overview of a tenant: its streams with sizes and last changes.
-
-Only logs are read: the tenant's, and each table's for its statistics. No row is. What was found is kept
-until the tenant changes, and of a tenant that has changed only the new entries are read.
-"""
+"""Overview of an environment and its sizes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from freezeframe.clock import moment
-from freezeframe.identifiers import StreamName
-from freezeframe.service.base.versioned_cache import VersionedCache
+from freezeframe.errors import FreezeframeError, ReportDamage, TenantNotFound
+from freezeframe.identifiers import EnvironmentName, StreamName, TenantId
+from freezeframe.service.access.access import Stores
+from freezeframe.service.base.cursors import VersionedCache
+from freezeframe.service.limits.stored_bytes import StoredBytes
 from freezeframe.store import Tenant
-from freezeframe.store.model.row_counts import Counts
-from freezeframe.store.schema.table_properties import stored_key
+from freezeframe.store.model.receipt import Counts
+from freezeframe.store.schema.system_columns import stored_key
 from freezeframe.store.table.reader import live_row_count
 from freezeframe.store.tenant_log.history import HistoryEntry
+from freezeframe.store.tenant_log.roll_forward import table_snapshot
 from freezeframe.store.tenant_log.state import TenantState
-from freezeframe.store.tenant_log.table_lookup import table_snapshot
 from freezeframe.store.transaction.scope import listed_state
+
+# Overview of a tenant: its streams with sizes and last changes.
+#
+# Only logs are read: the tenant's, and each table's for its statistics. No row is. What was found is kept
+# until the tenant changes, and of a tenant that has changed only the new entries are read.
 
 _ENTRIES_MAX = 100
 _DAY_SECONDS = 86_400
@@ -172,3 +180,73 @@ def _days(recent: tuple[HistoryEntry, ...], today: int) -> tuple[int, ...]:
                 counts.inserted + counts.updated + counts.deleted for counts in entry.streams.values()
             )
     return tuple(changed)
+
+
+# How many tenants each environment has and what they hold: numbers that name no tenant.
+
+_logger = logging.getLogger(__name__)
+
+_PERIOD_SECONDS = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentSize:
+    """The tenants of an environment, and the bytes that they hold together."""
+
+    environment: str
+    tenants: int
+    bytes: int
+
+
+class StoredSizes:
+    """Counts the tenants of a store on a thread of its own, at most every five minutes."""
+
+    def __init__(self, stores: Stores, stored_bytes: StoredBytes) -> None:
+        self._stores = stores
+        self._stored_bytes = stored_bytes
+        self._begun = -math.inf
+        self._looking = threading.Lock()
+
+    def count_in_background(self, tell: Callable[[Sequence[EnvironmentSize]], None]) -> bool:
+        """Begin to count, and call ``tell`` at the end; False if this process just did."""
+        if not self._looking.acquire(blocking=False):
+            return False
+        if time.monotonic() < self._begun + _PERIOD_SECONDS:
+            self._looking.release()
+            return False
+        self._begun = time.monotonic()
+
+        def run() -> None:
+            try:
+                tell(self.count())
+            except FreezeframeError as error:
+                _logger.warning("The stored bytes were not counted: %s", error)
+            finally:
+                self._looking.release()
+
+        threading.Thread(target=run, name="freezeframe-sizes", daemon=True).start()
+        return True
+
+    def count(self) -> list[EnvironmentSize]:
+        """Each environment; of a tenant that has not changed nothing is read.
+
+        Raises:
+            TryAgain: the store cannot be reached.
+        """
+        found = []
+        for environment in self._stores.environments():
+            held = list(self._held(environment))
+            found.append(EnvironmentSize(environment, len(held), sum(held)))
+        return found
+
+    def _held(self, environment: EnvironmentName) -> Iterator[int]:
+        store = self._stores.environment(environment)
+        for names in store.tenant_pages():
+            for name in names:
+                started = time.monotonic()
+                try:
+                    yield self._stored_bytes.held(store.tenant(TenantId(name)))
+                except (TenantNotFound, ReportDamage) as error:
+                    _logger.warning("The bytes of the tenant %s were not counted: %s", name, error)
+                # Requests come first: half of the time is theirs alone.
+                time.sleep(time.monotonic() - started)

@@ -13,7 +13,7 @@ from freezeframe.control.jobs.job import JobStatus
 from freezeframe.control.jobs.job_feed import JobFeed
 from freezeframe.errors import FixTheRequest, ReportDamage
 from freezeframe.identifiers import EnvironmentName, TenantId
-from freezeframe.service.access.stores import Stores
+from freezeframe.service.access.access import Stores
 from freezeframe.service.identity.principal import Principal
 
 _ALL = 2**62

@@ -24,13 +24,13 @@ from freezeframe.log import Snapshot
 from freezeframe.log.scan import rows
 from freezeframe.log.statistics.data_skipping import value_bounds
 from freezeframe.service.base.json_values import json_value
-from freezeframe.service.rows.stream_snapshots import (
+from freezeframe.service.rows.streams import (
+    Moment,
     require_columns,
     row_batches,
     shown_columns,
     stream_snapshot,
 )
-from freezeframe.service.rows.streams import Moment
 from freezeframe.store import Tenant
 from freezeframe.store.schema.column_mapping import delta_columns, physical_names, type_names
 from freezeframe.store.schema.system_columns import read_system_columns

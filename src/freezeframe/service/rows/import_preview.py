@@ -29,10 +29,10 @@ from freezeframe.script.inputs.transfer import (
 )
 from freezeframe.script.types.csv_options import NO_CSV_OPTIONS, CsvOptions
 from freezeframe.service.base.received_file import received_file
-from freezeframe.service.rows.changed_rows import ChangedRow, changed_rows
+from freezeframe.service.rows.row_differences import ChangedRow, changed_rows
 from freezeframe.store import Tenant
 from freezeframe.store.diff.row_diff import BEFORE, CHANGE_TYPE, DELETE, INSERT, UPDATE
-from freezeframe.store.model.row_counts import Counts
+from freezeframe.store.model.receipt import Counts
 from freezeframe.store.model.update_options import (
     UpdateOptions,
     replaces_rows,
@@ -43,7 +43,7 @@ from freezeframe.store.schema.column_mapping import delta_columns, type_names
 from freezeframe.store.schema.schema_evolution import is_undecided
 from freezeframe.store.stream import Stream
 from freezeframe.store.transaction.scope import TenantScope
-from freezeframe.store.updates.deletion_guard import require_few_deletions
+from freezeframe.store.updates.plan import require_few_deletions
 
 PREVIEW_BYTES_MAX = 16 * 1024 * 1024
 EXAMPLES_MAX = 10

@@ -1,22 +1,89 @@
-"""Row difference between two versions of the tenant, with each changed cell."""
+"""Differences of rows between versions."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
+import pyarrow as pa
+
+from freezeframe.engine.frames.python_values import shown_rows
 from freezeframe.errors import StreamNotFound
-from freezeframe.service.rows.changed_rows import ChangedRow, changed_rows
-from freezeframe.service.rows.column_changes import ColumnChanges
+from freezeframe.service.base.json_values import json_value
 from freezeframe.store import Tenant
-from freezeframe.store.diff.row_diff import changed_cells
+from freezeframe.store.diff.row_diff import BEFORE, CHANGE_TYPE, changed_cells
 from freezeframe.store.diff.row_diff_pages import ChangePlace, Comparison, change_counts
-from freezeframe.store.model.row_counts import Counts
+from freezeframe.store.model.receipt import Counts
 from freezeframe.store.schema.column_mapping import type_names
-from freezeframe.store.schema.table_properties import stored_key
+from freezeframe.store.schema.system_columns import stored_key
 from freezeframe.store.versions.tenant_diff import StreamDifference
+
+# Row differences as JSON: before, after, and the changed cells (pure).
+
+RowFate = Literal["insert", "update", "delete"]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedRow:
+    """A row at both versions: ``before`` is empty for a new one, ``after`` for a deleted one."""
+
+    fate: RowFate
+    before: dict[str, Any]
+    after: dict[str, Any]
+    changed: tuple[str, ...]
+    """Of an update: the columns whose values are not the same."""
+
+
+def changed_rows(table: pa.Table) -> Iterator[ChangedRow]:
+    """The rows of a table of changes (see ``Stream.changes``), in its order."""
+    for record in shown_rows(table):
+        fate = record.pop(CHANGE_TYPE)
+        before = record.pop(BEFORE) or {}
+        if fate == "delete":
+            yield ChangedRow("delete", _plain_row(record), {}, ())
+            continue
+        if fate == "insert":
+            yield ChangedRow("insert", {}, _plain_row(record), ())
+            continue
+        differing = tuple(name for name, value in record.items() if not _same(before.get(name), value))
+        yield ChangedRow("update", _plain_row(before), _plain_row(record), differing)
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, float) and isinstance(other, float) and math.isnan(one) and math.isnan(other):
+        return True
+    return bool(one == other)
+
+
+def _plain_row(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: json_value(value) for name, value in row.items()}
+
+
+# Schema difference between two versions of a stream.
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnChanges:
+    """Columns by name with Delta's types: added, dropped, and of another type (the old one, the new one)."""
+
+    added: dict[str, str] = field(default_factory=dict)
+    dropped: dict[str, str] = field(default_factory=dict)
+    retyped: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+    @classmethod
+    def between(cls, old: Mapping[str, str], new: Mapping[str, str]) -> ColumnChanges:
+        """The difference between the columns of two versions."""
+        return cls(
+            {name: kind for name, kind in new.items() if name not in old},
+            {name: kind for name, kind in old.items() if name not in new},
+            {name: (kind, new[name]) for name, kind in old.items() if new.get(name, kind) != kind},
+        )
+
+
+# Row difference between two versions of the tenant, with each changed cell.
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,20 +1,121 @@
-"""A row's history as JSON; the row is named by its key's text."""
+"""History of a row, and its restoration."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from freezeframe.errors import BadInput
+import pyarrow as pa
+
+from freezeframe.errors import BadInput, InvalidOption, TooLarge
 from freezeframe.identifiers import StreamName
+from freezeframe.script.types.written_values import exact_values
 from freezeframe.service.base.json_values import json_value
-from freezeframe.service.rows.changed_rows import ChangedRow, changed_rows
-from freezeframe.service.rows.row_restoration import key_table
+from freezeframe.service.rows.row_differences import ChangedRow, changed_rows
 from freezeframe.store import Tenant
+from freezeframe.store.model.author import Author
+from freezeframe.store.model.receipt import Counts
 from freezeframe.store.transaction.scope import TenantScope
 from freezeframe.store.versions import row_history as store
+from freezeframe.store.versions.row_restore import RowRestoration, RowSelection, restore_rows
+
+# Restores selected rows of a stream, by keys as JSON, at most some thousands.
+
+KEYS_MAX = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class RestoredRows:
+    """Result of a row restoration; rows that needed no change are not included."""
+
+    version: int
+    tenant_version: int
+    committed: bool
+    key: tuple[str, ...]
+    counts: Counts
+    rows: tuple[ChangedRow, ...]
+
+
+def restored_rows(tenant: Tenant, selection: RowSelection, *, dry_run: bool, author: Author) -> RestoredRows:
+    """Restore rows to a version of the tenant, as one new version; errors as of the store."""
+    done: RowRestoration = restore_rows(tenant.place, selection, dry_run=dry_run, author=author)
+    return RestoredRows(
+        selection.version,
+        done.tenant_version,
+        done.committed,
+        done.key,
+        done.counts,
+        tuple(changed_rows(done.changes)),
+    )
+
+
+def select_rows(
+    tenant: Tenant,
+    stream: str,
+    version: int,
+    keys: Sequence[Mapping[str, Any]],
+    columns: Sequence[str] = (),
+) -> RowSelection:
+    """The rows (or only these columns of them) by their keys, as of a version of the tenant.
+
+    Each key is an object of the key's columns; values that JSON has no kind for are text, as rows are shown.
+
+    Raises:
+        TooLarge: there are more keys than are restored at once.
+        BadInput: a key is none of the stream.
+    """
+    if not 0 < len(keys) <= KEYS_MAX:
+        raise TooLarge(
+            f"1 to {KEYS_MAX:,} rows are restored at once, not {len(keys):,}.",
+            cause="All of them are looked at within the request.",
+            remedy="Restore the whole stream, or the rows in several steps.",
+        )
+    found = tenant.stream(stream)
+    table = key_table(found.columns(), found.key(), keys)
+    return RowSelection(StreamName(stream), version, table, tuple(columns))
+
+
+def key_table(columns: pa.Schema, key: Sequence[str], keys: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """Keys from JSON in the stream's own types, each once.
+
+    Raises:
+        InvalidOption: the stream has no key.
+        BadInput: one is not a key of the stream.
+    """
+    if not key:
+        raise InvalidOption(
+            "The stream has no key, so single rows cannot be told apart.",
+            cause="Its rows came by a file that was taken whole, or by an override without a key.",
+            remedy="Restore the whole stream instead.",
+        )
+    for one in keys:
+        if set(one) != set(key):
+            raise BadInput(
+                f"{json.dumps(dict(one))} is not a key of the stream.",
+                cause=f"Its key is {', '.join(key)}.",
+                remedy="Send an object with exactly these columns for each row.",
+            )
+    unique = list({json.dumps([one[name] for name in key]): one for one in keys}.values())
+    return pa.table({name: _values(columns.field(name), [one[name] for one in unique]) for name in key})
+
+
+def _values(field: pa.Field, given: list[Any]) -> pa.ChunkedArray:
+    texts = [None if one is None else one if isinstance(one, str) else json.dumps(one) for one in given]
+    values = exact_values(pa.chunked_array([pa.array(texts, pa.string())]), field.type, naive_is_utc=True)
+    if values is None:
+        raise BadInput(
+            f"A key has a value that the column {field.name!r} cannot have.",
+            cause=f"The column is of type {field.type}.",
+            remedy="Send values as the rows show them.",
+            column=field.name,
+        )
+    return values
+
+
+# A row's history as JSON; the row is named by its key's text.
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +155,9 @@ def row_history(tenant: Tenant, stream: str, key: str, until: int | None, limit:
     state = scope.state(until)
     there = tenant.at(state.version).stream(stream)
     names = there.key()
-    keys = key_table(there.columns(), names, [dict(zip(names, _values(key, len(names)), strict=True))])
+    keys = key_table(
+        there.columns(), names, [dict(zip(names, _row_history_values(key, len(names)), strict=True))]
+    )
     found = store.row_history(scope, StreamName(stream), keys, state, limit)
     return ToldHistory(
         json_value(found.key),
@@ -79,7 +182,7 @@ def _json_version(one: store.RowVersion) -> ToldVersion:
     )
 
 
-def _values(text: str, count: int) -> list[Any]:
+def _row_history_values(text: str, count: int) -> list[Any]:
     if count == 1 and not text.startswith("["):
         return [text]
     try:

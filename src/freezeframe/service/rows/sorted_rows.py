@@ -18,15 +18,15 @@ from freezeframe.errors import InvalidOption, TooLarge
 from freezeframe.log import Snapshot
 from freezeframe.log.scan import rows
 from freezeframe.script.types.conditions import predicate
-from freezeframe.service.rows.stream_snapshots import (
+from freezeframe.service.rows.streams import (
+    Moment,
     require_columns,
     row_batches,
     shown_columns,
     stream_snapshot,
 )
-from freezeframe.service.rows.streams import Moment
 from freezeframe.store import Tenant
-from freezeframe.store.schema.table_properties import stored_key
+from freezeframe.store.schema.system_columns import stored_key
 
 CELLS_MAX = 30_000_000
 """So many cells are read in about a second on one core."""

@@ -1,17 +1,18 @@
-"""Streams as the service describes them: schema, some rows, exports.
-
-Rows are read by PyArrow in this process. An override is carried out here too, up to a limit of bytes;
-whatever else changes rows is a job.
-"""
+"""Streams of a tenant at a version."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import IO, Any, Literal, NamedTuple
 
-from freezeframe.errors import InvalidOption, StreamNotFound
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from freezeframe.errors import InvalidOption, MissingColumn, StreamNotFound
+from freezeframe.log import Snapshot
+from freezeframe.log.scan import rows
 from freezeframe.script.adoption.legacy import LegacyFile
 from freezeframe.script.formats.unpacking import UnpackLimits
 from freezeframe.script.inputs.transfer import UNPACKED_MEMORY_BYTES_MAX
@@ -19,8 +20,14 @@ from freezeframe.script.tenant.exported_file import file_sha256
 from freezeframe.service.base.received_file import received_file
 from freezeframe.store import Receipt, Stream, Tenant
 from freezeframe.store.model.author import Author
-from freezeframe.store.schema.column_mapping import delta_columns, type_names
+from freezeframe.store.schema.column_mapping import arrow_columns, delta_columns, type_names
 from freezeframe.store.schema.schema_evolution import is_undecided
+from freezeframe.store.schema.system_columns import VALID_TO, read_system_columns
+
+# Streams as the service describes them: schema, some rows, exports.
+#
+# Rows are read by PyArrow in this process. An override is carried out here too, up to a limit of bytes;
+# whatever else changes rows is a job.
 
 ExportKind = Literal["csv", "parquet", "jsonl"]
 EXPORT_TYPES: dict[ExportKind, str] = {
@@ -141,3 +148,46 @@ def require_stream(tenant: Tenant, name: str) -> Stream:
             stream=name,
         )
     return stream
+
+
+# A stream's table at a version or time, for the service's column-wise readers.
+
+
+def stream_snapshot(tenant: Tenant, stream: str, moment: Moment) -> Snapshot:
+    """The stream's table now, or at a moment; errors as of ``Stream.read``."""
+    return tenant.stream(stream).snapshot(**moment.arguments())
+
+
+def shown_columns(snapshot: Snapshot) -> pa.Schema:
+    """The columns that readers see: without those that the stream keeps itself."""
+    return read_system_columns(snapshot.metadata).removed_from(arrow_columns(snapshot.schema))
+
+
+def require_columns(columns: pa.Schema, names: Sequence[str]) -> None:
+    """Refuse a name that is not a column.
+
+    Raises:
+        MissingColumn: there is no such column.
+    """
+    for name in names:
+        if name not in columns.names:
+            raise MissingColumn(
+                f"There is no column {name!r}.",
+                cause=f"The columns are {', '.join(columns.names)}.",
+                remedy="Name one of them; upper and lower case matter.",
+                column=name,
+            )
+
+
+def row_batches(
+    snapshot: Snapshot, names: Sequence[str], where: pc.Expression | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The rows of the snapshot that meet ``where``, a batch at a time, of some columns only.
+
+    Raises:
+        CorruptData: a file is missing or damaged, when the reading comes to it.
+    """
+    if read_system_columns(snapshot.metadata).has_history:
+        holds = pc.field(VALID_TO).is_null()
+        where = holds if where is None else holds & where
+    return rows.read_batches(snapshot, list(names), where)

@@ -1,21 +1,59 @@
-"""Blobs: the stored bytes of a file's version, written once and verified at each read.
-
-A blob belongs to the one transaction that wrote it and is never shared with another, so that gc
-cannot race a new reference. The tenant log has the blob's SHA-256.
-"""
+"""Contents of files, by their hash."""
 
 from __future__ import annotations
 
 import hashlib
+import threading
+import time
 import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from freezeframe.errors import CorruptData
 from freezeframe.storage import Storage
-from freezeframe.storage.file_identity import file_identity
-from freezeframe.store.blobs.proved_blobs import ProvedBlobs
+from freezeframe.storage.file_identity import FileIdentity, file_identity
 from freezeframe.store.directory.paths import blob_file
+
+# Cache of verified blobs, which allows partial reads of them.
+#
+# A verification is valid for some minutes and for the identical file: a replaced or changed file is
+# verified
+# again. Remote storages have no file identity, so every read verifies.
+
+_HOLDS_SECONDS = 600.0
+_REMEMBERED_MAX = 10_000
+
+
+class ProvedBlobs:
+    """The verified files and the times of their verification. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._proved: dict[Path, tuple[FileIdentity, float]] = {}
+
+    def holds(self, path: Path | None) -> bool:
+        """Whether the file was verified recently and is unchanged since."""
+        if path is None:
+            return False
+        with self._lock:
+            found = self._proved.get(path)
+        return found is not None and found[1] > time.monotonic() and found[0] == file_identity(path)
+
+    def note(self, path: Path | None, before: FileIdentity | None) -> None:
+        """Record a verified file; ``before`` is its identity at the start of the read."""
+        if path is None or before is None or before != file_identity(path):
+            return
+        with self._lock:
+            if len(self._proved) >= _REMEMBERED_MAX:
+                self._proved.clear()
+            self._proved[path] = (before, time.monotonic() + _HOLDS_SECONDS)
+
+
+# Blobs: the stored bytes of a file's version, written once and verified at each read.
+#
+# A blob belongs to the one transaction that wrote it and is never shared with another, so that gc
+# cannot race a new reference. The tenant log has the blob's SHA-256.
 
 CHUNK_BYTES = 4 * 1024 * 1024
 _PROVED = ProvedBlobs()

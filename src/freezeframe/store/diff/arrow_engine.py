@@ -22,7 +22,7 @@ from freezeframe.log.schema.schema import arrow_field, delta_to_arrow, fields_of
 from freezeframe.storage import Storage
 from freezeframe.store.diff.row_diff import table_changes
 from freezeframe.store.diff.row_diff_pages import change_counts
-from freezeframe.store.table.row_shape import in_schema
+from freezeframe.store.table.reader import in_schema
 
 
 class ArrowEngine(ForwardingEngine):

@@ -19,15 +19,19 @@ from freezeframe.log import Snapshot
 from freezeframe.log.scan.data_files import file_uri
 from freezeframe.store.diff.row_diff import differing_part
 from freezeframe.store.diff.row_diff_pages import COUNTED_ROWS_MAX, Comparison
-from freezeframe.store.model.row_counts import Counts
+from freezeframe.store.model.receipt import Counts
 from freezeframe.store.schema.column_mapping import written_columns
 from freezeframe.store.schema.comparison import compare_columns
-from freezeframe.store.schema.open_parts import open_columns
-from freezeframe.store.schema.system_columns import DELETED, VALID_FROM, VALID_TO, read_system_columns
-from freezeframe.store.schema.table_properties import stored_key
+from freezeframe.store.schema.system_columns import (
+    DELETED,
+    VALID_FROM,
+    VALID_TO,
+    read_system_columns,
+    stored_key,
+)
+from freezeframe.store.schema.type_compatibility import open_columns
 from freezeframe.store.table.data_files import deleted_positions
-from freezeframe.store.table.reader import row_count
-from freezeframe.store.table.snapshot_part import SnapshotPart, part_of
+from freezeframe.store.table.reader import SnapshotPart, part_of, row_count
 
 
 def compared_counts(before: Snapshot | None, after: Snapshot | None) -> Counts:

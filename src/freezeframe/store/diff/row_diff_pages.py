@@ -31,11 +31,10 @@ from freezeframe.store.diff.row_diff import (
     table_changes,
 )
 from freezeframe.store.diff.row_pages import RowPage, RowPlace, rows_after_key
-from freezeframe.store.model.row_counts import Counts
+from freezeframe.store.model.receipt import Counts
 from freezeframe.store.schema.column_mapping import arrow_columns
 from freezeframe.store.schema.comparison import comparison_type, in_common
-from freezeframe.store.schema.system_columns import DELETED, read_system_columns
-from freezeframe.store.schema.table_properties import stored_key
+from freezeframe.store.schema.system_columns import DELETED, read_system_columns, stored_key
 from freezeframe.store.table.reader import read_rows
 
 WHOLE_ROWS_MAX = 500_000

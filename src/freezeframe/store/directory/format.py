@@ -1,15 +1,20 @@
-"""``_freezeframe/format.json``: the directory's format version, so that an older release refuses it."""
+"""Format of a store, and what a folder is."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from typing import Any
 from weakref import WeakKeyDictionary
 
-from freezeframe.errors import CorruptLog, FormatTooNew
+from freezeframe.errors import CorruptData, CorruptLog, FormatTooNew
 from freezeframe.storage import Storage
 from freezeframe.storage.file_identity import FileIdentity, file_identity
 from freezeframe.storage.probe import require_proven
-from freezeframe.store.directory.paths import FORMAT_FILE, OURS
+from freezeframe.store.directory.paths import FORMAT_FILE, OURS, PROOF_FILE
+from freezeframe.store.directory.place_kind import is_store
+
+# ``_freezeframe/format.json``: the directory's format version, so that an older release refuses it.
 
 FORMAT_VERSION = 1
 _seen: WeakKeyDictionary[Storage, tuple[str | None, FileIdentity | None]] = WeakKeyDictionary()
@@ -92,3 +97,37 @@ def ensure_format(storage: Storage, *, probe: bool = True) -> None:
         # Another process created the directory concurrently, or an older freezeframe did.
         if not require_known_format(storage):
             storage.replace(FORMAT_FILE, content)
+
+
+# The report of the last ``freezeframe prove`` on a store, kept in the store for those who look after it.
+
+
+def keep_proof_report(storage: Storage, report: Mapping[str, Any]) -> bool:
+    """Keep a report in place of the one before; False where the storage holds no store, and nothing is kept.
+
+    Raises:
+        StorageUnavailable: it cannot be written.
+    """
+    if not is_store(storage):
+        return False
+    storage.replace(PROOF_FILE, json.dumps(report, ensure_ascii=False).encode())
+    return True
+
+
+def last_proof_report(storage: Storage) -> dict[str, Any] | None:
+    """The report that was kept last; None: there is none.
+
+    Raises:
+        CorruptData: it is no JSON object.
+    """
+    try:
+        report = json.loads(storage.read(PROOF_FILE))
+    except FileNotFoundError:
+        return None
+    except ValueError:
+        report = None
+    if not isinstance(report, dict):
+        raise CorruptData(
+            f"{PROOF_FILE} of the store is damaged.", remedy="Run freezeframe prove again: it writes it anew."
+        )
+    return report

@@ -1,10 +1,4 @@
-"""Folders of jobs: where scripts run, and when their leftovers are deleted.
-
-A job's root holds the tenant's data in the clear: input, output, a working copy, the log. So it is kept
-where it is found by the tenant: in a local store beside the tenants, and for a store in a bucket in the
-state folder of the machine that ran the job. Deleting the tenant removes all of them, an erasure those
-that began before it, and time those that are older than ``job_root_days``.
-"""
+"""Folders of jobs and uploads beneath a store."""
 
 from __future__ import annotations
 
@@ -23,6 +17,13 @@ from freezeframe.storage import Storage
 from freezeframe.storage.local import failure, make_private
 from freezeframe.storage.safe_open import open_regular
 from freezeframe.store.directory.paths import JOB_ROOTS_FOLDER, OURS, TENANTS_FOLDER, tenant_of
+
+# Folders of jobs: where scripts run, and when their leftovers are deleted.
+#
+# A job's root holds the tenant's data in the clear: input, output, a working copy, the log. So it is kept
+# where it is found by the tenant: in a local store beside the tenants, and for a store in a bucket in the
+# state folder of the machine that ran the job. Deleting the tenant removes all of them, an erasure those
+# that began before it, and time those that are older than ``job_root_days``.
 
 LOCK_FILE = f"{OURS}/lock"
 _STAMP = "%Y%m%dT%H%M%S%f"
@@ -140,3 +141,39 @@ def _remove(root: Path) -> None:
         return
     except OSError as error:
         raise failure("remove", str(root), error) from error
+
+
+# Pending data of a tenant in a service: uploads, and files of queued imports.
+#
+# They hold the tenant's data before it is in any version, so they go with the tenant, and with an erasure:
+# nobody can tell what is in half a file.
+
+_UPLOADS = "uploads"
+
+
+def uploads_folder(root: str, settings: Settings) -> Path:
+    """The folder of a store's pending uploads, with a subfolder per tenant.
+
+    For a store in a bucket it is in the state folder of each machine that serves it.
+    """
+    if Path(root).is_absolute():
+        return Path(root) / OURS / _UPLOADS
+    return settings.state_dir / "service" / _UPLOADS
+
+
+def remove_waiting(storage: Storage, settings: Settings) -> None:
+    """Remove a tenant's pending uploads on this machine, given the tenant's storage.
+
+    Raises:
+        StorageUnavailable: a file could not be removed; the same call goes on from there.
+    """
+    folder = tenant_of(storage.root)
+    if not folder:
+        return
+    place = uploads_folder(storage.root.removesuffix(f"/{TENANTS_FOLDER}/{folder}"), settings) / folder
+    try:
+        shutil.rmtree(place)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise failure("remove", str(place), error) from error

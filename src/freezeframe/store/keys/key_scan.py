@@ -1,27 +1,163 @@
-"""Key search: a scan of the key's columns in a stream's files, file by file.
-
-The scan of a file is a function of values, so it runs as a thread of this process, or as a task of Spark
-in a Python worker. Source: ``docs/decisions/0024`` and ``docs/decisions/0034``.
-"""
+"""Keys of stored rows: as numbers and values, pruned by statistics, scanned in files."""
 
 from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
+import pyarrow.types as kinds
 
+from freezeframe.engine.frames.batch import comparable_key
+from freezeframe.errors import BadInput, InvalidOption
+from freezeframe.log.primitives.arrow import Bools
 from freezeframe.log.scan import rows
 from freezeframe.log.scan.rows import ReadableSnapshot
+from freezeframe.log.statistics.file_statistics import ColumnBounds, column_bounds
 from freezeframe.storage import LocalStorage, Storage
-from freezeframe.storage.concurrency import is_local, map_concurrently
-from freezeframe.store.keys.key_numbers import KeyNumbers
-from freezeframe.store.keys.key_pruning import may_hold
+from freezeframe.storage.read_ahead import is_local, map_concurrently
 from freezeframe.store.schema.column_mapping import arrow_columns, physical_names
+from freezeframe.store.schema.comparison import exact_cast
+from freezeframe.store.schema.type_compatibility import cast_to
+
+# Integer codes for a batch's keys, used to match stored rows (pure).
+
+_Numbers = npt.NDArray[np.int64]
+
+
+class KeyNumbers:
+    """The distinct keys of a batch; the number of a key is its row.
+
+    Equal is what is equal to Spark as well: NaN to NaN, 0.0 to -0.0, and null to null.
+    """
+
+    def __init__(self, keys: pa.Table) -> None:
+        self.count = len(keys)
+        self._values = [pc.unique(comparable_key(column)) for column in keys.columns]
+        self._pairs: list[pa.Array] = []
+        """For each column after the first: the pairs that keys have of the number so far and its own."""
+        numbers = np.zeros(len(keys), np.int64)
+        for place, (column, values) in enumerate(zip(keys.columns, self._values, strict=True)):
+            _, numbers_of_column = _intersect(column, values)
+            if not place:
+                numbers = numbers_of_column
+                continue
+            pairs = _pairs(numbers, numbers_of_column, values)
+            self._pairs.append(pc.unique(pairs))
+            _, numbers = _intersect(pairs, self._pairs[-1])
+        # Unique values keep their order of appearance, so the keys' own numbers are 0, 1, 2 and so on.
+
+    def found_in(self, rows: pa.Table) -> tuple[_Numbers, _Numbers]:
+        """(ascending indexes of the rows with one of the keys, the number of each row's key).
+
+        ``rows`` have the key's columns, in the order of the keys.
+
+        Raises:
+            pa.ArrowInvalid: a value cannot be had in the type of the keys.
+        """
+        at, numbers = _intersect(rows.column(0), self._values[0])
+        for column, values, known_pairs in zip(rows.columns[1:], self._values[1:], self._pairs, strict=True):
+            here, own = _intersect(column.take(pa.array(at)), values)
+            there, paired = _intersect(_pairs(numbers[here], own, values), known_pairs)
+            at, numbers = at[here][there], paired
+        return at, numbers
+
+
+def _pairs(numbers: _Numbers, own: _Numbers, values: pa.Array) -> pa.Array:
+    """One number per pair: both parts are less than the number of keys, so 64 bits suffice."""
+    return pa.array(numbers * len(values) + own)
+
+
+def _intersect(column: Any, values: pa.Array) -> tuple[_Numbers, _Numbers]:
+    """(indexes of the column's values found in ``values``, their indexes in ``values``)."""
+    # One call for all chunks, since each call builds a hash table of the values.
+    found = pc.index_in(comparable_key(column.cast(values.type)), value_set=values)
+    at = pc.indices_nonzero(pc.is_valid(found)).to_numpy().astype(np.int64)
+    return at, found.drop_null().to_numpy().astype(np.int64)
+
+
+# Data skipping by key: files whose statistics exclude every key of a batch (pure).
+
+
+def may_hold(
+    statistics: pa.ChunkedArray | Sequence[str | None],
+    keys: pa.Table,
+    stored: pa.Schema,
+    names: Mapping[str, str],
+) -> list[bool]:
+    """For each file, by its statistics' JSON text, whether it may hold one of the keys.
+
+    ``stored`` has the types in which the files hold the key's columns, ``names`` their names there.
+    A file without usable statistics may hold anything.
+    """
+    texts = (
+        statistics
+        if isinstance(statistics, pa.ChunkedArray)
+        else pa.chunked_array([pa.array(statistics, pa.string())])
+    )
+    held = np.ones(len(texts), np.bool_)
+    for name in keys.column_names:
+        column = keys[name]
+        # Bounds exclude nulls and NaN, and another type may sort its values differently.
+        if column.null_count or kinds.is_floating(column.type) or column.type != stored.field(name).type:
+            continue
+        bounds = column_bounds(texts, stored.field(name), names[name])
+        values = column.combine_chunks().unique()
+        held &= _meet(values.take(pc.sort_indices(values)), bounds)
+    found: list[bool] = held.tolist()
+    return found
+
+
+def _meet(values: pa.Array, bounds: ColumnBounds) -> Bools:
+    """Mask of the files with one of the sorted ``values`` within their bounds."""
+    if not len(values):
+        return np.zeros(len(bounds.low), np.bool_)
+    # Most files are before or after all keys, or around the first or last one, as comparisons decide. Of
+    # those that begin and end between two keys a binary search decides.
+    near = ~_true(pc.greater(bounds.low, values[-1])) & ~_true(pc.less(bounds.high, values[0]))
+    inner = near & _true(pc.greater(bounds.low, values[0])) & _true(pc.less(bounds.high, values[-1]))
+    if inner.any():
+        places = pa.array(np.flatnonzero(inner))
+        first = _places(values, bounds.low.take(places), pc.less)
+        end = _places(values, bounds.high.take(places), pc.less_equal)
+        near[inner] = first < end
+    return near
+
+
+def _true(flags: pa.ChunkedArray) -> Bools:
+    found: Bools = pc.fill_null(flags, False).to_numpy()  # noqa: FBT003 - Arrow's signature
+    return found
+
+
+def _places(
+    values: pa.Array,
+    bounds: pa.ChunkedArray,
+    is_before: Callable[[pa.Array, pa.ChunkedArray], pa.ChunkedArray],
+) -> npt.NDArray[np.int64]:
+    """The number of sorted ``values`` before each bound, by a vectorised binary search."""
+    low = np.zeros(len(bounds), np.int64)
+    high = np.full(len(bounds), len(values), np.int64)
+    for _ in range(len(values).bit_length()):
+        middle = (low + high) // 2
+        is_open = low < high
+        at = values.take(pa.array(np.minimum(middle, len(values) - 1)))
+        before = _true(is_before(at, bounds))
+        low = np.where(is_open & before, middle + 1, low)
+        high = np.where(is_open & ~before, middle, high)
+    return low
+
+
+# Key search: a scan of the key's columns in a stream's files, file by file.
+#
+# The scan of a file is a function of values, so it runs as a thread of this process, or as a task of Spark
+# in a Python worker. Source: ``docs/decisions/0024`` and ``docs/decisions/0034``.
 
 PIECE_ROWS = 1 << 18
 """At least so many rows are looked up at once, and twice as many as there are keys: each piece takes a hash
@@ -143,3 +279,48 @@ def _pieces(batches: Iterable[pa.RecordBatch], rows_min: int) -> Iterator[pa.Tab
             held = []
     if held:
         yield pa.Table.from_batches(held)
+
+
+# Keys of a stream converted to the types of its key at a version (pure).
+
+
+def keys_as(keys: pa.Table, columns: pa.Schema) -> pa.Table:
+    """The keys cast to the types of ``columns``, without keys that these types cannot hold."""
+    kinds = [columns.field(name).type for name in keys.column_names]
+    keeps = np.ones(len(keys), np.bool_)
+    for column, kind in zip(keys.columns, kinds, strict=True):
+        if column.type != kind and exact_cast(column, kind) is None:
+            keeps &= [exact_cast(column.slice(row, 1), kind) is not None for row in range(len(column))]
+    kept = keys.filter(pa.array(keeps))
+    cast = [cast_to(column, kind) for column, kind in zip(kept.columns, kinds, strict=True)]
+    return pa.table(cast, names=keys.column_names)
+
+
+def key_of_row(columns: pa.Schema, key: Sequence[str], given: Any) -> pa.Table:
+    """The key of one row as a table of the key's columns: a value, a sequence of them, or values by name.
+
+    Raises:
+        InvalidOption: the stream has no key.
+        BadInput: the values are not a key of the stream.
+    """
+    if not key:
+        raise InvalidOption(
+            "The stream has no key, so single rows cannot be told apart.",
+            remedy="Compare two versions of the whole stream instead.",
+        )
+    if isinstance(given, Mapping):
+        values = [given[name] for name in key] if set(given) == set(key) else None
+    else:
+        whole = given if isinstance(given, list | tuple) else (given,)
+        values = list(whole) if len(whole) == len(key) else None
+    try:
+        if values is not None:
+            cells = zip(key, values, strict=True)
+            return pa.table({name: pa.array([value], columns.field(name).type) for name, value in cells})
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        pass
+    raise BadInput(
+        f"{given!r} is not a key of the stream.",
+        cause=f"Its key has the columns {', '.join(f'{name} ({columns.field(name).type})' for name in key)}.",
+        remedy="Pass one value of its type for each of them.",
+    )

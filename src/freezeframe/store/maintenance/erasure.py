@@ -1,11 +1,4 @@
-"""Erasure: removes rows from the present, from every version, and from all bytes of the tenant.
-
-The stream's files are written anew without the rows, one entry of kind ``erase`` ends the tenant's
-restorable history at that commit, and everything from before it is deleted: entries, table commits,
-checkpoints, statistics, data files, vectors, staged batches of jobs under way. At last what is
-left is read: every stream that has columns of the key's names is looked through for the keys. Source:
-``docs/reference/tenant-log.md``, "Erasing".
-"""
+"""Erasure of rows from all versions."""
 
 from __future__ import annotations
 
@@ -19,29 +12,110 @@ import pyarrow as pa
 from freezeframe import progress
 from freezeframe.errors import BadInput, ConflictError, InvalidOption
 from freezeframe.identifiers import StreamName
-from freezeframe.log import Snapshot
+from freezeframe.log import DeltaLog, Snapshot
 from freezeframe.log.actions.action_columns import to_adds
 from freezeframe.log.actions.actions import Action, CommitInfo, Remove
 from freezeframe.log.commits.commit_digest import sign_content
+from freezeframe.log.primitives.paths import parse_name
 from freezeframe.log.scan import rows
-from freezeframe.store.keys.key_values import keys_as
-from freezeframe.store.maintenance.purge import purge
+from freezeframe.log.write.upkeep import write_checkpoint
+from freezeframe.storage import Storage
+from freezeframe.store.directory.job_folders import remove_job_roots, remove_waiting
+from freezeframe.store.directory.paths import TENANT_LOG_FOLDER, table_folder
+from freezeframe.store.keys.key_scan import keys_as
+from freezeframe.store.maintenance.garbage import sweep
 from freezeframe.store.model.author import Author
-from freezeframe.store.model.row_counts import Counts
+from freezeframe.store.model.receipt import Counts
 from freezeframe.store.schema.column_mapping import arrow_columns, written_columns
 from freezeframe.store.schema.comparison import comparison_type
 from freezeframe.store.schema.schema_evolution import PRINTED
-from freezeframe.store.schema.table_properties import stored_key
+from freezeframe.store.schema.system_columns import stored_key
 from freezeframe.store.table.commit import CommitIdentity, commit_info, file_action
 from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.tenant_log.entry import THIS_VERSION, TenantChange
 from freezeframe.store.tenant_log.lease import live_leases
+from freezeframe.store.tenant_log.roll_forward import (
+    present_tables,
+    require_stream,
+    stream_base,
+    table_snapshot,
+)
 from freezeframe.store.tenant_log.state import TenantState
-from freezeframe.store.tenant_log.table_lookup import require_stream, stream_base, table_snapshot
 from freezeframe.store.transaction.scope import commit_at_end
 from freezeframe.store.transaction.transaction import TenantPlace
 from freezeframe.store.transaction.unit_of_work import UnitOfWork
-from freezeframe.store.updates.step import Step, StepResult
+from freezeframe.store.updates.update_step import Step, StepResult
+
+# Deletes everything before an erasure: entries, table logs, data. Idempotent after a crash.
+
+
+@dataclass(frozen=True, slots=True)
+class Purged:
+    """Numbers of deleted files and bytes."""
+
+    files: int = 0
+    bytes: int = 0
+
+    def __add__(self, other: Purged) -> Purged:
+        return Purged(self.files + other.files, self.bytes + other.bytes)
+
+
+def purge(place: TenantPlace) -> Purged:
+    """Delete everything from before the newest erasure, job roots included; does nothing without one.
+
+    The tenant log's own entries go last: as long as there are any, it is not done.
+
+    Raises:
+        StorageUnavailable: something could not be deleted; the next ``gc`` goes on with it.
+    """
+    state, _ = present_tables(place.storage, place.log, ())
+    if not state.erased or not _below(place.storage, TENANT_LOG_FOLDER, state.erased):
+        return Purged()
+    first = place.log.state_at(state.erased)
+    remove_job_roots(place.storage, place.settings, before_ms=first.timestamp_ms)
+    remove_waiting(place.storage, place.settings)
+    place.log.write_checkpoint(first)
+    done = Purged()
+    for name, version in (*first.streams.items(), *first.dropped.items()):
+        done += _purge_table(place.storage, table_folder(StreamName(name)), version)
+    swept = sweep(place, state.erased, set(state.revoked), durable=True)
+    done += Purged(len(swept), sum(file.size for file in swept))
+    done += _delete_below(place.storage, TENANT_LOG_FOLDER, state.erased)
+    place.log.forget()
+    return done
+
+
+def _purge_table(storage: Storage, folder: str, version: int) -> Purged:
+    log = DeltaLog(storage, folder)
+    if not _below(storage, log.folder, version):
+        return Purged()
+    if log.log_segment_for_version(version_to_load=version).checkpoint_version != version:
+        write_checkpoint(log.snapshot_at(version=version))
+    done = _delete_below(storage, log.folder, version)
+    DeltaLog.invalidate_cache(storage, folder)
+    return done
+
+
+def _below(storage: Storage, folder: str, version: int) -> list[tuple[str, int]]:
+    """The files of a log for versions below ``version``, with their sizes."""
+    found = [(status, parse_name(status.name)) for status in storage.list_from(folder)]
+    return [(one.name, one.size) for one, meaning in found if meaning and meaning.version < version]
+
+
+def _delete_below(storage: Storage, folder: str, version: int) -> Purged:
+    files = _below(storage, folder, version)
+    for name, _ in files:
+        storage.delete(f"{folder}/{name}")
+    return Purged(len(files), sum(size for _, size in files))
+
+
+# Erasure: removes rows from the present, from every version, and from all bytes of the tenant.
+#
+# The stream's files are written anew without the rows, one entry of kind ``erase`` ends the tenant's
+# restorable history at that commit, and everything from before it is deleted: entries, table commits,
+# checkpoints, statistics, data files, vectors, staged batches of jobs under way. At last what is
+# left is read: every stream that has columns of the key's names is looked through for the keys. Source:
+# ``docs/reference/tenant-log.md``, "Erasing".
 
 
 @dataclass(frozen=True, slots=True)

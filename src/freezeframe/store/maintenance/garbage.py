@@ -1,15 +1,9 @@
-"""Garbage collection of files, safe beside readers and writers.
-
-In two steps, each decided by an entry of the log. First something is condemned: versions below a
-new floor, which nobody is shown from then on, and transactions whose heartbeat stopped, which can
-not commit from then on. After a grace period, longer than any read takes, what only they named is
-deleted, by this call or the next one. Age alone never decides.
-"""
+"""Garbage collection: what is referenced, and what goes."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -19,27 +13,227 @@ from itertools import islice
 from freezeframe import progress
 from freezeframe.clock import now_ms
 from freezeframe.errors import ConflictError, CorruptLog, FreezeframeError, VersionNotFound
+from freezeframe.identifiers import StreamName
+from freezeframe.log import DeletionVector, DeltaLog, Snapshot
+from freezeframe.log.actions.actions import Add, parse_line
+from freezeframe.log.primitives.paths import LOG_FOLDER, SIDECAR_FOLDER, Kind, parse_name
+from freezeframe.log.scan.data_files import file_name
+from freezeframe.log.scan.deletion_vectors import vector_name
+from freezeframe.log.table.cleanup import PROTECTED_BEFORE, orphaned_sidecars
 from freezeframe.storage import Storage
 from freezeframe.storage.base import FileStatus
-from freezeframe.storage.concurrency import run_concurrently
+from freezeframe.storage.read_ahead import run_concurrently
 from freezeframe.store.directory.paths import (
     BLOBS_FOLDER,
     STAGING_FOLDER,
+    TENANT_LOG_FOLDER,
+    blob_file,
     lease_file,
     long_commit_file,
+    table_folder,
     table_name,
 )
-from freezeframe.store.maintenance.old_log_files import old_log_files
-from freezeframe.store.maintenance.references import TablesThen, referenced_files
 from freezeframe.store.maintenance.retention import policy_of
-from freezeframe.store.model.author import Author
-from freezeframe.store.model.request_context import NO_REQUEST
-from freezeframe.store.tenant_log.entry import TenantChange
+from freezeframe.store.model.author import NO_REQUEST, Author
+from freezeframe.store.tenant_log.entry import StreamChange, TenantChange
 from freezeframe.store.tenant_log.lease import live_leases
-from freezeframe.store.tenant_log.state import TenantState
+from freezeframe.store.tenant_log.log import TenantLog
+from freezeframe.store.tenant_log.roll_forward import change_content
+from freezeframe.store.tenant_log.state import NO_VERSION, TenantState
 from freezeframe.store.transaction.scope import commit_at_end
 from freezeframe.store.transaction.transaction import TenantPlace
 from freezeframe.store.transaction.unit_of_work import UnitOfWork
+
+# Files of a tenant that are still referenced, which ``gc`` retains.
+
+_FEW_FILES = 1000
+
+
+class TablesThen:
+    """Streams' tables at older versions; those of few files are read once for all who ask."""
+
+    def __init__(self, storage: Storage) -> None:
+        self.storage = storage
+        self._read: dict[tuple[StreamName, int], Snapshot] = {}
+
+    def at(self, stream: StreamName, version: int) -> Snapshot:
+        """The table at a version; at its newest one, where that is lower."""
+        known = self._read.get((stream, version))
+        if known is not None:
+            return known
+        log = DeltaLog.for_table(self.storage, table_folder(stream))
+        snapshot = log.update()
+        if snapshot.version > version:
+            snapshot = log.snapshot_at(version=version)
+            if snapshot.count <= _FEW_FILES:
+                self._read[stream, version] = snapshot
+        return snapshot
+
+
+def referenced_files(tables: TablesThen, log: TenantLog, state: TenantState, floor: int) -> set[str]:
+    """Every data file, vector and blob referenced by a version from ``floor`` on or a tagged one.
+
+    Raises:
+        CorruptLog: an entry or a table is damaged; nothing must be deleted then.
+    """
+    if state.version == NO_VERSION:
+        return set()
+    named = set(_blobs_of(state))
+    named |= _of_range(tables, log, state, max(floor, 0))
+    for version in sorted({one for one in state.tags.values() if one < floor}):
+        then = log.state_at(version)
+        named |= set(_blobs_of(then))
+        for name, table_version in then.streams.items():
+            named |= _of_version(tables, StreamName(name), table_version)
+    return named
+
+
+def _of_range(tables: TablesThen, log: TenantLog, state: TenantState, floor: int) -> set[str]:
+    """The files referenced by any version from ``floor`` to the newest."""
+    first = log.state_at(floor)
+    named = set(_blobs_of(first))
+    for name, version in (*first.streams.items(), *first.dropped.items()):
+        named |= _of_version(tables, StreamName(name), version)
+    for _, entry in log.entries_down(state, range(state.version, floor, -1)):
+        named |= {blob_file(change.blob) for change in entry.files if change.blob is not None}
+        for change in entry.streams:
+            folder = table_folder(change.stream)
+            if change.is_external:
+                # Its own commit does not cover earlier foreign commits.
+                named |= _of_version(tables, change.stream, change.table_version)
+            named |= set(_added_files(tables.storage, folder, _content(tables.storage, change)))
+    return named
+
+
+def _content(storage: Storage, change: StreamChange) -> Iterable[str]:
+    # Not `splitlines`, which also splits at separators inside of column names.
+    return filter(None, change_content(storage, change).split("\n")) if change.lands else ()
+
+
+def _added_files(storage: Storage, folder: str, lines: Iterable[str]) -> Iterator[str]:
+    for line in lines:
+        action = parse_line(line)
+        if isinstance(action, Add):
+            yield str(file_name(storage, folder, action.path))
+            yield from _vector_file(storage, folder, action.deletion_vector)
+
+
+def _of_version(tables: TablesThen, stream: StreamName, version: int) -> set[str]:
+    # A version that is committed but not rolled forward: the entry's own commit names the new files.
+    return set(_live(tables.at(stream, version)))
+
+
+def _live(snapshot: Snapshot) -> Iterator[str]:
+    if snapshot.version < 0:
+        return
+    files = snapshot.file_list.select(["path", "deletion_vector"])
+    for file in files.to_pylist():
+        yield str(file_name(snapshot.storage, snapshot.table, file["path"]))
+        stored = file["deletion_vector"]
+        vector = None if stored is None else DeletionVector.from_json(stored)
+        yield from _vector_file(snapshot.storage, snapshot.table, vector)
+
+
+def _vector_file(storage: Storage, folder: str, vector: DeletionVector | None) -> Iterator[str]:
+    if vector is not None and vector.storage_type == "u":
+        yield f"{folder}/{vector_name(vector)}"
+    elif vector is not None and vector.storage_type == "p":
+        yield str(file_name(storage, folder, vector.path_or_inline_dv))
+
+
+def _blobs_of(state: TenantState) -> Iterator[str]:
+    return (blob_file(held.blob) for held in state.files.values())
+
+
+# Log files that no kept version needs: entries of the tenant log, commits and checkpoints of tables.
+#
+# As in Delta's log cleanup, a log then begins at its newest checkpoint that is not above the oldest version
+# that is kept, and what is below it goes. Source: ``docs/reference/tenant-log.md``, "Retention and gc".
+
+
+def old_log_files(
+    everything: Iterable[FileStatus],
+    place: TenantPlace,
+    tables: TablesThen,
+    state: TenantState,
+    floor: int,
+) -> list[FileStatus]:
+    """Those of all files of a tenant that are of its logs, and that no version from ``floor`` on needs.
+
+    A tag keeps what follows it, and a job the entry that holds its receipt, as long as its id is kept.
+    The oldest first: who is cut off half-way leaves logs that begin later.
+
+    Raises:
+        CorruptLog: a version that is kept cannot be read; nothing must be deleted then.
+    """
+    begin = state.kept_from(floor)
+    folders: dict[str, list[FileStatus]] = {}
+    for file in everything:
+        folders.setdefault(file.name.rpartition("/")[0], []).append(file)
+    entries = folders.get(TENANT_LOG_FOLDER, [])
+    if begin <= state.erased or any(version < state.erased for _, version, _ in _meanings(entries)):
+        return []  # an erasure that was cut off needs them to go on
+    first = place.log.snapshot_at(version=begin)
+    needed, receipts = first.segment.checkpoint_version or 0, place.log.oldest_receipt(state)
+    old = [
+        file
+        for kind, version, file in _meanings(entries)
+        if version < needed and (kind.is_checkpoint or version < receipts)
+    ]
+    for name, version in {**first.state.dropped, **first.state.streams}.items():
+        if name in state.streams or name in state.dropped:
+            old += _of_table(folders, tables, StreamName(name), version)
+    return sorted(old, key=lambda file: file.name)
+
+
+def _of_table(
+    folders: Mapping[str, Sequence[FileStatus]], tables: TablesThen, stream: StreamName, version: int
+) -> list[FileStatus]:
+    folder = f"{table_folder(stream)}/{LOG_FOLDER}"
+    meanings = list(_meanings(folders.get(folder, ())))
+    newest = max((one for kind, one, _ in meanings if kind.is_checkpoint and one <= version), default=0)
+    if all(one >= newest for _, one, _ in meanings):
+        return []
+    snapshot = tables.at(stream, version)
+    if snapshot.version < version:
+        return []  # another table, which was taken in under the same name since
+    needed = snapshot.segment.checkpoint_version or 0  # a damaged one was passed over for the one before
+    if int(snapshot.metadata.configuration.get(PROTECTED_BEFORE) or 0) > needed:
+        return []
+    old = [file for _, one, file in meanings if one < needed]
+    sidecars = folders.get(f"{folder}/{SIDECAR_FOLDER}", ())
+    if sidecars:
+        going = {file.name for file in old}
+        kept = [replace(file, name=_last(file.name)) for file in folders[folder] if file.name not in going]
+        orphans = orphaned_sidecars(
+            tables.storage,
+            folder,
+            kept,
+            [replace(file, name=_last(file.name)) for file in sidecars],
+            now_ms(),
+        )
+        old += [file for file in sidecars if _last(file.name) in orphans]
+    return old
+
+
+def _meanings(files: Iterable[FileStatus]) -> Iterator[tuple[Kind, int, FileStatus]]:
+    """What the files of a log are, and of which version."""
+    for file in files:
+        meaning = parse_name(_last(file.name))
+        if meaning is not None:
+            yield meaning.kind, meaning.version, file
+
+
+def _last(name: str) -> str:
+    return name.rpartition("/")[2]
+
+
+# Garbage collection of files, safe beside readers and writers.
+#
+# In two steps, each decided by an entry of the log. First something is condemned: versions below a
+# new floor, which nobody is shown from then on, and transactions whose heartbeat stopped, which can
+# not commit from then on. After a grace period, longer than any read takes, what only they named is
+# deleted, by this call or the next one. Age alone never decides.
 
 _LOG = "_delta_log/"
 _COMMITS = 32

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from freezeframe.engine.frames.valid_text import may_hold_text, require_valid
+from freezeframe.engine.frames.arrow_columns import may_hold_text, require_valid
 from freezeframe.errors import (
     ConflictError,
     FreezeframeError,
@@ -26,30 +26,33 @@ from freezeframe.log import DeltaLog, Snapshot
 from freezeframe.log.actions.actions import Action, CommitInfo
 from freezeframe.log.commits.commit_digest import sign_content
 from freezeframe.log.scan import rows
-from freezeframe.log.write.writability import require_writable
+from freezeframe.log.write.transaction import require_writable
 from freezeframe.store.directory.paths import table_folder
 from freezeframe.store.model.author import Author
-from freezeframe.store.model.row_counts import Counts
+from freezeframe.store.model.receipt import Counts
 from freezeframe.store.schema.column_mapping import arrow_columns
-from freezeframe.store.schema.table_properties import (
+from freezeframe.store.schema.system_columns import (
     TENANT_LOG_FEATURE,
     guarded_protocol,
     join_protocols,
     stored_key,
     table_metadata,
 )
-from freezeframe.store.table.commit import CommitIdentity, commit_info
-from freezeframe.store.table.commit_squash import net_commit
+from freezeframe.store.table.commit import CommitIdentity, commit_info, net_commit
 from freezeframe.store.table.reader import read_rows
 from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.tenant_log.entry import StreamChange, TenantChange
-from freezeframe.store.tenant_log.roll_forward import is_rolled_forward
+from freezeframe.store.tenant_log.roll_forward import (
+    is_rolled_forward,
+    require_no_case_twin,
+    require_stream,
+    table_snapshot,
+)
 from freezeframe.store.tenant_log.state import NO_VERSION, TenantState
-from freezeframe.store.tenant_log.table_lookup import require_no_case_twin, require_stream, table_snapshot
 from freezeframe.store.transaction.scope import commit_at_end
 from freezeframe.store.transaction.transaction import Check, TenantPlace
 from freezeframe.store.transaction.unit_of_work import UnitOfWork
-from freezeframe.store.updates.step import Step, StepResult
+from freezeframe.store.updates.update_step import Step, StepResult
 
 _TIMES = "delta.enableInCommitTimestamps"
 

@@ -24,19 +24,18 @@ from freezeframe.log import Snapshot
 from freezeframe.log.scan import rows
 from freezeframe.log.schema.schema import arrow_to_delta, arrow_type
 from freezeframe.store.model.author import Author
-from freezeframe.store.model.row_counts import Counts
+from freezeframe.store.model.receipt import Counts
 from freezeframe.store.schema.column_mapping import arrow_columns, delta_columns, written_columns
 from freezeframe.store.schema.comparison import comparison_type, exact_cast
 from freezeframe.store.schema.schema_evolution import is_undecided, retype_field
-from freezeframe.store.schema.system_columns import read_system_columns
-from freezeframe.store.schema.table_properties import stored_key
+from freezeframe.store.schema.system_columns import read_system_columns, stored_key
 from freezeframe.store.table.commit import CommitIdentity, TableChange, commit_text
 from freezeframe.store.table.staging import StagingFolder
-from freezeframe.store.tenant_log.table_lookup import require_stream, stream_base, table_snapshot
+from freezeframe.store.tenant_log.roll_forward import require_stream, stream_base, table_snapshot
 from freezeframe.store.transaction.scope import commit_at_end
 from freezeframe.store.transaction.transaction import TenantPlace
 from freezeframe.store.transaction.unit_of_work import UnitOfWork
-from freezeframe.store.updates.step import Step, StepResult
+from freezeframe.store.updates.update_step import Step, StepResult
 
 _SHOWN_MAX = 3
 _ALIASES = {

@@ -28,12 +28,15 @@ from freezeframe.store.blobs.blob_store import Blob, blob_chunks
 from freezeframe.store.directory.format import require_known_format
 from freezeframe.store.directory.paths import TENANT_LOG_FOLDER, blob_file, table_folder
 from freezeframe.store.table.export import PortableFile, table_files
-from freezeframe.store.tenant_log.entry import Entry, StreamChange, parse_entry
-from freezeframe.store.tenant_log.entry_chain import Chain
+from freezeframe.store.tenant_log.entry import Chain, Entry, StreamChange, parse_entry
 from freezeframe.store.tenant_log.log import TenantLog
-from freezeframe.store.tenant_log.roll_forward import change_content, is_rolled_forward
+from freezeframe.store.tenant_log.roll_forward import (
+    change_content,
+    is_rolled_forward,
+    stream_base,
+    table_snapshot,
+)
 from freezeframe.store.tenant_log.state import TenantState, parse_checkpoint
-from freezeframe.store.tenant_log.table_lookup import stream_base, table_snapshot
 
 
 @dataclass(frozen=True, slots=True)

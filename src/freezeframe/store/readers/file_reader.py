@@ -13,8 +13,14 @@ from freezeframe.store.blobs.json_patch import from_json_bytes
 from freezeframe.store.blobs.path_index import folders_in, paths_in
 from freezeframe.store.encryption.cipher import unseal
 from freezeframe.store.encryption.data_key import data_key
-from freezeframe.store.tenant_log.file_info import FileEntry, FileRevision, file_entry, file_revision
-from freezeframe.store.tenant_log.state import HeldFile, TenantState
+from freezeframe.store.tenant_log.state import (
+    FileEntry,
+    FileRevision,
+    HeldFile,
+    TenantState,
+    file_entry,
+    file_revision,
+)
 from freezeframe.store.transaction.scope import TenantScope
 
 

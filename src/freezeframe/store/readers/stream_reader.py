@@ -13,11 +13,10 @@ from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.store.diff.row_diff import snapshot_changes
-from freezeframe.store.keys.key_values import key_of_row
-from freezeframe.store.model.html_table import html_table
+from freezeframe.store.keys.key_scan import key_of_row
+from freezeframe.store.model.receipt import html_table
 from freezeframe.store.schema.column_mapping import arrow_columns
-from freezeframe.store.schema.system_columns import VALID_FROM, read_system_columns
-from freezeframe.store.schema.table_properties import stored_key, stored_notes
+from freezeframe.store.schema.system_columns import VALID_FROM, read_system_columns, stored_key, stored_notes
 from freezeframe.store.table.reader import (
     as_kind,
     as_spark,
@@ -25,8 +24,8 @@ from freezeframe.store.table.reader import (
     read_rows,
     require_kind,
     row_count,
+    sort_rows,
 )
-from freezeframe.store.table.row_order import sort_rows
 from freezeframe.store.tenant_log.version_reference import Point, require_one_version
 from freezeframe.store.transaction.scope import TenantScope
 from freezeframe.store.transaction.stream_place import StreamPlace

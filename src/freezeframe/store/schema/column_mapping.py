@@ -17,8 +17,8 @@ import pyarrow as pa
 from freezeframe.engine.frames.untyped import settled_type
 from freezeframe.log.schema.column_mapping import fields_by_path
 from freezeframe.log.schema.schema import arrow_to_delta
-from freezeframe.store.schema.open_parts import OPEN_TYPE, open_type_mark, stored_field
 from freezeframe.store.schema.schema_evolution import PRINTED, UNDECIDED
+from freezeframe.store.schema.type_compatibility import OPEN_TYPE, open_type_mark, stored_field
 
 DeltaSchema = Mapping[str, Any]
 

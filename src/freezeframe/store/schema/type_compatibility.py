@@ -1,18 +1,24 @@
-"""Type compatibility: the type that holds the values of two types unchanged (pure).
-
-Leaves widen as numbers do (whole to wider whole, to decimal, to double where exact; float to double;
-date to a timestamp without zone); structs take the fields of both; lists and maps go by their
-elements. Nothing is ever turned into text, and a text never into something else.
-"""
+"""Types that hold each other's values, and drift between those that do not."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from freezeframe.engine.frames.python_values import date_texts, far_moments, moment_texts
-from freezeframe.engine.frames.untyped import fit
+from freezeframe.engine.frames.untyped import fit, has_untyped
+from freezeframe.log.schema.schema import arrow_field, arrow_to_delta, arrow_type
+
+# Type compatibility: the type that holds the values of two types unchanged (pure).
+#
+# Leaves widen as numbers do (whole to wider whole, to decimal, to double where exact; float to double;
+# date to a timestamp without zone); structs take the fields of both; lists and maps go by their
+# elements. Nothing is ever turned into text, and a text never into something else.
 
 _EXACT_IN_DOUBLE = 2**53
 _WIDEST = 64
@@ -160,3 +166,108 @@ def _digits(kind: pa.DataType) -> int:
 
 def _within(stored_range: Range | None, limit: int) -> bool:
     return stored_range is not None and -limit <= stored_range[0] and stored_range[1] <= limit
+
+
+# Text that meets integers: which texts are integers, and in canonical form (pure).
+#
+# ``docs/decisions/0026`` says why the difference matters: "7" is the number 7, "X9" is none, and of "007",
+# "+7", " 7" and "7.0" nobody can know whether it is the 7 that is stored, or another key.
+
+AS_PRINTED = r"^(?:0|-?[1-9][0-9]*)$"
+_READS_AS_NUMBER = r"^\s*[+-]?[0-9]+(?:\.0*)?\s*$"
+_LARGEST = str(2**63)
+_SHOWN_MAX = 3
+
+
+@dataclass(frozen=True, slots=True)
+class IntegerTexts:
+    """Classification of a text column by integers.
+
+    ``has_text``: a value is not a printed integer. ``doubtful``: the first rows with texts that parse
+    as an integer but differ from its printed form.
+    """
+
+    has_text: bool
+    doubtful: tuple[dict[str, Any], ...]
+
+    @property
+    def needs_text(self) -> bool:
+        """Whether the column must be text and no value is doubtful."""
+        return self.has_text and not self.doubtful
+
+
+def integer_texts(pieces: Iterable[pa.ChunkedArray]) -> IntegerTexts:
+    """Classify the values of a text column, given in pieces."""
+    has_text, row = False, 0
+    doubtful: list[dict[str, Any]] = []
+    for piece in pieces:
+        is_printed = pc.match_substring_regex(piece, AS_PRINTED)
+        is_number = pc.match_substring_regex(piece, _READS_AS_NUMBER)
+        is_doubtful = pc.and_(is_number, pc.invert(is_printed))
+        is_text = pc.or_(pc.invert(is_number), pc.and_(is_printed, _is_too_long(piece)))
+        has_text = has_text or bool(pc.any(is_text, min_count=0).as_py())
+        places = pc.indices_nonzero(is_doubtful).slice(0, _SHOWN_MAX - len(doubtful)).to_pylist()
+        doubtful += [{"row": row + place, "value": repr(piece[place].as_py())} for place in places]
+        row += len(piece)
+    return IntegerTexts(has_text, tuple(doubtful))
+
+
+def _is_too_long(texts: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Mask of the printed integers beyond 64 bits."""
+    digits = pc.utf8_ltrim(texts, "-")
+    length = pc.utf8_length(digits)
+    as_long = pc.and_(pc.equal(length, len(_LARGEST)), pc.greater_equal(digits, _LARGEST))
+    return pc.or_(pc.greater(length, len(_LARGEST)), as_long)
+
+
+# Columns of a Delta schema of which a part has no type yet (pure).
+#
+# The schema holds ``untyped.settled_type`` of such a column, which every Delta reader understands. The
+# column's own type, with ``void`` and structs without members, is in the metadata of its field
+# (``docs/decisions/0041``).
+
+OPEN_TYPE = "freezeframe.openType"
+
+Described = Mapping[str, Any]
+
+
+def open_type_mark(kind: pa.DataType) -> dict[str, str]:
+    """The metadata of a field whose column has this type; none where the type is settled."""
+    if not has_untyped(kind):
+        return {}
+    (described,) = arrow_to_delta(pa.schema([("column", kind)]))["fields"]
+    return {OPEN_TYPE: json.dumps(described["type"])}
+
+
+def stored_field(described: Described) -> pa.Field:
+    """The Arrow field of a column, with the type that it has so far."""
+    field, mark = arrow_field(described), (described.get("metadata") or {}).get(OPEN_TYPE)
+    return field if mark is None else field.with_type(arrow_type(json.loads(mark)))
+
+
+def open_columns(schema: Described, void: str = "void") -> dict[str, Any]:
+    """The schema with the types that the columns have so far; ``void`` names the type of what has none."""
+    fields = [
+        {**field, "type": _open_type(field["type"], stored_field(field).type, void)}
+        for field in schema["fields"]
+    ]
+    return {**schema, "fields": fields}
+
+
+def _open_type(described: Any, kind: pa.DataType, void: str) -> Any:
+    """The described type, which has physical names, without what ``kind`` leaves open."""
+    if pa.types.is_null(kind):
+        return void
+    if pa.types.is_struct(kind) and described["type"] == "struct":
+        parts = {part.name: part.type for part in kind}
+        fields = [
+            {**field, "type": _open_type(field["type"], parts[field["name"]], void)}
+            for field in described["fields"]
+            if field["name"] in parts
+        ]
+        return {**described, "fields": fields}
+    if pa.types.is_list(kind):
+        return {**described, "elementType": _open_type(described["elementType"], kind.value_type, void)}
+    if pa.types.is_map(kind):
+        return {**described, "valueType": _open_type(described["valueType"], kind.item_type, void)}
+    return described

@@ -12,8 +12,13 @@ import pyarrow as pa
 from freezeframe.engine.frames.python_values import python_values
 from freezeframe.errors import SchemaDriftError
 from freezeframe.store.schema.comparison import exact_cast
-from freezeframe.store.schema.integer_texts import IntegerTexts, integer_texts
-from freezeframe.store.schema.type_compatibility import Range, has_exact_text, widens
+from freezeframe.store.schema.type_compatibility import (
+    IntegerTexts,
+    Range,
+    has_exact_text,
+    integer_texts,
+    widens,
+)
 
 _SHOWN_MAX = 3
 _LOOKED_AT_MAX = 10_000

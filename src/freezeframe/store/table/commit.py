@@ -1,9 +1,10 @@
-"""Builds the exact bytes of a table's next commit, which the tenant log contains (pure)."""
+"""Commits of a stream's table."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote
 
@@ -11,16 +12,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from freezeframe.log import Snapshot
-from freezeframe.log.actions.action_columns import to_adds
-from freezeframe.log.actions.actions import Action, Add, CommitInfo, Remove
+from freezeframe.log.actions.action_columns import file_keys, to_adds
+from freezeframe.log.actions.actions import Action, Add, CommitInfo, DomainMetadata, Metadata, Remove
 from freezeframe.log.commits.commit_digest import sign_content
-from freezeframe.log.primitives.engine_info import engine_info
+from freezeframe.log.primitives.options import engine_info
 from freezeframe.log.scan.data_files import SHA256_TAG
 from freezeframe.log.scan.deletion_vectors import VectorFile
+from freezeframe.log.schema.column_mapping import fields_by_path
 from freezeframe.log.write.row_deletion import removal
-from freezeframe.store.model.row_counts import Counts
-from freezeframe.store.schema.column_mapping import DeltaSchema
-from freezeframe.store.schema.table_properties import (
+from freezeframe.store.model.receipt import Counts
+from freezeframe.store.schema.column_mapping import DeltaSchema, column_id_max, is_mapped
+from freezeframe.store.schema.system_columns import (
     Notes,
     Properties,
     guarded_protocol,
@@ -28,6 +30,8 @@ from freezeframe.store.schema.table_properties import (
     table_metadata,
 )
 from freezeframe.store.table.staging import DataFile
+
+# Builds the exact bytes of a table's next commit, which the tenant log contains (pure).
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,3 +158,134 @@ def row_metrics(counts: Counts) -> dict[str, str]:
         "numTargetRowsDeleted": str(counts.deleted),
         "numTargetRowsCopied": str(counts.unchanged),
     }
+
+
+# Squashes the difference of two table states into one commit (pure).
+#
+# Several updates of a stream in one job become one commit of its table; restoring is the reverse
+# direction. Data files are neither read nor written: the commit adds or removes references.
+
+_OURS = "freezeframe."
+_MAX_COLUMN_ID = "delta.columnMapping.maxColumnId"
+_COLUMN_MAPPING = "delta.columnMapping.mode"
+
+
+def net_commit(base: Snapshot, final: Snapshot, info: Mapping[str, Any], identity: CommitIdentity) -> str:
+    """The text of the commit that changes a table from ``base`` to ``final``.
+
+    ``info`` are the fields of its ``commitInfo``. The protocol is never lowered, a table keeps its
+    identity, and numbers of mapped columns are never given twice.
+    """
+    actions = (*_heads(base, final), *_files(base, final, identity))
+    return sign_content(CommitInfo(dict(info)), actions).decode()
+
+
+def drop_commit(base: Snapshot, info: Mapping[str, Any], identity: CommitIdentity) -> str:
+    """The text of the commit that removes all rows, the key and the notes of a table."""
+    stored = base.metadata
+    kept = {name: text for name, text in stored.configuration.items() if not name.startswith(_OURS)}
+    removals = (removal(add, identity.timestamp_ms) for add in to_adds(base.files))
+    return sign_content(CommitInfo(dict(info)), (replace(stored, configuration=kept), *removals)).decode()
+
+
+def is_same_table(base: Snapshot, final: Snapshot) -> bool:
+    """Whether the two snapshots are equal for readers."""
+    if base.version < 0 or _metadata(base, final) != base.metadata:
+        return False
+    mine, theirs = file_keys(base.files), file_keys(final.files)
+    return len(mine) == len(theirs) and set(mine.to_pylist()) == set(theirs.to_pylist())
+
+
+def commit_fields(content: str) -> dict[str, Any]:
+    """The fields of a commit's ``commitInfo``, which is its first line."""
+    head, _, _ = content.partition("\n")
+    fields: dict[str, Any] = json.loads(head)["commitInfo"]
+    return fields
+
+
+def restamp(content: str, timestamp_ms: int, metrics: Mapping[str, str] | None = None) -> str:
+    """The commit with another timestamp; its actions and their digest are unchanged.
+
+    ``metrics`` are its operation's, where they were not known before.
+    """
+    head, _, rest = content.partition("\n")
+    record = json.loads(head)
+    record["commitInfo"] |= {"timestamp": timestamp_ms, "inCommitTimestamp": timestamp_ms}
+    if metrics is not None:
+        record["commitInfo"]["operationMetrics"] = dict(metrics)
+    return f"{json.dumps(record, ensure_ascii=False, separators=(',', ':'))}\n{rest}"
+
+
+def _heads(base: Snapshot, final: Snapshot) -> Iterator[Action]:
+    is_new = base.version < 0
+    protocol = final.protocol if is_new else join_protocols(base.protocol, final.protocol)
+    if is_new or protocol != base.protocol:
+        yield protocol
+    metadata = _metadata(base, final)
+    if is_new or metadata != base.metadata:
+        yield metadata
+    yield from _domains(base, final)
+
+
+def _metadata(base: Snapshot, final: Snapshot) -> Metadata:
+    """The metadata of ``final``, adapted to the table at ``base``."""
+    wanted = final.metadata
+    if base.version < 0:
+        return wanted
+    configuration = dict(wanted.configuration)
+    stored = base.metadata.configuration
+    if _COLUMN_MAPPING in stored:
+        # Column mapping cannot be disabled again, and column ids are never reused.
+        configuration.setdefault(_COLUMN_MAPPING, stored[_COLUMN_MAPPING])
+        largest = max(int(one.get(_MAX_COLUMN_ID, 0)) for one in (stored, configuration))
+        schema = _map_columns(final.schema, largest)
+        configuration[_MAX_COLUMN_ID] = str(max(largest, column_id_max(schema)))
+        text: str | None = json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
+    else:
+        text = wanted.schema_string
+    return Metadata(
+        id=base.metadata.id,
+        schema_string=text,
+        name=wanted.name,
+        description=wanted.description,
+        format=wanted.format,
+        partition_columns=wanted.partition_columns,
+        configuration=configuration,
+        created_time=base.metadata.created_time,
+    )
+
+
+def _map_columns(schema: DeltaSchema, largest: int) -> DeltaSchema:
+    """The schema with a physical name for each column; one from before the mapping is its own."""
+    if is_mapped(schema):
+        return schema
+    copy: dict[str, Any] = json.loads(json.dumps(schema))
+    for number, (_, column) in enumerate(fields_by_path(copy), start=largest + 1):
+        mapping = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": column["name"]}
+        column["metadata"] = {**(column.get("metadata") or {}), **mapping}
+    return copy
+
+
+def _domains(base: Snapshot, final: Snapshot) -> Iterator[DomainMetadata]:
+    mine, theirs = base.domains, final.domains
+    for name, domain in theirs.items():
+        if mine.get(name) != domain:
+            yield domain
+    for name in mine.keys() - theirs.keys():
+        yield DomainMetadata(name, mine[name].configuration, removed=True)
+
+
+def _files(base: Snapshot, final: Snapshot, identity: CommitIdentity) -> Iterator[Action]:
+    gone = _lacking(base.files, final.files) if base.version >= 0 else base.files
+    for add in to_adds(gone):
+        yield removal(add, identity.timestamp_ms)
+    for add in to_adds(_lacking(final.files, base.files)):
+        yield replace(add, data_change=True)  # in a state the flag is off for all files
+
+
+def _lacking(files: pa.Table, other: pa.Table) -> pa.Table:
+    """The rows of ``files`` without a row of the same file and deletion vector in ``other``."""
+    known = file_keys(other)
+    if isinstance(known, pa.ChunkedArray):
+        known = known.combine_chunks()
+    return files.filter(pc.invert(pc.is_in(file_keys(files), value_set=known)))

@@ -12,12 +12,12 @@ import pyarrow.compute as pc
 
 from freezeframe.errors import UnsupportedTable
 from freezeframe.log import Snapshot
-from freezeframe.log.actions.file_actions import DeletionVector
+from freezeframe.log.actions.actions import DeletionVector
 from freezeframe.log.actions.protocol import has_reader_feature
 from freezeframe.log.scan.file_rows import deleted_rows
 from freezeframe.log.scan.rows import ReadableSnapshot
 from freezeframe.log.write.row_deletion import VECTORS_KEY
-from freezeframe.store.schema.table_properties import VECTORS_FEATURE
+from freezeframe.store.schema.system_columns import VECTORS_FEATURE
 
 
 @dataclass(frozen=True, slots=True)

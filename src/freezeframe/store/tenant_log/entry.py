@@ -1,29 +1,350 @@
-"""Entries of the tenant log and their JSON form.
-
-All changes of an entry become visible at once. Kinds: ``commit`` (a job's changes), ``revoke``
-(transactions that may no longer commit), ``external`` (what happened to a table outside of the
-log is taken over, or a stream is let go), ``policy`` (retention and tags) and ``erase``. Protocol:
-``docs/reference/tenant-log.md``, "An entry".
-"""
+"""Entries of the tenant log."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 from freezeframe.errors import CorruptLog
 from freezeframe.identifiers import StreamName
-from freezeframe.store.tenant_log.entry_actions import (
-    THIS_VERSION,
-    Change,
-    FileChange,
-    StreamChange,
-    TenantChange,
-    parse_change,
-)
-from freezeframe.store.tenant_log.entry_chain import Link
-from freezeframe.store.tenant_log.signed_json import from_signed_line, to_signed_line
+from freezeframe.store.model.receipt import Counts
+
+# Actions of a tenant log entry: changes of streams, files and the tenant itself.
+#
+# A change is a value with a JSON form. A stream's change holds the exact bytes of the commit that it
+# makes, so that whoever comes after a crash lands the very same one; a file's change names the blob
+# that already holds the bytes. Protocol: ``docs/reference/tenant-log.md``, "An entry".
+
+THIS_VERSION = -1
+_DIGEST_LENGTH = 64
+
+
+@dataclass(frozen=True, slots=True)
+class StreamChange:
+    """A stream becomes ``table_version`` by exactly one commit of its table.
+
+    1. ``content`` is the text of that commit's N.json; a long one is kept in a staged file instead
+       and ``sha256`` names it. With neither, the version is there already and is only taken over.
+    2. ``is_external``: the version need not follow the one that the log knew (adopt, repair).
+    """
+
+    stream: StreamName
+    table_version: int
+    content: str
+    counts: Counts
+    sha256: str = ""
+    is_external: bool = False
+
+    def __post_init__(self) -> None:
+        if self.table_version < 0:
+            raise ValueError(f"a table version cannot be negative: {self.table_version}")
+        if self.content and self.sha256:
+            raise ValueError("a commit is held in the entry or in a staged file, not in both")
+        if self.sha256:
+            _require_digest(self.sha256)
+
+    @property
+    def lands(self) -> bool:
+        """Whether the entry contains a commit of the table."""
+        return bool(self.content or self.sha256)
+
+    def to_json(self) -> dict[str, Any]:
+        """The change as a JSON object."""
+        record: dict[str, Any] = {
+            "name": str(self.stream),
+            "tableVersion": self.table_version,
+            "content": self.content,
+            "counts": self.counts.to_json(),
+        }
+        if self.sha256:
+            record["sha256"] = self.sha256
+        if self.is_external:
+            record["external"] = True
+        return {"stream": record}
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """The file ``path`` of the tenant has the content of ``blob``; ``blob`` None: deleted.
+
+    ``blob`` is a name below ``_freezeframe/blobs/``: ``<writeId>/<name>``, written before the entry and
+    belonging to that one transaction. ``sha256`` and ``size`` (bytes) are of what is stored, which for
+    a ``sealed`` file is its ciphertext.
+    """
+
+    path: str
+    blob: str | None
+    sha256: str = ""
+    size: int = 0
+    sealed: bool = False
+
+    def __post_init__(self) -> None:
+        for name in (self.path, self.blob):
+            if name is not None:
+                _require_relative(name)
+        if self.size < 0:
+            raise ValueError(f"a size cannot be negative: {self.size}")
+        if self.blob is not None:
+            _require_digest(self.sha256)
+
+    def to_json(self) -> dict[str, Any]:
+        """The change as a JSON object."""
+        return {
+            "file": {
+                "path": self.path,
+                "blob": self.blob,
+                "sha256": self.sha256,
+                "size": self.size,
+                "sealed": self.sealed,
+            }
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TenantChange:
+    """Change of the tenant itself; every part is optional.
+
+    ``tags``: name to tenant version, None removes the tag. ``policy``: the whole new retention policy
+    as JSON. ``released`` streams leave the log and are anybody's; ``dropped`` ones are gone for
+    readers, and their tables stay until no listed version needs them. ``revoked`` transactions, and
+    runs of jobs by their ``revoked_tokens``, can not commit any more. ``floor``: versions below it are
+    not listed any more; ``THIS_VERSION``: nothing before the entry itself is kept at all (an erasure).
+    """
+
+    tags: Mapping[str, int | None] = field(default_factory=lambda: MappingProxyType({}))
+    policy: Mapping[str, Any] | None = None
+    released: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+    revoked: tuple[str, ...] = ()
+    floor: int | None = None
+    revoked_tokens: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in (*self.released, *self.dropped):
+            StreamName(name)
+
+    def to_json(self) -> dict[str, Any]:
+        """The change as a JSON object, without omitted parts."""
+        record = {
+            "tags": dict(self.tags),
+            "policy": None if self.policy is None else dict(self.policy),
+            "released": list(self.released),
+            "dropped": list(self.dropped),
+            "revoked": list(self.revoked),
+            "revokedTokens": list(self.revoked_tokens),
+            "floor": self.floor,
+        }
+        return {"tenant": {name: value for name, value in record.items() if value not in (None, {}, [])}}
+
+
+Change = StreamChange | FileChange | TenantChange
+
+
+def parse_change(record: Mapping[str, Any]) -> Change:
+    """The change in one JSON object of an entry.
+
+    Raises:
+        ValueError, KeyError, TypeError, InvalidName: it is none.
+    """
+    ((kind, body),) = record.items()
+    if kind == "stream":
+        return StreamChange(
+            stream=StreamName(body["name"]),
+            table_version=int(body["tableVersion"]),
+            content=body["content"],
+            counts=Counts(**body["counts"]),
+            sha256=body.get("sha256", ""),
+            is_external=bool(body.get("external", False)),
+        )
+    if kind == "file":
+        return FileChange(
+            path=body["path"],
+            blob=body["blob"],
+            sha256=body["sha256"],
+            size=int(body["size"]),
+            sealed=bool(body["sealed"]),
+        )
+    if kind == "tenant":
+        return TenantChange(
+            tags=MappingProxyType(dict(body.get("tags", {}))),
+            policy=body.get("policy"),
+            released=tuple(body.get("released", ())),
+            dropped=tuple(body.get("dropped", ())),
+            revoked=tuple(body.get("revoked", ())),
+            revoked_tokens=tuple(body.get("revokedTokens", ())),
+            floor=body.get("floor"),
+        )
+    raise ValueError(f"the change {kind!r} is not known")
+
+
+def _require_relative(name: str) -> None:
+    parts = name.split("/")
+    if "\0" in name or any(part in ("", ".", "..") for part in parts):
+        raise ValueError(f"{name!r} is not a name below the tenant's directory")
+
+
+def _require_digest(text: str) -> None:
+    if len(text) != _DIGEST_LENGTH or not set(text) <= set("0123456789abcdef"):
+        raise ValueError(f"{text!r} is not a SHA-256")
+
+
+# A line of JSON with its own SHA-256 (pure).
+#
+# JSON has no checksum: a flipped bit in a count or a name would silently change the record.
+
+_DIGEST = "sha256"
+_TAIL_BEGINS = f',"{_DIGEST}":"'.encode()
+_TAIL_BYTES = len(_TAIL_BEGINS) + 64 + len(b'"}\n')
+
+
+def to_signed_line(record: dict[str, Any], *, is_ascii: bool = False) -> bytes:
+    """The record with its hash as its last member, and a line feed."""
+    signed = {**record, _DIGEST: _digest(record, is_ascii=is_ascii)}
+    return _text(signed, is_ascii=is_ascii) + b"\n"
+
+
+def from_signed_line(
+    content: bytes, *, is_ascii: bool = False, requires_hash: bool = True
+) -> tuple[dict[str, Any], str]:
+    """The record, and its hash; empty if there is none and ``requires_hash`` is off.
+
+    Raises:
+        ValueError, KeyError, TypeError, AttributeError: the bytes are not a whole record of that hash.
+    """
+    if not content.endswith(b"\n"):
+        raise ValueError("its end is missing")
+    record: dict[str, Any] = json.loads(content)
+    sha256 = record.pop(_DIGEST) if requires_hash else record.pop(_DIGEST, "")
+    if (sha256 or requires_hash) and not _is_hash(sha256, content, record, is_ascii=is_ascii):
+        raise ValueError("its SHA-256 is not the one it was written with")
+    return record, sha256
+
+
+def _is_hash(sha256: str, content: bytes, record: dict[str, Any], *, is_ascii: bool) -> bool:
+    # Writing the record anew takes as long as parsing it, so first the bytes are looked at as they are.
+    return bool(sha256) and (
+        sha256 == _digest_in_place(content) or sha256 == _digest(record, is_ascii=is_ascii)
+    )
+
+
+def _digest_in_place(content: bytes) -> str:
+    """The hash of a line as we write it, without its last member; empty for another line."""
+    if content[-_TAIL_BYTES:][: len(_TAIL_BEGINS)] != _TAIL_BEGINS:
+        return ""
+    digest = hashlib.sha256(memoryview(content)[:-_TAIL_BYTES])
+    digest.update(b"}")
+    return digest.hexdigest()
+
+
+def _digest(record: dict[str, Any], *, is_ascii: bool) -> str:
+    return hashlib.sha256(_text(record, is_ascii=is_ascii)).hexdigest()
+
+
+def _text(record: dict[str, Any], *, is_ascii: bool) -> bytes:
+    return json.dumps(record, ensure_ascii=is_ascii, separators=(",", ":")).encode()
+
+
+# Hash chain of a log's entries: each binds its version and the hash of the one before (pure).
+#
+# The hash of an entry covers both, so an entry that was replaced, swapped or put under another number does
+# not fit its neighbours. Entries written before chains have neither; they are accepted up to the first
+# chained one. The newest entry has no successor: what replaces it is found if its version or its
+# predecessor differs.
+
+_VERSION, _PREVIOUS = "version", "previous"
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Link of an entry: its version and the SHA-256 of its predecessor (empty for version 0)."""
+
+    version: int
+    previous: str
+
+    def __post_init__(self) -> None:
+        if self.version < 0 or bool(self.version) != bool(self.previous):
+            raise ValueError(f"{self!r} is not a link: every version but 0 has a predecessor")
+
+    @classmethod
+    def of_record(cls, record: Mapping[str, Any]) -> Link | None:
+        """The link in an entry's JSON; None in an entry from before chains."""
+        if _PREVIOUS not in record:
+            return None
+        return cls(int(record[_VERSION]), str(record[_PREVIOUS]))
+
+    def to_json(self) -> dict[str, Any]:
+        """The two members of an entry's JSON."""
+        return {_VERSION: self.version, _PREVIOUS: self.previous}
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Head of a log as read: the newest entry's SHA-256, and whether that entry is chained.
+
+    ``head`` is empty for a log without entries, and None where it is not known: a state that was read
+    from a checkpoint of before.
+    """
+
+    head: str | None = ""
+    is_begun: bool = False
+
+    @classmethod
+    def of_record(cls, record: Mapping[str, Any]) -> Chain:
+        """The chain in a checkpoint's JSON."""
+        return cls(record.get("head"), bool(record.get("chained", False)))
+
+    def to_json(self) -> dict[str, Any]:
+        """The two members of a checkpoint's JSON; none where the head is not known."""
+        return {"head": self.head, "chained": self.is_begun} if self.head else {}
+
+    def after(self, version: int, link: Link | None, sha256: str, log: str) -> Chain:
+        """The chain once the entry with this link and hash is ``version``; ``log`` is for messages.
+
+        Raises:
+            CorruptLog: the entry is not the one that was written as ``version`` after the head.
+        """
+        if link is None and self.is_begun:
+            raise broken_chain_error(
+                log, version, "It does not name its predecessor, as the entry before it does."
+            )
+        if link is not None:
+            require_version(link.version, version, log)
+            if self.head is not None and link.previous != self.head:
+                cause = f"It was written after another entry {version - 1} than the one that is there."
+                raise broken_chain_error(log, version, cause)
+        return Chain(sha256, link is not None)
+
+
+def require_version(found: int, version: int, log: str) -> None:
+    """Refuse an entry or checkpoint that is stored under another version.
+
+    Raises:
+        CorruptLog: it does.
+    """
+    if found != version:
+        raise broken_chain_error(log, version, f"The file under that number is of version {found}.")
+
+
+def broken_chain_error(log: str, version: int, cause: str) -> CorruptLog:
+    """The error for an entry that does not fit its neighbours."""
+    return CorruptLog(
+        f"Entry {version} of {log} does not continue the one before it.",
+        cause=f"{cause} Somebody changed the log's files, or the storage let two writers create one name.",
+        remedy="Ask the storage by freezeframe doctor, and restore the log from a backup.",
+        version=version,
+    )
+
+
+# Entries of the tenant log and their JSON form.
+#
+# All changes of an entry become visible at once. Kinds: ``commit`` (a job's changes), ``revoke``
+# (transactions that may no longer commit), ``external`` (what happened to a table outside of the
+# log is taken over, or a stream is let go), ``policy`` (retention and tags) and ``erase``. Protocol:
+# ``docs/reference/tenant-log.md``, "An entry".
 
 __all__ = [
     "THIS_VERSION",

@@ -9,7 +9,7 @@ from typing import Any
 
 from freezeframe.clock import moment, rfc3339
 from freezeframe.errors import InvalidOption
-from freezeframe.store.model.row_counts import Counts
+from freezeframe.store.model.receipt import Counts
 from freezeframe.store.tenant_log.entry import Entry
 from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.state import TenantState

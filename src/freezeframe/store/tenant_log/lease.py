@@ -20,7 +20,7 @@ from freezeframe.clock import now_ms
 from freezeframe.errors import FreezeframeError, OutcomeUnknown
 from freezeframe.storage import Storage
 from freezeframe.store.directory.paths import STAGING_FOLDER, lease_file
-from freezeframe.store.tenant_log.delayed_tasks import late_threads
+from freezeframe.store.tenant_log.log import late_threads
 
 _logger = logging.getLogger(__name__)
 _SUFFIX = ".json"

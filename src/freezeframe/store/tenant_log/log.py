@@ -1,31 +1,201 @@
-"""The tenant log: an append-only log whose entries commit all changes of a job atomically.
-
-The log has the shape of Delta's (``N.json`` by put-if-absent, checkpoints, a hint), so
-``SnapshotManagement`` handles segment selection, fallback, staleness and updates of the cached state.
-This module defines the entries. Protocol: ``docs/reference/tenant-log.md``.
-"""
+"""The tenant log: its entries, its checkpoints, its delayed work."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import functools
+import logging
+import os
+import threading
+import time
+import uuid
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Generic, Protocol, Self, TypeVar
 
-from freezeframe.errors import FreezeframeError, VersionNotFound
-from freezeframe.log.commits.commit import Committed, Outcome, land_file
-from freezeframe.log.commits.own_commit import OwnCommit
-from freezeframe.log.primitives.paths import LogFile, commit_name, log_file
+from freezeframe.errors import CorruptLog, FreezeframeError, StorageUnavailable, VersionNotFound
+from freezeframe.log import LogOptions, LogSegment, SnapshotManagement
+from freezeframe.log.checkpoints.checkpoint import CHECKPOINT_DAMAGED
+from freezeframe.log.checkpoints.hint import Hint, hint_text
+from freezeframe.log.commits.commit import Committed, Outcome, OwnCommit, land_file
+from freezeframe.log.primitives.paths import HINT_NAME, LogFile, commit_name, log_file, version_prefix
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
-from freezeframe.store.blobs.path_conflicts import SpareNames
+from freezeframe.storage.read_ahead import run_concurrently
+from freezeframe.store.blobs.path_index import SpareNames
 from freezeframe.store.directory.paths import TENANT_LOG_FOLDER
-from freezeframe.store.tenant_log.checkpointed_log import CheckpointedLog
-from freezeframe.store.tenant_log.entry import Entry, parse_entry
-from freezeframe.store.tenant_log.entry_chain import Chain, Link, broken_chain_error, require_version
+from freezeframe.store.tenant_log.entry import (
+    Chain,
+    Entry,
+    Link,
+    broken_chain_error,
+    parse_entry,
+    require_version,
+)
 from freezeframe.store.tenant_log.state import JobRecord, TenantState, parse_checkpoint
+from freezeframe.store.tenant_log.tail import LogTail
+
+# An append-only log with JSON checkpoints and a hint, whose state fits in memory.
+#
+# Base class of both logs of a store: the tenant log and the registry of tenants. Subclasses define the
+# entries; ``SnapshotManagement`` handles segments, fallbacks and staleness.
+
+_logger = logging.getLogger(__name__)
+
+
+class LogState(Protocol):
+    """Interface of a log's folded state."""
+
+    @property
+    def version(self) -> int:
+        """The version of the newest entry; -1 before the first one."""
+
+    @property
+    def chain(self) -> Chain:
+        """The hash chain up to the newest entry read."""
+
+    def after(self, version: int, *entries: Any) -> Self:
+        """The state once ``entries`` are ``version`` and those that follow it."""
+
+
+S = TypeVar("S", bound=LogState)
+
+
+@dataclass(frozen=True, slots=True)
+class StateSnapshot(Generic[S]):
+    """A log's state and the files it was read from."""
+
+    segment: LogSegment
+    state: S
+
+    @property
+    def version(self) -> int:
+        """The log's version; -1 before the first entry."""
+        return self.state.version
+
+    def uncache(self) -> None:
+        """Does nothing: the state is always in memory."""
+
+
+class CheckpointedLog(SnapshotManagement[StateSnapshot[S]], Generic[S]):
+    """The log in ``folder``; ``title`` names it in messages."""
+
+    title: str
+
+    def __init__(
+        self, storage: Storage, folder: str, settings: Settings, empty: S, checkpoint_interval: int
+    ) -> None:
+        self._empty = empty
+        self._checkpoint_interval = checkpoint_interval
+        self._tail = LogTail(storage, folder)
+        super().__init__(storage, folder, LogOptions(staleness_limit_ms=settings.staleness_limit_ms))
+
+    @abstractmethod
+    def parse_checkpoint(self, content: bytes, name: str) -> S:
+        """Parse a checkpoint's bytes; ``CorruptLog`` if they are damaged."""
+
+    @abstractmethod
+    def checkpoint_content(self, state: S) -> bytes:
+        """The content of a checkpoint of the state."""
+
+    @abstractmethod
+    def entry(self, version: int) -> Any:
+        """The entry of a version; ``CorruptLog`` if it is damaged."""
+
+    def listed_entry(self, file: LogFile) -> Any:
+        """The entry in a listed file."""
+        return self.entry(file.version)
+
+    def create_snapshot(
+        self,
+        segment: LogSegment,
+        previous: StateSnapshot[S] | None = None,
+        new_commits: Sequence[LogFile] | None = None,
+    ) -> StateSnapshot[S]:
+        """Fold the state from the segment's files.
+
+        Raises:
+            CorruptLog: an entry or the checkpoint is damaged.
+        """
+        if previous is not None and new_commits is not None:
+            state, files = previous.state, tuple(new_commits)
+        else:
+            state, files = self._read_checkpoint(segment), segment.commits
+        entries = run_concurrently(
+            self.storage, *(functools.partial(self.listed_entry, file) for file in files)
+        )
+        return StateSnapshot(segment, state.after(state.version + 1, *entries))
+
+    def current_state(self) -> S:
+        """The log's current state, after an update from the storage."""
+        return self.update().state
+
+    def update_internal(self, *, is_async: bool = False) -> StateSnapshot[S]:
+        """See ``SnapshotManagement.update_internal``; a log that has not grown is not listed."""
+        started = self.options.clock()
+        if self._tail.is_at(self.current_snapshot.version):
+            return self._touch(started)
+        snapshot = super().update_internal(is_async=is_async)
+        self._tail.note(snapshot.version)
+        return snapshot
+
+    def checkpoint_if_due(self, version: int) -> None:
+        """Write a checkpoint every few versions, which bounds the time to open the log.
+
+        Of a tenant log to be called once what the entry says has landed in its tables. A failure costs
+        speed only.
+        """
+        if version == 0 or version % self._checkpoint_interval:
+            return
+        try:
+            self.write_checkpoint(self.snapshot_at(version=version).state)
+        except StorageUnavailable:
+            _logger.warning("Checkpoint %s of %s was not written", version, self.title, exc_info=True)
+
+    def write_checkpoint(self, state: S) -> None:
+        """Write a checkpoint of a state.
+
+        Raises:
+            StorageUnavailable: it could not be written.
+        """
+        name = f"{version_prefix(state.version)}.checkpoint.{uuid.uuid4()}.json"
+        content = self.checkpoint_content(state)
+        self.storage.put_if_absent(f"{self.folder}/{name}", content)
+        hint = hint_text(Hint(version=state.version, size=1, size_in_bytes=len(content)))
+        self.storage.replace(f"{self.folder}/{HINT_NAME}", hint.encode())
+        self._tail.forget()  # the next look lists, and begins at the checkpoint
+
+    def _head_of(self, state: S) -> str:
+        """The predecessor hash for the next entry; read from the entry for a checkpoint without a chain."""
+        return self.entry(state.version).sha256 if state.chain.head is None else state.chain.head
+
+    def _read_checkpoint(self, segment: LogSegment) -> S:
+        if segment.checkpoint is None:
+            return self._empty
+        (file,) = segment.checkpoint.files
+        try:
+            state = self.parse_checkpoint(self.storage.read(segment.path(file)), file.name)
+            require_version(state.version, file.version, self.title)
+        except (CorruptLog, FileNotFoundError) as error:
+            # This code makes the update fall back to an older checkpoint, or to the entries alone.
+            raise CorruptLog(
+                f"The checkpoint {file.name!r} of {self.title} cannot be used.",
+                cause=str(error),
+                remedy="Delete it: the state is rebuilt without it.",
+                code=CHECKPOINT_DAMAGED,
+                file=file.name,
+            ) from error
+        return state
+
+
+# The tenant log: an append-only log whose entries commit all changes of a job atomically.
+#
+# The log has the shape of Delta's (``N.json`` by put-if-absent, checkpoints, a hint), so
+# ``SnapshotManagement`` handles segment selection, fallback, staleness and updates of the cached state.
+# This module defines the entries. Protocol: ``docs/reference/tenant-log.md``.
 
 _DAY_MS = 24 * 60 * 60 * 1000
 _EPOCH = datetime.fromtimestamp(0, UTC)
@@ -223,3 +393,67 @@ class TenantLog(CheckpointedLog[TenantState]):
             for name, job in state.jobs.items()
         }
         return replace(state, jobs=MappingProxyType(jobs))
+
+
+# Runs a callback in its own thread unless cancelled before its deadline.
+#
+# Most transactions end within milliseconds, and starting a thread for each would cost more than much of
+# their work. One thread of the process waits for all deadlines and does nothing else: each due callback
+# runs in its own thread, so a slow one delays no other.
+
+_NEVER = float("inf")
+
+
+class DelayedTaskScheduler:
+    """Starts a thread for each task that is not cancelled before its deadline. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._due: dict[object, tuple[float, Callable[[], None]]] = {}
+        self._looks_again = 0.0
+        self._shortest_seconds = _NEVER
+        self._thread: threading.Thread | None = None
+
+    def begin(self, seconds: float, work: Callable[[], None]) -> object:
+        """Schedule ``work`` for its own thread in ``seconds``; returns the token for ``end``."""
+        token = object()
+        due = time.monotonic() + seconds
+        with self._changed:
+            self._due[token] = (due, work)
+            self._shortest_seconds = min(self._shortest_seconds, seconds)
+            if self._thread is None:
+                self._looks_again = due
+                self._thread = threading.Thread(target=self._run, name="freezeframe-late", daemon=True)
+                self._thread.start()
+            elif due < self._looks_again:
+                self._changed.notify()
+        return token
+
+    def end(self, token: object) -> None:
+        """Cancel a task that has not started; a running one continues."""
+        with self._changed:
+            self._due.pop(token, None)
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                now = time.monotonic()
+                ripe = [token for token, (due, _) in self._due.items() if due <= now]
+                works = [self._due.pop(token)[1] for token in ripe]
+            for work in works:
+                threading.Thread(target=work, name="freezeframe-lease", daemon=True).start()
+            with self._changed:
+                # Polling is cheaper than a wake-up for every new task.
+                idle = time.monotonic() + self._shortest_seconds
+                self._looks_again = min((due for due, _ in self._due.values()), default=idle)
+                self._changed.wait(max(0.0, self._looks_again - time.monotonic()))
+
+
+_of_process: dict[int, DelayedTaskScheduler] = {}
+
+
+def late_threads() -> DelayedTaskScheduler:
+    """The process's scheduler; a forked process has none of its parent's threads and gets its own."""
+    process = os.getpid()
+    found = _of_process.get(process)
+    return _of_process.setdefault(process, DelayedTaskScheduler()) if found is None else found

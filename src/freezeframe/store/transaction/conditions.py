@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from freezeframe import clock
 from freezeframe.errors import PreconditionFailed, PreconditionRequired, UnreadableRequest, VersionNotFound
 from freezeframe.identifiers import FilePath, StreamName
-from freezeframe.store.tenant_log.file_info import FileEntry
-from freezeframe.store.tenant_log.state import HeldFile, TenantState
+from freezeframe.store.tenant_log.state import FileEntry, HeldFile, TenantState
 from freezeframe.store.transaction.scope import TenantScope
 from freezeframe.store.transaction.transaction import CommitCheck, TenantPlace, Transaction
 

@@ -1,30 +1,44 @@
-"""Changes of one stream in a transaction, and the commit that results.
-
-The transaction retains the steps, not only their result. After another writer's commit to the stream
-the positions of rows may differ, so the steps run again on the new state, with the rows that they
-read once.
-"""
+"""Changes of streams within a transaction."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import TypeVar
 from urllib.parse import quote
 
+from freezeframe.clock import now_ms
+from freezeframe.engine.protocol.query_batcher import QueryBatcher
 from freezeframe.engine.protocol.table_engine import TableEngine
 from freezeframe.errors import ConflictError
 from freezeframe.identifiers import StreamName
-from freezeframe.log import Snapshot
+from freezeframe.log import DeltaLog, Snapshot
 from freezeframe.storage import Storage
+from freezeframe.storage.read_ahead import run_concurrently
 from freezeframe.store.diff.net_counts import net_counts, share_no_key
+from freezeframe.store.directory.format import require_known_format
 from freezeframe.store.directory.paths import table_folder
-from freezeframe.store.model.row_counts import Counts
-from freezeframe.store.table.commit import CommitIdentity, row_metrics
-from freezeframe.store.table.commit_squash import commit_fields, is_same_table, net_commit, restamp
-from freezeframe.store.table.staging import StagingFolder
-from freezeframe.store.table.uncommitted_snapshot import staged_view
-from freezeframe.store.updates.step import Step, StepResult
+from freezeframe.store.model.receipt import Counts
+from freezeframe.store.table.commit import (
+    CommitIdentity,
+    commit_fields,
+    is_same_table,
+    net_commit,
+    restamp,
+    row_metrics,
+)
+from freezeframe.store.table.staging import StagingFolder, staged_view
+from freezeframe.store.tenant_log.log import TenantLog
+from freezeframe.store.tenant_log.state import TenantState
+from freezeframe.store.updates.update_step import Step, StepResult
+
+# Changes of one stream in a transaction, and the commit that results.
+#
+# The transaction retains the steps, not only their result. After another writer's commit to the stream
+# the positions of rows may differ, so the steps run again on the new state, with the rows that they
+# read once.
 
 
 @dataclass(slots=True)
@@ -176,3 +190,76 @@ class StagedStream:
                 stream=str(self.name),
                 version=self.version,
             )
+
+
+# Runs several updates of one call concurrently and batches their Spark queries.
+#
+# An update of a few thousand rows spends nearly all its time on a Spark query. A job that updates ten
+# streams
+# in one call sends one query in place of ten: see `engine.protocol.query_batcher`.
+
+TOGETHER_MAX = 16
+"""So many at once: more would make Spark's plan long and hold more rows than one update at a time."""
+
+_Done = TypeVar("_Done")
+
+
+def run_together(
+    engine: TableEngine, works: Sequence[Callable[[TableEngine], _Done]]
+) -> list[_Done | Exception]:
+    """The result or error of each work, in order; each work receives the engine to use.
+
+    They are done in threads, so no two of them may touch the same stream.
+    """
+    outcomes: list[_Done | Exception] = []
+    for begin in range(0, len(works), TOGETHER_MAX):
+        group = works[begin : begin + TOGETHER_MAX]
+        meeting = QueryBatcher(engine, len(group))
+        with ThreadPoolExecutor(len(group)) as pool:
+            outcomes += pool.map(lambda work, meeting=meeting: _outcome(work, meeting), group)
+    return outcomes
+
+
+def _outcome(work: Callable[[TableEngine], _Done], meeting: QueryBatcher) -> _Done | Exception:
+    try:
+        with meeting.party():
+            return work(meeting)
+    except Exception as error:  # noqa: BLE001 - the caller raises it, once the others have come to an end
+        return error
+
+
+# Prefetches a job's first reads concurrently: log, format, table.
+
+
+@dataclass(frozen=True, slots=True)
+class Prefetched:
+    """Result of a job's first reads, each done once at about the same time."""
+
+    state: TenantState
+    has_format: bool
+    """Whether the directory is known to be of the present format, so that it need not be written."""
+    stream: StreamName | None
+    """The stream whose table was looked at beside the log."""
+    moment_ms: int
+    """Before the looks."""
+
+    def looked_at(self, name: StreamName) -> int | None:
+        """The time of the table's read; None if it was not read."""
+        return self.moment_ms if name == self.stream else None
+
+
+def prefetch(storage: Storage, log: TenantLog, stream: StreamName | None) -> Prefetched:
+    """Prefetch the tenant's state for a job, with the table of ``stream`` if it is given.
+
+    Raises:
+        FormatTooNew, CorruptLog: the tenant cannot be changed by this version, or is damaged.
+        StorageUnavailable: it could not be looked at.
+    """
+    moment = now_ms()
+    tables = (
+        () if stream is None else (lambda: DeltaLog.for_table_with_snapshot(storage, table_folder(stream)),)
+    )
+    state, has_format, *_ = run_concurrently(
+        storage, log.current_state, lambda: require_known_format(storage), *tables
+    )
+    return Prefetched(state, has_format, stream, moment)

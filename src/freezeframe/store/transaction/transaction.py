@@ -35,34 +35,30 @@ from freezeframe.log.commits.commit import Committed, Unknown
 from freezeframe.observation import Operation, note, observe
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
-from freezeframe.storage.concurrency import run_concurrently
+from freezeframe.storage.read_ahead import run_concurrently
 from freezeframe.store.directory.format import ensure_format
 from freezeframe.store.directory.paths import blob_file
 from freezeframe.store.directory.place_kind import require_no_store
-from freezeframe.store.model.request_context import NO_REQUEST, RequestContext
-from freezeframe.store.table.commit import CommitIdentity
-from freezeframe.store.table.commit_squash import restamp
+from freezeframe.store.model.author import NO_REQUEST, RequestContext
+from freezeframe.store.table.commit import CommitIdentity, restamp
 from freezeframe.store.tenant_log.entry import Entry, FileChange, Kind, StreamChange, TenantChange
 from freezeframe.store.tenant_log.lease import Lease
 from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.roll_forward import (
     forget_long_commits,
     keep_long_commits,
-    roll_forward,
-    shorten_entry,
-)
-from freezeframe.store.tenant_log.state import NO_VERSION, JobRecord, TenantState
-from freezeframe.store.tenant_log.table_lookup import (
     present_tables,
     require_no_case_twin,
+    roll_forward,
+    shorten_entry,
     stream_base,
     table_snapshot,
 )
+from freezeframe.store.tenant_log.state import NO_VERSION, JobRecord, TenantState
 from freezeframe.store.transaction.file_changes import StagedFiles
-from freezeframe.store.transaction.prefetch import Prefetched
-from freezeframe.store.transaction.stream_changes import StagedStream
+from freezeframe.store.transaction.stream_changes import Prefetched, StagedStream
 from freezeframe.store.transaction.tenant_guard import NO_GUARD, TenantGuard
-from freezeframe.store.updates.step import Step, StepResult
+from freezeframe.store.updates.update_step import Step, StepResult
 
 _PAUSE_SECONDS_MAX = 0.2
 

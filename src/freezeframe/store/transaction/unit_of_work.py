@@ -22,20 +22,16 @@ from freezeframe.identifiers import FilePath, StreamName
 from freezeframe.log import Snapshot
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
-from freezeframe.store.model.author import SYSTEM, Author
-from freezeframe.store.model.job_receipt import JobReceipt, join_receipts, parse_job_receipt
-from freezeframe.store.model.receipt import Receipt
-from freezeframe.store.model.system_user import system_user
+from freezeframe.store.model.author import SYSTEM, Author, system_user
+from freezeframe.store.model.receipt import JobReceipt, Receipt, join_receipts, parse_job_receipt
 from freezeframe.store.model.update_options import KeyedUpdate, Update
-from freezeframe.store.schema.table_properties import stored_key
+from freezeframe.store.schema.system_columns import stored_key
 from freezeframe.store.table.commit import CommitIdentity
 from freezeframe.store.tenant_log.entry import FileChange, Kind, StreamChange, TenantChange
 from freezeframe.store.tenant_log.log import TenantLog
+from freezeframe.store.tenant_log.roll_forward import table_snapshot
 from freezeframe.store.tenant_log.state import NO_VERSION, JobRecord, TenantState
-from freezeframe.store.tenant_log.table_lookup import table_snapshot
-from freezeframe.store.transaction.joint_updates import run_together
-from freezeframe.store.transaction.prefetch import prefetch
-from freezeframe.store.transaction.stream_changes import StagedStream
+from freezeframe.store.transaction.stream_changes import StagedStream, prefetch, run_together
 from freezeframe.store.transaction.transaction import (
     Check,
     CommitCheck,
@@ -44,9 +40,8 @@ from freezeframe.store.transaction.transaction import (
     Transaction,
     require_commit,
 )
-from freezeframe.store.updates.step import Step, StepResult
 from freezeframe.store.updates.update_place import UpdatePlace
-from freezeframe.store.updates.update_step import take_update
+from freezeframe.store.updates.update_step import Step, StepResult, take_update
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,17 @@
-"""Plan of an update: its key and columns, before any row is read (pure)."""
+"""Plan of an update before any row is read: key, columns, deletions, compaction."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 
-from freezeframe.errors import BadInput, InvalidOption, NullKeyError
+from freezeframe.errors import BadInput, InvalidOption, NullKeyError, TooManyDeletions
 from freezeframe.log import Snapshot
+from freezeframe.settings import Settings
 from freezeframe.store.model.update_options import Update
 from freezeframe.store.schema.column_mapping import (
     arrow_columns,
@@ -25,9 +27,16 @@ from freezeframe.store.schema.schema_evolution import (
     decided_columns,
     evolve,
 )
-from freezeframe.store.schema.system_columns import SystemColumns, agree_system_columns, read_system_columns
-from freezeframe.store.schema.table_properties import stored_key
+from freezeframe.store.schema.system_columns import (
+    SystemColumns,
+    agree_system_columns,
+    read_system_columns,
+    stored_key,
+)
+from freezeframe.store.table.data_files import LiveFile
 from freezeframe.store.updates.source import Incoming
+
+# Plan of an update: its key and columns, before any row is read (pure).
 
 NO_COLUMNS: dict[str, Any] = {"type": "struct", "fields": []}
 
@@ -162,3 +171,130 @@ def _range(name: str, statistics: list[dict[str, Any]]) -> tuple[Any, Any] | Non
     if not lows or any(bound is None for bound in (*lows, *highs)):
         return None
     return min(lows), max(highs)
+
+
+# Chooses for each file of a stream: keep, mark rows as deleted, or rewrite (pure).
+#
+# Small streams are rewritten as a whole, so that any Delta reader can read them. In large streams a
+# changed row is marked as deleted in its file and written to a new one; a file with mostly marked rows,
+# or one of many small files, is rewritten without the marked rows. A read therefore opens only a few
+# files of each size class, and reads less than twice the live rows.
+
+FileAction = Literal["left", "marked", "rewritten"]
+
+MARKED_SHARE_MAX = 0.5
+"""A file of which a larger share is deleted is written anew."""
+
+FILES_PER_SIZE_MAX = 8
+"""So many files of about one size become one file of the next size."""
+
+SMALLEST_BYTES = 16 * 1024
+"""Files up to this many bytes are of one size; each further size is eight times as large."""
+
+SETTLED_BYTES = 64 * 1024 * 1024
+"""Files from this size on are never joined with others."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileRule:
+    """Rules for a stream's files; see the settings of these names."""
+
+    vectors_from_bytes: int
+    is_plain: bool
+    searched_rows_max: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FileChoice:
+    """The action on a file, and its reason as ``stream explain`` shows it."""
+
+    file: LiveFile
+    action: FileAction
+    reason: str
+
+
+def rule_of(settings: Settings) -> FileRule:
+    """The file rules from the settings."""
+    is_plain = settings.compatibility == "plain"
+    searched_rows_max = settings.searched_rows_max if settings.engine == "auto" else 0
+    return FileRule(settings.vectors_from_bytes, is_plain, searched_rows_max)
+
+
+def choose(files: Sequence[LiveFile], touched: Mapping[str, int], rule: FileRule) -> tuple[FileChoice, ...]:
+    """The action on each file, in order; ``touched`` is the number of changed rows by path."""
+    total = sum(file.size for file in files)
+    if total < rule.vectors_from_bytes:
+        reason = f"the whole stream is smaller than {rule.vectors_from_bytes:,} bytes"
+        return tuple(FileChoice(file, "rewritten", reason) for file in files)
+    alone = {file.path: _alone(file, touched.get(file.path, 0), rule) for file in files}
+    crowded = _crowded_files([file for file in files if alone[file.path].action != "rewritten"])
+    return tuple(
+        FileChoice(file, "rewritten", "it is one of many small files that become one")
+        if file.path in crowded
+        else alone[file.path]
+        for file in files
+    )
+
+
+def size_class(size: int) -> int:
+    """The class of files of similar size; 0 for the smallest."""
+    found, bytes_max = 0, SMALLEST_BYTES
+    while size > bytes_max:  # a logarithm would be off by one at some of the bounds
+        found, bytes_max = found + 1, bytes_max * FILES_PER_SIZE_MAX
+    return found
+
+
+def _alone(file: LiveFile, touched: int, rule: FileRule) -> FileChoice:
+    gone = file.deleted + touched
+    if gone > file.rows * MARKED_SHARE_MAX:
+        return FileChoice(file, "rewritten", f"{gone:,} of its {file.rows:,} rows are deleted then")
+    if not touched:
+        return FileChoice(file, "left", "no row of it changes")
+    if rule.is_plain:
+        return FileChoice(file, "rewritten", f"{touched:,} rows change and deletion vectors are not allowed")
+    return FileChoice(file, "marked", f"{touched:,} of its {file.rows:,} rows change")
+
+
+def _crowded_files(files: Sequence[LiveFile]) -> set[str]:
+    """Files to compact: all files of each crowded size class and of the smaller classes."""
+    sizes: dict[int, list[LiveFile]] = {}
+    for file in files:
+        if file.size < SETTLED_BYTES:
+            sizes.setdefault(size_class(file.size), []).append(file)
+    crowded = [size for size, of_size in sizes.items() if len(of_size) >= FILES_PER_SIZE_MAX]
+    if not crowded:
+        return set()
+    return {file.path for size, of_size in sizes.items() if size <= max(crowded) for file in of_size}
+
+
+# Deletion guard: refuses a full extract that would delete too much (pure).
+#
+# Rule: ``docs/reference/semantics.md``, "Full extracts".
+
+
+def require_few_deletions(update: Update, *, lost: int, live: int) -> None:
+    """Refuse an extract that lacks more than ``max_delete_ratio`` of the ``live`` rows.
+
+    ``live`` are the stored rows that are neither flagged as deleted nor of the past.
+
+    Raises:
+        TooManyDeletions: it lacks more than it may; the message tells count and ratio.
+    """
+    if not live or lost / live <= update.max_delete_ratio:
+        return
+    raise TooManyDeletions(
+        f"The full extract would delete {lost} of {live} rows ({lost / live:.0%}); "
+        f"at most {update.max_delete_ratio:.0%} are allowed.",
+        cause="Their keys are not in the batch: it may have been cut off, filtered, or be empty.",
+        remedy=f"If they are gone for good, pass max_delete_ratio={_ratio_that_allows(lost, live)}; "
+        "1.0 allows everything, an empty batch included.",
+        deleted=lost,
+        stored=live,
+        ratio=lost / live,
+        max_delete_ratio=update.max_delete_ratio,
+    )
+
+
+def _ratio_that_allows(lost: int, live: int) -> float:
+    """The smallest ratio in whole percent that permits this number of deletions."""
+    return -(-100 * lost // live) / 100

@@ -11,11 +11,10 @@ import pyarrow.compute as pc
 
 from freezeframe.log import Snapshot
 from freezeframe.log.scan.data_files import file_uri
-from freezeframe.store.model.row_counts import Counts
+from freezeframe.store.model.receipt import Counts
 from freezeframe.store.table.commit import TableChange
 from freezeframe.store.table.staging import StagingFolder
-from freezeframe.store.updates.compaction_policy import FileAction, FileChoice
-from freezeframe.store.updates.plan import Plan
+from freezeframe.store.updates.plan import FileAction, FileChoice, Plan
 from freezeframe.store.updates.source import Incoming
 from freezeframe.store.updates.update_place import UpdatePlace
 

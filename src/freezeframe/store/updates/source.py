@@ -16,7 +16,7 @@ from freezeframe.errors import InvalidOption
 from freezeframe.log.schema.schema import delta_to_arrow
 from freezeframe.store.model.update_options import Update
 from freezeframe.store.schema.type_compatibility import common_nested
-from freezeframe.store.table.row_shape import in_schema
+from freezeframe.store.table.reader import in_schema
 from freezeframe.store.table.staging import StagingFolder
 
 LANDED_BYTES_MAX = 128 * 1024 * 1024

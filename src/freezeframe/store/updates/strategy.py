@@ -1,13 +1,10 @@
-"""Chooses the route of an update and stages its files; nothing becomes visible.
-
-A batch without stored rows, or one that replaces all of them, is the new content. An upsert is a
-patch: its rows are located, and only changes are written. Every other update is a merge by Spark.
-Source: ``docs/decisions/0015``, ``docs/decisions/0024``.
-"""
+"""Choice of an update's route, and its explanation."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 import pyarrow as pa
 
@@ -15,23 +12,36 @@ from freezeframe.clock import now_ms
 from freezeframe.engine.frames.untyped import fit, has_untyped
 from freezeframe.log import Snapshot
 from freezeframe.observation import observe
-from freezeframe.store.model.row_counts import Counts
+from freezeframe.settings import Settings
+from freezeframe.store.model.receipt import Counts
 from freezeframe.store.model.update_options import Update
 from freezeframe.store.schema.column_mapping import arrow_columns
 from freezeframe.store.schema.schema_evolution import is_undecided
 from freezeframe.store.schema.system_columns import read_system_columns
 from freezeframe.store.schema.type_compatibility import common_nested
-from freezeframe.store.table.reader import live_row_count
-from freezeframe.store.table.row_shape import with_columns
+from freezeframe.store.table.data_files import live_files
+from freezeframe.store.table.reader import live_row_count, with_columns
 from freezeframe.store.table.staging import StagingFolder
-from freezeframe.store.updates.change_builder import build_patch_change
-from freezeframe.store.updates.deletion_guard import require_few_deletions
-from freezeframe.store.updates.merge import can_look_for_keys, load, merge, merge_touched
-from freezeframe.store.updates.plan import plan_update
+from freezeframe.store.updates.merge import build_patch_change, can_look_for_keys, load, merge, merge_touched
+from freezeframe.store.updates.plan import (
+    FileChoice,
+    FileRule,
+    choose,
+    plan_update,
+    require_few_deletions,
+    rule_of,
+    size_class,
+)
 from freezeframe.store.updates.result import Route, UpdateContext, UpdateResult
 from freezeframe.store.updates.source import LANDED_BYTES_MAX, Incoming
 from freezeframe.store.updates.update_place import UpdatePlace
 from freezeframe.store.updates.upsert import batch_rows, breadth, obstacle, patch
+
+# Chooses the route of an update and stages its files; nothing becomes visible.
+#
+# A batch without stored rows, or one that replaces all of them, is the new content. An upsert is a
+# patch: its rows are located, and only changes are written. Every other update is a merge by Spark.
+# Source: ``docs/decisions/0015``, ``docs/decisions/0024``.
 
 
 @observe("update")
@@ -125,3 +135,76 @@ def _without_idle_types(snapshot: Snapshot, incoming: Incoming, update: Update) 
 
 def _moment_us(snapshot: Snapshot) -> int:
     return max(now_ms(), snapshot.timestamp + 1) * 1_000
+
+
+# Explains an update: its plan without execution.
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Plan of an update: route, row counts, and the action on each file.
+
+    Without a batch (``counts`` is None) it is about an update that only brings new rows.
+    """
+
+    stream: str
+    stream_version: int
+    route: Route
+    counts: Counts | None
+    rule: FileRule
+    bytes_written: int
+
+    def files(self) -> list[dict[str, Any]]:
+        """One record per file: path, bytes, rows, deleted rows, size class, fate and reason."""
+        return [_line(choice) for choice in self.route.choices]
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields as JSON values."""
+        return {
+            "stream": self.stream,
+            "stream_version": self.stream_version,
+            "route": self.route.kind,
+            "engine": self.route.engine,
+            "reason": self.route.reason,
+            "counts": None if self.counts is None else self.counts.to_json(),
+            "bytes_written": self.bytes_written,
+            "vectors_from_bytes": self.rule.vectors_from_bytes,
+            "plain": self.rule.is_plain,
+            "files": self.files(),
+        }
+
+
+def explain_state(name: str, snapshot: Snapshot, settings: Settings) -> Explanation:
+    """Explain an update with only new rows, by the current files."""
+    rule = rule_of(settings)
+    if snapshot.version < 0 or not snapshot.count:
+        route = Route("load", "there are no stored rows: the batch is the whole content")
+    else:
+        route = Route(
+            "patch", "new rows are written beside the stored ones", _untouched_files(snapshot, rule)
+        )
+    return Explanation(name, snapshot.version, route, None, rule, 0)
+
+
+def explain_update(name: str, version: int, staged: UpdateResult, settings: Settings) -> Explanation:
+    """Explain a staged update."""
+    written = staged.rewrite.new_bytes if staged.rewrite else 0
+    return Explanation(name, version, staged.route, staged.counts, rule_of(settings), written)
+
+
+def _untouched_files(snapshot: Snapshot, rule: FileRule) -> tuple[FileChoice, ...]:
+    nothing: Mapping[str, int] = {}
+    return choose(live_files(snapshot.files), nothing, rule)
+
+
+def _line(choice: FileChoice) -> dict[str, Any]:
+    file = choice.file
+    return {
+        "file": file.path,
+        "bytes": file.size,
+        "rows": file.rows,
+        "deleted": file.deleted,
+        "size_class": size_class(file.size),
+        "fate": choice.action,
+        "reason": choice.reason,
+    }

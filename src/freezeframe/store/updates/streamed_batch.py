@@ -20,7 +20,7 @@ from freezeframe.engine.protocol.table_engine import TableEngine
 from freezeframe.errors import DuplicateKeyError
 from freezeframe.log.schema.schema import arrow_to_delta
 from freezeframe.store.model.update_options import Update
-from freezeframe.store.table.row_shape import in_schema
+from freezeframe.store.table.reader import in_schema
 from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.updates.source import Incoming, take
 

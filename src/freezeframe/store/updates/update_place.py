@@ -9,7 +9,7 @@ from freezeframe.identifiers import StreamName
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.store.directory.paths import table_folder
-from freezeframe.store.updates.compaction_policy import FileRule, rule_of
+from freezeframe.store.updates.plan import FileRule, rule_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,10 @@
-"""An update as a repeatable step of a transaction; its rows are read once."""
+"""One update as a step of a transaction, and its result."""
 
 from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,18 +15,50 @@ from freezeframe.errors import BadInput
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.store.diff.net_counts import was_dropped
-from freezeframe.store.model.receipt import Receipt
+from freezeframe.store.model.receipt import Counts, Receipt
 from freezeframe.store.model.update_options import Update
-from freezeframe.store.schema.table_properties import stored_key
+from freezeframe.store.schema.system_columns import stored_key
 from freezeframe.store.table.commit import CommitIdentity, commit_text
 from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.tenant_log.state import NO_VERSION
 from freezeframe.store.updates.result import UpdateResult
 from freezeframe.store.updates.source import Incoming
-from freezeframe.store.updates.step import Step, StepResult
 from freezeframe.store.updates.strategy import stage
 from freezeframe.store.updates.streamed_batch import take_in, take_in_file_order
 from freezeframe.store.updates.update_place import UpdatePlace
+
+# A step: one change of a stream that can be applied to any state of it.
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """Result of a step: the table's next commit (empty: nothing changed) and its new files."""
+
+    content: str
+    counts: Counts
+    paths: tuple[str, ...] = ()
+    answer: Any = None
+    """What the step knows beside that, for the receipt."""
+    is_net: bool = False
+    """Whether the counts are what a comparison of the table before and after it would find."""
+    changed_keys: pa.Table | None = None
+    """The keys of all rows that it changed, where it knows them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One change of a stream, applicable to any state of it.
+
+    ``carry_out`` gets the table, a folder for new files and who makes the commit. ``intake`` holds rows
+    that were taken in before once; it lives as long as the step.
+    """
+
+    carry_out: Callable[[Snapshot, StagingFolder, CommitIdentity], StepResult]
+    expected_version: int | None = None
+    intake: StagingFolder | None = None
+
+
+# An update as a repeatable step of a transaction; its rows are read once.
 
 
 @dataclass(frozen=True, slots=True)

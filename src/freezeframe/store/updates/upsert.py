@@ -1,14 +1,11 @@
-"""Upsert of rows in memory: match keys, coalesce, write changed rows, mark old ones as deleted.
-
-A scan of the key's columns in the candidate files locates the batch's keys, in this process or by
-Spark (`key_search`). Old values are read only for rows to compare or complete, and only in the needed
-columns. Unchanged rows are written only where their file is rewritten.
-"""
+"""Upsert of a batch that fits into memory."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,28 +13,153 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from freezeframe.engine.frames.untyped import has_untyped
+from freezeframe.engine.protocol.table_engine import INLINE_KEYS_MAX, FindTask
 from freezeframe.errors import CorruptData
 from freezeframe.log import Snapshot
+from freezeframe.log.scan import rows
+from freezeframe.log.schema.column_mapping import every_field
 from freezeframe.log.schema.schema import delta_to_arrow
-from freezeframe.store.keys.key_scan import files_with
-from freezeframe.store.model.row_counts import Counts
+from freezeframe.observation import observe
+from freezeframe.storage.read_ahead import is_local
+from freezeframe.store.keys.key_scan import files_with, find_in, scan, scan_tasks
+from freezeframe.store.model.receipt import Counts
 from freezeframe.store.schema.column_mapping import arrow_columns, written_columns
-from freezeframe.store.table.data_files import LiveFile, live_files
-from freezeframe.store.table.row_shape import in_schema
-from freezeframe.store.updates.candidate_rows import CandidateRows
+from freezeframe.store.table.data_files import LiveFile, deleted_positions, live_files
+from freezeframe.store.table.reader import in_schema
 from freezeframe.store.updates.coalesce import Filled, Flags, coalesce
-from freezeframe.store.updates.compaction_policy import FileChoice, choose
-from freezeframe.store.updates.plan import NO_COLUMNS, Plan
+from freezeframe.store.updates.plan import NO_COLUMNS, FileChoice, Plan, choose
 from freezeframe.store.updates.result import EngineName, UpdateContext
 from freezeframe.store.updates.source import Incoming
+
+# Chooses the engine of a key search (Spark or this process) and runs it.
+
+
+@observe("find")
+def search(context: UpdateContext, files: pa.Table, keys: pa.Table) -> tuple[pa.Table, EngineName]:
+    """Locate the keys in ``files`` (rows of ``snapshot.files``) as ``TableEngine.find``; and the engine used.
+
+    Raises:
+        CorruptData: a stored file is missing or damaged.
+    """
+    if sum(file.rows for file in live_files(files)) <= context.place.rule.searched_rows_max:
+        return scan(context.snapshot, files, keys), "process"
+    engine = context.place.engine
+    engine.require_shared(context.place.storage.uri(""))
+    paths = files["path"].to_pylist()
+    if len(keys) <= INLINE_KEYS_MAX:
+        return engine.find(find_task(context, paths, keys, len(keys))), "spark"
+    written = context.staging.write_keys(keys)
+    if is_local(context.place.storage):
+        calls = scan_tasks(context.snapshot, files, keys.column_names, context.staging.uri(written))
+        found = engine.run(calls)
+        if found is not None:
+            return pa.concat_tables(found), "spark"
+    return engine.find(find_task(context, paths, [written], len(keys))), "spark"
+
+
+def find_task(
+    context: UpdateContext, paths: Sequence[str], keys: pa.Table | Sequence[str], rows: int
+) -> FindTask:
+    """The search for ``rows`` keys in the stream's files ``paths`` (paths of the log)."""
+    plan = context.plan
+    return FindTask(
+        stored=context.uris(paths),
+        stored_schema=_key_columns(plan.stored_schema or NO_COLUMNS, plan.filled_key),
+        target_schema=_to_logical_schema(_key_columns(plan.schema, plan.filled_key)),
+        keys=keys if isinstance(keys, pa.Table) else tuple(map(context.staging.uri, keys)),
+        null_keys=plan.update.kept_null_keys,
+        rows=rows,
+        size_bytes=context.bytes_of(paths),
+    )
+
+
+def _key_columns(schema: Mapping[str, Any], key: Sequence[str]) -> dict[str, Any]:
+    """The key's columns of a Delta schema, in key order."""
+    fields = {field["name"]: field for field in schema["fields"]}
+    return {"type": "struct", "fields": [fields[name] for name in key]}
+
+
+def _to_logical_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns under logical names at any depth, as in files of keys and of landed rows."""
+    own: dict[str, Any] = copy.deepcopy(dict(schema))
+    for field in every_field(own):
+        field["metadata"] = {}
+    return own
+
+
+# The stored rows of an upsert's candidate files: of a few they are read once, of many as they are asked
+# for.
+#
+# A small stream's update looks for keys, compares cells and writes the file anew: three times the same file
+# would be opened, planned for and parsed.
+
+_HELD_BYTES_MAX = 1 << 20
+_HELD_ROWS_MAX = 1 << 16
+
+_Numbers = npt.NDArray[np.int64]
+
+
+class CandidateRows:
+    """Rows of ``files`` (rows of ``snapshot.files`` that may hold a key of the batch).
+
+    Raises:
+        CorruptData: a stored file is missing or damaged; by each of the methods too.
+    """
+
+    def __init__(self, context: UpdateContext, files: pa.Table) -> None:
+        self._context = context
+        self._files = files
+        self.deleted: Mapping[str, _Numbers] = deleted_positions(context.snapshot, files)
+        """The positions of deleted rows, by path; of files without any there is none."""
+        self._held = rows.read_files(context.snapshot, files) if self._are_few() else {}
+
+    def _are_few(self) -> bool:
+        # The row counts of many files are parsed only where they are searched.
+        if not self._files.num_rows or pc.sum(self._files["size"]).as_py() > _HELD_BYTES_MAX:
+            return False
+        rows_max = min(_HELD_ROWS_MAX, self._context.place.rule.searched_rows_max)  # beyond it Spark searches
+        return sum(file.rows for file in live_files(self._files)) <= rows_max
+
+    def find(self, keys: pa.Table) -> tuple[pa.Table, EngineName]:
+        """Where the keys are, as ``TableEngine.find``, and who looked."""
+        if not self._held:
+            return search(self._context, self._files, keys)
+        with observe("find"):
+            return find_in(list(self._held.values()), keys), "process"
+
+    def at(self, positions: Mapping[str, _Numbers], names: Sequence[str]) -> pa.Table:
+        """Columns of the rows at some positions of files, by path, in that order."""
+        if not self._held:
+            return rows.read_at(self._context.snapshot, positions, names)
+        columns = list(names)
+        return pa.concat_tables(
+            [self._held[path].select(columns).take(pa.array(one)) for path, one in positions.items()]
+        )
+
+    def without(self, positions: Mapping[str, _Numbers]) -> Iterator[pa.Table | pa.RecordBatch]:
+        """The live rows of some of the stream's files, by path, but those at the given positions."""
+        others = {path: one for path, one in positions.items() if path not in self._held}
+        if others:
+            yield from rows.read_without(self._context.snapshot, others)
+        for path, one in positions.items():
+            if path in self._held:
+                stays = np.ones(len(self._held[path]), np.bool_)
+                stays[one] = False
+                stays[self.deleted.get(path, one)] = False
+                yield self._held[path].filter(pa.array(stays))
+
+
+# Upsert of rows in memory: match keys, coalesce, write changed rows, mark old ones as deleted.
+#
+# A scan of the key's columns in the candidate files locates the batch's keys, in this process or by
+# Spark (`key_search`). Old values are read only for rows to compare or complete, and only in the needed
+# columns. Unchanged rows are written only where their file is rewritten.
 
 PATCHED_BYTES_MAX = 16 * 1024 * 1024 * 1024
 """Where files of more bytes may hold a key of the batch, Spark alone merges."""
 
 DECIDED_BYTES_MAX = 1024 * 1024 * 1024
 """Files of up to so many bytes are rewritten in this process where a first value decides a type in them."""
-
-_Numbers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

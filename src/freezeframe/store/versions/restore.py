@@ -23,17 +23,16 @@ from freezeframe.log.scan.data_files import file_name, read_range
 from freezeframe.storage import Storage
 from freezeframe.store.directory.paths import blob_file, table_folder
 from freezeframe.store.model.author import SYSTEM, Author
-from freezeframe.store.model.row_counts import Counts
-from freezeframe.store.table.commit import CommitIdentity, commit_info
-from freezeframe.store.table.commit_squash import drop_commit, is_same_table, net_commit
+from freezeframe.store.model.receipt import Counts
+from freezeframe.store.table.commit import CommitIdentity, commit_info, drop_commit, is_same_table, net_commit
 from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.tenant_log.entry import FileChange, TenantChange
+from freezeframe.store.tenant_log.roll_forward import require_stream, stream_base, table_snapshot
 from freezeframe.store.tenant_log.state import JobRecord, TenantState
-from freezeframe.store.tenant_log.table_lookup import require_stream, stream_base, table_snapshot
 from freezeframe.store.transaction.scope import commit_at_end, listed_state
 from freezeframe.store.transaction.transaction import CommitCheck, TenantPlace, Transaction, require_commit
 from freezeframe.store.transaction.unit_of_work import UnitOfWork
-from freezeframe.store.updates.step import Step, StepResult
+from freezeframe.store.updates.update_step import Step, StepResult
 
 Fate = Literal["changed", "brought back", "removed"]
 _Outcome = TypeVar("_Outcome")

@@ -27,16 +27,19 @@ from freezeframe.log.scan.file_rows import (
     rows_found,
 )
 from freezeframe.log.scan.rows import ReadableSnapshot, plan_reads
-from freezeframe.storage.concurrency import is_local
-from freezeframe.store.keys.key_numbers import KeyNumbers
-from freezeframe.store.keys.key_pruning import may_hold
-from freezeframe.store.keys.key_scan import REQUESTS_MAX, THREADS_MAX, files_with
-from freezeframe.store.keys.key_values import keys_as
+from freezeframe.storage.read_ahead import is_local
+from freezeframe.store.keys.key_scan import (
+    REQUESTS_MAX,
+    THREADS_MAX,
+    KeyNumbers,
+    files_with,
+    keys_as,
+    may_hold,
+)
 from freezeframe.store.schema.column_mapping import arrow_columns, physical_names
 from freezeframe.store.schema.system_columns import VALID_TO, read_system_columns
 from freezeframe.store.table.data_files import deleted_positions
-from freezeframe.store.table.reader import as_typed_so_far, row_columns
-from freezeframe.store.table.snapshot_part import SnapshotPart, part_of
+from freezeframe.store.table.reader import SnapshotPart, as_typed_so_far, part_of, row_columns
 
 _NOTHING = FoundRows(np.empty(0, np.int64), None)
 

@@ -20,11 +20,10 @@ from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import StreamName
 from freezeframe.log.actions.actions import Add, Metadata
 from freezeframe.store.diff.row_diff import BEFORE, CHANGE_TYPE, changed_cells, row_changes
-from freezeframe.store.schema.system_columns import DELETED, read_system_columns
-from freezeframe.store.schema.table_properties import stored_key
+from freezeframe.store.schema.system_columns import DELETED, read_system_columns, stored_key
 from freezeframe.store.tenant_log.history import HistoryEntry
+from freezeframe.store.tenant_log.roll_forward import table_snapshot
 from freezeframe.store.tenant_log.state import TenantState
-from freezeframe.store.tenant_log.table_lookup import table_snapshot
 from freezeframe.store.transaction.scope import TenantScope
 from freezeframe.store.versions.row_finder import Held, RowFinder
 from freezeframe.store.versions.stream_past import StreamCommit, StreamPast

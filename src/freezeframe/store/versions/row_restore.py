@@ -19,27 +19,23 @@ from freezeframe.log import Snapshot
 from freezeframe.log.scan import rows
 from freezeframe.log.write.row_deletion import VECTORS_KEY, mark_rows
 from freezeframe.store.diff.row_diff import CHANGE_TYPE, DELETE, INSERT, UPDATE, table_changes
-from freezeframe.store.keys.key_numbers import KeyNumbers
-from freezeframe.store.keys.key_scan import files_with, scan
-from freezeframe.store.keys.key_values import keys_as
+from freezeframe.store.keys.key_scan import KeyNumbers, files_with, keys_as, scan
 from freezeframe.store.model.author import SYSTEM, Author
-from freezeframe.store.model.row_counts import Counts
+from freezeframe.store.model.receipt import Counts
 from freezeframe.store.model.update_options import Update
 from freezeframe.store.schema.column_mapping import arrow_columns
 from freezeframe.store.schema.comparison import comparison_type, exact_cast
-from freezeframe.store.schema.system_columns import read_system_columns
-from freezeframe.store.schema.table_properties import stored_key
+from freezeframe.store.schema.system_columns import read_system_columns, stored_key
 from freezeframe.store.table.commit import CommitIdentity, TableChange, commit_text
 from freezeframe.store.table.data_files import deleted_positions, has_vectors
-from freezeframe.store.table.reader import as_typed_so_far
-from freezeframe.store.table.row_shape import in_schema
+from freezeframe.store.table.reader import as_typed_so_far, in_schema
 from freezeframe.store.table.staging import StagingFolder
+from freezeframe.store.tenant_log.roll_forward import table_snapshot
 from freezeframe.store.tenant_log.state import TenantState
-from freezeframe.store.tenant_log.table_lookup import table_snapshot
 from freezeframe.store.transaction.scope import commit_at_end, listed_state
 from freezeframe.store.transaction.transaction import TenantPlace, Transaction, require_commit
 from freezeframe.store.transaction.unit_of_work import UnitOfWork
-from freezeframe.store.updates.step import Step, StepResult
+from freezeframe.store.updates.update_step import Step, StepResult
 from freezeframe.store.versions.restore import at_version, plan_and_commit
 
 

@@ -13,9 +13,8 @@ from functools import cached_property
 from freezeframe.identifiers import StreamName
 from freezeframe.log.actions.actions import Action, Add, Metadata, Remove, parse_line
 from freezeframe.store.tenant_log.history import HistoryEntry, history_entry
-from freezeframe.store.tenant_log.roll_forward import change_content
+from freezeframe.store.tenant_log.roll_forward import change_content, table_snapshot
 from freezeframe.store.tenant_log.state import TenantState
-from freezeframe.store.tenant_log.table_lookup import table_snapshot
 from freezeframe.store.transaction.scope import TenantScope
 
 

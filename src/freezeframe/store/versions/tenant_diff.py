@@ -14,12 +14,11 @@ from freezeframe.storage import Storage
 from freezeframe.store.diff.net_counts import compared_counts
 from freezeframe.store.diff.row_diff import snapshot_changes, table_changes
 from freezeframe.store.directory.paths import blob_file
-from freezeframe.store.model.html_table import html_table
-from freezeframe.store.model.row_counts import Counts, table_of
-from freezeframe.store.schema.table_properties import stored_key
+from freezeframe.store.model.receipt import Counts, html_table, table_of
+from freezeframe.store.schema.system_columns import stored_key
 from freezeframe.store.table.reader import as_kind, read_rows
+from freezeframe.store.tenant_log.roll_forward import table_snapshot
 from freezeframe.store.tenant_log.state import HeldFile, TenantState
-from freezeframe.store.tenant_log.table_lookup import table_snapshot
 
 Fate = Literal["added", "changed", "removed"]
 _TEXT_BYTES_MAX = 10 * 1024 * 1024

@@ -1,0 +1,413 @@
+"""Work after a commit: checkpoints, checksums, compacted logs, cleanup."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from freezeframe.errors import FreezeframeError, InvalidOption
+from freezeframe.log.actions.action_columns import (
+    FILE_SCHEMA,
+    TOMBSTONE_SCHEMA,
+    action_keys,
+    no_rows,
+    to_adds,
+    to_removes,
+)
+from freezeframe.log.actions.actions import (
+    Action,
+    Add,
+    CheckpointMetadata,
+    Metadata,
+    Remove,
+    Sidecar,
+    to_json_line,
+)
+from freezeframe.log.actions.protocol import has_reader_feature
+from freezeframe.log.checkpoints.checkpoint import physical_partition_names, write_parts
+from freezeframe.log.checkpoints.checkpoint_columns import file_rows, schemas_for, small_rows, with_structs
+from freezeframe.log.checkpoints.checksum import Checksum, read_checksum
+from freezeframe.log.checkpoints.hint import Hint, hint_text, read_hint
+from freezeframe.log.commits.commit_content import parse_file_actions, read_content
+from freezeframe.log.primitives.options import report
+from freezeframe.log.primitives.paths import (
+    HINT_NAME,
+    SIDECAR_FOLDER,
+    checkpoint_name,
+    checksum_name,
+    commit_name,
+    compacted_name,
+    v2_checkpoint_name,
+)
+from freezeframe.log.replay.replay import Heads, last_actions, select_rows, younger_than
+from freezeframe.log.table.cleanup import CleanupPlan, clean_up
+from freezeframe.log.table.snapshot import Snapshot
+from freezeframe.log.table.table_log import TableLog
+from freezeframe.log.table.verification import Finding, verify_log, verify_snapshot
+from freezeframe.log.write.checksum_writer import (
+    NotIncremental,
+    checksum_after,
+    checksum_of,
+    verify_checksum,
+    write_checksum,
+)
+from freezeframe.storage.base import Storage
+
+# Writes a checkpoint of a version's state.
+#
+# A checkpoint is redundant: readers get the same result without it. It is created by put-if-absent;
+# an existing file counts as success, because all checkpoints of a version are equivalent. The hint is
+# written afterwards and only ever moves forward.
+
+POLICY_KEY = "delta.checkpointPolicy"
+SIDECAR_FILES_MAX = 50_000
+PART_ACTIONS_MAX = 250_000
+"""A classic checkpoint of more actions is written in parts: see decision 0021 for the figure."""
+
+_ONE_GROUP_ROWS_MAX = 1000
+
+_log = logging.getLogger(__name__)
+
+
+def write_checkpoint(
+    snapshot: Snapshot, *, part_actions_max: int = PART_ACTIONS_MAX, tombstones_after: int | None = None
+) -> Hint:
+    """Write a checkpoint of the snapshot's version, of the kind in the table's policy, and the hint.
+
+    Expired tombstones, expired transactions and removed domains are left out, as in reads; so are
+    tombstones of files that were removed up to ``tombstones_after`` (ms), where these files are deleted.
+    A classic checkpoint of more than ``part_actions_max`` actions has several parts.
+
+    Raises:
+        InvalidOption: the table does not exist.
+        CorruptLog: the state cannot be read.
+        StorageUnavailable: readers ignore the incomplete checkpoint; try again.
+    """
+    if snapshot.version < 0:
+        raise InvalidOption(
+            "A table without a version has nothing to checkpoint.",
+            remedy="Commit a first version.",
+        )
+    folder = snapshot.segment.folder
+    asks_v2 = snapshot.metadata.configuration.get(POLICY_KEY) == "v2"
+    if asks_v2 and has_reader_feature(snapshot.protocol, "v2Checkpoint"):
+        hint = _write_v2(snapshot, folder, tombstones_after)
+    else:
+        hint = _write_classic(snapshot, folder, part_actions_max, tombstones_after)
+    write_hint(snapshot.storage, folder, hint)
+    return hint
+
+
+def write_hint(storage: Storage, folder: str, hint: Hint) -> bool:
+    """Point ``_last_checkpoint`` to a checkpoint; False where it already points to a later one."""
+    present, _ = read_hint(storage, folder, sleep=lambda _: None)
+    if present is not None and present.version > hint.version:
+        return False
+    storage.replace(_path(folder, HINT_NAME), hint_text(hint).encode())
+    return True
+
+
+def _write_classic(
+    snapshot: Snapshot, folder: str, part_actions_max: int, tombstones_after: int | None
+) -> Hint:
+    files, tombstones = _state(snapshot, tombstones_after)
+    schema, _ = schemas_for(files)
+    small = small_rows(snapshot.small_actions(snapshot.state.heads), schema)
+    total = files.num_rows + tombstones.num_rows
+
+    def content(part: int, parts: int) -> bytes:
+        begin, end = total * (part - 1) // parts, total * part // parts
+        # Tombstones follow the files; a slice beyond the end of either is empty.
+        adds = files.slice(begin, end - begin)
+        at = max(0, begin - files.num_rows)
+        removes = tombstones.slice(at, max(0, end - files.num_rows) - at)
+        rows = [*file_rows(adds, "add", schema), *file_rows(removes, "remove", schema)]
+        return parquet_bytes(schema, [small, *rows] if part == 1 else rows)
+
+    rows = small.num_rows + total
+    count = -(-total // part_actions_max)
+    if count > 1:
+        parts, size = write_parts(snapshot.storage, folder, snapshot.version, count, content)
+    else:
+        whole = content(1, 1)
+        _create(snapshot.storage, _path(folder, checkpoint_name(snapshot.version)), whole)
+        parts, size = None, len(whole)
+    return Hint(snapshot.version, rows, parts, size or None, num_of_add_files=files.num_rows)
+
+
+def _write_v2(snapshot: Snapshot, folder: str, tombstones_after: int | None) -> Hint:
+    files, tombstones = _state(snapshot, tombstones_after)
+    _, schema = schemas_for(files)
+    sidecars = [
+        _write_sidecar(snapshot.storage, folder, part)
+        for part in [*_parts(files, "add", schema), *_parts(tombstones, "remove", schema)]
+    ]
+    lines: list[Action] = [
+        CheckpointMetadata(snapshot.version),
+        *snapshot.small_actions(snapshot.state.heads),
+        *sidecars,
+    ]
+    content = "".join(f"{to_json_line(action)}\n" for action in lines).encode()
+    name = v2_checkpoint_name(snapshot.version, str(uuid.uuid4()), "json")
+    _create(snapshot.storage, _path(folder, name), content)
+    rows = len(lines) + files.num_rows + tombstones.num_rows
+    size = len(content) + sum(one.size_in_bytes for one in sidecars)
+    return Hint(snapshot.version, rows, size_in_bytes=size, num_of_add_files=files.num_rows)
+
+
+def _state(snapshot: Snapshot, tombstones_after: int | None) -> tuple[pa.Table, pa.Table]:
+    tombstones = snapshot.tombstones
+    if tombstones_after is not None:
+        tombstones = select_rows(tombstones, younger_than(tombstones["deletion_timestamp"], tombstones_after))
+    # dataChange is false in a checkpoint; readers of V2 checkpoints require it for tombstones.
+    flags = pa.array([False] * tombstones.num_rows, pa.bool_())
+    index = tombstones.schema.get_field_index("data_change")
+    tombstones = tombstones.set_column(index, TOMBSTONE_SCHEMA.field("data_change"), flags)
+    return with_structs(snapshot.files, snapshot.metadata, snapshot.time_zone), tombstones
+
+
+def _parts(rows: pa.Table, kind: str, schema: pa.Schema) -> Iterable[pa.Table]:
+    for at in range(0, rows.num_rows, SIDECAR_FILES_MAX):
+        part = rows.slice(at, SIDECAR_FILES_MAX).combine_chunks()
+        yield pa.concat_tables(list(file_rows(part, kind, schema)))
+
+
+def _write_sidecar(storage: Storage, folder: str, rows: pa.Table) -> Sidecar:
+    content = parquet_bytes(rows.schema, [rows])
+    name = f"{uuid.uuid4()}.parquet"
+    _create(storage, _path(folder, f"{SIDECAR_FOLDER}/{name}"), content)
+    found = next(
+        status for status in storage.list_from(_path(folder, SIDECAR_FOLDER), name) if status.name == name
+    )
+    return Sidecar(name, found.size, found.modified_ms)
+
+
+def parquet_bytes(schema: pa.Schema, tables: Sequence[pa.Table]) -> bytes:
+    """The tables as one Parquet file with page checksums, readable by every checkpoint reader."""
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(sink, schema, compression="snappy", write_page_checksum=True) as writer:
+        # A row group for each kind of action, so that readers skip the others; few are read at once.
+        is_small = sum(table.num_rows for table in tables) <= _ONE_GROUP_ROWS_MAX
+        for table in [pa.concat_tables(tables)] if is_small and tables else tables:
+            writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def _create(storage: Storage, name: str, content: bytes) -> None:
+    try:
+        storage.put_if_absent(name, content)
+    except FileExistsError:
+        _log.debug("The checkpoint %s is there already", name)
+
+
+def _path(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder else name
+
+
+# Log compaction: one file in place of a range of commits, for readers only.
+#
+# The commits are not deleted (protocol, section "Log Compaction Files"; behaviours 21 to 25).
+
+
+def compact_log(storage: Storage, folder: str, start: int, end: int) -> str | None:
+    """Write ``<start>.<end>.compacted.json`` in the log ``folder``, and return its name.
+
+    Returns None, without a file, where the commits hold no such actions (a vacuum's notes), because
+    readers take an empty file for a truncated one.
+
+    The file holds the last action on each file, removes included, and the last protocol, metadata,
+    transaction and domain of each name, removed domains included, without commitInfo.
+
+    Raises:
+        InvalidOption: the range holds fewer than two versions.
+        FileNotFoundError: a commit of the range is missing.
+        CorruptLog: a commit is damaged.
+        StorageUnavailable: nothing was written.
+    """
+    if not 0 <= start < end:
+        raise InvalidOption(
+            f"Versions {start} to {end} cannot be compacted.",
+            cause="A compacted file replaces two or more commits.",
+            remedy="Give a first version and a later last one.",
+        )
+    names = [_path(folder, commit_name(version)) for version in range(start, end + 1)]
+    contents = [read_content(name, storage.read(name)) for name in names]
+    heads = Heads.empty()
+    for content in contents:
+        heads = heads.after(content.actions)
+    adds, removes = last_actions(parse_file_actions(contents, _partitions(heads.metadata)))
+    small: list[Action | None] = [heads.protocol, heads.metadata]
+    lines: list[Action] = [action for action in small if action is not None]
+    lines += [*heads.transactions.values(), *heads.domains.values()]
+    lines += [*to_adds(_without_change(adds)), *to_removes(_without_change(removes))]
+    if not lines:
+        return None
+    name = compacted_name(start, end)
+    text = "".join(f"{to_json_line(action)}\n" for action in lines)
+    try:
+        storage.put_if_absent(_path(folder, name), text.encode())
+    except FileExistsError:
+        _log.debug("Versions %s to %s are compacted already", start, end)
+    return name
+
+
+def _partitions(metadata: Metadata | None) -> tuple[str, ...]:
+    return () if metadata is None else physical_partition_names(metadata)
+
+
+def _without_change(files: pa.Table) -> pa.Table:
+    # The combined actions are state, not a change for streaming readers.
+    index = files.schema.get_field_index("data_change")
+    flags = pa.array([False] * files.num_rows, pa.bool_())
+    return files.set_column(index, files.schema.field(index), flags)
+
+
+# Post-commit hooks: checksum, checkpoint, log compaction. None can undo the commit.
+#
+# The writer of a version calls ``after_commit``. A failure costs later readers only time, so it is
+# logged and not raised.
+
+CHECKPOINT_INTERVAL_KEY = "delta.checkpointInterval"
+CHECKPOINT_INTERVAL = 10
+
+_Made = Checksum | NotIncremental
+
+
+@dataclass(frozen=True, slots=True)
+class Upkeep:
+    """Intervals of checkpoints and log compaction, in commits.
+
+    ``checkpoint_interval`` None: the table's property, else 10. ``compaction_interval`` 0 (Delta's
+    default) disables compaction. ``tombstones_after``: see ``write_checkpoint``.
+    """
+
+    checkpoint_interval: int | None = None
+    compaction_interval: int = 0
+    write_checksums: bool = True
+    tombstones_after: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.checkpoint_interval is not None and self.checkpoint_interval < 1:
+            raise InvalidOption("checkpoint_interval must be at least 1.", remedy="Leave it out for 10.")
+        if self.compaction_interval < 0 or self.compaction_interval == 1:
+            raise InvalidOption("compaction_interval must be 0 or at least 2.", remedy="Use 0 for never.")
+
+
+def after_commit(
+    log: TableLog, version: int, actions: Sequence[Action] | None = None, upkeep: Upkeep | None = None
+) -> None:
+    """Update ``log`` to the committed ``version``, and run the hooks due at it.
+
+    The commit's ``actions`` allow an incremental checksum. Errors of this package are logged as
+    warnings and never raised.
+    """
+    chosen = upkeep or Upkeep()
+    try:
+        after: _Made = NotIncremental("MISSING_OLD_CRC")
+        if chosen.write_checksums and actions is not None and version > 0:
+            after = _checksum_after(log, version, actions)
+        snapshot = log.update()
+        checksum = _write_checksum(log, snapshot, version, after) if chosen.write_checksums else None
+        if _is_due(version, snapshot, chosen.checkpoint_interval):
+            _write_checkpoint(log, snapshot, version, checksum, chosen.tombstones_after)
+        every = chosen.compaction_interval
+        if every and (version + 1) % every == 0:
+            compact_log(log.storage, log.folder, version + 1 - every, version)
+    except (FreezeframeError, FileNotFoundError) as error:
+        _log.warning("The upkeep after version %s of %s failed: %s", version, log.path, error)
+
+
+def _is_due(version: int, snapshot: Snapshot, interval: int | None) -> bool:
+    if interval is None:
+        text = snapshot.metadata.configuration.get(CHECKPOINT_INTERVAL_KEY, "")
+        interval = int(text) if text.isdecimal() and int(text) > 0 else CHECKPOINT_INTERVAL
+    return version > 0 and version % interval == 0
+
+
+def _write_checkpoint(
+    log: TableLog, snapshot: Snapshot, version: int, checksum: Checksum | None, tombstones_after: int | None
+) -> None:
+    wanted = snapshot if snapshot.version == version else log.snapshot_at(version=version)
+    if checksum is not None:
+        # Both state and checksum are in memory here, so their comparison is cheap.
+        verify_checksum(wanted, checksum)
+    write_checkpoint(wanted, tombstones_after=tombstones_after)
+    if tombstones_after is not None:  # nor are they kept in memory
+        wanted.with_state(wanted.state.without_expired(tombstones_after))
+
+
+def _checksum_after(log: TableLog, version: int, actions: Sequence[Action]) -> _Made:
+    before = log.current_snapshot
+    if before.version != version - 1:
+        return NotIncremental("OLD_STATE_UNKNOWN")
+    previous = _previous(log, version - 1)
+    if previous is None:
+        return NotIncremental("MISSING_OLD_CRC")
+    keys = action_keys(action for action in actions if isinstance(action, Add | Remove))
+    named = before.state.files.of_keys(keys) if len(keys) else no_rows(FILE_SCHEMA)
+    return checksum_after(previous, actions, named)
+
+
+def _write_checksum(log: TableLog, snapshot: Snapshot, version: int, found: _Made) -> Checksum | None:
+    if isinstance(found, NotIncremental):
+        if snapshot.version != version:
+            return None  # other writers were first; their checksums suffice
+        found = checksum_of(snapshot)
+    write_checksum(log.storage, log.folder, version, found)
+    return found
+
+
+def _previous(log: TableLog, version: int) -> Checksum | None:
+    name = f"{log.folder}/{checksum_name(version)}" if log.folder else checksum_name(version)
+    if not any(status.name == checksum_name(version) for status in log.list_from(version)):
+        return None
+    return read_checksum(log.storage, name)
+
+
+# Table maintenance: checkpoint, log compaction, cleanup, verification.
+
+
+class Maintenance:
+    """Maintenance of one table at its newest version; its rows never change."""
+
+    def __init__(self, log: TableLog) -> None:
+        self._log = log
+
+    def checkpoint(self) -> Hint:
+        """Write a checkpoint of the newest version, which spares readers the replay of earlier commits.
+
+        Raises:
+            InvalidOption: the table does not exist.
+            CorruptLog, StorageUnavailable: as ``write_checkpoint``.
+        """
+        with report(self._log.options.listener, "deltaLog.checkpoint", self._log.path) as metrics:
+            hint = write_checkpoint(self._log.update())
+            metrics |= {"version": hint.version, "actions": hint.size, "bytes": hint.size_in_bytes}
+            return hint
+
+    def compact_log(self, start: int, end: int) -> str | None:
+        """Write a compacted file for a range of commits, and return its name (None where it would be empty).
+
+        Raises:
+            InvalidOption: the range holds fewer than two versions.
+            CorruptLog, FileNotFoundError, StorageUnavailable: as ``compaction.compact_log``.
+        """
+        return compact_log(self._log.storage, self._log.folder, start, end)
+
+    def clean_up(self) -> CleanupPlan:
+        """Delete log files beyond the table's log retention (behaviour 75) and return the plan."""
+        return clean_up(self._log.update(), self._log.options.clock())
+
+    def verify(self) -> list[Finding]:
+        """Verify the log and the data of its newest version; no findings mean no damage.
+
+        Raises:
+            InputNotFound: the table does not exist.
+        """
+        findings = verify_log(self._log.storage, self._log.folder)
+        return findings or verify_snapshot(self._log.update())

@@ -97,6 +97,35 @@ def test_another_kind_of_url_is_refused(uri):
         DeltaLog.open(uri)
 
 
+@pytest.mark.parametrize(
+    ("below", "message"), [("_delta_log", "folder of a log"), ("note.txt", "a file"), (None, "not a path")]
+)
+def test_what_is_no_folder_of_a_table_is_refused(tmp_path, below, message):
+    """The log's own folder and a file are no tables of version -1."""
+    made(tmp_path, rows(1))
+    (tmp_path / "note.txt").write_text("x")
+
+    with pytest.raises(InvalidOption, match=message):
+        DeltaLog.open(below and tmp_path / below)
+
+
+def test_no_columns_are_rows_all_the_same(tmp_path):
+    """As many as there are, with a predicate too."""
+    log = made(tmp_path, rows(1, 2), rows(3))
+
+    assert (log.to_arrow(columns=[]).num_rows, log.to_arrow(columns=[]).num_columns) == (3, 0)
+    assert log.to_arrow(columns=[], where=[("id", ">", 2)]).num_rows == 1
+
+
+def test_the_times_of_a_history_are_taken_back(tmp_path):
+    """A number is milliseconds since 1970; True is none."""
+    log = made(tmp_path, rows(1), rows(2))
+
+    assert [log.snapshot_at(timestamp=one.timestamp).version for one in log.history()] == [2, 1, 0]
+    with pytest.raises(InvalidOption, match="milliseconds"):
+        log.snapshot_at(timestamp=True)
+
+
 def test_delta_rs_reads_what_was_committed(tmp_path):
     """The same rows, and files are named where they are."""
     log = made(tmp_path, rows(1, 2, 3), rows(4, 5))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
+from freezeframe.errors import InvalidOption
 from freezeframe.log.primitives.listing import list_log
 from freezeframe.log.primitives.options import LogOptions
 from freezeframe.log.primitives.paths import LOG_FOLDER, Kind, parse_name
@@ -69,12 +70,14 @@ class DeltaLog(TableLog):
         ``options`` of the first call apply.
 
         Raises:
-            InvalidOption: a URL of another kind, or an unknown option.
+            InvalidOption: a URL of another kind, an unknown option, a file, or the log's own folder.
             CorruptLog: the log is damaged.
             UnsupportedTable: the table requires an unsupported feature.
             StorageUnavailable: the storage failed.
         """
-        log, is_new = cls._get_or_open(storage_at(uri, storage_options), "", options)
+        storage = storage_at(uri, storage_options)
+        _require_folder_of_table(storage)
+        log, is_new = cls._get_or_open(storage, "", options)
         if not is_new:
             log.update()
         return log
@@ -226,6 +229,16 @@ class DeltaLog(TableLog):
     def maintenance(self) -> Maintenance:
         """Checkpoints, compaction, cleanup and verification."""
         return Maintenance(self)
+
+
+def _require_folder_of_table(storage: Storage) -> None:
+    """Refuse a file, and the folder of a log: neither is an empty table."""
+    path = storage.local_path("")
+    if path is not None and (path.is_file() or path.name == LOG_FOLDER):
+        raise InvalidOption(
+            f"{path} is {'a file' if path.is_file() else 'the folder of a log'}, not a table.",
+            remedy=f"Pass the folder that has {LOG_FOLDER} in it.",
+        )
 
 
 def _locate(

@@ -24,9 +24,13 @@ def storage_at(location: str | os.PathLike[str], options: Mapping[str, str] | No
     environment supplies omitted ones.
 
     Raises:
-        InvalidOption: an empty text, an unsupported URL, or an unknown option.
+        InvalidOption: no path, an empty text, an unsupported URL, or an unknown option.
         MissingExtra: a bucket without the extra ``s3`` installed.
     """
+    if not isinstance(location, (str, os.PathLike)):
+        raise InvalidOption(
+            f"{location!r:.80} is not a path.", remedy="Pass a directory, a file: URL or s3://bucket/folder."
+        )
     text = os.fspath(location)
     named = {name.upper(): value for name, value in (options or {}).items()}
     unknown = sorted(set(named) - VARIABLES)

@@ -98,6 +98,7 @@ def test_b069_a_cached_snapshot_that_is_new_enough_is_not_updated(aged):
 
 def test_b070_times_that_go_back_are_moved_forward(aged, caplog):
     """A commit is later than the one before it, by a millisecond if its clock says otherwise."""
+    caplog.set_level("INFO")
     log = aged([10, 5, 5, 20]).log()
     first = to_ms(at(10))
     assert [to_ms(at(20)), first + 2, first + 1, first] == [entry.timestamp for entry in log.history()]

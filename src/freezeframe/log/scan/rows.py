@@ -94,6 +94,11 @@ def read(
         NotFound: the table has no version.
         StorageUnavailable: the storage failed; the same call may succeed later.
     """
+    if columns is not None and not columns:
+        _require_rows(snapshot)
+        fields = {field["name"]: field for field in fields_of(snapshot.schema)}
+        # Without a column Arrow has no rows to count.
+        return read(snapshot, _all_names(fields)[:1], where, verify=verify).select([])
     plan = plan_reads(snapshot, columns, where)
     names = plan.schema.names
     if where is None and len(names) > _WIDE_COLUMNS and _total_bytes(plan) > _WIDE_BYTES:

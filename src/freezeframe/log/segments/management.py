@@ -142,7 +142,7 @@ class SnapshotManagement(ABC, Generic[S]):
             CorruptLog: ``CHECKPOINT_DAMAGED`` to retry with another checkpoint, else any code.
         """
 
-    def version_at(self, timestamp: datetime) -> int:
+    def version_at(self, timestamp: datetime | int) -> int:
         """The version that was current at ``timestamp``; raises unless a subclass supports it."""
         raise InvalidOption(
             f"The log {self.folder!r} cannot be read as of {timestamp}.",
@@ -316,7 +316,7 @@ class SnapshotManagement(ABC, Generic[S]):
                 raise damage[0]
             segment = other
 
-    def snapshot_at(self, version: int | None = None, timestamp: datetime | None = None) -> S:
+    def snapshot_at(self, version: int | None = None, timestamp: datetime | int | None = None) -> S:
         """The snapshot of one version, or of the version that was current at ``timestamp`` (behaviour 67).
 
         Returns the current snapshot if it has that version; an older version causes no update.

@@ -107,7 +107,7 @@ class History:
         for file in listing.commits:
             timestamp = file.modified_ms
             if times and timestamp <= times[-1].timestamp:
-                _log.warning(
+                _log.info(
                     "The commits %s and %s have times that do not ascend: %s is moved",
                     times[-1].version,
                     file.version,
@@ -120,7 +120,7 @@ class History:
     def active_commit_at_time(
         self,
         snapshot: Snapshot,
-        timestamp: datetime,
+        timestamp: datetime | int,
         *,
         can_return_last_commit: bool = False,
         can_return_earliest_commit: bool = False,
@@ -258,17 +258,19 @@ def iso(timestamp_ms: int) -> str:
         return f"{timestamp_ms} ms"
 
 
-def to_ms(timestamp: datetime) -> int:
-    """Convert a timestamp (naive: UTC) to ms since 1970.
+def to_ms(timestamp: datetime | int) -> int:
+    """Convert a timestamp (naive: UTC) to ms since 1970, which is also taken as it is.
 
     Raises:
-        InvalidOption: not a ``datetime``.
+        InvalidOption: neither a ``datetime`` nor a whole number.
     """
+    if isinstance(timestamp, int) and not isinstance(timestamp, bool):
+        return timestamp
     if not isinstance(timestamp, datetime):
         raise InvalidOption(
             f"{timestamp!r:.80} is not a valid timestamp.",
             cause="A moment is a datetime: a date alone does not say when on that day.",
-            remedy="Pass a datetime, best with its zone.",
+            remedy="Pass a datetime, best with its zone, or milliseconds since 1970 as history() gives them.",
         )
     aware = timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=UTC)
     whole = int(aware.replace(microsecond=0).timestamp())

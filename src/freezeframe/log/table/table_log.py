@@ -74,7 +74,7 @@ class TableLog(SnapshotManagement[Snapshot]):
         """The time of each version from ``start`` to ``end`` with a commit file (behaviour 70)."""
         return self._history.commit_times(self.update(), start, end)
 
-    def version_at(self, timestamp: datetime, *, can_return_last_commit: bool = False) -> int:
+    def version_at(self, timestamp: datetime | int, *, can_return_last_commit: bool = False) -> int:
         """The version that was current at ``timestamp`` (naive: UTC), by monotonised times (behaviour 71).
 
         Raises:
@@ -88,7 +88,7 @@ class TableLog(SnapshotManagement[Snapshot]):
 
     def active_commit_at_time(
         self,
-        timestamp: datetime,
+        timestamp: datetime | int,
         *,
         can_return_last_commit: bool = False,
         can_return_earliest_commit: bool = False,
@@ -111,7 +111,7 @@ class TableLog(SnapshotManagement[Snapshot]):
         """Refuse a version that cannot be read; see ``History.check_version_exists``."""
         self._history.check_version_exists(self.update(), version, must_be_recreatable=must_be_recreatable)
 
-    def starting_version(self, timestamp: datetime) -> int:
+    def starting_version(self, timestamp: datetime | int) -> int:
         """The first version at or after ``timestamp``, from which a stream of changes starts.
 
         Seed: ``DeltaSource.getStartingVersion``.
@@ -126,7 +126,7 @@ class TableLog(SnapshotManagement[Snapshot]):
 
     # Snapshots
 
-    def snapshot_at(self, version: int | None = None, timestamp: datetime | None = None) -> Snapshot:
+    def snapshot_at(self, version: int | None = None, timestamp: datetime | int | None = None) -> Snapshot:
         """The snapshot of a version or moment; ``enforce_file_retention`` refuses old ones (behaviour 68)."""
         snapshot = super().snapshot_at(version, timestamp)
         if self.options.enforce_file_retention and snapshot.version < self.current_snapshot.version:

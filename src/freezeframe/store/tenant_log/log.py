@@ -266,12 +266,16 @@ class TenantLog(CheckpointedLog[TenantState]):
             yield version, entry
             successor, above = entry, version
 
-    def version_at(self, timestamp: datetime) -> int:
-        """The newest version at a moment, by binary search: the times of entries always ascend.
+    def version_at(self, timestamp: datetime | int) -> int:
+        """The newest version at a moment, or at milliseconds since 1970.
+
+        It is found by binary search: the times of entries always ascend.
 
         Raises:
             VersionNotFound: the moment is before the first commit, or before the oldest that is kept.
         """
+        if isinstance(timestamp, int):
+            timestamp = _EPOCH + timedelta(milliseconds=timestamp)
         moment = timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=UTC)
         limit_ms = (moment - _EPOCH) // timedelta(milliseconds=1)
         newest = self.current_state()

@@ -16,7 +16,7 @@ from typer._click.exceptions import NoArgsIsHelpError
 from typer.exceptions import TyperException
 
 from freezeframe.cli.lazy_group import LazyGroup, Part
-from freezeframe.cli.terminal.confirmation import FAILED, INTERRUPTED, OK, exit_code
+from freezeframe.cli.terminal.exit_codes import FAILED, INTERRUPTED, OK, exit_code
 from freezeframe.cli.terminal.output import Output
 from freezeframe.configuration.gone import command_remedy
 from freezeframe.errors import FixTheRequest, FreezeframeError

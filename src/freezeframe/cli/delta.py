@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from freezeframe.cli.places.place import Json
-from freezeframe.cli.terminal.confirmation import FAILED
+from freezeframe.cli.terminal.exit_codes import FAILED
 from freezeframe.cli.terminal.output import Output
 from freezeframe.errors import InputNotFound, InvalidOption
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from freezeframe.cli.terminal.confirmation import INTERRUPTED
+from freezeframe.cli.terminal.exit_codes import INTERRUPTED
 
 _HELP = {"-h", "--help"}
 _READS = {

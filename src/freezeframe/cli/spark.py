@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from freezeframe.cli.places.place import Json
-from freezeframe.cli.terminal.confirmation import CONFLICT
+from freezeframe.cli.terminal.exit_codes import CONFLICT
 from freezeframe.cli.terminal.output import Output
 from freezeframe.errors import InputNotFound
 

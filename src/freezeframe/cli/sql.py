@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from freezeframe.cli.places.place import Json, Place, at_place, point
-from freezeframe.cli.terminal.output import Format, FormatOption, print_rows
 from freezeframe.cli.terminal.progress import progress
+from freezeframe.cli.terminal.row_output import Format, FormatOption, print_rows
 from freezeframe.errors import InvalidOption
 
 if TYPE_CHECKING:

@@ -174,7 +174,7 @@ def hotglue_set_config(caller: HotglueCalling, body: JsonObject) -> dict[str, An
 @router.patch(f"{_TENANT}/config", openapi_extra=_JSON, **_CHANGE)
 def hotglue_patch_config(caller: HotglueCalling, body: JsonObject) -> dict[str, Any]:
     """Change the tenant's configuration by a merge patch (RFC 7396)."""
-    tenant = _create_tenant(caller)
+    tenant = _readable_tenant(caller)
     with caller.audit_change("file.write", hotglue.CONFIG_FILE):
         return hotglue.patch_config(tenant, body, Author(caller.who, "patch config"), caller.note_unsealing)
 
@@ -188,7 +188,7 @@ def hotglue_mapping(caller: HotglueCalling) -> dict[str, Any]:
 @router.put(f"{_TENANT}/mapping", openapi_extra=_JSON, **_CHANGE)
 def hotglue_set_mapping(caller: HotglueCalling, body: JsonObject) -> dict[str, Any]:
     """Replace the field mapping of one flow: `{"config": {"mapping": {…}}, "flow": FLOW, …}`."""
-    tenant = _create_tenant(caller)
+    tenant = _readable_tenant(caller)
     given = body.get("config")
     found = given.get("mapping") if isinstance(given, dict) else None
     flow = body.get("flow")
@@ -212,10 +212,17 @@ def hotglue_metadata(caller: HotglueCalling) -> dict[str, Any]:
 @router.put(f"{_TENANT}/metadata", openapi_extra=_JSON, **_CHANGE)
 def hotglue_set_metadata(caller: HotglueCalling, body: JsonObject) -> dict[str, Any]:
     """Replace the tenant's metadata, all of it."""
-    tenant = _create_tenant(caller)
+    tenant = _readable_tenant(caller)
     value = body["metadata"] if set(body) == {"metadata"} and isinstance(body["metadata"], dict) else body
     with caller.audit_change("file.write", hotglue.CONFIG_FILE):
         return hotglue.set_metadata(tenant, value, Author(caller.who, "set metadata"), caller.note_unsealing)
+
+
+def _readable_tenant(caller: TenantCaller) -> Tenant:
+    """The tenant for a change that answers with what its configuration had before, too."""
+    tenant = _create_tenant(caller)
+    caller.tenant("snapshots:read")
+    return tenant
 
 
 def _create_tenant(caller: TenantCaller) -> Tenant:

@@ -31,7 +31,7 @@ from freezeframe.cli.jobs.run import (
 )
 from freezeframe.cli.places.control_place import Control, control
 from freezeframe.cli.places.place import Environment, Json, Message, NeededTenant, StoreRoot, Who, tenant_ids
-from freezeframe.cli.terminal.confirmation import FAILED
+from freezeframe.cli.terminal.exit_codes import FAILED
 from freezeframe.cli.terminal.output import Output, visible_lines, write_json
 from freezeframe.errors import InvalidOption, NotFound, TryAgain
 

@@ -21,7 +21,8 @@ import typer
 
 from freezeframe.cli.places.control_place import present_control
 from freezeframe.cli.places.place import Environment, Json, Message, NeededTenant, StoreRoot, Who
-from freezeframe.cli.terminal.confirmation import INTERRUPTED, near_path
+from freezeframe.cli.terminal.exit_codes import INTERRUPTED
+from freezeframe.cli.terminal.near_path import near_path
 from freezeframe.cli.terminal.output import Output, visible_lines
 from freezeframe.cli.terminal.progress import ProgressLine, progress
 from freezeframe.errors import FreezeframeError, InputNotFound, InvalidOption, kinds_of

@@ -16,7 +16,7 @@ import typer
 
 from freezeframe.cli.places.control_place import opened_audit
 from freezeframe.cli.places.place import Environment, Json, StoreRoot, tenant_ids
-from freezeframe.cli.terminal.confirmation import FAILED
+from freezeframe.cli.terminal.exit_codes import FAILED
 from freezeframe.cli.terminal.output import Output
 from freezeframe.errors import InputNotFound, InvalidOption
 

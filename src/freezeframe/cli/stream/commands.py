@@ -25,8 +25,9 @@ from freezeframe.cli.stream.transfer import Key, export, import_rows
 from freezeframe.cli.stream.versions import changes, diff, restore, row
 from freezeframe.cli.tenant.versions import stream_fields
 from freezeframe.cli.terminal.confirmation import require_yes
-from freezeframe.cli.terminal.output import Format, FormatOption, Output, print_rows, sparkline
+from freezeframe.cli.terminal.output import Output, sparkline
 from freezeframe.cli.terminal.progress import progress
+from freezeframe.cli.terminal.row_output import Format, FormatOption, print_rows
 from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import StreamName
 from freezeframe.store.model.update_options import UpdateOptions

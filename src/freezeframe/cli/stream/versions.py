@@ -21,7 +21,7 @@ from freezeframe.cli.places.place import (
 )
 from freezeframe.cli.places.row_keys import named_keys
 from freezeframe.cli.tenant.versions import carry_out_restoration
-from freezeframe.cli.terminal.confirmation import NOT_FOUND
+from freezeframe.cli.terminal.exit_codes import NOT_FOUND
 from freezeframe.cli.terminal.output import Output, cell_changes
 from freezeframe.identifiers import StreamName
 

@@ -10,7 +10,8 @@ import typer
 
 from freezeframe.cli.places.control_place import audited_place
 from freezeframe.cli.places.place import DryRun, Json, Place, StreamArgument, Who, Yes, open_store
-from freezeframe.cli.terminal.confirmation import FAILED, require_yes
+from freezeframe.cli.terminal.confirmation import require_yes
+from freezeframe.cli.terminal.exit_codes import FAILED
 from freezeframe.cli.terminal.output import Output
 from freezeframe.cli.terminal.progress import progress
 from freezeframe.errors import FreezeframeError, InvalidOption

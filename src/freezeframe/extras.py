@@ -37,11 +37,7 @@ _EXTRA = {package: extra for extra, packages in _PACKAGES.items() for package in
 
 @contextmanager
 def requires_extra(extra: str) -> Iterator[None]:
-    """Import packages of an extra in this block.
-
-    Raises:
-        MissingExtra: one of the packages is not installed.
-    """
+    """Import packages of an extra in this block."""
     try:
         yield
     except ModuleNotFoundError as error:

@@ -388,13 +388,7 @@ class Settings(BaseSettings):
 
 
 def load_settings(**flags: Any) -> Settings:
-    """The settings as flags, environment and files say, in this order; a flag that is None was not given.
-
-    Raises:
-        InvalidOption: a name is not a setting, or a value does not fit its setting; file and line are named.
-        SetupError: a settings file cannot be read, or somebody else could have written it.
-        InputNotFound: ``FREEZEFRAME_CONFIG`` names a file that is not there.
-    """
+    """The settings as flags, environment and files say, in this order; a flag that is None was not given."""
     return resolve_settings(**flags).settings
 
 

@@ -23,12 +23,7 @@ def service_of(request: Request) -> Service:
 
 
 def authenticate(request: Request) -> Principal:
-    """The principal, by ``Authorization: Bearer``, ``x-api-key`` or the session's cookie; looked up once.
-
-    Raises:
-        NotAuthenticated: none of them, or not a valid one.
-        NotAllowed: a change with a session, sent from another site.
-    """
+    """The principal, by ``Authorization: Bearer``, ``x-api-key`` or the session's cookie; looked up once."""
     known = getattr(request.state, "principal", None)
     if isinstance(known, Principal):
         return known
@@ -98,11 +93,7 @@ def is_secure(request: Request) -> bool:
 
 
 def require_same_origin(request: Request) -> None:
-    """Refuse a cross-site change that carries a signed-in user's session cookie.
-
-    Raises:
-        NotAllowed: ``Origin`` is missing or is not this service.
-    """
+    """Refuse a cross-site change that carries a signed-in user's session cookie."""
     if request.method in _SAFE_METHODS:
         return
     origin = urlsplit(request.headers.get("origin", ""))

@@ -45,11 +45,7 @@ def _message(event: str, data: Any) -> dict[str, Any]:
 def event_response(
     streams: OpenStreams, principal: Principal, events: AsyncIterator[bytes]
 ) -> StreamingResponse:
-    """A response that sends the events; it counts as open until it has ended.
-
-    Raises:
-        RateLimited, TryAgain: as ``OpenStreams.begin``.
-    """
+    """A response that sends the events; it counts as open until it has ended."""
     streams.begin(principal)
     return _CountedStream(events, lambda: streams.end(principal))
 

@@ -76,11 +76,7 @@ def _with_plain_help(command: Any, words: str) -> Any:
 
 
 def _path(parameter: Any, convert: Callable[[Any, Any], Any], ctx: Any, value: Any) -> Any:
-    """The path; an empty text is refused, because Python takes it for the working directory.
-
-    Raises:
-        BadParameter: it is empty, as an unset variable of a shell is.
-    """
+    """The path; an empty text is refused, because Python takes it for the working directory."""
     if "" in (value if isinstance(value, list | tuple) else (value,)):
         raise typer.BadParameter("The path is empty.", ctx, parameter)
     return convert(ctx, value)

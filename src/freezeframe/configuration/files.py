@@ -62,11 +62,7 @@ def first_table(text: str) -> int:
 
 
 def project_file(start: Path | None = None) -> Path | None:
-    """The project's file as the module says, seen from a folder (the working one); None without any.
-
-    Raises:
-        InputNotFound: the variable names a file that is not there.
-    """
+    """The project's file as the module says, seen from a folder (the working one); None without any."""
     named = os.environ.get(FILE_VARIABLE)
     if named:
         path = Path(named).expanduser()
@@ -91,12 +87,7 @@ def user_file() -> Path:
 
 
 def read_settings_file(path: Path) -> SettingsFile:
-    """What a file says, not yet compared with the settings that there are.
-
-    Raises:
-        SetupError: it cannot be read, or somebody else could have written it.
-        InvalidOption: it is not TOML.
-    """
+    """What a file says, not yet compared with the settings that there are."""
     try:
         _require_ours(path)
         text = path.read_text(encoding="utf-8")
@@ -158,10 +149,6 @@ def plain_value(name: str, default: str | int | Path) -> Any:
 
     A text where the default is a number is read as one, and as a path where it is a path: in a file one is
     meant from the file's own folder.
-
-    Raises:
-        ValueError: it says something of another type.
-        FreezeframeError: a file cannot be read, or is not to be trusted.
     """
     variables = {key.upper(): value for key, value in os.environ.items() if value}
     if (told := variables.get(f"{_PREFIX}{name.upper()}")) is not None:
@@ -190,12 +177,7 @@ Scalar = str | int | float | bool
 
 
 def write_setting(path: Path, name: str, value: Scalar) -> None:
-    """Set a name in a settings file, which need not be there; the file is changed whole or not at all.
-
-    Raises:
-        SetupError: the file cannot be read or written, or is not to be trusted.
-        InvalidOption: it is not TOML, or writes the setting in a way that only its author can change.
-    """
+    """Set a name in a settings file, which need not be there; the file is changed whole or not at all."""
     text = read_settings_file(path).text if path.exists() else ""
     changed = with_setting(text, name, value)
     if changed is None:

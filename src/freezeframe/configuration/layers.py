@@ -54,10 +54,6 @@ def resolve(model: type[Model], flags: Mapping[str, Any], place: str = "") -> Re
     """The settings as all sources say; a flag that is None was not given.
 
     ``place`` is where the values of ``flags`` come from, if they are no flags.
-
-    Raises:
-        InvalidOption: a name is not a setting, or a value does not fit its setting; file and line are named.
-        SetupError, InputNotFound: a file cannot be read, or is not to be trusted.
     """
     project = project_file()
     layers = [

@@ -43,12 +43,7 @@ class Java:
 def find_java(
     environment: Mapping[str, str] | None = None, installed: tuple[tuple[Path, str], ...] = _INSTALLED
 ) -> Java:
-    """The first supported Java of ``JAVA_HOME``, ``PATH`` and the places where systems install it.
-
-    Raises:
-        JavaNotFound: there is none at all.
-        JavaUnsupported: there are some, and Spark runs on none of them; they are named.
-    """
+    """The first supported Java of ``JAVA_HOME``, ``PATH`` and the places where systems install it."""
     refused = []
     for command in _commands(os.environ if environment is None else environment, installed):
         version = _version(command)

@@ -12,11 +12,7 @@ _PACKAGES = ("pyspark", "pyspark-client")
 
 
 def spark_version() -> str:
-    """The version of PySpark.
-
-    Raises:
-        SetupError: neither package is installed.
-    """
+    """The version of PySpark."""
     for name in _PACKAGES:
         try:
             return version(name)
@@ -26,11 +22,7 @@ def spark_version() -> str:
 
 
 def spark_jars() -> Path:
-    """The folder with Spark's jars.
-
-    Raises:
-        SetupError: PySpark is not installed, or is the client without Spark.
-    """
+    """The folder with Spark's jars."""
     release = spark_version()
     found = find_spec("pyspark")
     jars = Path(found.origin).parent / "jars" if found and found.origin else Path()

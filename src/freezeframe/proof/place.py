@@ -79,11 +79,7 @@ def _settings(options: tuple[tuple[str, Any], ...]) -> Settings:
 
 @contextmanager
 def scratch(root: str, opener: Callable[[str], Storage] = open_storage) -> Iterator[Place]:
-    """A new folder of the storage, which is deleted with all that is in it when the block ends.
-
-    Raises:
-        OSError, StorageUnavailable: the storage takes no file at all, so that nothing can be shown on it.
-    """
+    """A new folder of the storage, which is deleted with all that is in it when the block ends."""
     place = Place(root, f"{_SCRATCH}{uuid.uuid4().hex[:12]}", opener)
     try:
         place.storage().put_if_absent("begun", b"")
@@ -152,11 +148,7 @@ class Child:
         theirs.close()
 
     def hear(self, seconds: float = _PATIENCE_SECONDS) -> Any:
-        """What the process says next; None if it says nothing in that time.
-
-        Raises:
-            StorageUnavailable: it has ended by an error, or without a word.
-        """
+        """What the process says next; None if it says nothing in that time."""
         if not self._connection.poll(seconds):
             return None
         try:

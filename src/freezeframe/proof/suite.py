@@ -94,11 +94,7 @@ PROOFS: MappingProxyType[str, tuple[str, Callable[[Task], None]]] = MappingProxy
 
 
 def select_proofs(only: Sequence[str]) -> tuple[str, ...]:
-    """The proofs that are named, in their own order; all of them if none is.
-
-    Raises:
-        InvalidOption: there is no such proof.
-    """
+    """The proofs that are named, in their own order; all of them if none is."""
     unknown = sorted({*only} - {*PROOFS})
     if unknown:
         raise InvalidOption(

@@ -88,12 +88,7 @@ class MetricsServer:
 
 
 def serve_worker_metrics(address: str, settings: Settings) -> MetricsServer:
-    """Answer with the worker's numbers at ``host:port``.
-
-    Raises:
-        InvalidOption: the address is none.
-        SetupError: it cannot be listened at.
-    """
+    """Answer with the worker's numbers at ``host:port``."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit():
         raise InvalidOption(

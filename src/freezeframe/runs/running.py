@@ -227,11 +227,7 @@ def _wide_pipe() -> tuple[int, int]:
 
 
 def find_receipt(tenant: Tenant, job_id: str, root: JobRoot) -> JobReceipt | None:
-    """The receipt of a job in the tenant's log; while that cannot be read, the one that its process wrote.
-
-    Raises:
-        TryAgain: the log cannot be read, and the process did not say that it had committed.
-    """
+    """The receipt of a job in the tenant's log; while that cannot be read, the one that its process wrote."""
     try:
         found = find_committed_job(tenant.place, job_id)
     except TryAgain:

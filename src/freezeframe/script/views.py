@@ -54,11 +54,7 @@ def snapshot_views(
 
 
 def tenant_views(tenant: TenantView, streams: Collection[str]) -> dict[str, str]:
-    """Make streams of one version of a tenant views of the process's Spark session; see ``snapshot_views``.
-
-    Raises:
-        StreamNotFound: one of ``streams`` is not there.
-    """
+    """Make streams of one version views of the process's Spark session; see ``snapshot_views``."""
     return _named_views({name: tenant.stream(name).read(as_="spark") for name in streams})
 
 

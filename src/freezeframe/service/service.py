@@ -61,32 +61,19 @@ class Service:
         return TenantAccess(self.stores, principal)
 
     def enter_by_link(self, link: str) -> Person:
-        """The administrator that a link of ``freezeframe serve`` signs in, once.
-
-        Raises:
-            NotAuthenticated: it is over, used, or not of this service.
-        """
+        """The administrator that a link of ``freezeframe serve`` signs in, once."""
         name = self.tickets.read_link(link)
         self.sessions.use_once(name, now_ms() + LINK_SECONDS * 1000)
         return Person("local", system_user(), "admin")
 
     def require_ready(self) -> None:
-        """Read the store and the control database once.
-
-        Raises:
-            TryAgain, SetupError, ReportDamage: one of them cannot be used now.
-        """
+        """Read the store and the control database once."""
         self.stores.require_readable()
         self.jobs.counts()
 
 
 def open_service(root: str, settings: Settings, database: ControlDatabase) -> Service:
-    """Open the service of the store at ``root``, which need not have tenants yet.
-
-    Raises:
-        InvalidOption: ``root`` is not a place for a store.
-        SetupError: the service's secret cannot be made or read.
-    """
+    """Open the service of the store at ``root``, which need not have tenants yet."""
     secret = load_secret(settings, root)
     stores = Stores(root, settings)
     queue, overviews = JobQueue(database), Overviews()

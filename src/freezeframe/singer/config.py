@@ -89,10 +89,6 @@ def load_config(places: Sequence[str], variables: Mapping[str, str] = os.environ
     """The settings of JSON files, a later one over an earlier one, under those of ``ENV``.
 
     A value of null counts as one that is not given.
-
-    Raises:
-        InputNotFound: there is no such file.
-        InvalidOption: a file is not a JSON object; a setting is unknown, or its value does not fit.
     """
     given: dict[str, Any] = {}
     for place in places:

@@ -29,14 +29,7 @@ VERSIONS_FILE = "singer/table-versions.json"
 
 
 def load(lines: Iterable[bytes], config: TargetConfig) -> tuple[JobReceipt, str | None]:
-    """Commit a tap's whole output as one version of the tenant; its receipt, and the last STATE as JSON.
-
-    Raises:
-        BadInput, InvalidOption, InvalidName: a line, a value or a setting cannot be taken.
-        TooManyDeletions: an ACTIVATE_VERSION would delete more rows than it may.
-        TenantNotFound: there is no such tenant, and it is not to be made.
-        ConflictError, TryAgain: see ``Tenant.job``. Whatever is raised: nothing was committed.
-    """
+    """Commit a tap's whole output as one version of the tenant; its receipt, and the last STATE as JSON."""
     settings = load_settings(root=config.root, environment=config.environment)
     TenantId(config.tenant), FilePath(config.state_file)
     store = stores.open(settings.root, settings.environment, engine=config.engine)

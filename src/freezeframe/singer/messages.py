@@ -53,12 +53,7 @@ Message = SchemaMessage | RecordMessage | StateMessage | ActivateVersionMessage
 
 
 def read_messages(lines: Iterable[bytes]) -> Iterator[Message]:
-    """The messages in their order; empty lines count, and are passed over.
-
-    Raises:
-        UnreadableInput: a line is not a message of these four types; its number is named.
-        MissingColumn: a SCHEMA has no property for a column of its key.
-    """
+    """The messages in their order; empty lines count, and are passed over."""
     for number, line in enumerate(lines, start=1):
         if line.strip():
             yield _message(number, line)

@@ -40,11 +40,6 @@ def receive(
     """Take in all messages; rows that are more than ``limits`` go to ``file``.
 
     With ``run_id`` the rows of streams without a key are given ``RUN_KEY``.
-
-    Raises:
-        InvalidOption: a stream's key changes after a record of it.
-        UnreadableInput, MissingColumn: a line is not a message of a tap (``read_messages``).
-        UnreadableInput, NullKeyError: a record has no SCHEMA before it, or does not fit it.
     """
     received = Received()
     for message in messages:

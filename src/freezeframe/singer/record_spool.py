@@ -79,11 +79,7 @@ class RecordSpool:
         return any(one.counts_for(version) for one in self._segments)
 
     def declare(self, schema: SchemaMessage) -> None:
-        """Take another SCHEMA of the stream; columns that it lacks stay as they were.
-
-        Raises:
-            InvalidOption: it has another key than the SCHEMA of records before it.
-        """
+        """Take another SCHEMA of the stream; columns that it lacks stay as they were."""
         if self.count and set(schema.key) != set(self.key):
             raise InvalidOption(
                 f"Line {schema.line}: the stream {self.stream!r} cannot change its key during a run.",
@@ -99,12 +95,7 @@ class RecordSpool:
         self._types = {name: allowed_types(one) for name, one in self._properties.items()}
 
     def add(self, message: RecordMessage) -> None:
-        """Take a record.
-
-        Raises:
-            NullKeyError: it lacks a column of the key.
-            UnreadableInput: a value is of a type that the stream's SCHEMA does not allow.
-        """
+        """Take a record."""
         lacking = [name for name in self.key if message.record.get(name) is None]
         if lacking:
             raise NullKeyError(
@@ -130,11 +121,7 @@ class RecordSpool:
             self._flush()
 
     def reader(self, stored: pa.Schema | None, version: int | None = None) -> pa.RecordBatchReader:
-        """The rows in the stored types, or the declared ones; with ``version`` those of no other version.
-
-        Raises:
-            SchemaDriftError: no type of numbers holds all values of a column of numbers.
-        """
+        """The rows in the stored types, or the declared ones; with ``version`` those of no other version."""
         self._flush()
         segments = [one for one in self._segments if one.counts_for(version)]
         rules = self._rules(stored)

@@ -101,11 +101,7 @@ class Storage(Protocol):
 
 
 def check_name(name: str, root: str) -> str:
-    """Validate a name and return it; ``root`` is for the message.
-
-    Raises:
-        InvalidName: the name is absolute, holds a NUL, or refers to a parent folder.
-    """
+    """Validate a name and return it; ``root`` is for the message."""
     if name.startswith("/") or ".." in name.split("/") or "\0" in name:
         raise InvalidName(
             f"{name!r} is not a name below {root}.",

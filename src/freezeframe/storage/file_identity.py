@@ -24,9 +24,6 @@ def file_identity(path: str | Path) -> FileIdentity | None:
     """The identity of the current file, or None without one.
 
     Uses ``lstat``: the file is not opened and links are not followed.
-
-    Raises:
-        StorageUnavailable: the disk failed.
     """
     try:
         found = os.lstat(path)

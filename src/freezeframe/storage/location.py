@@ -22,10 +22,6 @@ def storage_at(location: str | os.PathLike[str], options: Mapping[str, str] | No
     ``options`` configure access to a bucket, under the names of AWS's environment variables
     (``AWS_ENDPOINT_URL``, ``AWS_REGION``, ``AWS_ACCESS_KEY_ID``, ...; upper or lower case); the
     environment supplies omitted ones.
-
-    Raises:
-        InvalidOption: no path, an empty text, an unsupported URL, or an unknown option.
-        MissingExtra: a bucket without the extra ``s3`` installed.
     """
     if not isinstance(location, (str, os.PathLike)):
         raise InvalidOption(

@@ -24,11 +24,7 @@ def passing_failure(name: str, error: BaseException) -> FreezeframeError | None:
 
 @contextmanager
 def reads_of(name: str) -> Iterator[None]:
-    """Convert read failures in the block to typed errors.
-
-    Raises:
-        StorageUnavailable: a read failed.
-    """
+    """Convert read failures in the block to typed errors."""
     try:
         yield
     except OSError as error:

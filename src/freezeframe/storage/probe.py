@@ -43,13 +43,7 @@ _proven: set[str] = set()
 def require_atomic_create(
     storage: Storage, folder: str, *, writers: int = WRITERS, rounds: int = QUICK_ROUNDS
 ) -> None:
-    """Race ``writers`` threads for each of ``rounds`` new names in ``folder``; the files are deleted after.
-
-    Raises:
-        StorageUnsuitable: a race had no winner or several, or the winner's bytes were lost, or the
-            file system has no hard links; the message has the observation.
-        StorageUnavailable: the storage is not writable.
-    """
+    """Race ``writers`` threads for each of ``rounds`` new names in ``folder``, then delete the files."""
 
     def race(_: int) -> None:
         if failed.is_set():
@@ -80,11 +74,7 @@ def rounds_for(storage: Storage) -> int:
 
 
 def require_proven(storage: Storage, folder: str) -> None:
-    """``require_atomic_create`` with the rounds that the storage needs; a bucket once for each process.
-
-    Raises:
-        StorageUnsuitable, StorageUnavailable: as ``require_atomic_create``.
-    """
+    """``require_atomic_create`` with the rounds that the storage needs; a bucket once for each process."""
     bucket = _bucket(storage)
     if bucket in _proven:
         return
@@ -98,10 +88,6 @@ def require_remembered(storage: Storage, folder: str, memory: Path, *, is_asked_
 
     A pass counts for 30 days, a failure until ``is_asked_again``. A store that is not writable now passes:
     it can lose nothing, and a later write raises its own error.
-
-    Raises:
-        StorageUnsuitable: as ``require_atomic_create``, now or when the bucket was asked before.
-        StorageUnavailable: ``is_asked_again``, and the storage is not writable.
     """
     bucket, file = (
         _bucket(storage),

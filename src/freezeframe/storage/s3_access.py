@@ -63,11 +63,7 @@ class S3Access:
 
     @classmethod
     def of(cls, settings: Settings, environment: Mapping[str, str]) -> S3Access:
-        """Access from the settings, completed by the ``AWS_…`` variables.
-
-        Raises:
-            InvalidOption: the endpoint is none, or a key is half given.
-        """
+        """Access from the settings, completed by the ``AWS_…`` variables."""
         keys = {
             "AWS_ACCESS_KEY_ID": settings.s3_access_key_id,
             "AWS_SECRET_ACCESS_KEY": settings.s3_secret_access_key,
@@ -85,11 +81,7 @@ class S3Access:
 
     @classmethod
     def of_variables(cls, environment: Mapping[str, str]) -> S3Access:
-        """Access from the ``AWS_…`` variables; an own endpoint implies path-style addressing.
-
-        Raises:
-            InvalidOption: the endpoint is none, or a key is half given.
-        """
+        """Access from the ``AWS_…`` variables; an own endpoint implies path-style addressing."""
 
         def variable(*names: str) -> str:
             return next((found for name in names if (found := environment.get(name, "").strip())), "")

@@ -53,12 +53,7 @@ def open_root(path: str | os.PathLike[str]) -> Iterator[int]:
 
 
 def open_beneath(root: int, name: str, flags: int) -> int:
-    """Open an existing file or folder beneath ``root`` and return its descriptor.
-
-    Raises:
-        FileNotFoundError, NotADirectoryError: there is no such file or folder.
-        OSError: with ``ELOOP``: the path contains a link, or leaves ``root``.
-    """
+    """Open an existing file or folder beneath ``root`` and return its descriptor."""
     call = _openat2()
     if call is None:
         return open_stepwise(root, name, flags)
@@ -70,10 +65,6 @@ def open_regular(folder: str | os.PathLike[str], name: str, *, appending: bool =
     """Open an existing regular file beneath a known folder; a pipe or a device never blocks.
 
     Links in the path of ``folder`` itself are followed.
-
-    Raises:
-        FileNotFoundError, NotADirectoryError: there is no such file.
-        OSError: with ``ELOOP``: the path contains a link, leaves the folder, or is no regular file.
     """
     with open_root(folder) as root:
         access = os.O_WRONLY | os.O_APPEND if appending else os.O_RDONLY
@@ -86,11 +77,7 @@ def open_regular(folder: str | os.PathLike[str], name: str, *, appending: bool =
 
 
 def remove_beneath(folder: str | os.PathLike[str], name: str) -> None:
-    """Remove a file or link beneath a known folder, if it is there, without following links.
-
-    Raises:
-        OSError: with ``ELOOP``: the path of its folder contains a link, or leaves ``folder``.
-    """
+    """Remove a file or link beneath a known folder, if it is there, without following links."""
     above, _, own = name.rpartition("/")
     with suppress(FileNotFoundError), open_root(folder) as root, open_folder(root, above) as parent:
         os.unlink(own, dir_fd=parent)

@@ -128,10 +128,6 @@ def open_job_tenant(
 
     ``token`` names this run of the job, and was known to who started it before this process was: it can be
     revoked although nobody has heard of the run yet.
-
-    Raises:
-        JobRevoked: the token was revoked; nothing is written.
-        As ``Tenant.job``.
     """
     with commit_at_end(UnitOfWork(place, Author(who, message), job_id=job_id, token=token)) as work:
         work.announce()

@@ -31,12 +31,6 @@ def write(place: StreamPlace, frame: Any, update: Update | KeyedUpdate) -> Recei
     """Execute one update and return its receipt; in a job, the receipt of the pending change.
 
     Without a key in the update, the stream's key counts.
-
-    Raises:
-        BadInput, InvalidOption: the rows or the call cannot be taken; nothing was written.
-        ConflictError: others changed the stream more often than ``commit_tries_max``.
-        OutcomeUnknown: the commit's answer was lost; nothing it refers to was deleted.
-        TryAgain: storage or engine failed; nothing is visible.
     """
     with place.scope.change(place.name) as work:
         receipt = work.update(place.name, frame, update)
@@ -53,11 +47,7 @@ class Previewed:
 
 
 def preview(place: StreamPlace, frame: Any, update: Update, use: Callable[[Previewed], Any]) -> Any:
-    """Return the result of ``use`` on the stream's state after the update; nothing is committed.
-
-    Raises:
-        BadInput, InvalidOption, TryAgain: as ``write`` does.
-    """
+    """Return the result of ``use`` on the stream's state after the update; nothing is committed."""
     scope, name = place.scope, place.name
     state = scope.state()
     require_no_case_twin(state.streams, name)
@@ -74,11 +64,7 @@ def preview(place: StreamPlace, frame: Any, update: Update, use: Callable[[Previ
 
 
 def explain(place: StreamPlace, frame: Any, update: Update) -> Explanation:
-    """The execution plan of the update and its writes; nothing is committed.
-
-    Raises:
-        BadInput, InvalidOption, TryAgain: as ``write`` does.
-    """
+    """The execution plan of the update and its writes; nothing is committed."""
     scope, name = place.scope, place.name
     base = scope.base(name)
     write_id = uuid.uuid4().hex

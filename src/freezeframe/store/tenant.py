@@ -269,11 +269,7 @@ class TenantView:
         return Files(self._scope)
 
     def stream(self, name: str | StreamName) -> Stream:
-        """The stream of that name at that version; updating is refused.
-
-        Raises:
-            InvalidName: no stream can have that name.
-        """
+        """The stream of that name at that version; updating is refused."""
         return Stream(name if isinstance(name, StreamName) else StreamName(name), self._scope)
 
     def streams(self) -> tuple[str, ...]:

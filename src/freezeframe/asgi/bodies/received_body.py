@@ -46,12 +46,7 @@ class ReceivedBody:
 
 
 async def received_body(request: Request) -> AsyncIterator[ReceivedBody]:
-    """The request's raw body, received whole and compared with its digest.
-
-    Raises:
-        TooLarge: it is larger than ``service_body_bytes_max``.
-        UnreadableRequest: it is shorter than announced, or its SHA-256 is another one.
-    """
+    """The request's raw body, received whole and compared with its digest."""
     bytes_max = service_of(request).settings.service_body_bytes_max
     announced = announced_size(request)
     if announced is not None and announced > bytes_max:
@@ -75,11 +70,7 @@ async def received_body(request: Request) -> AsyncIterator[ReceivedBody]:
 
 
 def announced_digest(request: Request) -> str:
-    """The SHA-256 that the request announces, in hexadecimal; empty where it announces none.
-
-    Raises:
-        UnreadableRequest: it announces something that cannot be one.
-    """
+    """The SHA-256 that the request announces, in hexadecimal; empty where it announces none."""
     header = request.headers.get("content-digest") or request.headers.get("repr-digest")
     if header is not None:
         found = next(filter(None, map(_DIGEST.fullmatch, header.split(","))), None)
@@ -96,11 +87,7 @@ def announced_digest(request: Request) -> str:
 
 
 def announced_size(request: Request) -> int | None:
-    """The Content-Length of a request; None without one.
-
-    Raises:
-        UnreadableRequest: it is not a number.
-    """
+    """The Content-Length of a request; None without one."""
     text = request.headers.get("content-length")
     if text is None:
         return None
@@ -157,11 +144,7 @@ DEPTH_MAX = 64
 
 
 def strict_json(content: bytes) -> Any:
-    """The value in a body.
-
-    Raises:
-        UnreadableRequest: it is not JSON, is nested too deeply, or says a member twice.
-    """
+    """The value in a body."""
     try:
         value = json.loads(content.decode(), object_pairs_hook=_distinct, parse_constant=_refuse_constant)
     except UnicodeDecodeError:
@@ -239,13 +222,7 @@ async def named_body(
     request: Request,
     file: Annotated[str | None, Query(max_length=800, description="The file's name.")] = None,
 ) -> AsyncIterator[NamedBody]:
-    """The file in an upload's body, which may have any of three forms.
-
-    Raises:
-        InvalidOption: no name is given.
-        UnreadableRequest: the body is not what it says it is.
-        TooLarge: it is larger than the service takes.
-    """
+    """The file in an upload's body, which may have any of three forms."""
     kind = media_type(request)
     if kind == "application/json":
         found = await _from_json(request, file)
@@ -260,11 +237,7 @@ async def named_body(
 
 
 async def json_object(request: Request) -> dict[str, Any]:
-    """The JSON object in the body.
-
-    Raises:
-        UnreadableRequest: it is none.
-    """
+    """The JSON object in the body."""
     value = await run_in_threadpool(strict_json, await request.body())
     if not isinstance(value, dict):
         raise UnreadableRequest("The body is not a JSON object.", remedy="Send an object.")

@@ -71,12 +71,7 @@ class Caller:
         place: AuditPlace | None = None,
         details: Mapping[str, Any] | None = None,
     ) -> AbstractContextManager[AuditedOperation]:
-        """A ``with`` block for a change, entered after its audit entry is durable; see ``undertaking``.
-
-        Raises:
-            NotAuthenticated: the key or session ended while the request was under way.
-            NotAllowed: its rights changed meanwhile.
-        """
+        """A ``with`` block for a change, entered after its audit entry is durable; see ``undertaking``."""
         self._require_unchanged()
         return self.service.audit.operation(
             place or AuditPlace(), subjects or ("",), details=details, **self._trace(action)
@@ -131,10 +126,6 @@ class TenantCaller(Caller):
         which its commit checks, and the request's are about the tenant. They are checked at once as well, so
         that a refusal comes before the audit entry; a request whose job is committed already is answered
         from that job.
-
-        Raises:
-            PreconditionFailed, PreconditionRequired: see ``Conditions.require``.
-            UnreadableRequest: a condition is not a list of entity tags.
         """
         context, log = self.request_context(), tenant.place.log
         wanted = self.conditions if subject else replace(self.conditions, strict=False)
@@ -151,11 +142,7 @@ class TenantCaller(Caller):
         self.audit(action, subject, place=self.audit_place(), details=details)
 
     def note_unsealing(self, path: str, **details: Any) -> None:
-        """Require the right to open a sealed file, and write its opening to the audit.
-
-        Raises:
-            NotAllowed: the principal lacks ``secrets:read``.
-        """
+        """Require the right to open a sealed file, and write its opening to the audit."""
         self.principal.require("secrets:read")
         self.note("file.unseal", path, **details)
 
@@ -218,11 +205,7 @@ def _conditions(request: Request) -> Conditions:
 
 
 def _identity(request: Request, principal: Principal) -> RequestIdentity | None:
-    """The identity of a POST that has an Idempotency-Key.
-
-    Raises:
-        UnreadableRequest: the key cannot be one.
-    """
+    """The identity of a POST that has an Idempotency-Key."""
     key = request.headers.get("idempotency-key")
     if key is None or request.method != "POST":
         return None
@@ -236,12 +219,7 @@ def _identity(request: Request, principal: Principal) -> RequestIdentity | None:
 
 
 async def counted_principal(request: Request) -> Principal:
-    """The principal; its request is counted once. A cached one is not worth a change of threads.
-
-    Raises:
-        NotAuthenticated: nobody that is known.
-        RateLimited: the principal asks too often.
-    """
+    """The principal; its request is counted once. A cached one is not worth a change of threads."""
     service = service_of(request)
     principal = known_at_once(request)
     if principal is None:

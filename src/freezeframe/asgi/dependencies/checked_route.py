@@ -161,11 +161,7 @@ def _ignored_condition(name: str) -> InvalidOption:
 
 
 def require_known(query: bytes, known: frozenset[str]) -> None:
-    """Refuse a query with a parameter that is not among the known ones.
-
-    Raises:
-        InvalidOption: there is one, or there are too many to look at.
-    """
+    """Refuse a query with a parameter that is not among the known ones."""
     try:
         given = parse_qsl(query.decode("latin-1"), keep_blank_values=True, max_num_fields=_PARAMETERS_MAX)
     except ValueError:

@@ -208,12 +208,7 @@ RowsKind = Annotated[
 
 
 def rows_kind(request: Request, kind: str | None) -> str:
-    """Return how the rows of a body are written, by its ``Content-Type`` or the query's ``kind``.
-
-    Raises:
-        InvalidOption: there are two answers, or octets without a kind.
-        UnreadableRequest: rows are not imported from this type.
-    """
+    """Return how the rows of a body are written, by its ``Content-Type`` or the query's ``kind``."""
     given = media_type(request)
     if (given == _OCTETS) != (kind is not None):
         raise InvalidOption(

@@ -150,11 +150,7 @@ _LOGS_MAX = 20
 
 
 def write_bundle(target: Path, findings: Sequence[Finding], settings: Settings) -> None:
-    """Write a new zip (mode 0600) with ``versions.json``, ``settings.json``, ``findings.json`` and ``logs/``.
-
-    Raises:
-        StorageUnavailable: it could not be written.
-    """
+    """Write a zip (mode 0600) with ``versions.json``, ``settings.json``, ``findings.json`` and ``logs/``."""
     values = {name: masked_value(Settings, name, getattr(settings, name)) for name in Settings.model_fields}
     texts = {
         "versions.json": _json(_versions()),

@@ -167,12 +167,7 @@ class Asked:
     """``connector_id``, ``job_type`` and ``sync_type``."""
 
     def request(self, root: str, environment: str, tenant: str, job_id: str) -> RunRequest:
-        """The request, with paths that a worker in another directory can open.
-
-        Raises:
-            InputNotFound: a file or folder that is named does not exist.
-            InvalidOption: a parameter is not a name=value, or anything else that cannot be.
-        """
+        """The request, with paths that a worker in another directory can open."""
         from freezeframe.runs.model.request import RunRequest, given_file, given_folder
 
         script = given_file(self.script, "script")

@@ -48,12 +48,7 @@ class Control:
         return Schedules(self.database)
 
     def job(self, job_id: str, tenant: str | None) -> QueuedJob:
-        """The job of that id; the tenant is needed only if two tenants have a job of the same id.
-
-        Raises:
-            NotFound: there is none.
-            InvalidOption: several tenants have one.
-        """
+        """The job of that id; the tenant is needed only if two tenants have a job of the same id."""
         if tenant is None:
             from freezeframe.control.jobs.job_filter import JobFilter
 
@@ -76,10 +71,6 @@ def control(root: str, environment: str | None = None, *, create: bool = False) 
     """The control database of the store at ``root``, closed at the end.
 
     With ``create`` neither need be there yet; without, a mistyped root is an error and no new store.
-
-    Raises:
-        InputNotFound: there is no such directory.
-        InvalidOption, SetupError, TryAgain: as ``ControlDatabase.open``.
     """
     from freezeframe.settings import load_settings
 
@@ -92,11 +83,7 @@ def control(root: str, environment: str | None = None, *, create: bool = False) 
 
 @contextmanager
 def present_control(root: str, environment: str | None = None) -> Iterator[Control | None]:
-    """The control database of the store at ``root`` as ``control`` gives it; None where it has none.
-
-    Raises:
-        InvalidOption, SetupError, TryAgain: as ``ControlDatabase.open``.
-    """
+    """The control database of the store at ``root`` as ``control`` gives it; None where it has none."""
     from freezeframe.settings import load_settings
 
     settings = load_settings(root=root, environment=environment)
@@ -119,11 +106,7 @@ def _open_control(root: str, settings: Settings) -> Iterator[Control]:
 
 
 def forget_jobs(root: str, environment: str, tenant: str) -> None:
-    """Take a tenant's schedules and jobs out of the control database of its store, where it has one.
-
-    Raises:
-        InvalidOption, SetupError, TryAgain: as ``ControlDatabase.open``.
-    """
+    """Take a tenant's schedules and jobs out of the control database of its store, where it has one."""
     with present_control(root, environment) as found:
         if found is not None:
             found.schedules.forget(environment, tenant)  # first, because due schedules create jobs

@@ -186,11 +186,7 @@ StoreRoot = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Location of a tenant: a bare directory, or a store's root with a tenant's id.
-
-    Raises:
-        InvalidOption: the four do not say one tenant.
-    """
+    """Location of a tenant: a bare directory, or a store's root with a tenant's id."""
 
     directory: Path | None = None
     root: str | None = None
@@ -225,12 +221,7 @@ class Place:
         return self.name if self.root is None else f"{self.tenant_id} in {self.root}"
 
     def tenant(self) -> Tenant:
-        """The tenant, which must be there.
-
-        Raises:
-            InputNotFound: there is no such directory.
-            TenantNotFound: the store has no such tenant.
-        """
+        """The tenant, which must be there."""
         if self.root is not None and self.tenant_id is not None:
             return _tenant_of(open_store(self.root, self.environment), self.tenant_id)
         self._require_folder()
@@ -288,12 +279,7 @@ def place_of(
 
 
 def open_store(root: str, environment: str | None, *, create: bool = False) -> Store:
-    """The store at a root; with ``create`` it need not exist yet.
-
-    Raises:
-        InputNotFound: there is no such directory.
-        InvalidOption, InvalidName: as ``freezeframe.open``.
-    """
+    """The store at a root; with ``create`` it need not exist yet."""
     if not create:
         require_root(root)
     from freezeframe.script.tenant import stores
@@ -306,11 +292,7 @@ def open_store(root: str, environment: str | None, *, create: bool = False) -> S
 
 
 def require_root(root: str) -> None:
-    """Require that a local root exists; a bucket is checked on first use.
-
-    Raises:
-        InputNotFound: there is no such directory.
-    """
+    """Require that a local root exists; a bucket is checked on first use."""
     if "://" not in root and not Path(root).exists():
         raise InputNotFound(
             f"There is no directory {root}.",

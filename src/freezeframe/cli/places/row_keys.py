@@ -21,14 +21,7 @@ if TYPE_CHECKING:
 
 
 def named_keys(stream: Stream, given: Sequence[str], file: Path | None) -> list[tuple[Any, ...]]:
-    """The keys that are given as text and those of a CSV file, as values of the stream's types.
-
-    Raises:
-        StreamNotFound: there is no such stream.
-        InvalidOption: it has no key, or none is named.
-        BadInput: one cannot be a key of the stream.
-        InputNotFound, UnreadableInput: there is no such file, or it is damaged.
-    """
+    """The keys that are given as text and those of a CSV file, as values of the stream's types."""
     names = stream.key()
     if not names:
         raise InvalidOption(

@@ -187,11 +187,7 @@ class Listeners(list[socket.socket]):
     """Listening sockets of one address; a process that is started with them keeps one that nobody has."""
 
     def __init__(self, address: tuple[str, int], family: int, count: int, claims: str) -> None:
-        """``claims`` is a folder of this service alone, in which processes note which socket is whose.
-
-        Raises:
-            OSError: the address is taken.
-        """
+        """``claims`` is a folder of this service alone, in which processes note which socket is whose."""
         sockets = [_bind(address, family) for _ in range(count if _IS_SHARED_OUT else 1)]
         super().__init__(sockets)
         for one in sockets:

@@ -78,11 +78,7 @@ def _require_free(directory: Path, names: list[str]) -> None:
 
 
 def _write(directory: Path, texts: Mapping[str, str]) -> None:
-    """Write all of the project, or leave the folder as it was: half of a project would be in the way.
-
-    Raises:
-        StorageUnavailable: it could not be written.
-    """
+    """Write all of the project, or leave the folder as it was: half of a project would be in the way."""
     made = [folder for folder in (*reversed(directory.parents), directory) if not folder.exists()]
     try:
         directory.mkdir(parents=True, exist_ok=True)

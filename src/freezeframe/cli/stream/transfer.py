@@ -70,12 +70,7 @@ def export(
 def export_streams(
     tenant: Tenant, names: tuple[str, ...], folder: Path, kind: Kind, version: int
 ) -> list[dict[str, object]]:
-    """Write the streams as they are in a version of the tenant; what ``--json`` prints of each.
-
-    Raises:
-        InvalidOption: one of the files is there already; nothing is written then.
-        StreamNotFound, VersionNotFound: there is no such stream or version; nothing is written then.
-    """
+    """Write the streams as they are in a version of the tenant; what ``--json`` prints of each."""
     from freezeframe.script.inputs.transfer import export_stream, new_file
 
     streams = [tenant.stream(name) for name in names]
@@ -162,11 +157,7 @@ class FileImport:
 def import_as_version(
     tenant: Tenant, files: list[FileImport], message: str, who: str | None, *, dry_run: bool
 ) -> list[Receipt]:
-    """Import the files as one version of the tenant, or preview that.
-
-    Raises:
-        InvalidOption: several files would replace each other's rows.
-    """
+    """Import the files as one version of the tenant, or preview that."""
     _require_one_file_a_stream(files)
     told: list[Receipt] = []
     with suppress(_SeenEnough), tenant.job(message=message, who=who) as job:

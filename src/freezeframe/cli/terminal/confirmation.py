@@ -10,12 +10,7 @@ from freezeframe.errors import InvalidOption
 
 
 def require_yes(question: str) -> None:
-    """Return only if the question is answered with yes on a terminal; ``--yes`` skips it.
-
-    Raises:
-        InvalidOption: there is nobody to ask.
-        typer.Abort: the answer was no.
-    """
+    """Return only if the question is answered with yes on a terminal; ``--yes`` skips it."""
     if not sys.stdin.isatty():
         raise InvalidOption(
             f"Confirmation required: {question}",

@@ -71,13 +71,6 @@ def typed_errors(url: URL) -> Iterator[None]:
     """Whatever the database or its driver says about the connection leaves as one of our errors.
 
     A violated constraint or a wrong statement is not translated: that is a mistake of ours.
-
-    Raises:
-        TryAgain: it cannot be reached or is busy; nothing of the transaction happened, unless the answer
-            to its commit was lost.
-        StorageFull: no space is left where it is.
-        SetupError: it refuses us, is not there, or its driver is not installed.
-        ReportDamage: its file is damaged.
     """
     try:
         yield
@@ -221,11 +214,7 @@ class ControlDatabase:
 
 
 def upgrade_unreleased(url: str) -> str | None:
-    """Bring a database that an unreleased freezeframe made to this version; the version that it had, or None.
-
-    Raises:
-        InvalidOption, SetupError, TryAgain: as ``ControlDatabase.open``.
-    """
+    """Upgrade a database of an unreleased freezeframe; return the version that it had, or None."""
     parsed = _parse_url(url)
     with typed_errors(parsed):
         database = ControlDatabase(_engine(parsed))
@@ -289,11 +278,7 @@ def _engine(url: URL) -> Engine:
 
 
 def database_url(settings: Settings, root: str) -> str:
-    """The URL of the control database of the store at ``root``.
-
-    Raises:
-        InvalidOption: the root is not a directory, and no ``database_url`` is set.
-    """
+    """The URL of the control database of the store at ``root``."""
     if settings.database_url:
         return settings.database_url
     if "://" in root:

@@ -21,11 +21,7 @@ _BUSY_TIMEOUT = f"PRAGMA busy_timeout = {int(BUSY_SECONDS * 1000)}"
 
 
 def create_file(path: Path) -> None:
-    """Make the file, readable by its owner alone, before SQLite would make it for all; it is durable.
-
-    Raises:
-        OSError: the folder cannot be made or written.
-    """
+    """Make the file, readable by its owner alone, before SQLite would make it for all; it is durable."""
     if path.exists():
         return
     make_folder(path.parent)
@@ -81,11 +77,7 @@ def _on_begin(connection: Connection) -> None:
 
 
 def _run_when_unlocked(act: Callable[[], object]) -> None:
-    """Do it as soon as no other connection has the file locked.
-
-    Raises:
-        sqlite3.OperationalError: it stayed locked for ``BUSY_SECONDS``, or something else is wrong.
-    """
+    """Do it as soon as no other connection has the file locked."""
     end = time.monotonic() + BUSY_SECONDS
     while True:
         try:

@@ -32,12 +32,7 @@ def known_versions() -> tuple[str, ...]:
 
 
 def is_current(connection: Connection) -> bool:
-    """Whether there is nothing to upgrade; only reads.
-
-    Raises:
-        FormatTooNew: a newer freezeframe upgraded it.
-        SetupError: it is of an unreleased version.
-    """
+    """Whether there is nothing to upgrade; only reads."""
     found = _version(connection)
     if found in _UNRELEASED:
         raise SetupError(
@@ -59,12 +54,7 @@ def is_current(connection: Connection) -> bool:
 
 
 def upgrade(connection: Connection) -> None:
-    """Run the steps that are missing, in the transaction of ``connection``, one process at a time.
-
-    Raises:
-        FormatTooNew: a newer freezeframe upgraded it.
-        SetupError: it is of an unreleased version.
-    """
+    """Run the steps that are missing, in the transaction of ``connection``, one process at a time."""
     _lock(connection)
     if not is_current(connection):
         _run_steps(connection)

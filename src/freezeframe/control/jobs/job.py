@@ -106,11 +106,7 @@ def rfc3339(moment: datetime | None) -> str | None:
 
 
 def check_job_id(job_id: str) -> str:
-    """The id if it can be one: 1 to 500 printable characters.
-
-    Raises:
-        InvalidOption: it cannot.
-    """
+    """The id if it can be one: 1 to 500 printable characters."""
     odd = any(unicodedata.category(letter)[0] == "C" for letter in job_id)
     if not job_id.strip() or odd or len(job_id) > JOB_ID_LENGTH_MAX:
         raise InvalidOption(
@@ -122,11 +118,7 @@ def check_job_id(job_id: str) -> str:
 
 
 def canonical_request(request_json: str) -> str:
-    """The request in the one spelling that is stored and compared.
-
-    Raises:
-        InvalidOption: it is not a JSON object, or longer than a request may be.
-    """
+    """The request in the one spelling that is stored and compared."""
     if len(request_json) > REQUEST_BYTES_MAX:
         raise InvalidOption(
             f"A job's request has at most {REQUEST_BYTES_MAX} bytes; this one has {len(request_json)}.",
@@ -144,11 +136,7 @@ def canonical_request(request_json: str) -> str:
 
 
 def require_between(name: str, value: int, low: int, high: int) -> None:
-    """Refuse a number outside its bounds.
-
-    Raises:
-        InvalidOption: it is.
-    """
+    """Refuse a number outside its bounds."""
     if not low <= value <= high:
         raise InvalidOption(
             f"{name} must be from {low} to {high}, not {value}.", remedy="Pass a number in that range."
@@ -166,11 +154,7 @@ def cursor_after(sequence: int) -> str:
 
 
 def sequence_of(cursor: str) -> int:
-    """The sequence after which the page begins.
-
-    Raises:
-        InvalidOption: this is not a cursor that a list gave.
-    """
+    """The sequence after which the page begins."""
     try:
         text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode()
         sequence = int(text.removeprefix(_PREFIX))

@@ -55,11 +55,7 @@ class JobFeed:
         self._open: dict[int, tuple[str, int, bool]] = {}
 
     def look(self) -> tuple[JobChange, ...]:
-        """What has changed; nothing at the first look, which only remembers.
-
-        Raises:
-            TryAgain: the database cannot be reached.
-        """
+        """What has changed; nothing at the first look, which only remembers."""
         with self._database.read() as connection:
             is_first = self._newest is None
             if self._newest is None:
@@ -87,11 +83,7 @@ class JobFeed:
 def newest_jobs(
     database: ControlDatabase, environment: str, tenants: Collection[str]
 ) -> Mapping[str, QueuedJob]:
-    """Of each of the tenants the job that was submitted last; those that never had one are left out.
-
-    Raises:
-        TryAgain: the database cannot be reached.
-    """
+    """Of each of the tenants the job that was submitted last; those that never had one are left out."""
     newest = (
         select(func.max(jobs.c.sequence))
         .where(jobs.c.environment == environment, jobs.c.tenant.in_(tenants))
@@ -109,11 +101,7 @@ def failed_jobs(
     since: datetime,
     limit: int = 50,
 ) -> tuple[QueuedJob, ...]:
-    """The jobs of some tenants (None: of all) that failed since a moment, of the newest 10,000 of the queue.
-
-    Raises:
-        TryAgain: the database cannot be reached.
-    """
+    """Return the jobs of some tenants (None: all) that failed since a moment, among the newest 10,000."""
     newest = select(func.max(jobs.c.sequence)).scalar_subquery()
     query = select(jobs).where(
         jobs.c.sequence > newest - _NEWEST_LOOKED_AT,

@@ -18,9 +18,6 @@ class JobFilter:
     """The jobs that fit all that is given; ``tenants`` leaves only jobs of some of them.
 
     With an ``incarnation`` the jobs of a tenant that had the id before are left out.
-
-    Raises:
-        InvalidOption: no such status.
     """
 
     environment: str | None = None

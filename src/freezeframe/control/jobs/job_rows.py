@@ -35,9 +35,6 @@ def find_job(
     """The job of that name; with ``lock`` nobody else changes it until the transaction's end.
 
     With an ``incarnation`` one of another tenant that had the id before is not there.
-
-    Raises:
-        NotFound: there is none.
     """
     query = select(jobs).where(
         jobs.c.environment == environment, jobs.c.tenant == tenant, jobs.c.job_id == job_id

@@ -22,9 +22,6 @@ class ScheduleRequest:
 
     ``request`` is a job's request as JSON text; its ``job_id`` is filled in for each run. Its jobs are for
     the ``incarnation`` of the tenant, and not for a later one with the same id; empty: whichever has it.
-
-    Raises:
-        InvalidName, InvalidOption: a part is outside what it may be.
     """
 
     name: str

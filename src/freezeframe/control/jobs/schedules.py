@@ -28,12 +28,7 @@ class Schedules:
         self._database = database
 
     def create(self, asked: ScheduleRequest) -> Schedule:
-        """Keep a new schedule, enabled; its first run is at the next due time.
-
-        Raises:
-            ConflictError: the tenant has one of that name.
-            TryAgain: the database cannot be reached.
-        """
+        """Keep a new schedule, enabled; its first run is at the next due time."""
         with self._database.begin() as connection:
             now_ms = self._database.now_ms(connection)
             made = insert_if_absent(
@@ -64,11 +59,7 @@ class Schedules:
             return _find(connection, asked.environment, asked.tenant, asked.name)
 
     def get(self, environment: str, tenant: str, name: str) -> Schedule:
-        """The schedule of that name.
-
-        Raises:
-            NotFound: there is none.
-        """
+        """The schedule of that name."""
         with self._database.read() as connection:
             return _find(connection, environment, tenant, name)
 
@@ -100,27 +91,15 @@ class Schedules:
             return tuple(_schedule(row) for row in connection.execute(query))
 
     def enable(self, environment: str, tenant: str, name: str) -> Schedule:
-        """Let it come due again, from now on: what it missed while it was disabled is not made up for.
-
-        Raises:
-            NotFound: there is none.
-        """
+        """Let it come due again, from now on: what it missed while it was disabled is not made up for."""
         return self._set(environment, tenant, name, is_enabled=True)
 
     def disable(self, environment: str, tenant: str, name: str) -> Schedule:
-        """Let it rest; jobs that it has made are not concerned.
-
-        Raises:
-            NotFound: there is none.
-        """
+        """Let it rest; jobs that it has made are not concerned."""
         return self._set(environment, tenant, name, is_enabled=False)
 
     def delete(self, environment: str, tenant: str, name: str) -> None:
-        """Remove it; jobs that it has made are not concerned.
-
-        Raises:
-            NotFound: there is none.
-        """
+        """Remove it; jobs that it has made are not concerned."""
         with self._database.begin() as connection:
             found = _find(connection, environment, tenant, name)
             connection.execute(delete(schedules).where(schedules.c.sequence == found.sequence))

@@ -36,9 +36,6 @@ class Submission:
     given for a lane holds for all its jobs. It is refused where more than ``queued_max`` jobs of the lane
     would wait; 0 is no limit. ``schedule`` made it, where one did. Jobs of one
     ``incarnation`` of a tenant are not those of a later one with the same id.
-
-    Raises:
-        InvalidName, InvalidOption: a name, number or the request is outside what it may be.
     """
 
     request: str = field(repr=False)
@@ -77,12 +74,7 @@ class Submission:
 
 
 def insert_job(connection: Connection, submission: Submission, now_ms: int) -> QueuedJob:
-    """The submitted job, or the one that was submitted by that name before.
-
-    Raises:
-        IdempotencyConflict: a job of that name has another request.
-        RateLimited: as many jobs of the tenant wait as may.
-    """
+    """The submitted job, or the one that was submitted by that name before."""
     is_new = _insert(connection, submission, now_ms)
     found = find_job(connection, submission.environment, submission.tenant, submission.job_id)
     if found.request != submission.request:
@@ -160,11 +152,7 @@ def lane_of(environment: str, tenant: str) -> str:
 def require_place(
     connection: Connection, environment: str, tenant: str, job_id: str, queued_max: int
 ) -> None:
-    """Refuse a job that is not submitted yet where it would be refused now; 0 is no limit.
-
-    Raises:
-        RateLimited: as many jobs of the tenant wait as may.
-    """
+    """Refuse a job that is not submitted yet where it would be refused now; 0 is no limit."""
     if queued_max and _queued(connection, lane_of(environment, tenant)) >= queued_max:
         try:
             find_job(connection, environment, tenant, job_id)  # submitted before, and given again

@@ -42,11 +42,7 @@ _FIELD = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """A cron expression of five fields, or ``@daily`` and its like, in an IANA time zone.
-
-    Raises:
-        InvalidOption: the expression is none or never comes due, or nobody knows the zone.
-    """
+    """A cron expression of five fields, or ``@daily`` and its like, in an IANA time zone."""
 
     cron: str
     zone: str = "UTC"

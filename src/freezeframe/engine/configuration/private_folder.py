@@ -14,11 +14,7 @@ if TYPE_CHECKING:
 
 
 def private_folder(path: Path) -> Path:
-    """Create the folder if absent, and check that no other user can write into it.
-
-    Raises:
-        SetupError: it is somebody else's.
-    """
+    """Create the folder if absent, and check that no other user can write into it."""
     make_private(path)
     status = path.stat()
     if status.st_uid != os.getuid():

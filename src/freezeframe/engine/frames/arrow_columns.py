@@ -19,11 +19,7 @@ _ROWS_NAMED_MAX = 3
 
 
 def require_valid(name: str, column: pa.ChunkedArray) -> None:
-    """Check that the column's buffers are valid for its type: text, decimals, offsets.
-
-    Raises:
-        BadInput: they do not; the first rows are named.
-    """
+    """Check that the column's buffers are valid for its type: text, decimals, offsets."""
     try:
         column.validate(full=True)
     except pa.ArrowInvalid as error:
@@ -131,11 +127,6 @@ def stored_column(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
 
     Dictionaries are decoded, UUIDs become their text, an unsigned 64-bit column becomes
     ``int64`` where its values fit and ``decimal(20, 0)`` where they do not. NaN stays NaN.
-
-    Raises:
-        SchemaDriftError: the type has no counterpart in Delta (time of day, duration,
-            interval, union ...) or a value would change (nanoseconds, more than 38 digits).
-        BadInput: a text is not UTF-8, or the column is damaged.
     """
     require_valid(name, column)
     column = _decode(name, column)
@@ -154,11 +145,7 @@ def _is_long(column: pa.ChunkedArray) -> bool:
 
 
 def stored_type(name: str, kind: pa.DataType) -> pa.DataType:
-    """The type in which a stream keeps values of ``kind``; ``name`` is for the message.
-
-    Raises:
-        SchemaDriftError: there is none.
-    """
+    """The type in which a stream keeps values of ``kind``; ``name`` is for the message."""
     if kind in _KEPT:
         return kind
     if kind in _STORED_AS:

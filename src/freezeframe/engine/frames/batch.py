@@ -64,13 +64,6 @@ def check_batch(
     ``key`` is a column or several, in the caller's order. ``null_keys`` says what a row with a
     null in its key means: ``"error"``, ``"match"`` (null equals null), ``"drop"`` (left out and
     counted). With ``drop_duplicates=False`` rows that share a key are an error.
-
-    Raises:
-        InvalidOption: no key column, one twice, or an unknown ``null_keys``.
-        MissingColumn: a key column is not in the table.
-        BadInput: columns whose names differ in case only, or a key or order column of lists or structs.
-        NullKeyError: a null in a key column (under ``null_keys="error"``).
-        DuplicateKeyError: rows that share a key (with ``drop_duplicates=False``).
     """
     names = key_columns(key)
     if null_keys not in get_args(NullKeys):
@@ -89,11 +82,7 @@ def check_batch(
 
 
 def key_columns(key: str | Sequence[str]) -> tuple[str, ...]:
-    """The key as a tuple of column names, whether one name or several were given.
-
-    Raises:
-        InvalidOption: there is none, one is not text, or one is named twice.
-    """
+    """The key as a tuple of column names, whether one name or several were given."""
     names = (key,) if isinstance(key, str) else tuple(key)
     if not names or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
         raise InvalidOption(
@@ -119,11 +108,7 @@ def _check_case(columns: Sequence[str]) -> None:
 
 
 def require_key_columns(columns: Sequence[str], names: Sequence[str]) -> None:
-    """Refuse column names that lack a key column.
-
-    Raises:
-        MissingColumn: the one that is missing, and the name that may be meant.
-    """
+    """Refuse column names that lack a key column."""
     for name in names:
         if name in columns:
             continue
@@ -151,11 +136,7 @@ def _check_key_types(table: pa.Table, names: Sequence[str]) -> None:
 
 
 def require_order_columns(columns: Sequence[str], order_by: Sequence[str]) -> None:
-    """Refuse column names that lack an ``order_by`` column.
-
-    Raises:
-        MissingColumn: the one that is missing.
-    """
+    """Refuse column names that lack an ``order_by`` column."""
     for name in order_by:
         if name not in columns:
             raise MissingColumn(

@@ -46,11 +46,7 @@ _BLOCKS_MAX = 50
 
 
 def kind_of(frame: Any) -> FrameKind:
-    """The library of a frame; any object with ``__arrow_c_stream__`` is ``"arrow"``.
-
-    Raises:
-        BadInput: an unknown kind of object.
-    """
+    """The library of a frame; any object with ``__arrow_c_stream__`` is ``"arrow"``."""
     if isinstance(frame, (pa.Table, pa.RecordBatch)):
         return "arrow"
     if _is_frame_of("pandas", frame):
@@ -70,11 +66,7 @@ def kind_of(frame: Any) -> FrameKind:
 
 
 def is_spark(frame: Any) -> bool:
-    """Whether it is a Spark frame, classic or Connect, without loading PySpark.
-
-    Raises:
-        BadInput: a frame of pandas-on-Spark, whose index only its owner can keep or leave out.
-    """
+    """Whether it is a Spark frame, classic or Connect, without loading PySpark."""
     if type(frame).__module__.startswith("pyspark.pandas."):
         raise BadInput(
             "A pandas-on-Spark frame is not taken.",
@@ -97,10 +89,6 @@ def to_arrow(frame: Any) -> pa.Table:
     type ``null``, and the index is left out: it is a position, not data. From Arrow, NaN stays
     NaN and types stay as declared; encodings that Delta lacks are undone
     (``arrow_columns.stored_column``). Schema metadata is dropped.
-
-    Raises:
-        BadInput: not a pandas, Polars or Arrow frame, or its column names are not text or not unique.
-        SchemaDriftError: a column mixes kinds of values or holds what cannot be kept unchanged.
     """
     given = kind_of(frame)
     if given == "spark":
@@ -120,11 +108,7 @@ def to_arrow(frame: Any) -> pa.Table:
 
 
 def arrow_names(schema: pa.Schema) -> list[str]:
-    """The columns' names.
-
-    Raises:
-        BadInput: one of them is not UTF-8.
-    """
+    """The columns' names."""
     try:
         return list(schema.names)
     except UnicodeDecodeError as error:
@@ -172,11 +156,7 @@ def _is_utf8(text: str) -> bool:
 
 
 def require_dtype_backend(given: str | None) -> None:
-    """Refuse an unknown ``dtype_backend``; None stands for the setting.
-
-    Raises:
-        InvalidOption: it is none of pandas'.
-    """
+    """Refuse an unknown ``dtype_backend``; None stands for the setting."""
     known = get_args(DtypeBackend)
     if given is not None and given not in known:
         raise InvalidOption(
@@ -199,9 +179,6 @@ def to_pandas(table: pa.Table, dtype_backend: str = "numpy") -> pd.DataFrame:
 
     ``"numpy_nullable"`` gives ``Int64``, ``boolean``, ``Float64`` and ``string`` in place of these;
     ``"pyarrow"`` gives columns backed by Arrow, of exactly the stored types.
-
-    Raises:
-        CorruptData: a stored text is not UTF-8.
     """
     import pandas as pd  # noqa: PLC0415 - lazy: half a second
 
@@ -214,11 +191,7 @@ def to_pandas(table: pa.Table, dtype_backend: str = "numpy") -> pd.DataFrame:
 
 
 def to_polars(table: pa.Table) -> pl.DataFrame:
-    """Convert to Polars by its own types for Arrow's.
-
-    Raises:
-        SetupError: Polars is not installed.
-    """
+    """Convert to Polars by its own types for Arrow's."""
     try:
         import polars as pl  # noqa: PLC0415 - lazy: an optional package
     except ModuleNotFoundError as error:

@@ -43,9 +43,6 @@ def arrow_column(name: str, series: pd.Series[Any]) -> pa.ChunkedArray:
     what it was meant to hold. Floats that are all whole beside missing ones are integers, of which pandas
     made floats. Naive datetimes are timestamps without a zone, others are UTC,
     both in microseconds. UUIDs become their text, dicts one struct (an absent key is NULL).
-
-    Raises:
-        SchemaDriftError: the column mixes kinds of values, or holds one that cannot be kept.
     """
     kind = series.dtype
     if _is_named(kind, "CategoricalDtype"):

@@ -50,9 +50,6 @@ def python_values(column: pa.Array | pa.ChunkedArray, far: Far = as_it_is) -> li
     Values of one column stay comparable with each other: if ``datetime`` cannot hold one of them, all are
     ``datetime64[D]``, or for times ``datetime64[us]``, those with a zone in UTC; or what ``far`` makes of
     these.
-
-    Raises:
-        UnicodeDecodeError: a text is not UTF-8.
     """
     try:
         return list(column.to_pylist())

@@ -75,11 +75,7 @@ def filled_type(array: Any) -> pa.DataType:
 
 
 def fit(column: Any, kind: pa.DataType) -> Any:
-    """The column or array in a type: members by name, absent ones null; what has no value takes any type.
-
-    Raises:
-        pa.ArrowException: a value cannot be cast.
-    """
+    """The column or array in a type: members by name, absent ones null; what has no value takes any type."""
     if column.type == kind:
         return column
     if isinstance(column, pa.Array):

@@ -286,11 +286,7 @@ _KEPT = (*_SETTLED, DateType, TimestampType, DecimalType)
 
 
 def require_kept_types(schema: StructType) -> None:
-    """Refuse a frame with columns that a stream cannot keep, before anything is written.
-
-    Raises:
-        SchemaDriftError: it has; the columns and their types are named.
-    """
+    """Refuse a frame with columns that a stream cannot keep, before anything is written."""
     strangers = {place: kind for place, kind in _leaves("", schema) if not _is_kept(kind)}
     if strangers:
         named = ", ".join(f"{place!r} ({kind.simpleString()})" for place, kind in strangers.items())

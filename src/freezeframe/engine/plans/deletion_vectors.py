@@ -39,11 +39,7 @@ def live_rows(
     deleted: Mapping[str, Positions],
     options: Mapping[str, str] = NO_OPTIONS,
 ) -> DataFrame:
-    """The rows of the files that are not deleted, under logical names; arguments as of ``read_files``.
-
-    Raises:
-        UnsupportedTable: two files with deleted rows have the same name.
-    """
+    """The rows of the files that are not deleted, under logical names; arguments as of ``read_files``."""
     marked = [file for file in files if file in deleted and len(deleted[file])]
     whole = [file for file in files if file not in marked]
     if not marked:

@@ -205,13 +205,7 @@ _ANSWERS = StructType([StructField("place", LongType()), StructField("answer", B
 
 
 def answers(session: Any, calls: Calls) -> list[Any]:
-    """The results of the calls, in order.
-
-    Raises:
-        FreezeframeError: the error of the first call that raised one.
-        SetupError: the workers have no freezeframe, or another Python than this process.
-        EngineUnavailable: Spark failed.
-    """
+    """The results of the calls, in order."""
     if not calls:
         return []
     with spark_errors():

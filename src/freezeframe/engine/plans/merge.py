@@ -103,12 +103,7 @@ def inside(where: str) -> Column:
 
 
 def require_inside(batch: DataFrame, where: str) -> None:
-    """Check that the predicate is one, and that every row of the batch is inside the window.
-
-    Raises:
-        InvalidOption: it is not a predicate over the frame's columns, or fails on a value.
-        OutsideWindow: rows are outside; the first are named.
-    """
+    """Check that the predicate is one, and that every row of the batch is inside the window."""
     try:
         outside = batch.where(~inside(where))
         count = outside.count()

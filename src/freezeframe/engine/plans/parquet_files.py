@@ -74,11 +74,7 @@ def read_files(
 
 
 def exact_path(path: str) -> str:
-    """The path as Spark reads exactly that one: it takes every path for a pattern.
-
-    Raises:
-        UnsupportedTable: Spark would pass over the file without a word, because of its name.
-    """
+    """The path as Spark reads exactly that one: it takes every path for a pattern."""
     name = path.rstrip("/").rpartition("/")[2]
     if name.startswith(("_", ".")):
         raise UnsupportedTable(f"Spark reads no file whose name begins with '{name[0]}': {path}.")
@@ -150,11 +146,7 @@ def unpacked_size_of(files: Sequence[str]) -> int:
 
 
 def size_of(files: Sequence[str]) -> int | None:
-    """Bytes of the files together; None if they are not on this machine's disk.
-
-    Raises:
-        CorruptData: one of them is missing.
-    """
+    """Bytes of the files together; None if they are not on this machine's disk."""
     paths = [local_folder(file) for file in files]
     try:
         return sum(path.stat().st_size for path in paths if path is not None) if all(paths) else None

@@ -168,12 +168,7 @@ def write_frame(
 
 
 def settle(session: SparkSession, task: WriteTask, frame: Written) -> WrittenBatch:
-    """Validate the rows that were written, in the engine's session, and keep one for each key.
-
-    Raises:
-        StorageNotShared: not all that was written is here.
-        NullKeyError, DuplicateKeyError, BadInput: as `TableEngine.write_batch` says.
-    """
+    """Validate the rows that were written, in the engine's session, and keep one for each key."""
     schema, files = frame.schema, written_names(session, task.output)
     paths = [f"{task.output.rstrip('/')}/{name}" for name in files]
     rows = read_files(session, paths, schema)
@@ -205,12 +200,7 @@ def settle(session: SparkSession, task: WriteTask, frame: Written) -> WrittenBat
 
 
 def _require_all(frame: Written, files: Sequence[str], rows: int) -> None:
-    """Check that as many rows are here as the frame's session wrote.
-
-    Raises:
-        StorageNotShared: they are not.
-        EngineUnavailable: nobody can tell, for the frame gives other rows each time that it is computed.
-    """
+    """Check that as many rows are here as the frame's session wrote."""
     if files and rows != frame.rows and not frame.is_counted:
         raise EngineUnavailable(
             f"Spark did not report how many rows it wrote; {rows} are here.",
@@ -233,13 +223,7 @@ def _has_our_settings(session: Any, names: Sequence[str]) -> bool:
 
 
 def batch_schema(given: StructType, task: WriteTask) -> StructType:
-    """The schema of a frame, with the physical names of the task, checked before anything is written.
-
-    Raises:
-        MissingColumn: a key or order column is not in the frame.
-        SchemaDriftError: a column's type is none that a stream can keep.
-        BadInput: two columns have one name.
-    """
+    """The schema of a frame, with the physical names of the task, checked before anything is written."""
     if given.names:  # a frame without any column is an empty file of rows
         require_key_columns(given.names, task.key)
         require_order_columns(given.names, task.order_by)

@@ -228,16 +228,7 @@ class TableEngine(Protocol):
         ...
 
     def merge(self, task: MergeTask) -> MergeResult:
-        """Carry out one update and count what became of each row.
-
-        Raises:
-            NullKeyError: the batch has a null in a key and ``null_keys`` is ``error``.
-            DuplicateKeyError: the batch, or batch and rows outside the window, share a key.
-            OutsideWindow: rows of the batch do not satisfy ``where``.
-            InvalidOption: ``where`` is not a predicate over the columns.
-            SchemaDriftError: a value does not fit the type of ``target_schema``.
-            CorruptData: a stored file is missing, damaged, or holds a key twice.
-        """
+        """Carry out one update and count what became of each row."""
         ...
 
     def find(self, task: FindTask) -> pa.Table:
@@ -245,9 +236,6 @@ class TableEngine(Protocol):
 
         Columns: ``file`` (int32, index into ``stored``), ``row`` (int64, position in the file) and
         ``place`` (int64, position of the key in the table or in the batch's only file).
-
-        Raises:
-            CorruptData: a stored file is missing or damaged.
         """
         ...
 
@@ -260,9 +248,6 @@ class TableEngine(Protocol):
 
         A call is a function of an importable module with its arguments (``functools.partial``). None: it is
         not known whether the workers have this package and see this machine's files; nothing was run.
-
-        Raises:
-            FreezeframeError: the error of the first call that raised one.
         """
         ...
 
@@ -274,14 +259,6 @@ class TableEngine(Protocol):
         """Write a Spark frame as Parquet in the frame's own session, computing it once.
 
         Rows that are equal collapse if there is a key.
-
-        Raises:
-            StorageNotShared: the frame's session does not see the folder, or not all of its rows are there.
-            SchemaDriftError: a type of the frame is none that a stream can keep.
-            DuplicateKeyError: rows of one key differ and no ``order_by`` decides; names up to 10 keys.
-            NullKeyError: a key has a null and ``null_keys`` is ``error``.
-            MissingColumn: a key or order column is not in the frame.
-            BadInput: a text is not UTF-8.
         """
         ...
 
@@ -304,18 +281,11 @@ class TableEngine(Protocol):
 
         ``deleted`` names, by file, the positions of rows that are left out. It belongs to the session of
         the frame ``like``, classic or Connect, or to ``session``.
-
-        Raises:
-            StorageNotShared: the session does not see the files.
         """
         ...
 
     def require_shared(self, folder: str) -> None:
-        """Check that engine and process see the same files in an existing folder; cheap once it held.
-
-        Raises:
-            StorageNotShared: they do not.
-        """
+        """Check that engine and process see the same files in an existing folder; cheap once it held."""
         ...
 
     def close(self) -> None:
@@ -335,9 +305,6 @@ def require_found(names: Sequence[str], rows: int, expected: int) -> None:
     """Check that the files, which have so many rows, are all that Spark wrote.
 
     Spark writes a file even for no rows: where there is none, Spark wrote into another folder.
-
-    Raises:
-        StorageNotShared: they are not; what was written must not be used.
     """
     if rows == expected and names:
         return

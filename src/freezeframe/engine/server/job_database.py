@@ -84,11 +84,7 @@ class JobDatabase:
 
 
 def require_own(request: object) -> None:
-    """Refuse a plan that would create catalog objects visible to all jobs of the server.
-
-    Raises:
-        InvalidOption: a global temporary view, or a database.
-    """
+    """Refuse a plan that would create catalog objects visible to all jobs of the server."""
     command = request.plan.command  # type: ignore[attr-defined]
     kind = command.WhichOneof("command_type")
     is_shared = kind == "create_dataframe_view" and command.create_dataframe_view.is_global

@@ -47,11 +47,7 @@ _FOREIGN_VARIABLES = (
 
 
 def write_launch(folder: Path, settings: Settings, master: str, java: Java, *, is_private: bool) -> None:
-    """Write ``launch.json``, the order that `engine.watcher` carries out, and what it names.
-
-    Raises:
-        SetupError: PySpark is not installed.
-    """
+    """Write ``launch.json``, the order that `engine.watcher` carries out, and what it names."""
     token = secrets.token_urlsafe(32)
     start = secrets.token_hex(8)
     work = folder / f"work-{start}"
@@ -169,11 +165,7 @@ def _archive_order(settings: Settings, java: Java, work: Path, archive: Path) ->
 
 
 def class_archive(state: Path, java: Java) -> Path:
-    """Where the classes are that this Java, these jars and these options can share, whatever else is set.
-
-    Raises:
-        SetupError: PySpark is not installed.
-    """
+    """Where the classes are that this Java, these jars and these options can share, whatever else is set."""
     options = " ".join(JAVA_OPTIONS)
     identity = f"{java.command.resolve()} {java.version} {spark_jars()} {spark_version()} {options}"
     return state / f"classes-{hashlib.sha256(identity.encode()).hexdigest()[:16]}.jsa"

@@ -111,11 +111,7 @@ class StartLimit:
         return time.monotonic() > self._deadline
 
     def require(self) -> None:
-        """Give more time for jars that are on their way.
-
-        Raises:
-            EngineUnavailable: the time is over.
-        """
+        """Give more time for jars that are on their way."""
         with contextlib.suppress(FileNotFoundError):
             log = self._folder / "server.log"
             if (size := log.stat().st_size) != self._size:
@@ -142,11 +138,6 @@ def attach(settings: Settings, master: str, progress: Progress, *, is_private: b
 
     A private server is started for this process alone and stops as soon as the process lets go; what else
     the process holds meanwhile is the same one.
-
-    Raises:
-        JavaNotFound, JavaUnsupported: no Java to start it with.
-        SetupError: the state folder is somebody else's.
-        EngineUnavailable: it did not start in ``spark_start_seconds``; the cause holds its log's end.
     """
     folder = _private_folder(settings, master) if is_private else server_folder(settings, master)
     clients = (folder / "clients.lock").open("a")

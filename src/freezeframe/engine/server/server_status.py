@@ -62,11 +62,7 @@ def standings(settings: Settings) -> list[ServerStatus]:
 
 
 def keep_idle(folder: Path, seconds: int) -> None:
-    """Let the server in ``folder`` stay for so long without a job, whatever it was started with.
-
-    Raises:
-        InvalidOption: no number of seconds.
-    """
+    """Let the server in ``folder`` stay for so long without a job, whatever it was started with."""
     if seconds < 1:
         raise InvalidOption(
             f"A server cannot be idle for {seconds} seconds.", remedy="Pass a number of seconds from 1 on."

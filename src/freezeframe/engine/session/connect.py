@@ -175,11 +175,6 @@ def connect(
     With ``is_shared`` it is the session that all processes use on a server of ours, by an id that stands
     in the server's folder. A server elsewhere gives each process its own. With ``is_process`` it is meant
     for a script: as Spark has it, in UTC, and writing Parquet as streams have it.
-
-    Raises:
-        InvalidOption: `Settings.spark` is none of the forms it may have.
-        JavaNotFound, JavaUnsupported, EngineUnavailable: Spark cannot be started or reached.
-        SetupError: a server elsewhere does not take the token, or is of another version than PySpark here.
     """
     where = _where(settings)
     master = local_master() if where == "local" else warm_master(where)

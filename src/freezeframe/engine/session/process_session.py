@@ -43,11 +43,7 @@ _VALIDATE = AnySession.Builder._validate_startup_urls  # noqa: SLF001
 
 
 def process_session(settings: Settings, progress: Callable[[str], None]) -> Any:
-    """The session of this process, made if there is none; one whose server of ours died is replaced.
-
-    Raises:
-        InvalidOption, SetupError, JavaNotFound, JavaUnsupported, EngineUnavailable: as ``connect``.
-    """
+    """The session of this process, made if there is none; one whose server of ours died is replaced."""
     with _lock:
         found = _existing_session()
         is_dead = _made is not None and found is _made.session and not _made.is_alive()
@@ -182,11 +178,7 @@ class SparkLink:
             return self._connection
 
     def run(self, ask: Callable[[SparkSession], _Answer]) -> _Answer:
-        """The answer, asked once more on a new session if the first one was gone.
-
-        Raises:
-            EngineUnavailable: neither the first server nor the next one answered.
-        """
+        """The answer, asked once more on a new session if the first one was gone."""
         try:
             return self._ask(ask)
         except EngineUnavailable as error:

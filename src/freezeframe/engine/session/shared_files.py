@@ -51,9 +51,6 @@ def require_shared(session: Any, folder: Path, memory: Path) -> None:
         session: a session on the server, classic or Connect.
         folder: an existing folder of this machine.
         memory: a private folder in which the answer is remembered.
-
-    Raises:
-        StorageNotShared: one of the two does not see the other's file.
     """
     start = session.conf.get("spark.app.id", "")
     identity = hashlib.sha256(f"{start}\n{folder.resolve()}".encode()).hexdigest()[:32]
@@ -75,11 +72,7 @@ def require_shared(session: Any, folder: Path, memory: Path) -> None:
 
 @contextlib.contextmanager
 def requiring_sight(files: Sequence[str]) -> Iterator[None]:
-    """Raise ``StorageNotShared`` for a file that this process sees and Spark does not.
-
-    Raises:
-        StorageNotShared: Spark looks for the files in another place.
-    """
+    """Raise ``StorageNotShared`` for a file that this process sees and Spark does not."""
     try:
         yield
     except PySparkException as error:

@@ -436,11 +436,7 @@ def is_misspelt(name: str, known: Iterable[str]) -> bool:
 
 
 def from_json(key: str, body: Mapping[str, Any]) -> Action:
-    """The action named ``key`` with the fields of ``body``.
-
-    Raises:
-        CorruptLog: a required field of the action is missing or of another type.
-    """
+    """The action named ``key`` with the fields of ``body``."""
     try:
         return KINDS[key].from_json(body)
     except (LookupError, TypeError, ValueError, AttributeError) as error:

@@ -53,12 +53,7 @@ def has_reader_feature(protocol: Protocol, *names: str) -> bool:
 
 
 def require_readable(protocol: Protocol, table: str) -> None:
-    """Refuse a table with an unsupported reader protocol.
-
-    Raises:
-        UnsupportedTable: ``DELTA_INVALID_PROTOCOL_VERSION``, ``DELTA_GEOSPATIAL_NOT_SUPPORTED`` or
-            ``DELTA_UNSUPPORTED_FEATURES_FOR_READ``, naming the version or features.
-    """
+    """Refuse a table with an unsupported reader protocol."""
     listed = protocol.reader_features or ()
     newer = (
         protocol.min_reader_version > READER_VERSION_MAX or protocol.min_writer_version > WRITER_VERSION_MAX
@@ -108,9 +103,6 @@ def in_commit_timestamps(metadata: Metadata) -> tuple[int, int] | None:
     """First (version, timestamp in ms) with in-commit timestamps; ``None`` where they are off.
 
     A table that enabled them in its first commit has no enablement properties: (0, 0).
-
-    Raises:
-        CorruptLog: an enablement property is not a number.
     """
     configuration: Mapping[str, Any] = metadata.configuration
     if str(configuration.get("delta.enableInCommitTimestamps", "")).lower() != "true":

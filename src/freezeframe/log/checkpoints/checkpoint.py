@@ -52,9 +52,6 @@ def write_parts(
 
     ``content(part, parts)`` returns the bytes of a part, counted from 1; several threads call it.
     A checkpoint of the same version completed by another writer counts as this one, with 0 bytes.
-
-    Raises:
-        StorageUnavailable: readers ignore the incomplete checkpoint; try again.
     """
     for parts in range(least, least + SETS_MAX):
         first = content(1, parts)
@@ -118,9 +115,6 @@ class WholeFile:
     """What ``checkpoint_columns`` asks of a ``pyarrow.parquet.ParquetFile``, from the decoded table.
 
     Columns that nobody asks for are decoded as well.
-
-    Raises:
-        pa.ArrowException, OSError: a column cannot be decoded.
     """
 
     num_row_groups = 1
@@ -184,11 +178,7 @@ class _Part:
 def read_checkpoint_actions(
     storage: Readable, folder: str, checkpoint: CheckpointFiles
 ) -> tuple[Action, ...]:
-    """Only the small actions (protocol, metadata, transactions, domains); file actions are not decoded.
-
-    Raises:
-        CorruptLog: ``CHECKPOINT_DAMAGED``, naming the file.
-    """
+    """Only the small actions (protocol, metadata, transactions, domains); file actions are not decoded."""
     found = [_read_guarded(part, partial(_small_actions, storage)) for part in _parts(folder, checkpoint)]
     actions = tuple(action for one in found for action in one)
     _require_v2_shape(actions, _path(folder, checkpoint.files[0].name))
@@ -207,9 +197,6 @@ def read_checkpoint(
 
     Tombstones deleted at or before ``oldest_tombstone`` (ms) are left out of its Parquet files. Where these
     have ``deferred_from`` bytes or more, the statistics of their files are read when they are asked for.
-
-    Raises:
-        CorruptLog: ``CHECKPOINT_DAMAGED``, naming the file.
     """
     parts = _parts(folder, checkpoint)
     defers = _defers(parts, deferred_from)

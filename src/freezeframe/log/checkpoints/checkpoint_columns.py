@@ -85,9 +85,6 @@ def rows_of(file: Any, kind: str, schema: pa.Schema, oldest: int | None = None) 
     """The file actions of one kind as rows of ``schema``, paths canonical, without statistics.
 
     ``oldest`` (ms) leaves out removes with that deletion time or an earlier one.
-
-    Raises:
-        ValueError: required columns of a checkpoint are missing, or damage changed a letter of a name.
     """
     there = _fields(file)
     have = there.get(kind)
@@ -112,11 +109,7 @@ def rows_of(file: Any, kind: str, schema: pa.Schema, oldest: int | None = None) 
 
 
 def statistics_of(file: Any) -> pa.ChunkedArray:
-    """The statistics of each add of a file, as JSON; null for an add without.
-
-    Raises:
-        ValueError: as ``rows_of``.
-    """
+    """The statistics of each add of a file, as JSON; null for an add without."""
     have = _fields(file).get("add", set()) & {"stats", "stats_parsed"}
     pieces = []
     for table in _pieces(file, "add", [f"add.{name}" for name in sorted(have) or ["path"]]):

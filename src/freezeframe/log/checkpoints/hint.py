@@ -64,11 +64,7 @@ def read_hint(
 
 
 def parse_hint(content: bytes, *, verify: bool = True) -> Hint:
-    """The hint in the file's bytes.
-
-    Raises:
-        GarbledHint: not a JSON object, a repeated key, no version, or a checksum mismatch.
-    """
+    """The hint in the file's bytes."""
     try:
         value = parse_json(content, object_pairs_hook=_without_repeats)
         if not isinstance(value, dict) or not _is_count(value.get("version")):

@@ -71,21 +71,12 @@ def write_commit(storage: Storage, table: str, version: int, content: bytes) -> 
 
     ``content`` is the whole file: JSON lines, with a write id in ``commitInfo`` unique to this
     attempt. The call is idempotent: the same bytes return ``Committed`` again.
-
-    Raises:
-        InvalidOption: the content is empty, truncated or not JSON lines, or the version is negative.
-        StorageUnavailable: the storage refused; nothing of this commit is visible.
     """
     return land_file(storage, commit_name(table, version), version, content)
 
 
 def land_file(storage: Storage, name: str, version: int, content: bytes) -> Outcome:
-    """``write_commit`` for a log in another folder: ``name`` is the version's file.
-
-    Raises:
-        InvalidOption, StorageUnavailable: as ``write_commit``.
-        StorageUnsuitable: the store acknowledged the commit and has another one in its place.
-    """
+    """``write_commit`` for a log in another folder: ``name`` is the version's file."""
     _require_whole(version, content)
     reason = ""
     for _ in range(_TRIES_MAX):
@@ -209,10 +200,6 @@ def read_commit_info(storage: Readable, folder: str, version: int) -> CommitInfo
     """The commit info of a version, or ``None`` where its writer wrote none.
 
     Writers put it first, so the head of the file nearly always suffices.
-
-    Raises:
-        FileNotFoundError: there is no such commit.
-        CorruptLog: the commit is damaged.
     """
     name = f"{folder}/{paths_commit_name(version)}" if folder else paths_commit_name(version)
     head = storage.read(name, 0, _HEAD_BYTES)
@@ -230,20 +217,12 @@ def read_commit_info(storage: Readable, folder: str, version: int) -> CommitInfo
 
 
 def read_in_commit_timestamp(storage: Readable, folder: str, version: int) -> int:
-    """The in-commit timestamp of a version in ms; required (behaviour 74).
-
-    Raises:
-        CorruptLog: ``DELTA_MISSING_COMMIT_INFO`` or ``DELTA_MISSING_COMMIT_TIMESTAMP``.
-    """
+    """The in-commit timestamp of a version in ms; required (behaviour 74)."""
     return require_in_commit_timestamp(read_commit_info(storage, folder, version), version)
 
 
 def require_in_commit_timestamp(info: CommitInfo | None, version: int) -> int:
-    """The in-commit timestamp in the commit info of a version, in ms; required (behaviour 74).
-
-    Raises:
-        CorruptLog: ``DELTA_MISSING_COMMIT_INFO`` or ``DELTA_MISSING_COMMIT_TIMESTAMP``.
-    """
+    """The in-commit timestamp in the commit info of a version, in ms; required (behaviour 74)."""
     if info is not None and info.in_commit_timestamp is not None:
         return info.in_commit_timestamp
     missing = "commitInfo" if info is None else "inCommitTimestamp"

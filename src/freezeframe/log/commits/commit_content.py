@@ -72,10 +72,6 @@ def read_contents(read: Callable[[int, int], bytes], name: str, size: int) -> It
 
     ``read(offset, length)`` returns bytes of the file, fewer at its end. Each piece ends at a line
     end; together the pieces are the commit.
-
-    Raises:
-        CorruptLog: the file is empty, or a line is truncated or not an action
-            (``DELTA_LOG_MALFORMED_JSON``).
     """
     if size <= PIECE_BYTES:
         yield read_content(name, read(0, size + 1))
@@ -104,12 +100,7 @@ def read_contents(read: Callable[[int, int], bytes], name: str, size: int) -> It
 
 
 def read_content(name: str, content: bytes) -> CommitContent:
-    """Parse the bytes of a whole commit.
-
-    Raises:
-        CorruptLog: the file is empty, or a line other than an add or remove is truncated or not an
-            action (``DELTA_LOG_MALFORMED_JSON``), naming file and line; or its digest does not match.
-    """
+    """Parse the bytes of a whole commit."""
     _require_whole(name, content)
     require_digest(name, content)
     found, _ = _take_apart(name, content, 0)
@@ -149,9 +140,6 @@ def parse_file_actions(contents: Sequence[CommitContent], partition_names: Seque
 
     ``partition_names`` are the physical names of the current partition columns; names that occur
     only in the commits are included too.
-
-    Raises:
-        CorruptLog: a line is truncated or not an action, naming file and line.
     """
     spans = [span for content in contents for span in content.spans]
     # Few actions are quicker one by one, unless it is they that import pandas (``arrow_numbers``).

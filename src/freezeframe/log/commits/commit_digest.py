@@ -28,11 +28,7 @@ def sign_content(info: CommitInfo, actions: Sequence[Action]) -> bytes:
 
 
 def require_digest(name: str, content: bytes) -> None:
-    """Refuse a commit whose actions do not match its digest; one without a digest passes.
-
-    Raises:
-        CorruptLog: the digest differs; the file is named.
-    """
+    """Refuse a commit whose actions do not match its digest; one without a digest passes."""
     if not content.startswith(_HEAD):
         return
     head, _, rest = content.partition(b"\n")

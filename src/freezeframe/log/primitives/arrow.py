@@ -139,11 +139,7 @@ _ZONE = re.compile(r"(Z|[+-]\d{2}:?\d{2})$")
 
 
 def day(text: str) -> pa.Scalar:
-    """Parse a date as ``date32``.
-
-    Raises:
-        pyarrow.ArrowInvalid: the text is not a date.
-    """
+    """Parse a date as ``date32``."""
     near, cycles = _near(text)
     days = pa.scalar(near).cast(pa.date32()).value + cycles * _CYCLE_DAYS
     return pa.scalar(days, pa.int64()).cast(pa.int32()).cast(pa.date32())
@@ -154,9 +150,6 @@ def instant(text: str, kind: pa.DataType, time_zone: tzinfo = UTC) -> pa.Scalar:
 
     Where ``kind`` has a zone and the text has none, it is a time of ``time_zone``; one that its clocks
     show twice is the earlier, one that they skip is as much later as they skip (as Java's and Spark's).
-
-    Raises:
-        pyarrow.ArrowInvalid, OverflowError: the text is not a timestamp of this range.
     """
     near, cycles = _near(text)
     is_zoned = _ZONE.search(near) is not None
@@ -170,11 +163,7 @@ def instant(text: str, kind: pa.DataType, time_zone: tzinfo = UTC) -> pa.Scalar:
 
 
 def instants(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Parse timestamps of years of four digits, all with a zone or all without one, as ``kind``.
-
-    Raises:
-        pyarrow.ArrowInvalid: other texts.
-    """
+    """Parse timestamps of years of four digits, all with a zone or all without one, as ``kind``."""
     with_zone = pc.match_substring_regex(values, _ZONE.pattern)
     is_zoned = pc.any(with_zone).as_py()
     if is_zoned and not pc.all(with_zone).as_py():
@@ -220,11 +209,7 @@ _PART = re.compile(r"\s*([+-]?\d+)\s+([a-z]+?)s?(?=\s|$)")
 
 
 def milliseconds(text: str) -> int:
-    """Parse an interval in ms; a month counts 31 days and a year 366, so that nothing is deleted early.
-
-    Raises:
-        InvalidOption: the text is not an interval.
-    """
+    """Parse an interval in ms; a month counts 31 days and a year 366, so that nothing is deleted early."""
     body = text.strip().lower().removeprefix("interval")
     total, at = 0.0, 0
     while body[at:].strip():

@@ -165,11 +165,7 @@ def gregorian_days(days: _Numbers) -> _Numbers:
 
 
 def gregorian_times(times: _Numbers, zone: str) -> _Numbers:
-    """Microseconds since 1970 of the hybrid calendar, seen in a zone, as of the proleptic Gregorian one.
-
-    Raises:
-        SetupError: Spark's table of zones is not installed.
-    """
+    """Microseconds since 1970 of the hybrid calendar, seen in a zone, as of the proleptic Gregorian one."""
     offset, shift, switches, shifts = _zone(zone)
     day = (times + offset) // _DAY
     found = times + np.where(day < _FIRST_GREGORIAN_DAY, _shift(day) * _DAY, 0) + shift

@@ -16,11 +16,7 @@ _WHOLE_MAX = 2**63
 
 
 def parse_json(text: str | bytes, **options: Any) -> Any:
-    """The JSON value of a text.
-
-    Raises:
-        ValueError: invalid JSON, or nested too deeply.
-    """
+    """The JSON value of a text."""
     try:
         return json.loads(text, **options)
     except RecursionError as error:
@@ -28,11 +24,7 @@ def parse_json(text: str | bytes, **options: Any) -> Any:
 
 
 def parse_encodable_json(text: str, **options: Any) -> Any:
-    """The JSON value of a text, all of whose texts UTF-8 can encode, as Arrow requires.
-
-    Raises:
-        ValueError: invalid JSON, nested too deeply, or with a lone surrogate.
-    """
+    """The JSON value of a text, all of whose texts UTF-8 can encode, as Arrow requires."""
     found = parse_json(text, **options)
     if "\\u" in text:  # without an escape none can be in it
         json.dumps(found, ensure_ascii=False, default=str).encode()

@@ -53,11 +53,7 @@ class DeferredStatistics:
         return DeferredStatistics(self.read, chosen)
 
     def texts(self) -> pa.ChunkedArray:
-        """One text or null for each file, in the order of the checkpoint.
-
-        Raises:
-            CorruptLog: ``CHECKPOINT_DAMAGED``, naming the file: it is damaged, or has been deleted.
-        """
+        """One text or null for each file, in the order of the checkpoint."""
         texts = self.read()
         return texts if self.chosen.all() else pc.filter(texts, to_arrow_flags(self.chosen))
 
@@ -133,11 +129,7 @@ class FileState:
 
     @cached_property
     def files(self) -> pa.Table:
-        """One row per live file, in ``FILE_SCHEMA``; reads deferred statistics on first access.
-
-        Raises:
-            CorruptLog: ``CHECKPOINT_DAMAGED``, the checkpoint that has them is damaged or gone.
-        """
+        """One row per live file, in ``FILE_SCHEMA``; reads deferred statistics on first access."""
         deferred = self._live_deferred
         if deferred is None:
             return self.live
@@ -374,11 +366,7 @@ class TableState:
 
 
 def require_heads(heads: Heads, version: int) -> tuple[Protocol, Metadata]:
-    """Protocol and metadata, which every version >= 0 has (behaviour 33).
-
-    Raises:
-        CorruptLog: ``DELTA_STATE_RECOVER_ERROR``, naming the missing one.
-    """
+    """Protocol and metadata, which every version >= 0 has (behaviour 33)."""
     if heads.protocol is None:
         raise _unrecoverable("protocol", version)
     if heads.metadata is None:

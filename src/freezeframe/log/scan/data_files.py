@@ -34,10 +34,6 @@ def file_name(storage: Storage, table: str, path: str) -> str | Path:
     """Resolve a path of the log to a name in the storage, or to an absolute path outside of it.
 
     Reading, replay and garbage collection all ask here, so a file has one name by whatever spelling.
-
-    Raises:
-        UnsupportedTable: the path is on another kind of storage.
-        CorruptLog: the path leaves the table's folder.
     """
     path = canonical_path(path)
     scheme, colon, rest = path.partition(":")
@@ -80,12 +76,7 @@ def _absolute(storage: Storage, path: str, scheme: str, rest: str) -> str | Path
 
 
 def open_parquet(storage: Storage, name: str | Path, size: int, digest: str | None = None) -> pq.ParquetFile:
-    """Open a data file with page checksums verified, and first its SHA-256 where ``digest`` is given.
-
-    Raises:
-        CorruptData: the file is missing, has another size, or has no Parquet footer.
-        StorageUnavailable: the storage failed.
-    """
+    """Open a data file with page checksums verified, and first its SHA-256 where ``digest`` is given."""
     try:
         return ForeignParquetFile(
             parquet_source(storage, name, size, digest),
@@ -124,12 +115,7 @@ def _require_size(name: str | Path, found: int, size: int) -> None:
 
 
 def read_range(storage: Storage, name: str | Path, offset: int, length: int | None) -> bytes:
-    """Read ``length`` bytes of a file from ``offset`` on (None: to its end).
-
-    Raises:
-        CorruptData: the file is missing.
-        StorageUnavailable: the storage failed.
-    """
+    """Read ``length`` bytes of a file from ``offset`` on (None: to its end)."""
     try:
         if isinstance(name, str):
             return storage.read(name, offset, length)
@@ -141,11 +127,7 @@ def read_range(storage: Storage, name: str | Path, offset: int, length: int | No
 
 
 def require_digest(found: bytes, expected: str, name: str | Path) -> None:
-    """Refuse bytes whose SHA-256 differs from the log's.
-
-    Raises:
-        CorruptData: the SHA-256 differs; the file is named.
-    """
+    """Refuse bytes whose SHA-256 differs from the log's."""
     if hashlib.sha256(found).hexdigest() != expected:
         raise damaged_file_error(name, "Its SHA-256 is not the one that was recorded when it was written.")
 

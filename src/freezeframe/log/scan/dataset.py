@@ -37,9 +37,6 @@ def dataset_of(snapshot: ReadableSnapshot) -> ds.Dataset:
     """The dataset, whose scans skip fragments by partition values and statistics.
 
     Only the first ``CLAIMED_COLUMNS_MAX`` columns have bounds, except columns that may hold NaN.
-
-    Raises:
-        UnsupportedTable, NotFound: as ``rows.read``. A scan raises for damage when it reads the file.
     """
     # Lazy: the import loads pandas, which costs most of a second.
     import pyarrow.dataset as ds  # noqa: PLC0415 - see above

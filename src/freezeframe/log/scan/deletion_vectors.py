@@ -61,11 +61,7 @@ def bitmap_bytes(rows: BitMap64) -> bytes:
 
 
 def vector_name(vector: DeletionVector) -> str:
-    """The file of a ``u`` vector, relative to the table's folder.
-
-    Raises:
-        CorruptData: the text in the log is not a valid name.
-    """
+    """The file of a ``u`` vector, relative to the table's folder."""
     text = vector.path_or_inline_dv
     prefix, encoded = text[:-_UUID_LETTERS], text[-_UUID_LETTERS:]
     identity = uuid.UUID(bytes=z85_decode(encoded, 16))
@@ -73,20 +69,12 @@ def vector_name(vector: DeletionVector) -> str:
 
 
 def inline_rows(vector: DeletionVector) -> np.ndarray:
-    """The positions of an inline (``i``) vector, ascending, as uint64.
-
-    Raises:
-        CorruptData: the text is damaged or differs from its cardinality.
-    """
+    """The positions of an inline (``i``) vector, ascending, as uint64."""
     return _rows(z85_decode(vector.path_or_inline_dv, vector.size_in_bytes), vector, "inline")
 
 
 def stored_rows(vector: DeletionVector, block: bytes, name: str) -> np.ndarray:
-    """The positions in a vector file's ``block``: the bytes from the vector's offset on.
-
-    Raises:
-        CorruptData: wrong length, checksum, magic number or cardinality; the error has ``name``.
-    """
+    """The positions in a vector file's ``block``: the bytes from the vector's offset on."""
     size = vector.size_in_bytes
     if len(block) < size + 8 or struct.unpack(">i", block[:4])[0] != size:
         raise damaged_vector_error(
@@ -99,11 +87,7 @@ def stored_rows(vector: DeletionVector, block: bytes, name: str) -> np.ndarray:
 
 
 def require_file_version(first: bytes, name: str) -> None:
-    """Refuse a vector file with an unknown format version in its first byte.
-
-    Raises:
-        CorruptData: another version; the error has ``name``.
-    """
+    """Refuse a vector file with an unknown format version in its first byte."""
     if first != bytes([_FILE_VERSION]):
         raise damaged_vector_error(name, f"It begins with {first!r} and not with the format's version.")
 
@@ -127,11 +111,7 @@ def z85_encode(raw: bytes) -> str:
 
 
 def z85_decode(text: str, size: int) -> bytes:
-    """Decode the first ``size`` bytes of a Z85 text.
-
-    Raises:
-        CorruptData: the text is not Z85, or too short.
-    """
+    """Decode the first ``size`` bytes of a Z85 text."""
     if len(text) % 5 or len(text) // 5 * 4 < size or any(letter not in _Z85_VALUES for letter in text):
         raise damaged_vector_error("inline", f"The text {text[:40]!r} does not stand for {size} bytes.")
     raw = bytearray()

@@ -101,9 +101,6 @@ def file_batches(
 
     ``without`` are positions of rows to leave out like deleted ones. A callback of Arrow must pass
     ``use_threads=False``, because waiting for Arrow's threads there could deadlock.
-
-    Raises:
-        CorruptData: file or deletion vector is missing or damaged; it is named.
     """
     name, file = _open_file(storage, read, verify)
     rows = file.metadata.num_rows
@@ -129,11 +126,7 @@ def file_batches(
 def file_part(
     storage: Storage, read: FileRead, part: int, parts: int
 ) -> tuple[int, Iterator[pa.RecordBatch]]:
-    """Position of the first row, and the rows, of one of ``parts`` runs of row groups, deleted included.
-
-    Raises:
-        CorruptData: the file is missing or damaged; it is named.
-    """
+    """Position of the first row, and the rows, of one of ``parts`` runs of row groups, deleted included."""
     name, file = _open_file(storage, read, None)
     rows = [file.metadata.row_group(group).num_rows for group in range(file.metadata.num_row_groups)]
     first, end = (len(rows) * one // parts for one in (part, part + 1))
@@ -155,11 +148,7 @@ def _whole_groups(
 def rows_at(
     storage: Storage, read: FileRead, positions: npt.NDArray[np.int64], *, verify: bool | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """The file's rows at ascending positions, deleted or not; other row groups are not read.
-
-    Raises:
-        CorruptData: the file is missing or damaged, or has no such position; it is named.
-    """
+    """The file's rows at ascending positions, deleted or not; other row groups are not read."""
     name, file = _open_file(storage, read, verify)
     groups = range(file.metadata.num_row_groups)
     lengths = np.array([file.metadata.row_group(group).num_rows for group in groups], np.int64)
@@ -205,9 +194,6 @@ def rows_found(
     ``groups_of`` names the row groups to look at, in that order; with ``is_unique`` nothing is read
     after the first row. Pages are verified by their own checksums, not the file by its SHA-256: it would
     have to be read whole.
-
-    Raises:
-        CorruptData: the file is missing or damaged; it is named.
     """
     name, file = _open_file(storage, read, verify=False)
     lengths = [file.metadata.row_group(group).num_rows for group in range(file.metadata.num_row_groups)]
@@ -299,9 +285,6 @@ class GroupedFile:
     """A data file read lazily by row group.
 
     ``only`` restricts its rows to these positions, deleted or not.
-
-    Raises:
-        CorruptData: file or deletion vector is missing or damaged; it is named.
     """
 
     def __init__(self, storage: Storage, read: FileRead, only: npt.NDArray[np.int64] | None = None) -> None:
@@ -355,11 +338,7 @@ def file_count(storage: Storage, read: FileRead) -> int:
 
 
 def deleted_rows(storage: Storage, table: str, vector: DeletionVector) -> npt.NDArray[np.uint64]:
-    """The positions in a deletion vector, ascending.
-
-    Raises:
-        CorruptData: the vector is missing or damaged; the error names its file.
-    """
+    """The positions in a deletion vector, ascending."""
     if vector.storage_type == "i":
         return inline_rows(vector)
     if vector.storage_type == "u":

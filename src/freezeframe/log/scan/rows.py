@@ -85,14 +85,6 @@ def read(
     tuples in the form of ``pyarrow.parquet``: ``[("city", "=", "Bern"), ("age", ">", 17)]`` is a
     conjunction, a list of such lists a disjunction. ``verify`` compares each file with its recorded
     SHA-256, if any: None for files of up to 4 MiB, True for all, False for none.
-
-    Raises:
-        MissingColumn: a column that the table does not have.
-        InvalidOption: ``where`` is not a valid predicate for this table.
-        CorruptData: a file or deletion vector is missing or damaged; the error names it.
-        UnsupportedTable: the rows require an unsupported feature; the error names it.
-        NotFound: the table has no version.
-        StorageUnavailable: the storage failed; the same call may succeed later.
     """
     if columns is not None and not columns:
         _require_rows(snapshot)
@@ -141,10 +133,6 @@ def read_at(
     """The rows at positions (ascending, counted from 0) of files, by path as in ``snapshot.files``.
 
     Files come in the order of ``positions``; requested deleted rows are included.
-
-    Raises:
-        MissingColumn: a column that the table does not have.
-        CorruptData: a file is missing or damaged, or has no such position.
     """
     plan = plan_reads(snapshot, columns, None)
     reads = {one.path: one for one in plan.reads}
@@ -158,9 +146,6 @@ def read_without(
     """The live rows of some files, by path, except those at the given positions.
 
     Batches in the order of ``positions``, with all columns that files can store.
-
-    Raises:
-        CorruptData: a file or deletion vector is missing or damaged; raised while iterating.
     """
     plan = plan_reads(snapshot, None, None)
     reads = {one.path: one for one in plan.reads}
@@ -172,11 +157,7 @@ def read_without(
 
 
 def read_files(snapshot: ReadableSnapshot, files: pa.Table) -> dict[str, pa.Table]:
-    """All rows of ``files`` (rows of ``snapshot.files``) by path, deleted ones too, with all stored columns.
-
-    Raises:
-        CorruptData: a file is missing or damaged.
-    """
+    """Return all rows of ``files`` by path, deleted rows included, with all stored columns."""
     plan = plan_reads(snapshot, None, None, files)
     return {
         one.path: pa.Table.from_batches(file_part(plan.storage, one, 0, 1)[1], plan.schema)
@@ -214,20 +195,12 @@ def grouped_files(
 
 
 def count(snapshot: ReadableSnapshot) -> int:
-    """The number of rows, from the log's statistics where present, else from the files' footers.
-
-    Raises:
-        CorruptData: a file without statistics is missing or damaged.
-    """
+    """The number of rows, from the log's statistics where present, else from the files' footers."""
     return sum(file_count(snapshot.storage, one) for one in plan_reads(snapshot, None, None).reads)
 
 
 def require_files(snapshot: ReadableSnapshot) -> None:
-    """Open the footer of every data file, to detect a missing file before a read.
-
-    Raises:
-        CorruptData: a file is missing, has another size or no footer; the error names it.
-    """
+    """Open the footer of every data file, to detect a missing file before a read."""
     require_present(snapshot.storage, snapshot.table, snapshot.files)
 
 
@@ -353,11 +326,7 @@ def _require_column(name: str, fields: dict[str, Any]) -> None:
 
 
 def partition_columns(snapshot: ReadableSnapshot, fields: dict[str, Any], mode: Mode) -> PartitionColumns:
-    """The partition columns among the table's fields, matched regardless of case.
-
-    Raises:
-        CorruptLog: the schema has no column of that name.
-    """
+    """The partition columns among the table's fields, matched regardless of case."""
     lower = {name.lower(): field for name, field in fields.items()}
     columns = snapshot.metadata.partition_columns
     for name in columns:

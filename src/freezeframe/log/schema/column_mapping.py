@@ -25,11 +25,7 @@ Mode = Literal["none", "name", "id"]
 
 
 def mapping_mode(protocol: Protocol, metadata: Metadata) -> Mode:
-    """The mapping mode; the property applies only if the protocol has the feature.
-
-    Raises:
-        UnsupportedTable: a mode other than ``none``, ``name`` and ``id``.
-    """
+    """The mapping mode; the property applies only if the protocol has the feature."""
     mode = str(metadata.configuration.get(MODE_KEY, "none")).lower()
     if mode not in {"none", "name", "id"}:
         raise UnsupportedTable(

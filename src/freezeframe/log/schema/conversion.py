@@ -24,12 +24,7 @@ from freezeframe.log.schema.schema import arrow_field, arrow_type, fields_of, is
 
 
 def conform(array: pa.Array, kind: Any, mode: Mode) -> pa.Array:
-    """Convert the array to the Arrow type of the Delta type ``kind``; ``mode`` matches nested fields.
-
-    Raises:
-        CorruptData: the file holds another type, or values that the table's type cannot hold.
-        UnsupportedTable: a shredded variant.
-    """
+    """Convert the array to the Arrow type of the Delta type ``kind``; ``mode`` matches nested fields."""
     target = arrow_type(kind)
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
@@ -175,11 +170,7 @@ class PartitionColumns:
         return PartitionColumns(kept, self.time_zone)
 
     def values(self, texts: Mapping[str, str | None]) -> dict[str, pa.Scalar]:
-        """The typed value of each column, given the texts of a file by their keys.
-
-        Raises:
-            CorruptLog: a text is not a value of its column's type.
-        """
+        """The typed value of each column, given the texts of a file by their keys."""
         return {
             name: partition_scalar(texts.get(key), kind, self.time_zone)
             for name, (key, kind) in self.columns.items()
@@ -187,11 +178,7 @@ class PartitionColumns:
 
 
 def partition_scalar(text: str | None, kind: pa.DataType, time_zone: tzinfo = UTC) -> pa.Scalar:
-    """Parse the log's text as a value of the column's Arrow type.
-
-    Raises:
-        CorruptLog: the text is not a value of that type.
-    """
+    """Parse the log's text as a value of the column's Arrow type."""
     if text is None or text == "":
         return pa.scalar(None, kind)
     try:
@@ -211,11 +198,7 @@ def partition_scalar(text: str | None, kind: pa.DataType, time_zone: tzinfo = UT
 
 
 def partition_text(value: Any, column: str) -> str | None:
-    """Serialise a partition value (a Python value of the column's type) as the log's text.
-
-    Raises:
-        BadInput: a value of a type that cannot be a partition column.
-    """
+    """Serialise a partition value (a Python value of the column's type) as the log's text."""
     match value:
         case None | "":
             return None

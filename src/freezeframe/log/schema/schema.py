@@ -77,20 +77,12 @@ def delta_to_arrow(schema: Mapping[str, Any]) -> pa.Schema:
 
     ``timestamp`` is microseconds UTC, ``timestamp_ntz`` microseconds without a zone, ``void`` is
     Arrow's null, ``variant`` is ``VARIANT``.
-
-    Raises:
-        CorruptLog: the value is not a Delta schema.
-        UnsupportedTable: an unsupported type; the error names it.
     """
     return pa.schema([arrow_field(field) for field in fields_of(schema)])
 
 
 def fields_of(struct: Any) -> list[dict[str, Any]]:
-    """The fields of a Delta ``StructType`` JSON value, unchanged.
-
-    Raises:
-        CorruptLog: the value is not a Delta struct.
-    """
+    """The fields of a Delta ``StructType`` JSON value, unchanged."""
     fields = struct.get("fields") if isinstance(struct, Mapping) and struct.get("type") == "struct" else None
     if not isinstance(fields, list) or not all(_is_field(field) for field in fields):
         raise _no_schema(struct)
@@ -160,10 +152,6 @@ def arrow_to_delta(schema: pa.Schema) -> dict[str, Any]:
 
     Unsigned integers become the next wider signed type (64 bits: ``decimal(20,0)``), dictionaries
     their value type. ``delta_to_arrow`` of the result is the Arrow schema to cast to before writing.
-
-    Raises:
-        BadInput: a type that Delta cannot store (times of day, durations, intervals, decimals of more
-            than 38 digits), or two names that differ only in case; the error names the column.
     """
     return _struct([schema.field(index) for index in range(len(schema))], "")
 

@@ -43,11 +43,7 @@ def _holds(precision: int, scale: int, wide: re.Match[str]) -> bool:
 
 
 def require_known_changes(schema: Mapping[str, Any]) -> None:
-    """Refuse a table with a type change that Delta does not allow.
-
-    Raises:
-        UnsupportedTable: ``DELTA_UNSUPPORTED_TYPE_CHANGE_IN_SCHEMA``, naming the column and both types.
-    """
+    """Refuse a table with a type change that Delta does not allow."""
     for field in every_field(schema):
         for change in (field.get("metadata") or {}).get(CHANGES_KEY) or ():
             before, after = str(change.get("fromType")), str(change.get("toType"))

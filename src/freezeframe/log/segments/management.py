@@ -443,11 +443,7 @@ class SnapshotManagement(ABC, Generic[S]):
 
 
 def require_version(value: Any) -> int:
-    """The value as a version.
-
-    Raises:
-        InvalidOption: it is not a whole number from 0 on.
-    """
+    """The value as a version."""
     if not isinstance(value, bool) and isinstance(value, Integral) and int(value) >= 0:
         return int(value)
     raise InvalidOption(f"{value!r:.80} is not a version.", remedy="Versions are whole numbers, from 0 on.")

@@ -102,12 +102,7 @@ class LogSegment:
 def choose_segment(
     folder: str, listing: Listing, version_to_load: int | None = None, *, use_compacted: bool = True
 ) -> LogSegment:
-    """The segment of the newest listed version, or of ``version_to_load`` (behaviours 8 to 14, 21 to 24).
-
-    Raises:
-        CorruptLog: a gap, missing first commits, or a checkpoint without any commit file.
-        VersionNotFound: the log does not reach ``version_to_load``.
-    """
+    """The segment of the newest listed version, or of ``version_to_load`` (behaviours 8 to 14, 21 to 24)."""
     checkpoint = newest_checkpoint(listing.checkpoint_files)
     base = EMPTY_VERSION if checkpoint is None else checkpoint.version
     commits = tuple(file for file in listing.commits if file.version > base)
@@ -144,12 +139,7 @@ def verify_delta_versions(
     last: int | None = None,
     version_to_load: int | None = None,
 ) -> None:
-    """Check that versions ascend without gap or repeat, from ``first`` to ``last`` (behaviours 12, 13).
-
-    Raises:
-        CorruptLog: ``DELTA_VERSIONS_NOT_CONTIGUOUS`` for a gap, repeat or disorder;
-            ``DELTA_LOG_FILE_NOT_FOUND`` where the first or last version differs.
-    """
+    """Check that versions ascend without gap or repeat, from ``first`` to ``last`` (behaviours 12, 13)."""
     for before, after in itertools.pairwise(versions):
         if after != before + 1:
             raise _not_contiguous(versions, before, after, version_to_load)
@@ -164,11 +154,7 @@ def verify_delta_versions(
 
 
 def require_follows(commits: Sequence[LogFile], base: int) -> None:
-    """Check that the first commit is the one after ``base`` (behaviour 11).
-
-    Raises:
-        CorruptLog: ``DELTA_TRUNCATED_TRANSACTION_LOG``, naming the missing file.
-    """
+    """Check that the first commit is the one after ``base`` (behaviour 11)."""
     if commits and commits[0].version != base + 1:
         raise CorruptLog(
             f"{commit_name(base + 1)}: the log begins at version {commits[0].version}, so the state "

@@ -50,11 +50,7 @@ class Skipper:
     blocks_from_files: int = BLOCKS_FROM_FILES
 
     def mask(self, files: pa.Table) -> Bools:
-        """Mask of the rows of ``FILE_SCHEMA`` whose files may hold a matching row.
-
-        Raises:
-            CorruptLog: a partition value does not parse as its column's type.
-        """
+        """Mask of the rows of ``FILE_SCHEMA`` whose files may hold a matching row."""
         wanted = np.ones(files.num_rows, np.bool_)
         if files.num_rows >= self.blocks_from_files:
             wanted = self.by_block(files)

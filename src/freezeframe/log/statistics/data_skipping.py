@@ -60,11 +60,7 @@ def always_true() -> pc.Expression:
 
 
 def as_expression(where: Predicate) -> pc.Expression:
-    """The predicate as an Arrow expression; ``[[("a", ">", 1), ("b", "=", 2)], [...]]`` is or-of-ands.
-
-    Raises:
-        InvalidOption: neither an expression nor such a list.
-    """
+    """The predicate as an Arrow expression; ``[[("a", ">", 1), ("b", "=", 2)], [...]]`` is or-of-ands."""
     if isinstance(where, pc.Expression):
         return where
     if isinstance(where, str | bytes):
@@ -81,12 +77,7 @@ def _not_a_predicate(where: Predicate, cause: str) -> InvalidOption:
 
 
 def columns_of(where: pc.Expression, schema: pa.Schema) -> list[str]:
-    """The columns of the schema that the predicate refers to.
-
-    Raises:
-        MissingColumn: the predicate names a column that the schema lacks.
-        InvalidOption: the predicate compares incomparable types.
-    """
+    """The columns of the schema that the predicate refers to."""
     empty = schema.empty_table()
     try:
         empty.filter(where)

@@ -70,10 +70,6 @@ def file_statistics(
     maximum rounded up). A floating maximum is left out, because a footer does not record NaN, which
     Spark sorts above all numbers. Decimals are ``Decimal``; serialise the result with
     ``statistics_text``.
-
-    Raises:
-        CorruptData: the source is not a Parquet file.
-        StorageUnavailable: the source is not readable.
     """
     try:
         file = pq.ParquetFile(BytesIO(source) if isinstance(source, bytes) else source)

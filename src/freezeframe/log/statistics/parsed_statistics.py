@@ -26,9 +26,6 @@ def read_texts(texts: pa.StringArray, schema: pa.Schema, **options: Any) -> pa.T
     """The objects as rows with the columns of ``schema``; a null or empty text is an empty object.
 
     ``options`` are those of ``pyarrow.json.read_json``.
-
-    Raises:
-        pyarrow.ArrowException: a text of another shape than most, such as a quoted NaN or a line break.
     """
     if pc.any(pc.match_substring(texts, "\n")).as_py():
         raise pa.ArrowInvalid("a line break")

@@ -19,11 +19,7 @@ _ESCAPED = r'[\x00-\x1f"\\]'
 
 
 def statistics_texts(structs: pa.ChunkedArray) -> pa.ChunkedArray:
-    """One JSON text per struct, null for a null struct, without null fields.
-
-    Raises:
-        pyarrow.ArrowInvalid: a text is not UTF-8, or a value is invalid for its column.
-    """
+    """One JSON text per struct, null for a null struct, without null fields."""
     pieces = [
         chunk.slice(at, _PIECE_ROWS) for chunk in structs.chunks for at in range(0, len(chunk), _PIECE_ROWS)
     ]

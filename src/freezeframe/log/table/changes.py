@@ -29,12 +29,7 @@ _FIELDS = (
 
 
 def read_changes(log: TableLog, start: int, end: int | None = None) -> pa.RecordBatchReader:
-    """The changes of the versions ``start`` to ``end``, in the columns of ``end``; see ``DeltaLog.changes``.
-
-    Raises:
-        InvalidOption: ``start`` or ``end`` is not a version, or ``end`` is before ``start``.
-        VersionNotFound: a version of the range has no commit (any more).
-    """
+    """Return the changes of versions ``start`` to ``end`` in the columns of ``end``; see ``DeltaLog.changes``."""
     start = require_version(start)
     newest = log.update()
     last = newest.version if end is None else require_version(end)

@@ -70,9 +70,6 @@ def clean_up(snapshot: Snapshot, now_ms: int) -> CleanupPlan:
     """Delete the files of ``plan_cleanup``, oldest first, and return the plan.
 
     A crash leaves a valid log with part of its expired beginning deleted.
-
-    Raises:
-        StorageUnavailable: the storage failed; the next call deletes the rest.
     """
     plan = plan_cleanup(snapshot, now_ms)
     folder = snapshot.segment.folder

@@ -65,9 +65,6 @@ class History:
 
         ``end`` is limited to the latest version; ``start`` above ``end`` returns an empty list.
         Versions without a commit file are left out.
-
-        Raises:
-            VersionNotFound: ``DELTA_NO_COMMITS_FOUND``, the log holds no commit.
         """
         last = snapshot.version if end is None else min(end, snapshot.version)
         if limit is not None:
@@ -126,12 +123,7 @@ class History:
         can_return_earliest_commit: bool = False,
         must_be_recreatable: bool = True,
     ) -> CommitTime:
-        """The last version at or before ``timestamp`` (naive: UTC). Seed: ``getActiveCommitAtTime``.
-
-        Raises:
-            VersionNotFound: ``DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION`` or
-                ``DELTA_TIMESTAMP_GREATER_THAN_COMMIT`` (unless allowed by the flags; behaviour 71).
-        """
+        """The last version at or before ``timestamp`` (naive: UTC). Seed: ``getActiveCommitAtTime``."""
         moment = to_ms(timestamp)
         earliest = self.earliest_version(must_be_recreatable=must_be_recreatable)
         last = snapshot.version
@@ -154,11 +146,7 @@ class History:
         return found
 
     def earliest_version(self, *, must_be_recreatable: bool = True) -> int:
-        """The first version with a commit, or the first recreatable version (behaviour 72).
-
-        Raises:
-            VersionNotFound: ``DELTA_NO_COMMITS_FOUND`` or ``DELTA_NO_RECREATABLE_HISTORY_FOUND``.
-        """
+        """The first version with a commit, or the first recreatable version (behaviour 72)."""
         listing = sort_listing(list_log(self._storage, self._folder))
         if not listing.commits:
             raise VersionNotFound(
@@ -189,11 +177,7 @@ class History:
     def check_version_exists(
         self, snapshot: Snapshot, version: int, *, must_be_recreatable: bool = True
     ) -> None:
-        """Refuse a version that cannot be read (seed: ``checkVersionExists``).
-
-        Raises:
-            VersionNotFound: ``DELTA_VERSION_NOT_FOUND``, with the range of readable versions.
-        """
+        """Refuse a version that cannot be read (seed: ``checkVersionExists``)."""
         earliest = self.earliest_version(must_be_recreatable=must_be_recreatable)
         if version > snapshot.version:
             raise version_missing(self._folder, version, snapshot.version)
@@ -234,11 +218,7 @@ class History:
 
 
 def require_within_retention(snapshot: Snapshot, now_ms: int) -> None:
-    """Refuse a snapshot older than the deleted-file retention, whose files a vacuum may have deleted.
-
-    Raises:
-        VersionNotFound: ``DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION``.
-    """
+    """Refuse a snapshot older than the deleted-file retention, whose files a vacuum may have deleted."""
     oldest = now_ms - snapshot.deleted_file_retention_ms
     if snapshot.timestamp < oldest:
         raise VersionNotFound(
@@ -259,11 +239,7 @@ def iso(timestamp_ms: int) -> str:
 
 
 def to_ms(timestamp: datetime | int) -> int:
-    """Convert a timestamp (naive: UTC) to ms since 1970, which is also taken as it is.
-
-    Raises:
-        InvalidOption: neither a ``datetime`` nor a whole number.
-    """
+    """Convert a timestamp (naive: UTC) to ms since 1970, which is also taken as it is."""
     if isinstance(timestamp, int) and not isinstance(timestamp, bool):
         return timestamp
     if not isinstance(timestamp, datetime):

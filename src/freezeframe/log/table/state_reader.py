@@ -61,9 +61,6 @@ class StateReader:
 
         The newest commit is always read, to detect an empty or truncated one at once. The returned
         transactions and domains are those of the files read, not all.
-
-        Raises:
-            CorruptLog: a file is damaged.
         """
         self._fetch(segment, with_state=with_state)
         checksum = self.checksum(segment)
@@ -135,9 +132,6 @@ class StateReader:
         """The whole state of the segment, without checkpoint tombstones up to ``oldest_tombstone`` (ms).
 
         The statistics in a large checkpoint are read when they are asked for, unless ``complete``.
-
-        Raises:
-            CorruptLog: a file is damaged; ``CHECKPOINT_DAMAGED`` if it belongs to the checkpoint.
         """
         before = TableState(Heads.empty(), FileState.empty())
         if segment.checkpoint is not None:

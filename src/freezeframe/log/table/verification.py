@@ -34,12 +34,7 @@ class Finding:
 
 
 def verify_log(storage: Storage, folder: str) -> list[Finding]:
-    """Verify the files of the log itself: commits, compacted files, checkpoints, the hint.
-
-    Raises:
-        InputNotFound: there is no log.
-        StorageUnavailable: the storage failed.
-    """
+    """Verify the files of the log itself: commits, compacted files, checkpoints, the hint."""
     listing = sort_listing(list_log(storage, folder))
     if listing.is_empty:
         raise InputNotFound(

@@ -133,11 +133,7 @@ def checksum_text(checksum: Checksum) -> str:
 
 
 def verify_checksum(snapshot: Snapshot, checksum: Checksum) -> None:
-    """Compare a checksum with the state of its version (behaviour 63).
-
-    Raises:
-        CorruptLog: ``DELTA_TXN_LOG_FAILED_INTEGRITY``, naming each differing field.
-    """
+    """Compare a checksum with the state of its version (behaviour 63)."""
     actual = checksum_of(snapshot)
     wrong = [
         f"{name}: the checksum says {_short(claimed)}, the log {_short(found)}"

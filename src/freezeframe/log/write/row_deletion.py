@@ -47,11 +47,6 @@ def mark_rows(
 
     Already deleted rows are allowed. A file without remaining rows is removed. ``prefix`` is the folder of
     a vector file below the table's.
-
-    Raises:
-        InvalidOption: a path without a live file, or a position outside of its file.
-        UnsupportedTable: the log does not say how many rows a file has.
-        CorruptData: a current vector is damaged.
     """
     live = {add.path: add for add in to_adds(_files(snapshot, positions))}
     vectors: list[tuple[Add, BitMap64]] = []

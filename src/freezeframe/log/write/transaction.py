@@ -100,13 +100,7 @@ def require_writable(
     table: str,
     own_features: Collection[str] = (),
 ) -> None:
-    """Refuse a table with unsupported writer features, except ``own_features`` of the caller.
-
-    Raises:
-        UnsupportedTable: ``DELTA_UNSUPPORTED_FEATURES_FOR_WRITE`` or ``DELTA_INVALID_PROTOCOL_VERSION``,
-            naming each feature; ``DELTA_FEATURES_PROTOCOL_METADATA_MISMATCH`` where a property uses an
-            unlisted feature (behaviour 59).
-    """
+    """Refuse a table with unsupported writer features, except ``own_features`` of the caller."""
     if protocol.min_writer_version > WRITER_VERSION_MAX:
         raise _unsupported_error(
             table, [f"writer version {protocol.min_writer_version}"], "DELTA_INVALID_PROTOCOL_VERSION"
@@ -159,12 +153,7 @@ class _Fault:
 
 
 def require_legal(snapshot: Snapshot, actions: Sequence[Action]) -> None:
-    """Refuse actions that violate the protocol as the version after ``snapshot``.
-
-    Raises:
-        InvalidOption: the first violation, with its section of the protocol; nothing was written.
-        CorruptLog: the snapshot's state cannot be read.
-    """
+    """Refuse actions that violate the protocol as the version after ``snapshot``."""
     fault = next(_faults(snapshot, actions), None)
     if fault is not None:
         raise InvalidOption(

@@ -82,11 +82,6 @@ def write_checkpoint(
     Expired tombstones, expired transactions and removed domains are left out, as in reads; so are
     tombstones of files that were removed up to ``tombstones_after`` (ms), where these files are deleted.
     A classic checkpoint of more than ``part_actions_max`` actions has several parts.
-
-    Raises:
-        InvalidOption: the table does not exist.
-        CorruptLog: the state cannot be read.
-        StorageUnavailable: readers ignore the incomplete checkpoint; try again.
     """
     if snapshot.version < 0:
         raise InvalidOption(
@@ -222,12 +217,6 @@ def compact_log(storage: Storage, folder: str, start: int, end: int) -> str | No
 
     The file holds the last action on each file, removes included, and the last protocol, metadata,
     transaction and domain of each name, removed domains included, without commitInfo.
-
-    Raises:
-        InvalidOption: the range holds fewer than two versions.
-        FileNotFoundError: a commit of the range is missing.
-        CorruptLog: a commit is damaged.
-        StorageUnavailable: nothing was written.
     """
     if not 0 <= start < end:
         raise InvalidOption(
@@ -379,24 +368,14 @@ class Maintenance:
         self._log = log
 
     def checkpoint(self) -> Hint:
-        """Write a checkpoint of the newest version, which spares readers the replay of earlier commits.
-
-        Raises:
-            InvalidOption: the table does not exist.
-            CorruptLog, StorageUnavailable: as ``write_checkpoint``.
-        """
+        """Write a checkpoint of the newest version, which spares readers the replay of earlier commits."""
         with report(self._log.options.listener, "deltaLog.checkpoint", self._log.path) as metrics:
             hint = write_checkpoint(self._log.update())
             metrics |= {"version": hint.version, "actions": hint.size, "bytes": hint.size_in_bytes}
             return hint
 
     def compact_log(self, start: int, end: int) -> str | None:
-        """Write a compacted file for a range of commits, and return its name (None where it would be empty).
-
-        Raises:
-            InvalidOption: the range holds fewer than two versions.
-            CorruptLog, FileNotFoundError, StorageUnavailable: as ``compaction.compact_log``.
-        """
+        """Write a compacted file for a range of commits; return its name (None if it would be empty)."""
         return compact_log(self._log.storage, self._log.folder, start, end)
 
     def clean_up(self) -> CleanupPlan:
@@ -404,10 +383,6 @@ class Maintenance:
         return clean_up(self._log.update(), self._log.options.clock())
 
     def verify(self) -> list[Finding]:
-        """Verify the log and the data of its newest version; no findings mean no damage.
-
-        Raises:
-            InputNotFound: the table does not exist.
-        """
+        """Verify the log and the data of its newest version; no findings mean no damage."""
         findings = verify_log(self._log.storage, self._log.folder)
         return findings or verify_snapshot(self._log.update())

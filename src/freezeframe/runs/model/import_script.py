@@ -21,12 +21,7 @@ from freezeframe.store.transaction.conditions import Conditions, stream_subject
 
 
 def main(variables: dict[str, str]) -> dict[str, Any]:
-    """Import the file that the variables name; return the receipt's fields.
-
-    Raises:
-        BadInput, InvalidOption: as ``import_stream``; options are named as a request does.
-        PreconditionFailed: the conditions do not hold, told by the run's commit.
-    """
+    """Import the file that the variables name; return the receipt's fields."""
     root = Path(variables["ROOT_DIR"])
     options = json.loads(variables["PARAM_IMPORT_OPTIONS"])
     tenant, name = open_tenant(root / "snapshots"), options.pop("stream")

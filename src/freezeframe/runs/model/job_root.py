@@ -104,11 +104,7 @@ class JobRoot:
         (self.own / "sealed.json").write_text(json.dumps(list(paths)), encoding="utf-8")
 
     def remove_secrets(self) -> None:
-        """Remove what was decrypted for the run alone: sealed files, the connector's settings, tokens.
-
-        Raises:
-            StorageUnavailable: a file could not be removed.
-        """
+        """Remove what was decrypted for the run alone: sealed files, the connector's settings, tokens."""
         noted = f"{self.own.name}/sealed.json"
         copies = self.snapshots.name
         own = (f"{self.own.name}/plan.json", f"{copies}/{OURS}/job.json", self.config.name)
@@ -135,12 +131,7 @@ class JobRoot:
 
 
 def make_job_root(folder: Path, request: RunRequest) -> JobRoot:
-    """A new job root, in the tenant's folder of roots or where the request says, with the run's input.
-
-    Raises:
-        InvalidOption: the folder that the request names is not empty, or no folder.
-        StorageFull, StorageUnavailable: it could not be written; nothing of it is left.
-    """
+    """A new job root, in the tenant's folder of roots or where the request says, with the run's input."""
     path = request.job_root or folder / _name(request.job_id)
     if path.exists() and not path.is_dir():
         raise InvalidOption(f"{path} is not a folder.", cause="A file is there.", remedy="Name a new folder.")

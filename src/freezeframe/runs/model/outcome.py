@@ -24,9 +24,6 @@ class RunOutcome:
     store had no tenant of that id before; ``similar_tenants`` are ids of others that may have been meant.
     ``remarks`` is what a person should read about the input: numbers kept as text, files passed over; of
     a repeated run that its script is another one than the job's.
-
-    Raises:
-        InvalidOption: the parts contradict each other.
     """
 
     status: Status

@@ -61,11 +61,7 @@ class ScriptResult:
 
 
 def take_plan(root: JobRoot) -> ScriptPlan:
-    """Read the plan and remove it.
-
-    Raises:
-        SetupError: there is none.
-    """
+    """Read the plan and remove it."""
     file = root.own / _PLAN
     try:
         record = json.loads(file.read_text(encoding="utf-8"))

@@ -94,9 +94,6 @@ def parse_run_request(record: Mapping[str, Any] | str) -> RunRequest:
     """The request in what ``to_json`` gave, as an object or as its text.
 
     Former versions wrote ``variables`` beside the parameters; they are parameters now.
-
-    Raises:
-        InvalidName, InvalidOption: it is none, or cannot be run.
     """
     try:
         found = json.loads(record) if isinstance(record, str) else dict(record)
@@ -177,22 +174,14 @@ def _require_limits(request: RunRequest) -> None:
 
 
 def given_file(path: Path, what: str) -> Path:
-    """The file's absolute path; ``what`` is what a message calls it.
-
-    Raises:
-        InputNotFound: there is no such file.
-    """
+    """The file's absolute path; ``what`` is what a message calls it."""
     if not path.is_file():
         raise _absent(path, "file", what)
     return path.absolute()
 
 
 def given_folder(path: Path, what: str) -> Path:
-    """The folder's absolute path; ``what`` is what a message calls it.
-
-    Raises:
-        InputNotFound: there is no such folder.
-    """
+    """The folder's absolute path; ``what`` is what a message calls it."""
     if not path.is_dir():
         raise _absent(path, "folder", what)
     return path.absolute()

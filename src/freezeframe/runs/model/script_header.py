@@ -80,12 +80,7 @@ class ScriptHeader:
     parameters: tuple[ScriptParameter, ...] | None = None
 
     def filled(self, given: Mapping[str, Scalar]) -> Mapping[str, Scalar]:
-        """What a run is given, checked, with the declared defaults; a script that declares none takes any.
-
-        Raises:
-            InvalidOption: a name that the script does not declare, a value that it does not take, or one
-                that is required is missing.
-        """
+        """What a run is given, checked, with the declared defaults; a script that declares none takes any."""
         if self.parameters is None:
             return given
         known = {one.name: one for one in self.parameters}
@@ -112,11 +107,7 @@ class ScriptHeader:
 
 
 def read_script_header(script: Path) -> ScriptHeader:
-    """The header of a script's first 64 KiB; an empty one of a notebook, or where there is none.
-
-    Raises:
-        InvalidOption: the header cannot be read, or declares what no parameter can be.
-    """
+    """The header of a script's first 64 KiB; an empty one of a notebook, or where there is none."""
     if script.suffix != ".py":
         return ScriptHeader()
     with script.open("rb") as file:
@@ -194,11 +185,7 @@ _INSTALL_SECONDS = 1800
 
 
 def interpreter(script: Path, settings: Settings) -> str:
-    """The Python that the script is to run with: this one, or that of its requirements' environment.
-
-    Raises:
-        SetupError: they could not be installed; nothing was run.
-    """
+    """The Python that the script is to run with: this one, or that of its requirements' environment."""
     file = script.parent / _FILE
     if not file.is_file():
         return sys.executable
@@ -263,9 +250,6 @@ def with_permitted_script(request: RunRequest, settings: Settings) -> RunRequest
 
     Where ``service_scripts_dir`` is set, only files below it may be run, whoever submitted the job: a row
     of the queue is not proof of who wrote it. Without it any path may.
-
-    Raises:
-        InvalidOption: the script is outside the folder.
     """
     if request.script == BUILT_IN_IMPORT:
         return replace(request, script=_IMPORT_SCRIPT)

@@ -71,11 +71,6 @@ def run_notebook(script: Path, executed: Path, parameters: Mapping[str, Any], fo
 
     ``folder`` is for IPython's own files. A cell tagged ``raises-exception`` may fail; ``sys.exit(0)`` is a
     good end and the cells after it are not run.
-
-    Raises:
-        UnreadableInput: it is not a notebook.
-        ScriptFailure: a cell ended with an exception, or an exit code that is not 0.
-        Stopped: the run asked it to stop.
     """
     notebook = _load(script, parameters)
     notebook = remove_error_markers(

@@ -14,10 +14,6 @@ def run_python(script: Path, *, is_trace_whole: bool = False) -> None:
     """Run the file as ``__main__``; an exit with code 0 is a good end.
 
     ``is_trace_whole``: errors of this package are printed with its own frames.
-
-    Raises:
-        ScriptFailure: it ended with an exception or another exit code; the traceback was printed.
-        Stopped: the run asked it to stop.
     """
     file = str(script)
     sys.argv[:] = [file]

@@ -78,11 +78,7 @@ _SUPERVISION_SECONDS = 1.0
 
 
 def main(job_folder: str) -> int:
-    """Carry out the plan in a job's root and write the result there; return the process's exit code.
-
-    Raises:
-        SetupError: there is no plan in the folder.
-    """
+    """Carry out the plan in a job's root and write the result there; return the process's exit code."""
     keep_private()
     root = JobRoot(Path(job_folder))
     plan = take_plan(root)

@@ -85,9 +85,6 @@ def script_spark(
     """Variables by which the script finds Spark; the warm server is held until the block ends.
 
     Beside a script that does not speak to Spark itself, a server that its updates will need is started.
-
-    Raises:
-        JavaNotFound, JavaUnsupported, EngineUnavailable: the script wants Spark and it cannot be started.
     """
     if settings.spark.startswith("sc://"):
         yield {REMOTE: settings.spark}
@@ -115,11 +112,7 @@ def script_spark(
 
 
 def begin_session(script: Path) -> None:
-    """Make the Spark session of the script's process before a script that asks for one.
-
-    Raises:
-        SetupError, EngineUnavailable: Spark cannot be started or reached.
-    """
+    """Make the Spark session of the script's process before a script that asks for one."""
     if speaks_to_spark(script):
         spark()
 

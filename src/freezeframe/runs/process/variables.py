@@ -69,9 +69,6 @@ def require_variables(variables: Mapping[str, str]) -> None:
     """Check variables that who runs a script adds to its environment for this one run.
 
     Not a protection: the environment is theirs. It refuses what the run would overwrite.
-
-    Raises:
-        InvalidOption: a name or a value cannot be a variable's, or the run sets the variable itself.
     """
     for name, value in variables.items():
         if not _NAME.fullmatch(name) or not is_variable_text(value):

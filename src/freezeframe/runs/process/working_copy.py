@@ -59,11 +59,6 @@ def check_out(files: Files, folder: Path) -> dict[str, CopiedFile]:
     """Copy all files into ``folder`` (mode 0700), which must be empty; return their state by path.
 
     A sealed file lies there in the clear, as every file with mode 0600, until ``JobRoot.remove_secrets``.
-
-    Raises:
-        InvalidOption: the folder is not empty.
-        CorruptData, SealingUnavailable: a file cannot be read.
-        StorageUnavailable: the folder cannot be written.
     """
     try:
         make_private(folder)
@@ -86,10 +81,6 @@ def capture(folder: Path, before: Mapping[str, CopiedFile], derived: Collection[
 
     A file is looked into only where its size, time or identity differ. The content of ``derived`` paths is
     made of something else that is kept, so it is not a change.
-
-    Raises:
-        InvalidName: a new file has a name that cannot be a file's path.
-        BadInput: there is a link or a special file, or no folder any more; nothing is captured then.
     """
     # A link would lead to files outside the tenant.
     if folder.is_symlink() or not folder.is_dir():
@@ -115,12 +106,7 @@ def capture(folder: Path, before: Mapping[str, CopiedFile], derived: Collection[
 
 
 def apply_changes(files: Files, folder: Path, changes: WorkingChanges) -> None:
-    """Make the captured changes in ``files``, those of a job as a rule: then all of them or none.
-
-    Raises:
-        BadInput: a file became a link since it was captured.
-        InvalidName, ConflictError, SealingUnavailable: as ``Files.write``.
-    """
+    """Make the captured changes in ``files``, those of a job as a rule: then all of them or none."""
     for path in changes.deleted:
         files.delete(path)
     for path in (*changes.added, *changes.changed):

@@ -66,11 +66,7 @@ class RunFunction(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Duration of a lease and its renewal interval, in seconds.
-
-    Raises:
-        InvalidOption: a lease would run out between two beats.
-    """
+    """Duration of a lease and its renewal interval, in seconds."""
 
     lease_seconds: float = 30.0
     beat_seconds: float = 10.0

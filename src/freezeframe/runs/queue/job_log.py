@@ -45,11 +45,7 @@ class JobFile:
     name: str
 
     def open(self) -> AbstractContextManager[BinaryIO]:
-        """Open it as ``open_regular`` does.
-
-        Raises:
-            OSError: there is none, or it is a link or no regular file.
-        """
+        """Open it as ``open_regular`` does."""
         return open_regular(self.folder, self.name)
 
     def is_readable(self) -> bool:

@@ -19,9 +19,6 @@ def revoke(
     had committed before stays committed: running the request again is then answered with its receipt.
     Nothing is written where there is nothing to revoke. A tenant that is not there yet is made where a
     token is named, as the run would make it: its log is the only place that keeps the run from committing.
-
-    Raises:
-        TryAgain: the entry could not be written; the job must not be run again before it is.
     """
     settings = load_settings() if settings is None else settings
     named = {*tokens, request.token} - {""}

@@ -37,9 +37,6 @@ class WorkerOptions:
     """Options of a worker: concurrency, poll interval in seconds, leases, grace period.
 
     ``grace_seconds`` is how long jobs may go on after the first wish to stop.
-
-    Raises:
-        InvalidOption: a number is outside what it may be.
     """
 
     concurrency: int = 1

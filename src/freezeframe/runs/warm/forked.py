@@ -57,11 +57,7 @@ class Work:
 
 
 def parse_work(message: Mapping[str, Any]) -> Work:
-    """The work that a message describes.
-
-    Raises:
-        ConnectionLost: it describes none.
-    """
+    """The work that a message describes."""
     try:
         return Work(
             module=str(message["module"]),

@@ -26,11 +26,7 @@ class ConnectionLost(OSError):
 
 
 def send(connection: socket.socket, message: Message, descriptors: Sequence[int] = ()) -> None:
-    """Send a message, with open files for the other process.
-
-    Raises:
-        OSError: the other end is gone.
-    """
+    """Send a message, with open files for the other process."""
     body = json.dumps(message).encode()
     head = _LENGTH.pack(len(body))
     if descriptors:
@@ -41,12 +37,7 @@ def send(connection: socket.socket, message: Message, descriptors: Sequence[int]
 
 
 def receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
-    """The next message and the files that came with it, which are the caller's to close.
-
-    Raises:
-        ConnectionLost: the other end is gone, or what it said is not a message.
-        TimeoutError: the connection has a timeout and nothing came.
-    """
+    """The next message and the files that came with it, which are the caller's to close."""
     head, descriptors, _, _ = socket.recv_fds(connection, _LENGTH.size, _DESCRIPTORS_MAX)
     try:
         head += _exactly(connection, _LENGTH.size - len(head))
@@ -76,11 +67,7 @@ def _exactly(connection: socket.socket, length: int) -> bytes:
 
 
 def require_own_user(connection: socket.socket) -> None:
-    """Check that the process at the other end is this user's, as the system knows it.
-
-    Raises:
-        ConnectionLost: it is another user's.
-    """
+    """Check that the process at the other end is this user's, as the system knows it."""
     told = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     _, user, _ = _CREDENTIALS.unpack(told)
     if user != os.getuid():

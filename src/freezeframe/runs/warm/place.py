@@ -90,11 +90,7 @@ def runner_variables(environment: Mapping[str, str], settings: RunnerSettings) -
 
 
 def runner_folder(settings: RunnerSettings, environment: Mapping[str, str]) -> Path:
-    """The folder of the runner of a user with this environment, created with mode 0700.
-
-    Raises:
-        SetupError: it is somebody else's.
-    """
+    """The folder of the runner of a user with this environment, created with mode 0700."""
     identity = {
         "code": _code(),
         "environment": runner_variables(environment, settings),
@@ -133,12 +129,7 @@ def _code() -> list[object]:
 
 
 def connect(folder: Path, timeout_seconds: float) -> socket.socket:
-    """A connection to the runner of this folder.
-
-    Raises:
-        OSError: nobody listens there.
-        ConnectionLost: who listens is another user.
-    """
+    """A connection to the runner of this folder."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         connection.settimeout(timeout_seconds)
@@ -152,11 +143,7 @@ def connect(folder: Path, timeout_seconds: float) -> socket.socket:
 
 
 def listen(folder: Path) -> socket.socket:
-    """A listening socket in this folder; one that a dead runner left is removed.
-
-    Raises:
-        OSError: the folder is gone.
-    """
+    """A listening socket in this folder; one that a dead runner left is removed."""
     (folder / SOCKET_NAME).unlink(missing_ok=True)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     with _short(folder) as path:

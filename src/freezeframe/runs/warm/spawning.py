@@ -62,9 +62,6 @@ def spawn(
         cwd: its working folder.
         stdout: an open file for its output and its errors.
         settings: ``runner_idle_seconds`` 0 means plain processes only.
-
-    Raises:
-        OSError: the folder or the command is not there.
     """
     if _can_fork(command, environment, settings):
         work = Work(command[2], tuple(command[3:]), environment, current_umask(), current_limits())
@@ -91,9 +88,6 @@ def fork(
     """The work as a process that the warm runner forked, None where there can be no runner.
 
     ``on_forked`` is called when there is the process and it does nothing yet.
-
-    Raises:
-        OSError: the folder is not there.
     """
     if not is_supported() or not settings.runner_idle_seconds:
         return None
@@ -105,11 +99,7 @@ def fork(
 
 
 def start_runner(settings: RunnerSettings) -> bool:
-    """Whether there is a runner, which is started if there was none; it may still be loading.
-
-    Raises:
-        SetupError: the state folder is somebody else's.
-    """
+    """Whether there is a runner, which is started if there was none; it may still be loading."""
     if not is_supported() or not settings.runner_idle_seconds:
         return False
     with contextlib.suppress(OSError):

@@ -57,14 +57,7 @@ class LegacyFile:
     sha256: str
 
     def read(self, known: pa.Schema | None, limits: UnpackLimits = UNLIMITED) -> pa.Table:
-        """The rows; ``known`` types win over a CSV file's text, where every value is exact in them.
-
-        Raises:
-            TooLarge: it unpacks to more than a limit.
-            UnreadableInput: the file is damaged.
-            SchemaDriftError: it holds what a stream cannot keep.
-            ConflictError: it was written again meanwhile.
-        """
+        """The rows; ``known`` types win over a CSV file's text, where every value is exact in them."""
         if self.path.suffix == ".csv":
             table = typed_columns(read_csv_text(self.path), known)
         else:
@@ -101,12 +94,7 @@ class Adoption:
         return self.version < 0 or not self.key or self.adopted_version == self.version
 
     def take_over(self, key: tuple[str, ...], null_keys: NullKeys, known: pa.Schema | None) -> None:
-        """Commit the file's rows to the stream; a new stream gets ``key``, and the last of equal keys wins.
-
-        Raises:
-            BadInput: the rows cannot be taken; the file is named, nothing was written.
-            ConflictError: stream or file changed meanwhile.
-        """
+        """Commit the file's rows to the stream; a new stream gets ``key``; the last of equal keys wins."""
         with _naming(self.file):
             frame, update = self._change(self._rows(known), key, null_keys)
             self.stream.apply(frame, update)
@@ -150,11 +138,7 @@ class Adoption:
 
 
 def pending_adoption(directory: str | os.PathLike[str], stream: Stream) -> Adoption | None:
-    """The file of that stream that is still to be adopted, or None.
-
-    Raises:
-        UnreadableInput: gluestick was cut off while it wrote the file, and there is no stream yet.
-    """
+    """The file of that stream that is still to be adopted, or None."""
     file = _find(Path(directory), stream.name)
     version = stream.stream_version()
     if file is None:
@@ -170,12 +154,7 @@ def pending_adoption(directory: str | os.PathLike[str], stream: Stream) -> Adopt
 
 
 def adopt(directory: str | os.PathLike[str], stream: Stream, update: Update, frame: Any) -> None:
-    """Adopt the stream's file, before ``update`` with ``frame`` is carried out.
-
-    Raises:
-        BadInput: the file cannot be taken; it is named, nothing was written.
-        ConflictError: stream or file kept changing.
-    """
+    """Adopt the stream's file, before ``update`` with ``frame`` is carried out."""
     for tries_left in reversed(range(_TRIES_MAX)):
         adoption = pending_adoption(directory, stream)
         if adoption is None:
@@ -277,11 +256,7 @@ def as_frame(
     as_: FrameKind,
     dtype_backend: str | None = None,
 ) -> Any:
-    """The rows of a view as a reader of the stream would get them.
-
-    Raises:
-        MissingColumn, InvalidOption: as reading a stream does.
-    """
+    """The rows of a view as a reader of the stream would get them."""
     if where is not None:
         expression = as_expression(where)
         columns_of(expression, table.schema)

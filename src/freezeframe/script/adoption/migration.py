@@ -43,11 +43,7 @@ class Migration:
     files: tuple[tuple[str, Path], ...]
 
     def carried_out(self, job: Job) -> list[int]:
-        """Bring everything into a job; the numbers of rows of the streams, in their order.
-
-        Raises:
-            BadInput: a file's rows cannot be taken; the file is named.
-        """
+        """Bring everything into a job; the numbers of rows of the streams, in their order."""
         rows = [_import(job, one) for one in self.snapshots]
         for path, file in self.files:
             with file.open("rb") as content:
@@ -60,13 +56,6 @@ def plan_migration(folder: str | os.PathLike[str], key: Sequence[str], tenant: T
 
     ``key`` becomes the key of each stream that has all of its columns; other streams have no key. Where a
     stream has both kinds of files, the Parquet file counts, as for gluestick. ``tenant`` None: there is none.
-
-    Raises:
-        InputNotFound: there is no such directory, or nothing in it.
-        InvalidOption: the directory is a freezeframe tenant or store already.
-        AlreadyExists: the tenant has a stream or file of one of the names.
-        UnreadableInput: gluestick was cut off while it wrote a file, or a file is damaged.
-        InvalidName: no stream or file can have one of the names.
     """
     root = Path(folder)
     if not root.is_dir():

@@ -28,11 +28,7 @@ _BUFFER_BYTES = 16
 
 
 def message_sizes(content: IO[bytes], start: int) -> Iterator[tuple[int, int]]:
-    """Rows and bytes of each batch of rows from ``start`` on; those of a dictionary are not rows.
-
-    Raises:
-        pa.ArrowException, OSError, struct.error: it is damaged.
-    """
+    """Rows and bytes of each batch of rows from ``start`` on; those of a dictionary are not rows."""
     content.seek(start)
     reader = pa.ipc.MessageReader.open_stream(pa.PythonFile(content, mode="r"))
     for message in reader:
@@ -89,13 +85,7 @@ _STREAM_END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 
 
 def streamed_arrow(file: Path, limits: UnpackLimits = UNLIMITED) -> pa.RecordBatchReader:
-    """The rows of a file piece by piece, in types that a stream keeps; encodings are undone.
-
-    Raises:
-        TooLarge: it unpacks to more than a limit; at the start, or when the reading comes to it.
-        UnreadableInput: it is damaged, cut off or no Arrow; at the start, or when the reading comes to it.
-        SchemaDriftError: it holds what a stream cannot keep: a union or a duration, for example.
-    """
+    """The rows of a file piece by piece, in types that a stream keeps; encodings are undone."""
     with reads_of(str(file)), file.open("rb") as content:
         schema = _schema(_open(content, str(file)), str(file))
 
@@ -113,11 +103,7 @@ def read_arrow(file: Path, limits: UnpackLimits = UNLIMITED) -> pa.Table:
 
 
 def require_arrow(content: IO[bytes], name: str, limits: UnpackLimits = UNLIMITED) -> None:
-    """Validate all rows; the content is rewound afterwards.
-
-    Raises:
-        TooLarge, UnreadableInput, SchemaDriftError: as of ``streamed_arrow``.
-    """
+    """Validate all rows; the content is rewound afterwards."""
     _schema(_open(content, name), name)
     for _ in arrow_batches(content, name, limits):
         pass
@@ -127,12 +113,7 @@ def require_arrow(content: IO[bytes], name: str, limits: UnpackLimits = UNLIMITE
 def arrow_batches(
     content: IO[bytes], name: str, limits: UnpackLimits = UNLIMITED
 ) -> Iterator[pa.RecordBatch]:
-    """The batches of a stream or file, each validated in full; ``name`` is for messages.
-
-    Raises:
-        TooLarge: it unpacks to more than a limit.
-        UnreadableInput: it is damaged, cut off or no Arrow.
-    """
+    """The batches of a stream or file, each validated in full; ``name`` is for messages."""
     unpacking = Unpacking(Path(name).name, content.seek(0, os.SEEK_END), limits)
     if limits is not UNLIMITED:
         _require_within(content, name, unpacking)

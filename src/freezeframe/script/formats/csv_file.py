@@ -73,11 +73,6 @@ def read_csv_text(file: Path, escape: str = "") -> pa.Table:
     Args:
         file: the file; one whose name ends with ``.gz`` is unpacked.
         escape: what stands before a quote in a quoted field, if not a quote: ``\\`` in what Spark writes.
-
-    Raises:
-        UnreadableInput: empty, not UTF-8, a row with too few or too many fields (its line is
-            named), text behind a closing quote, an unfinished quoted field at the end, or two columns
-            of one name.
     """
     with reads_of(str(file)), _opened(file, escape) as source:
         return _read_csv_text(source)
@@ -183,10 +178,6 @@ def csv_text_pieces(
     """The rows that ``read_csv_text`` gives of a part, piece by piece, for files that are larger than memory.
 
     ``is_checked`` spares the look for text behind closing quotes.
-
-    Raises:
-        UnreadableInput: as it does, when the reading comes to it.
-        LongRow: a row is longer than ``block_bytes``.
     """
     with reads_of(str(part.file)), _opened(part.file, escape) as source:
         if not is_checked:

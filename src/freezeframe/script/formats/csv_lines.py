@@ -215,11 +215,7 @@ def csv_text(rows: pa.Table) -> str:
 
 
 def csv_pieces(schema: pa.Schema, tables: Iterable[pa.Table], piece_rows: int) -> Iterator[bytes]:
-    """The file of the rows, some at a time.
-
-    Raises:
-        BadInput: CSV cannot hold them: a column without a name, or a missing value in the only column.
-    """
+    """The file of the rows, some at a time."""
     header = csv_text(schema.empty_table())
     if "" in schema.names:
         raise _unwritable("A column has no name.", "A reader gives such a column a name of its own.")

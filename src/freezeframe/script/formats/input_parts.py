@@ -56,12 +56,7 @@ class InputPart:
             return sum(content.read(size).count(b"\n") for size in sizes)
 
     def require_unchanged(self) -> None:
-        """Check that the file is still the one that was divided, also in another process.
-
-        Raises:
-            StorageNotShared: there is no such file here.
-            UnreadableInput: it was written since.
-        """
+        """Check that the file is still the one that was divided, also in another process."""
         try:
             found = self.file.stat()
         except FileNotFoundError as error:

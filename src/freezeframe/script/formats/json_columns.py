@@ -38,9 +38,6 @@ def read_number(text: str) -> int | float | Decimal:
 
     Without a point a whole number of up to 64 bits is an integer (``1e3``). Any other is a double if that
     is written as the same number, else a decimal.
-
-    Raises:
-        UnkeptValue: neither a double nor a decimal of 38 digits is this number.
     """
     has_exponent = "e" in text or "E" in text
     if not has_exponent and len(text) <= _SHORT_MAX:
@@ -80,11 +77,7 @@ def decimal_type(before: int, after: int) -> pa.DataType | None:
 
 
 def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of which each member is given once, for ``object_pairs_hook``.
-
-    Raises:
-        UnkeptValue: a member is given twice.
-    """
+    """An object of which each member is given once, for ``object_pairs_hook``."""
     found = dict(pairs)
     if len(found) != len(pairs):
         names = [name for name, _ in pairs]
@@ -94,20 +87,12 @@ def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def refuse_constant(text: str) -> NoReturn:
-    """Refuse ``NaN`` and infinities, for ``parse_constant``.
-
-    Raises:
-        ValueError: always.
-    """
+    """Refuse ``NaN`` and infinities, for ``parse_constant``."""
     raise ValueError(f"{text} is not JSON")
 
 
 def require_text(text: str, value: Any) -> None:
-    """Refuse half of a surrogate pair in the value of a JSON text, which UTF-8 cannot hold.
-
-    Raises:
-        ValueError: there is one.
-    """
+    """Refuse half of a surrogate pair in the value of a JSON text, which UTF-8 cannot hold."""
     if "\\ud" in text or "\\uD" in text:
         json.dumps(value, ensure_ascii=False, default=str).encode()
 
@@ -124,11 +109,7 @@ class JsonNumber(str):
 
     @property
     def cell(self) -> JsonNumber:
-        """The same number, an integer of up to 64 bits without an exponent, and zero without a sign.
-
-        Raises:
-            UnkeptValue: neither a double nor a decimal of 38 digits is this number.
-        """
+        """The same number, an integer of up to 64 bits without an exponent, and zero without a sign."""
         if self == "-0":
             return JsonNumber("0")
         value = read_number(self) if "e" in self or "E" in self else None
@@ -136,12 +117,7 @@ class JsonNumber(str):
 
 
 def parse_letters(line: bytes) -> Any:
-    """The value of a JSON text in UTF-8, its numbers as ``JsonNumber``.
-
-    Raises:
-        ValueError, RecursionError: it is not JSON, is nested too deeply, gives a member twice, or holds half
-            of a surrogate pair.
-    """
+    """The value of a JSON text in UTF-8, its numbers as ``JsonNumber``."""
     text = line.decode()
     value = _LETTERS.decode(text)
     require_text(text, value)

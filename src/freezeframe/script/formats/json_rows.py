@@ -64,12 +64,7 @@ class _Piece:
 
 
 def survey_json(part: InputPart, known: KnownTypes, limits: UnpackLimits = UNLIMITED) -> Columns:
-    """Survey the values of a part: the types that each of its columns can have.
-
-    Raises:
-        TooLarge: with NULL where lines lack a column, it is more than a limit.
-        UnreadableInput: a line is not a JSON object; file and line are named.
-    """
+    """Survey the values of a part: the types that each of its columns can have."""
     part.require_unchanged()
     return _survey(part, _pieces(part, _PIECE_BYTES, STRICT), known, limits)
 
@@ -80,11 +75,7 @@ def joined_json(
     known: KnownTypes,
     columns: pa.Schema | None = None,
 ) -> Columns:
-    """The joined findings of several parts; ``columns`` are there in any case.
-
-    Raises:
-        UnreadableInput: no type holds all values of a column; file, line and column are named.
-    """
+    """The joined findings of several parts; ``columns`` are there in any case."""
     found: dict[str, JsonColumn] = {}
     for survey in surveys:
         for name, column in survey.items():
@@ -106,11 +97,7 @@ def json_schema(known: KnownTypes, columns: Columns) -> pa.Schema:
 
 
 def json_tables(part: InputPart, _: Columns, known: KnownTypes, columns: Columns) -> Iterator[pa.Table]:
-    """The rows of a part in the columns of all parts that were surveyed; what a line lacks is NULL.
-
-    Raises:
-        UnreadableInput: the file was changed since.
-    """
+    """The rows of a part in the columns of all parts that were surveyed; what a line lacks is NULL."""
     part.require_unchanged()
     return _tables(part, _pieces(part, _PIECE_BYTES, QUICK), known, columns)
 
@@ -126,9 +113,6 @@ def read_json_files(
     """The rows of several files, in their order; an empty file has no columns.
 
     Lines are read ``piece_bytes`` at a time, and once more in a file whose first rows left the types open.
-
-    Raises:
-        TooLarge, UnreadableInput: as of ``survey_json`` and ``joined_json``.
     """
     parts = [part for file in files for part in divide(file, [0])]
     made: list[list[_Piece]] = [[] for _ in parts]
@@ -307,11 +291,7 @@ class _Array:
         self._text, self._place, self.line = "", 0, 1
 
     def pieces(self) -> Iterator[list[tuple[int, Any]]]:
-        """The values with their lines.
-
-        Raises:
-            ValueError, RecursionError: the file is not one JSON array.
-        """
+        """The values with their lines."""
         self._take("[")
         rows: list[tuple[int, Any]] = []
         is_open = self._next() != "]" or self._take("]") != "]"

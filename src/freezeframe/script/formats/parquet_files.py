@@ -33,12 +33,7 @@ _BITS = {"BOOLEAN": 1, "INT32": 32, "INT64": 64, "INT96": 64, "FLOAT": 32, "DOUB
 
 
 def parquet_batches(file: Path, limits: UnpackLimits) -> Iterator[pa.RecordBatch]:
-    """The rows, in the columns of the file; texts and binary values may be dictionaries.
-
-    Raises:
-        TooLarge: it unpacks to more than a limit, by its footer or by what is found.
-        pa.ArrowException, OSError: it is damaged or no Parquet.
-    """
+    """The rows, in the columns of the file; texts and binary values may be dictionaries."""
     unpacking = Unpacking(file.name, file.stat().st_size, limits)
     with pq.ParquetFile(file) as described:
         metadata = described.metadata
@@ -89,11 +84,6 @@ def read_parquet_files(files: Sequence[Path], limits: UnpackLimits = UNLIMITED) 
 
     Types that differ between files are joined where every value stays the same (int and long,
     long and decimal, date and timestamp ...), as for a stream.
-
-    Raises:
-        TooLarge: a file unpacks to more than a limit.
-        UnreadableInput: a file is damaged or no Parquet.
-        SchemaDriftError: the files' types cannot be joined, or hold what a stream cannot keep.
     """
     schema: pa.Schema | None = None
     tables = []
@@ -108,12 +98,7 @@ def read_parquet_files(files: Sequence[Path], limits: UnpackLimits = UNLIMITED) 
 
 
 def require_parquet(content: IO[bytes], name: str, limits: UnpackLimits = UNLIMITED) -> None:
-    """Validate a Parquet file's footer; the content is rewound afterwards.
-
-    Raises:
-        TooLarge: it says that it unpacks to more than a limit.
-        UnreadableInput: it is cut off, or no Parquet.
-    """
+    """Validate a Parquet file's footer; the content is rewound afterwards."""
     try:
         with reads_of(name):
             metadata = pq.read_metadata(content)
@@ -162,11 +147,7 @@ def parquet_parts(file: Path, part_bytes: int = PART_BYTES) -> tuple[InputPart, 
 
 
 def parquet_schema(files: Sequence[Path]) -> pa.Schema:
-    """The columns that ``read_parquet_files`` gives; values are read only where types do not decide.
-
-    Raises:
-        UnreadableInput, SchemaDriftError: as it does.
-    """
+    """The columns that ``read_parquet_files`` gives; values are read only where types do not decide."""
     schema: pa.Schema | None = None
     for file in files:
         with opened_parquet(file) as parquet:
@@ -199,12 +180,7 @@ def _odd(schema: pa.Schema, other: pa.Schema) -> list[str]:
 def parquet_tables(
     part: InputPart, schema: pa.Schema, limits: UnpackLimits = UNLIMITED
 ) -> Iterator[pa.Table]:
-    """The rows of a part in the columns of ``schema``, piece by piece; ``limits`` are for whole files.
-
-    Raises:
-        TooLarge: the file unpacks to more than a limit.
-        UnreadableInput: the file is damaged, or was changed since it was divided.
-    """
+    """The rows of a part in the columns of ``schema``, piece by piece; ``limits`` are for whole files."""
     part.require_unchanged()
     with opened_parquet(part.file) as parquet:
         groups = list(range(part.start, part.stop))
@@ -222,11 +198,7 @@ def _read(file: Path, limits: UnpackLimits) -> pa.Table:
 
 @contextmanager
 def opened_parquet(file: Path) -> Iterator[pq.ParquetFile]:
-    """A Parquet file while the block reads of it.
-
-    Raises:
-        UnreadableInput: it is damaged or no Parquet, by what the block comes to.
-    """
+    """A Parquet file while the block reads of it."""
     try:
         with (
             reads_of(str(file)),

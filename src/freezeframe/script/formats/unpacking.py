@@ -58,11 +58,7 @@ class Unpacking:
         self._rows = self._bytes = 0
 
     def expect(self, rows: int, size: int) -> None:
-        """Refuse a file that says of itself that it unpacks to so much.
-
-        Raises:
-            TooLarge: more than a limit.
-        """
+        """Refuse a file that says of itself that it unpacks to so much."""
         limits = self._limits
         if rows > limits.rows_max:
             raise self._refusal(f"{rows:,} rows", f"{limits.rows_max:,} rows", "unpacked_rows_max")
@@ -73,11 +69,7 @@ class Unpacking:
             raise self._refusal(found, most, "unpacked_ratio_max")
 
     def count(self, rows: int, size: int) -> None:
-        """Count bytes that were unpacked or are about to be.
-
-        Raises:
-            TooLarge: with it, more than a limit.
-        """
+        """Count bytes that were unpacked or are about to be."""
         self._rows += rows
         self._bytes += size
         self.expect(self._rows, self._bytes)

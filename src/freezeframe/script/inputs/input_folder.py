@@ -42,9 +42,6 @@ def stream_files(
     catalog, sub-folders and the streams in ``ignore`` are left out. Streams are in alphabetical order.
     Numbers in stamps are compared as numbers, times as times. Files that no reader of folders takes are
     named in a remark.
-
-    Raises:
-        InputNotFound: there is nothing at ``path``.
     """
     place = Path(path)
     if place.is_dir():
@@ -146,31 +143,19 @@ class _Value:
 
 
 def read_csv_files(source: CsvFiles, known: KnownTypes) -> pa.Table:
-    """The rows of all files in typed columns.
-
-    Raises:
-        UnreadableInput: as of ``read_csv_text`` and ``check_columns``.
-    """
+    """The rows of all files in typed columns."""
     return typed_csv(source, read_csv_texts(source.files, source.escape), known)
 
 
 def typed_csv(source: CsvFiles, text: pa.Table, known: KnownTypes) -> pa.Table:
-    """The text of CSV files in typed columns.
-
-    Raises:
-        UnreadableInput: as of ``check_columns``.
-    """
+    """The text of CSV files in typed columns."""
     settled = {name: known.rule(name).settled(text.column(name)) for name in text.column_names}
     check_columns(source, known, {name: left for name, (_, left) in settled.items()})
     return pa.table({name: column for name, (column, _) in settled.items()})
 
 
 def check_columns(source: CsvFiles, known: KnownTypes, left: Mapping[str, Left]) -> None:
-    """Refuse a column that is not of the type that was asked for; name those that look like numbers.
-
-    Raises:
-        UnreadableInput: a value is not exact in its column's type; file, line and column are named.
-    """
+    """Refuse a column that is not of the type that was asked for; name those that look like numbers."""
     for name, found in left.items():
         rule = known.rule(name)
         if found == () and known.is_required(name):

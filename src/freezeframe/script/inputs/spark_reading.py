@@ -94,13 +94,7 @@ def text_frames(
     in_process_bytes_max: int = IN_PROCESS_BYTES_MAX,
     part_bytes: int = PART_BYTES,
 ) -> dict[str, Any]:
-    """By stream the rows of its files, typed by what is known of its columns.
-
-    Raises:
-        UnreadableInput: as of the reading in this process.
-        StorageNotShared: a worker does not see a file.
-        SetupError: the workers cannot run freezeframe.
-    """
+    """By stream the rows of its files, typed by what is known of its columns."""
     frames, parts = {}, {}
     for stream, (files, known) in streams.items():
         if _bytes(files) <= in_process_bytes_max:
@@ -130,12 +124,7 @@ def parquet_frame(
     in_process_bytes_max: int = IN_PROCESS_BYTES_MAX,
     part_bytes: int = PART_BYTES,
 ) -> Any:
-    """The rows of a stream's Parquet files.
-
-    Raises:
-        UnreadableInput, SchemaDriftError: as of ``read_parquet_files``.
-        StorageNotShared, SetupError: as of ``text_frames``.
-    """
+    """The rows of a stream's Parquet files."""
     if _bytes(files) <= in_process_bytes_max:
         return _local(session, read_parquet_files(files))
     parts = [part for file in files for part in parquet_parts(file, part_bytes)]

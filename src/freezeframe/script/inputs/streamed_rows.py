@@ -36,11 +36,7 @@ class CsvSurvey:
 
 
 def survey_csv(part: InputPart, known: KnownTypes, escape: str = "") -> CsvSurvey:
-    """Survey a part in one pass.
-
-    Raises:
-        UnreadableInput: as ``read_csv_text`` does.
-    """
+    """Survey a part in one pass."""
     part.require_unchanged()
     for block_bytes in block_sizes():
         left: dict[str, Left] = {}
@@ -73,11 +69,7 @@ def csv_schema(known: KnownTypes, left: Mapping[str, Left]) -> pa.Schema:
 def csv_tables(
     part: InputPart, survey: CsvSurvey, known: KnownTypes, left: Mapping[str, Left], escape: str = ""
 ) -> Iterator[pa.Table]:
-    """The rows of a part in the columns of all parts that were surveyed; a column that it lacks is NULL.
-
-    Raises:
-        UnreadableInput: the file was changed since.
-    """
+    """The rows of a part in the columns of all parts that were surveyed; a column that it lacks is NULL."""
     part.require_unchanged()
     schema, rules = csv_schema(known, left), {name: known.rule(name) for name in left}
     for piece in csv_text_pieces(part, survey.block_bytes, escape, is_checked=True):
@@ -94,11 +86,7 @@ def csv_tables(
 
 
 def streamed_csv(file: Path, known: KnownTypes, stream: str = "", escape: str = "") -> pa.RecordBatchReader:
-    """A CSV file's rows, in the known types where every value is exact in them, else as inferred.
-
-    Raises:
-        UnreadableInput: as ``read_csv_text`` does; the whole file has been gone through by then.
-    """
+    """A CSV file's rows, in the known types where every value is exact in them, else as inferred."""
     (part,) = divide(file, [0])
     survey = survey_csv(part, known, escape)
     check_columns(CsvFiles(stream, (file,), escape), known, survey.left)
@@ -110,24 +98,14 @@ def streamed_csv(file: Path, known: KnownTypes, stream: str = "", escape: str = 
 def streamed_json_lines(
     file: Path, known: KnownTypes, columns: pa.Schema | None = None, limits: UnpackLimits = UNLIMITED
 ) -> pa.RecordBatchReader:
-    """A JSON Lines file's rows, as ``read_json_files`` gives them.
-
-    Raises:
-        TooLarge, UnreadableInput: as it does; the whole file has been gone through by then.
-    """
+    """A JSON Lines file's rows, as ``read_json_files`` gives them."""
     (part,) = parts = divide(file, [0])
     found = joined_json(parts, [survey_json(part, known, limits)], known, columns)
     return _reader(json_schema(known, found), lambda: json_tables(part, found, known, found))
 
 
 def streamed_parquet(file: Path, limits: UnpackLimits = UNLIMITED) -> pa.RecordBatchReader:
-    """A Parquet file's rows, as ``read_parquet_files`` gives them.
-
-    Raises:
-        TooLarge: it unpacks to more than a limit; at the start, or when the reading comes to it.
-        UnreadableInput: it is damaged or no Parquet; at the start, or when the reading comes to it.
-        SchemaDriftError: it holds what a stream cannot keep.
-    """
+    """A Parquet file's rows, as ``read_parquet_files`` gives them."""
     schema, (part,) = parquet_schema([file]), parquet_parts(file, sys.maxsize)
     return _reader(schema, lambda: parquet_tables(part, schema, limits))
 

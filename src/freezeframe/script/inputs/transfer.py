@@ -69,11 +69,7 @@ class StreamSchema:
 
     @classmethod
     def parse(cls, text: bytes) -> StreamSchema:
-        """The schema that ``to_json`` gave.
-
-        Raises:
-            ValueError, KeyError, TypeError, AttributeError: it is none.
-        """
+        """The schema that ``to_json`` gave."""
         record = json.loads(text)
         return cls(arrow_columns(record["schema"]), tuple(map(str, record["key"])))
 
@@ -133,11 +129,7 @@ def export_stream(
 
 
 def new_file(name: str, folder: str | os.PathLike[str], kind: FileKind) -> Path:
-    """The path of the file that an export of the stream of this name makes.
-
-    Raises:
-        InvalidOption: an unknown kind, the folder is a file, or the file is there already.
-    """
+    """The path of the file that an export of the stream of this name makes."""
     if Path(folder).is_file():
         raise InvalidOption(f"{folder} is a file.", remedy="Name a folder; it is made if it is not there.")
     if kind not in get_args(FileKind):
@@ -248,9 +240,6 @@ def file_rows(
     """The rows that an import of the file brings in; ``columns`` are the types of a schema file.
 
     Without one, a column of text or JSON is of its ``stored`` type wherever every value is exact in it.
-
-    Raises:
-        InputNotFound, TooLarge, InvalidOption, UnreadableInput: as ``import_stream``.
     """
     kind = _kind(_existing(path), limits, csv)
     return _rows(_Source(path, kind, stream, csv), columns, stored, limits)
@@ -283,11 +272,7 @@ def _streamed(
 
 
 def _kind(path: Path, limits: UnpackLimits, csv: CsvOptions) -> str:
-    """Which of five kinds a file is of; what is packed has no limits.
-
-    Raises:
-        InvalidOption: it is of none, or options are not for it.
-    """
+    """Which of five kinds a file is of; what is packed has no limits."""
     kind = file_extension(path)
     is_csv = kind in CSV_EXTENSIONS and (limits is UNLIMITED or not kind.endswith(".gz"))
     if not is_csv and kind not in _KINDS:
@@ -310,11 +295,7 @@ def schema_file(file: Path) -> Path:
 
 
 def schema_of(file: Path, schema_from: str | os.PathLike[str] | None = None) -> StreamSchema | None:
-    """The schema of a file: the one named, the one that an export left beside it or in it, or None.
-
-    Raises:
-        InputNotFound, UnreadableInput: as ``read_schema``; a damaged Parquet file has no schema.
-    """
+    """The schema of a file: the one named, the one that an export left beside it or in it, or None."""
     if schema_from is not None:
         return read_schema(Path(schema_from))
     if file_extension(file) == ".parquet":
@@ -327,12 +308,7 @@ def schema_of(file: Path, schema_from: str | os.PathLike[str] | None = None) -> 
 
 
 def read_schema(file: Path) -> StreamSchema:
-    """The schema in a schema file.
-
-    Raises:
-        InputNotFound: there is no such file.
-        UnreadableInput: it is none.
-    """
+    """The schema in a schema file."""
     try:
         return StreamSchema.parse(_existing(file).read_bytes())
     except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -83,11 +83,7 @@ def job_folder_beside(path: Path) -> Path | None:
 
 
 def job_at(path: Path) -> JobTenant | None:
-    """The open job that a resolved directory means; None for a tenant's own directory.
-
-    Raises:
-        InvalidOption: it is the working copy of a job that another process runs.
-    """
+    """The open job that a resolved directory means; None for a tenant's own directory."""
     found = _current.get(str(path))
     if found is not None and found.process == os.getpid():
         return found.tenant

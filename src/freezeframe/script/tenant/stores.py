@@ -45,9 +45,6 @@ def storage_at(root: str, settings: Settings, *, is_asked_again: bool = False) -
     """The storage at a store's root; errors as of ``open``.
 
     A bucket is put to the test at first contact; ``is_asked_again`` does it anew.
-
-    Raises:
-        StorageUnsuitable: a bucket's store would lose commits, as was seen now or before.
     """
     scheme, separator, rest = root.partition("://")
     if separator:

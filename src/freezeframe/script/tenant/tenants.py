@@ -37,11 +37,7 @@ class OutsideJob(NoGuard):
         self._folder = folder
 
     def require_writable(self) -> None:
-        """See ``TenantGuard.require_writable``.
-
-        Raises:
-            InvalidOption: always.
-        """
+        """See ``TenantGuard.require_writable``."""
         raise InvalidOption(
             f"{self._path} is not the snapshot directory of this job.",
             cause="What is written there is no part of the job's one commit; below the job's root it is "

@@ -41,11 +41,7 @@ class Catalog:
 
 
 def catalog_beside(folder: Path) -> Catalog:
-    """The catalog in the folder's parent, where a sync leaves it; an empty one if there is none.
-
-    Raises:
-        UnreadableInput: the file is there and is not a catalog.
-    """
+    """The catalog in the folder's parent, where a sync leaves it; an empty one if there is none."""
     file = folder.resolve().parent / FILE_NAME
     try:
         with reads_of(str(file)):

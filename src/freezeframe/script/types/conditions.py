@@ -32,10 +32,6 @@ def predicate(conditions: Sequence[str], columns: pa.Schema) -> pc.Expression:
 
     A value is compared in its column's own type; quotes around it are optional. ``is null`` and
     ``is not null`` ask for missing values, which no comparison ever meets.
-
-    Raises:
-        MissingColumn: a condition begins with no column's name.
-        InvalidOption: it is none, or its value is none of the column.
     """
     return reduce(operator.and_, (_condition(text, columns) for text in conditions))
 

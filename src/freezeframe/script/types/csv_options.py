@@ -35,11 +35,7 @@ _TIME = re.compile(r"(?:datetime64|timestamp)\[(?:s|ms|us|ns)(?:,\s*(?:tz=)?(?P<
 
 
 def named_type(name: Any) -> pa.DataType:
-    """The Arrow type that is meant by a name of pandas, Arrow or Spark, or by a type object of theirs.
-
-    Raises:
-        InvalidOption: no type has that name, or a stream cannot keep values of it.
-    """
+    """The Arrow type that is meant by a name of pandas, Arrow or Spark, or by a type object of theirs."""
     text = (name.__name__ if isinstance(name, type) else str(name)).strip().lower()
     found = _NAMES.get(text)
     if found is not None:
@@ -64,9 +60,6 @@ class CsvOptions:
     ``types`` names a type for a column of every stream, ``{"Phone": "string"}``, or of one,
     ``{"Account": {"Phone": "string"}}``. ``parse_dates`` is true, columns, or either by stream. ``escape``
     stands before a quote in a quoted field, if not a quote.
-
-    Raises:
-        InvalidOption: no type has such a name, or another option is none.
     """
 
     types: Mapping[str, Any] | None = None
@@ -117,11 +110,7 @@ class CsvOptions:
 
 
 def types_of_words(words: Sequence[str]) -> dict[str, str]:
-    """The option ``types`` of ``COLUMN=TYPE`` for each column.
-
-    Raises:
-        InvalidOption: one is none.
-    """
+    """The option ``types`` of ``COLUMN=TYPE`` for each column."""
     parts = [word.rpartition("=") for word in words]
     for word, (column, _, kind) in zip(words, parts, strict=True):
         if not column or not kind:

@@ -61,19 +61,11 @@ class Stores:
         return job.incarnation in {"", folder}
 
     def proof_report(self) -> dict[str, Any] | None:
-        """The report of the last ``freezeframe prove`` on the store; None: there is none.
-
-        Raises:
-            CorruptData: it is damaged.
-        """
+        """The report of the last ``freezeframe prove`` on the store; None: there is none."""
         return last_proof_report(self._storage)
 
     def require_readable(self) -> None:
-        """Read the registry once, so that a failing storage is found before the first request.
-
-        Raises:
-            StorageUnavailable, CorruptLog, FormatTooNew: as opening a store.
-        """
+        """Read the registry once, so that a failing storage is found before the first request."""
         self.environments()
 
 
@@ -104,13 +96,7 @@ class TenantAccess:
         self.principal = principal
 
     def tenant(self, environment: EnvironmentName, tenant: TenantId, scope: Scope) -> Tenant:
-        """The tenant, if the principal has ``scope`` there.
-
-        Raises:
-            NotAllowed: the principal lacks the scope, for whatever tenant.
-            TenantNotFound: there is no such tenant, or it is not the principal's business.
-            InvalidName: no tenant or environment can have that name.
-        """
+        """The tenant, if the principal has ``scope`` there."""
         self.principal.require(scope)
         return self._find(environment, tenant, lambda store, known: store.tenant(known))
 
@@ -134,11 +120,7 @@ class TenantAccess:
         return store.tenant(tenant) if self._is_there(store, tenant) else None
 
     def create(self, environment: EnvironmentName, tenant: TenantId) -> tuple[Tenant, bool]:
-        """The tenant, made if it was not there, and whether it was made by this call.
-
-        Raises:
-            NotAllowed: the principal may not write, or is bound to other tenants.
-        """
+        """The tenant, made if it was not there, and whether it was made by this call."""
         self.principal.require("snapshots:write")
         self._require_seen(environment, tenant)
         store = self._stores.environment(environment)
@@ -164,11 +146,7 @@ class TenantAccess:
         target: TenantId,
         request_context: RequestContext = NO_REQUEST,
     ) -> Tenant:
-        """A new tenant with the newest content of another; the principal must see both.
-
-        Raises:
-            AlreadyExists: there is a ``target`` already, and another request made it.
-        """
+        """A new tenant with the newest content of another; the principal must see both."""
         self.require_clone(environment, source, target)
         return self._find(
             environment, source, lambda store, known: store.clone_tenant(known, target, request_context)

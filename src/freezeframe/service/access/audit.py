@@ -149,11 +149,7 @@ class Audit:
         request_id: str = "",
         details: Mapping[str, Any] | None = None,
     ) -> AuditEntry:
-        """Add an entry; it is durable when this returns.
-
-        Raises:
-            TryAgain: it could not be written. What was asked must not be answered then.
-        """
+        """Add an entry; it is durable when this returns."""
         trace = {"principal": principal, "action": action, "request_id": request_id}
         return self._write(place, (subject,), details, trace)[0]
 
@@ -172,9 +168,6 @@ class Audit:
         costs. Where the block raises, a second entry of the same request has the ``outcome``: ``refused``
         (nothing was changed), or ``failed`` (what has the request's id in the tenant's history was changed).
         A process that dies meanwhile leaves the first one.
-
-        Raises:
-            TryAgain: an entry could not be written; the block was not entered.
         """
         begun = AuditedOperation(self._write(place, subjects, details, trace))
         told: dict[str, Any] = {}

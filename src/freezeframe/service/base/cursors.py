@@ -35,11 +35,7 @@ class Cursors:
         return base64.urlsafe_b64encode(signature + content).decode().rstrip("=")
 
     def read(self, listing: str, cursor: str) -> Any:
-        """The position that ``encode`` was given.
-
-        Raises:
-            InvalidOption: the cursor is not one of ours, or of another list.
-        """
+        """The position that ``encode`` was given."""
         try:
             raw = base64.urlsafe_b64decode(cursor.encode() + b"=" * (-len(cursor) % 4))
             signature, content = raw[:_SIGNATURE_BYTES], raw[_SIGNATURE_BYTES:]

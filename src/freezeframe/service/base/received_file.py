@@ -20,11 +20,7 @@ _CHUNK_BYTES = 1024 * 1024
 
 @contextmanager
 def received_file(content: IO[bytes], kind: str, name: str) -> Iterator[Path]:
-    """The content as a temporary file with the ending ``kind``; ``name`` is used in messages.
-
-    Raises:
-        BadInput: as the block raises it, in terms of ``name``.
-    """
+    """The content as a temporary file with the ending ``kind``; ``name`` is used in messages."""
     with tempfile.TemporaryDirectory(prefix="freezeframe-") as folder:
         path = Path(folder) / f"rows.{kind}"
         with path.open("wb") as target:

@@ -37,11 +37,7 @@ class ServiceSecret:
 
 
 def load_secret(settings: Settings, root: str) -> ServiceSecret:
-    """The secret in the file that the settings name, else in the store's root, where it is made once.
-
-    Raises:
-        SetupError: the file cannot be made or read, others may read it, or it is too short.
-    """
+    """The secret in the file that the settings name, else in the store's root, where it is made once."""
     path = secret_path(settings, root)
     _make(path)
     secret = _read(path)
@@ -55,11 +51,7 @@ def load_secret(settings: Settings, root: str) -> ServiceSecret:
 
 
 def secret_path(settings: Settings, root: str) -> Path:
-    """The file with the secret.
-
-    Raises:
-        SetupError: the store is in a bucket and the settings name no file.
-    """
+    """The file with the secret."""
     return settings.service_secret_file or _default_place(root)
 
 

@@ -37,11 +37,7 @@ class Selection:
 
 
 def selected_files(view: TenantView, selection: Selection) -> tuple[FileEntry, ...]:
-    """The files of a selection by path, those in its folders included.
-
-    Raises:
-        FileNotFound: there is no such file or folder at that moment.
-    """
+    """The files of a selection by path, those in its folders included."""
     found = {path: view.files.entry(path) for path in selection.files}
     for folder in selection.folders:
         below = view.files.list(folder, recursive=True)
@@ -52,12 +48,7 @@ def selected_files(view: TenantView, selection: Selection) -> tuple[FileEntry, .
 
 
 def bundle(view: TenantView, entries: Sequence[FileEntry], streams: Sequence[str]) -> Iterator[bytes]:
-    """The zip in pieces; only one piece of it and of one member is in memory at a time.
-
-    Raises:
-        StreamNotFound: there is no such stream at that moment; it is told before the first piece.
-        CorruptData: a data file is missing.
-    """
+    """The zip in pieces; only one piece of it and of one member is in memory at a time."""
     members = [(one.path, view.files.chunks(one.path)) for one in entries]
     for name in streams:
         export = StreamExport(view.stream(name), "csv", Moment())

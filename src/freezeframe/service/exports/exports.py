@@ -39,12 +39,7 @@ _SIZES = ExportSizes()
 
 
 class StreamExport:
-    """A stream at a moment that is to become a file.
-
-    Raises:
-        StreamNotFound, VersionNotFound: there is no such stream or version.
-        CorruptData: a data file is missing, has another size or no footer.
-    """
+    """A stream at a moment that is to become a file."""
 
     def __init__(self, stream: Stream, kind: ExportKind, moment: Moment, sizes: ExportSizes = _SIZES) -> None:
         self._snapshot = stream.snapshot(**moment.arguments())
@@ -52,11 +47,7 @@ class StreamExport:
         rows.require_files(self._snapshot)
 
     def chunks(self) -> Iterator[bytes]:
-        """The file in pieces.
-
-        Raises:
-            CorruptData: rows are damaged, when the reading comes to them.
-        """
+        """The file in pieces."""
         reader = self._reader()
         if self._kind == "parquet":
             schema = StreamSchema.of(self._snapshot).of_parquet()
@@ -75,13 +66,7 @@ class StreamExport:
 
 
 def export(stream: Stream, kind: ExportKind, moment: Moment, sizes: ExportSizes = _SIZES) -> Iterator[bytes]:
-    """All rows as a file; errors that can be known at once are raised before the first chunk.
-
-    Raises:
-        StreamNotFound, VersionNotFound: there is no such stream or version.
-        CorruptData: a data file is missing or damaged; deep inside of a large one when it comes to that.
-        BadInput: a CSV file cannot hold the rows; for a missing value when it comes to that.
-    """
+    """All rows as a file; errors that can be known at once are raised before the first chunk."""
     chunks = StreamExport(stream, kind, moment, sizes).chunks()
     first = next(chunks, b"")
     return itertools.chain([first], chunks)

@@ -35,12 +35,7 @@ def names(tenant: Tenant, folder: str = "") -> list[str]:
 
 
 def read(tenant: Tenant, name: str, bytes_max: int, note_unsealing: Callable[[str], None]) -> bytes:
-    """The bytes of a file, or of a stream as a file; ``note_unsealing`` is called before one is unsealed.
-
-    Raises:
-        FileNotFound: there is neither.
-        TooLarge: they are more than ``bytes_max``.
-    """
+    """The bytes of a file, or of a stream as a file; ``note_unsealing`` is called before one is unsealed."""
     found = _stream_of(tenant, name)
     if found is None:
         return _read_file(tenant, name, note_unsealing, bytes_max)
@@ -59,12 +54,7 @@ def write(
     author: Author,
     override_bytes_max: int,
 ) -> None:
-    """Keep the bytes as a file, or make the rows in them a stream's whole content.
-
-    Raises:
-        TooLarge: a stream's file has more bytes than are replaced within a request.
-        BadInput: the rows cannot be taken.
-    """
+    """Keep the bytes as a file, or make the rows in them a stream's whole content."""
     named = streams.stream_of(name)
     if named is None:
         write_file(tenant, name, lambda: rewound(content), author)
@@ -82,11 +72,7 @@ def write(
 
 
 def delete(tenant: Tenant, name: str, author: Author) -> None:
-    """Remove a file, or the stream that a file's name means; the past of both stays.
-
-    Raises:
-        FileNotFound: there is neither.
-    """
+    """Remove a file, or the stream that a file's name means; the past of both stays."""
     found = _stream_of(tenant, name)
     if found is None:
         delete_file(tenant, name, author)
@@ -95,11 +81,7 @@ def delete(tenant: Tenant, name: str, author: Author) -> None:
 
 
 def config(tenant: Tenant, note_unsealing: Callable[[str], None]) -> dict[str, Any]:
-    """The tenant's configuration; without a file an empty one.
-
-    Raises:
-        UnreadableInput: the file is not JSON.
-    """
+    """The tenant's configuration; without a file an empty one."""
     try:
         value = from_json_bytes(_read_file(tenant, CONFIG_FILE, note_unsealing), CONFIG_FILE)
     except FileNotFound:

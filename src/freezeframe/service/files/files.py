@@ -51,10 +51,6 @@ def folder_page(
     """A page of a folder (``""``: the top one) behind the path ``after``; its folders are on the first page.
 
     A page costs what is on it, however many files the tenant has.
-
-    Raises:
-        InvalidName: no folder can have that name.
-        VersionNotFound: there is no such version.
     """
     below = files.page(folder, after, recursive=recursive, tenant_version=tenant_version)
     shown = (one for one in below if one.path.rpartition("/")[2] != FOLDER_MARK)
@@ -74,10 +70,6 @@ def write_file(
     """Write the content as the file's new version; return the entry and whether the file is new.
 
     ``content`` gives it from its beginning, as often as it is asked.
-
-    Raises:
-        InvalidName, SealingUnavailable: as ``Files.write``.
-        ConflictError: others kept changing it at the same time.
     """
     known = str(FilePath(path))
 
@@ -91,12 +83,7 @@ def write_file(
 
 
 def write_files(tenant: Tenant, writes: Sequence[FileWrite], author: Author) -> int:
-    """Write several files as one version of the tenant, all of them or none; return the version.
-
-    Raises:
-        PreconditionFailed, PreconditionRequired: conditions of files do not hold; see ``at_commit_of``.
-        InvalidName, SealingUnavailable, ConflictError: as of ``write_file``.
-    """
+    """Write several files as one version of the tenant, all of them or none; return the version."""
 
     def change(job: Job) -> None:
         for one in writes:
@@ -111,12 +98,7 @@ def at_commit_of(writes: Sequence[FileWrite]) -> CommitCheck:
 
 
 def require_all_conditions(state: TenantState, writes: Sequence[FileWrite]) -> None:
-    """Refuse a batch whose conditions do not hold in a state.
-
-    Raises:
-        PreconditionFailed: conditions do not hold; its ``paths`` are of which files.
-        PreconditionRequired: a file that is there has none, and must have one.
-    """
+    """Refuse a batch whose conditions do not hold in a state."""
     refused = []
     for one in writes:
         try:
@@ -134,11 +116,7 @@ def require_all_conditions(state: TenantState, writes: Sequence[FileWrite]) -> N
 
 
 def delete_file(tenant: Tenant, path: str, author: Author) -> int:
-    """Remove the file and return the version; older ones can still be read. Errors as of ``write_file``.
-
-    Raises:
-        FileNotFound: there is no such file.
-    """
+    """Remove the file and return the version; older ones can still be read. Errors as of ``write_file``."""
     known = str(FilePath(path))
     return _change(tenant, author, lambda job: job.files.delete(known))[1]
 
@@ -150,12 +128,7 @@ def move_file(tenant: Tenant, path: str, target: str, author: Author) -> FileEnt
 
 
 def create_folder(tenant: Tenant, path: str, author: Author) -> str:
-    """Create an empty folder and return its path.
-
-    Raises:
-        InvalidName: no folder can have that name.
-        AlreadyExists: it is there already.
-    """
+    """Create an empty folder and return its path."""
     known = str(FilePath(path))
 
     def change(job: Job) -> None:
@@ -216,11 +189,7 @@ def _change(tenant: Tenant, author: Author, change: Callable[[Job], _T]) -> tupl
 
 
 def select_paths(files: Files, paths: Sequence[str], folders: Sequence[str]) -> list[str]:
-    """The named paths and those of all files in the folders now; unknown ones are left out.
-
-    Raises:
-        InvalidName: no file can have such a path.
-    """
+    """The named paths and those of all files in the folders now; unknown ones are left out."""
     found = {str(FilePath(path)) for path in paths}
     for folder in folders:
         found.update(one.path for one in files.list(folder, recursive=True))
@@ -228,14 +197,7 @@ def select_paths(files: Files, paths: Sequence[str], folders: Sequence[str]) -> 
 
 
 def delete_files(tenant: Tenant, paths: Sequence[str], folders: Sequence[str], author: Author) -> list[str]:
-    """Remove files, and folders with all below them; return the removed paths, folder marks included.
-
-    Raises:
-        InvalidPath: no file can have such a path.
-        InvalidOption: nothing is named.
-        FileNotFound: there is no such file or folder; nothing was removed.
-        ConflictError: somebody changed one of the files meanwhile; nothing was removed.
-    """
+    """Remove files, and folders with all below them; return the removed paths, folder marks included."""
     known = {str(FilePath(path)) for path in paths}
     below_of = [str(FilePath(folder)) for folder in folders]
     if not (paths or folders):

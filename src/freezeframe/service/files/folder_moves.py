@@ -39,13 +39,6 @@ def move_folder(tenant: Tenant, move: FolderMove, author: Author) -> int:
     """Move the folder with all that is below it, in one version; return how many files moved.
 
     Marks of empty folders move along. Sealed files are sealed anew, bound to their new paths.
-
-    Raises:
-        FileNotFound: there is no such folder.
-        AlreadyExists: there is a folder under the new path already.
-        InvalidName: the new path cannot lie beside the files that are there.
-        SealingUnavailable: a file is sealed and the master key is not at hand; nothing was moved.
-        ConflictError: somebody changed one of the files meanwhile; nothing was moved.
     """
     with tenant.job(who=author.who, message=author.message) as job:
         below = _below(job.files, move.source)

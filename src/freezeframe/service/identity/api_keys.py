@@ -119,13 +119,7 @@ class Keys:
         created_by: str = "",
         key_id: str = "",
     ) -> NewKey:
-        """A new key; without scopes it has all but ``admin``, without tenants it is for all of them.
-
-        Raises:
-            AlreadyExists: there is a key of that ``key_id``: the same request made it before.
-            InvalidOption: an unknown scope, or a life that is over before it begins.
-            InvalidName: an environment or tenant that cannot be one.
-        """
+        """A new key; without scopes it has all but ``admin``, without tenants it is for all of them."""
         if days is not None and not 0 < days < 36_500:  # noqa: PLR2004 - a hundred years
             raise InvalidOption(f"A key cannot live for {days} days.", remedy="Pass a number above 0.")
         secret, chosen = secrets.token_urlsafe(_SECRET_BYTES), key_id or self.new_id()
@@ -150,11 +144,7 @@ class Keys:
         return NewKey(self.get(chosen), secret)
 
     def get(self, key_id: str) -> Key:
-        """The key of that id.
-
-        Raises:
-            NotFound: there is none.
-        """
+        """The key of that id."""
         with self._database.read() as connection:
             row = connection.execute(select(keys).where(keys.c.id == key_id)).mappings().one_or_none()
         if row is None:
@@ -172,11 +162,7 @@ class Keys:
             return tuple(_key(row) for row in connection.execute(query).mappings())
 
     def revoke(self, key_id: str) -> Key:
-        """Revoke the key; revoking it again changes nothing.
-
-        Raises:
-            NotFound: there is none.
-        """
+        """Revoke the key; revoking it again changes nothing."""
         with self._database.begin() as connection:
             now = self._database.now_ms(connection)
             active = (keys.c.id == key_id) & keys.c.revoked_ms.is_(None)
@@ -185,13 +171,7 @@ class Keys:
         return self.get(key_id)
 
     def rotate(self, key_id: str, overlap_hours: float = 24.0, request: str = "") -> NewKey:
-        """Give the key a new secret; the old one stays valid for some hours.
-
-        Raises:
-            AlreadyExists: the same ``request`` rotated it before.
-            NotFound: there is none.
-            InvalidOption: it is revoked, or the overlap is negative.
-        """
+        """Give the key a new secret; the old one stays valid for some hours."""
         known = self.get(key_id)
         if overlap_hours < 0 or known.revoked_ms is not None:
             raise InvalidOption(
@@ -217,12 +197,7 @@ class Keys:
         return NewKey(self.get(key_id), secret)
 
     def authenticate(self, text: str, *, anew: bool = False) -> Principal:
-        """The principal of that key; ``anew`` asks the database even if the key was good a moment ago.
-
-        Raises:
-            NotAuthenticated: it is unknown, wrong, revoked or expired. Only who has the key's secret is
-                told that it has ended, and how; unknown and wrong ones are not told apart.
-        """
+        """The principal of that key; ``anew`` asks the database even if the key was good a moment ago."""
         known = None if anew else self.from_cache(text)
         if known is not None:
             return known
@@ -246,11 +221,7 @@ class Keys:
         return _hash(text.partition(".")[2])
 
     def with_hash(self, key_id: str, given: str) -> Principal:
-        """The principal of the key whose secret has, or had a moment ago, this hash.
-
-        Raises:
-            NotAuthenticated: as ``authenticate``.
-        """
+        """The principal of the key whose secret has, or had a moment ago, this hash."""
         with self._database.read() as connection:
             now = self._database.now_ms(connection)
             row = connection.execute(select(keys).where(keys.c.id == key_id)).mappings().one_or_none()

@@ -115,11 +115,7 @@ class IdentityProvider:
         self._keys: tuple[float, KeySet] | None = None
 
     def address(self, attempt: SignInAttempt, redirect_uri: str) -> str:
-        """The provider's address that a browser is redirected to.
-
-        Raises:
-            TryAgain: the provider cannot be asked for its addresses.
-        """
+        """The provider's address that a browser is redirected to."""
         address: str = prepare_grant_uri(
             self._endpoint("authorization_endpoint"),
             self._client_id,
@@ -134,13 +130,7 @@ class IdentityProvider:
         return address
 
     def account(self, attempt: SignInAttempt, code: str, redirect_uri: str) -> Account:
-        """The account that the provider gives for the code.
-
-        Raises:
-            NotAuthenticated: the code is worth nothing, or the token is not what it must be.
-            NotAllowed: the account has no role here.
-            TryAgain: the provider cannot be asked.
-        """
+        """The account that the provider gives for the code."""
         told = self._token(attempt, code, redirect_uri)
         claims = self._claims(str(told.get("id_token", "")), attempt.nonce, told.get("access_token"))
         name = next(claims[one] for one in _NAMES if isinstance(claims.get(one), str) and claims[one].strip())
@@ -279,11 +269,7 @@ def _refusal(cause: str) -> NotAuthenticated:
 
 
 def parse_roles(text: str) -> dict[str, Role]:
-    """Roles by the claim's values, from ``ops-team=admin, support=viewer``; the roles' own names without any.
-
-    Raises:
-        SetupError: a pair is none, or names no role.
-    """
+    """Parse roles by the claim's values, as in ``ops-team=admin, support=viewer``; empty: the roles' names."""
     if not text.strip():
         return {role: role for role in ROLES}
     found: dict[str, Role] = {}
@@ -300,11 +286,7 @@ def parse_roles(text: str) -> dict[str, Role]:
 
 
 def role_of(claims: Mapping[str, Any], claim: str, roles: Mapping[str, Role]) -> Role:
-    """The highest role that the claim gives.
-
-    Raises:
-        NotAllowed: it gives none.
-    """
+    """The highest role that the claim gives."""
     given = _values(claims, claim)
     # The roles stand from the highest to the lowest.
     found: Role | None = next((one for one in ROLES if one in {roles.get(value) for value in given}), None)

@@ -63,11 +63,7 @@ class Principal:
         return self.sees_environment(environment) and (self.tenants is None or tenant in self.tenants)
 
     def require(self, scope: Scope) -> None:
-        """Refuse a principal without the scope.
-
-        Raises:
-            NotAllowed: it is not among the principal's.
-        """
+        """Refuse a principal without the scope."""
         if not self.may(scope):
             raise NotAllowed(
                 f"This needs the scope {scope!r}.",
@@ -77,11 +73,7 @@ class Principal:
             )
 
     def require_everywhere(self) -> None:
-        """Refuse a principal that is bound to some tenants, for what concerns all of them.
-
-        Raises:
-            NotAllowed: it is one.
-        """
+        """Refuse a principal that is bound to some tenants, for what concerns all of them."""
         self.require("admin")
         if self.tenants is not None or self.environments is not None:
             raise NotAllowed(
@@ -97,11 +89,7 @@ def bounds(kind: type[_Name], kept: str | None) -> tuple[_Name, ...] | None:
 
 
 def scopes_from(names: tuple[str, ...]) -> frozenset[Scope]:
-    """The scopes of those names; all but ``admin`` where none is named.
-
-    Raises:
-        InvalidOption: a name is not a scope.
-    """
+    """The scopes of those names; all but ``admin`` where none is named."""
     odd = [name for name in names if name not in SCOPES]
     if odd:
         raise InvalidOption(f"There is no scope {odd[0]!r}.", remedy=f"Use some of {', '.join(SCOPES)}.")

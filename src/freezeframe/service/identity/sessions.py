@@ -56,11 +56,7 @@ class Sessions:
         self._session_ms = int(session_hours * 3_600_000)
 
     def begin_with_key(self, text: str) -> str:
-        """Begin a session with a key; its token.
-
-        Raises:
-            NotAuthenticated: the key is not valid.
-        """
+        """Begin a session with a key; its token."""
         principal = self._keys.authenticate(text)
         return self._begin({"key": principal.id, "secret_hash": self._keys.secret_hash(text)})
 
@@ -71,11 +67,7 @@ class Sessions:
         return self._begin({"person": person.id, "name": person.name, "role": person.role, **limits})
 
     def authenticate(self, token: str) -> Principal:
-        """The principal of that session.
-
-        Raises:
-            NotAuthenticated: it is unknown or over, or its key is no longer valid.
-        """
+        """The principal of that session."""
         query = select(sessions).where(sessions.c.token_hash == _hash(token))
         with self._database.read() as connection:
             now = self._database.now_ms(connection)
@@ -101,11 +93,7 @@ class Sessions:
             return connection.execute(ended).rowcount
 
     def use_once(self, name: str, expires_ms: int) -> None:
-        """Record that the sign-in of that name is used up.
-
-        Raises:
-            NotAuthenticated: it was used before.
-        """
+        """Record that the sign-in of that name is used up."""
         with self._database.begin() as connection:
             now = self._database.now_ms(connection)
             connection.execute(delete(used_sign_ins).where(used_sign_ins.c.expires_ms <= now))

@@ -42,11 +42,7 @@ class Tickets:
         return self._sign(asdict(ticket), LIFE_SECONDS)
 
     def read(self, cookie: str, state: str) -> Ticket:
-        """The ticket of the browser, if its state matches.
-
-        Raises:
-            NotAuthenticated: there is none, it is over or not ours, or the state is another one's.
-        """
+        """The ticket of the browser, if its state matches."""
         record = self._read(cookie)
         try:
             ticket = Ticket(SignInAttempt(**record["attempt"]), record["page"])
@@ -61,11 +57,7 @@ class Tickets:
         return self._sign({"link": secrets.token_hex(8)}, LINK_SECONDS)
 
     def read_link(self, text: str) -> str:
-        """The name under which the use of a link is recorded.
-
-        Raises:
-            NotAuthenticated: it is over, or not ours.
-        """
+        """The name under which the use of a link is recorded."""
         link = self._read(text).get("link")
         if not isinstance(link, str):
             raise _unknown()

@@ -74,11 +74,7 @@ class LogPlace:
 
 
 def parse_log_place(text: str) -> LogPlace:
-    """The position in a log from its text.
-
-    Raises:
-        UnreadableRequest: it is none.
-    """
+    """The position in a log from its text."""
     found = _LOG_PLACE.fullmatch(text)
     if found is None:
         raise UnreadableRequest(
@@ -139,31 +135,15 @@ class TenantJobs:
         self._blobs = blobs
 
     def submit(self, job: TenantJob, order: JobRequest, who: str) -> QueuedJob:
-        """Put a run of a script into the queue.
-
-        Raises:
-            NotFound: there is no such script.
-            InvalidOption: the order cannot be carried out.
-            IdempotencyConflict: there is a job of that id with another order.
-            RateLimited: as many jobs of the tenant wait as may.
-        """
+        """Put a run of a script into the queue."""
         return self._submit(self.run_request(job, order, who), order.attempts_max, job.folder)
 
     def require_place(self, job: TenantJob) -> None:
-        """Refuse a job before anything is written for it; ``submit`` decides.
-
-        Raises:
-            RateLimited: as many jobs of the tenant wait as may.
-        """
+        """Refuse a job before anything is written for it; ``submit`` decides."""
         self._queue.require_place(job.environment, job.tenant, job.job_id, self.queued_max)
 
     def run_request(self, job: TenantJob, order: JobRequest, who: str) -> RunRequest:
-        """The request of a run of a script.
-
-        Raises:
-            NotFound: there is no such script.
-            InvalidOption: the order cannot be carried out.
-        """
+        """The request of a run of a script."""
         script = self._script(order.script)
         read_script_header(script).filled(order.parameters)
         return RunRequest(
@@ -190,11 +170,6 @@ class TenantJobs:
         """Keep the file until the job has run, and put its import into the queue; errors as of ``submit``.
 
         ``require_room`` is asked once the file is kept; if it raises, the file is not kept.
-
-        Raises:
-            TooLarge: it unpacks to more than a limit, as far as it says so itself.
-            UnreadableInput, SchemaDriftError: it is said to be Arrow, and is damaged, or no stream can
-                keep what it holds; or Parquet without its end. All else is read by the job.
         """
         if order.kind == "arrow":
             require_arrow(content.content, order.stream, UnpackLimits.of(self._settings))
@@ -239,11 +214,7 @@ class TenantJobs:
         return self._settings.service_tenant_jobs_queued_max
 
     def get(self, job: TenantJob) -> QueuedJob:
-        """The job.
-
-        Raises:
-            NotFound: the tenant has none of that id.
-        """
+        """The job."""
         return self._queue.get(job.environment, job.tenant, job.job_id, job.folder)
 
     def page(self, wanted: JobFilter, *, limit: int = 100, cursor: str | None = None) -> JobPage:
@@ -251,11 +222,7 @@ class TenantJobs:
         return self._queue.list(wanted, limit=limit, cursor=cursor)
 
     def cancel(self, job: TenantJob) -> QueuedJob:
-        """Ask for the job's end; one that has ended stays as it is.
-
-        Raises:
-            NotFound: the tenant has none of that id.
-        """
+        """Ask for the job's end; one that has ended stays as it is."""
         return self._queue.cancel(job.environment, job.tenant, job.job_id, job.folder)
 
     def schedules(self, environment: EnvironmentName, tenant: TenantId) -> tuple[str, ...]:
@@ -357,12 +324,7 @@ def _read(file: JobFile, position: int) -> bytes:
 
 
 def repeated_order(job: QueuedJob, settings: Settings) -> JobRequest:
-    """The submission that a job was made from, to be submitted under another id.
-
-    Raises:
-        InvalidOption: the job has not ended, or is none of a script of the service's folder: an import's
-            file is gone with the import, and what others submitted is theirs to run again.
-    """
+    """The submission that a job was made from, to be submitted under another id."""
     request = parse_run_request(job.request)
     folder = settings.service_scripts_dir
     if not job.is_final:
@@ -388,11 +350,7 @@ def repeated_order(job: QueuedJob, settings: Settings) -> JobRequest:
 
 
 def executed_notebook(job: QueuedJob, settings: Settings) -> JobFile:
-    """The executed notebook of a job's last attempt, on this machine.
-
-    Raises:
-        NotFound: the job ran no notebook, has not ended, or its folder was cleaned away.
-    """
+    """The executed notebook of a job's last attempt, on this machine."""
     found = notebook_file(job, settings)
     if found is None:
         raise NotFound(

@@ -96,12 +96,7 @@ class BlobWriter:
         return self._digest.hexdigest()
 
     def write(self, chunk: bytes) -> None:
-        """Add a piece.
-
-        Raises:
-            TooLarge: the blob has more bytes than the service takes.
-            StorageUnavailable, StorageFull: it cannot be written.
-        """
+        """Add a piece."""
         self.size += len(chunk)
         if self.size > self._bytes_max:
             raise too_large(self._bytes_max)
@@ -134,13 +129,7 @@ class StagedBlobs:
 
     @contextmanager
     def stage(self, tenant: str, blob_id: str, path: str = "") -> Iterator[BlobWriter]:
-        """Take the bytes of a blob: it is there, durably, when the block ends, and not if it raises.
-
-        Raises:
-            NotFound: no blob can have that id.
-            RateLimited: as many of the tenant's wait as may.
-            StorageUnavailable, StorageFull: it cannot be kept.
-        """
+        """Take the bytes of a blob: it is there, durably, when the block ends, and not if it raises."""
         self.require_place(tenant, blob_id)
         place = self._place(tenant, blob_id)
         part = place / secrets.token_hex(8)
@@ -157,11 +146,7 @@ class StagedBlobs:
             _write_record(place, asdict(blob))
 
     def require_place(self, tenant: str, blob_id: str) -> None:
-        """Refuse a blob before anything is written for it.
-
-        Raises:
-            RateLimited: as many of the tenant's wait as may, and none of that id.
-        """
+        """Refuse a blob before anything is written for it."""
         self._sweep()
         place = self._place(tenant, blob_id)
         with suppress(FileNotFoundError):
@@ -175,11 +160,7 @@ class StagedBlobs:
                 )
 
     def get(self, tenant: str, blob_id: str) -> StagedBlob:
-        """The blob of that id.
-
-        Raises:
-            NotFound: the tenant has none (any more).
-        """
+        """The blob of that id."""
         try:
             blob = StagedBlob(**_record(self._place(tenant, blob_id)))
         except (OSError, ValueError, TypeError):
@@ -194,11 +175,7 @@ class StagedBlobs:
 
     @contextmanager
     def open_import(self, tenant: str, blob_id: str) -> Iterator[ImportContent]:
-        """The bytes of a blob for an import; left without an error, the blob is removed.
-
-        Raises:
-            NotFound: the tenant has none of that id.
-        """
+        """The bytes of a blob for an import; left without an error, the blob is removed."""
         blob = self.get(tenant, blob_id)
         place = self._place(tenant, blob_id)
         with ExitStack() as opened:
@@ -222,9 +199,6 @@ class StagedBlobs:
         """Keep the input of a job that is to run later; its folder, and whether it was made by this call.
 
         It stays until the job has ended. The same input of the same job is kept once, in the same folder.
-
-        Raises:
-            StorageUnavailable: it cannot be kept.
         """
         self._sweep()
         place = self._place(job.folder, job.name)
@@ -298,11 +272,7 @@ def _record(place: Path) -> dict[str, Any]:
 
 @contextmanager
 def _whole(place: Path, part: Path) -> Iterator[None]:
-    """Remove ``part`` if the block fails, and ``place`` with it if it was not there before.
-
-    Raises:
-        StorageUnavailable, StorageFull: an error of the system in the block.
-    """
+    """Remove ``part`` if the block fails, and ``place`` with it if it was not there before."""
     is_new = not place.exists()
     try:
         yield

@@ -62,11 +62,6 @@ class TenantSchedules:
         """Keep a new schedule of a script; its first run is at the next due time.
 
         One that was made of the same order before stays as it is, and is given.
-
-        Raises:
-            NotFound: there is no such script.
-            InvalidName, InvalidOption: the order cannot be carried out.
-            ConflictError: the tenant has another schedule of that name.
         """
         request = self._jobs.run_request(named, order, who)
         asked = ScheduleRequest(
@@ -89,11 +84,7 @@ class TenantSchedules:
             return found
 
     def get(self, named: TenantJob) -> Schedule:
-        """The schedule.
-
-        Raises:
-            NotFound: the tenant has none of that name.
-        """
+        """The schedule."""
         found = self._schedules.get(named.environment, named.tenant, named.job_id)
         if found.asked.incarnation not in {"", named.folder}:
             raise NotFound(

@@ -43,11 +43,7 @@ class RateLimits:
         self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
 
     def spend(self, principal: Principal) -> None:
-        """Count one request.
-
-        Raises:
-            RateLimited: nothing is left.
-        """
+        """Count one request."""
         if not self._per_second:
             return
         who, now = _name(principal), time.monotonic()
@@ -85,12 +81,7 @@ class OpenStreams:
             return self._open.total()
 
     def begin(self, principal: Principal) -> None:
-        """Count one more stream of the principal, until ``end``.
-
-        Raises:
-            RateLimited: the principal has as many open as it may.
-            TryAgain: the process has.
-        """
+        """Count one more stream of the principal, until ``end``."""
         with self._lock:
             held = self._open[_name(principal)]
             if held >= self._per_principal_max:
@@ -141,11 +132,7 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self, principal: Principal) -> AsyncIterator[None]:
-        """A ``with`` block for one request; it is entered when fewer than ``at_once`` of the principal's are.
-
-        Raises:
-            RateLimited: ten times as many wait already.
-        """
+        """Wait until fewer than ``at_once`` requests of the principal run, then run the block as one more."""
         if not self._at_once:
             yield
             return

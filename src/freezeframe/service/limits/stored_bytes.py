@@ -43,19 +43,12 @@ class StoredBytes:
         """Refuse a commit that adds bytes to a tenant which then has more than it may.
 
         It is a check of every commit of the service; what others committed meanwhile is in ``state``.
-
-        Raises:
-            TooLarge: the tenant would have more than it may.
         """
         if self._bytes_max and (added := transaction.added_bytes(state)) > 0:
             self._require(self._held(transaction.place.storage, state) + added)
 
     def require_room(self, tenant: Tenant, size: int, *replaced: str) -> None:
-        """Refuse ``size`` more bytes before they are sent; those of files that they replace are subtracted.
-
-        Raises:
-            TooLarge: the tenant would have more than it may.
-        """
+        """Refuse ``size`` more bytes before they are sent, less the bytes of the files that they replace."""
         if self._bytes_max:
             known = tenant.place.log.current_state().files
             freed = sum(known[path].size for path in replaced if path in known)
@@ -66,9 +59,6 @@ class StoredBytes:
 
         What blobs will replace is subtracted. To be asked when the new one waits too: two that come at once
         see each other.
-
-        Raises:
-            TooLarge: the tenant would have more than it may.
         """
         if self._bytes_max:
             waiting = self._blobs.waiting(folder)
@@ -84,11 +74,7 @@ class StoredBytes:
             )
 
     def held(self, tenant: Tenant) -> int:
-        """The bytes of the tenant's newest version; of what has not changed since nothing is read.
-
-        Raises:
-            CorruptLog: a log is damaged.
-        """
+        """The bytes of the tenant's newest version; of what has not changed since nothing is read."""
         return self._held(tenant.place.storage, tenant.place.log.current_state())
 
     def _held(self, storage: Storage, state: TenantState) -> int:

@@ -85,11 +85,7 @@ class TenantFindings:
     def of(
         self, tenant: Tenant, since: datetime, now: datetime, last_success: datetime | None = None
     ) -> Findings:
-        """The findings; ``last_success`` is the end of a job, which may have changed nothing.
-
-        Raises:
-            CorruptLog: a log is damaged.
-        """
+        """The findings; ``last_success`` is the end of a job, which may have changed nothing."""
         state = tenant.place.log.current_state()
         recent = self._overviews.recent(tenant, state)
         overview = self._overviews.of(tenant)

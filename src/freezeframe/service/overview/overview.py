@@ -87,12 +87,7 @@ class Overviews:
         self._kept: VersionedCache[_Seen] = VersionedCache(_KEPT_MAX)
 
     def of(self, tenant: Tenant, version: int | None = None) -> Overview:
-        """The overview of a tenant at a version (default: now).
-
-        Raises:
-            VersionNotFound: there is no such version, or it is no longer kept.
-            CorruptLog: a table lacks a version that the tenant log names.
-        """
+        """The overview of a tenant at a version (default: now)."""
         newest = tenant.place.log.current_state()
         if newest.version < 0 and version is None:
             return Overview(-1, None, (), 0, 0, None, (0,) * _DAYS)
@@ -228,11 +223,7 @@ class StoredSizes:
         return True
 
     def count(self) -> list[EnvironmentSize]:
-        """Each environment; of a tenant that has not changed nothing is read.
-
-        Raises:
-            TryAgain: the store cannot be reached.
-        """
+        """Each environment; of a tenant that has not changed nothing is read."""
         found = []
         for environment in self._stores.environments():
             held = list(self._held(environment))

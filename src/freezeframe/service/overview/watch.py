@@ -76,9 +76,6 @@ class Watch:
         """Events since the previous call: jobs of all tenants, and versions of the watched tenants.
 
         Of what was not watched before nothing is told; ``version`` has it from now on.
-
-        Raises:
-            TryAgain: the store or the control database cannot be reached.
         """
         found: list[Event] = [
             JobEvent(EnvironmentName(one.environment), TenantId(one.tenant), one.job_id, one.status)

@@ -105,13 +105,7 @@ def stream_statistics(
     rows_max: int = ROWS_MAX,
     seconds_max: float = SECONDS_MAX,
 ) -> StreamStatistics:
-    """Statistics of the named columns (default: all); at least one column is read, however long it takes.
-
-    Raises:
-        StreamNotFound, VersionNotFound: there is no such stream or version.
-        MissingColumn: there is no such column.
-        CorruptData: a file is missing or damaged.
-    """
+    """Statistics of the named columns (default: all); at least one column is read, however long it takes."""
     snapshot = stream_snapshot(tenant, stream, moment)
     known = shown_columns(snapshot)
     require_columns(known, columns)
@@ -133,12 +127,7 @@ def stream_statistics(
 def logged_statistics(
     tenant: Tenant, stream: str, moment: Moment, columns: Sequence[str] = ()
 ) -> StreamStatistics:
-    """What the log alone knows of the named columns (default: all): nulls and ends of all rows, or None.
-
-    Raises:
-        StreamNotFound, VersionNotFound: there is no such stream or version.
-        MissingColumn: there is no such column.
-    """
+    """What the log alone knows of the named columns (default: all): nulls and ends of all rows, or None."""
     snapshot = stream_snapshot(tenant, stream, moment)
     known = shown_columns(snapshot)
     require_columns(known, columns)

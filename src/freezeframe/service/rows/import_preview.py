@@ -98,15 +98,7 @@ def import_preview(
     update: UpdateOptions,
     csv: CsvOptions = NO_CSV_OPTIONS,
 ) -> ImportPreview:
-    """Preview the import of a file into the stream; nothing is stored.
-
-    Raises:
-        InvalidName: no stream can have that name.
-        InvalidOption: the beginning of a Parquet or Arrow file tells nothing; or the options contradict
-            each other.
-        TooLarge: it unpacks to more than a limit.
-        UnreadableInput: the file is damaged; the place is named.
-    """
+    """Preview the import of a file into the stream; nothing is stored."""
     require_possible(tuple(key) or None, update)
     stream = Stream(StreamName(name), TenantScope(tenant.place))
     is_there = stream.stream_version() >= 0

@@ -175,11 +175,6 @@ def row_difference(
 
     A page is found in little memory, however many rows differ; of more than some 200,000 rows that would
     have to be read all are counted only if the log has the counts, or on request.
-
-    Raises:
-        VersionNotFound: one of the versions does not exist or is no longer kept.
-        StreamNotFound: the stream is at neither of them.
-        TooLarge: rows without a key are too many to be compared.
     """
     difference = tenant.diff(before, after if place is None else place.after)
     found = difference.streams.get(stream)

@@ -62,10 +62,6 @@ def select_rows(
     """The rows (or only these columns of them) by their keys, as of a version of the tenant.
 
     Each key is an object of the key's columns; values that JSON has no kind for are text, as rows are shown.
-
-    Raises:
-        TooLarge: there are more keys than are restored at once.
-        BadInput: a key is none of the stream.
     """
     if not 0 < len(keys) <= KEYS_MAX:
         raise TooLarge(
@@ -79,12 +75,7 @@ def select_rows(
 
 
 def key_table(columns: pa.Schema, key: Sequence[str], keys: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """Keys from JSON in the stream's own types, each once.
-
-    Raises:
-        InvalidOption: the stream has no key.
-        BadInput: one is not a key of the stream.
-    """
+    """Keys from JSON in the stream's own types, each once."""
     if not key:
         raise InvalidOption(
             "The stream has no key, so single rows cannot be told apart.",
@@ -144,13 +135,7 @@ class ToldHistory:
 
 
 def row_history(tenant: Tenant, stream: str, key: str, until: int | None, limit: int) -> ToldHistory:
-    """The row whose key has this text: the value, or a JSON array of the values of the key's columns.
-
-    Raises:
-        StreamNotFound, VersionNotFound: there is no such stream or version.
-        InvalidOption: the stream has no key.
-        BadInput: the text is not a key of the stream.
-    """
+    """The row whose key has this text: the value, or a JSON array of the values of the key's columns."""
     scope = TenantScope(tenant.place)
     state = scope.state(until)
     there = tenant.at(state.version).stream(stream)

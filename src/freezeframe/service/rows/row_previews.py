@@ -129,10 +129,6 @@ def preview(stream: Stream, moment: Moment, wanted: RowsWanted, place: PreviewPl
     """A page of the rows at a moment, in the order of the key, or without a key of the files.
 
     With ``place`` the page after another one, of the same version whatever came since.
-
-    Raises:
-        StreamNotFound, VersionNotFound: there is no such stream or version.
-        MissingColumn, InvalidOption: a column or condition cannot be one.
     """
     snapshot = _snapshot(stream, moment, place)
     place = place or PreviewPlace(stream.version_of(snapshot), snapshot.version)
@@ -168,12 +164,7 @@ def change_preview(
     wanted: ChangesWanted,
     place: ChangesPlace | None = None,
 ) -> Preview:
-    """A page of what became of the rows between two versions of the tenant; see ``Stream.changes``.
-
-    Raises:
-        StreamNotFound, VersionNotFound: there is no such stream or version.
-        TooLarge: rows without a key are too many to be compared.
-    """
+    """A page of what became of the rows between two versions of the tenant; see ``Stream.changes``."""
     after = (
         stream.snapshot(version=until)
         if place is None

@@ -77,13 +77,7 @@ def sorted_rows(
     where: Sequence[str] = (),
     window: Window = FIRST_ROWS,
 ) -> SortedRows:
-    """The window's rows, by ``order`` and then by key.
-
-    Raises:
-        StreamNotFound, VersionNotFound: there is no such stream or version.
-        MissingColumn, InvalidOption: a column or condition cannot be one, or the column has no order.
-        TooLarge: the stream has too many cells to be sorted at once, or the rows lie too far down.
-    """
+    """The window's rows, by ``order`` and then by key."""
     snapshot = stream_snapshot(tenant, stream, moment)
     known = shown_columns(snapshot)
     require_columns(known, [order.column, *columns])

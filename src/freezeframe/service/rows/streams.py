@@ -73,11 +73,7 @@ class StreamDetail:
 
 
 def stream_detail(stream: Stream) -> StreamDetail:
-    """Description of a stream.
-
-    Raises:
-        StreamNotFound: there is none of that name.
-    """
+    """Description of a stream."""
     schema = stream.columns()
     types = type_names(delta_columns(schema, None))
     columns = tuple(Column(field.name, types[field.name], is_undecided(field)) for field in schema)
@@ -105,11 +101,6 @@ def override(
     """Make the rows of a file the stream's whole content, in this process.
 
     Types of the stream's columns hold where the values fit. The caller has looked at the content's size.
-
-    Raises:
-        BadInput: the rows cannot be taken; nothing was written.
-        TooLarge: they unpack to more than a limit.
-        InvalidOption: the stream keeps its rows' past, which only a job can go on with.
     """
     stream = tenant.stream(name)
     if stream.has_history():
@@ -133,11 +124,7 @@ def override(
 
 
 def require_stream(tenant: Tenant, name: str) -> Stream:
-    """The stream, which must be there now.
-
-    Raises:
-        StreamNotFound: there is none of that name.
-    """
+    """The stream, which must be there now."""
     stream = tenant.stream(name)
     if stream.stream_version() < 0:
         there = ", ".join(tenant.streams())
@@ -164,11 +151,7 @@ def shown_columns(snapshot: Snapshot) -> pa.Schema:
 
 
 def require_columns(columns: pa.Schema, names: Sequence[str]) -> None:
-    """Refuse a name that is not a column.
-
-    Raises:
-        MissingColumn: there is no such column.
-    """
+    """Refuse a name that is not a column."""
     for name in names:
         if name not in columns.names:
             raise MissingColumn(
@@ -182,11 +165,7 @@ def require_columns(columns: pa.Schema, names: Sequence[str]) -> None:
 def row_batches(
     snapshot: Snapshot, names: Sequence[str], where: pc.Expression | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of the snapshot that meet ``where``, a batch at a time, of some columns only.
-
-    Raises:
-        CorruptData: a file is missing or damaged, when the reading comes to it.
-    """
+    """The rows of the snapshot that meet ``where``, a batch at a time, of some columns only."""
     if read_system_columns(snapshot.metadata).has_history:
         holds = pc.field(VALID_TO).is_null()
         where = holds if where is None else holds & where

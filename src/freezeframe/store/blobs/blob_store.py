@@ -89,11 +89,7 @@ class Measured:
 
 
 def write_blob(storage: Storage, write_id: str, content: Iterable[bytes]) -> Blob:
-    """Write a new blob of the transaction; it is durable when this returns.
-
-    Raises:
-        StorageUnavailable, OutcomeUnknown: it could not be written; nothing names it.
-    """
+    """Write a new blob of the transaction; it is durable when this returns."""
     name = f"{write_id}/{uuid.uuid4().hex}"
     measured = Measured(content)
     storage.put_if_absent(blob_file(name), measured)
@@ -101,11 +97,7 @@ def write_blob(storage: Storage, write_id: str, content: Iterable[bytes]) -> Blo
 
 
 def read_blob(storage: Storage, blob: Blob) -> bytes:
-    """All bytes of the blob, verified by their SHA-256.
-
-    Raises:
-        CorruptData: they are not, or the blob is gone.
-    """
+    """All bytes of the blob, verified by their SHA-256."""
     try:
         content = storage.read(blob_file(blob.name))
     except FileNotFoundError:
@@ -116,11 +108,7 @@ def read_blob(storage: Storage, blob: Blob) -> bytes:
 
 
 def blob_chunks(storage: Storage, blob: Blob) -> Iterator[bytes]:
-    """The bytes of the blob in chunks; the whole blob is verified before the first chunk is returned.
-
-    Raises:
-        CorruptData: the bytes are not the ones that were written, or the blob is gone.
-    """
+    """The bytes of the blob in chunks; the whole blob is verified before the first chunk is returned."""
     _prove(storage, blob)
     measured = Measured(_chunks(storage, blob))
     yield from measured
@@ -133,9 +121,6 @@ def blob_part(storage: Storage, blob: Blob, first: int, last: int) -> Iterator[b
 
     All of the blob is read and proved before, unless that was done some minutes ago and its file is
     the same since (see ``ProvedBlobs``).
-
-    Raises:
-        CorruptData: the bytes are not the ones that were written, or the blob is gone.
     """
     path = storage.local_path(blob_file(blob.name))
     if not _PROVED.holds(path):

@@ -13,11 +13,7 @@ from freezeframe.errors import InvalidOption, UnreadableInput
 
 
 def to_json_bytes(value: Any) -> bytes:
-    """The value as indented UTF-8 JSON with a line feed at the end.
-
-    Raises:
-        InvalidOption: it cannot be JSON (NaN, a key that is not text, an object of some class).
-    """
+    """The value as indented UTF-8 JSON with a line feed at the end."""
     _require_text_keys(value)
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2).encode() + b"\n"
@@ -30,11 +26,7 @@ def to_json_bytes(value: Any) -> bytes:
 
 
 def from_json_bytes(content: bytes, path: str) -> Any:
-    """The value in a file's bytes.
-
-    Raises:
-        UnreadableInput: they are not JSON, or an object has a member twice.
-    """
+    """The value in a file's bytes."""
     try:
         return json.loads(content, object_pairs_hook=_distinct, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:

@@ -126,12 +126,7 @@ class FileNames:
             self.add(path)
 
     def require(self, path: FilePath) -> None:
-        """Refuse a path that conflicts with another one in the index.
-
-        Raises:
-            InvalidName: it is a file where there is a folder or the other way round, or it differs from
-                one only by case.
-        """
+        """Refuse a path that conflicts with another one in the index."""
         _require_same(path, self._files.get(path.case_folded, str(path)), str(path))
         if path.case_folded in self._folders:
             raise _conflict_error(

@@ -32,12 +32,7 @@ class ArrowEngine(ForwardingEngine):
         self._storage = storage
 
     def merge(self, task: MergeTask) -> MergeResult:
-        """See ``TableEngine.merge``; of an overwrite that writes nothing.
-
-        Raises:
-            InvalidOption: it is anything else.
-            CorruptData: a stored file is missing or damaged.
-        """
+        """See ``TableEngine.merge``; of an overwrite that writes nothing."""
         if task.mode != "overwrite" or task.write or task.validity is not None:
             _refuse()
         target = delta_to_arrow(task.target_schema)

@@ -39,10 +39,6 @@ def compared_counts(before: Snapshot | None, after: Snapshot | None) -> Counts:
 
     Rows without a key that are too many to be compared whole all count as deleted and inserted, but for
     those of files that both versions have.
-
-    Raises:
-        CorruptData: a file is missing or damaged.
-        InvalidOption: the stream has a column with a name that changes use themselves.
     """
     comparison = Comparison(before, after)
     return comparison.counts() if comparison.can_be_told else comparison.counts_of_files()

@@ -46,10 +46,6 @@ def snapshot_changes(before: Snapshot | None, after: Snapshot, key: Sequence[str
     deletion the values that were deleted), and ``_before``, a struct of the old row's columns, null
     for an insertion. Of a stream with a history the rows that held then are compared; a row that is
     now flagged as deleted is a deletion. Where ``before`` has another key, rows are compared whole.
-
-    Raises:
-        CorruptData: a file is missing or damaged.
-        InvalidOption: the stream has a column of one of these two names.
     """
     require_names(after)
     if before is not None and before.version >= 0 and set(stored_key(before.metadata) or ()) != set(key):

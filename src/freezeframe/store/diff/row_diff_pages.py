@@ -75,9 +75,6 @@ class Comparison:
 
     Rows without a common key are compared whole, at most ``whole_rows_max``; else ``window_rows`` of a side
     at a time.
-
-    Raises:
-        InvalidOption: the stream has a column that a change has itself.
     """
 
     def __init__(
@@ -130,12 +127,7 @@ class Comparison:
         return self.rows_max <= COUNTED_ROWS_MAX if wanted is None else wanted
 
     def page(self, limit: int, after: ChangePlace | None = None) -> ChangePage:
-        """The first ``limit`` changes after a place; the very last page may be empty.
-
-        Raises:
-            TooLarge: more than ``whole_rows_max`` rows would have to be compared whole.
-            CorruptData: a file is missing or damaged.
-        """
+        """The first ``limit`` changes after a place; the very last page may be empty."""
         if not self.is_by_key:
             start = 0 if after is None else after.number
             table = self._whole()

@@ -65,13 +65,7 @@ def row_page(
     offset: int = 0,
     limit: int = 100,
 ) -> RowPage:
-    """The first ``limit`` current matching rows after a row's location and ``offset`` further rows.
-
-    Raises:
-        MissingColumn: there is no such column.
-        VersionNotFound: the snapshot has no file at the place that is given.
-        CorruptData: a file is missing or damaged; only files that are read are looked at.
-    """
+    """The first ``limit`` current matching rows after a row's location and ``offset`` further rows."""
     shown, expression = _columns_and_predicate(snapshot, columns, where)
     finder = _Finder(snapshot, page_order(snapshot), expression)
     found = finder.first(offset + limit + 1, None if after is None else finder.at(after))

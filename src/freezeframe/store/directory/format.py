@@ -29,10 +29,6 @@ def require_known_format(storage: Storage) -> bool:
 
     It is asked before every change, so that a process that runs on stops where a newer freezeframe has been.
     On a disk a file that is still the one that was read is not read again.
-
-    Raises:
-        FormatTooNew: a newer freezeframe wrote it; the message names the version to install.
-        CorruptLog: the file is there but is not a format file.
     """
     path, known = _seen.get(storage) or (_path(storage), None)
     now = None if path is None else file_identity(path)
@@ -81,10 +77,6 @@ def ensure_format(storage: Storage, *, probe: bool = True) -> None:
     Without ``probe`` it is not: the storage is part of one that was.
 
     A directory of an older freezeframe is raised to the present format, so that the older one refuses it.
-
-    Raises:
-        StorageUnsuitable: the storage has no atomic create; no commit could be trusted to it.
-        FormatTooNew, CorruptLog: as ``require_known_format``.
     """
     if require_known_format(storage):
         return
@@ -103,11 +95,7 @@ def ensure_format(storage: Storage, *, probe: bool = True) -> None:
 
 
 def keep_proof_report(storage: Storage, report: Mapping[str, Any]) -> bool:
-    """Keep a report in place of the one before; False where the storage holds no store, and nothing is kept.
-
-    Raises:
-        StorageUnavailable: it cannot be written.
-    """
+    """Replace the stored report; return False if the storage holds no store."""
     if not is_store(storage):
         return False
     storage.replace(PROOF_FILE, json.dumps(report, ensure_ascii=False).encode())
@@ -115,11 +103,7 @@ def keep_proof_report(storage: Storage, report: Mapping[str, Any]) -> bool:
 
 
 def last_proof_report(storage: Storage) -> dict[str, Any] | None:
-    """The report that was kept last; None: there is none.
-
-    Raises:
-        CorruptData: it is no JSON object.
-    """
+    """The report that was kept last; None: there is none."""
     try:
         report = json.loads(storage.read(PROOF_FILE))
     except FileNotFoundError:

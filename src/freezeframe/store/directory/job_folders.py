@@ -32,11 +32,7 @@ _DAY_MS = 24 * 3600 * 1000
 
 
 def job_roots_folder(storage: Storage, settings: Settings) -> Path:
-    """The folder of a tenant's job roots, from the tenant's storage; it need not exist.
-
-    Raises:
-        InvalidOption: the tenant is a bare directory and not one of a store's.
-    """
+    """The folder of a tenant's job roots, from the tenant's storage; it need not exist."""
     folder = tenant_of(storage.root)
     if not folder:
         raise InvalidOption(
@@ -60,9 +56,6 @@ def remove_job_roots(storage: Storage, settings: Settings, before_ms: int | None
     """Remove a tenant's roots started before a moment (default: all), and return their number.
 
     Links that a script made are removed and not followed.
-
-    Raises:
-        StorageUnavailable: a file could not be removed; the same call goes on from there.
     """
     if not tenant_of(storage.root):
         return 0
@@ -74,11 +67,7 @@ def remove_job_roots(storage: Storage, settings: Settings, before_ms: int | None
 
 
 def remove_expired_roots(folder: Path, settings: Settings, moment_ms: int) -> int:
-    """Remove the unused roots in a tenant's folder older than ``job_root_days``.
-
-    Raises:
-        StorageUnavailable: a file could not be removed.
-    """
+    """Remove the unused roots in a tenant's folder older than ``job_root_days``."""
     oldest_ms = moment_ms - int(settings.job_root_days * _DAY_MS)
     roots = [root for root in _roots(folder) if _began_ms(root) < oldest_ms and not is_in_use(root)]
     for root in roots:
@@ -162,11 +151,7 @@ def uploads_folder(root: str, settings: Settings) -> Path:
 
 
 def remove_waiting(storage: Storage, settings: Settings) -> None:
-    """Remove a tenant's pending uploads on this machine, given the tenant's storage.
-
-    Raises:
-        StorageUnavailable: a file could not be removed; the same call goes on from there.
-    """
+    """Remove a tenant's pending uploads on this machine, given the tenant's storage."""
     folder = tenant_of(storage.root)
     if not folder:
         return

@@ -21,11 +21,7 @@ def is_tenant(storage: Storage) -> bool:
 
 
 def require_no_store(storage: Storage) -> None:
-    """Refuse to use a store of many tenants as the directory of one.
-
-    Raises:
-        InvalidOption: it is a store.
-    """
+    """Refuse to use a store of many tenants as the directory of one."""
     if is_store(storage):
         raise InvalidOption(
             f"{storage.root} is a store of many tenants, not one tenant's directory.",
@@ -36,11 +32,7 @@ def require_no_store(storage: Storage) -> None:
 
 
 def require_no_tenant(storage: Storage) -> None:
-    """Refuse to use one tenant's directory as a store of many.
-
-    Raises:
-        InvalidOption: it is a tenant's directory, or both at once.
-    """
+    """Refuse to use one tenant's directory as a store of many."""
     if not is_tenant(storage):
         return
     if is_store(storage):

@@ -46,12 +46,7 @@ def seal(content: Iterable[bytes], data_key: bytes, tenant: str, path: FilePath)
 
 
 def unseal(sealed: Iterable[bytes], data_key: bytes, tenant: str, path: FilePath) -> Iterator[bytes]:
-    """Decrypt a sealed file; each chunk is authenticated before it is returned.
-
-    Raises:
-        CorruptData: a byte is not as it was sealed, something is missing, or it was sealed for another
-            tenant or path.
-    """
+    """Decrypt a sealed file; each chunk is authenticated before it is returned."""
     pieces = _split(sealed, PIECE_BYTES + _TAG_BYTES, len(_MAGIC) + _VERSION_ID_BYTES)
     head = next(pieces, b"")
     if not head.startswith(_MAGIC) or len(head) != len(_MAGIC) + _VERSION_ID_BYTES:

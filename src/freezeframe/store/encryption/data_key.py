@@ -53,13 +53,7 @@ class _Record:
 
 
 def data_key(storage: Storage, settings: Settings, *, create: bool = False) -> DataKey:
-    """The tenant's data key; ``create`` makes one if absent, and exactly one concurrent creator wins.
-
-    Raises:
-        SealingUnavailable: there is no master key, it is not the one that wrapped the data key, or the
-            tenant has no data key.
-        CorruptLog: a record is damaged.
-    """
+    """The tenant's data key; ``create`` makes one if absent, and exactly one concurrent creator wins."""
     masters = accepted_master_keys(settings)
     records = _records(storage)
     if not records and create:
@@ -78,9 +72,6 @@ def rewrap(storage: Storage, old: MasterKey, new: MasterKey) -> bool:
 
     A crash on the way leaves both records or the new one; either way the key can be had, and calling
     again finishes.
-
-    Raises:
-        SealingUnavailable: neither master key is the one that wrapped it.
     """
     records = _records(storage)
     if not records:

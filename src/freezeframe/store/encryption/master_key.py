@@ -44,11 +44,7 @@ class MasterKey:
 
 
 def master_key(settings: Settings) -> MasterKey:
-    """The master key configured in the settings.
-
-    Raises:
-        SealingUnavailable: none is set, or it cannot be read, or others could read it too.
-    """
+    """The master key configured in the settings."""
     if settings.master_key_file is not None and settings.master_key_command:
         raise _unavailable(
             "There are two master keys.", "Both master_key_file and master_key_command are set."
@@ -61,21 +57,13 @@ def master_key(settings: Settings) -> MasterKey:
 
 
 def accepted_master_keys(settings: Settings) -> tuple[MasterKey, ...]:
-    """The master key, and the second one that is accepted during a rotation.
-
-    Raises:
-        SealingUnavailable: as ``master_key``.
-    """
+    """The master key, and the second one that is accepted during a rotation."""
     other = settings.master_key_file_other
     return (master_key(settings), *(() if other is None else (read_master_key(other),)))
 
 
 def read_master_key(path: Path) -> MasterKey:
-    """The master key in a file.
-
-    Raises:
-        SealingUnavailable: the file is absent, no key, or readable for others than its owner.
-    """
+    """The master key in a file."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:

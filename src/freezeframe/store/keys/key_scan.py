@@ -58,9 +58,6 @@ class KeyNumbers:
         """(ascending indexes of the rows with one of the keys, the number of each row's key).
 
         ``rows`` have the key's columns, in the order of the keys.
-
-        Raises:
-            pa.ArrowInvalid: a value cannot be had in the type of the keys.
         """
         at, numbers = _intersect(rows.column(0), self._values[0])
         for column, values, known_pairs in zip(rows.columns[1:], self._values[1:], self._pairs, strict=True):
@@ -188,9 +185,6 @@ def scan(
 
     The columns are those of ``TableEngine.find``: the file's number, the row's position in the file, deleted
     rows included, and the key's row. Memory is that of the keys and of ``piece_rows`` stored ones a thread.
-
-    Raises:
-        CorruptData: a file is missing or damaged.
     """
     numbers = KeyNumbers(keys)
     parts = _parts(snapshot, files, keys.column_names, snapshot.storage)
@@ -297,12 +291,7 @@ def keys_as(keys: pa.Table, columns: pa.Schema) -> pa.Table:
 
 
 def key_of_row(columns: pa.Schema, key: Sequence[str], given: Any) -> pa.Table:
-    """The key of one row as a table of the key's columns: a value, a sequence of them, or values by name.
-
-    Raises:
-        InvalidOption: the stream has no key.
-        BadInput: the values are not a key of the stream.
-    """
+    """The key of one row as a table of the key's columns: a value, a sequence of them, or values by name."""
     if not key:
         raise InvalidOption(
             "The stream has no key, so single rows cannot be told apart.",

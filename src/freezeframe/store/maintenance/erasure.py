@@ -64,9 +64,6 @@ def purge(place: TenantPlace) -> Purged:
     """Delete everything from before the newest erasure, job roots included; does nothing without one.
 
     The tenant log's own entries go last: as long as there are any, it is not done.
-
-    Raises:
-        StorageUnavailable: something could not be deleted; the next ``gc`` goes on with it.
     """
     state, _ = present_tables(place.storage, place.log, ())
     if not state.erased or not _below(place.storage, TENANT_LOG_FOLDER, state.erased):

@@ -71,11 +71,7 @@ class TablesThen:
 
 
 def referenced_files(tables: TablesThen, log: TenantLog, state: TenantState, floor: int) -> set[str]:
-    """Every data file, vector and blob referenced by a version from ``floor`` on or a tagged one.
-
-    Raises:
-        CorruptLog: an entry or a table is damaged; nothing must be deleted then.
-    """
+    """Every data file, vector and blob referenced by a version from ``floor`` on or a tagged one."""
     if state.version == NO_VERSION:
         return set()
     named = set(_blobs_of(state))
@@ -162,9 +158,6 @@ def old_log_files(
 
     A tag keeps what follows it, and a job the entry that holds its receipt, as long as its id is kept.
     The oldest first: who is cut off half-way leaves logs that begin later.
-
-    Raises:
-        CorruptLog: a version that is kept cannot be read; nothing must be deleted then.
     """
     begin = state.kept_from(floor)
     folders: dict[str, list[FileStatus]] = {}

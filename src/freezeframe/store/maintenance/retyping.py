@@ -139,12 +139,7 @@ class _Retype:
         return StepResult(content, Counts(), rewrite.new_paths)
 
     def field(self, snapshot: Snapshot) -> pa.Field:
-        """The stored column's field.
-
-        Raises:
-            MissingColumn: there is none.
-            InvalidOption: it is freezeframe's own, nested, or of a key that could not be found again.
-        """
+        """The stored column's field."""
         columns = arrow_columns(snapshot.schema)
         if self.column not in columns.names:
             raise MissingColumn(
@@ -173,11 +168,7 @@ class _Retype:
         return field
 
     def rows(self, snapshot: Snapshot, field: pa.Field) -> Iterator[pa.Table]:
-        """All rows of the stream with the column in the new type.
-
-        Raises:
-            SchemaDriftError: a value does not survive it.
-        """
+        """All rows of the stream with the column in the new type."""
         if is_undecided(field):
             return
         names = [one["name"] for one in written_columns(snapshot.schema)["fields"]]
@@ -237,11 +228,7 @@ def _misfits(column: pa.ChunkedArray, kind: pa.DataType) -> list[int]:
 
 
 def _parse_type(name: str) -> pa.DataType:
-    """Parse the name of a type.
-
-    Raises:
-        InvalidOption: none, or one that a column cannot be given.
-    """
+    """Parse the name of a type."""
     try:
         kind = arrow_type(_ALIASES.get(name.strip().lower(), name.strip().lower()))
     except FreezeframeError:

@@ -74,11 +74,6 @@ def verify_tenant(storage: Storage, settings: Settings) -> Verification:
     """Read everything that the tenant's listed versions need, and report damage.
 
     Where an entry is damaged, nothing after the log is looked at: only the log says what is to be there.
-
-    Raises:
-        InputNotFound: no tenant is there.
-        FormatTooNew: a newer freezeframe wrote it.
-        StorageUnavailable: something could not be read.
     """
     entries, findings = _entries(storage)
     if not entries and not findings and not require_known_format(storage):

@@ -199,11 +199,7 @@ class JobReceipt:
 
 
 def parse_job_receipt(record: Mapping[str, Any]) -> JobReceipt:
-    """Parse the form of ``to_json`` as a receipt marked as repeated.
-
-    Raises:
-        KeyError, TypeError: it is none.
-    """
+    """Parse the form of ``to_json`` as a receipt marked as repeated."""
     streams = {name: _stream_receipt(receipt) for name, receipt in record["streams"].items()}
     return JobReceipt(
         tenant_version=int(record["tenant_version"]),

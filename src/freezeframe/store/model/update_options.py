@@ -176,12 +176,7 @@ KeyedUpdate = Callable[[tuple[str, ...] | None], Update]
 
 
 def update_from(key: Names | None = None, **options: Unpack[UpdateOptions]) -> Update:
-    """Parse a caller's arguments as an ``Update``; names may be one text or several.
-
-    Raises:
-        InvalidOption: an option that there is not, arguments that cannot be true together, or
-            outside their choices.
-    """
+    """Parse a caller's arguments as an ``Update``; names may be one text or several."""
     _require_known(options)
     ratio = options.get("max_delete_ratio")
     if ratio is not None and options.get("mode") != "full":
@@ -208,22 +203,14 @@ def update_from(key: Names | None = None, **options: Unpack[UpdateOptions]) -> U
 
 
 def parse_update(key: Names | None, options: UpdateOptions) -> Update | KeyedUpdate:
-    """Parse a call's options; an update by key without a key uses the stream's own.
-
-    Raises:
-        InvalidOption: as ``update_from``; where the key is left to the stream, once that is known.
-    """
+    """Parse a call's options; an update by key without a key uses the stream's own."""
     if key is not None or replaces_rows(options):
         return update_from(key, **options)
     return lambda stored: update_from(stored, **options)
 
 
 def require_possible(key: Names | None, options: UpdateOptions) -> None:
-    """Refuse options that contradict each other, before any row is there.
-
-    Raises:
-        InvalidOption: as ``update_from``; a key that is left to the stream is taken to be there.
-    """
+    """Refuse options that contradict each other, before any row is there."""
     update = parse_update(key, options)
     if callable(update):
         update(("its key",))

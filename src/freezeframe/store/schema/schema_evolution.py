@@ -127,10 +127,6 @@ def evolve(
         ranges: smallest and largest stored value by column, where known.
         rules: what the caller allows to happen to the columns.
         values: what is known of the rows' values.
-
-    Raises:
-        SchemaDriftError: a column's values do not fit the stored type, nor the other way round.
-        BadInput: a name differs from a stored one only by case; or the columns are too many.
     """
     old = {field.name: field for field in stored or pa.schema([])}
     gone = {name: None for name in drop if name in old}

@@ -215,10 +215,6 @@ def agree_system_columns(
     """The system columns of a stream after an update of rows with the columns ``batch``.
 
     ``columns`` are the names that are stored, ``stored`` included.
-
-    Raises:
-        InvalidOption: the update asks for what the stream cannot become.
-        BadInput: a column of the rows has one of these names.
     """
     if update.mode == "overwrite":
         if stored.has_history and update.history is None:

@@ -113,11 +113,7 @@ def meet_as_text(one: pa.DataType, other: pa.DataType) -> bool:
 
 
 def cast_to(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
-    """Cast the values; to text in Spark's format.
-
-    Raises:
-        pa.ArrowException: a value cannot be cast.
-    """
+    """Cast the values; to text in Spark's format."""
     if pa.types.is_string(kind) and pa.types.is_date(column.type):
         return date_texts(column)
     if pa.types.is_string(kind) and pa.types.is_timestamp(column.type):

@@ -31,11 +31,7 @@ class LiveFile:
 
 
 def live_files(files: pa.Table) -> tuple[LiveFile, ...]:
-    """``files`` (rows of ``snapshot.files``), in their order.
-
-    Raises:
-        UnsupportedTable: the log does not say how many rows a file has.
-    """
+    """``files`` (rows of ``snapshot.files``), in their order."""
     columns = ["path", "size", "stats", "deletion_vector"]
     return tuple(
         LiveFile(
@@ -49,11 +45,7 @@ def live_files(files: pa.Table) -> tuple[LiveFile, ...]:
 
 
 def deleted_positions(snapshot: ReadableSnapshot, files: pa.Table) -> dict[str, npt.NDArray[np.int64]]:
-    """For each of ``files`` (rows of ``snapshot.files``) with deleted rows their positions, by path.
-
-    Raises:
-        CorruptData: a deletion vector is missing or damaged.
-    """
+    """For each of ``files`` (rows of ``snapshot.files``) with deleted rows their positions, by path."""
     marked = files.filter(pc.is_valid(files["deletion_vector"])).select(["path", "deletion_vector"])
     return {
         row["path"]: deleted_rows(

@@ -51,11 +51,7 @@ class PortableStream:
 def portable_stream(
     name: StreamName, snapshot: Snapshot, identity: CommitIdentity, operation: str
 ) -> PortableStream:
-    """The stream's state as a new table.
-
-    Raises:
-        UnsupportedTable: a file of it lies outside of its folder.
-    """
+    """The stream's state as a new table."""
     adds = tuple(to_adds(snapshot.files))
     info = CommitInfo(commit_info(operation, {"sourceVersion": str(snapshot.version)}, identity))
     content = sign_content(info, tuple(_actions(snapshot, adds, identity))).decode()
@@ -74,11 +70,7 @@ def _actions(snapshot: Snapshot, adds: tuple[Add, ...], identity: CommitIdentity
 
 
 def table_files(adds: Iterable[Add], storage: Storage, folder: str) -> tuple[PortableFile, ...]:
-    """The data files and deletion vectors that these actions of the table in ``folder`` name.
-
-    Raises:
-        UnsupportedTable: one of them lies outside of the table's folder.
-    """
+    """The data files and deletion vectors that these actions of the table in ``folder`` name."""
     found: dict[str, PortableFile] = {}
     for add in adds:
         path = _inside(storage, folder, add.path)

@@ -84,9 +84,6 @@ def in_schema(rows: pa.Table | pa.RecordBatch, schema: pa.Schema) -> pa.Table:
     """The rows with the columns of ``schema``: cast where they differ, null where there are none.
 
     Columns that ``schema`` lacks are left out.
-
-    Raises:
-        pa.ArrowException: a value cannot be cast.
     """
     names = set(rows.schema.names)
     table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
@@ -114,10 +111,6 @@ def as_kind(table: pa.Table, kind: str, dtype_backend: str | None = None) -> Any
     """Convert the rows to the frame kind ``"pandas"``, ``"polars"`` or ``"arrow"``.
 
     ``dtype_backend`` is pandas' own option; None stands for the setting of that name.
-
-    Raises:
-        InvalidOption: an unknown kind or backend.
-        SetupError: the package of that kind is not installed.
     """
     require_kind(kind, dtype_backend)
     if kind == "pandas":
@@ -132,12 +125,7 @@ def read_rows(
     *,
     history: bool = False,
 ) -> pa.Table:
-    """The current rows of the snapshot; ``history`` adds the past rows and the validity periods.
-
-    Raises:
-        MissingColumn: there is no such column.
-        CorruptData: a file is missing or damaged.
-    """
+    """The current rows of the snapshot; ``history`` adds the past rows and the validity periods."""
     own = read_system_columns(snapshot.metadata)
     if history or not own.has_history:
         if where is not None and columns is None:
@@ -188,11 +176,7 @@ def row_columns(snapshot: ReadableSnapshot) -> pa.Schema:
 
 
 def read_row_batches(snapshot: ReadableSnapshot) -> pa.RecordBatchReader:
-    """The rows of ``read_rows`` as batches, in the order of the log's files.
-
-    Raises:
-        CorruptData: a file is missing or damaged, when the reading comes to it.
-    """
+    """The rows of ``read_rows`` as batches, in the order of the log's files."""
     own = read_system_columns(snapshot.metadata)
     names = row_columns(snapshot).names if own.has_history else None
     where = None if names is None else pc.field(VALID_TO).is_null()
@@ -208,11 +192,7 @@ def read_row_batches(snapshot: ReadableSnapshot) -> pa.RecordBatchReader:
 def read_rows_at(
     snapshot: ReadableSnapshot, positions: Mapping[str, npt.NDArray[np.int64]], columns: Sequence[str]
 ) -> pa.Table:
-    """The rows of ``read_rows`` at ascending positions of files, by path.
-
-    Raises:
-        CorruptData: a file is missing or damaged.
-    """
+    """The rows of ``read_rows`` at ascending positions of files, by path."""
     if not read_system_columns(snapshot.metadata).has_history:
         return as_typed_so_far(snapshot, rows.read_at(snapshot, positions, columns))
     table = as_typed_so_far(snapshot, rows.read_at(snapshot, positions, [*columns, VALID_TO]))
@@ -292,11 +272,7 @@ def require_kind(kind: str, dtype_backend: str | None = None) -> None:
 
 
 def moment(given: datetime | str) -> datetime:
-    """A moment with its zone; without one it is UTC.
-
-    Raises:
-        InvalidOption: it is not a valid timestamp.
-    """
+    """A moment with its zone; without one it is UTC."""
     try:
         when = datetime.fromisoformat(given) if isinstance(given, str) else given
         return when if when.tzinfo else when.replace(tzinfo=UTC)
@@ -320,11 +296,7 @@ def _quote(name: str) -> str:
 def previewed_frame(
     given: Any, before: Snapshot, after: Snapshot, storage: Storage, folder: str, engine: TableEngine
 ) -> Any:
-    """The rows of ``after`` in the session of the frame ``given``; only files that ``before`` lacks are read.
-
-    Raises:
-        CorruptData: a file is missing or damaged.
-    """
+    """Return the rows of ``after`` in the session of ``given``; read only the files that ``before`` lacks."""
     session = given.sparkSession
     files = after.files
     is_stored = pc.is_in(files["path"], before.files["path"]) if before.version >= 0 else None

@@ -90,11 +90,7 @@ class StagingFolder:
         return self._name
 
     def begin_merge(self) -> str:
-        """The folder for the engine's merged rows.
-
-        Raises:
-            StorageUnavailable: it could not be begun.
-        """
+        """The folder for the engine's merged rows."""
         return self._begin(_MERGED)
 
     @property
@@ -139,9 +135,6 @@ class StagingFolder:
         """Write ``rows``, sorted by the columns of ``order``, under the physical names of ``schema``.
 
         The answer is the file's path.
-
-        Raises:
-            StorageFull, StorageUnavailable: it could not be written.
         """
         path = f"{self._name}/batch-{self._name}.parquet"
         self._write_file(path, [rows], schema, order)
@@ -154,9 +147,6 @@ class StagingFolder:
 
         Every piece has the columns of ``schema``, under whose physical names they are written. Within
         a file the rows are sorted by the columns of ``order``.
-
-        Raises:
-            StorageFull, StorageUnavailable: they could not be written.
         """
         paths = []
         for number, part in enumerate(_parts(tables, _PART_BYTES)):
@@ -169,9 +159,6 @@ class StagingFolder:
         """Write rows that come piece by piece as one Parquet file, holding one piece; the file's path.
 
         It is for the engine to read, not for a commit to name: it is not made durable.
-
-        Raises:
-            StorageFull, StorageUnavailable: they could not be written.
         """
         path = f"{self._name}/{_PIECES}"
         name = f"{self._base}/{path}"
@@ -228,11 +215,7 @@ class StagingFolder:
             yield file
 
     def store(self, name: str, content: bytes) -> None:
-        """Write a file of the table, durable when the call returns; ``name`` is below the table's folder.
-
-        Raises:
-            StorageFull, StorageUnavailable: it could not be written.
-        """
+        """Write a file of the table, durable when the call returns; ``name`` is below the table's folder."""
         self._own.add(f"{self._base}/{name}")
         self._storage.put_if_absent(f"{self._base}/{name}", content)
 

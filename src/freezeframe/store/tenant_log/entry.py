@@ -145,11 +145,7 @@ Change = StreamChange | FileChange | TenantChange
 
 
 def parse_change(record: Mapping[str, Any]) -> Change:
-    """The change in one JSON object of an entry.
-
-    Raises:
-        ValueError, KeyError, TypeError, InvalidName: it is none.
-    """
+    """The change in one JSON object of an entry."""
     ((kind, body),) = record.items()
     if kind == "stream":
         return StreamChange(
@@ -210,11 +206,7 @@ def to_signed_line(record: dict[str, Any], *, is_ascii: bool = False) -> bytes:
 def from_signed_line(
     content: bytes, *, is_ascii: bool = False, requires_hash: bool = True
 ) -> tuple[dict[str, Any], str]:
-    """The record, and its hash; empty if there is none and ``requires_hash`` is off.
-
-    Raises:
-        ValueError, KeyError, TypeError, AttributeError: the bytes are not a whole record of that hash.
-    """
+    """The record, and its hash; empty if there is none and ``requires_hash`` is off."""
     if not content.endswith(b"\n"):
         raise ValueError("its end is missing")
     record: dict[str, Any] = json.loads(content)
@@ -302,11 +294,7 @@ class Chain:
         return {"head": self.head, "chained": self.is_begun} if self.head else {}
 
     def after(self, version: int, link: Link | None, sha256: str, log: str) -> Chain:
-        """The chain once the entry with this link and hash is ``version``; ``log`` is for messages.
-
-        Raises:
-            CorruptLog: the entry is not the one that was written as ``version`` after the head.
-        """
+        """The chain once the entry with this link and hash is ``version``; ``log`` is for messages."""
         if link is None and self.is_begun:
             raise broken_chain_error(
                 log, version, "It does not name its predecessor, as the entry before it does."
@@ -320,11 +308,7 @@ class Chain:
 
 
 def require_version(found: int, version: int, log: str) -> None:
-    """Refuse an entry or checkpoint that is stored under another version.
-
-    Raises:
-        CorruptLog: it does.
-    """
+    """Refuse an entry or checkpoint that is stored under another version."""
     if found != version:
         raise broken_chain_error(log, version, f"The file under that number is of version {found}.")
 
@@ -441,11 +425,7 @@ class Entry:
 
 
 def parse_entry(content: bytes, name: str) -> Entry:
-    """The entry in a file's bytes; ``name`` is for messages.
-
-    Raises:
-        CorruptLog: the bytes are not a whole entry of a kind that this version knows.
-    """
+    """The entry in a file's bytes; ``name`` is for messages."""
     try:
         record, sha256 = from_signed_line(content)
         return Entry(

@@ -79,9 +79,6 @@ def history(
 
     ``job_id``, ``stream`` and ``path`` leave only the versions that were made by that job, or changed
     that stream or file.
-
-    Raises:
-        InvalidOption: ``limit`` is negative.
     """
     if limit is not None and limit < 0:
         raise InvalidOption(f"limit cannot be {limit}.", remedy="Pass a whole number, or nothing for all.")

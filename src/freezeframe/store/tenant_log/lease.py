@@ -53,11 +53,7 @@ class Lease:
         self._heartbeat: object | None = None
 
     def hold(self) -> None:
-        """Write the lease and start its heartbeat, unless already done.
-
-        Raises:
-            StorageUnavailable: it could not be written; nothing may be staged then.
-        """
+        """Write the lease and start its heartbeat, unless already done."""
         if self._heartbeat is not None:
             return
         self._write()

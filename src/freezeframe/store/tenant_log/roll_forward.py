@@ -118,11 +118,7 @@ def forget_long_commits(storage: Storage, long_commits: Mapping[str, bytes]) -> 
 
 
 def change_content(storage: Storage, change: StreamChange) -> str:
-    """The table commit of a change.
-
-    Raises:
-        CorruptLog: the staged file that holds it is gone or damaged.
-    """
+    """The table commit of a change."""
     if not change.sha256:
         return change.content
     name = long_commit_file(change.sha256)
@@ -160,10 +156,6 @@ def finish(storage: Storage, entry: Entry, diverged: Collection[str] = (), *, is
 
     Streams of ``diverged`` are left out: somebody is about to repair them. An entry that ``is_new`` was
     committed just now, so that hardly anybody has landed it.
-
-    Raises:
-        ForeignCommit: a table has another commit under the same version.
-        StorageUnavailable: a table could not be written; the entry is committed all the same.
     """
 
     def land_one(change: StreamChange) -> None:
@@ -269,11 +261,7 @@ def _land(storage: Storage, change: StreamChange) -> None:
 
 
 def require_stream(state: TenantState, stream: StreamName) -> int:
-    """The version of the stream's table at ``state``.
-
-    Raises:
-        StreamNotFound: the tenant has no such stream at that state.
-    """
+    """The version of the stream's table at ``state``."""
     version = state.table_version(stream)
     if version == NO_VERSION:
         raise StreamNotFound(
@@ -288,13 +276,7 @@ def require_stream(state: TenantState, stream: StreamName) -> int:
 def table_snapshot(
     storage: Storage, state: TenantState, stream: StreamName, version: int | None = None
 ) -> Snapshot:
-    """The stream's table at ``version``, or at the one that ``state`` has.
-
-    Raises:
-        StreamNotFound: the tenant has no such stream at that state.
-        VersionNotFound: the stream has no such version (yet, or any more).
-        CorruptLog: the table lacks a version that the tenant log says was landed.
-    """
+    """The stream's table at ``version``, or at the one that ``state`` has."""
     newest = require_stream(state, stream)
     wanted = newest if version is None else version
     if not 0 <= wanted <= newest:
@@ -314,9 +296,6 @@ def base_snapshot(
     """The base of a write: the table at its head, which must agree with the tenant log.
 
     A look at the table that began at or after ``since`` (in ms) is good enough, if it saw that far.
-
-    Raises:
-        ForeignCommit: somebody changed the table around the tenant log.
     """
     log = DeltaLog.for_table(storage, table_folder(stream))
     expected = state.base_version(stream)
@@ -336,9 +315,6 @@ def stream_base(
     """The table at its version in ``state``, as the base of changes; includes a dropped stream's table.
 
     A look at the table that began at or after ``since`` (in ms) is good enough.
-
-    Raises:
-        ForeignCommit: there is a table that the tenant log does not know, or knows only in parts.
     """
     folder = table_folder(stream)
     expected = state.base_version(stream)
@@ -367,9 +343,6 @@ def present_tables(
     """The newest state, rolled forward (except ``diverged`` streams), and some tables at their heads.
 
     ``beside`` is another look, which is taken at the same time; its errors are raised.
-
-    Raises:
-        ForeignCommit: somebody changed one of the tables around the tenant log.
     """
     since: int | None = now_ms()
     tables = [_table_look(storage, stream) for stream in streams]
@@ -390,11 +363,7 @@ def present_tables(
 
 
 def require_no_case_twin(names: Collection[str], stream: StreamName) -> None:
-    """Refuse a name that differs from an existing stream's only by case.
-
-    Raises:
-        InvalidName: on some file systems both would be one folder.
-    """
+    """Refuse a name that differs from an existing stream's only by case."""
     name, folded = str(stream), str(stream).casefold()
     if name in names:
         return

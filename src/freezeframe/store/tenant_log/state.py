@@ -91,12 +91,7 @@ class TenantState:
     chain: Chain = field(default_factory=Chain)
 
     def after(self, version: int, *entries: Entry) -> TenantState:
-        """The state once ``entries`` are ``version`` and those that follow it.
-
-        Raises:
-            CorruptLog: an entry does not continue the state before it: it was written after another entry,
-                or a table version is skipped.
-        """
+        """The state once ``entries`` are ``version`` and those that follow it."""
         state = self
         for number, entry in enumerate(entries, version):
             state = state._after_one(number, entry)
@@ -235,11 +230,7 @@ class _Fold:
 
 
 def parse_checkpoint(content: bytes, name: str) -> TenantState:
-    """The state in a checkpoint file's bytes; ``name`` is for messages.
-
-    Raises:
-        CorruptLog: the bytes are not a whole checkpoint.
-    """
+    """The state in a checkpoint file's bytes; ``name`` is for messages."""
     try:
         # Older checkpoints without a hash are accepted.
         record, _ = from_signed_line(content, requires_hash=False)

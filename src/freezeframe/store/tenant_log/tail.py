@@ -25,11 +25,7 @@ class LogTail:
         self._seen: tuple[int, FileIdentity] | None = None
 
     def is_at(self, version: int) -> bool:
-        """Whether ``version`` is certain to be the newest; if unknown, the log must be listed.
-
-        Raises:
-            StorageUnavailable: the storage could not be asked.
-        """
+        """Whether ``version`` is certain to be the newest; if unknown, the log must be listed."""
         seen = self._seen
         if seen is None or seen[0] != version:
             return False
@@ -38,11 +34,7 @@ class LogTail:
         return self._identity(version + 1) is None and self._identity(version) == seen[1]
 
     def note(self, version: int) -> None:
-        """Record ``version`` as the newest of a listing.
-
-        Raises:
-            StorageUnavailable: the storage could not be asked.
-        """
+        """Record ``version`` as the newest of a listing."""
         found = self._identity(version) if version >= 0 else None
         self._seen = None if found is None else (version, found)
 
@@ -55,9 +47,6 @@ class LogTail:
 
         The file as a listing would tell it. None: it cannot be told, or the log is not what it was, so it
         has to be listed.
-
-        Raises:
-            StorageUnavailable: the storage could not be asked.
         """
         seen = self._seen
         if seen is None or seen[0] != version - 1 or self._identity(version - 1) != seen[1]:

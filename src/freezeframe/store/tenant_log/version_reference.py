@@ -20,10 +20,6 @@ def version_at_point(log: TenantLog, newest: TenantState, point: Point) -> int:
     """The number of the version; text is a tag where there is one of that name.
 
     Whether the version is kept is not asked.
-
-    Raises:
-        InvalidOption: it is neither a version, a tag nor a moment.
-        VersionNotFound: the moment is before the first commit.
     """
     if isinstance(point, SupportsIndex):
         return operator.index(point)
@@ -41,11 +37,7 @@ def version_at_point(log: TenantLog, newest: TenantState, point: Point) -> int:
 
 
 def require_one_version(given: Mapping[str, Any]) -> None:
-    """Refuse a call that says more than once which version it means, by the names of its options.
-
-    Raises:
-        InvalidOption: more than one of them is not None.
-    """
+    """Refuse a call that says more than once which version it means, by the names of its options."""
     named = [name for name, value in given.items() if value is not None]
     if len(named) > 1:
         raise InvalidOption(

@@ -67,11 +67,7 @@ class TenantBuilder:
         self._names = FileNames()
 
     def add_table_file(self, stream: StreamName, file: PortableFile, content: Iterable[bytes]) -> None:
-        """Copy a file of a table, verified against its recorded size and SHA-256.
-
-        Raises:
-            CorruptData: its size or SHA-256 is another one.
-        """
+        """Copy a file of a table, verified against its recorded size and SHA-256."""
         measured = Measured(content)
         name = f"{table_folder(stream)}/{file.path}"
         self._storage.put_if_absent(name, measured)
@@ -85,21 +81,12 @@ class TenantBuilder:
             )
 
     def add_stream(self, name: StreamName, content: str) -> None:
-        """Add a stream with this single table commit.
-
-        Raises:
-            InvalidName: it differs from another stream's name only by case.
-        """
+        """Add a stream with this single table commit."""
         require_no_case_twin(self._streams, name)
         self._streams[str(name)] = StreamChange(name, 0, content, Counts())
 
     def add_files(self, files: Sequence[NewFile]) -> None:
-        """Add files with their plain content, side by side; all are durable when this returns.
-
-        Raises:
-            InvalidName: one cannot lie beside the others.
-            SealingUnavailable: one is to be sealed and there is no master key.
-        """
+        """Add files with their plain content, side by side; all are durable when this returns."""
         for file in files:
             self._names.require(file.path)
             self._names.add(str(file.path))
@@ -117,12 +104,7 @@ class TenantBuilder:
         return FileChange(str(file.path), blob.name, blob.sha256, blob.size, file.is_sealed)
 
     def commit(self, message: str, request_context: RequestContext = NO_REQUEST) -> None:
-        """Commit everything as the tenant's version 0, attributed to the request.
-
-        Raises:
-            ConflictError: the folder was not empty.
-            StorageUnavailable, OutcomeUnknown: as of a commit.
-        """
+        """Commit everything as the tenant's version 0, attributed to the request."""
         ensure_format(self._storage, probe=False)
         changes: tuple[Change, ...] = (*self._streams.values(), *self._files.values())
         whole = Entry(
@@ -180,12 +162,7 @@ class Deletion:
 def remove_tenant(
     storage: Storage, environment: str, tenant: str, folder: str, settings: Settings
 ) -> Deletion:
-    """Delete a tenant's folder from the store's storage.
-
-    Raises:
-        ConflictError: somebody kept writing into the folder; the same call goes on from there.
-        StorageUnavailable: a file could not be removed; the same call goes on from there.
-    """
+    """Delete a tenant's folder from the store's storage."""
     place = PrefixStorage(storage, tenant_folder(folder))
     versions, streams, files = _count_held(place, settings)
     keys = len(list(place.list_from(KEYS_FOLDER)))
@@ -202,9 +179,6 @@ def remove_tree(place: Storage) -> dict[str, int]:
     """Delete every file of a storage; returns their names and sizes.
 
     The tenant log goes last: whoever looks in between finds a tenant with missing data, not an empty one.
-
-    Raises:
-        ConflictError: somebody kept writing.
     """
     removed: dict[str, int] = {}
     for _ in range(_ROUNDS_MAX):
@@ -248,13 +222,7 @@ def _count_held(place: Storage, settings: Settings) -> tuple[int, int, int]:
 def clone_into(
     source: Storage, target: Storage, settings: Settings, request_context: RequestContext = NO_REQUEST
 ) -> None:
-    """Clone the current streams and files of ``source`` into the empty ``target``.
-
-    Raises:
-        CorruptData: a file of ``source`` is damaged or gone; nothing is left in ``target``.
-        SealingUnavailable: there are sealed files and no master key.
-        TryAgain: a storage failed.
-    """
+    """Clone the current streams and files of ``source`` into the empty ``target``."""
     state = TenantLog(source, settings).current_state()
     planting = TenantBuilder(target, settings)
     progress.begin("copying", "bytes")
@@ -284,11 +252,7 @@ def _content(storage: Storage, settings: Settings, path: FilePath, held: HeldFil
 
 
 def table_file_chunks(storage: Storage, stream: StreamName, file: PortableFile) -> Iterator[bytes]:
-    """The bytes of a table's file, in chunks.
-
-    Raises:
-        CorruptData: the file is gone.
-    """
+    """The bytes of a table's file, in chunks."""
     name = f"{table_folder(stream)}/{file.path}"
     offset = 0
     while True:

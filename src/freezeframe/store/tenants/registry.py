@@ -79,11 +79,7 @@ class RegistryState:
         return frozenset(folder for known in self.tenants.values() for folder in known.values())
 
     def after(self, version: int, *entries: RegistryEntry) -> RegistryState:
-        """The state once ``entries`` are ``version`` and those that follow it.
-
-        Raises:
-            CorruptLog: an entry does not fit the state before it.
-        """
+        """The state once ``entries`` are ``version`` and those that follow it."""
         if not entries:
             return self
         # One copy for all entries, because it contains every tenant of the store.
@@ -134,11 +130,7 @@ def _carry_out(
 
 
 def parse_registry_entry(content: bytes, name: str) -> RegistryEntry:
-    """The entry in a file's bytes; ``name`` is for messages.
-
-    Raises:
-        CorruptLog: the bytes are not a whole entry.
-    """
+    """The entry in a file's bytes; ``name`` is for messages."""
     try:
         record, sha256 = from_signed_line(content, is_ascii=True)
         known = {name: record[name] for name in _STORED}
@@ -148,11 +140,7 @@ def parse_registry_entry(content: bytes, name: str) -> RegistryEntry:
 
 
 def parse_registry_checkpoint(content: bytes, name: str) -> RegistryState:
-    """The state in a checkpoint file's bytes; ``name`` is for messages.
-
-    Raises:
-        CorruptLog: the bytes are not a whole checkpoint.
-    """
+    """The state in a checkpoint file's bytes; ``name`` is for messages."""
     try:
         record, _ = from_signed_line(content, is_ascii=True)
         tenants = {env: MappingProxyType(dict(known)) for env, known in record["tenants"].items()}
@@ -199,11 +187,7 @@ class Registry(CheckpointedLog[RegistryState]):
         super().__init__(storage, REGISTRY_FOLDER, settings, RegistryState(), _CHECKPOINT_INTERVAL)
 
     def entry(self, version: int) -> RegistryEntry:
-        """The entry of a version.
-
-        Raises:
-            CorruptLog: it is damaged.
-        """
+        """The entry of a version."""
         name = commit_name(version)
         return parse_registry_entry(self.storage.read(f"{self.folder}/{name}"), name)
 
@@ -225,11 +209,7 @@ class Registry(CheckpointedLog[RegistryState]):
         return folder in folders
 
     def create(self, environment: str, tenant: str, folder: str) -> str:
-        """The tenant's folder: ``folder``, or that of a concurrent creation that won.
-
-        Raises:
-            ConflictError, OutcomeUnknown, StorageUnavailable: see ``ConflictError`` and so on.
-        """
+        """The tenant's folder: ``folder``, or that of a concurrent creation that won."""
         self._commit(
             "create", environment, tenant, folder, lambda state: state.folder(environment, tenant) is None
         )
@@ -313,12 +293,7 @@ class RegistryGuard:
         """See ``TenantGuard.require_writable``."""
 
     def require_open(self) -> None:
-        """See ``TenantGuard.require_open``.
-
-        Raises:
-            TenantNotFound: it was deleted.
-            StorageUnavailable: the registry could not be read.
-        """
+        """See ``TenantGuard.require_open``."""
         if not self._registry.knows(self._folder):
             raise TenantNotFound(
                 "The tenant was deleted while the job was under way.",

@@ -39,11 +39,7 @@ def etag_of(file: FileEntry | HeldFile) -> str:
 
 
 def file_subject(path: str) -> Subject:
-    """A file; its tag is the one that reading it gives.
-
-    Raises:
-        InvalidName: no file can have that path.
-    """
+    """A file; its tag is the one that reading it gives."""
     known = str(FilePath(path))
 
     def tag(state: TenantState) -> str | None:
@@ -53,11 +49,7 @@ def file_subject(path: str) -> Subject:
 
 
 def stream_subject(name: str) -> Subject:
-    """A stream; its tag is its version in quotes.
-
-    Raises:
-        InvalidName: no stream can have that name.
-    """
+    """A stream; its tag is its version in quotes."""
     known = StreamName(name)
 
     def tag(state: TenantState) -> str | None:
@@ -134,11 +126,6 @@ class Conditions:
         """Refuse a change of what has that tag (None: nothing is there).
 
         ``explain`` says who made it what it is, if that is known.
-
-        Raises:
-            PreconditionFailed: it is something else.
-            PreconditionRequired: there is no condition and there must be one.
-            UnreadableRequest: a header is not a list of entity tags.
         """
         if self.strict and etag is not None:
             self._require_given()

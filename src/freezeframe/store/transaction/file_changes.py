@@ -49,11 +49,7 @@ class StagedFiles:
                 self._names.add(change.path)
 
     def require_place(self, path: FilePath, moved: str | None = None) -> None:
-        """Refuse a path that conflicts with the current files, except the one being moved.
-
-        Raises:
-            InvalidName: as ``FileNames.require``.
-        """
+        """Refuse a path that conflicts with the current files, except the one being moved."""
         if str(path) not in self._seen:  # a file that is there already lies well
             if self._names is None:
                 self._names = self._spare.take(self._seen.keys())
@@ -73,11 +69,7 @@ class StagedFiles:
             self._names = None
 
     def require_places(self, newest: TenantState) -> None:
-        """Repeat the conflict check of all new paths against ``newest``, which other jobs may have changed.
-
-        Raises:
-            InvalidName: as ``FileNames.require``.
-        """
+        """Repeat the conflict check of all new paths against ``newest``."""
         if newest.version == self._base_version:
             return
         others = [

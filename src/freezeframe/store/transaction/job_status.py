@@ -37,9 +37,6 @@ def revoke_job(
     was started and is not heard of yet is revoked by its token, if that is among ``tokens``. A run that
     committed before stays committed: ``find_committed_job`` tells. Nothing is written where there is nothing
     to revoke, or the job is committed.
-
-    Raises:
-        TryAgain: the entry could not be written; runs that are under way may still commit.
     """
     leases = live_leases(place.storage)
     state = place.log.current_state()  # read last: a run that registers later finds the tokens revoked

@@ -54,12 +54,7 @@ class TenantScope:
         return self.place.settings
 
     def state(self, version: Point | None = None, as_of: datetime | str | None = None) -> TenantState:
-        """The tenant now, at a version (by number, tag or moment), or at a moment.
-
-        Raises:
-            VersionNotFound: there is no such version or moment, or it is no longer kept.
-            InvalidOption: both are given.
-        """
+        """The tenant now, at a version (by number, tag or moment), or at a moment."""
         if version is None and as_of is None:
             return self.present()
         if version is not None and as_of is not None:
@@ -79,11 +74,7 @@ class TenantScope:
     def snapshot(
         self, name: StreamName, past: TenantState | None = None, stream_version: int | None = None
     ) -> Snapshot:
-        """The stream's table in the scope, at a past state, or at an older stream version.
-
-        Raises:
-            StreamNotFound, VersionNotFound: there is no such stream or version.
-        """
+        """The stream's table in the scope, at a past state, or at an older stream version."""
         state = self.present() if past is None else past
         return table_snapshot(self.storage, state, name, stream_version)
 
@@ -152,11 +143,7 @@ class JobScope(TenantScope):
 
     @contextmanager
     def change(self, stream: StreamName | None = None) -> Iterator[UnitOfWork]:  # noqa: ARG002 - it is open already
-        """The job itself: its end commits.
-
-        Raises:
-            InvalidOption: the job is over.
-        """
+        """The job itself: its end commits."""
         if self._work.is_over:
             raise InvalidOption(
                 "This job is over.",
@@ -203,11 +190,7 @@ def commit_at_end(work: UnitOfWork) -> Iterator[UnitOfWork]:
 
 
 def listed_state(log: TenantLog, newest: TenantState, version: int | None) -> TenantState:
-    """The state of a listed version.
-
-    Raises:
-        VersionNotFound: there is none, or it is no longer kept.
-    """
+    """The state of a listed version."""
     if version is None or version == newest.version:
         return newest
     if version >= 0 and version <= newest.version and not newest.is_listed(version):

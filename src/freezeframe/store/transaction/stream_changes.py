@@ -107,22 +107,14 @@ class StagedStream:
         return restamp(self.content, timestamp_ms, metrics)
 
     def add(self, step: Step) -> StepResult:
-        """Execute one more step; a failure leaves the stream as before it.
-
-        Raises:
-            ConflictError: the step was made for another version of the stream.
-        """
+        """Execute one more step; a failure leaves the stream as before it."""
         result = self._carry_out(step)
         self.steps.append(step)
         self.rests_on_read |= self.was_read
         return result
 
     def replay(self, base: Snapshot) -> None:
-        """Execute all steps again on a newer state of the table.
-
-        Raises:
-            ConflictError: a step does not allow it.
-        """
+        """Execute all steps again on a newer state of the table."""
         self.discard(keep_intakes=True)
         self.base, self.content, self._view, self._net = base, "", None, None
         self.results.clear()
@@ -249,12 +241,7 @@ class Prefetched:
 
 
 def prefetch(storage: Storage, log: TenantLog, stream: StreamName | None) -> Prefetched:
-    """Prefetch the tenant's state for a job, with the table of ``stream`` if it is given.
-
-    Raises:
-        FormatTooNew, CorruptLog: the tenant cannot be changed by this version, or is damaged.
-        StorageUnavailable: it could not be looked at.
-    """
+    """Prefetch the tenant's state for a job, with the table of ``stream`` if it is given."""
     moment = now_ms()
     tables = (
         () if stream is None else (lambda: DeltaLog.for_table_with_snapshot(storage, table_folder(stream)),)

@@ -154,11 +154,7 @@ class Transaction:
         return replace(self.base, streams=MappingProxyType(streams), files=self.files.current_files())
 
     def snapshot(self, name: StreamName, version: int | None = None) -> Snapshot:
-        """The stream's table within this transaction, or at one of its older versions.
-
-        Raises:
-            StreamNotFound, VersionNotFound: there is no such stream or version.
-        """
+        """The stream's table within this transaction, or at one of its older versions."""
         staged = self.streams.get(str(name))
         is_there = staged is not None and (staged.content or str(name) in self.base.streams)
         if staged is not None and is_there and version in (None, staged.version):
@@ -175,12 +171,7 @@ class Transaction:
         self._files_read.add(path)
 
     def stage(self, name: StreamName) -> StagedStream:
-        """The stream in this transaction.
-
-        Raises:
-            ForeignCommit: somebody changed its table around the tenant log.
-            InvalidName: the name differs from another stream's only by case.
-        """
+        """The stream in this transaction."""
         found = self.streams.get(str(name))
         if found is None:
             if str(name) not in self.base.streams:
@@ -202,14 +193,7 @@ class Transaction:
         self.files.add(change)
 
     def announce(self) -> None:
-        """Write the lease, which protects files staged from now on from gc.
-
-        Raises:
-            JobRevoked: this run of the job had been given up before it began.
-            InvalidOption: the directory became a store of many tenants since it was opened.
-            StorageUnsuitable: the storage of a new directory has no atomic create.
-            StorageUnavailable: it could not be written; nothing may be staged then.
-        """
+        """Write the lease, which protects files staged from now on from gc."""
         if not self._is_announced:
             self._require_alive(self.base)
             if self.base.version == NO_VERSION and self.place.guard is NO_GUARD:
@@ -226,13 +210,6 @@ class Transaction:
 
         A job record instead of a version: another run of the same job was quicker, and nothing was committed.
         ``receipt`` gives what the entry keeps as the job's answer, from its version.
-
-        Raises:
-            ConflictError: others touched what this transaction rests on, or were quicker too often.
-            JobRevoked: somebody declared this transaction, or this run of the job, dead.
-            OutcomeUnknown: the commit's answer was lost; nothing that it refers to was deleted.
-            TenantNotFound: the tenant was deleted meanwhile; nothing of the transaction is left.
-            TryAgain: the storage failed; nothing is visible.
         """
         self.announce()
         with observe("commit") as operation:
@@ -372,9 +349,6 @@ class Transaction:
         """After the commit point: roll the entry forward, and delete unreferenced files.
 
         A failure is told in the log only, for the job has succeeded.
-
-        Raises:
-            TenantNotFound: the tenant was deleted meanwhile.
         """
         try:
             self._roll_forward(entry, version)

@@ -114,11 +114,7 @@ class UnitOfWork:
 
     @property
     def done(self) -> JobReceipt:
-        """The receipt of the job, after its commit.
-
-        Raises:
-            InvalidOption: it has not been committed (yet).
-        """
+        """The receipt of the job, after its commit."""
         if self.receipt is None:
             raise InvalidOption(
                 "The job has no receipt.",
@@ -132,11 +128,7 @@ class UnitOfWork:
         return self._transaction.state()
 
     def snapshot(self, name: StreamName, version: int | None = None) -> Snapshot:
-        """The stream's table within the job, or at an older version.
-
-        Raises:
-            StreamNotFound, VersionNotFound: there is no such stream or version.
-        """
+        """The stream's table within the job, or at an older version."""
         if self._known is not None and str(name) in self._repeated:
             log = self._transaction.place.log
             state = _oldest_kept_state(log, log.current_state(), self._known.version)
@@ -162,10 +154,6 @@ class UnitOfWork:
         """Stage an update in the job; the receipt predicts its result.
 
         Without a key in the update, the stream's key within the job counts.
-
-        Raises:
-            BadInput, InvalidOption: the rows or the call cannot be taken; the job is as before it.
-            IdempotencyConflict: the job is committed, and that commit did not update the stream.
         """
         transaction = self._transaction
         transaction.stage(name)
@@ -234,9 +222,6 @@ class UnitOfWork:
         """Refuse a path that conflicts with the existing files, now and at the commit.
 
         ``moved`` is the path of a file that is about to leave its place.
-
-        Raises:
-            InvalidName: see ``FileNames``.
         """
         self._transaction.files.require_place(path, moved)
 
@@ -266,11 +251,7 @@ class UnitOfWork:
         self._transaction.commit_checks.append(check)
 
     def commit(self) -> JobReceipt:
-        """Commit all changes at once, and return the receipt.
-
-        Raises:
-            ConflictError, JobRevoked, OutcomeUnknown, TenantNotFound, TryAgain: see ``Transaction.commit``.
-        """
+        """Commit all changes at once, and return the receipt."""
         self._is_over = True
         if self._known is not None:
             self._require_tenant()
@@ -294,11 +275,7 @@ class UnitOfWork:
         return self.receipt
 
     def abandon(self, error: BaseException) -> None:
-        """Delete what was staged, because of ``error``; if the commit's outcome is unknown, delete nothing.
-
-        Raises:
-            TenantNotFound: the tenant was deleted meanwhile, which is why files were missing.
-        """
+        """Delete what was staged because of ``error``; delete nothing if the outcome is unknown."""
         self._is_over = True
         self._transaction.abandon()
         if isinstance(error, Exception) and not isinstance(error, StorageUnavailable):

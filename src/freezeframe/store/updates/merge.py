@@ -127,11 +127,7 @@ def load(context: UpdateContext) -> UpdateResult:
 
 
 def merge(context: UpdateContext, reason: str) -> UpdateResult:
-    """Stage an update by a merge of all files of the stream.
-
-    Raises:
-        TooManyDeletions: a full extract lacks more rows than it may.
-    """
+    """Stage an update by a merge of all files of the stream."""
     context.place.engine.require_shared(context.place.storage.uri(""))
     result = context.place.engine.merge(_merge_task(context, context.live))
     if context.plan.update.mode == "full":
@@ -156,12 +152,7 @@ def _merged(
     route: Route,
     removed: tuple[str, ...] | None = None,
 ) -> UpdateResult:
-    """The update as a commit of the files that Spark wrote.
-
-    Raises:
-        StorageNotShared: they do not have the rows that Spark counted.
-        StorageUnavailable: one of them is not there.
-    """
+    """The update as a commit of the files that Spark wrote."""
     if result.rows and not result.files:
         require_found((), 0, result.rows)
     paths = context.staging.merged_paths(result.files)

@@ -77,12 +77,7 @@ class Plan:
 
 
 def plan_update(snapshot: Snapshot, incoming: Incoming, update: Update) -> Plan:
-    """Plan the update's changes of the stream's key and columns.
-
-    Raises:
-        SchemaDriftError, BadInput: the columns do not fit what is stored.
-        InvalidOption: the key is not the stream's.
-    """
+    """Plan the update's changes of the stream's key and columns."""
     is_new = snapshot.version < 0
     stored_schema = None if is_new else dict(snapshot.schema)
     key = update.key if is_new else _agree_key(update, stored_key(snapshot.metadata))
@@ -276,9 +271,6 @@ def require_few_deletions(update: Update, *, lost: int, live: int) -> None:
     """Refuse an extract that lacks more than ``max_delete_ratio`` of the ``live`` rows.
 
     ``live`` are the stored rows that are neither flagged as deleted nor of the past.
-
-    Raises:
-        TooManyDeletions: it lacks more than it may; the message tells count and ratio.
     """
     if not live or lost / live <= update.max_delete_ratio:
         return

@@ -80,12 +80,7 @@ class Incoming:
 
 
 def take(frame: Any, update: Update, engine: TableEngine, staging: StagingFolder) -> Incoming:
-    """The rows of a pandas, Arrow or Spark frame; a Spark frame is written as Parquet once.
-
-    Raises:
-        BadInput: the frame, or a value in it, cannot be kept; see the classes below it.
-        InvalidOption: rows without a key are to be ordered.
-    """
+    """The rows of a pandas, Arrow or Spark frame; a Spark frame is written as Parquet once."""
     kind = kind_of(frame)
     if update.order_by and not update.key:
         raise InvalidOption(

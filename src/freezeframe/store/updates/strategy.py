@@ -51,9 +51,6 @@ def stage(
     """Write the stream's new content into ``staging`` and count the row changes.
 
     Nothing becomes visible.
-
-    Raises:
-        TooManyDeletions: a full extract lacks more rows than it may.
     """
     if _says_nothing(snapshot, incoming, update):
         return UpdateResult(Counts(), None, None, Route("nothing", "the batch has no rows"))

@@ -34,12 +34,7 @@ _NUMBERED = pa.field(_ARRIVAL, pa.int64())
 def take_in(
     reader: pa.RecordBatchReader, update: Update, engine: TableEngine, intake: StagingFolder
 ) -> tuple[Any, Update]:
-    """The rows as a table, or as a Spark frame over a file in ``intake``; and the update that fits them.
-
-    Raises:
-        StorageFull, StorageUnavailable: they could not be written.
-        EngineUnavailable: they are many, and Spark cannot be reached.
-    """
+    """The rows as a table, or as a Spark frame over a file in ``intake``; and the update that fits them."""
     first: list[pa.RecordBatch] = []
     held = 0
     for batch in reader:
@@ -67,9 +62,6 @@ def take_in_file_order(
     """The rows of a frame, and the update that fits them.
 
     Of rows with the same key the one of the last file wins, where a Spark frame's rows are in that order.
-
-    Raises:
-        BadInput, InvalidOption: as of ``take``.
     """
     try:
         return take(frame, update, engine, staging), update

@@ -137,9 +137,6 @@ def take_update(
     """Read the caller's rows, with the stream's own key as the default.
 
     Where the block fails, what was taken in is deleted; else it belongs to the step.
-
-    Raises:
-        BadInput: the rows cannot be taken.
     """
     started = time.monotonic()
     if not update.key and not update.sets_key and snapshot.version >= 0:

@@ -36,11 +36,7 @@ from freezeframe.store.updates.source import Incoming
 
 @observe("find")
 def search(context: UpdateContext, files: pa.Table, keys: pa.Table) -> tuple[pa.Table, EngineName]:
-    """Locate the keys in ``files`` (rows of ``snapshot.files``) as ``TableEngine.find``; and the engine used.
-
-    Raises:
-        CorruptData: a stored file is missing or damaged.
-    """
+    """Locate the keys in ``files`` as ``TableEngine.find`` does; return also the engine used."""
     if sum(file.rows for file in live_files(files)) <= context.place.rule.searched_rows_max:
         return scan(context.snapshot, files, keys), "process"
     engine = context.place.engine
@@ -100,11 +96,7 @@ _Numbers = npt.NDArray[np.int64]
 
 
 class CandidateRows:
-    """Rows of ``files`` (rows of ``snapshot.files`` that may hold a key of the batch).
-
-    Raises:
-        CorruptData: a stored file is missing or damaged; by each of the methods too.
-    """
+    """Rows of ``files`` (rows of ``snapshot.files`` that may hold a key of the batch)."""
 
     def __init__(self, context: UpdateContext, files: pa.Table) -> None:
         self._context = context
@@ -256,11 +248,7 @@ def batch_rows(plan: Plan, incoming: Incoming) -> pa.Table | None:
 
 
 def patch(context: UpdateContext, batch: pa.Table) -> Patch:
-    """Upsert ``batch`` (distinct keys, in the types of the plan) into the stream's files.
-
-    Raises:
-        CorruptData: a stored file is missing or damaged, or holds a key twice.
-    """
+    """Upsert ``batch`` (distinct keys, in the types of the plan) into the stream's files."""
     keys = batch.select(list(context.plan.filled_key))
     candidates = files_with(context.snapshot, keys)
     stored = CandidateRows(context, candidates)

@@ -128,11 +128,7 @@ def restore(
 
 
 def plan_and_commit(place: TenantPlace, attempt: Callable[[], _Outcome]) -> _Outcome:
-    """Plan and commit by ``attempt``, with a retry where the tenant is no longer ``at_version``.
-
-    Raises:
-        ConflictError: others kept committing meanwhile.
-    """
+    """Plan and commit by ``attempt``, with a retry where the tenant is no longer ``at_version``."""
     for _ in range(place.settings.commit_tries_max):
         with suppress(_Moved):
             return attempt()
@@ -345,11 +341,7 @@ def _require_there(storage: Storage, name: str | Path) -> None:
 
 
 def require_listed(version: int, state: TenantState) -> None:
-    """Refuse a version that is not listed in the state of the commit.
-
-    Raises:
-        VersionNotFound: it is not.
-    """
+    """Refuse a version that is not listed in the state of the commit."""
     if not state.is_listed(version):
         raise VersionNotFound(
             f"Version {version} of the tenant is not kept.",

@@ -128,13 +128,7 @@ class RowHistory:
 def row_history(
     scope: TenantScope, name: StreamName, keys: pa.Table, until: TenantState, limit: int | None = None
 ) -> RowHistory:
-    """The history of the row whose key is the one row of ``keys``, seen from the state ``until``.
-
-    Raises:
-        StreamNotFound: there is no such stream at that state.
-        InvalidOption: ``limit`` is less than 1.
-        CorruptData, CorruptLog: a file or an entry is missing or damaged.
-    """
+    """The history of the row whose key is the one row of ``keys``, seen from the state ``until``."""
     if limit is not None and limit < 1:
         raise InvalidOption(f"limit cannot be {limit}.", remedy="Pass 1 or more, or nothing for all.")
     snapshot = table_snapshot(scope.storage, until, name)

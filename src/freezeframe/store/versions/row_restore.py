@@ -88,15 +88,7 @@ def restore_rows(
     dry_run: bool = False,
     author: Author = SYSTEM,
 ) -> RowRestoration:
-    """Restore the selected rows, as one new version; with ``dry_run`` nothing is written.
-
-    Raises:
-        StreamNotFound, VersionNotFound: there is no such stream (then) or version.
-        InvalidOption: the stream has no key, another key than then, or keeps its rows' past.
-        MissingColumn: cells of a column are asked for that the stream lacks now or lacked then.
-        SchemaDriftError: a column has another type since, in which the old values cannot be told.
-        ConflictError: others kept committing meanwhile.
-    """
+    """Restore the selected rows, as one new version; with ``dry_run`` nothing is written."""
     known = place.log.known_job(place.log.current_state(), place.request_context.job_id)
     if known is not None and not dry_run:
         before = _plan(place, selection, place.log.state_at(known.version - 1))

@@ -80,11 +80,7 @@ class StreamCommit:
 
 
 class StreamPast:
-    """The commits of a stream up to a state of the tenant.
-
-    Raises:
-        CorruptLog: an entry is missing or damaged; raised by what reads it.
-    """
+    """The commits of a stream up to a state of the tenant."""
 
     def __init__(self, scope: TenantScope, name: StreamName, until: TenantState) -> None:
         self._scope = scope

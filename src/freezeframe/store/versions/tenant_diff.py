@@ -34,11 +34,7 @@ class StreamDifference:
     after: Snapshot | None
 
     def changes(self, as_: FrameKind = "pandas", *, dtype_backend: DtypeBackend | None = None) -> Any:
-        """The rows that differ, as ``Stream.changes`` gives them.
-
-        Raises:
-            CorruptData: a file is missing or damaged.
-        """
+        """The rows that differ, as ``Stream.changes`` gives them."""
         if self.after is None:
             assert self.before is not None  # noqa: S101 - a stream that is at neither version is no difference
             old = read_rows(self.before)
@@ -124,11 +120,7 @@ class TenantDiff:
 
 
 def tenant_diff(storage: Storage, before: TenantState, after: TenantState) -> TenantDiff:
-    """The difference between two states.
-
-    Raises:
-        CorruptLog: a table lacks a version that the tenant log names.
-    """
+    """The difference between two states."""
     names = sorted(before.streams.keys() | after.streams.keys())
     streams = {
         name: StreamDifference(

@@ -141,7 +141,7 @@ class Racer:
         """Spark's processes of this way: its server, and what is below its workers."""
         from freezeframe.engine.server.server_status import standings
 
-        found = [psutil.Process(one.process) for one in standings(self._settings)]
+        found = [psutil.Process(standing.process) for standing in standings(self._settings)]
         for worker in self.workers:
             found += psutil.Process(worker).children(recursive=True)
         return found

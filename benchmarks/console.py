@@ -162,11 +162,11 @@ def measured(url: str, key: str, runs: int) -> tuple[list[float], dict[str, obje
         seconds,
         {
             "tenants": LISTED,
-            "filled": summary([one[0] for one in listed]),
-            "longest_task_ms": max(max(one[1], default=0.0) for one in listed),
-            "tasks_100ms": sum(task > LONG_TASK_MS for one in listed for task in one[1]),
-            "late_frames_share": round(statistics.mean(one[2] for one in listed), 4),
-            "processor_ms_per_frame": round(statistics.median(one[3] for one in listed), 1),
+            "filled": summary([item[0] for item in listed]),
+            "longest_task_ms": max(max(item[1], default=0.0) for item in listed),
+            "tasks_100ms": sum(task > LONG_TASK_MS for item in listed for task in item[1]),
+            "late_frames_share": round(statistics.mean(item[2] for item in listed), 4),
+            "processor_ms_per_frame": round(statistics.median(item[3] for item in listed), 1),
         },
         first,
     )
@@ -177,7 +177,7 @@ def first_load(page: Page) -> dict[str, object]:
     came: list[float] = []
     network = page.context.new_cdp_session(page)
     network.send("Network.enable")
-    network.on("Network.loadingFinished", lambda told: came.append(told["encodedDataLength"]))
+    network.on("Network.loadingFinished", lambda item: came.append(item["encodedDataLength"]))
     begun = time.perf_counter()
     page.goto("/", wait_until="commit")
     page.get_by_role("heading", level=1).wait_for()
@@ -203,8 +203,8 @@ def list_of_many(page: Page) -> tuple[float, list[float], float, float]:
 def browser_seconds() -> float:
     """What the browser's processes took of the processor so far."""
     below = psutil.Process().children(recursive=True)
-    times = [one.cpu_times() for one in below if "chrom" in one.name()]
-    return sum(one.user + one.system for one in times)
+    times = [item.cpu_times() for item in below if "chrom" in item.name()]
+    return sum(item.user + item.system for item in times)
 
 
 def opened(page: Page) -> None:

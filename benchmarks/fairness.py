@@ -180,11 +180,11 @@ def large_tasks(folder: Path) -> list[float]:
     """The seconds of the tasks that read more rows than a small tenant has."""
     (log,) = folder.iterdir()
     found = (json.loads(line) for line in log.read_text().rpartition("\n")[0].splitlines())
-    tasks = [one for one in found if one["Event"] == "SparkListenerTaskEnd" and one.get("Task Metrics")]
+    tasks = [item for item in found if item["Event"] == "SparkListenerTaskEnd" and item.get("Task Metrics")]
     return [
-        (one["Task Info"]["Finish Time"] - one["Task Info"]["Launch Time"]) / 1000
-        for one in tasks
-        if one["Task Metrics"]["Input Metrics"]["Records Read"] > 4 * SMALL[0]
+        (task["Task Info"]["Finish Time"] - task["Task Info"]["Launch Time"]) / 1000
+        for task in tasks
+        if task["Task Metrics"]["Input Metrics"]["Records Read"] > 4 * SMALL[0]
     ]
 
 

@@ -35,7 +35,7 @@ def share_of_finding(stored: int, folder: Path) -> dict[str, object]:
             stream.update(batch, key=key)
             whole.append((time.perf_counter() - began, processor_seconds() - before))
             finding.append(spent.pop())
-    whole, finding = (np.array(one[WARM_UP:]) for one in (whole, finding))
+    whole, finding = (np.array(item[WARM_UP:]) for item in (whole, finding))
     shares = np.median(finding / whole, axis=0)
     return {
         "median_seconds": round(float(np.median(whole[:, 0])), 3),

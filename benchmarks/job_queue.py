@@ -53,8 +53,8 @@ def main(arguments: list[str]) -> int:
         if "--spark" in arguments:
             result["files_and_updates"] = through_workers(root / "mixed", spark_every=5)
     keep("job_queue", result)
-    runs = [one for one in result.values() if "exactly_once_in_order" in one]
-    return 0 if all(one["exactly_once_in_order"] for one in runs) else 1
+    runs = [item for item in result.values() if "exactly_once_in_order" in item]
+    return 0 if all(run["exactly_once_in_order"] for run in runs) else 1
 
 
 def queue_alone(url: str) -> dict[str, float]:

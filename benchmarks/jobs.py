@@ -100,7 +100,7 @@ class Farm:
         """Seconds until all have ended, and those of each."""
         places = [self.input() for _ in tenants]
         started = time.perf_counter()
-        running = {self.start(*one): None for one in zip(tenants, places, strict=True)}
+        running = {self.start(*item): None for item in zip(tenants, places, strict=True)}
         ended: dict[int, float] = {}
         while len(ended) < len(running):
             for process in running:
@@ -200,13 +200,13 @@ def measure(farm: Farm, runs: int, cold_runs: int) -> dict[str, object]:
         "changed_rows": CHANGED,
         "class_archive_after_a_rest": has_archive,
         "first_job_ever_seconds": round(first_ever, 3),
-        "second_and_third_job_ever_seconds": [round(one, 3) for one in next_ones],
+        "second_and_third_job_ever_seconds": [round(next_one, 3) for next_one in next_ones],
         "cold": cold_seconds,
         "second": second_seconds,
         "warm": summary(warm),
         "four_at_once": {
             "all": summary([whole for whole, _ in at_once]),
-            "each": summary([one for _, each in at_once for one in each]),
+            "each": summary([item for _, each in at_once for item in each]),
         },
         "processor_seconds_of_the_commands": round(used.ru_utime + used.ru_stime, 2),
         "load_of_the_machine": os.getloadavg(),

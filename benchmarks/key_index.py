@@ -141,10 +141,10 @@ def in_process(stored: int, folder: Path) -> dict[str, object]:
     """The same scan by Arrow and by DuckDB in this process; what it reads, on an object store."""
     files = files_of(folder)
     footers = [pq.read_metadata(file) for file in files]
-    chunks = [one.row_group(at).column(0) for one in footers for at in range(one.num_row_groups)]
+    chunks = [footer.row_group(at).column(0) for footer in footers for at in range(footer.num_row_groups)]
     found: dict[str, object] = {
         "object store": waiting(
-            [one.serialized_size for one in footers], [one.total_compressed_size for one in chunks]
+            [footer.serialized_size for footer in footers], [chunk.total_compressed_size for chunk in chunks]
         )
     }
     for sent in SENT:

@@ -32,7 +32,7 @@ class Request:
 def in_sequence(requests: Iterable[Request]) -> tuple[Request, ...]:
     """The most requests that had to wait for each other: each began after the one before had ended."""
     chain: list[Request] = []
-    for request in sorted(requests, key=lambda one: one.ended):
+    for request in sorted(requests, key=lambda item: item.ended):
         if not chain or request.began >= chain[-1].ended:
             chain.append(request)
     return tuple(chain)

@@ -48,7 +48,7 @@ def main() -> int:
             seconds = [measure(Path(folder) / f"{name}-{size}", size) for size in sizes]
             result[name] = {
                 "sizes": sizes,
-                "seconds": [round(one, 5) for one in seconds],
+                "seconds": [round(second, 5) for second in seconds],
                 "exponent": round(slope(sizes, seconds), 2),
             }
     result["claims"] = {

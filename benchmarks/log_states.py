@@ -66,10 +66,10 @@ def main() -> int:
 
 def turn(table: Path, steps: list[str]) -> Iterator[tuple[str, dict]]:
     """Each step once; what a checkpoint is needed for gets one, and nothing else finds any."""
-    for step in (one for one in FROM_COMMITS if one in steps):
+    for step in (item for item in FROM_COMMITS if item in steps):
         leave_commits(table)
         yield step, in_own_process(step, table)
-    later = [one for one in FROM_CHECKPOINT if one in steps]
+    later = [item for item in FROM_CHECKPOINT if item in steps]
     if later and "checkpoint" not in steps:
         leave_commits(table)
         in_own_process("checkpoint", table)

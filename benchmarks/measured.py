@@ -53,7 +53,7 @@ def summary(seconds: Sequence[float]) -> dict[str, object]:
         "median_seconds": round(statistics.median(seconds), 4),
         "least_seconds": round(min(seconds), 4),
         "most_seconds": round(max(seconds), 4),
-        "runs": [round(one, 4) for one in seconds],
+        "runs": [round(second, 4) for second in seconds],
     }
 
 

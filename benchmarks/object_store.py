@@ -95,12 +95,12 @@ def measured(folder: Path, port: int, log: Path) -> dict[str, Any]:
     return {
         "rows": {"stored": STORED, "batch": BATCH},
         "latency_seconds": LATENCY_SECONDS,
-        "most_in_sequence": max(one["logs_in_sequence"] for one in kept),
+        "most_in_sequence": max(item["logs_in_sequence"] for item in kept),
         "limit": IN_SEQUENCE_LIMIT,
         "updates": kept,
         "update_without_key": without_key,
         "update_searched_by_spark": by_spark,
-        "update": summary([one["seconds"] for one in kept]),
+        "update": summary([item["seconds"] for item in kept]),
         "requests_of_a_write_by_spark": writes,
     }
 
@@ -109,13 +109,13 @@ def counted(ours: Sequence[Any], all_lines: Sequence[str], seconds: float) -> di
     """Requests of one update: those for logs, leases and the registry, and those for rows."""
     from latency import in_sequence
 
-    logs = [one for one in ours if not one.name.endswith(".parquet")]
+    logs = [our for our in ours if not our.name.endswith(".parquet")]
     return {
         "logs": len(logs),
         "logs_in_sequence": len(in_sequence(logs)),
         "ours": len(ours),
         "ours_in_sequence": len(in_sequence(ours)),
-        "verbs": dict(Counter(one.verb for one in ours)),
+        "verbs": dict(Counter(our.verb for our in ours)),
         "spark": len(all_lines) - len(ours),
         "seconds": round(seconds, 3),
     }

@@ -36,18 +36,18 @@ def write_sync(folder: Path, turn: int, rows: int) -> None:
     leads, accounts = np.arange(rows - rows // 11), np.arange(rows // 11)
     changed = turn * ((leads + turn) % 10 == 0)
     columns = {
-        "Id": [f"L{one:08d}" for one in leads],
-        "Account": [f"A{one % len(accounts):07d}" for one in leads],
-        "Name": [f"Name {one}" for one in leads],
-        "City": [("Bern", "Basel", "Chur")[one % 3] for one in leads],
+        "Id": [f"L{lead:08d}" for lead in leads],
+        "Account": [f"A{lead % len(accounts):07d}" for lead in leads],
+        "Name": [f"Name {lead}" for lead in leads],
+        "City": [("Bern", "Basel", "Chur")[lead % 3] for lead in leads],
         "Amount": leads * 1.5 + changed,
         "Visits": leads % 97 + changed,
     }
     pc.write_csv(pa.table(columns), folder / "Lead.csv")
     levels = accounts % 5 + turn * ((accounts + turn) % 10 == 0)
     columns = {
-        "Id": [f"A{one:07d}" for one in accounts],
-        "Owner": [f"owner {one % 50}" for one in accounts],
+        "Id": [f"A{account:07d}" for account in accounts],
+        "Owner": [f"owner {account % 50}" for account in accounts],
         "Level": levels,
     }
     pc.write_csv(pa.table(columns), folder / "Account.csv")

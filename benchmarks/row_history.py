@@ -69,7 +69,7 @@ def build(place: Path, kind: str, versions: int) -> None:
 
 def rows(given: Iterable[int], kind: str, draw: random.Random) -> pa.Table:
     numbers = list(given)
-    values = {f"Field {one}": [f"{draw.randrange(10**6)}" for _ in numbers] for one in range(WIDTHS[kind])}
+    values = {f"Field {item}": [f"{draw.randrange(10**6)}" for _ in numbers] for item in range(WIDTHS[kind])}
     stages = [draw.choice(("open", "won", "lost")) for _ in numbers]
     # New keys lie between the others, so that rows move.
     keys = [f"K{(number * 7_919) % 10_000_019:08d}" for number in numbers]

@@ -112,14 +112,16 @@ def growth(cases: dict) -> dict[str, dict[str, float]]:
 
 def draw(cases: dict) -> None:
     """``docs/assets/scale.svg``: seconds of the clock and of the processor, against rows stored."""
-    small = [one for one in cases.values() if one["sent"] == Case(0).sent]
+    small = [case for case in cases.values() if case["sent"] == Case(0).sent]
     panels = [
         (
             f"An update of 10,000 rows, {title}",
             "rows stored",
             {
-                f"{kind} keys": sorted((one["stored"], one[measure]) for one in small if one["keys"] == kind)
-                for kind in sorted({one["keys"] for one in small})
+                f"{kind} keys": sorted(
+                    (item["stored"], item[measure]) for item in small if item["keys"] == kind
+                )
+                for kind in sorted({item["keys"] for item in small})
             },
         )
         for title, measure in (("by the clock", "median_seconds"), ("processor", "median_processor_seconds"))
@@ -153,7 +155,7 @@ def measure(name: str) -> dict[str, object]:
         return {
             "median_seconds": round(statistics.median(seconds[counted]), 3),
             "median_processor_seconds": round(statistics.median(processor[counted]), 3),
-            "runs": [round(one, 3) for one in seconds],
+            "runs": [round(second, 3) for second in seconds],
             "fill_seconds": round(filled, 1),
             "peak_mib": memory["peak"] // 2**20,
             "stored_mib": round(size_of(root / "data") / 2**20),

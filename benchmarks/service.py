@@ -68,8 +68,8 @@ class Served:
     def processor_seconds(self) -> float:
         """User and system time of all its processes so far."""
         found = 0.0
-        for one in (self.process, *self.process.children(recursive=True)):
-            times = one.cpu_times()
+        for child in (self.process, *self.process.children(recursive=True)):
+            times = child.cpu_times()
             found += times.user + times.system
         return found
 
@@ -169,7 +169,7 @@ def highest(
         rate = rate * STEP if goes_up else rate / STEP
     best = held or run
     names = ("asked_per_second", "p50_ms", "p99_ms", "statuses", "service_processor_ms_per_request")
-    return {"is_held": held is not None, **{one: best[one] for one in names}}
+    return {"is_held": held is not None, **{item: best[item] for item in names}}
 
 
 def noisy(service: Served, seconds: float) -> dict[str, Any]:
@@ -184,14 +184,14 @@ def noisy(service: Served, seconds: float) -> dict[str, Any]:
         runs.append(_load(service, [others, *loud], seconds)["streams"])
     runs.append(_load(service, [others], seconds)["streams"])
     alone = [runs[0]["file"], runs[2]["file"]]
-    usual = sum(one["p99_ms"] for one in alone) / 2
+    usual = sum(item["p99_ms"] for item in alone) / 2
     beside = runs[1].pop("file")
     return {
-        "others_p99_ms_alone": [one["p99_ms"] for one in alone],
+        "others_p99_ms_alone": [item["p99_ms"] for item in alone],
         "others_p99_ms_beside": beside["p99_ms"],
         "others_p99_change": round(beside["p99_ms"] / usual - 1, 3),
         "others_statuses": beside["statuses"],
-        "noisy_per_second": sum(one["rate"] for one in loud),
+        "noisy_per_second": sum(item["rate"] for item in loud),
         "noisy_statuses": {name: run["statuses"] for name, run in runs[1].items()},
     }
 

@@ -28,7 +28,7 @@ class Load:
     """One run: what is due, what is under way, and what came of it."""
 
     def __init__(self, order: dict[str, Any]) -> None:
-        self.streams = [_Requests(one) for one in order["streams"]]
+        self.streams = [_Requests(item) for item in order["streams"]]
         self.seconds = float(order["seconds"])
         self.host, self.port = order["host"], order["port"]
         self.idle: deque[_Connection] = deque()
@@ -59,7 +59,7 @@ class Load:
         return {
             "generator_processor_seconds": round(used, 2),
             "generator_processor_share_of_a_core": round(used / (time.perf_counter() - started), 3),
-            "streams": {one.name: one.told(self.seconds) for one in self.streams},
+            "streams": {item.name: item.told(self.seconds) for item in self.streams},
         }
 
     def send(self) -> None:
@@ -76,8 +76,8 @@ class _Requests:
         self.name = order["name"]
         self._rate = float(order["rate"])
         self._texts = [
-            (f"{one['method']} {one['target']} HTTP/1.1\r\nhost: 127.0.0.1\r\n{one['headers']}").encode()
-            for one in order["requests"]
+            (f"{item['method']} {item['target']} HTTP/1.1\r\nhost: 127.0.0.1\r\n{item['headers']}").encode()
+            for item in order["requests"]
         ]
         self._body = b"x" * int(order.get("body_bytes", 0))
         self._same_body = order.get("body")

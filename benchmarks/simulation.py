@@ -225,7 +225,7 @@ def jobs(prices: Prices) -> list[dict[str, object]]:
 
 
 def run_job(tenant: Tenant, number: int) -> None:
-    keys = [f"{number * 10 + one:09d}" for one in range(10)]
+    keys = [f"{number * 10 + item:09d}" for item in range(10)]
     with tenant.job(f"job-{number}") as job:
         job.stream("Account").update(pa.table({"Id": keys, "n": list(range(10))}), key="Id")
         job.files.write_json("state.json", {"job": number})
@@ -240,7 +240,7 @@ def projected(kept: dict) -> dict[str, object]:
     by_size = {}
     for name, size in ROWS_PER_FILE.items():
         files = ROWS_WANTED // size
-        near = min(kept["streams"], key=lambda one: abs(one["files"] - files))
+        near = min(kept["streams"], key=lambda item: abs(item["files"] - files))
         by_size[name] = {
             "files": files,
             "measured_at": near["files"],

@@ -16,7 +16,7 @@ def draw(kept: Mapping) -> None:
             "A stream's log",
             "files",
             {
-                name.replace("_", " "): [(one["files"], seconds(one[name])) for one in streams]
+                name.replace("_", " "): [(stream["files"], seconds(stream[name])) for stream in streams]
                 for name in ("checkpoint", "open", "commit", "refresh", "find_a_key")
             },
         ),
@@ -24,7 +24,7 @@ def draw(kept: Mapping) -> None:
             "A store's registry",
             "tenants",
             {
-                name.replace("_", " "): [(one["tenants"], seconds(one[name])) for one in stores]
+                name.replace("_", " "): [(store["tenants"], seconds(store[name])) for store in stores]
                 for name in (
                     "open_and_find",
                     "page_of_1000",
@@ -38,9 +38,9 @@ def draw(kept: Mapping) -> None:
             "Jobs of a tenant",
             "jobs before",
             {
-                "ten jobs": [(one["jobs_before"], seconds(one["ten_jobs"])) for one in jobs],
+                "ten jobs": [(job["jobs_before"], seconds(job["ten_jobs"])) for job in jobs],
                 "job of a new process": [
-                    (one["jobs_before"], seconds(one["job_of_a_new_process"])) for one in jobs
+                    (job["jobs_before"], seconds(job["job_of_a_new_process"])) for job in jobs
                 ],
             },
         ),

@@ -190,7 +190,7 @@ def restore_of_a_gigabyte(root: Path) -> dict[str, object]:
     tenant = tenant_at(root)
     random = np.random.default_rng(7)
     for number in range(RESTORED_STREAMS):
-        columns = {f"c{one}": pa.array(random.random(ROWS)) for one in range(COLUMNS - 1)}
+        columns = {f"c{item}": pa.array(random.random(ROWS)) for item in range(COLUMNS - 1)}
         table = pa.table({"Id": pa.array(np.arange(ROWS)), **columns})
         tenant.stream(f"Stream {number}").update(table, key="Id")
     full = tenant.version

@@ -42,7 +42,7 @@ def updates_tables(record: dict) -> Iterator[str]:
     yield "| --- | --- | --- | --- | --- | --- | --- |"
     for name, case in cases.items():
         title, peers = case["title"], case.get("peers", {})
-        for peer in sorted(peers, key=lambda one: (one in FRAME_PEERS, _seconds(peers[one]))):
+        for peer in sorted(peers, key=lambda item: (item in FRAME_PEERS, _seconds(peers[item]))):
             if peer in NAMES:
                 yield f"| {title} | {_peer_cells(peer, peers[peer], record['ratios'].get(name, {}))} |"
                 title = ""
@@ -98,8 +98,8 @@ def _series(series: dict | None) -> Iterator[str]:
 
 
 def _conditions(record: dict) -> Iterator[str]:
-    measured = [one for case in record["cases"].values() for one in (case, *case.get("peers", {}).values())]
-    machines = [one["machine"] for one in measured if "machine" in one]
+    measured = [item for case in record["cases"].values() for item in (case, *case.get("peers", {}).values())]
+    machines = [item["machine"] for item in measured if "machine" in item]
     loads = [machine["load_average"] for machine in machines]
     others = [f"{name} {number}" for name, number in record["versions"].items() if name != "freezeframe"]
     yield ""

@@ -97,7 +97,7 @@ def _draw(axes: Axes, bars: list[tuple[str, dict]], value: str, label: str) -> N
     values = [one[value] for _, one in bars]
     colors = [OURS if peer.startswith("freezeframe") else OTHERS for peer, _ in bars]
     drawn = axes.barh(places, values, color=colors, height=0.7)
-    axes.bar_label(drawn, [label.format(one) for one in values], padding=3, fontsize=8)
+    axes.bar_label(drawn, [label.format(item) for item in values], padding=3, fontsize=8)
     axes.set_yticks(places, [NAMES[peer] for peer, _ in bars])
     axes.invert_yaxis()
     axes.set_xscale("log")

@@ -72,7 +72,7 @@ def _measured(
         "peak_pss_mib": round(seen.peak_pss / 2**20),
         "data_bytes_on_disk": bytes_in(table),
         "rows_equal": equal,
-        "seconds": [round(one, 3) for one in seconds],
+        "seconds": [round(second, 3) for second in seconds],
     }
 
 

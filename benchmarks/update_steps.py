@@ -152,7 +152,7 @@ def _own_functions(frame: FrameType | None) -> list[str]:
 def _lines(step: _Step, milliseconds_each: float, least: float, depth: int = 0) -> list[str]:
     """The steps below one, the longest first; a chain of calls that only pass on is one line."""
     lines = []
-    for first in sorted(step.below.values(), key=lambda one: -one.samples):
+    for first in sorted(step.below.values(), key=lambda item: -item.samples):
         if first.samples < least:
             continue
         last = first
@@ -202,7 +202,7 @@ def _spark_side(log: Path, moments: list[tuple[float, float]]) -> dict[str, floa
     queries, jobs, tasks = _events(log)
     first, last = moments[0][0] * 1000, moments[-1][1] * 1000
     within = [
-        [one for one in found if first <= one[0] and one[1] <= last] for found in (queries, jobs, tasks)
+        [item for item in found if first <= item[0] and item[1] <= last] for found in (queries, jobs, tasks)
     ]
     updates = len(moments)
     result = {}

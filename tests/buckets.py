@@ -229,4 +229,4 @@ def client():
 def keys(bucket, prefix=""):
     """The keys of all objects."""
     pages = client().get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
-    return [one["Key"] for page in pages for one in page.get("Contents", ())]
+    return [item["Key"] for page in pages for item in page.get("Contents", ())]

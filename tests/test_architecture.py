@@ -102,11 +102,11 @@ def test_functions_take_few_parameters_and_classes_have_few_methods():
         name = path.relative_to(SOURCE).as_posix()
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ClassDef):
-                count = len([one for one in node.body if _is_public_method(one)])
+                count = len([item for item in node.body if _is_public_method(item)])
                 broad += [f"{name}: {node.name}, {count} methods"] if count > METHODS_MAX else []
             elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
-                count = len([one for one in given if one.arg not in ("self", "cls")])
+                count = len([item for item in given if item.arg not in ("self", "cls")])
                 is_options = name.startswith(OPTIONS_OF) or node.name in DOCUMENTED_VERBS
                 if count > PARAMETERS_MAX and not is_options:
                     broad.append(f"{name}: {node.name}, {count} parameters")
@@ -116,7 +116,7 @@ def test_functions_take_few_parameters_and_classes_have_few_methods():
 
 def _is_public_method(node):
     is_method = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_")
-    decorators = {getattr(one, "id", "") for one in getattr(node, "decorator_list", ())}
+    decorators = {getattr(item, "id", "") for item in getattr(node, "decorator_list", ())}
     return is_method and decorators.isdisjoint({"property", "cached_property"})
 
 

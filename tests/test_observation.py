@@ -60,7 +60,7 @@ def test_states_of_logs_are_lines_of_debug(lines, tmp_path, least, is_told):
     LOGGER.info("Done")
     found = told()
     assert "Done" in found[-1]
-    assert is_told == any("snapshot" in one or "Loading version" in one for one in found)
+    assert is_told == any("snapshot" in item or "Loading version" in item for item in found)
 
 
 @pytest.mark.parametrize("kind", ["text", "json"])
@@ -108,10 +108,10 @@ def test_contexts_of_threads_are_their_own(lines):
             LOGGER.info("one")
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
     assert {json.loads(line)["number"] for line in told()} == {0, 1, 2, 3}
 
@@ -119,7 +119,7 @@ def test_contexts_of_threads_are_their_own(lines):
 def test_operations_are_told_with_their_outcome():
     """An error's code is the outcome; an observer that was ended hears nothing more."""
     heard = []
-    end = observe_with(lambda one: heard.append((one.name, one.outcome, one.retries)))
+    end = observe_with(lambda item: heard.append((item.name, item.outcome, item.retries)))
     with observe("commit") as operation:
         operation.retries += 2
     with pytest.raises(ConflictError), observe("commit"):
@@ -139,11 +139,11 @@ def test_operations_are_spans(tmp_path, spans):  # noqa: F811 - a fixture
     with log_context(job="j1"), observe("job"):
         accounts.update(pa.table({"Id": ["2", "3"], "v": [9, 3]}), key="Id")
 
-    assert [one.shape for one in spans][-1] == (None, "job")
+    assert [span.shape for span in spans][-1] == (None, "job")
     assert {("job", "update"), ("update", "find"), ("update", "write"), ("update", "seal")} <= {
-        one.shape for one in spans
+        span.shape for span in spans
     }
-    assert ("job", "commit") in {one.shape for one in spans}
+    assert ("job", "commit") in {span.shape for span in spans}
     assert {"freezeframe.job": "j1", "freezeframe.outcome": "done"}.items() <= spans[-1].attributes.items()
 
 
@@ -152,7 +152,7 @@ def test_a_failed_operation_is_a_span_with_its_code(spans):  # noqa: F811 - a fi
     with pytest.raises(ConflictError), observe("commit"):
         raise ConflictError("Busy.")
 
-    assert [(None, "commit")] == [one.shape for one in spans]
+    assert [(None, "commit")] == [span.shape for span in spans]
     assert ConflictError.code == spans[0].attributes["freezeframe.outcome"]
 
 

@@ -62,7 +62,7 @@ def test_long_works_say_how_far_they_are(store, tmp_path):
         notes = Notes()
         with progress.watched_by(notes):
             work()
-        told = {one[0]: one for one in notes.parts}
+        told = {part[0]: part for part in notes.parts}
         _, unit, total, done = told[doing]
         assert done >= (1 if unit == "rows" else 100_000), doing
         assert total in {None, done}, doing

@@ -44,7 +44,7 @@ def test_settings_show_no_secret(settings, monkeypatch, tmp_path):
     for name, value in GIVEN.items():
         monkeypatch.setenv(f"FREEZEFRAME_{name.upper()}", value)
     monkeypatch.setenv("HOME", str(tmp_path))
-    shown = [repr(one) for one in (settings, str(settings), load_settings(), resolve_settings())]
+    shown = [repr(item) for item in (settings, str(settings), load_settings(), resolve_settings())]
     assert not [text for text in shown if SECRET in text]
     assert SECRET == settings.s3_secret_access_key == load_settings().s3_secret_access_key
     with pytest.raises(InvalidOption) as refused:
@@ -63,7 +63,7 @@ def test_what_holds_settings_shows_no_secret(settings, tmp_path):
         Address(1, SECRET, "start", 1, 1),
         JobRoot(tmp_path),
     ]
-    assert not [one for one in map(repr, held) if SECRET in one]
+    assert not [item for item in map(repr, held) if SECRET in item]
 
 
 def test_no_value_shows_a_field_that_is_named_as_a_secret():
@@ -72,15 +72,15 @@ def test_no_value_shows_a_field_that_is_named_as_a_secret():
     for file in PACKAGE.rglob("*.py"):
         for found in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(found, ast.ClassDef) and "TypedDict" not in map(ast.unparse, found.bases):
-                shown += [f"{found.name}.{one}" for one in _shown_secrets(found)]
+                shown += [f"{found.name}.{secret}" for secret in _shown_secrets(found)]
     assert set(shown) - NO_SECRETS == set()
 
 
 def _shown_secrets(found):
     if found.name == "Settings":  # it hides by what its fields say of themselves
         return
-    for one in found.body:
-        if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name):
-            is_told = "repr=False" not in ast.unparse(one)
-            if SECRET_NAME.fullmatch(one.target.id) and is_told:
-                yield one.target.id
+    for item in found.body:
+        if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
+            is_told = "repr=False" not in ast.unparse(item)
+            if SECRET_NAME.fullmatch(item.target.id) and is_told:
+                yield item.target.id

@@ -73,9 +73,9 @@ def pinned(wanted: str) -> list[Jar]:
     """The jars of a set; of all sets where it has no name."""
     entries = tomllib.loads(Path(__file__).with_name("jars.toml").read_text())["jar"]
     return [
-        Jar(*one["coordinate"].split(":"), one["sha256"], one["size"])
-        for one in entries
-        if not wanted or wanted == one["set"]
+        Jar(*entry["coordinate"].split(":"), entry["sha256"], entry["size"])
+        for entry in entries
+        if not wanted or wanted == entry["set"]
     ]
 
 

@@ -333,7 +333,7 @@ def _object(fields: str) -> dict[str, Any]:
 
 def _type(text: str) -> dict[str, Any]:
     if "|" in text:
-        return {"anyOf": [_type(one) for one in text.split("|")]}
+        return {"anyOf": [_type(item) for item in text.split("|")]}
     if text.endswith("?"):
         return {"anyOf": [_type(text[:-1]), {"type": "null"}]}
     if text.startswith("["):
@@ -357,7 +357,7 @@ def _named(kind: str) -> str:
         "any": "any value",
     }
     if "|" in kind:
-        return " or ".join(_named(one) for one in kind.split("|"))
+        return " or ".join(_named(item) for item in kind.split("|"))
     if kind.endswith("?"):
         return f"{_named(kind[:-1])}, or null"
     if kind.startswith("["):

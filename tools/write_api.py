@@ -66,15 +66,15 @@ def _operation(method: str, path: str, operation: dict[str, Any]) -> Iterator[st
     yield ""
     yield f"{operation['description'].strip()} (`{operation['operationId']}`)"
     yield ""
-    own = [one for one in operation.get("parameters", ()) if one["in"] in {"query", "header"}]
-    told = [one for one in own if one["name"] != "idempotency-key"]
+    own = [item for item in operation.get("parameters", ()) if item["in"] in {"query", "header"}]
+    told = [item for item in own if item["name"] != "idempotency-key"]
     if told:
         yield "| parameter | in | |"
         yield "| --- | --- | --- |"
-        for one in told:
-            needed = "required; " if one.get("required") else ""
-            text = one.get("description", "").replace("|", "\\|").replace("\n", " ")
-            yield f"| `{one['name']}` | {one['in']} | {needed}{text} |"
+        for item in told:
+            needed = "required; " if item.get("required") else ""
+            text = item.get("description", "").replace("|", "\\|").replace("\n", " ")
+            yield f"| `{item['name']}` | {item['in']} | {needed}{text} |"
         yield ""
     kinds = operation.get("requestBody", {}).get("content", {})
     if kinds:

@@ -85,9 +85,9 @@ def _told(default: Any) -> str:
 
 def _kind(field: Any) -> str:
     """What a value may be, in a word or two."""
-    choices = [one for one in get_args(field.annotation) if isinstance(one, str)]
+    choices = [arg for arg in get_args(field.annotation) if isinstance(arg, str)]
     if choices:
-        return "one of " + ", ".join(f"`{one}`" for one in choices)
+        return "one of " + ", ".join(f"`{choice}`" for choice in choices)
     kinds = {bool: "`true` or `false`", int: "a whole number", float: "a number", str: "text"}
     return kinds.get(field.annotation, "a file or folder")
 
@@ -165,7 +165,7 @@ def _matrix(place: Place, policy: Policy) -> Iterator[str]:
     yield f"| --- | --- |{' --- |' * len(TYPES)}"
     by_size = [list(cells(place, policy, size)) for size in SIZES]
     for row, kind in enumerate(TYPES):
-        found = [_mark([one[row * len(TYPES) + place_] for one in by_size]) for place_ in range(len(TYPES))]
+        found = [_mark([item[row * len(TYPES) + place_] for item in by_size]) for place_ in range(len(TYPES))]
         yield f"| {row + 1} | `{kind.name}` | {' | '.join(found)} |"
 
 
@@ -210,7 +210,7 @@ def _commands(name: str, command: Any) -> Iterator[tuple[str, Any]]:
 def _command(name: str, command: Any) -> Iterator[str]:
     yield from (f"### `{name}`", "", (command.help or "").strip(), "")
     yield from ("```", (command.epilog or "").removeprefix("Example: "), "```", "")
-    parameters = [one for one in command.params if one.name != "help"]
+    parameters = [param for param in command.params if param.name != "help"]
     if parameters:
         yield from ("| | | default |", "| --- | --- | --- |", *map(_parameter, parameters), "")
 
@@ -218,7 +218,7 @@ def _command(name: str, command: Any) -> Iterator[str]:
 def _parameter(parameter: Any) -> str:
     is_option = parameter.param_type_name == "option"
     label = (
-        ", ".join(f"`{one}`" for one in parameter.opts)
+        ", ".join(f"`{opt}`" for opt in parameter.opts)
         if is_option
         else f"`{parameter.metavar or parameter.name.upper()}`"
     )

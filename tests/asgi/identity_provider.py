@@ -107,7 +107,7 @@ class Provider:
 
 
 def _unsigned(algorithm, claims):
-    parts = [json.dumps(one).encode() for one in ({"alg": algorithm, "kid": "one"}, claims)]
+    parts = [json.dumps(item).encode() for item in ({"alg": algorithm, "kid": "one"}, claims)]
     return ".".join(base64.urlsafe_b64encode(part).decode().rstrip("=") for part in parts)
 
 

@@ -26,10 +26,10 @@ ROWS = {**TENANT_ROWS, **OTHER_ROWS}
 READS = {"get", "head", "options"}
 # They have bodies, and read all the same.
 CHANGE_NOTHING = {("post", f"{T}/streams/{{stream}}/import-preview")}
-CHANGES = [one for one in ROWS if one[0] not in READS and one not in CHANGE_NOTHING]
+CHANGES = [item for item in ROWS if item[0] not in READS and item not in CHANGE_NOTHING]
 # A key has no password, so the row of this one is refused.
 REFUSED = ("post", "/api/v1/session/password")
-KEYED = [one for one in CHANGES if one[0] == "post" and H not in one[1] and one != REFUSED]
+KEYED = [item for item in CHANGES if item[0] == "post" and H not in item[1] and item != REFUSED]
 # Told otherwise by who finds it done: made (201) or there (200); a secret is given once (409).
 FOUND_DONE = {
     ("post", "/api/v1/environments/{environment}/tenants"): 200,
@@ -112,8 +112,8 @@ class Case:
         jobs = service.jobs.page(JobFilter(environment="dev", tenant=self.tenant)).jobs
         uploads = list(self.world.served.uploads.glob("*/*"))
         tenants = service.stores.environment("dev").tenants(limit=100_000)
-        keys = {one.id for one in service.keys.list(limit=100_000)}
-        return len(self.versions()), {one.job_id for one in jobs}, set(uploads), tenants, keys
+        keys = {item.id for item in service.keys.list(limit=100_000)}
+        return len(self.versions()), {job.job_id for job in jobs}, set(uploads), tenants, keys
 
 
 def _ids(operation):
@@ -123,11 +123,11 @@ def _ids(operation):
 def test_each_operation_is_read_or_change():
     """An operation that is neither is one of signing in."""
     signing_in = {("post", "/api/v1/session")}
-    assert signing_in == {one for one in OPEN_ROWS if one[0] not in READS}
+    assert signing_in == {item for item in OPEN_ROWS if item[0] not in READS}
     assert len(CHANGES) > 30
 
 
-@pytest.mark.parametrize("operation", [one for one in CHANGES if one not in KEYED], ids=_ids)
+@pytest.mark.parametrize("operation", [item for item in CHANGES if item not in KEYED], ids=_ids)
 def test_a_change_has_its_entry(world, operation):
     """One entry under the request's id; a version that came of it carries the id as well."""
     case = Case(world, operation)
@@ -144,11 +144,11 @@ def require_entries(case, before):
     details = [json.loads(entry["details"]) for entry in entries]
 
     assert case.operation in WITHOUT_EFFECT or entries
-    assert case.operation in WITHOUT_EFFECT or not any("outcome" in one for one in details)
-    assert len(entries) == len({(one["environment"], one["tenant"], one["subject"]) for one in entries}) or (
-        case.operation in WITHOUT_EFFECT
-    )
-    assert {case.request_id} >= {_own(one) for one in after[: max(0, len(after) - len(before))]}
+    assert case.operation in WITHOUT_EFFECT or not any("outcome" in detail for detail in details)
+    assert len(entries) == len(
+        {(item["environment"], item["tenant"], item["subject"]) for item in entries}
+    ) or (case.operation in WITHOUT_EFFECT)
+    assert {case.request_id} >= {_own(item) for item in after[: max(0, len(after) - len(before))]}
 
 
 def test_what_fails_has_a_second_entry(world):
@@ -306,6 +306,8 @@ def test_a_kill_leaves_the_entry(tmp_path, when):
     entries = service.audit.entries(service.access(service.keys.authenticate(key)).audit_place("dev", "acme"))
 
     assert run.returncode == 9
-    assert [(one.action, one.subject, _own(one)) for one in entries] == [("file.write", "a", "killed")]
-    assert (["killed"] if when == "after" else []) == [_own(one) for one in tenant.history()]
+    assert [(entry.action, entry.subject, _own(entry)) for entry in entries] == [
+        ("file.write", "a", "killed")
+    ]
+    assert (["killed"] if when == "after" else []) == [_own(item) for item in tenant.history()]
     database.close()

@@ -154,7 +154,9 @@ class Prepared:
 def test_each_operation_that_writes_keeps_conditions_or_says_why_not(strict):
     """A new one without its case fails here."""
     document = strict.app.openapi()
-    writing = {one for one in operations(document) if one[0] not in {"get", "head", "options"}}
+    writing = {
+        operation for operation in operations(document) if operation[0] not in {"get", "head", "options"}
+    }
 
     assert writing == CASES.keys() | LEFT_OUT.keys()
     assert not CASES.keys() & LEFT_OUT.keys()
@@ -163,7 +165,7 @@ def test_each_operation_that_writes_keeps_conditions_or_says_why_not(strict):
 @pytest.mark.parametrize(
     ("operation", "case"),
     [(operation, case) for operation, cases in CASES.items() for case in cases],
-    ids=lambda one: " ".join(one) if isinstance(one, tuple) else one.subject,
+    ids=lambda item: " ".join(item) if isinstance(item, tuple) else item.subject,
 )
 def test_conditions_count(strict, operation, case):
     """None is 428 where something that is there changes, a stale one is 412, the right one is kept."""
@@ -171,11 +173,11 @@ def test_conditions_count(strict, operation, case):
         prepared = Prepared(strict, api)
         tag, before = prepared.tag(case.subject), prepared.tenant.version
         refused = [{"if-match": '"0-stale"'}, *([] if case.adds else [{}, {"if-none-match": '"x"'}])]
-        answers = [prepared.ask(operation, case, **given) for given in refused]
+        answers = [prepared.ask(operation, case, **item) for item in refused]
         seen = prepared.tenant.version
         right = prepared.ask(operation, case, **{"if-match": tag})
 
-    assert [one.status_code for one in answers] == [412] + ([] if case.adds else [428, 428])
+    assert [answer.status_code for answer in answers] == [412] + ([] if case.adds else [428, 428])
     assert seen == before
     assert right.is_success, right.text
 
@@ -197,8 +199,8 @@ def test_a_deletion_is_not_undone_over_what_came_since(strict):
         order["files"] = [CONFIG]
         back = api.post(f"{prepared.place}/restorations", json=order, **undo)
 
-    assert [one.status_code for one in refused] == [412, 412]
-    assert [one.json()["cause"][:23] for one in refused] == ["key maria changed it at"] * 2
+    assert [item.status_code for item in refused] == [412, 412]
+    assert [item.json()["cause"][:23] for item in refused] == ["key maria changed it at"] * 2
     assert kept == b"hers"
     assert (back.status_code, back.json()["files_written"]) == (200, [CONFIG])
 
@@ -241,11 +243,11 @@ def test_a_condition_of_a_blob_needs_the_files_path(api, acme):
     api.put(f"{acme}/files/a.txt", content=b"a").raise_for_status()
     place = f"{acme}/blobs"
     none, never = {"if-none-match": "*"}, {"if-match": '"never"'}
-    bare = [api.post(place, content=b"x", headers=one) for one in (none, never)]
-    named = [api.post(f"{place}?path=a.txt", content=b"x", headers=one) for one in (none, never)]
+    bare = [api.post(place, content=b"x", headers=item) for item in (none, never)]
+    named = [api.post(f"{place}?path=a.txt", content=b"x", headers=item) for item in (none, never)]
 
-    assert [one.status_code for one in bare] == [422, 422]
-    assert [one.status_code for one in named] == [412, 412]
+    assert [item.status_code for item in bare] == [422, 422]
+    assert [item.status_code for item in named] == [412, 412]
 
 
 def test_a_condition_that_an_operation_does_not_know_is_refused(served, api, acme):
@@ -253,7 +255,7 @@ def test_a_condition_that_an_operation_does_not_know_is_refused(served, api, acm
     known, refused = set(), set()
     for path, found in served.app.openapi()["paths"].items():
         for method in WRITING & set(found):
-            headers = {one["name"] for one in found[method].get("parameters", ()) if one["in"] == "header"}
+            headers = {item["name"] for item in found[method].get("parameters", ()) if item["in"] == "header"}
             if headers >= CONDITIONS:
                 known.add(path)
                 continue

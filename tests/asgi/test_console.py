@@ -68,7 +68,7 @@ def test_scripts_are_sent_compressed_to_who_takes_that(ask):
     packed = ask("/assets/index-1a2b.js", accept_encoding="br, gzip")
 
     assert SCRIPT == plain.content == refused.content == packed.content
-    assert tuple(one.headers.get("content-encoding") for one in (plain, refused, packed)) == (
+    assert tuple(item.headers.get("content-encoding") for item in (plain, refused, packed)) == (
         None,
         None,
         "gzip",

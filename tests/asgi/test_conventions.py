@@ -42,7 +42,7 @@ def test_the_key_of_a_request_is_the_id_of_its_job(api, acme, served):
     made = [api.post(f"{acme}/streams/A/import?key=Id", content=b"Id\n1\n", headers=content) for _ in "ab"]
     other = api.post(f"{acme}/streams/B/import?key=Id", content=b"Id\n1\n", headers=content)
 
-    assert [(one.status_code, one.json()["job_id"]) for one in made] == [(202, "2026-11-26")] * 2
+    assert [(item.status_code, item.json()["job_id"]) for item in made] == [(202, "2026-11-26")] * 2
     assert (other.status_code, other.json()["code"]) == (422, "IDEMPOTENCY_CONFLICT")
 
 
@@ -74,7 +74,7 @@ def test_a_quota_is_one_keys_own(serve):
     served = serve(service_requests_per_second=0.5)
     with served.client() as noisy, served.client() as quiet:
         answers = [noisy.get("/api/v1/session") for _ in range(12)]
-        refused = [one for one in answers if one.status_code == 429]
+        refused = [answer for answer in answers if answer.status_code == 429]
 
         assert 2 <= len(refused) <= 7
         assert 1 <= int(refused[0].headers["retry-after"]) <= 2
@@ -93,8 +93,8 @@ def test_what_waits_for_a_tenant_is_limited(serve, tmp_path):
         jobs.append(client.post(f"{tenant}/schedules/nightly/runs"))
         uploads = [client.post(f"{tenant}/blobs", content=b"x") for _ in range(2)]
 
-    assert [one.status_code for one in jobs] == [202, 429, 429]
-    assert [one.status_code for one in uploads] == [201, 429]
+    assert [job.status_code for job in jobs] == [202, 429, 429]
+    assert [upload.status_code for upload in uploads] == [201, 429]
     for refused, setting in ((jobs[2], "jobs_queued"), (uploads[1], "uploads")):
         assert f"service_tenant_{setting}_max" in refused.json()["cause"]
         assert refused.headers["retry-after"] == "60"
@@ -112,7 +112,7 @@ def test_keys_are_made_rotated_and_revoked(served, api):
         api.delete(f"/api/v1/keys/{made.json()['id']}").raise_for_status()
         after = old.get(TENANTS).status_code, new.get(TENANTS).status_code
     told = next(
-        one for one in api.get("/api/v1/keys?limit=1000").json()["keys"] if one["id"] == made.json()["id"]
+        item for item in api.get("/api/v1/keys?limit=1000").json()["keys"] if item["id"] == made.json()["id"]
     )
 
     assert (both, writes, after) == ((200, 200), 403, (401, 401))
@@ -163,9 +163,11 @@ def test_who_cannot_sign_in_is_not_told_why(served):
     with served.client("") as browser:
         origin = {"origin": served.url}
         keys = (f"{known}.wrong", "unknown.wrong")
-        answers = [browser.post("/api/v1/session", json={"key": one}, headers=origin) for one in keys]
+        answers = [browser.post("/api/v1/session", json={"key": key}, headers=origin) for key in keys]
 
-    assert [(401, "NOT_AUTHENTICATED")] * 2 == [(one.status_code, one.json()["code"]) for one in answers]
+    assert [(401, "NOT_AUTHENTICATED")] * 2 == [
+        (answer.status_code, answer.json()["code"]) for answer in answers
+    ]
     assert answers[0].json()["title"] == answers[1].json()["title"]
 
 
@@ -175,7 +177,7 @@ def test_the_audit_is_told_page_by_page(served, api, acme):
         api.put(f"{acme}/files/{number}", content=b"x")
     page = api.get(f"{acme}/audit?limit=2").json()
     rest = api.get(f"{acme}/audit", params={"limit": 2, "cursor": page["next_cursor"]}).json()
-    told = [(one["action"], one["subject"]) for one in page["entries"] + rest["entries"]]
+    told = [(item["action"], item["subject"]) for item in page["entries"] + rest["entries"]]
 
     assert told == [("file.write", "2"), ("file.write", "1"), ("file.write", "0")]
     assert rest["next_cursor"] is None

@@ -130,7 +130,9 @@ def require_described(described, found):
     schema = described["responses"]["200"]["content"]["text/event-stream"]["schema"]
     for message in found:
         Draft202012Validator(schema).validate(message)
-        own = next(one for one in schema["oneOf"] if one["properties"]["event"]["const"] == message["event"])
+        own = next(
+            item for item in schema["oneOf"] if item["properties"]["event"]["const"] == message["event"]
+        )
         if "contentSchema" in own["properties"]["data"]:
             content = Draft202012Validator(own["properties"]["data"]["contentSchema"])
             content.validate(json.loads(message["data"]))
@@ -154,7 +156,7 @@ def test_messages_of_streams_are_as_described(document, served, api):
     for operation, (place, query) in asked.items():
         found = messages(api.get(place, params=query))
         require_described(described[operation], found)
-        told[operation] = {one["event"] for one in found}
+        told[operation] = {item["event"] for item in found}
 
     assert told == {
         "follow_logs": {"status"},
@@ -173,6 +175,8 @@ def test_plain_octets_say_what_they_are(api, acme):
     bare = api.post(preview, content=content, headers=octets)
     both = api.post(f"{preview}&kind=csv", content=content, headers={"content-type": "text/csv"})
 
-    assert (seen.status_code, [one["name"] for one in seen.json()["columns"]]) == (200, ["Id", "City"])
+    assert (seen.status_code, [item["name"] for item in seen.json()["columns"]]) == (200, ["Id", "City"])
     assert made.status_code == 202
-    assert [(one.status_code, one.json()["code"]) for one in (bare, both)] == [(422, "INVALID_REQUEST")] * 2
+    assert [(item.status_code, item.json()["code"]) for item in (bare, both)] == [
+        (422, "INVALID_REQUEST")
+    ] * 2

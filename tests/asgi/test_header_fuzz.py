@@ -86,7 +86,9 @@ HEADERS = st.lists(
 )
 # What takes the tenant away, waits for events, or is too slow to be asked thousands of times.
 ASKED = sorted(
-    one for one in TENANT_ROWS if one != ("delete", T) and not one[1].endswith(("/events", "/logs", "/clone"))
+    item
+    for item in TENANT_ROWS
+    if item != ("delete", T) and not item[1].endswith(("/events", "/logs", "/clone"))
 )
 # An operation without pages knows no cursor, and would say no more than that.
 _LISTS = ("files", "streams/{stream}/rows", "streams/{stream}/changes", "streams/{stream}/history", "jobs")

@@ -76,5 +76,5 @@ def test_a_beginning_without_a_byte_is_a_bad_request(api, acme):
         for beginning in ("true", "false")
     ]
 
-    assert [one.status_code for one in answers] == [answers[1].status_code] * 2
+    assert [answer.status_code for answer in answers] == [answers[1].status_code] * 2
     assert answers[0].status_code in {400, 422}

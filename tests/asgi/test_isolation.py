@@ -176,13 +176,13 @@ class World:
         """Every file of the tenant with its size and time, and how long its jobs and audit are."""
         store = self.served.service.stores.environment("dev")
         found = store.tenant(VICTIM)._place.storage.list_below("")
-        files = sorted((one.name, one.modified_ms, one.size) for one in found)
+        files = sorted((item.name, item.modified_ms, item.size) for item in found)
         with self.served.client() as api:
             place = f"/api/v1/environments/dev/tenants/{VICTIM}"
             audit = api.get(f"{place}/audit?limit=1").json()["entries"]
             jobs = api.get(f"{place}/jobs").json()["jobs"]
         uploads = sorted((self.served.uploads / store.folder(VICTIM)).glob("*/content"))
-        return files, audit, jobs, [one.stat().st_size for one in uploads]
+        return files, audit, jobs, [upload.stat().st_size for upload in uploads]
 
 
 def _ids(operation):
@@ -207,7 +207,7 @@ def test_every_operation_has_its_row(world):
 
 def test_the_cases_are_many():
     """In every run there are more than two thousand cases, and at night all of them."""
-    chosen = [one for row in TENANT_ROWS for who in STRANGERS for one in spellings(row, who)]
+    chosen = [spelling for row in TENANT_ROWS for who in STRANGERS for spelling in spellings(row, who)]
     assert 2_000 <= len(chosen) + len(TENANT_ROWS) * (len(STRANGERS) + len(UNKNOWN))
     assert set(chosen) == set(SPELLINGS)
 
@@ -266,7 +266,7 @@ def test_the_row_succeeds_for_who_may_and_for_nobody_with_less(world, operation)
     """With all rights the very request succeeds; without the one scope that it needs it is refused."""
     row, own = TENANT_ROWS[operation], f"own-{uuid.uuid4().hex[:8]}"
     names = world.prepare(own, "mine")
-    less = [one for one in SCOPES if one != row.scope]
+    less = [item for item in SCOPES if item != row.scope]
     refused = world.ask(operation, row, {"x-api-key": world.served.key(*less)}, own, **names)
     answer = world.ask(operation, row, {"x-api-key": world.served.key(tenants=None)}, own, **names)
 
@@ -306,7 +306,7 @@ def test_lists_hold_only_what_is_the_callers(world, operation):
 def test_a_foreign_name_anywhere_else_is_no_name(world, operation):
     """In the query, in headers that proxies use and in the body the victim's name leads nowhere."""
     row, before = TENANT_ROWS[operation], world.left()
-    key = world.served.key(*[one for one in SCOPES if one != "snapshots:delete"], tenants=["globex"])
+    key = world.served.key(*[item for item in SCOPES if item != "snapshots:delete"], tenants=["globex"])
     query = f"tenant={quote(VICTIM)}&tenant_id={quote(VICTIM)}&environment=staging&env_id=staging"
     headers = {
         "x-api-key": key,
@@ -383,8 +383,8 @@ def test_a_planted_link_leads_nowhere(world):
         if environment.tenant("planted", create=True).files.write("a.txt", b"own")
         else ()
     )
-    secret = next(one for one in theirs if one.is_file() and CANARY.encode() in one.read_bytes())
-    for file in [one for one in own if one.is_file() and one.read_bytes() == b"own"]:
+    secret = next(their for their in theirs if their.is_file() and CANARY.encode() in their.read_bytes())
+    for file in [item for item in own if item.is_file() and item.read_bytes() == b"own"]:
         file.unlink()
         file.symlink_to(secret)
     answer = world.ask(("get", f"{T}/files/a.txt"), Row(""), world.admin, "planted")

@@ -197,7 +197,7 @@ def tenant():
     return found
 
 
-ROWS_AND_COLUMNS = [one for one in FILES if one[1] in {"rows", "columns"}]
+ROWS_AND_COLUMNS = [item for item in FILES if item[1] in {"rows", "columns"}]
 
 
 @pytest.mark.parametrize(("kind", "name"), sampled(ROWS_AND_COLUMNS))
@@ -211,7 +211,7 @@ def test_previews(tenant, kind, name):
     assert grown(previewed, shapes[name], size) <= RATIO_MAX
 
 
-@pytest.mark.parametrize(("kind", "name"), sampled(one for one in FILES if one[0] in {"csv", "jsonl"}))
+@pytest.mark.parametrize(("kind", "name"), sampled(item for item in FILES if item[0] in {"csv", "jsonl"}))
 def test_previews_of_a_beginning(tenant, kind, name):
     """The beginning of a longer file, whose last line may be cut off."""
     size, shapes = KINDS[kind]
@@ -226,7 +226,7 @@ def test_previews_of_a_beginning(tenant, kind, name):
 def request(content=b"", **headers):
     """A request with this body, which comes in pieces as a server gives them."""
     pieces = [content[start : start + 65_536] for start in range(0, len(content), 65_536)] or [b""]
-    messages = [{"type": "http.request", "body": one, "more_body": True} for one in pieces]
+    messages = [{"type": "http.request", "body": piece, "more_body": True} for piece in pieces]
     messages[-1]["more_body"] = False
     found = [(name.replace("_", "-").encode(), value) for name, value in headers.items()]
 

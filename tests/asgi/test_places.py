@@ -71,7 +71,7 @@ def test_files_have_versions_conditions_and_a_past(placed):
     assert api.get(f"{place}/files/mappings/a.csv").status_code == 404
     api.post(f"{place}/restorations", json={"version": 0}).raise_for_status()
     assert api.get(f"{place}/files/mappings/a.csv").content == b"Id\n1\n"
-    assert [one["version"] for one in api.get(f"{place}/history").json()["versions"]] == [3, 2, 1, 0]
+    assert [item["version"] for item in api.get(f"{place}/history").json()["versions"]] == [3, 2, 1, 0]
     large = bytes(range(256)) * 8_000
     api.put(f"{place}/files/large.bin", content=large).raise_for_status()
     for _ in range(2):
@@ -83,15 +83,15 @@ def test_a_request_is_done_once_and_leaves_a_trace(placed):
     """A repeated POST is answered again, jobs wait in the queue, and the audit's chain is whole."""
     api, place = placed.client, f"{TENANTS}/globex"
     made = [api.post(TENANTS, json={"tenant": "globex"}) for _ in range(2)]
-    assert [one.status_code for one in made] == [201, 200]
+    assert [item.status_code for item in made] == [201, 200]
     headers = {"content-type": "text/csv", "idempotency-key": "one"}
     jobs = [
         api.post(f"{place}/streams/A/import?key=Id", content=b"Id\n1\n", headers=headers) for _ in range(2)
     ]
     job = jobs[1]
-    assert {one.json()["job_id"] for one in jobs} == {"one"}
+    assert {item.json()["job_id"] for item in jobs} == {"one"}
     assert (job.status_code, api.get(job.headers["location"]).json()["status"]) == (202, "queued")
-    told = [one["action"] for one in api.get(f"{place}/audit").json()["entries"]]
+    told = [item["action"] for item in api.get(f"{place}/audit").json()["entries"]]
     assert set(told) == {"stream.import", "tenant.create"}
     assert api.get("/api/v1/audit/proof").json()["is_whole"]
     assert api.delete(f"{place}?confirm=globex").status_code == 200
@@ -111,7 +111,7 @@ def test_a_foreign_tenant_is_like_none(placed):
         api.get(f"{TENANTS}/{name}/files/a", headers={"x-api-key": key, "x-request-id": "r"})
         for name in ("theirs", "never")
     ]
-    assert [one.status_code for one in answers] == [404, 404]
-    told = [{**one.json(), "request_id": ""} for one in answers]
+    assert [answer.status_code for answer in answers] == [404, 404]
+    told = [{**answer.json(), "request_id": ""} for answer in answers]
     assert json.dumps(told[0]).replace("theirs", "never") == json.dumps(told[1])
     assert api.get(TENANTS, headers={"x-api-key": key}).json()["tenants"] == ["mine"]

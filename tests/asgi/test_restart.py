@@ -50,7 +50,7 @@ def _audited(connection, writer, headers):
     connection.request("GET", f"{tenant}/audit?limit=1000&action=file.write", headers=headers)
     page = json.loads(connection.getresponse().read())
     assert page["next_cursor"] is None
-    return {one["subject"] for one in page["entries"]}
+    return {item["subject"] for item in page["entries"]}
 
 
 class Writer(threading.Thread):

@@ -33,8 +33,8 @@ def schema(serve):
             api.put(f"/tenant/dev/{name}/snapshots?file=Account.snapshot.csv", content=csv).raise_for_status()
     key = served.key(environments=["dev"], tenants=["acme"])
     document = copy.deepcopy(served.app.openapi())
-    for one in (each for path in document["paths"].values() for each in path.values()):
-        one.pop("security", None)  # else half of the requests have made-up keys beside the right one
+    for item in (each for path in document["paths"].values() for each in path.values()):
+        item.pop("security", None)  # else half of the requests have made-up keys beside the right one
     loaded = schemathesis.openapi.from_dict(document)
     loaded.config.update(base_url=served.url)
     return loaded, {"x-api-key": key}

@@ -39,7 +39,7 @@ def spelled(serve, tmp_path_factory):
 def entries(api, action):
     """The subjects of the tenant's audit entries of this action."""
     told = api.get(f"{place(NAME)}/audit?action={action}").json()["entries"]
-    return [one["subject"] for one in told]
+    return [item["subject"] for item in told]
 
 
 def test_the_names_differ():
@@ -80,7 +80,7 @@ def test_a_change_is_in_the_audit_and_the_answer_by_its_one_name(spelled):
         assert entries(api, "stream.import") == [STREAM]
     assert (shown["tenant"], history["path"]) == (NAME, "ö")
     assert (202, f"{place(NAME)}/jobs/one") == (job.status_code, job.headers["location"])
-    assert (mine["tenant"], [one["job_id"] for one in told]) == (NAME, ["one"])
+    assert (mine["tenant"], [item["job_id"] for item in told]) == (NAME, ["one"])
 
 
 def test_a_bound_key_sees_its_tenant_by_any_spelling(spelled):
@@ -90,7 +90,7 @@ def test_a_bound_key_sees_its_tenant_by_any_spelling(spelled):
         seen = api.get(
             f"/api/v1/environments/dev/overviews?tenant={quote(OTHER_NAME)}&tenant={quote(NAME)}"
         ).json()
-    assert [one["tenant"] for one in seen["tenants"]] == [NAME]
+    assert [item["tenant"] for item in seen["tenants"]] == [NAME]
 
 
 def test_blobs_are_of_one_tenant(spelled):

@@ -16,8 +16,8 @@ def test_uploads_at_once_do_not_go_over_what_a_tenant_may_keep(serve):
         )
     tenant = served.service.stores.environment("dev").tenant("crowded")
 
-    assert {one.status_code for one in answers} == {201, 413}
-    assert sum(one.is_success for one in answers) == 3
+    assert {answer.status_code for answer in answers} == {201, 413}
+    assert sum(answer.is_success for answer in answers) == 3
     assert sum(file.size for file in tenant.files.list(recursive=True)) == 3 * QUOTA
 
 
@@ -39,5 +39,5 @@ def test_what_is_brought_back_counts(serve):
         removed = api.delete(f"{place}/files/b")
 
     assert first.status_code == 200
-    assert [(one.status_code, one.json()["code"]) for one in answers] == [(413, "TENANT_FULL")] * 2
+    assert [(answer.status_code, answer.json()["code"]) for answer in answers] == [(413, "TENANT_FULL")] * 2
     assert (swapped.status_code, removed.status_code) == (200, 200)

@@ -29,7 +29,7 @@ def test_a_new_tenant_sees_nothing_of_the_one_before(served, api):
     made = api.post("/api/v1/environments/dev/tenants", json={"tenant": "phoenix"})
     assert made.status_code == 201
     after = api.get(f"{place}/audit").json()["entries"]
-    assert [one["action"] for one in after] == ["tenant.create"]
+    assert [item["action"] for item in after] == ["tenant.create"]
     assert api.get(f"{place}/jobs").json()["jobs"] == []
     assert api.get("/api/v1/audit/proof").json()["is_whole"]
     assert api.get(f"{place}/files/secret-of-the-first.txt").status_code == 404
@@ -44,12 +44,12 @@ def test_a_schedule_ends_with_its_tenant(served, api):
     headers = {"x-request-id": "timed-ends"}
 
     assert api.delete(f"{place}?confirm=timed", headers=headers).status_code == 200
-    assert [one.asked.name for one in schedules.list(tenant="timed")] == []
-    assert [one.asked.name for one in schedules.list(tenant="others")] == ["nightly"]
+    assert [item.asked.name for item in schedules.list(tenant="timed")] == []
+    assert [item.asked.name for item in schedules.list(tenant="others")] == ["nightly"]
     with served.service.database.read() as connection:
         mine = audit.c.request_id.startswith("timed-ends.")
         told = connection.execute(select(audit.c.details).where(mine)).scalars()
-        assert [json.loads(one)["schedules"] for one in told] == [["hourly", "nightly"]]
+        assert [json.loads(item)["schedules"] for item in told] == [["hourly", "nightly"]]
     schedules.delete("dev", "others", "nightly")
 
 

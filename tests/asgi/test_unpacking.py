@@ -13,7 +13,7 @@ TYPES = {
 SAID_BEFORE = {parquet_numbers, arrow_zeros, arrow_text}
 
 
-@pytest.mark.parametrize("make", TYPES, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("make", TYPES, ids=lambda item: item.__name__)
 def test_a_body_that_unpacks_to_a_lot_is_refused(api, acme, tmp_path, make):
     """The preview, the import where the file says so itself, and the replaced stream; the limit is named."""
     make(tmp_path / "a")

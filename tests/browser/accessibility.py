@@ -20,7 +20,7 @@ def findings(page, scheme="light"):
     if not page.evaluate("'axe' in window"):
         page.evaluate(Axe().axe_script)
     found = page.evaluate("options => axe.run(options)", RULES[scheme])
-    return [(one["id"], [node["target"] for node in one["nodes"]][:3]) for one in found["violations"]]
+    return [(item["id"], [node["target"] for node in item["nodes"]][:3]) for item in found["violations"]]
 
 
 def findings_by_scheme(page, picture, name):
@@ -42,7 +42,7 @@ def grave(page):
     # Evaluated again and again by the page itself this would be what its policy forbids.
     page.evaluate("Promise.allSettled(document.getAnimations().map((one) => one.finished))")
     return [
-        (one["id"], [node["target"] for node in one["nodes"]][:3])
-        for one in Axe().run(page).response["violations"]
-        if one["impact"] in {"serious", "critical"}
+        (item["id"], [node["target"] for node in item["nodes"]][:3])
+        for item in Axe().run(page).response["violations"]
+        if item["impact"] in {"serious", "critical"}
     ]

@@ -191,8 +191,8 @@ def test_what_is_typed_on_a_dark_page_is_seen(page, keep):
     expect(text).to_contain_text('{"a": 1, "b": [true, null, "text"]}')
     light = text.evaluate(LIGHTNESS, "caretColor")
     assert light > 150, "The caret is dark on a dark ground."
-    for one in text.locator("span").all():
-        assert one.evaluate(LIGHTNESS, "color") > 150, one.inner_text()
+    for item in text.locator("span").all():
+        assert item.evaluate(LIGHTNESS, "color") > 150, item.inner_text()
     with saving(page, "dark.json"):
         page.keyboard.press("Control+s")
 

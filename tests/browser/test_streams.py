@@ -157,7 +157,7 @@ def test_rows_of_more_than_a_request_takes_are_sent_in_pieces_and_imported(page,
     file.write_text("Id,Note\n" + "".join(f"{number},{line}\n" for number in range(1030)))
     place = "**/streams/Note/import?**"
     pieces = []
-    page.on("request", lambda one: pieces.append(one.url) if one.url.endswith("/blobs") else None)
+    page.on("request", lambda item: pieces.append(item.url) if item.url.endswith("/blobs") else None)
     store = Stores(str(served.root), load_settings(root=str(served.root))).environment("default")
     store.tenant("streams-of-invoices").stream("Note").update(pa.table({"Id": [-1], "Note": ["first"]}), "Id")
     page.goto(STREAM.replace("Invoice", "Note"))
@@ -179,7 +179,7 @@ def test_rows_of_more_than_a_request_takes_are_sent_in_pieces_and_imported(page,
     (job,) = page.request.get("/api/v1/environments/default/tenants/streams-of-invoices/jobs").json()["jobs"]
     assert job["status"] == "queued"
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
-    (kept,) = [one for one in served.root.rglob("input/*") if one.stat().st_size == file.stat().st_size]
+    (kept,) = [path for path in served.root.rglob("input/*") if path.stat().st_size == file.stat().st_size]
     assert digest == hashlib.sha256(kept.read_bytes()).hexdigest()
 
 

@@ -42,8 +42,8 @@ def test_the_key_stays_while_the_other_columns_are_scrolled(visit, picture):
         cell = grid.get_by_role("gridcell", name="L-000004", exact=True)
         grid.evaluate("one => one.scrollTo(1500, 0)")
         expect(grid.get_by_role("columnheader", name="Field 00")).not_to_be_in_viewport()
-        for one in (head, cell):
-            box, frame = one.bounding_box(), grid.bounding_box()
+        for item in (head, cell):
+            box, frame = item.bounding_box(), grid.bounding_box()
             assert frame["x"] <= box["x"] < frame["x"] + 12
             assert 56 <= box["width"] <= 0.5 * frame["width"]
         assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -96,7 +96,7 @@ def test_any_row_is_reached_by_its_number_its_key_or_the_end(page):
     page.goto(PANEL)
     grid = grid_of(page)
     asked = []
-    page.on("request", lambda one: asked.append(one.url) if "/rows?" in one.url else None)
+    page.on("request", lambda item: asked.append(item.url) if "/rows?" in item.url else None)
     go = page.get_by_role("button", name="Go to")
     go.click()
     page.get_by_role("textbox", name="Row, 1 to 100,000").fill("77778")
@@ -128,7 +128,7 @@ def test_what_a_column_holds_is_told_at_its_head(page, picture):
     page.goto(PANEL)
     grid = grid_of(page)
     asked = []
-    page.on("request", lambda one: asked.append(one.url) if "/statistics?" in one.url else None)
+    page.on("request", lambda item: asked.append(item.url) if "/statistics?" in item.url else None)
     head = grid.get_by_role("columnheader", name="Amount")
     head.scroll_into_view_if_needed()
     head.get_by_role("button", name="What Amount holds").click()

@@ -194,7 +194,7 @@ def test_a_large_file_is_cancelled_tried_again_over_a_restart_and_asked_about(br
     assert most[0] - before[0] < FLAT_BYTES, "The service's memory grew with the file."
     assert most[1] - before[1] < FLAT_BYTES, "The browser's memory grew with the file."
     sent = []
-    page.on("request", lambda one: sent.append(one.url) if "/blobs" in one.url else None)
+    page.on("request", lambda item: sent.append(item.url) if "/blobs" in item.url else None)
     page.get_by_label("Files to upload").set_input_files(file)
     expect(page.get_by_text("There is such a file")).to_be_visible()
     assert sent == [], "Bytes were sent before the name was asked about."
@@ -206,7 +206,7 @@ def wait_for_bytes(service, enough=20 * MEBIBYTE):
     """Wait until so many bytes of a file are there."""
     until = time.monotonic() + 60
     while time.monotonic() < until:
-        if any(one.stat().st_size > enough for one in service.root.glob("_freezeframe/uploads/*/*/*")):
+        if any(path.stat().st_size > enough for path in service.root.glob("_freezeframe/uploads/*/*/*")):
             return
         time.sleep(0.02)
     raise AssertionError("No bytes came.")
@@ -229,9 +229,9 @@ def invented(file, size):
 def memory(service):
     """What the service and the browser hold of the machine's memory, in bytes."""
     here = psutil.Process()
-    chromium = [one for one in here.children(recursive=True) if "chrom" in one.name()]
+    chromium = [child for child in here.children(recursive=True) if "chrom" in child.name()]
     return psutil.Process(service.process.pid).memory_info().rss, sum(
-        one.memory_info().rss for one in chromium
+        item.memory_info().rss for item in chromium
     )
 
 

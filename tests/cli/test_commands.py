@@ -52,11 +52,11 @@ def _is_told(lines, name, text):
 def test_every_command_answers_programs_and_people(words):
     """Each has --json, a line of help that ends as a sentence, and help for every option and argument."""
     command = COMMANDS[words]
-    options = [name for one in command.params for name in one.opts]
+    options = [name for param in command.params for name in param.opts]
 
     assert "--json" in options
     assert (command.help or "").split("\n\n")[0].rstrip().endswith(".")
-    assert [one.name for one in command.params if not (one.help or "").strip()] == []
+    assert [param.name for param in command.params if not (param.help or "").strip()] == []
 
 
 @pytest.mark.parametrize("words", COMMANDS)
@@ -70,7 +70,9 @@ def test_the_help_of_each_command_ends_with_an_example_that_it_takes(words, caps
     given = shlex.split(command.epilog.removeprefix("Example: "))[len(words.split()) :]
     context = command.context_class(command, info_name=words)
     values, rest, _ = command.make_parser(context).parse_args(given)
-    needed = {one.name for one in command.params if one.param_type_name == "argument" and one.required}
+    needed = {
+        param.name for param in command.params if param.param_type_name == "argument" and param.required
+    }
     assert (rest, {name for name in needed if not values.get(name)}) == ([], set())
 
 

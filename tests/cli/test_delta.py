@@ -114,7 +114,7 @@ def test_verify_names_what_is_damaged_and_fails(table, run):
     result = run("verify", "--json")
     answer = json.loads(result.stdout)
     assert (result.exit_code, answer["sound"]) == (1, False)
-    assert [commit_name(3)] == [one["file"].rsplit("/")[-1] for one in answer["findings"]]
+    assert [commit_name(3)] == [item["file"].rsplit("/")[-1] for item in answer["findings"]]
     assert "damaged" in run("verify").stdout
 
 

@@ -117,7 +117,7 @@ def test_delete_and_move_keep_the_past(told, snapshots):
     told("delete", "config.json", "--who", "ops")
 
     assert [entry["path"] for entry in told("list", "--recursive")] == ["maps/b.bin"]
-    assert [(one["tenant_version"], one["deleted"]) for one in told("history", "config.json")] == [
+    assert [(item["tenant_version"], item["deleted"]) for item in told("history", "config.json")] == [
         (4, True),
         (0, False),
     ]

@@ -78,7 +78,9 @@ def test_every_command_has_a_result_in_the_schema():
 def test_every_command_is_tried():
     """By a test of this file, or by one that needs Spark."""
     words = {
-        one.value for one in ast.walk(ast.parse(Path(__file__).read_text())) if isinstance(one, ast.Constant)
+        path.value
+        for path in ast.walk(ast.parse(Path(__file__).read_text()))
+        if isinstance(path, ast.Constant)
     }
 
     assert {name.removeprefix("freezeframe ") for name in COMMANDS} - words - ELSEWHERE == set()
@@ -90,8 +92,8 @@ def test_names_of_fields_are_snake_case_and_the_same_everywhere():
     fields = {(name, field) for name, properties in objects.items() for field in properties}
     delta = {"Table", "TableVersion", "Checkpoint"}
 
-    assert {one for one in fields if not re.fullmatch("[a-z][a-z0-9]*(_[a-z0-9]+)*", one[1])} == set()
-    assert {one for one in fields if one[1] in {"who", "new", "when", "job"}} == set()
+    assert {item for item in fields if not re.fullmatch("[a-z][a-z0-9]*(_[a-z0-9]+)*", item[1])} == set()
+    assert {item for item in fields if item[1] in {"who", "new", "when", "job"}} == set()
     assert delta == {name for name, field in fields if field == "version"}
 
 
@@ -249,5 +251,5 @@ def test_errors_and_warnings_go_to_standard_error_as_objects(capsys, tmp_path, m
         answers = [json.loads(line) for line in said.err.splitlines()]
         assert said.out == ""
         assert problems("Error", answers[-1]["error"]) == []
-        for one in answers[:-1]:
-            assert problems("Warning", one["warning"]) == []
+        for answer in answers[:-1]:
+            assert problems("Warning", answer["warning"]) == []

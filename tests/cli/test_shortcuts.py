@@ -31,13 +31,13 @@ def test_several_files_are_one_version(place, sync, capsys, tmp_path):
     files = [str(file) for file in sorted(sync.glob("*.[cC]*"))]
     assert main(["import", *files, "--key", "Id", "--dry-run", "--json", *place]) == 0
     looked = json.loads(capsys.readouterr().out)
-    assert [(one["stream"], one["inserted"], one["committed"]) for one in looked] == [
+    assert [(item["stream"], item["inserted"], item["committed"]) for item in looked] == [
         ("Account", 1, False),
         ("Lead", 2, False),
     ]
     assert main(["import", *files, "--key", "Id", "--json", *place]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert [(one["stream"], one["inserted"], one["committed"]) for one in told] == [
+    assert [(item["stream"], item["inserted"], item["committed"]) for item in told] == [
         ("Account", 1, True),
         ("Lead", 2, True),
     ]
@@ -79,7 +79,7 @@ def test_what_export_writes_import_takes_in(place, sync, capsys, tmp_path, kind)
     told = json.loads(capsys.readouterr().out)
     names = ["Account", "Lead"]
     assert [(name, str(tmp_path / f"out/{name}.snapshot.{kind}")) for name in names] == [
-        (one["stream"], one["file"]) for one in told
+        (item["stream"], item["file"]) for item in told
     ]
     assert main(out) == 2
     assert main(["export", str(tmp_path / "other"), "--stream", "Account", "--stream", "No", *place]) == 4
@@ -94,8 +94,8 @@ def test_what_export_writes_import_takes_in(place, sync, capsys, tmp_path, kind)
     copies, before = store.tenant("copy"), store.tenant("acme")
     twice = ["export", str(tmp_path / "twice"), "--stream", "Lead", "--stream", "Lead", *place]
     assert main(twice) == 0
-    assert [before.stream(one).read(as_="arrow") for one in names] == [
-        copies.stream(one).read(as_="arrow") for one in names
+    assert [before.stream(item).read(as_="arrow") for item in names] == [
+        copies.stream(item).read(as_="arrow") for item in names
     ]
 
 
@@ -107,7 +107,9 @@ def test_files_that_would_replace_each_other_are_refused(place, sync, capsys):
         assert main([*files, *flags, "--yes"]) == 2
         assert "2 files are of the stream 'Lead'." in capsys.readouterr().err
     assert main([*files, "--json"]) == 0
-    told = {one["stream"]: (one["inserted"], one["updated"]) for one in json.loads(capsys.readouterr().out)}
+    told = {
+        load["stream"]: (load["inserted"], load["updated"]) for load in json.loads(capsys.readouterr().out)
+    }
     assert told == {"Account": (1, 0), "Lead": (3, 0)}
 
 
@@ -153,4 +155,8 @@ def test_all_tenants_are_cleaned_and_a_damaged_one_stops_none(place, capsys, tmp
     capsys.readouterr()
     assert main(["gc", "--all", "--yes", "--json", *root]) == 1
     told = json.loads(capsys.readouterr().out)
-    assert [(one["tenant"], not one["error"]) for one in told] == [("acme", True), ("b", False), ("c", True)]
+    assert [(item["tenant"], not item["error"]) for item in told] == [
+        ("acme", True),
+        ("b", False),
+        ("c", True),
+    ]

@@ -58,7 +58,7 @@ def test_doctor_tells_where_the_jars_for_a_bucket_come_from(machine, tmp_path, m
     (tmp_path / "jars" / "hadoop-aws-3.4.2.jar").write_bytes(b"")
     own = software.jars(load_settings())
 
-    assert [one.level for one in (fetched, empty, own)] == ["ok", "error", "ok"]
+    assert [item.level for item in (fetched, empty, own)] == ["ok", "error", "ok"]
     assert "spark-hadoop-cloud" in fetched.found
 
 
@@ -79,7 +79,7 @@ def test_a_server_is_started_ahead_seen_and_stopped(machine, capsys):
     assert (code, server["clients"], server["is_retiring"]) == (0, 0, False)
     assert told(capsys, "start")[0] == 0  # nothing happens to one that runs
     code, seen = told(capsys, "status")
-    assert [server["process"]] == [one["process"] for one in seen["servers"]]
+    assert [server["process"]] == [item["process"] for item in seen["servers"]]
     assert main(["spark", "status"]) == 0
     assert f"127.0.0.1:{server['port']}" in capsys.readouterr().out
     code, log = told(capsys, "logs")

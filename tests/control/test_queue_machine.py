@@ -176,15 +176,15 @@ class QueueMachine(RuleBasedStateMachine):
             (known["job_id"], known["status"], known["attempts"], known["lease"]) for known in self.model
         ] == [(row.job_id, row.status, row.attempts, row.lease_id) for row in rows]
         for tenant in TENANTS:
-            count = sum(one["status"] == "running" for one in self.model if one["tenant"] == tenant)
+            count = sum(item["status"] == "running" for item in self.model if item["tenant"] == tenant)
             assert count == running.get(f"dev/{tenant}", 0)
             assert count <= 1
 
     def next_job(self):
         now = self.clock.now_ms
-        silent = [one for one in self.model if one["status"] == "running" and one["until"] <= now]
+        silent = [item for item in self.model if item["status"] == "running" and item["until"] <= now]
         if silent:
-            return min(silent, key=lambda one: one["until"])
+            return min(silent, key=lambda item: item["until"])
         free = [
             one
             for place, one in enumerate(self.model)
@@ -199,10 +199,12 @@ class QueueMachine(RuleBasedStateMachine):
                 for other in self.model
             )
         ]
-        return min(free, key=lambda one: -one["priority"], default=None)
+        return min(free, key=lambda item: -item["priority"], default=None)
 
     def known(self, tenant, job_id):
-        return next((one for one in self.model if (tenant, job_id) == (one["tenant"], one["job_id"])), None)
+        return next(
+            (item for item in self.model if (tenant, job_id) == (item["tenant"], item["job_id"])), None
+        )
 
     def pick(self, data):
         job = data.draw(st.sampled_from(self.claimed))

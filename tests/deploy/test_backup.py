@@ -82,7 +82,7 @@ def _require_whole(copy, name, number):
     assert found >= number
     for stream in ("Account", "Contact"):
         rows = dict(zip(*tenant.stream(stream).read(as_="arrow").to_pydict().values(), strict=True))
-        assert {"all": found, **{str(one): one for one in range(1, found + 1)}} == rows
+        assert {"all": found, **{str(item): item for item in range(1, found + 1)}} == rows
 
     tenant.stream("Account").update(pa.table({"Id": ["new"], "n": [0]}), key="Id")
     assert tenant.verify().is_sound

@@ -36,7 +36,7 @@ def test_both_units_work_in_one_store_as_one_user():
     texts = [unit.read_text() for unit in UNITS]
     service, worker = sorted(texts, key=lambda text: " worker " in text)
 
-    assert made == [*{re.search(r"^User=(.+)$", one, re.MULTILINE)[1] for one in texts}]
+    assert made == [*{re.search(r"^User=(.+)$", item, re.MULTILINE)[1] for item in texts}]
     assert "FREEZEFRAME_SERVICE_SECRET_FILE=/etc/freezeframe/service.secret" in service
     assert "SERVICE_SECRET_FILE" not in worker
     assert "InaccessiblePaths=-/etc/freezeframe/service.secret\n" in worker

@@ -52,7 +52,7 @@ def test_a_worker_does_its_work(worker_url):
         ended = queue.finish(claimed, "succeeded", "{}")
 
         assert ended.status == "succeeded"
-        assert [one.asked.name for one in schedules.list()] == ["nightly"]
+        assert [item.asked.name for item in schedules.list()] == ["nightly"]
 
 
 @pytest.mark.parametrize("what", ["key", "session", "audit", "revocation"])

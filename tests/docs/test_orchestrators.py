@@ -92,6 +92,7 @@ def test_the_examples_run_their_jobs(tmp_path, programs, project):
 
     assert [run.returncode for run in runs] == [0, 0, 0], told
     assert [
-        tenant.stream("Account").read(version=one.version, as_="arrow")["From"][0].as_py() for one in history
+        tenant.stream("Account").read(version=item.version, as_="arrow")["From"][0].as_py()
+        for item in history
     ] == ["by latest", "by 2026-11-21"]
-    assert [one.job_id.startswith("acme-") for one in history] == [True, True]
+    assert [item.job_id.startswith("acme-") for item in history] == [True, True]

@@ -48,7 +48,7 @@ def test_the_commands_of_the_page_print_what_it_says(tmp_path):
 def test_meltano_is_told_settings_that_there_are():
     """Each setting of the plugin's definition is one of the target."""
     (loader,) = yaml.safe_load(blocks("yaml")[0])["plugins"]["loaders"]
-    named = {one["name"] for one in loader["settings"]} | set(loader["config"])
+    named = {item["name"] for item in loader["settings"]} | set(loader["config"])
 
     assert named - set(TargetConfig.model_fields) == set()
 

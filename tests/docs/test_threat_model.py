@@ -15,9 +15,9 @@ def test_each_limit_has_its_test():
         if not quoted.startswith("::") and not path.endswith(".py"):
             continue
         file = path or file
-        found = [one for one in (ROOT / "tests").rglob(Path(file).name) if str(one).endswith(file)]
+        found = [item for item in (ROOT / "tests").rglob(Path(file).name) if str(item).endswith(file)]
         assert found, file
-        assert not test or any(f"def {test}(" in one.read_text() for one in found), quoted
+        assert not test or any(f"def {test}(" in item.read_text() for item in found), quoted
         named.append(quoted)
 
     assert 20 < len(named)

@@ -88,7 +88,7 @@ def test_the_two_examples_store_and_export_the_same(tmp_path, carried_out):
     ]
     for ours, theirs in zip(*kept, strict=True):
         pd.testing.assert_frame_equal(
-            *(one.sort_values([*one.columns], ignore_index=True) for one in (ours, theirs))
+            *(item.sort_values([*item.columns], ignore_index=True) for item in (ours, theirs))
         )
     roots = {
         name: tmp_path.glob(f"freezeframe-data/job-roots/{store.folder(name)}/*")

@@ -103,8 +103,8 @@ def keep(record):
     totals = {
         part: {
             **record.total(part),
-            "seconds": round(sum(one["seconds"] for one in pieces if one["part"] == part)),
-            "violations": sum(len(one["violations"]) for one in pieces if one["part"] == part),
+            "seconds": round(sum(item["seconds"] for item in pieces if item["part"] == part)),
+            "violations": sum(len(item["violations"]) for item in pieces if item["part"] == part),
             "aim": f"{aim} {unit}",
         }
         for part, (_, unit, aim) in PARTS.items()

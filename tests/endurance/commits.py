@@ -50,9 +50,9 @@ def _rounds(root_of, seed, ends, turns, write):
             for table in range(TABLES):
                 _begin(root, f"t{table}", stock=write is _append)
             told = _race(write, root, seed + number, min(ROUND_SECONDS, max(5, ends - time.monotonic())))
-        acknowledged = [one for found in told for one in found["acknowledged"]]
+        acknowledged = [item for found in told for item in found["acknowledged"]]
         wrong += _violations(root, acknowledged, stock=write is _append)
-        counts.update(commits=len(acknowledged), conflicts=sum(one["conflicts"] for one in told), rounds=1)
+        counts.update(commits=len(acknowledged), conflicts=sum(item["conflicts"] for item in told), rounds=1)
         shutil.rmtree(root, ignore_errors=True)
         number += 1
     return dict(counts), wrong
@@ -70,8 +70,8 @@ def _race(write, root, seed, seconds):
     context = multiprocessing.get_context("spawn")
     start, results = context.Barrier(WRITERS), context.Queue()
     processes = [
-        context.Process(target=_answer, args=(write, root, seed, one, seconds, start, results))
-        for one in range(WRITERS)
+        context.Process(target=_answer, args=(write, root, seed, item, seconds, start, results))
+        for item in range(WRITERS)
     ]
     for process in processes:
         process.start()
@@ -138,13 +138,15 @@ def _stored(root, table):
     """All commits of a table by its log's own files; none may be left out, and each holds one."""
     storage = storage_at(root, Settings())
     folder = f"t{table}/_delta_log"
-    names = [one.name for one in storage.list_from(folder) if Path(one.name).suffix == ".json"]
+    names = [item.name for item in storage.list_from(folder) if Path(item.name).suffix == ".json"]
     versions = [int(Path(name).stem) for name in names]
     assert versions == list(range(len(versions))), "the versions are not contiguous"
     found = []
     for version, name in zip(versions, names, strict=True):
         actions = map(parse_line, storage.read(f"{folder}/{name}").splitlines())
-        found += [(version, one.path.removesuffix(".parquet")) for one in actions if isinstance(one, Add)]
+        found += [
+            (version, action.path.removesuffix(".parquet")) for action in actions if isinstance(action, Add)
+        ]
     assert len(found) == DeltaLog(storage, f"t{table}").update().count == len(versions) - 1
     return found
 

@@ -54,7 +54,7 @@ def mixed(folder, seed, ends, turns):
         tenant = folder / "tenant"
         tenant.mkdir(exist_ok=True)
         kept = folder / "acknowledged.json"
-        before = [tuple(one) for one in json.loads(kept.read_text())] if kept.exists() else []
+        before = [tuple(load) for load in json.loads(kept.read_text())] if kept.exists() else []
         done = len({job[1:] for job in before}) // WRITERS
         with turns():
             acknowledged, seen = mixed_jobs.race(

@@ -31,7 +31,7 @@ def draw(lines):
     ]
     for axis, (title, unit, names) in zip(axes, PANELS, strict=True):
         for name in names:
-            points = [(one["at_seconds"] / 60, one[name]) for one in samples if name in one]
+            points = [(sample["at_seconds"] / 60, sample[name]) for sample in samples if name in sample]
             smooth = [_mean(points[max(0, at - SMOOTHED + 1) : at + 1]) for at in range(len(points))]
             label = name.rpartition("_")[0]
             axis.plot([moment for moment, _ in points], smooth, label=label, linewidth=1)

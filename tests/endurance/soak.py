@@ -91,7 +91,7 @@ class Soaked:
             said = [child.hear(), child.hear()]
             time.sleep(chosen.uniform(0, 0.3))
             said += child.kill()
-        done = sum(isinstance(one, int) for one in said)
+        done = sum(isinstance(item, int) for item in said)
         source = random.Random(seed)
         for number in range(done + 1):
             rows = batch(source)
@@ -138,13 +138,13 @@ def soak(folder, seed, ends, turns):
                     number += 1
                     samples.take_if_due()
             samples.pause()
-    for one in tenants:
-        one.require()
+    for tenant in tenants:
+        tenant.require()
     kept.write_text(
         json.dumps(
             {
-                one.name: (one.now[0], {path: data.decode() for path, data in one.now[1].items()})
-                for one in tenants
+                tenant.name: (tenant.now[0], {path: data.decode() for path, data in tenant.now[1].items()})
+                for tenant in tenants
             }
         )
     )
@@ -206,8 +206,8 @@ class Samples:
         found = {
             "piece": self._piece,
             "at_seconds": round(self._before + self.spent, 1),
-            "service_mib": round(sum(one.memory_info().rss for one in service) / 2**20, 1),
-            "service_files": sum(one.num_fds() for one in service),
+            "service_mib": round(sum(item.memory_info().rss for item in service) / 2**20, 1),
+            "service_files": sum(item.num_fds() for item in service),
             "jobs_mib": round(psutil.Process().memory_info().rss / 2**20, 1),
             "jobs_files": psutil.Process().num_fds(),
             "disk_mib": round(sum(_size(path) for path in files) / 2**20, 2),

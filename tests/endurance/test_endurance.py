@@ -22,9 +22,9 @@ def test_a_piece_goes_on_where_the_last_one_stopped(tmp_path, monkeypatch):
     pieces = lines(tmp_path)
 
     assert [0, 0, 0] == codes
-    assert [10, 10] == [one["counts"]["jobs"] for one in pieces]
-    assert [None, 1] == [one["counts"].get("tenants") for one in pieces]
-    assert [[], []] == [one["violations"] for one in pieces]
+    assert [10, 10] == [piece["counts"]["jobs"] for piece in pieces]
+    assert [None, 1] == [piece["counts"].get("tenants") for piece in pieces]
+    assert [[], []] == [piece["violations"] for piece in pieces]
 
 
 def test_a_violation_is_kept_and_ends_the_run(tmp_path, monkeypatch):

@@ -336,7 +336,7 @@ def test_who_dies_in_the_middle_takes_nothing_along(cluster, tmp_path, victim):
     state = tenant.place.log.current_state()
     table = table_snapshot(tenant.place.storage, state, StreamName("Account"))
     past = table_snapshot(tenant.place.storage, state, StreamName("Account"), 0)
-    named = {path for one in (table, past) for path in one.files["path"].to_pylist()}
+    named = {path for item in (table, past) for path in item.files["path"].to_pylist()}
     found = {
         str(file.relative_to(tmp_path / "Account.snapshot"))
         for file in (tmp_path / "Account.snapshot").rglob("*.parquet")

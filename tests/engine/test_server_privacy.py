@@ -31,7 +31,11 @@ def test_another_user_is_not_answered(spark_session, spark_settings):
     spark_session.range(1).count()
     with contextlib.closing(attach(spark_settings, f"local[{cores()}]", lambda _text: None)) as attachment:
         server = psutil.Process(attachment.address.process)
-    listening = {one.laddr.port for one in server.net_connections("tcp") if one.status == psutil.CONN_LISTEN}
+    listening = {
+        connection.laddr.port
+        for connection in server.net_connections("tcp")
+        if connection.status == psutil.CONN_LISTEN
+    }
     assert listening
 
     for port in listening:

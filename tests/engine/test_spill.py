@@ -36,6 +36,6 @@ def test_an_update_larger_than_sparks_memory_goes_over_the_disk(tmp_path, monkey
         engine.close()
     # One log: no server died and was started again.
     metrics = [event["Task Metrics"] for event in events(tmp_path, "TaskEnd") if event.get("Task Metrics")]
-    spilled_bytes = sum(one["Disk Bytes Spilled"] for one in metrics)
+    spilled_bytes = sum(metric["Disk Bytes Spilled"] for metric in metrics)
     assert spilled_bytes > 0
     assert stream.read(columns=["Id"], as_="arrow").num_rows == ROWS

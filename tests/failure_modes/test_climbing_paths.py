@@ -26,7 +26,7 @@ def test_a_planted_link_leads_nowhere(tmp_path):
     """A folder of ours that was replaced by a link leads nowhere, for reading and for writing."""
     theirs = Tenant(LocalStorage(tmp_path / "b"), None, Settings())
     theirs.files.write("f", b"theirs")
-    kept = {one: one.read_bytes() for one in (tmp_path / "b").rglob("*") if one.is_file()}
+    kept = {path: path.read_bytes() for path in (tmp_path / "b").rglob("*") if path.is_file()}
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "_freezeframe").symlink_to(tmp_path / "b" / "_freezeframe")
 
@@ -34,4 +34,4 @@ def test_a_planted_link_leads_nowhere(tmp_path):
         Tenant(LocalStorage(tmp_path / "a"), None, Settings()).files.write("f", b"mine")
 
     assert isinstance(caught.value, UnsafePath)
-    assert kept == {one: one.read_bytes() for one in (tmp_path / "b").rglob("*") if one.is_file()}
+    assert kept == {path: path.read_bytes() for path in (tmp_path / "b").rglob("*") if path.is_file()}

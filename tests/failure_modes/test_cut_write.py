@@ -28,5 +28,5 @@ def test_a_cut_write_leaves_the_old_file_or_the_new(way):
         assert after.files.read("f") == b"newest"
         after.gc()
         after.gc()
-        assert [one.name for one in storage.list_below("_freezeframe/staging")] == []
+        assert [item.name for item in storage.list_below("_freezeframe/staging")] == []
     assert call > 3

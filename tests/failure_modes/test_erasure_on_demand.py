@@ -17,12 +17,12 @@ def test_an_erasure_leaves_no_byte():
     store = Store(storage, None, Settings(gc_grace_seconds=0, lease_dead_seconds=0))
     tenant = store.tenant("acme", create=True)
     tenant.stream("Lead").update(pa.table({"Id": [CANARY, "other"], "v": [1, 2]}), key="Id")
-    assert any(CANARY.encode() in storage.read(one.name) for one in storage.list_below(""))
+    assert any(CANARY.encode() in storage.read(item.name) for item in storage.list_below(""))
 
     erasure = tenant.erase("Lead", [CANARY])
 
     assert erasure.left.is_clean
-    assert [one.name for one in storage.list_below("") if CANARY.encode() in storage.read(one.name)] == []
+    assert [item.name for item in storage.list_below("") if CANARY.encode() in storage.read(item.name)] == []
     assert tenant.stream("Lead").read(as_="arrow").to_pydict() == {"Id": ["other"], "v": [2]}
     store.delete_tenant("acme")
     assert list(storage.list_below("tenants")) == []

@@ -15,7 +15,7 @@ def test_a_foreign_tenant_is_as_none():
     ours = Store(storage, None, Settings(), environment="ours")
     told = []
     for name in ("acme", "nobody"):
-        for call in (ours.tenant, ours.delete_tenant, lambda one: ours.clone_tenant(one, "copy")):
+        for call in (ours.tenant, ours.delete_tenant, lambda item: ours.clone_tenant(item, "copy")):
             with pytest.raises(TenantNotFound) as caught:
                 call(name)
             told.append(str(caught.value).replace(name, "?"))

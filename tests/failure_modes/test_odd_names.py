@@ -41,7 +41,7 @@ def test_odd_names_are_kept(name):
     tenant.stream(unicodedata.normalize("NFD", name)).update(pa.table({"Id": ["1"]}), key="Id")
     tenant.files.write(name, b"1")
     assert (name,) == tenant.streams()
-    assert [name] == [one.path for one in tenant.files.list()]
+    assert [name] == [item.path for item in tenant.files.list()]
     if name.upper() != name:
         with pytest.raises(InvalidName):
             tenant.stream(name.upper()).update(pa.table({"Id": ["1"]}), key="Id")

@@ -21,7 +21,7 @@ def test_no_byte_of_a_secret_is_on_the_disk(tmp_path):
     store = Store(storage, None, Settings(master_key_file=key))
     for name in "ab":
         store.tenant(name, create=True).files.write("config.json", SECRET + name.encode(), sealed=True)
-    files = [one.name for one in storage.list_below("")]
+    files = [item.name for item in storage.list_below("")]
 
     assert [name for name in files if SECRET in storage.read(name)] == []
     with pytest.raises(SealingUnavailable):

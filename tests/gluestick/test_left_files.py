@@ -36,10 +36,10 @@ def test_the_file_is_gluesticks_after_each_call(tmp_path, as_csv, options):
         gluestick.snapshot_records(rows, "Deals", str(tmp_path / "theirs"), use_csv=as_csv, **options)
         gs.snapshot_records(rows, "Deals", str(tmp_path / "ours"), use_csv=as_csv, **options)
 
-        theirs, ours = (_file(tmp_path / one, as_csv=as_csv) for one in ("theirs", "ours"))
+        theirs, ours = (_file(tmp_path / item, as_csv=as_csv) for item in ("theirs", "ours"))
         assert (_rows(theirs), list(theirs.columns)) == (_rows(ours), list(ours.columns))
         names = [
-            sorted(one.name for one in (tmp_path / place).iterdir() if one.is_file())
+            sorted(path.name for path in (tmp_path / place).iterdir() if path.is_file())
             for place in ("theirs", "ours")
         ]
         assert names[0] == names[1]

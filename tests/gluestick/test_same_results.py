@@ -46,8 +46,13 @@ def test_signatures_begin_with_gluesticks_own(name):
 
     def parameters(module):
         return [
-            (one.name, list(one.default) if isinstance(one.default, dict | list | tuple) else one.default)
-            for one in inspect.signature(getattr(module, name)).parameters.values()
+            (
+                parameter.name,
+                list(parameter.default)
+                if isinstance(parameter.default, dict | list | tuple)
+                else parameter.default,
+            )
+            for parameter in inspect.signature(getattr(module, name)).parameters.values()
         ]
 
     theirs = [(name, [] if default is None else default) for name, default in parameters(gluestick)]

@@ -83,7 +83,7 @@ def test_two_jobs_at_once_lose_nothing(tmp_path, spark_engine):
     """Bug 2: both jobs' rows are there."""
     gs.snapshot_records(ROWS, "Deals", tmp_path)
     frames = [pd.DataFrame({"id": [number], "v": ["x"], "w": [0]}) for number in (3, 4)]
-    jobs = [threading.Thread(target=gs.snapshot_records, args=(one, "Deals", tmp_path)) for one in frames]
+    jobs = [threading.Thread(target=gs.snapshot_records, args=(frame, "Deals", tmp_path)) for frame in frames]
     for job in jobs:
         job.start()
     for job in jobs:

@@ -42,7 +42,7 @@ def test_readers_differ_in_what_the_page_says(run):
     """Some tables: each difference in version, schema, rows, files or class of error is on the page."""
     found = {workload: run.differences(workload, seed)[1] for workload, seed in SOME.items()}
 
-    assert [] == [one for workload in found for one in page.unknown(workload, found[workload])]
+    assert [] == [item for workload in found for item in page.unknown(workload, found[workload])]
 
 
 @pytest.mark.spark
@@ -51,7 +51,9 @@ def test_readers_differ_in_what_the_page_says(run):
 @pytest.mark.parametrize("workload", SEEDS)
 def test_all_readers_differ_in_what_the_page_says(run, workload):
     """All tables of a workload: each difference is on the page, and each row of the page is met."""
-    found = [one for seed in range(SEEDS[workload]) for one in run.differences(workload, seed)[1]]
+    found = [
+        difference for seed in range(SEEDS[workload]) for difference in run.differences(workload, seed)[1]
+    ]
 
     assert ([], []) == (page.unknown(workload, found), page.missing(workload, found))
 

@@ -285,7 +285,7 @@ def as_spark_reads(history, versions):
     found = {version: [] for version in versions}
     for row in history.sql(query):
         found[row["v"]].append((row["id"], row["n"], row["p"]))
-    return [sorted(one) for one in found.values()]
+    return [sorted(item) for item in found.values()]
 
 
 def check(tmp_path, session, seed, length):

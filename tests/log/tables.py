@@ -120,8 +120,10 @@ class TableBuilder:
 
         Actions of the key ``without`` are left out, to make a checkpoint that lacks something.
         """
-        actions = [one for one in self.accounts[version].values() if without != one.KEY]
-        actions = [one for one in actions if not (isinstance(one, DomainMetadata) and one.removed)]
+        actions = [account for account in self.accounts[version].values() if without != account.KEY]
+        actions = [
+            action for action in actions if not (isinstance(action, DomainMetadata) and action.removed)
+        ]
         if kind == "classic":
             return self.raw(checkpoint_name(version), parquet(actions))
         if kind == "parts":
@@ -129,13 +131,13 @@ class TableBuilder:
                 name = checkpoint_part_name(version, part + 1, parts)
                 self.raw(name, parquet(actions[part::parts]))
             return self
-        files = [one for one in actions if isinstance(one, Add | Remove)]
+        files = [action for action in actions if isinstance(action, Add | Remove)]
         content = parquet(files)
         sidecar = f"{UNIQUE_ID}.parquet"
         self.raw(f"{SIDECAR_FOLDER}/{sidecar}", content)
-        small: list[Action] = [one for one in actions if one not in files]
+        small: list[Action] = [action for action in actions if action not in files]
         small += [CheckpointMetadata(version), Sidecar(sidecar, len(content), 1)]
-        small = [one for one in small if without != one.KEY]
+        small = [item for item in small if without != item.KEY]
         whole = _lines(*small) if kind == "json" else parquet(small)
         return self.raw(v2_checkpoint_name(version, UNIQUE_ID, kind), whole)
 

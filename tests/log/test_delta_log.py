@@ -71,7 +71,7 @@ def test_b049_the_cache_can_be_cleared_and_a_table_forgotten(table, tmp_path):
     DeltaLog.invalidate_cache(str(tmp_path / "t"))
     second = DeltaLog.for_table(tmp_path / "t")
     DeltaLog.clear_cache()
-    assert len({id(one) for one in (log, second, DeltaLog.for_table(tmp_path / "t"))}) == 3
+    assert len({id(item) for item in (log, second, DeltaLog.for_table(tmp_path / "t"))}) == 3
 
 
 def test_b049_the_cache_is_limited_in_size_and_time(tmp_path, monkeypatch):

@@ -44,8 +44,8 @@ def rows(*ids, city="Bern"):
 
 def made(place, *appended, **configuration):
     log = created(place, SCHEMA, ["city"], configuration)
-    for one in appended:
-        append(log, one)
+    for item in appended:
+        append(log, item)
     return log
 
 
@@ -121,7 +121,7 @@ def test_the_times_of_a_history_are_taken_back(tmp_path):
     """A number is milliseconds since 1970; True is none."""
     log = made(tmp_path, rows(1), rows(2))
 
-    assert [log.snapshot_at(timestamp=one.timestamp).version for one in log.history()] == [2, 1, 0]
+    assert [log.snapshot_at(timestamp=item.timestamp).version for item in log.history()] == [2, 1, 0]
     with pytest.raises(InvalidOption, match="milliseconds"):
         log.snapshot_at(timestamp=True)
 

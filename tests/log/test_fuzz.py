@@ -264,14 +264,16 @@ def test_statistics(kind):
     """The bounds of mutated statistics, one by one and at once, are the same and of the column's type."""
     mutations = Mutations(kind)
     field = pa.field("v", arrow_type(kind))
-    texts = [json.dumps({"numRecords": 1, "minValues": {"v": one}, "maxValues": {"v": one}}) for one in ODD]
+    texts = [
+        json.dumps({"numRecords": 1, "minValues": {"v": item}, "maxValues": {"v": item}}) for item in ODD
+    ]
     base = {"numRecords": 2, "minValues": {"v": 1}, "maxValues": {"v": "2024-01-01"}, "nullCount": {"v": 2}}
     texts += [json.dumps(mutations.value(base)) for _ in range(40)] + ["[" * 20_000, "\ud800", "{", ""]
     texts = [text for text in texts if text.isprintable() and "\ud800" not in text]
     each = [value_bounds(field, "v", text) for text in texts]
     whole = column_bounds(pa.chunked_array([pa.array(texts, pa.string())]), field, "v")
     for column, side in ((whole.low, 0), (whole.high, 1)):
-        assert [one[side] is None for one in each] == column.is_null().to_pylist()
+        assert [item[side] is None for item in each] == column.is_null().to_pylist()
     assert [is_only_nulls("v", text) for text in texts] == whole.only_nulls.tolist()
 
 
@@ -279,7 +281,7 @@ def test_statistics(kind):
 def test_partition_values(kind):
     """A text is a value of the column's type or damage of the log."""
     for text in [
-        *(one for one in ODD if isinstance(one, str)),
+        *(item for item in ODD if isinstance(item, str)),
         "9" * 400,
         "1e999",
         "-0044-03-15",

@@ -35,7 +35,7 @@ def test_statistics_as_an_object_count():
 def test_partition_values_that_are_no_texts_are_their_json():
     """As Spark reads them: 5 is "5", true is "true"."""
     files = table_with(add(partitionValues={"p": 5, "q": True})).log().current_snapshot.files
-    assert [dict(one) for one in files["partition_values"].to_pylist()] == [{"p": "5", "q": "true"}]
+    assert [dict(item) for item in files["partition_values"].to_pylist()] == [{"p": "5", "q": "true"}]
 
 
 @pytest.mark.parametrize(

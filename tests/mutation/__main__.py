@@ -80,7 +80,7 @@ def finders(fault: Fault, folder: Path) -> list[str]:
 
 def main(words: list[str]) -> int:
     """Try the faults and print the table; 1 if one of them survives."""
-    chosen = [one for one in FAULTS if not words or any(word in one.module for word in words)]
+    chosen = [item for item in FAULTS if not words or any(word in item.module for word in words)]
     survivors = 0
     with copied_repository() as folder:
         for fault in chosen:

@@ -272,8 +272,8 @@ def _choice(random, mode):
             return "kept" if fate == "kept" else "lost"
         chance = 0.5 if fate == "torn" else 0.0  # without any sector the file is longer, with zeros in it
         return lambda offset: [
-            one
-            for one in range(offset // SECTOR * SECTOR, offset + len(data), SECTOR)
+            item
+            for item in range(offset // SECTOR * SECTOR, offset + len(data), SECTOR)
             if random.random() < chance
         ]
 

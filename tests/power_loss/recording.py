@@ -67,8 +67,8 @@ def parsed(lines):
 def _call(name, text, answer, opened):
     cut = _TEXT.search(text)
     assert not (cut and cut[2] and name in WRITES), "strace cut off what was written"
-    texts = [bytes.fromhex(one[1].replace("\\x", "")) for one in _TEXT.finditer(text)]
-    places = [(one[1], _plain(one[2])) for one in _FOLDER_OR_FILE.finditer(text)]
+    texts = [bytes.fromhex(item[1].replace("\\x", "")) for item in _TEXT.finditer(text)]
+    places = [(item[1], _plain(item[2])) for item in _FOLDER_OR_FILE.finditer(text)]
     descriptors = tuple(int(number) for number, _ in places if number)
     if name in WRITES and name != "truncate":
         paths, data = tuple(place for _, place in places), b"".join(texts)

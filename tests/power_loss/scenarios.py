@@ -173,7 +173,7 @@ class FileUploads:
 
     def check(self, disk, done, begun, thorough):
         tenant = tenant_on(disk)
-        files = {one.path: tenant.files.read(one.path) for one in tenant.files.list()}
+        files = {item.path: tenant.files.read(item.path) for item in tenant.files.list()}
         begun_files = {f"{number // 4}.bin": number for number in range(begun) if number % 4 == 2}
         for path, number in begun_files.items():
             assert path in files or number >= done, f"{path} was acknowledged and is missing"

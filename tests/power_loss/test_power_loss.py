@@ -91,7 +91,7 @@ def test_what_was_written_since_may_be_torn_or_zeros():
     found = {found_after(calls, "any", seed)["/a"] for seed in range(200)}
     whole = bytes(100) + data
     parts = [slice(100, 512), slice(512, 1024), slice(1024, 1536), slice(1536, 1600)]
-    for one in found - {b""}:
-        assert len(whole) == len(one)
-        assert all(one[part] in (whole[part], bytes(part.stop - part.start)) for part in parts)
+    for item in found - {b""}:
+        assert len(whole) == len(item)
+        assert all(item[part] in (whole[part], bytes(part.stop - part.start)) for part in parts)
     assert {b"", whole, bytes(1600)} < found

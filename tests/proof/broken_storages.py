@@ -70,12 +70,12 @@ class BufferingStorage(LocalStorage):
         return content[offset:] if length is None else content[offset : offset + length]
 
     def list_from(self, folder, start=""):
-        found = {one.name: one for one in super().list_from(folder, start)}
+        found = {item.name: item for item in super().list_from(folder, start)}
         for path, content in list(self._pending.items()):
             above, _, name = path.rpartition("/")
             if above == folder.strip("/") and name >= start:
                 found.setdefault(name, FileStatus(name, len(content), time.time_ns() // 1_000_000))
-        return iter(sorted(found.values(), key=lambda one: one.name.encode()))
+        return iter(sorted(found.values(), key=lambda item: item.name.encode()))
 
 
 class WaveringStorage(LocalStorage):
@@ -110,7 +110,7 @@ class StaleStorage(LocalStorage):
 
     def list_from(self, folder, start=""):
         oldest = time.time() * 1000 - 1000
-        return (one for one in super().list_from(folder, start) if one.modified_ms < oldest)
+        return (item for item in super().list_from(folder, start) if item.modified_ms < oldest)
 
 
 class KeepingStorage(LocalStorage):
@@ -127,9 +127,9 @@ class GreedyStorage(LocalStorage):
         super().delete(name, durable=durable)
         above = name.rpartition("/")[0].rpartition("/")[0]
         if name.endswith(".parquet") and above.endswith(".snapshot"):
-            data = [one for one in self.list_below(above) if not one.name.startswith("_")]
+            data = [item for item in self.list_below(above) if not item.name.startswith("_")]
             if data:
-                newest = max(data, key=lambda one: one.modified_ms)
+                newest = max(data, key=lambda item: item.modified_ms)
                 super().delete(f"{above}/{newest.name}", durable=durable)
 
 
@@ -137,8 +137,8 @@ class LateClockStorage(LocalStorage):
     """Its clock is a day late."""
 
     def list_from(self, folder, start=""):
-        for one in super().list_from(folder, start):
-            yield replace(one, modified_ms=one.modified_ms - 86_400_000)
+        for item in super().list_from(folder, start):
+            yield replace(item, modified_ms=item.modified_ms - 86_400_000)
 
 
 class ExpiringStorage(LocalStorage):
@@ -147,7 +147,7 @@ class ExpiringStorage(LocalStorage):
     def put_if_absent(self, name, content):
         super().put_if_absent(name, content)
         folder = name.rpartition("/")[0]
-        kept = sorted(self.list_from(folder), key=lambda one: one.modified_ms)
+        kept = sorted(self.list_from(folder), key=lambda item: item.modified_ms)
         for one in kept[:-6]:
             super().delete(f"{folder}/{one.name}", durable=False)
 

@@ -29,7 +29,7 @@ QUICK = ("atomic-create", "listing", "concurrency", "clocks", "isolation", "eras
 
 def results(root, names, opener=open_storage, seconds=0.0):
     with scratch(str(root), opener) as place:
-        return {one.name: one for one in prove(place, names, seed=7, seconds=seconds)}
+        return {item.name: item for item in prove(place, names, seed=7, seconds=seconds)}
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_a_planted_fault_is_found_in_a_bucket():
         "was given to|would be lost|after another entry|other rows|had seen|are nobody's|ForeignCommit|"
         "replaced it"
     )
-    assert any(re.search(seen, one) for one in found["violations"]), found["violations"]
+    assert any(re.search(seen, item) for item in found["violations"]), found["violations"]
 
 
 # Two processes commit as one version. Who notices first depends on the moment: the writer whose entry was
@@ -103,7 +103,7 @@ def test_a_planted_fault_is_found(tmp_path, name, storage, seen):
     with scratch(str(tmp_path), storage) as place:
         (found,) = prove(place, [name], seed=7, seconds=60)
     assert found.to_json()["verdict"] == "broken"
-    assert any(re.search(seen, one) for one in found.violations), found.violations
+    assert any(re.search(seen, violation) for violation in found.violations), found.violations
 
 
 def test_a_lost_answer_is_no_lost_commit(tmp_path):
@@ -122,7 +122,7 @@ def test_values_that_take_the_way_through_pandas_are_found(tmp_path, monkeypatch
 
     monkeypatch.setattr(Stream, "update", through_pandas)
     found = results(tmp_path, ["values"])["values"]
-    assert any("came back as" in one for one in found.violations), found.violations
+    assert any("came back as" in violation for violation in found.violations), found.violations
 
 
 class UncheckedFile(ForeignParquetFile):
@@ -150,7 +150,9 @@ def test_bytes_that_are_read_unchecked_are_found(tmp_path, monkeypatch, unchecke
         monkeypatch.setattr(file_reader, "read_blob", read_unchecked)
     monkeypatch.setattr(hint, "RETRY_SECONDS", 0)
     found = results(tmp_path, ["damage"], seconds=60)["damage"]
-    assert any(re.search("other rows.*, and no error", one) for one in found.violations), found.violations
+    assert any(re.search("other rows.*, and no error", violation) for violation in found.violations), (
+        found.violations
+    )
 
 
 def test_a_round_that_would_end_late_is_not_begun(tmp_path):

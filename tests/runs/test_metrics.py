@@ -26,8 +26,8 @@ def serve(tmp_path):
         return ends[-1]
 
     yield start
-    for one in ends:
-        one.close()
+    for end in ends:
+        end.close()
 
 
 def test_attempts_are_counted_by_how_they_ended(serve):
@@ -60,7 +60,7 @@ def test_updates_are_counted_by_engine(serve, tmp_path):
     database.close()
 
     written = receipts[0]["streams"]["Account"]["bytes_written"]
-    assert [one["repeated"] for one in receipts] == [False, True]
+    assert [item["repeated"] for item in receipts] == [False, True]
     assert 'freezeframe_updates_total{engine="process",environment="dev"} 1.0' in text
     assert f'freezeframe_written_bytes_total{{engine="process",environment="dev"}} {float(written)}' in text
     assert "freezeframe_spark_clients 0.0" in text

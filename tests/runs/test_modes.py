@@ -46,9 +46,9 @@ def readable(folder):
     """What below (and with) the folder others may read or write, from the folder on."""
     found = [folder, *folder.rglob("*")]
     return sorted(
-        str(one.relative_to(folder))
-        for one in found
-        if not one.is_symlink() and not stat.S_ISSOCK(one.stat().st_mode) and one.stat().st_mode & 0o077
+        str(item.relative_to(folder))
+        for item in found
+        if not item.is_symlink() and not stat.S_ISSOCK(item.stat().st_mode) and item.stat().st_mode & 0o077
     )
 
 

@@ -193,7 +193,7 @@ def test_an_id_that_another_script_had_is_a_warning(runs):
     assert [
         part for part in (str(first), str(other), f"{committed:%Y-%m-%dT%H:%M}") if part not in remark
     ] == []
-    assert [one.path for one in runs.tenant.files.list()] == ["a"]
+    assert [item.path for item in runs.tenant.files.list()] == ["a"]
     shutil.rmtree(done.job_root)
     assert () == runs.run(other, job_id="monday").remarks
 
@@ -293,9 +293,9 @@ def test_the_script_finds_what_hotglue_promises(runs, tmp_path):
 def test_what_is_not_there_is_refused_before_anything_is_written(runs, tmp_path):
     """Script, input and further files are looked for first; the store does not come to be."""
     script = runs.script("pass")
-    for given in ({"input_dir": tmp_path / "no"}, {"state": tmp_path / "no"}, {"config": tmp_path / "no"}):
+    for element in ({"input_dir": tmp_path / "no"}, {"state": tmp_path / "no"}, {"config": tmp_path / "no"}):
         with pytest.raises(InputNotFound):
-            runs.run(script, **given)
+            runs.run(script, **element)
     with pytest.raises(InputNotFound):
         runs.run(tmp_path / "no.py")
     with pytest.raises(InvalidName):
@@ -303,9 +303,9 @@ def test_what_is_not_there_is_refused_before_anything_is_written(runs, tmp_path)
     assert not Path(runs.root).exists()
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").touch()
-    for taken in (tmp_path / "full", tmp_path / "full" / "file"):
+    for item in (tmp_path / "full", tmp_path / "full" / "file"):
         with pytest.raises(InvalidOption):
-            runs.run(script, job_root=taken)
+            runs.run(script, job_root=item)
 
 
 def test_a_script_that_takes_too_long_is_ended(runs):
@@ -452,7 +452,7 @@ def test_processes_that_a_script_starts_have_no_part_in_the_job(runs):
     )
     assert done.status == "succeeded", done.error
     assert runs.lines == ["OTHER_PROCESS", "True"]
-    assert [one.path for one in runs.tenant.files.list()] == ["fork.txt", "mine"]
+    assert [item.path for item in runs.tenant.files.list()] == ["fork.txt", "mine"]
     assert runs.tenant.version == 0
 
 
@@ -471,7 +471,7 @@ def test_a_broken_inner_job_keeps_the_run_from_committing(runs):
             raise ValueError
     """
     assert runs.run(broken).error["code"] == "INVALID_OPTION"
-    assert [one.path for one in runs.tenant.files.list()] == ["a"]
+    assert [item.path for item in runs.tenant.files.list()] == ["a"]
 
 
 def test_threads_of_a_script_are_waited_for(runs):
@@ -616,7 +616,7 @@ def test_no_secret_is_shown_or_kept(runs):
     """
     outcome = runs.run(body, settings=settings)
     raised = runs.run("raise ValueError('sc://localhost:1/;token=abcdef and hunter22')", settings=settings)
-    kept = [one.read_text() for one in (outcome.log, outcome.job_root / "errors.txt")]
+    kept = [item.read_text() for item in (outcome.log, outcome.job_root / "errors.txt")]
     told = "".join([*runs.lines, *kept, json.dumps(outcome.to_json()), json.dumps(raised.to_json())])
 
     assert "token=***" in told

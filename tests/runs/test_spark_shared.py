@@ -51,7 +51,10 @@ class Farm:
     def at_once(self, number, attempt=0):
         """The outcome of each tenant's job."""
         with ThreadPoolExecutor(len(self.tenants)) as pool:
-            jobs = [pool.submit(self.job, one, number, f"{one}-{number}-{attempt}") for one in self.tenants]
+            jobs = [
+                pool.submit(self.job, tenant, number, f"{tenant}-{number}-{attempt}")
+                for tenant in self.tenants
+            ]
             return [job.result() for job in jobs]
 
     def all_succeed(self, number):

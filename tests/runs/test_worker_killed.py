@@ -59,7 +59,7 @@ class Workers:
 
     def start(self):
         """A new one; its process id."""
-        self._nursery.stdin.write(json.dumps([str(one) for one in self._place]) + "\n")
+        self._nursery.stdin.write(json.dumps([str(item) for item in self._place]) + "\n")
         self._nursery.stdin.flush()
         process = int(self._nursery.stdout.readline())
         self.living.append(process)
@@ -152,7 +152,7 @@ def test_many_killed_workers_lose_nothing(database_url, workers, tmp_path, seed)
 def victim(chance, queue, workers):
     """A worker that is just at work, if one is."""
     busy = {int(job.worker.split(":")[1]) for job in queue.list(JobFilter(status="running")).jobs}
-    return chance.choice([one for one in workers.living if one in busy] or workers.living)
+    return chance.choice([item for item in workers.living if item in busy] or workers.living)
 
 
 def kill_some(url, workers, folder, kills, seed):

@@ -408,7 +408,7 @@ def test_what_is_empty_in_one_sync_is_decided_by_another(request, tmp_path, form
     assert [row["o"]["a"] if row["o"] else None for row in rows] == [None, None, {"c": 5}, None]
     assert [row["m"] for row in rows][2:] == [{"k": []}, {"k": [True]}]
     assert (rows[0]["m"] is None) == (form == "parquet")
-    assert all(sorted(one.to_pylist(), key=lambda row: row["Id"]) == rows for one in found)
+    assert all(sorted(item.to_pylist(), key=lambda row: row["Id"]) == rows for item in found)
 
 
 def test_a_session_makes_the_frames_of_its_own(folder):

@@ -220,7 +220,7 @@ def test_the_types_of_pandas_frames_are_chosen_at_every_verb(tmp_path, spark_eng
             stream.changes(**options),
             stream.preview(frame.assign(n=8), "Id").changed_rows(**options),
         ]
-        return {str(one["n"].dtype) for one in found}
+        return {str(item["n"].dtype) for item in found}
 
     assert [{"int64"}, {"Int64"}] == [types("a"), types("a", dtype_backend="numpy_nullable")]
     monkeypatch.setenv("FREEZEFRAME_DTYPE_BACKEND", "pyarrow")

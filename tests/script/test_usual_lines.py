@@ -95,4 +95,4 @@ def test_ids_keep_their_zeros(frames):
     theirs, ours = frames
 
     assert [4930123, 7] == theirs.loc[0, IDS].tolist()
-    assert [["+4930123", "007"]] * 3 == [one.loc[0, IDS].tolist() for one in ours.values()]
+    assert [["+4930123", "007"]] * 3 == [our.loc[0, IDS].tolist() for our in ours.values()]

@@ -37,8 +37,8 @@ def test_an_audit_of_many_writers_is_whole(database):
             pool.submit(audit.write, ACME, principal="p", action="a", subject=str(number))
     audit.write(AuditPlace("dev", "globex"), principal="p", action="a")
 
-    assert list(range(39, -1, -1)) == [one.number for one in audit.entries(ACME)]
-    assert {str(number) for number in range(40)} == {one.subject for one in audit.entries(ACME)}
+    assert list(range(39, -1, -1)) == [entry.number for entry in audit.entries(ACME)]
+    assert {str(number) for number in range(40)} == {entry.subject for entry in audit.entries(ACME)}
     assert (True, 41) == (audit.verify().is_whole, audit.verify().entries)
 
 
@@ -67,7 +67,7 @@ def test_a_request_makes_and_rotates_a_key_once(database):
     with pytest.raises(AlreadyExists, match="rotated"):
         keys.rotate(made.key.id, request="another")
 
-    assert [made.key.id] * 2 == [keys.authenticate(one.text).id for one in (made, rotated)]
+    assert [made.key.id] * 2 == [keys.authenticate(item.text).id for item in (made, rotated)]
     assert len({keys.new_id(), keys.new_id(), keys.new_id("a request")}) == 3
 
 

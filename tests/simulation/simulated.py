@@ -64,7 +64,7 @@ class Bucket(Disk):
             last = found[-1].name
 
     def _page(self, listing, after):
-        return [one for one in listing() if one.name > after][: self.PAGE_NAMES]
+        return [item for item in listing() if item.name > after][: self.PAGE_NAMES]
 
     def lose_power(self, _random):
         """Whoever calls it loses power, the bucket does not."""

@@ -81,7 +81,7 @@ def carried_out(storage, seed, jobs, acknowledged, adversary=None):
 def violations(disk, seed, jobs, acknowledged, *, extracts=False):
     """What is wrong: jobs that are lost, doubled or by half, at any version."""
     tenant = tenant_on(disk, **OPTIONS)
-    changes = {job_id: rows for one in jobs.values() for job_id, rows in one}
+    changes = {job_id: rows for job in jobs.values() for job_id, rows in job}
     rows, done = {}, []
     for entry in reversed(list(tenant.history())):
         if entry.job_id:
@@ -94,8 +94,8 @@ def violations(disk, seed, jobs, acknowledged, *, extracts=False):
                 yield f"version {entry.version} is not what the jobs up to {entry.job_id} make"
             if acknowledged.get(entry.job_id, entry.version) != entry.version:
                 yield f"{entry.job_id} was acknowledged as version {acknowledged[entry.job_id]}"
-    yield from (f"{one} is there twice" for one in set(done) if done.count(one) > 1)
-    yield from (f"{one} was acknowledged and is lost" for one in acknowledged if one not in done)
+    yield from (f"{item} is there twice" for item in set(done) if done.count(item) > 1)
+    yield from (f"{item} was acknowledged and is lost" for item in acknowledged if item not in done)
 
 
 def simulate(seed, faults=None, new_disk=Disk, new_engine=None):
@@ -131,7 +131,7 @@ def shrunk(seed, new_disk=Disk, new_engine=None):
     """The faults that a failing seed needs: each is left out without which it fails in the same way."""
     _, faults, seen = simulate(seed, None, new_disk, new_engine)
     for fault in list(faults):
-        fewer = [one for one in faults if one != fault]
+        fewer = [item for item in faults if item != fault]
         if kinds(simulate(seed, fewer, new_disk, new_engine)[2]) & kinds(seen):
             faults = fewer
     return faults
@@ -139,7 +139,7 @@ def shrunk(seed, new_disk=Disk, new_engine=None):
 
 def kinds(found):
     """Violations without the jobs and numbers that they are about."""
-    return {re.sub(r"job-\S+|\d+", "", one) for one in found}
+    return {re.sub(r"job-\S+|\d+", "", item) for item in found}
 
 
 class ForgettingDisk(Disk):
@@ -164,7 +164,7 @@ class OverwritingDisk(Disk):
     """The planted fault: it looks whether a name is free, and writes a step later."""
 
     def create(self, call, name, content):
-        if call(lambda: any(one.name == name for one in self.list_below(""))):
+        if call(lambda: any(item.name == name for item in self.list_below(""))):
             raise FileExistsError(name)
         call(lambda: self.replace(name, content))
 

@@ -38,7 +38,10 @@ def activate(version, stream="Account"):
 
 def lines(*messages):
     """Messages as a tap writes them; text is taken as it is."""
-    return [(one if isinstance(one, str) else json.dumps(one)).encode() + b"\n" for one in messages]
+    return [
+        (message if isinstance(message, str) else json.dumps(message)).encode() + b"\n"
+        for message in messages
+    ]
 
 
 def run(root, *messages, **config):

@@ -76,7 +76,7 @@ def test_batches_are_bounded_by_bytes_too(tmp_path):
     run(
         tmp_path,
         schema(Name=TEXT),
-        *(record(Id=str(one), Name=text) for one in range(3)),
+        *(record(Id=str(item), Name=text) for item in range(3)),
         batch_size_bytes=50,
     )
 
@@ -131,12 +131,12 @@ def test_a_bad_line_leaves_no_tenant(tmp_path):
 @pytest.mark.spark
 def test_a_new_version_of_the_source_removes_rows_that_are_gone(tmp_path, spark_settings):
     """ACTIVATE_VERSION of a version that is not loaded: the records of it are all rows."""
-    run(tmp_path, schema(), *(record(Id=one, version=1) for one in "1234"), activate(1))
+    run(tmp_path, schema(), *(record(Id=item, version=1) for item in "1234"), activate(1))
     receipt, _ = run(
         tmp_path,
         schema(),
         record(Id="9", version=1),
-        *(record(Id=one, version=2) for one in "235"),
+        *(record(Id=item, version=2) for item in "235"),
         activate(2),
     )
 
@@ -146,7 +146,7 @@ def test_a_new_version_of_the_source_removes_rows_that_are_gone(tmp_path, spark_
 
 def test_the_version_that_is_loaded_already_removes_nothing(tmp_path):
     """Taps activate the version of their state before an incremental run: what was loaded stays."""
-    run(tmp_path, schema(), activate(7), *(record(Id=one, version=7) for one in "123"))
+    run(tmp_path, schema(), activate(7), *(record(Id=item, version=7) for item in "123"))
     run(tmp_path, schema(), activate(7), record(Id="4", version=7))
 
     assert ids(tmp_path) == ["1", "2", "3", "4"]
@@ -163,7 +163,7 @@ def test_an_unfinished_load_removes_nothing(tmp_path):
 @pytest.mark.spark
 def test_too_many_deletions_are_refused(tmp_path, spark_settings):
     """An activation that would empty the stream commits nothing, unless that is allowed."""
-    run(tmp_path, schema(), *(record(Id=one, version=1) for one in "123"), activate(1))
+    run(tmp_path, schema(), *(record(Id=item, version=1) for item in "123"), activate(1))
     with pytest.raises(TooManyDeletions):
         run(tmp_path, schema(), activate(2))
     refused = ids(tmp_path)
@@ -176,7 +176,7 @@ def test_too_many_deletions_are_refused(tmp_path, spark_settings):
 def test_a_stream_without_a_key_is_replaced_where_that_is_asked_for(tmp_path, spark_settings):
     """`overwrite` makes the rows of the run the content, and refuses none at all."""
     ledger = schema("Ledger", key=(), Line=TEXT)
-    run(tmp_path, ledger, *(record("Ledger", Id=one, Line="a") for one in "11"), load_method="overwrite")
+    run(tmp_path, ledger, *(record("Ledger", Id=item, Line="a") for item in "11"), load_method="overwrite")
     run(tmp_path, ledger, record("Ledger", Id="2", Line="b"), load_method="overwrite")
     with pytest.raises(TooManyDeletions, match="would become empty"):
         run(tmp_path, ledger, load_method="overwrite")

@@ -58,7 +58,9 @@ def test_the_output_of_a_tap_may_be_a_file(tmp_path, config, monkeypatch, capsys
     """`--input` names it; a file that is not there is exit 4."""
     path = tmp_path / "tap.jsonl"
     path.write_bytes(b"".join(lines(*MESSAGES)))
-    codes = [command(monkeypatch, ["--config", config, "--input", one]) for one in (path, tmp_path / "none")]
+    codes = [
+        command(monkeypatch, ["--config", config, "--input", item]) for item in (path, tmp_path / "none")
+    ]
 
     assert (codes, capsys.readouterr().out) == ([0, 4], '{"at": 1}\n')
 
@@ -98,7 +100,7 @@ def test_wrong_settings_are_refused(tmp_path, monkeypatch, capsys, text, code, t
     found = command(monkeypatch, ["--config", "config.json"], *MESSAGES)
 
     assert (code, True) == (found, told in capsys.readouterr().err)
-    assert {"config.json"} >= {one.name for one in tmp_path.iterdir()}
+    assert {"config.json"} >= {path.name for path in tmp_path.iterdir()}
 
 
 def test_about_tells_settings_and_capabilities(monkeypatch, capsys):
@@ -109,7 +111,7 @@ def test_about_tells_settings_and_capabilities(monkeypatch, capsys):
     assert facts["name"] == "target-freezeframe"
     assert facts["settings"]["required"] == ["tenant"]
     assert set(facts["capabilities"]) == {"about", "activate-version", "hard-delete"}
-    assert all("description" in one for one in facts["settings"]["properties"].values())
+    assert all("description" in fact for fact in facts["settings"]["properties"].values())
 
 
 @pytest.mark.parametrize(

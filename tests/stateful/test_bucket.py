@@ -51,7 +51,7 @@ def prove(root, writers, commits):
     ]
     for process in processes:
         process.start()
-    acknowledged = dict(one for _ in processes for one in results.get(timeout=3000))
+    acknowledged = dict(item for _ in processes for item in results.get(timeout=3000))
     for process in processes:
         process.join(60)
     assert [0] * writers == [process.exitcode for process in processes]
@@ -60,7 +60,7 @@ def prove(root, writers, commits):
     for version in range(1, writers * commits + 1):
         lines = storage.read(commit_name("t", version)).splitlines()
         landed[version] = [
-            one.path.removesuffix(".parquet") for one in map(parse_line, lines) if isinstance(one, Add)
+            item.path.removesuffix(".parquet") for item in map(parse_line, lines) if isinstance(item, Add)
         ]
     assert {version: [name] for version, name in acknowledged.items()} == landed
     assert set(Counter(name for names in landed.values() for name in names).values()) == {1}

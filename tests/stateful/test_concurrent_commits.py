@@ -70,7 +70,7 @@ def race(kind, root, writers, commits):
     ]
     for process in processes:
         process.start()
-    found = [one for _ in processes for one in results.get(timeout=500)]
+    found = [item for _ in processes for item in results.get(timeout=500)]
     for process in processes:
         process.join(30)
     # Where commits are lost, a writer may also find a log that it cannot read; that is no loss by itself.
@@ -131,7 +131,7 @@ def test_the_checker_finds_what_rename_loses(tmp_path):
         found = violations(tmp_path / str(attempt), acknowledged)
         if found:
             break
-    assert any(one.startswith("lost") for one in found), found
+    assert any(item.startswith("lost") for item in found), found
 
 
 def test_the_checker_finds_each_kind_of_damage(tmp_path):
@@ -142,4 +142,4 @@ def test_the_checker_finds_each_kind_of_damage(tmp_path):
     for version, text in lines.items():
         (log / f"{version:020d}.json").write_text(text)
     found = violations(tmp_path, [(0, "a"), (0, "b"), (2, "a")])
-    assert sorted(one.split(":")[0] for one in found) == ["doubled", "gap", "lost", "shared", "torn"]
+    assert sorted(item.split(":")[0] for item in found) == ["doubled", "gap", "lost", "shared", "torn"]

@@ -56,7 +56,7 @@ def race(folder, vectors_from_bytes, updates):
     ]
     for process in processes:
         process.start()
-    found = [one for _ in processes for one in results.get(timeout=500)]
+    found = [item for _ in processes for item in results.get(timeout=500)]
     for process in processes:
         process.join(60)
     assert [process.exitcode for process in processes] == [0] * WRITERS

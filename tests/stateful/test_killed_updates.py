@@ -43,8 +43,8 @@ def rows_of(number):
 def expected_after(number):
     """The content after the first write and ``number`` updates."""
     found = {f"{key:04}": 0 for key in range(KEYS)}
-    for one in range(1, number + 1):
-        found |= dict.fromkeys(rows_of(one)["Id"].to_pylist(), one)
+    for item in range(1, number + 1):
+        found |= dict.fromkeys(rows_of(item)["Id"].to_pylist(), item)
     return found
 
 

@@ -46,7 +46,7 @@ def work(folder, tenants, start, results):
             streams[tenant].update(rows(-1), key="Id")
             # The first rows need no Spark, the second ones do: all that starts has started when all begin.
             streams[tenant].update(rows(0), key="Id")
-        threads = [threading.Thread(target=keep_updating, args=one) for one in streams.items()]
+        threads = [threading.Thread(target=keep_updating, args=item) for item in streams.items()]
         start.wait()
         for thread in threads:
             thread.start()
@@ -68,7 +68,7 @@ def race(processes, each, folder):
     start, results = context.Barrier(processes + 1), context.Queue()
     children = [
         context.Process(
-            target=work, args=(str(folder), [name(number, one) for one in range(each)], start, results)
+            target=work, args=(str(folder), [name(number, item) for item in range(each)], start, results)
         )
         for number in range(processes)
     ]
@@ -79,7 +79,11 @@ def race(processes, each, folder):
         (server,) = standings(Settings())
         told, memory = [], [server.memory_bytes]
         while len(told) < processes:
-            memory += [one.memory_bytes for one in standings(Settings()) if one.process == server.process]
+            memory += [
+                standing.memory_bytes
+                for standing in standings(Settings())
+                if standing.process == server.process
+            ]
             try:
                 told.append(results.get(timeout=POLL_SECONDS))
             except Empty:

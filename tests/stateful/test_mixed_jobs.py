@@ -94,7 +94,9 @@ def content(reader):
     for name in reader.streams():
         rows = reader.stream(name).read(as_="arrow").to_pydict()
         streams[name] = dict(zip(rows["Id"], rows["v"], strict=True))
-    return streams, {one.path: reader.files.read_text(one.path) for one in reader.files.list(recursive=True)}
+    return streams, {
+        item.path: reader.files.read_text(item.path) for item in reader.files.list(recursive=True)
+    }
 
 
 def work(storage, writer, jobs, read_every, first=0):
@@ -130,12 +132,12 @@ def race(folder, writers, jobs, read_every, seconds, first=0):
         context.Process(target=process, args=(str(folder), writer, jobs, read_every, first, start, results))
         for writer in range(writers)
     ]
-    for one in processes:
-        one.start()
+    for item in processes:
+        item.start()
     found = [results.get(timeout=seconds) for _ in processes]
-    for one in processes:
-        one.join(60)
-    assert [0] * writers == [one.exitcode for one in processes]
+    for item in processes:
+        item.join(60)
+    assert [0] * writers == [item.exitcode for item in processes]
     return [ack for acks, _ in found for ack in acks], [read for _, reads in found for read in reads]
 
 

@@ -68,7 +68,7 @@ def test_the_checker_finds_what_stock_delta_loses(tmp_path):
     ]
     for process in processes:
         process.start()
-    acknowledged = [one for _ in processes for one in results.get(timeout=1500)]
+    acknowledged = [item for _ in processes for item in results.get(timeout=1500)]
     for process in processes:
         process.join(60)
 

@@ -62,7 +62,9 @@ def sound(work):
 def make(base):
     filled = tenant(base / "made")
     for number in range(3):
-        rows = pd.DataFrame({"Id": [str(one) for one in range(number, number + 5)], "v": [float(number)] * 5})
+        rows = pd.DataFrame(
+            {"Id": [str(item) for item in range(number, number + 5)], "v": [float(number)] * 5}
+        )
         filled.stream("A").update(rows, key="Id")
     filled.files.write("f.json", b"{}")
     (base / "made" / "old").mkdir()

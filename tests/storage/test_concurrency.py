@@ -33,7 +33,11 @@ def test_calls_on_a_bucket_run_concurrently():
         begun.wait()
         return answer
 
-    assert run_concurrently(MemoryStorage(), *(lambda one=one: look(one) for one in "abc")) == ("a", "b", "c")
+    assert run_concurrently(MemoryStorage(), *(lambda item=item: look(item) for item in "abc")) == (
+        "a",
+        "b",
+        "c",
+    )
 
 
 def test_the_first_error_in_order_is_raised_when_all_calls_have_ended():

@@ -14,7 +14,7 @@ def test_the_longest_chain_is_counted():
     requests = [Request("read", name, began, ended) for name, began, ended in
                 [("a", 0, 1), ("b", 0, 1), ("c", 0.5, 1.5), ("d", 1, 2), ("e", 2, 3)]]  # fmt: skip
     for order in (requests, requests[::-1]):
-        assert [one.name for one in in_sequence(order)][1:] == ["d", "e"]
+        assert [item.name for item in in_sequence(order)][1:] == ["d", "e"]
         assert len(in_sequence(order)) == 3
     assert in_sequence([]) == ()
 
@@ -29,8 +29,8 @@ def test_each_request_takes_its_time_and_failures_count():
         storage.read("f/5")
     assert storage.read("f/1") == b"x"
     assert len(list(storage.list_from("f"))) == 4
-    assert [one.verb for one in storage.requests[4:]] == ["read", "read", "list_from"]
+    assert [request.verb for request in storage.requests[4:]] == ["read", "read", "list_from"]
     assert len(in_sequence(storage.requests)) == 4
-    assert all(one.ended - one.began >= 0.2 for one in storage.requests)
+    assert all(request.ended - request.began >= 0.2 for request in storage.requests)
     with pytest.raises(InvalidOption):
         LatencyStorage(MemoryStorage(), -1)

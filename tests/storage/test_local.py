@@ -65,11 +65,11 @@ def disk_calls(monkeypatch):
 @pytest.mark.parametrize(
     ("call", "calls"),
     [
-        (lambda one: one.put_if_absent("f/new", b"1"), ["fsync", "link", "fsync of the folder", "unlink"]),
-        (lambda one: one.replace("f/old", b"1"), ["fsync", "rename", "fsync of the folder", "unlink"]),
-        (lambda one: one.replace("f/old", b"1", durable=False), ["rename", "unlink"]),
-        (lambda one: one.delete("f/old"), ["unlink", "fsync of the folder"]),
-        (lambda one: one.delete("f/old", durable=False), ["unlink"]),
+        (lambda item: item.put_if_absent("f/new", b"1"), ["fsync", "link", "fsync of the folder", "unlink"]),
+        (lambda item: item.replace("f/old", b"1"), ["fsync", "rename", "fsync of the folder", "unlink"]),
+        (lambda item: item.replace("f/old", b"1", durable=False), ["rename", "unlink"]),
+        (lambda item: item.delete("f/old"), ["unlink", "fsync of the folder"]),
+        (lambda item: item.delete("f/old", durable=False), ["unlink"]),
     ],
     ids=["create", "replace", "replace loosely", "delete", "delete loosely"],
 )

@@ -51,7 +51,7 @@ def _failed(library, folder, *names):
 
 def _require_typed(told):
     assert {name: [] for name in told} == {name: one["wrong"] for name, one in told.items()}
-    assert all(one["reads"] > 1 for one in told.values())
+    assert all(item["reads"] > 1 for item in told.values())
 
 
 def test_an_error_of_the_disk_is_never_damage(library, tmp_path):

@@ -89,7 +89,7 @@ def test_openers_agree(two_tenants):
                 else:
                     answers.append(os.fstat(handle).st_ino)
                     os.close(handle)
-        inside = {(two_tenants / "a" / one).stat().st_ino for one in ("", "folder", "folder/file")}
+        inside = {(two_tenants / "a" / item).stat().st_ino for item in ("", "folder", "folder/file")}
         # ``folder/..`` stays beneath for the kernel; ours refuses every climb.
         if ".." not in parts:
             assert answers[0] == answers[1]

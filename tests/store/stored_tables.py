@@ -41,8 +41,8 @@ class StoredTable:
             properties["delta.columnMapping.mode"] = "name"
             properties["delta.columnMapping.maxColumnId"] = str(id_max)
         self._names = [
-            (one["metadata"] or {}).get("delta.columnMapping.physicalName", one["name"])
-            for one in self.schema["fields"]
+            (item["metadata"] or {}).get("delta.columnMapping.physicalName", item["name"])
+            for item in self.schema["fields"]
         ]
         self._version = -1
         self._adds = {}
@@ -73,7 +73,7 @@ class StoredTable:
     def commit(self):
         """The snapshot of a new version."""
         self._version += 1
-        lines = [to_json_line(one) for one in [CommitInfo({"operation": "WRITE"}), *self._actions]]
+        lines = [to_json_line(action) for action in [CommitInfo({"operation": "WRITE"}), *self._actions]]
         write_commit(self.storage, "t", self._version, ("\n".join(lines) + "\n").encode())
         self._actions = []
         return DeltaLog(self.storage, "t").snapshot_at(self._version)

@@ -87,10 +87,10 @@ def test_clone_and_deletion(acme, store):
     copy = store.clone_tenant("acme", "copy")
     back = store.clone_tenant("copy", "back")
 
-    for one in (copy, back):
-        assert one.stream("Owner").read(as_="arrow") == ROWS
-        assert one.files.read("maps/a.csv") == b"c\n"
-        assert len(list(one.history())) == 1
+    for item in (copy, back):
+        assert item.stream("Owner").read(as_="arrow") == ROWS
+        assert item.files.read("maps/a.csv") == b"c\n"
+        assert len(list(item.history())) == 1
     for name in ("copy", "back"):
         assert store.delete_tenant(name).objects
         with pytest.raises(TenantNotFound):

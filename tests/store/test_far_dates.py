@@ -36,7 +36,7 @@ def rows(days, moments):
             "Id": pa.array(days, pa.int32()).cast(pa.date32()),
             "d": pa.array(days[::-1], pa.int32()).cast(pa.date32()),
             "t": pa.array(moments, pa.timestamp("us", "UTC")),
-            "l": pa.array([[one] for one in days], pa.list_(pa.int32())).cast(pa.list_(pa.date32())),
+            "l": pa.array([[day] for day in days], pa.list_(pa.int32())).cast(pa.list_(pa.date32())),
         }
     )
 
@@ -62,7 +62,7 @@ def test_frames_have_numpys_days(stream):
     """Pandas gets every row, in the order of the key, and gives it back unchanged."""
     frame = stream.read()
 
-    assert [np.datetime64(one, "D") for one in (BEFORE, 0, FAR)] == frame["Id"].tolist()
+    assert [np.datetime64(item, "D") for item in (BEFORE, 0, FAR)] == frame["Id"].tolist()
     assert "10000-01-01" in str(frame)
     assert stream.update(frame.drop(columns="l")).unchanged == 3
 
@@ -95,7 +95,7 @@ def test_columns_are_told(tenant):
     """The ends of a column."""
     found = stream_statistics(tenant, "Account", Moment(), StatisticsCache())
 
-    (days,) = (one for one in found.columns if one.name == "Id")
+    (days,) = (column for column in found.columns if column.name == "Id")
     assert (TEXTS[1], TEXTS[0]) == (days.low, days.high)
 
 
@@ -105,7 +105,7 @@ def test_exports_hold_the_texts(stream, tmp_path, kind):
     text = export_stream(stream, tmp_path / "out", kind).read_text()
     sent = b"".join(export(stream, kind, Moment())).decode()
 
-    assert all(one in text and one in sent for one in TEXTS)
+    assert all(item in text and item in sent for item in TEXTS)
 
 
 def test_errors_name_the_values(stream):

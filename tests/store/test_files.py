@@ -45,7 +45,7 @@ def test_each_write_is_a_version(tenant):
         tenant.files.read("a.bin", 9)
     with pytest.raises(InvalidOption):
         tenant.files.read("a.bin", 1, as_of=first.modified)
-    kinds = [(one.version, one.deleted, one.size) for one in tenant.files.history("a.bin")]
+    kinds = [(item.version, item.deleted, item.size) for item in tenant.files.history("a.bin")]
     assert kinds == [(2, True, 0), (1, False, 3), (0, False, 3)]
 
 
@@ -53,14 +53,14 @@ def test_listing_tells_size_moment_and_hash(tenant):
     """A folder lists what is directly in it, or all below; each with what is stored."""
     for path in ("b.txt", "m/a.csv", "m/deep/c.csv", "mm"):
         tenant.files.write_text(path, path)
-    assert [one.path for one in tenant.files.list()] == ["b.txt", "mm"]
-    assert [one.path for one in tenant.files.list("m")] == ["m/a.csv"]
-    assert [one.path for one in tenant.files.list("m", recursive=True)] == ["m/a.csv", "m/deep/c.csv"]
+    assert [item.path for item in tenant.files.list()] == ["b.txt", "mm"]
+    assert [item.path for item in tenant.files.list("m")] == ["m/a.csv"]
+    assert [item.path for item in tenant.files.list("m", recursive=True)] == ["m/a.csv", "m/deep/c.csv"]
     entry = tenant.files.list("m")[0]
     assert (entry.size, entry.sealed, entry.version) == (7, False, 1)
     assert len(entry.sha256) == 64
     assert entry.to_json()["modified"].endswith("Z")
-    assert [one.path for one in tenant.files.list(version=0, recursive=True)] == ["b.txt"]
+    assert [item.path for item in tenant.files.list(version=0, recursive=True)] == ["b.txt"]
 
 
 def test_a_job_changes_files_together(tenant):
@@ -81,7 +81,7 @@ def test_a_job_changes_files_together(tenant):
     with pytest.raises(ZeroDivisionError), tenant.job() as job:  # noqa: PT012 - the job is the statement
         job.files.write("x", b"")
         raise ZeroDivisionError
-    assert [one.path for one in tenant.files.list()] == ["moved", "new"]
+    assert [item.path for item in tenant.files.list()] == ["moved", "new"]
     assert tenant.version == 1
 
 
@@ -93,7 +93,9 @@ def test_bytes_that_no_version_names_are_not_left(tenant, memory):
     with suppress(ZeroDivisionError), tenant.job() as job:
         job.files.write("b", b"third")
         raise ZeroDivisionError
-    blobs = [memory.read(f"_freezeframe/blobs/{one.name}") for one in memory.list_below("_freezeframe/blobs")]
+    blobs = [
+        memory.read(f"_freezeframe/blobs/{item.name}") for item in memory.list_below("_freezeframe/blobs")
+    ]
     assert blobs == [b"second"]
 
 
@@ -138,7 +140,7 @@ def test_a_twin_that_came_meanwhile_is_refused(tenant, open_on, memory):
     with pytest.raises(InvalidName), tenant.job() as job:  # noqa: PT012 - the job is the statement
         job.files.write("Config.json", b"1")
         open_on(memory).files.write("config.json", b"2")
-    assert [one.path for one in tenant.files.list()] == ["config.json"]
+    assert [item.path for item in tenant.files.list()] == ["config.json"]
 
 
 @pytest.mark.parametrize("content", ["text", 7, None, ["a"], [b"a", 3]])
@@ -167,7 +169,7 @@ def test_damage_is_found_at_each_read(keyed, sealed):
     storage = MemoryStorage()
     tenant = Tenant(storage, None, keyed)
     tenant.files.write("a", b"x" * 5000, sealed=sealed)
-    (blob,) = [f"_freezeframe/blobs/{one.name}" for one in storage.list_below("_freezeframe/blobs")]
+    (blob,) = [f"_freezeframe/blobs/{item.name}" for item in storage.list_below("_freezeframe/blobs")]
     good = storage.read(blob)
     for bad in (good[:-1], good[:2000] + bytes([good[2000] ^ 1]) + good[2001:], b""):
         storage.replace(blob, bad)
@@ -227,7 +229,7 @@ def test_a_crash_leaves_all_files_or_none(open_on, way):
             pass
         else:
             break
-        seen = {one.path: tenant.files.read(one.path) for one in tenant.files.list()}
+        seen = {item.path: tenant.files.read(item.path) for item in tenant.files.list()}
         assert seen in ({"a": b"old"}, {"a": b"new", "b": b"new"})
         number += 1
     assert number > 5
@@ -264,4 +266,4 @@ def test_files_behave_like_a_dictionary_with_a_past(open_on, taken):
         past.append(model)
     for version, expected in enumerate(past):
         found = tenant.files.list(recursive=True, version=version)
-        assert {one.path: tenant.files.read(one.path, version) for one in found} == expected
+        assert {item.path: tenant.files.read(item.path, version) for item in found} == expected

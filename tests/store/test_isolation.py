@@ -80,15 +80,18 @@ STORE_CALLS = {
 def content(tenant):
     return (
         [tenant.stream(name).read(as_="arrow").to_pydict() for name in tenant.streams()],
-        [tenant.files.read(one.path) for one in tenant.files.list(recursive=True)],
+        [tenant.files.read(item.path) for item in tenant.files.list(recursive=True)],
     )
 
 
 def tree(folder):
     """Every file and folder with its bytes, its kind and the time of its last change."""
     return {
-        str(one.relative_to(folder)): (one.lstat().st_mtime_ns, one.read_bytes() if one.is_file() else None)
-        for one in sorted(folder.rglob("*"))
+        str(path.relative_to(folder)): (
+            path.lstat().st_mtime_ns,
+            path.read_bytes() if path.is_file() else None,
+        )
+        for path in sorted(folder.rglob("*"))
     }
 
 
@@ -103,7 +106,7 @@ def two(tmp_path):
     store = Store(LocalStorage(root), ArrowEngine(LocalStorage(root)), Settings())
     ours = store.tenant("ours", create=True)
     ours.files.write("own.txt", b"own")
-    blob = next(one for one in (folder / "_freezeframe" / "blobs").rglob("*") if one.is_file())
+    blob = next(path for path in (folder / "_freezeframe" / "blobs").rglob("*") if path.is_file())
     inside = str(blob.relative_to(folder))
     forged = [
         "Theirs", "theirs.json", "victim", folder.name, f"theirs/{folder.name}",

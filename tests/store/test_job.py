@@ -27,7 +27,7 @@ from freezeframe.store.tenant_log.state import TenantState
 
 
 def table(*ids):
-    return pa.table({"Id": [str(one) for one in ids], "v": list(ids)})
+    return pa.table({"Id": [str(id_) for id_ in ids], "v": list(ids)})
 
 
 def rows(reader, name):

@@ -89,7 +89,7 @@ def test_spark_frames_are_looked_at_for_it(tenant, spark_session, ids, is_taken)
     """The values of a landed frame decide as those in memory do."""
     stream = tenant.stream("Account")
     stream.update(FIRST, key="Id")
-    frame = spark_session.createDataFrame([(one, "n") for one in ids], "Id string, v string")
+    frame = spark_session.createDataFrame([(id_, "n") for id_ in ids], "Id string, v string")
 
     if not is_taken:
         with pytest.raises(SchemaDriftError, match=r"'Account'.*'Id'"):

@@ -50,7 +50,7 @@ def fewest_waits(storage, change, expected):
         before = len(storage.requests)
         change(-1 - number)
         asked = storage.requests[before:]
-        of_logs = [one for one in asked if _is_of_a_log(one)]
+        of_logs = [item for item in asked if _is_of_a_log(item)]
         if len(in_sequence(of_logs)) <= expected:
             break
     return len(in_sequence(of_logs)), asked
@@ -80,7 +80,7 @@ def test_an_update_after_somebody_elses_reads_what_they_committed(place):
         other.update(ROWS.head(5).assign(v=100 + value), key="Id")
         before = len(storage.requests)
         tenant.stream("Account").update(ROWS.head(2).assign(v=value))
-        asked.append([one for one in storage.requests[before:] if _is_of_a_log(one)])
+        asked.append([request for request in storage.requests[before:] if _is_of_a_log(request)])
 
     asked = []
     for number in tries(storage):
@@ -102,7 +102,7 @@ def test_a_job_of_many_streams_waits_for_their_tables_together(place):
             for name in names:
                 job.stream(name).update(ROWS.head(3).assign(v=number), key="Id")
             before = len(storage.requests)
-        asked = [one for one in storage.requests[before:] if _is_of_a_log(one)]
+        asked = [request for request in storage.requests[before:] if _is_of_a_log(request)]
         if len(in_sequence(asked)) <= 4:
             break
     assert len(in_sequence(asked)) == 4, asked
@@ -119,8 +119,8 @@ def test_a_job_that_reads_what_it_writes_to_looks_at_the_table_twice(place):
             opened.stream("Account").update(found.head(10).assign(v=value))
 
     _, asked = fewest_waits(storage, job, 7)
-    tables = [one for one in asked if one.name.endswith("Account.snapshot/_delta_log")]
-    assert [one.verb for one in tables] == ["list_from", "list_from"], asked
+    tables = [item for item in asked if item.name.endswith("Account.snapshot/_delta_log")]
+    assert [table.verb for table in tables] == ["list_from", "list_from"], asked
 
 
 def test_a_look_at_a_stream_waits_for_its_logs_and_its_file(place):
@@ -131,4 +131,4 @@ def test_a_look_at_a_stream_waits_for_its_logs_and_its_file(place):
     before = len(storage.requests)
     assert len(stream.read(as_="arrow")) == 10_000
     asked = storage.requests[before:]
-    assert [one.verb for one in asked] == ["list_from", "list_from", "read"], asked
+    assert [item.verb for item in asked] == ["list_from", "list_from", "read"], asked

@@ -192,7 +192,7 @@ def test_values_stay_exactly_as_they_came(tmp_path, spark_engine):
 
     kept = merged[merged["Id"] == "007"].drop(columns="extra")
     found = [first.to_dict("records"), kept.to_dict("records")]
-    assert [[row]] * 2 == [[{**record, "tags": list(record["tags"])} for record in one] for one in found]
+    assert [[row]] * 2 == [[{**record, "tags": list(record["tags"])} for record in item] for item in found]
     assert {name: str(merged[name].dtype) for name in ("big", "ok", "empty", "at")} == {
         "big": "Int64",
         "ok": "object",

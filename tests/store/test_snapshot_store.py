@@ -42,7 +42,7 @@ def test_a_tenant_is_found_by_its_id(memory):
     assert store_on(memory).tenant("acme").files.read("a") == b"1"
     store_on(memory).tenant("acme", create=True).files.write("b", b"2")
     assert store_on(memory).tenants() == ("acme",)
-    assert [one.name for one in memory.list_below("") if "acme" in one.name] == []
+    assert [item.name for item in memory.list_below("") if "acme" in item.name] == []
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "../x", "a/b", "a\0", "a\u2028b", "_freezeframe", 7, None])
@@ -51,11 +51,11 @@ def test_forged_ids_are_refused(memory, name):
     store = store_on(memory)
     calls = (
         store.tenant,
-        lambda one: store.tenant(one, create=True),
+        lambda item: store.tenant(item, create=True),
         store.delete_tenant,
-        lambda one: store.clone_tenant(one, "x"),
-        lambda one: store.clone_tenant("x", one),
-        lambda one: store_on(memory, one),
+        lambda item: store.clone_tenant(item, "x"),
+        lambda item: store.clone_tenant("x", item),
+        lambda item: store_on(memory, item),
     )
     for call in calls:
         with pytest.raises((InvalidName, TenantNotFound)):
@@ -101,7 +101,7 @@ def test_of_two_that_make_a_tenant_one_folder_stays(local):
     for thread in threads:
         thread.join()
     assert [len(folders) for folders in found.values()] == [1, 1, 1]
-    folders = {one.name.split("/")[0] for one in local.list_below("tenants")}
+    folders = {item.name.split("/")[0] for item in local.list_below("tenants")}
     assert len(folders) == 3
 
 
@@ -154,7 +154,9 @@ def test_the_registry_keeps_checkpoints_and_does_without(memory):
     store = store_on(memory)
     for number in range(302):
         store._registry.create("default", f"t{number}", f"{number:032x}")
-    checkpoints = [one.name for one in memory.list_from("_freezeframe/registry") if "checkpoint." in one.name]
+    checkpoints = [
+        item.name for item in memory.list_from("_freezeframe/registry") if "checkpoint." in item.name
+    ]
     assert [int(name[:20]) for name in checkpoints] == [200, 300]
     assert len(store_on(memory).tenants(limit=1000)) == 302
     memory.replace(f"_freezeframe/registry/{checkpoints[1]}", b"{}")
@@ -185,7 +187,7 @@ def test_a_long_registry_is_not_listed_whole():
     registry = store_on(storage)._registry
     storage.listed = 0
     registry.create("default", "new", f"{2:032x}")
-    assert any(f"{newest + 1:020d}.checkpoint" in one.name for one in storage.list_below(folder))
+    assert any(f"{newest + 1:020d}.checkpoint" in item.name for item in storage.list_below(folder))
     assert 600 > storage.listed
 
 
@@ -304,7 +306,7 @@ def test_a_job_ends_with_its_tenant(is_before):
                 job.stream("Account").update(rows, key="Id")
                 job.files.write("a", CANARY)
         except TenantNotFound:
-            assert [one.name for one in storage.list_below("tenants")] == [], number
+            assert [item.name for item in storage.list_below("tenants")] == [], number
             continue
         assert storage.countdown is not None, number
         break
@@ -364,9 +366,9 @@ def test_a_clone_that_cannot_be_is_no_tenant(keyed, local):
     with pytest.raises(SealingUnavailable):
         store_on(local).clone_tenant("acme", "copy")
     (data,) = [
-        one.name
-        for one in local.list_below("tenants")
-        if one.name.endswith(".parquet") and "_delta_log" not in one.name
+        item.name
+        for item in local.list_below("tenants")
+        if item.name.endswith(".parquet") and "_delta_log" not in item.name
     ]
     path = local.local_path(f"tenants/{data}")
     path.chmod(0o600)
@@ -374,14 +376,14 @@ def test_a_clone_that_cannot_be_is_no_tenant(keyed, local):
     with pytest.raises(CorruptData):
         store.clone_tenant("acme", "copy")
     assert store.tenants() == ("acme",)
-    assert len({one.name.split("/")[0] for one in local.list_below("tenants")}) == 1
+    assert len({item.name.split("/")[0] for item in local.list_below("tenants")}) == 1
 
 
 def test_rotating_the_master_key_needs_no_file_anew(keyed, memory, tmp_path):
     """All tenants' secrets open under the new key, none under the old one, and no blob is touched."""
     filled(memory, keyed)
     filled(memory, keyed, "second")
-    blobs = {one.name: one.modified_ms for one in memory.list_below("tenants") if "/blobs/" in one.name}
+    blobs = {item.name: item.modified_ms for item in memory.list_below("tenants") if "/blobs/" in item.name}
     new_file = tmp_path / "new.key"
     new_file.write_bytes(os.urandom(32))
     new_file.chmod(0o600)
@@ -394,7 +396,7 @@ def test_rotating_the_master_key_needs_no_file_anew(keyed, memory, tmp_path):
     with pytest.raises(SealingUnavailable):
         store_on(memory, settings=keyed).tenant("acme").files.read("secret")
     assert blobs == {
-        one.name: one.modified_ms for one in memory.list_below("tenants") if "/blobs/" in one.name
+        item.name: item.modified_ms for item in memory.list_below("tenants") if "/blobs/" in item.name
     }
 
 
@@ -412,7 +414,9 @@ def test_readers_go_on_while_the_master_key_is_rotated(keyed, memory, tmp_path):
     rewrap(
         store.tenant("acme").place.storage, read_master_key(keyed.master_key_file), read_master_key(new_file)
     )
-    assert [store.tenant(one).files.read("secret") for one in ("acme", "second")] == [b"sealed" + CANARY] * 2
+    assert [store.tenant(item).files.read("secret") for item in ("acme", "second")] == [
+        b"sealed" + CANARY
+    ] * 2
 
 
 def test_a_planted_link_leads_nowhere(local, tmp_path):

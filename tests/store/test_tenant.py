@@ -216,11 +216,11 @@ def test_a_process_that_runs_on_stops_at_a_newer_format(open_on, local):
     tenant.files.write("a.csv", b"1")
     path = local.local_path("_freezeframe/format.json")
     path.write_text(json.dumps({"formatVersion": 2, "features": [], "minimumFreezeframe": "3.1"}))
-    before = {one.name for one in local.list_below("")}
+    before = {item.name for item in local.list_below("")}
 
     with pytest.raises(FormatTooNew, match=r"3\.1"):
         tenant.files.write("a.csv", b"2")
-    assert before == {one.name for one in local.list_below("")}
+    assert before == {item.name for item in local.list_below("")}
 
 
 def test_a_commit_around_the_log_is_found(open_on, local):

@@ -47,7 +47,7 @@ CHANGES = st.lists(
 
 
 def frame(rows):
-    ids = pa.array([f"key-{one}" for one in rows], pa.string())
+    ids = pa.array([f"key-{row}" for row in rows], pa.string())
     return pa.table({"Id": ids, "v": pa.array(list(rows.values()), pa.int64())})
 
 
@@ -62,7 +62,7 @@ def content(reader, known=None):
             rows = stream.read(as_="arrow").to_pydict()
             known[place] = {int(key.removeprefix("key-")): v for key, v in zip(*rows.values(), strict=True)}
         streams[name] = known[place]
-    return streams, {one.path: reader.files.read(one.path) for one in reader.files.list(recursive=True)}
+    return streams, {item.path: reader.files.read(item.path) for item in reader.files.list(recursive=True)}
 
 
 def changed(state, changes):
@@ -139,7 +139,7 @@ class Machine(RuleBasedStateMachine):
         return done
 
     def usable(self, changes):
-        return [one for one in changes if one[1] not in self.released]
+        return [change for change in changes if change[1] not in self.released]
 
     @rule(changes=CHANGES, fault=FAULTS)
     def job(self, changes, fault):

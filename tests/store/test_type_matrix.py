@@ -153,7 +153,7 @@ def test_kept_keys_find_their_rows(spark_engine, searcher, tmp_path, policy):
 def test_widened_keys_stay_the_same_keys(spark_engine, tmp_path, policy):
     """One key of all cells that widen: stored and new keys are exact, and are found in the new type."""
     chosen = {
-        f"{size} {name}": (cell, *(list(islice(cycle(one.values(size)), ROWS)) for one in both))
+        f"{size} {name}": (cell, *(list(islice(cycle(item.values(size)), ROWS)) for item in both))
         for size in SIZES
         for name, cell in kept_cells("key", policy, size).items()
         if cell.kind != cell.stored.arrow

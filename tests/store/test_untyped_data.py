@@ -172,7 +172,9 @@ def test_a_row_has_no_history_of_a_type(open_finding, local):
     stream.update(table([{"a": 1}], start=3), key="Id")
     stream.update(table([{"a": 2}]), key="Id")
 
-    versions = [(one.entry.version, one.before, one.after) for one in stream.row_history(1).versions]
+    versions = [
+        (version.entry.version, version.before, version.after) for version in stream.row_history(1).versions
+    ]
     first, last = {"Id": 1, "v": []}, {"Id": 1, "v": [{"a": 2}]}
     assert versions == [(2, first, last), (0, None, first)]
     assert stream.row_history(2).to_json()["versions"][0]["tenant_version"] == 0

@@ -56,7 +56,7 @@ def whole(value, kind):
     if value is None:
         return None
     if pa.types.is_list(kind):
-        return [whole(one, kind.value_type) for one in value]
+        return [whole(item, kind.value_type) for item in value]
     if pa.types.is_struct(kind):
         return {part.name: whole(value.get(part.name), part.type) for part in kind}
     return value

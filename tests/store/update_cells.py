@@ -67,7 +67,7 @@ KINDS = [
     _kind(pa.string(), _TEXTS, pa.string_view()),
     _kind(pa.string(), _TEXTS, pa.dictionary(pa.int32(), pa.string())),
     *(_kind(kind, _whole(kind.bit_width)) for kind in (pa.int8(), pa.int16(), pa.int32(), pa.int64())),
-    _kind(pa.decimal128(20, 0), [Decimal(one) for one in (2**64 - 1, 2**63, 2**63 + 5)], pa.uint64()),
+    _kind(pa.decimal128(20, 0), [Decimal(element) for element in (2**64 - 1, 2**63, 2**63 + 5)], pa.uint64()),
     # More often than others: the signs of zeros, NaN and roundings are theirs.
     *(_kind(pa.float64(), _DOUBLES) for _ in range(4)),
     *(_kind(pa.float32(), _SINGLES) for _ in range(2)),

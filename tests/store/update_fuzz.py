@@ -218,7 +218,7 @@ def history(random, steps, chances):
 
 def _may_drift(kind, chances):
     """Whether a column can meet another type as text; that stored values become text takes Spark."""
-    is_told = any(kind.stored == told.stored for told in TOLD_KINDS)
+    is_told = any(kind.stored == item.stored for item in TOLD_KINDS)
     return pa.types.is_string(kind.stored) or (is_told and chances.moves_all_rows)
 
 
@@ -285,7 +285,7 @@ def prove(stream, random, steps, chances):
         receipt = stream.update(step.frame(), key=model.key, **step.options)
         model.apply(step)
         assert model.counts == (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted), step
-        assert model.kinds == {one.name: one.type for one in stream.columns()}, step
+        assert model.kinds == {column.name: column.type for column in stream.columns()}, step
         assert model.content() == found(stream.read(as_="arrow"), model), step
         _prove_changes(model, receipt.changed_rows("arrow"), step)
         versions[receipt.version] = (Model(model.key, dict(model.kinds)), model.content())

@@ -39,10 +39,12 @@ def required(name, extras):
 def licences(name):
     """What a package says that it is under, one by one."""
     told = metadata.metadata(name)
-    classified = [one.rpartition(":: ")[2] for one in told.get_all("Classifier", []) if "License ::" in one]
+    classified = [
+        item.rpartition(":: ")[2] for item in told.get_all("Classifier", []) if "License ::" in item
+    ]
     expression = re.sub("[()]", " ", told.get("License-Expression") or "")
     text = expression or ";".join(classified) or told.get("License") or ""
-    return {one.strip() for one in re.split(r";| AND | OR |\n", text) if one.strip()}
+    return {item.strip() for item in re.split(r";| AND | OR |\n", text) if item.strip()}
 
 
 def test_packages_are_under_licences_that_fit():

@@ -144,8 +144,8 @@ def _takes_pages(request: Request) -> bool:
 
 def _takes_gzip(request: Request) -> bool:
     """Whether the client accepts gzip; ``gzip;q=0`` says that it does not."""
-    for one in request.headers.get(_ACCEPTED, "").lower().split(","):
-        name, _, quality = one.replace(" ", "").partition(";q=")
+    for item in request.headers.get(_ACCEPTED, "").lower().split(","):
+        name, _, quality = item.replace(" ", "").partition(";q=")
         if name == "gzip":
             return quality.strip("0.") != "" or quality == ""
     return False

@@ -39,7 +39,7 @@ def complete_document(document: dict[str, Any]) -> dict[str, Any]:
             is_sign_in = operation["operationId"] == _SIGN_IN
             if not path.startswith(_OPEN) and not is_sign_in:
                 operation["security"] = [{name: []} for name in _SCHEMES]
-            headers = {one["name"] for one in operation.get("parameters", ()) if one["in"] == "header"}
+            headers = {item["name"] for item in operation.get("parameters", ()) if item["in"] == "header"}
             if method != "get" and "if-match" in headers:
                 refused = to_openapi(
                     http.HTTPStatus.PRECONDITION_FAILED, http.HTTPStatus.PRECONDITION_REQUIRED

@@ -104,12 +104,12 @@ class EventHub:
                     _logger.warning("Events cannot be told: %s", error, exc_info=not is_foreseen)
                 is_blind = True
             else:
-                for one in tuple(self._followers):
+                for follower in tuple(self._followers):
                     # Events during the outage are lost, so followers must read everything again.
                     if is_blind:
-                        one.lose()
-                    for event in dict.fromkeys((*events, *self._greeting(one))):
-                        one.tell(event)
+                        follower.lose()
+                    for event in dict.fromkeys((*events, *self._greeting(follower))):
+                        follower.tell(event)
                 is_blind = False
             self._has_looked.set()
             await asyncio.sleep(self._look_seconds)
@@ -121,12 +121,12 @@ class EventHub:
         the two would be told to nobody.
         """
         seen = [self._watch.version(follower.environment, tenant) for tenant in sorted(follower.unseen)]
-        found = [one for one in seen if one is not None]
-        follower.unseen.difference_update(one.tenant for one in found)
+        found = [item for item in seen if item is not None]
+        follower.unseen.difference_update(item.tenant for item in found)
         return list(found)
 
     def _watched_tenants(self) -> dict[EnvironmentName, set[TenantId]]:
         wanted: dict[EnvironmentName, set[TenantId]] = {}
-        for one in self._followers:
-            wanted.setdefault(one.environment, set()).update(one.tenants)
+        for follower in self._followers:
+            wanted.setdefault(follower.environment, set()).update(follower.tenants)
         return wanted

@@ -147,7 +147,7 @@ def to_openapi(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 def _invalid(error: RequestValidationError, kind: str) -> FreezeframeError:
     """``kind`` is the Content-Type: what does not say that it is JSON was never read as JSON."""
-    if kind == _FORM and ("body",) in {one["loc"] for one in error.errors()[:1]}:
+    if kind == _FORM and ("body",) in {item["loc"] for item in error.errors()[:1]}:
         return errors.InvalidOption(
             "The body was not read: it says that it is a form.",
             cause=f"Its Content-Type is {_FORM}, which curl and others send by themselves.",
@@ -155,8 +155,8 @@ def _invalid(error: RequestValidationError, kind: str) -> FreezeframeError:
             code="INVALID_REQUEST",
         )
     found = [
-        {"place": ".".join(map(str, one["loc"])), "problem": one["msg"]}
-        for one in error.errors()[:20]  # a body with thousands of errors is not reported in full
+        {"place": ".".join(map(str, item["loc"])), "problem": item["msg"]}
+        for item in error.errors()[:20]  # a body with thousands of errors is not reported in full
     ]
     first = found[0] if found else {"place": "request", "problem": "invalid"}
     return errors.InvalidOption(

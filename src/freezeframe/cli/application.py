@@ -130,8 +130,8 @@ def _tell_unknown_variables(output: Output) -> None:
     from freezeframe.configuration.variables import unknown_variables
     from freezeframe.settings import Settings
 
-    for one in unknown_variables(os.environ, Settings.model_fields):
-        output.warning(f"The variable {one.name} is not a setting and has no effect.", one.remedy)
+    for variable in unknown_variables(os.environ, Settings.model_fields):
+        output.warning(f"The variable {variable.name} is not a setting and has no effect.", variable.remedy)
 
 
 def _usage(error: TyperException, given: Sequence[str]) -> FixTheRequest:

@@ -177,7 +177,7 @@ def history(place: Place, path: FileArgument, as_json: Json = False) -> None:
     """
     from freezeframe.errors import FileNotFound
 
-    revisions = [one.to_json() for one in place.tenant().files.history(path)]
+    revisions = [item.to_json() for item in place.tenant().files.history(path)]
     if not revisions:
         raise FileNotFound(
             f"There is and was no file {path!r}.", remedy="Check the path; freezeframe file list shows all."

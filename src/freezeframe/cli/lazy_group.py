@@ -44,7 +44,8 @@ class _CommandsOnDemand(Mapping[str, Any]):
     def __init__(self, name: str, group: typer.Typer) -> None:
         self._name = name
         self._given = {
-            one.name or getattr(one.callback, "__name__", ""): one for one in group.registered_commands
+            command.name or getattr(command.callback, "__name__", ""): command
+            for command in group.registered_commands
         }
 
     def __getitem__(self, name: str) -> Any:
@@ -64,14 +65,14 @@ class _CommandsOnDemand(Mapping[str, Any]):
 def _with_plain_help(command: Any, words: str) -> Any:
     """The command with an example, and help that says TEXT, NUMBER, PATH or MOMENT for Python's types."""
     command.epilog = example(words)
-    for one in command.params:
-        kind = one.type_descriptor
-        if one.param_type_name == "argument":
-            one.display_type_rich = lambda ctx: None  # noqa: ARG005 - its name says enough
-        elif not (one.metavar or kind.is_choice or one.is_flag):
-            one.metavar = _kind(kind.annotation)
+    for param in command.params:
+        kind = param.type_descriptor
+        if param.param_type_name == "argument":
+            param.display_type_rich = lambda ctx: None  # noqa: ARG005 - its name says enough
+        elif not (param.metavar or kind.is_choice or param.is_flag):
+            param.metavar = _kind(kind.annotation)
         if _kind(kind.annotation) == "PATH":
-            one.process_value = functools.partial(_path, one, one.process_value)
+            param.process_value = functools.partial(_path, param, param.process_value)
     return command
 
 

@@ -83,11 +83,11 @@ def import_files(
     given = [_import(file, stream, tuple(key or ()), schema_from, update, csv) for file in found]
     tenant = place.tenant()
     if not (dry_run or yes):
-        require_yes_for(update, [one.name for one in given], "the files" if given[1:] else str(found[0]))
+        require_yes_for(update, [item.name for item in given], "the files" if given[1:] else str(found[0]))
     names = ", ".join(file.name for file in found)
     with progress(f"Importing {names}", as_json=as_json):
         told = import_as_version(tenant, given, message or f"import {names}", who, dry_run=dry_run)
-    Output(as_json=as_json).table(str(place), [one.to_json() for one in told], _COLUMNS)
+    Output(as_json=as_json).table(str(place), [item.to_json() for item in told], _COLUMNS)
 
 
 _COLUMNS = ("stream", "tenant_version", "inserted", "updated", "unchanged", "deleted", "committed")

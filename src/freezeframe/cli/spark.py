@@ -116,7 +116,7 @@ def stop(now: Now = False, as_json: Json = False) -> None:
     output = Output(as_json=as_json)
     retire_all(settings)
     servers = standings(settings)
-    left = [one for one in servers if not stop_server(one, _STOP_SECONDS, at_once=now)]
+    left = [server for server in servers if not stop_server(server, _STOP_SECONDS, at_once=now)]
     if as_json:
         output.record({"stopped": len(servers) - len(left), "still_used": len(left)})
     elif left:

@@ -98,9 +98,9 @@ def require_setting(model: type[BaseSettings], name: str, place: str = "") -> No
 
 def nearest(name: str, known: Sequence[str]) -> list[str]:
     """Up to three known names that a mistyped one may mean, the likeliest first."""
-    found = difflib.get_close_matches(name.casefold(), [one.casefold() for one in known], n=3, cutoff=0.6)
-    by_folded = {one.casefold(): one for one in known}
-    return [by_folded[one] for one in found]
+    found = difflib.get_close_matches(name.casefold(), [item.casefold() for item in known], n=3, cutoff=0.6)
+    by_folded = {item.casefold(): item for item in known}
+    return [by_folded[item] for item in found]
 
 
 def is_place(model: type[BaseSettings], name: str) -> bool:

@@ -51,8 +51,8 @@ class SecretMask:
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        known = {one for one in secrets if len(one) >= _SECRET_LENGTH_MIN}
-        self._known = [one.encode() for one in sorted(known, key=len, reverse=True)]
+        known = {secret for secret in secrets if len(secret) >= _SECRET_LENGTH_MIN}
+        self._known = [item.encode() for item in sorted(known, key=len, reverse=True)]
         self._held = b""
 
     def text(self, text: str) -> str:
@@ -65,7 +65,7 @@ class SecretMask:
             return self.text(value)
         if isinstance(value, Mapping):
             return {key: self.values(one) for key, one in value.items()}
-        return [self.values(one) for one in value] if isinstance(value, list | tuple) else value
+        return [self.values(item) for item in value] if isinstance(value, list | tuple) else value
 
     def take(self, chunk: bytes) -> bytes:
         """The next piece of a stream; an end that may be the beginning of a secret waits for the next one.
@@ -74,7 +74,7 @@ class SecretMask:
         """
         content, self._held = self._held + chunk, b""
         if chunk:
-            kept = max((_overlap(content, one) for one in self._known), default=0)
+            kept = max((_overlap(content, item) for item in self._known), default=0)
             begun = _TOKEN_TAIL.search(content, max(0, len(content) - _TAIL_BYTES))
             kept = max(kept, len(content) - begun.start() if begun else 0)
             cut = len(content) - kept
@@ -83,8 +83,8 @@ class SecretMask:
 
     def content(self, content: bytes) -> bytes:
         """The bytes without secrets."""
-        for one in self._known:
-            content = content.replace(one, _HIDDEN.encode())
+        for item in self._known:
+            content = content.replace(item, _HIDDEN.encode())
         return _SERVER_TOKEN.sub(rb"\1***", content)
 
 

@@ -40,7 +40,7 @@ def unknown_variables(environment: Mapping[str, str], settings: Iterable[str]) -
     # In whatever letters, as the settings themselves are read.
     given = {name: name.upper().removeprefix(PREFIX) for name in sorted(environment)}
     return tuple(
-        UnknownVariable(name, next((f"{PREFIX}{one}" for one in nearest(rest, known)), ""))
+        UnknownVariable(name, next((f"{PREFIX}{item}" for item in nearest(rest, known)), ""))
         for name, rest in given.items()
         if name.upper().startswith(PREFIX) and rest not in _OTHERS and rest not in known
     )

@@ -39,7 +39,7 @@ def with_read_options(rows: pa.Table, options: Mapping[str, Any]) -> pd.DataFram
     if index is None or index is False:
         return frame
     columns = [index] if isinstance(index, str | int) else list(index)
-    names = [frame.columns[one] if isinstance(one, int) else one for one in columns]
+    names = [frame.columns[column] if isinstance(column, int) else column for column in columns]
     return frame.set_index(_require_columns(frame, "index_col", names))
 
 
@@ -60,7 +60,7 @@ def _with_types(frame: pd.DataFrame, dtype: Any, rows: pa.Table) -> pd.DataFrame
 def _select_columns(frame: pd.DataFrame, usecols: Any) -> list[str]:
     if callable(usecols):
         return [name for name in frame.columns if usecols(name)]
-    chosen = {frame.columns[one] if isinstance(one, int) else one for one in usecols}
+    chosen = {frame.columns[usecol] if isinstance(usecol, int) else usecol for usecol in usecols}
     _require_columns(frame, "usecols", sorted(chosen))
     # As in read_csv, the order is that of the columns.
     return [name for name in frame.columns if name in chosen]
@@ -69,7 +69,7 @@ def _select_columns(frame: pd.DataFrame, usecols: Any) -> list[str]:
 def _date_columns(frame: pd.DataFrame, parse_dates: Any) -> list[str]:
     if not parse_dates or parse_dates is True:
         return []
-    columns = [frame.columns[one] if isinstance(one, int) else one for one in parse_dates]
+    columns = [frame.columns[date] if isinstance(date, int) else date for date in parse_dates]
     return _require_columns(frame, "parse_dates", columns)
 
 

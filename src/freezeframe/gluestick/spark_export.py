@@ -139,12 +139,12 @@ def _json_value(value: Any) -> Any:
     """A value in a list or object as ``json_form`` has it; pandas has a map as a list of pairs."""
     if isinstance(value, dict):
         return {str(name): _json_value(one) for name, one in value.items()}
-    if isinstance(value, list) and value and all(isinstance(one, tuple) for one in value):
+    if isinstance(value, list) and value and all(isinstance(item, tuple) for item in value):
         pairs = [(name, _json_value(one)) for name, one in value]
         is_object = all(isinstance(name, str) for name, _ in pairs) and len(dict(pairs)) == len(pairs)
         return dict(pairs) if is_object else [[_json_value(name), one] for name, one in pairs]
     if isinstance(value, list | tuple | np.ndarray):
-        return [_json_value(one) for one in value]
+        return [_json_value(item) for item in value]
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     if pd.isna(value):

@@ -125,7 +125,7 @@ def rows_of(table: pa.Table) -> dict[str, int]:
 def content(reader: Tenant | TenantView | Job) -> Content:
     """All rows of all streams and the bytes of all files."""
     streams = {name: rows_of(reader.stream(name).read(as_="arrow")) for name in reader.streams()}
-    return streams, {one.path: reader.files.read(one.path) for one in reader.files.list(recursive=True)}
+    return streams, {item.path: reader.files.read(item.path) for item in reader.files.list(recursive=True)}
 
 
 _PATIENCE_SECONDS = 300
@@ -198,8 +198,8 @@ def children(target: Callable[..., None], arguments: list[tuple[Any, ...]]) -> I
     """A process for each tuple of arguments; none is left when the block ends."""
     with ExitStack() as stack:
         started = []
-        for given in arguments:
-            child = Child(target, *given)
+        for argument in arguments:
+            child = Child(target, *argument)
             stack.callback(child.close)
             started.append(child)
         yield started

@@ -116,8 +116,8 @@ def list_all(task: Task) -> None:
                 there.add(name)
             start = f"{random.randrange(10**6):06}"
             for begin in ("", start):
-                found = [one.name for one in reader.list_from("list", begin)]
-                expected = sorted((one for one in there if one >= begin), key=str.encode)
+                found = [item.name for item in reader.list_from("list", begin)]
+                expected = sorted((item for item in there if item >= begin), key=str.encode)
                 task.require(found == expected, _difference(found, expected))
                 task.counts["listings"] += 1
         task.counts["changes"] += _LISTING_NAMES

@@ -40,7 +40,7 @@ def damage_files(task: Task) -> None:
     for place, random in task.rounds():
         held = _fill_tenant(place)
         storage = place.storage()
-        files = {one.name: storage.read(one.name) for one in storage.list_below("")}
+        files = {item.name: storage.read(item.name) for item in storage.list_below("")}
         whole = FaultyStorage(_copy(files))
         task.require(not _read_all(task, whole, held, "none"), "what was not damaged could not be read")
         needed = {call.name for call in whole.calls if call.verb == "read"}
@@ -50,7 +50,7 @@ def damage_files(task: Task) -> None:
             for way, damaged in _damages(files[name], random)
         ]
         told = _told(task, files, damages, held)
-        task.counts.update(files=len({one[0] for one in damages}), damages=len(damages), told=told)
+        task.counts.update(files=len({damage[0] for damage in damages}), damages=len(damages), told=told)
 
 
 def _told(task: Task, files: Mapping[str, bytes], damages: list[_Damage], held: dict[int, Content]) -> int:
@@ -159,7 +159,7 @@ _COLUMNS: tuple[tuple[str, pa.DataType, tuple[object, ...]], ...] = (
     ("money", pa.decimal128(12, 2), (Decimal("90.50"), Decimal("-0.01"))),
     ("date", pa.date32(), (dt.date(1, 1, 1), dt.date(1970, 1, 1), dt.date(9999, 12, 31))),
     ("moment", pa.timestamp("us"), _MOMENTS),
-    ("instant", pa.timestamp("us", "UTC"), tuple(one.replace(tzinfo=_UTC) for one in _MOMENTS)),
+    ("instant", pa.timestamp("us", "UTC"), tuple(item.replace(tzinfo=_UTC) for item in _MOMENTS)),
     ("list", pa.list_(pa.string()), ([], ["a", None], ["007"])),
     ("record", pa.struct([("a", pa.int64()), ("b c", pa.string())]), ({"a": 1, "b c": None},)),
     ("map", pa.map_(pa.string(), pa.int64()), ([("k", 1)], [])),
@@ -174,7 +174,9 @@ def keep_values(task: Task) -> None:
             cells = [*values, None]
             random.shuffle(cells)
             column = _NAMES[number % len(_NAMES)]
-            table = pa.table({"Id": [str(one) for one in range(len(cells))], column: pa.array(cells, arrow)})
+            table = pa.table(
+                {"Id": [str(item) for item in range(len(cells))], column: pa.array(cells, arrow)}
+            )
             tenant = place.within(f"tenant-{number}").tenant()
             try:
                 tenant.stream("Values").update(table, key="Id")
@@ -275,7 +277,7 @@ def _answers(tenant: Tenant, name: str) -> Iterator[str]:
 
 def _digests(place: Place, folder: str) -> dict[str, bytes]:
     storage = place.storage()
-    names = sorted(one.name for one in storage.list_below("") if folder in one.name)
+    names = sorted(item.name for item in storage.list_below("") if folder in item.name)
     return {name: hashlib.sha256(storage.read(name)).digest() for name in names}
 
 
@@ -329,7 +331,7 @@ def _versions(place: Place, random: Random) -> dict[int, Content]:
     for number in range(_TRAVEL_JOBS):
         with tenant.job() as job:
             for name in random.sample(_STREAMS, 2):
-                rows = {f"key-{random.randrange(8)}": number * 100 + one for one in range(3)}
+                rows = {f"key-{random.randrange(8)}": number * 100 + item for item in range(3)}
                 override = random.randrange(5) == 0
                 job.stream(name).update(frame(rows), key="Id", override=override)
                 streams[name] = rows if override else streams.get(name, {}) | rows
@@ -432,7 +434,7 @@ def _traces(place: Place, canaries: list[str]) -> list[str]:
     """The files that hold one of the keys, as bytes or in a column of a Parquet file."""
     storage = place.storage()
     found = []
-    for name in sorted(one.name for one in storage.list_below("")):
+    for name in sorted(item.name for item in storage.list_below("")):
         stored = storage.read(name)
         decoded = str(_rows(stored)).encode() if name.endswith(".parquet") else b""
         if any(key.encode() in stored or key.encode() in decoded for key in canaries):

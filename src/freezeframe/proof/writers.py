@@ -44,22 +44,22 @@ class Operation:
 def violations(operations: Iterable[Operation]) -> Iterator[str]:
     """What is wrong with the history, one sentence each; upserts by key, from an empty tenant on."""
     history = list(operations)
-    commits = sorted((one for one in history if one.kind == "commit"), key=lambda one: one.version)
+    commits = sorted((item for item in history if item.kind == "commit"), key=lambda item: item.version)
     for earlier, later in pairwise(commits):
         if earlier.version == later.version:
             yield f"version {later.version} was given to {earlier.process} and to {later.process}"
         elif earlier.version + 1 != later.version:
             yield f"the versions between {earlier.version} and {later.version} are nobody's"
     yield from _out_of_order(history)
-    yield from _wrong_reads([one for one in history if one.kind == "read"], commits)
+    yield from _wrong_reads([item for item in history if item.kind == "read"], commits)
 
 
 def _out_of_order(history: list[Operation]) -> Iterator[str]:
     """Operations whose version is lower than one that had ended before they began."""
-    by_end = iter(sorted(history, key=lambda one: one.ended))
+    by_end = iter(sorted(history, key=lambda item: item.ended))
     ended = next(by_end, None)
     newest: Operation | None = None
-    for one in sorted(history, key=lambda one: one.began):
+    for one in sorted(history, key=lambda item: item.began):
         while ended is not None and ended.ended < one.began:
             if newest is None or ended.version > newest.version:
                 newest = ended
@@ -74,7 +74,7 @@ def _wrong_reads(reads: list[Operation], commits: list[Operation]) -> Iterator[s
     rows: dict[str, object] = {}
     rest = iter(commits)
     upcoming = next(rest, None)
-    for read in sorted(reads, key=lambda one: one.version):
+    for read in sorted(reads, key=lambda item: item.version):
         while upcoming is not None and upcoming.version <= read.version:
             rows |= upcoming.rows
             upcoming = next(rest, None)
@@ -100,12 +100,12 @@ def commit_at_once(task: Task) -> None:
         processes = [(place, number, number < _WRITERS) for number in range(_WRITERS + _READERS)]
         answers = race(_take_part, processes)
         last = _insist(partial(_read, place, len(processes)))
-        history = [first, *(one for answer in answers for one in answer or ()), last]
+        history = [first, *(item for answer in answers for item in answer or ()), last]
         for seen in violations(history):
             task.report(seen)
-        acknowledged = sum(one.kind == "commit" for one in history) - 1
+        acknowledged = sum(item.kind == "commit" for item in history) - 1
         task.require(acknowledged == _WRITERS * _COMMITS, f"{acknowledged} commits were acknowledged")
-        repeated = sum(one.repeated for one in history)
+        repeated = sum(item.repeated for item in history)
         task.counts.update(commits=acknowledged, reads=len(history) - acknowledged - 1, repeated=repeated)
 
 
@@ -179,8 +179,8 @@ def rows_at(version: int) -> dict[str, int]:
 def expected_after(version: int) -> Content:
     """What the tenant holds at a version."""
     rows: dict[str, int] = {}
-    for one in range(version + 1):
-        rows |= rows_at(one)
+    for item in range(version + 1):
+        rows |= rows_at(item)
     if version < 0:
         return {}, {}
     return {name: dict(rows) for name in _STREAMS}, {"state.json": str(version).encode()}
@@ -195,7 +195,7 @@ def _kill_one(place: Place, random: Random) -> int:
         ends = time.monotonic() + seconds
         while (rest := ends - time.monotonic()) > 0:
             acknowledged = max(acknowledged, child.hear(rest) or -1)
-        last: int = max([acknowledged, *(one for one in child.kill() if isinstance(one, int))])
+        last: int = max([acknowledged, *(item for item in child.kill() if isinstance(item, int))])
         return last
 
 

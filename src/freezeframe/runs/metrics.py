@@ -28,8 +28,8 @@ class _SparkServers(Collector):
     def collect(self) -> Iterator[Metric]:
         """See ``Collector``."""
         found = standings(self._settings)
-        clients = sum(one.clients or 0 for one in found)
-        memory = sum(one.memory_bytes or 0 for one in found)
+        clients = sum(item.clients or 0 for item in found)
+        memory = sum(item.memory_bytes or 0 for item in found)
         for name, help_text, value in (
             ("freezeframe_spark_up", "Warm Spark servers that stand here.", len(found)),
             ("freezeframe_spark_memory_bytes", "Memory of the warm Spark servers.", memory),

@@ -146,9 +146,9 @@ def group_memory_bytes(pid: int) -> int:
     total = 0
     with contextlib.suppress(psutil.Error):
         leader = psutil.Process(pid)
-        for one in (leader, *leader.children(recursive=True)):
+        for child in (leader, *leader.children(recursive=True)):
             with contextlib.suppress(psutil.Error):
-                found = one.memory_full_info()
+                found = child.memory_full_info()
                 total += getattr(found, "pss", found.rss)
     return total
 

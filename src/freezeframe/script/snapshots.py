@@ -68,7 +68,7 @@ def get_snapshot(
     tenant = open_tenant(snapshot_dir)
     known = tenant.stream(stream)
     moments = (version, as_of, stream_version, tenant_version)
-    if not history and all(one is None for one in moments):
+    if not history and all(moment is None for moment in moments):
         adoption = pending_adoption(snapshot_dir, known)
         if adoption is not None:
             require_kind(as_, dtype_backend)

@@ -97,7 +97,7 @@ def _schema(line: int, message: dict[str, Any]) -> SchemaMessage:
         raise unreadable(
             line, "Its schema has no properties, so that the stream has no columns.", stream=stream
         )
-    if not isinstance(properties, dict) or not all(isinstance(one, dict) for one in properties.values()):
+    if not isinstance(properties, dict) or not all(isinstance(item, dict) for item in properties.values()):
         raise unreadable(line, "The properties of its schema are not objects.", stream=stream)
     key = message.get("key_properties") or []
     if not isinstance(key, list) or not all(type(name) is str for name in key):

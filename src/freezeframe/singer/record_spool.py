@@ -76,7 +76,7 @@ class RecordSpool:
     def has_rows(self, version: int | None = None) -> bool:
         """Whether a record came; with ``version`` one of no other version."""
         self._flush()
-        return any(one.counts_for(version) for one in self._segments)
+        return any(segment.counts_for(version) for segment in self._segments)
 
     def declare(self, schema: SchemaMessage) -> None:
         """Take another SCHEMA of the stream; columns that it lacks stay as they were."""
@@ -116,14 +116,14 @@ class RecordSpool:
         self.has_deleted = self.has_deleted or row.get(DELETED_AT) is not None
         self.count += 1
         self._rows.append(row)
-        self._bytes += sum(len(one) for one in row.values() if one is not None)
+        self._bytes += sum(len(item) for item in row.values() if item is not None)
         if len(self._rows) >= self._limits.rows or self._bytes >= self._limits.bytes:
             self._flush()
 
     def reader(self, stored: pa.Schema | None, version: int | None = None) -> pa.RecordBatchReader:
         """The rows in the stored types, or the declared ones; with ``version`` those of no other version."""
         self._flush()
-        segments = [one for one in self._segments if one.counts_for(version)]
+        segments = [segment for segment in self._segments if segment.counts_for(version)]
         rules = self._rules(stored)
         left = self._left(segments, rules)
         wider = {
@@ -138,7 +138,7 @@ class RecordSpool:
             left |= self._left(segments, wider)
         schema = pa.schema([pa.field(name, rule.kind(left[name])) for name, rule in rules.items()])
         self._require_numbers(schema, stored)
-        tables = (_to_typed_table(self._table(one), rules, left, schema) for one in segments)
+        tables = (_to_typed_table(self._table(segment), rules, left, schema) for segment in segments)
         batches = itertools.chain.from_iterable(table.to_batches() for table in tables)
         return pa.RecordBatchReader.from_batches(schema, batches)
 

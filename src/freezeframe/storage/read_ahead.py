@@ -76,7 +76,7 @@ class ReadAhead:
         A file that cannot be read is left to the one who asks for it.
         """
         with self._lock:
-            room = HELD_BYTES_MAX - sum(len(one) for one in self._held.values())
+            room = HELD_BYTES_MAX - sum(len(item) for item in self._held.values())
             missing = [(name, size) for name, size in files if name not in self._held]
         if len(missing) <= 1 or is_local(self._storage):
             return

@@ -141,7 +141,7 @@ class Store:
         if folder is not None:
             self._registry.delete(self._environment, known, folder)
             leaving.append(folder)
-        deletions = [self._remove(self._environment, known, one) for one in leaving]
+        deletions = [self._remove(self._environment, known, item) for item in leaving]
         return deletions[-1]
 
     def sweep(self) -> tuple[Deletion, ...]:

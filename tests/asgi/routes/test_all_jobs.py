@@ -24,7 +24,7 @@ def jobs(served):
 
 
 def ids(answer):
-    return [one["job_id"] for one in answer.raise_for_status().json()["jobs"]]
+    return [item["job_id"] for item in answer.raise_for_status().json()["jobs"]]
 
 
 def test_jobs_of_all_tenants_are_listed_by_page_tenant_and_status(api, jobs):

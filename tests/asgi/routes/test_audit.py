@@ -42,7 +42,7 @@ def test_entries_are_filtered_by_time_person_and_action(served, api, acme):
     told = api.get(f"{acme}/audit").json()["entries"]
 
     def subjects(**wanted):
-        return [one["subject"] for one in api.get(f"{acme}/audit", params=wanted).json()["entries"]]
+        return [item["subject"] for item in api.get(f"{acme}/audit", params=wanted).json()["entries"]]
 
     assert subjects(principal="key other") == ["0"]
     assert subjects(action="file.write") == ["2", "1", "0"]
@@ -65,10 +65,10 @@ def test_entries_are_exported(api, acme, where):
     told = api.get(place).json()["entries"]
 
     exported = [json.loads(line) for line in lines]
-    assert [one["hash"] for one in told] == [one["hash"] for one in exported[::-1]]
+    assert [item["hash"] for item in told] == [item["hash"] for item in exported[::-1]]
     assert told[0].keys() == exported[0].keys()
     rows = list(csv.DictReader(io.StringIO(table_text.text)))
-    assert [one["hash"] for one in exported] == [one["hash"] for one in rows]
+    assert [item["hash"] for item in exported] == [row["hash"] for row in rows]
     assert table_text.headers["content-type"].startswith("text/csv")
 
 
@@ -79,11 +79,11 @@ def test_the_services_audit_tells_of_keys_and_sign_ins(served, api, caplog):
         wrong = browser.post("/api/v1/session", json={"key": "0a1b.wrong"})
         right = browser.post("/api/v1/session", json={"key": made["key"]})
     entries = api.get(ORIGIN, params={"limit": 2}).json()["entries"]
-    refused = [one for one in caplog.records if one.message == "sign-in refused"]
+    refused = [record for record in caplog.records if record.message == "sign-in refused"]
 
     assert (wrong.status_code, right.status_code) == (401, 200)
-    assert [one["action"] for one in entries] == ["session.begin", "key.create"]
-    assert [("key", "127.0.0.1")] == [(one.way, one.client) for one in refused]
+    assert [entry["action"] for entry in entries] == ["session.begin", "key.create"]
+    assert [("key", "127.0.0.1")] == [(item.way, item.client) for item in refused]
     assert made["id"] == entries[1]["subject"]
 
 

@@ -73,7 +73,7 @@ def test_names_are_checked_before_anything_is_sent(api, acme):
 
     assert (refused.status_code, refused.json()["paths"]) == (412, ["a"])
     assert (free.status_code, free.json()["files"]) == (200, [])
-    assert [one["path"] for one in api.get(f"{acme}/files").json()["files"]] == ["a"]
+    assert [item["path"] for item in api.get(f"{acme}/files").json()["files"]] == ["a"]
 
 
 def test_a_condition_that_does_not_hold_any_more_publishes_nothing(api, acme):
@@ -130,7 +130,7 @@ def test_more_than_the_service_takes_is_refused(serve, is_announced):
     with served.client() as api:
         answers = [_staged(api, acme, content(size)) for size in (2 * MEBIBYTE, 4 * MEBIBYTE)]
 
-    assert [201, 413] == [one.status_code for one in answers]
+    assert [201, 413] == [answer.status_code for answer in answers]
     assert "service_upload_bytes_max" in answers[1].text
 
 
@@ -148,7 +148,7 @@ def test_several_blobs_are_one_version(api, acme):
 
     assert (before, files) == ([], written["files"])
     assert len(api.get(f"{acme}/history").json()["versions"]) == 1
-    assert set(contents) == {one["subject"] for one in audited}
+    assert set(contents) == {item["subject"] for item in audited}
     assert all(contents[path] == api.get(f"{acme}/files/{path}").content for path in list(contents)[::40])
 
 
@@ -196,7 +196,7 @@ def test_a_full_tenant_takes_no_more(serve):
         api.delete(f"{acme}/blobs/{staged[0].json()['id']}")
         again = _staged(api, acme)
 
-    assert [one.status_code for one in (replaces, *staged, again)] == [201, 201, 201, 413, 201]
+    assert [item.status_code for item in (replaces, *staged, again)] == [201, 201, 201, 413, 201]
     assert staged[2].json()["code"] == "TENANT_FULL"
 
 

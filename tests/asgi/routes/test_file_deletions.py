@@ -13,7 +13,7 @@ def tenant(api, acme):
 
 def left(api, tenant):
     """The paths of all files."""
-    return [one["path"] for one in api.get(f"{tenant}/files?recursive=true").json()["files"]]
+    return [item["path"] for item in api.get(f"{tenant}/files?recursive=true").json()["files"]]
 
 
 def test_files_and_a_folder_go_in_one_version(api, tenant):
@@ -25,7 +25,7 @@ def test_files_and_a_folder_go_in_one_version(api, tenant):
 
     assert before + 1 == gone["tenant_version"]
     assert {"a.txt", "folder/c.txt", "folder/below/d.txt"} <= set(gone["paths"])
-    assert sorted(gone["paths"]) == sorted(one["subject"] for one in entries)
+    assert sorted(gone["paths"]) == sorted(entry["subject"] for entry in entries)
     assert left(api, tenant) == ["b.txt"]
     assert api.get(f"{tenant}/files/a.txt", params={"tenant_version": before}).content == b"a.txt"
 

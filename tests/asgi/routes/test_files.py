@@ -133,7 +133,7 @@ def test_folders_are_made_listed_and_moved_into(api, acme):
 
     assert moved.json()["path"] == "empty/a.csv"
     assert (top["folders"], top["files"]) == (["empty"], [])
-    assert (inner["folders"], [one["path"] for one in inner["files"]]) == (["empty/inner"], ["empty/a.csv"])
+    assert (inner["folders"], [item["path"] for item in inner["files"]]) == (["empty/inner"], ["empty/a.csv"])
     assert api.post(f"{acme}/folders", json={"path": "empty"}).status_code == 409
 
 
@@ -146,7 +146,7 @@ def test_a_deleted_file_is_brought_back(api, acme):
 
     assert (done["committed"], done["files_written"]) == (True, ["a"])
     assert api.get(f"{acme}/files/a").content == b"kept"
-    assert [one["deleted"] for one in told] == [False, True, False]
+    assert [item["deleted"] for item in told] == [False, True, False]
 
 
 def test_pages_of_files_are_of_one_moment(api, acme):
@@ -156,7 +156,7 @@ def test_pages_of_files_are_of_one_moment(api, acme):
     seen, cursor = [], None
     while True:
         page = api.get(f"{acme}/files", params={"limit": 2, **({"cursor": cursor} if cursor else {})}).json()
-        seen += [one["path"] for one in page["files"]]
+        seen += [item["path"] for item in page["files"]]
         api.put(f"{acme}/files/new-{len(seen)}", content=b"x")
         cursor = page["next_cursor"]
         if cursor is None:
@@ -193,7 +193,7 @@ def test_a_sealed_file_is_read_with_a_trace_only(serve, tmp_path):
         refused = api.get(f"{acme}/files/secret.json")
 
     assert read.content == b'{"password": "x"}'
-    assert [one["subject"] for one in told] == ["secret.json"]
+    assert [item["subject"] for item in told] == ["secret.json"]
     assert 500 <= refused.status_code
     assert b"password" not in refused.content
 

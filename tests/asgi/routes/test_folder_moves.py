@@ -15,7 +15,7 @@ def tenant(api, acme):
 def paths(api, tenant):
     """The paths of all files and folders."""
     page = api.get(f"{tenant}/files?recursive=true").json()
-    return [one["path"] for one in page["files"]], page["folders"]
+    return [item["path"] for item in page["files"]], page["folders"]
 
 
 def move(api, tenant, path, target):

@@ -41,8 +41,8 @@ def asked(client, **query):
 def test_a_key_is_found_in_every_tenant_that_is_the_callers(served, store):
     """A bound key gets its own tenant's rows; with `tenant` only those are looked at."""
     with served.client() as everybody, served.client(served.key(tenants=["south"])) as bound:
-        assert [one["tenant"] for one in asked(everybody, text="007")["row"]] == ["north", "south"]
-        assert [one["tenant"] for one in asked(bound, text="007")["row"]] == ["south"]
+        assert [item["tenant"] for item in asked(everybody, text="007")["row"]] == ["north", "south"]
+        assert [item["tenant"] for item in asked(bound, text="007")["row"]] == ["south"]
         only = asked(everybody, text="007", tenant="north")["row"]
         foreign = bound.get(PLACE, params={"text": "007", "tenant": "north"})
 
@@ -56,7 +56,7 @@ def test_a_number_is_a_key_of_numbers(served, store):
     """The text is taken in the type of the key; a part of a number is none."""
     with served.client() as api:
         told = asked(api, text="7", tenant="north")
-    assert [(one["stream"], one["key"]) for one in told["row"]] == [("Invoice", {"Number": 7})]
+    assert [(item["stream"], item["key"]) for item in told["row"]] == [("Invoice", {"Number": 7})]
     assert told["end"][0]["is_whole"]
 
 
@@ -67,7 +67,7 @@ def test_a_part_of_a_text_is_found_whatever_its_case(served, store):
         whole = asked(api, text="ZÜRICH")
         short = asked(api, text="we")
 
-    assert [one["stream"] for one in told["row"]] == ["Account", *["Note"] * 5]
+    assert [item["stream"] for item in told["row"]] == ["Account", *["Note"] * 5]
     assert (told["row"][0]["key"], told["row"][1]["key"]) == ({"Id": "007"}, {})
     assert (told["end"][0]["is_whole"], whole["end"][0]["is_whole"]) == (False, True)
     assert (whole["row"][0]["column"], whole["row"][0]["value"]) == ("City", "Zürich West")
@@ -108,7 +108,7 @@ def test_who_goes_away_ends_the_search(served, store):
 def test_a_search_ends_at_each_of_its_bounds(store, bounds):
     """Rows, bytes and time: at most one row more than was allowed is read, and the outcome says so."""
     found = list(RowSearch("007", bounds).run(lambda: ["north", "south"], store.tenant))
-    assert sum(isinstance(one, FoundRow) for one in found) <= 1
+    assert sum(isinstance(item, FoundRow) for item in found) <= 1
     assert not found[-1].is_whole
 
 
@@ -129,8 +129,8 @@ def test_a_damaged_tenant_is_counted_and_the_others_are_searched(served, store):
     damaged = store.tenant("damaged", create=True)
     damaged.stream("Account").update(pa.table({"Id": ["900"], "City": ["Bern"]}), "Id")
     files = list(damaged.place.storage.list_below(""))
-    for one in files:
-        if one.name.endswith(".parquet"):
-            damaged.place.storage.delete(one.name)
+    for file in files:
+        if file.name.endswith(".parquet"):
+            damaged.place.storage.delete(file.name)
     outcome = list(RowSearch("900").run(lambda: ["damaged", "north"], store.tenant))[-1]
     assert (outcome.tenants, outcome.unreadable, outcome.is_whole) == (2, 1, False)

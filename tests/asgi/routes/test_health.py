@@ -79,7 +79,7 @@ def test_a_request_is_a_span_above_its_commit(api, acme, spans):  # noqa: F811 -
     """Named by its route, with its id, tenant and status."""
     answer = api.put(f"{acme}/files/a", content=b"x")
     until = time.monotonic() + 60
-    while not (requests := [one for one in spans if one.name.startswith("request PUT")]):
+    while not (requests := [span for span in spans if span.name.startswith("request PUT")]):
         assert time.monotonic() < until, "a request's span ends after its answer was sent"
         time.sleep(0.01)
     (request,) = requests
@@ -88,7 +88,7 @@ def test_a_request_is_a_span_above_its_commit(api, acme, spans):  # noqa: F811 -
     assert "201" == request.attributes["freezeframe.outcome"]
     assert answer.headers["x-request-id"] == request.attributes["freezeframe.request"]
     assert acme.rpartition("/")[2] == request.attributes["freezeframe.tenant"]
-    (commit,) = [one for one in spans if one.name == "commit"]
+    (commit,) = [span for span in spans if span.name == "commit"]
     assert request is commit.parent
 
 
@@ -96,7 +96,9 @@ def test_each_request_has_a_line(api, acme, log):
     """With its request, principal, tenant and the version that it made; without its query."""
     told = log()
     answer = api.put(f"{acme}/files/a", params={"message": "secret"}, content=b"x")
-    (line, *_) = [one for one in told() if one["logger"] == "freezeframe.access" and "PUT" in one["message"]]
+    (line, *_) = [
+        item for item in told() if item["logger"] == "freezeframe.access" and "PUT" in item["message"]
+    ]
 
     assert answer.headers["x-request-id"] == line["request"]
     assert line["message"].startswith(f"PUT {acme}/files/a 201")
@@ -115,8 +117,8 @@ def test_the_log_has_the_request_of_a_failure(api, log, monkeypatch):
     told = log()
     monkeypatch.setattr(Keys, "list", fail)
     answer = api.get("/api/v1/keys")
-    lines = [one for one in told() if one.get("request") == answer.headers["x-request-id"]]
+    lines = [item for item in told() if item.get("request") == answer.headers["x-request-id"]]
 
     assert answer.status_code == 500
     assert "ZeroDivisionError" not in answer.text
-    assert any("ZeroDivisionError: inside" in one.get("exception", "") for one in lines)
+    assert any("ZeroDivisionError: inside" in line.get("exception", "") for line in lines)

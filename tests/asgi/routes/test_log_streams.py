@@ -66,6 +66,6 @@ def test_one_key_does_not_take_all_streams(crowded):
         assert 200 in left
         answers = [busy.get(EVENTS, params=short) for _ in range(5)]
 
-    assert [(one.status_code, one.json()["code"]) for one in refused] == [(429, "RATE_LIMITED")] * 2
+    assert [(item.status_code, item.json()["code"]) for item in refused] == [(429, "RATE_LIMITED")] * 2
     assert (full.status_code, full.headers["retry-after"]) == (503, "30")
-    assert {one.status_code for one in answers} == {200}
+    assert {answer.status_code for answer in answers} == {200}

@@ -67,14 +67,14 @@ def test_what_a_list_shows_comes_for_many_tenants_at_once(served, api, tenant):
     with served.client(served.key("snapshots:read", tenants=[name])) as bound:
         mine = bound.get(place, params={"tenant": [other, name]}).json()["tenants"]
 
-    assert [(other, -1), (name, 3)] == [(one["tenant"], one["version"]) for one in both]
+    assert [(other, -1), (name, 3)] == [(item["tenant"], item["version"]) for item in both]
     assert (
         both[1]["streams"],
         both[1]["rows"],
         both[1]["last_job"]["job_id"],
         both[1]["last_job"]["status"],
     ) == (1, 3, "job-1", "queued")
-    assert [(name, None)] == [(one["tenant"], one["last_job"]) for one in mine]
+    assert [(name, None)] == [(item["tenant"], item["last_job"]) for item in mine]
     assert api.get(place).status_code == 422
 
 
@@ -115,21 +115,21 @@ def test_an_environment_at_a_glance(served):
         refused = lacking.get(f"{place}/overview")
 
     told = first["tenants"][0]
-    assert [(one["tenant"], one["job_id"], one["status"], one["error"]) for one in first["failed_jobs"]] == [
-        ("acme", "job-7", "failed", "KeyError: 'Id'")
-    ]
+    assert [
+        (item["tenant"], item["job_id"], item["status"], item["error"]) for item in first["failed_jobs"]
+    ] == [("acme", "job-7", "failed", "KeyError: 'Id'")]
     assert (
         told["tenant"],
         told["last_job"]["status"],
         told["unsealed"],
     ) == ("acme", "failed", ["tenant-config.json"])
-    assert [(one["stream"], one["version"], one["columns"]["added"]) for one in told["drift"]] == [
+    assert [(item["stream"], item["version"], item["columns"]["added"]) for item in told["drift"]] == [
         ("Account", 1, {"City": "string"})
     ]
     assert told["size_bytes"] > 2
-    assert [one["tenant"] for one in second["tenants"]] == ["quiet"]
+    assert [item["tenant"] for item in second["tenants"]] == ["quiet"]
     assert (second["failed_jobs"], second["next_cursor"]) == ([], None)
-    assert ([one["tenant"] for one in mine["tenants"]], mine["failed_jobs"]) == (["quiet"], [])
+    assert ([item["tenant"] for item in mine["tenants"]], mine["failed_jobs"]) == (["quiet"], [])
     assert refused.status_code == 403
 
 
@@ -144,5 +144,5 @@ def test_a_damaged_tenant_is_named_and_hides_nobody(served):
     with served.client() as api:
         told = api.get("/api/v1/environments/damaged/overview").json()
 
-    assert [one["tenant"] for one in told["unreadable"]] == ["broken"]
-    assert [one["tenant"] for one in told["tenants"]] == ["whole"]
+    assert [item["tenant"] for item in told["unreadable"]] == ["broken"]
+    assert [item["tenant"] for item in told["tenants"]] == ["whole"]

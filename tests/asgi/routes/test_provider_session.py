@@ -60,7 +60,7 @@ def test_an_account_signs_in_and_out(site, provider, browser):
     assert (done.status_code, done.headers["location"]) == (303, "/tenants/acme?tab=files")
     assert (who["kind"], who["name"], "admin" in who["scopes"]) == ("person", "ada@example.org", False)
     assert any(
-        "freezeframe_session=" in one and "HttpOnly" in one and "SameSite=lax" in one for one in cookie
+        "freezeframe_session=" in item and "HttpOnly" in item and "SameSite=lax" in item for item in cookie
     )
     origin = {"origin": site.url}
     assert browser.post(TENANTS, json={"tenant": "made"}, headers=origin).status_code == 201
@@ -103,7 +103,7 @@ def test_two_accounts_of_one_name_are_two_people(provider, browser):
         assert come_back(browser).status_code == 303
         found.append(browser.get(WHO).json())
 
-    assert ["root@example.org"] * 2 == [one["name"] for one in found]
+    assert ["root@example.org"] * 2 == [item["name"] for item in found]
     assert found[0]["id"] != found[1]["id"]
 
 
@@ -210,7 +210,7 @@ def test_without_a_provider_there_is_none(served):
     """The page is told so, and the ways there are not there."""
     with served.client("") as browser:
         assert browser.get(f"{WHO}/ways").json() == {"provider": None}
-        assert [browser.get(one).status_code for one in (LEAVE, RETURN)] == [404, 404]
+        assert [browser.get(item).status_code for item in (LEAVE, RETURN)] == [404, 404]
 
 
 @pytest.fixture(scope="module")

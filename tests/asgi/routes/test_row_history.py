@@ -22,7 +22,7 @@ def test_a_row_and_what_each_version_did_to_it(api, rows):
     """Old and new values by cell, the newest first; a page goes on where the one before ended."""
     told = api.get(f"{rows}/007/history").json()
     assert (told["key"], told["row"], told["is_whole"]) == ({"Id": "007"}, None, True)
-    assert [(one["version"], one["row"]["fate"]) for one in told["versions"]] == [
+    assert [(item["version"], item["row"]["fate"]) for item in told["versions"]] == [
         (2, "delete"),
         (1, "update"),
         (0, "insert"),

@@ -30,12 +30,12 @@ def test_a_schedule_is_made_paused_run_and_removed(timed):
         job = api.get(run.headers["Location"]).json()
         deleted = api.delete(f"{tenant}/schedules/nightly")
         gone = api.post(f"{tenant}/schedules/nightly/runs")
-        audit = [one["action"] for one in api.get(f"{tenant}/audit").json()["entries"]]
+        audit = [item["action"] for item in api.get(f"{tenant}/audit").json()["entries"]]
 
     answers = (made, again, other, run, deleted, gone)
-    assert tuple(one.status_code for one in answers) == (201, 201, 409, 202, 204, 404)
+    assert tuple(answer.status_code for answer in answers) == (201, 201, 409, 202, 204, 404)
     assert made.json() == again.json()
-    assert [(one["name"], one["script"], one["zone"], len(one["next_runs"])) for one in listed] == [
+    assert [(item["name"], item["script"], item["zone"], len(item["next_runs"])) for item in listed] == [
         ("nightly", "etl.py", "Europe/Berlin", 3)
     ]
     assert listed[0]["next_due"] == listed[0]["next_runs"][0]
@@ -59,9 +59,9 @@ def test_the_list_has_pages_and_only_what_is_the_callers(timed):
         mine = bound.get("/api/v1/environments/dev/schedules").json()["schedules"]
         none = bound.get("/api/v1/environments/dev/schedules", params={"tenant": "another"}).json()
 
-    assert [one["tenant"] for one in first["schedules"]] == ["another"]
-    assert ([one["tenant"] for one in second["schedules"]], second["next_cursor"]) == (["timed"], None)
-    assert [one["tenant"] for one in mine] == ["timed"]
+    assert [item["tenant"] for item in first["schedules"]] == ["another"]
+    assert ([item["tenant"] for item in second["schedules"]], second["next_cursor"]) == (["timed"], None)
+    assert [item["tenant"] for item in mine] == ["timed"]
     assert none["schedules"] == []
 
 

@@ -48,13 +48,13 @@ def test_scripts_are_listed_with_their_parameters(scripted):
     """By name; modules, private files and what lies outside are left out; a header's problem is told."""
     served, _ = scripted
     with served.client() as api:
-        found = {one.pop("script"): one for one in api.get("/api/v1/scripts").json()["scripts"]}
+        found = {item.pop("script"): item for item in api.get("/api/v1/scripts").json()["scripts"]}
     assert list(found) == ["etl.py", "free.py", "nightly/broken.py"]
     assert found["free.py"] == {"description": "", "parameters": None, "problem": None}
     assert "header cannot be read" in found["nightly/broken.py"]["problem"]
-    declared = {one["name"]: (one["type"], one["default"]) for one in found["etl.py"]["parameters"]}
+    declared = {item["name"]: (item["type"], item["default"]) for item in found["etl.py"]["parameters"]}
     assert declared == {"limit": ("integer", 100), "mode": ("text", "upsert"), "since": ("text", None)}
-    assert [one["choices"] for one in found["etl.py"]["parameters"]] == [[], ["upsert", "full"], []]
+    assert [item["choices"] for item in found["etl.py"]["parameters"]] == [[], ["upsert", "full"], []]
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def test_cookies_are_secure_where_browsers_use_https(serve, url, is_secure, way)
         given = {"key": served.key()} if way == "key" else {"link": served.service.tickets.link()}
         cookie = signed_in(served, browser, given)
         left = browser.delete(WHO, headers={"origin": served.url, "cookie": cookie.partition(";")[0]})
-    assert [is_secure] * 2 == ["Secure" in one for one in (cookie, left.headers["set-cookie"])]
+    assert [is_secure] * 2 == ["Secure" in item for item in (cookie, left.headers["set-cookie"])]
 
 
 def test_a_link_signs_in_once(served):
@@ -91,7 +91,7 @@ def test_a_link_signs_in_once(served):
     with served.client("") as other:
         again = other.post(WHO, json={"link": link}, headers=origin)
 
-    assert [403, 401, 200, 401] == [one.status_code for one in (foreign, changed, first, again)]
+    assert [403, 401, 200, 401] == [item.status_code for item in (foreign, changed, first, again)]
     assert ("person", "local", True) == (who["kind"], who["id"], "admin" in who["scopes"])
 
 
@@ -135,11 +135,11 @@ def test_a_viewer_reads_no_sealed_file(serve, tmp_path):
         "/tenant/dev/sealed/config",
     )
     with served.client(served.key("tenants:read", "snapshots:read", "jobs:read")) as viewer:
-        answers = [viewer.get(one) for one in ways]
+        answers = [viewer.get(way) for way in ways]
         plain = viewer.get(f"{place}/files/open.txt")
     with served.client(served.key("snapshots:read", "secrets:read")) as reader:
-        allowed = {reader.get(one).status_code for one in ways}
+        allowed = {reader.get(way).status_code for way in ways}
 
-    assert [one.status_code for one in answers] == [403] * 4
-    assert {one.json()["scope"] for one in answers} == {"secrets:read"}
+    assert [answer.status_code for answer in answers] == [403] * 4
+    assert {answer.json()["scope"] for answer in answers} == {"secrets:read"}
     assert (plain.status_code, allowed) == (200, {200})

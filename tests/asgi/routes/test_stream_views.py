@@ -40,10 +40,10 @@ def test_columns_tell_what_they_hold(api, tenant):
     """Statistics of every column, or of those that are named, also of the past."""
     url = f"{tenant[0]}/streams/Account/statistics"
     told = api.get(url).json()
-    assert (told["rows"], [one["name"] for one in told["columns"]]) == (3, ["Id", "City", "N"])
+    assert (told["rows"], [item["name"] for item in told["columns"]]) == (3, ["Id", "City", "N"])
     assert (str(2**60), 3) == (told["columns"][2]["high"], told["columns"][2]["distinct"])
     past = api.get(url, params={"tenant_version": 0, "columns": ["City"]}).json()["columns"]
-    assert [(one["nulls"], one["distinct"]) for one in past] == [(1, 2)]
+    assert [(item["nulls"], item["distinct"]) for item in past] == [(1, 2)]
 
 
 def test_an_import_is_told_before_it_is_a_job(api, tenant):

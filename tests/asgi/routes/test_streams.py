@@ -27,7 +27,7 @@ def test_a_stream_tells_what_it_is(api, stream):
     told = api.get(stream)
 
     assert (told.json()["version"], told.json()["rows"]) == (1, 3)
-    assert [(one["name"], one["type"]) for one in told.json()["columns"]] == [
+    assert [(item["name"], item["type"]) for item in told.json()["columns"]] == [
         ("Id", "string"),
         ("City", "string"),
         ("Born", "long"),
@@ -155,7 +155,10 @@ def test_an_override_keeps_the_types_of_its_columns(api, acme):
     api.put(name, content=b"Id\n12\n13\n").raise_for_status()
     told = api.get(f"{acme}/streams/S").json()
 
-    assert ([(one["name"], one["type"]) for one in told["columns"]], told["rows"]) == ([("Id", "string")], 2)
+    assert ([(item["name"], item["type"]) for item in told["columns"]], told["rows"]) == (
+        [("Id", "string")],
+        2,
+    )
 
 
 def test_a_dropped_stream_comes_back(api, acme, stream):
@@ -212,7 +215,7 @@ def test_an_import_takes_the_options_of_csv(served, api, acme, stream):
         name: options[name] for name in ("types", "parse_dates", "escape")
     }
     seen = api.post(f"{stream}/import-preview?{wanted}", content=rows, headers=headers).json()
-    assert {one["name"]: one["file_type"] for one in seen["columns"]}["At"] == "date"
+    assert {item["name"]: item["file_type"] for item in seen["columns"]}["At"] == "date"
     for place in ("import", "import-preview"):
         for wrong in ("types=City", "types=City=number", "escape=a"):
             refused = api.post(f"{stream}/{place}?{wrong}", content=rows, headers=headers)
@@ -271,6 +274,6 @@ def test_a_staged_blob_is_imported(served, api, acme, stream):
     done = api.post(f"{stream}/import?key=Id", json=source)
     again = api.post(f"{stream}/import?key=Id", json=source)
 
-    assert [422, 202, 404] == [one.status_code for one in (odd, done, again)]
+    assert [422, 202, 404] == [item.status_code for item in (odd, done, again)]
     job = served.service.jobs.get(TenantJob("dev", acme.rpartition("/")[2], done.json()["job_id"]))
     assert (Path(json.loads(job.request)["input_dir"]) / "rows.csv").read_bytes() == CSV

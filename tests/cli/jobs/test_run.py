@@ -168,7 +168,7 @@ def test_a_run_is_among_the_jobs_of_its_store(store, capsys):
 
     assert main(["job", "list", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)
-    assert [(one["job_id"], one["status"]) for one in listed] == [
+    assert [(item["job_id"], item["status"]) for item in listed] == [
         ("bad", "failed"),
         ("good", "succeeded"),
         ("queued", "queued"),

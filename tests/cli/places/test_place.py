@@ -144,7 +144,7 @@ def test_a_forgotten_tenant_is_that_of_the_settings(capsys, root, monkeypatch, t
     monkeypatch.setenv("FREEZEFRAME_ROOT", root)
     monkeypatch.setenv("FREEZEFRAME_TENANT", "acme")
     assert main(["stream", "list", "--json"]) == 0
-    assert [one["stream"] for one in json.loads(capsys.readouterr().out)] == ["Account"]
+    assert [load["stream"] for load in json.loads(capsys.readouterr().out)] == ["Account"]
     assert main(["stream", "list", "--dir", "absent"]) == 4
     monkeypatch.setenv("FREEZEFRAME_TENANT", "globex")
     assert main(["stream", "list", "--tenant", "acme"]) == 0

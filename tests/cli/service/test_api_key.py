@@ -18,7 +18,7 @@ def test_a_keys_life(said):
 
     assert (made["environments"], made["tenants"], made["scopes"]) == (["dev"], ["acme"], ["snapshots:read"])
     assert made["key"].startswith(f"{made['id']}.")
-    assert [made["id"]] == [one["id"] for one in listed]
+    assert [made["id"]] == [item["id"] for item in listed]
     assert "key" not in listed[0]
     assert rotated["key"] != made["key"]
     assert revoked["revoked"]

@@ -39,8 +39,8 @@ def test_commands_are_audited(said):
         ("key.revoke", made["id"], None),
         ("key.rotate", made["id"], None),
         ("key.create", made["id"], None),
-    ] == [(one["action"], one["subject"], one["details"].get("outcome")) for one in told]
-    assert all(one["principal"].startswith("command:") for one in told)
+    ] == [(item["action"], item["subject"], item["details"].get("outcome")) for item in told]
+    assert all(item["principal"].startswith("command:") for item in told)
 
 
 def test_changes_of_tenants_by_command_are_audited(said, root, tmp_path, monkeypatch):
@@ -65,9 +65,9 @@ def test_changes_of_tenants_by_command_are_audited(said, root, tmp_path, monkeyp
     _, proof = said("audit", "verify")
 
     assert code == 0
-    assert [one["action"] for one in own] == ["tenant.cloned", "rows.erase", "file.unseal"]
+    assert [item["action"] for item in own] == ["tenant.cloned", "rows.erase", "file.unseal"]
     assert own[1]["details"] == {"keys": 1}
-    assert [one["action"] for one in copied] == ["tenant.clone"]
+    assert [item["action"] for item in copied] == ["tenant.clone"]
     assert (service[0]["action"], service[0]["subject"]) == ("tenant.delete", "default/copy")
     assert (proof["is_whole"], proof["entries"]) == (True, 6)
 

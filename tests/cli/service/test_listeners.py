@@ -50,15 +50,15 @@ def test_connections_are_shared_out_and_none_is_lost(tmp_path):
     context = multiprocessing.get_context("spawn")
     ready, end = context.Barrier(3), context.Queue()
     processes = [context.Process(target=hold, args=(sockets, ready, end)) for _ in range(2)]
-    for one in processes:
-        one.start()
+    for process in processes:
+        process.start()
     clients = connected(sockets[0].getsockname(), 64)
     ready.wait(WAIT_SECONDS)  # both have claimed theirs
     accepted = [end.get(timeout=WAIT_SECONDS) for _ in processes]
-    for one in processes:
-        one.join(WAIT_SECONDS)
-    for one in (*clients, *sockets):
-        one.close()
+    for process in processes:
+        process.join(WAIT_SECONDS)
+    for process in (*clients, *sockets):
+        process.close()
     assert sum(accepted) == 64
     assert min(accepted) > 8  # by chance less than one run in a thousand million
 
@@ -74,20 +74,20 @@ def test_who_comes_after_a_process_that_died_takes_its_socket(tmp_path):
         process.start()
         assert number + 1 == end.get(timeout=WAIT_SECONDS)
         process.join(WAIT_SECONDS)
-        for one in clients:
-            one.close()
+        for client in clients:
+            client.close()
     sockets[0].close()
 
 
 def test_who_starts_while_all_are_claimed_listens_on_each(tmp_path):
     """Of three processes for two sockets the last one has both: it may outlive either owner."""
     sockets = group(tmp_path, 2)
-    copies = [[socket.socket(fileno=os.dup(one.fileno())) for one in sockets] for _ in range(3)]
-    held = [claim_socket(one, str(tmp_path)) for one in copies]
-    assert [len(one) for one in held] == [1, 1, 2]
+    copies = [[socket.socket(fileno=os.dup(item.fileno())) for item in sockets] for _ in range(3)]
+    held = [claim_socket(copy, str(tmp_path)) for copy in copies]
+    assert [len(item) for item in held] == [1, 1, 2]
     assert held[0][0].fileno() != held[1][0].fileno()
-    for one in (*sockets, *(mine for some in held for mine in some)):
-        one.close()
+    for item in (*sockets, *(mine for some in held for mine in some)):
+        item.close()
 
 
 def test_an_address_that_is_taken_is_refused(tmp_path):

@@ -51,7 +51,7 @@ def test_a_link_that_signs_in_is_printed_on_loopback(tmp_path, options, settings
                 )
                 for _ in range(2)
             ]
-            assert [200, 401] == [one.status_code for one in answers]
+            assert [200, 401] == [answer.status_code for answer in answers]
     finally:
         process.terminate()
         process.communicate(timeout=60)

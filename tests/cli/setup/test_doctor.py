@@ -43,7 +43,7 @@ def examine(capsys):
 
     def run(code, *arguments):
         assert code == main(["doctor", "--json", *arguments])
-        return {one["part"]: one for one in json.loads(capsys.readouterr().out)}
+        return {load["part"]: load for load in json.loads(capsys.readouterr().out)}
 
     return run
 
@@ -65,7 +65,7 @@ def test_a_machine_that_has_all_is_fine(examine, machine):
         "Memory",
     ]
     assert [*parts, "Limits", "State", "Database", "Master key"] == list(found)
-    assert all(one["ok"] for one in found.values())
+    assert all(item["ok"] for item in found.values())
     assert "Java 21" in found["Java"]["found"]
     assert "pyspark" in found["Packages"]["found"]
     assert not (machine / "store").exists()
@@ -113,7 +113,7 @@ def test_what_is_set_and_cannot_be_used_is_an_error(examine, machine, monkeypatc
     found = examine(1)
 
     assert {part for part, one in found.items() if not one["ok"]} == {"Spark", "Master key", "Database"}
-    assert all(one["remedy"] for one in found.values() if not one["ok"])
+    assert all(item["remedy"] for item in found.values() if not item["ok"])
     assert "pa55" not in json.dumps(found)
     key.chmod(0o600)
     assert examine(1)["Master key"]["level"] == "ok"
@@ -192,8 +192,8 @@ def test_a_tenant_in_a_store_is_told_with_the_way_out(examine, machine, capsys):
     tenant = freezeframe.open_tenant(other)
     tenant.stream("Account").update(pd.DataFrame({"Id": ["007"]}), key="Id")
     tenant.files.write("a.json", b"{}")
-    for one in ("_freezeframe/log", "_freezeframe/blobs", "Account.snapshot"):
-        shutil.copytree(other / one, root / one)
+    for item in ("_freezeframe/log", "_freezeframe/blobs", "Account.snapshot"):
+        shutil.copytree(other / item, root / item)
     with pytest.raises(InvalidOption, match="doctor"):
         freezeframe.open(root)
 

@@ -88,7 +88,7 @@ def test_a_mode_that_lets_others_in_is_told(hardened, tmp_path, name, mode):
     """A secret that others read, a script that others write."""
     (tmp_path / name).chmod(mode)
 
-    assert [one for one in _levels(hardened, str(tmp_path)).values() if one != "ok"] == ["error"]
+    assert [level for level in _levels(hardened, str(tmp_path)).values() if level != "ok"] == ["error"]
 
 
 def test_root_is_told(hardened, tmp_path, monkeypatch):

@@ -17,7 +17,7 @@ def test_the_report_says_what_was_counted(tmp_path, capsys):
     assert main(["prove", *options]) == 0
     report = json.loads(capsys.readouterr().out)
     assert ("kept", 3, str(tmp_path)) == (report["verdict"], report["seed"], report["storage"])
-    assert [(one["name"], one["verdict"]) for one in report["proofs"]] == [
+    assert [(item["name"], item["verdict"]) for item in report["proofs"]] == [
         ("listing", "kept"),
         ("clocks", "kept"),
     ]
@@ -45,7 +45,7 @@ def test_a_storage_that_takes_no_file_breaks_no_promise(tmp_path, capsys):
     report, problem = json.loads(told.out), json.loads(told.err)["error"]["problem"]
     assert ("not tried", problem.startswith("The system refused")) == (report["verdict"], True), problem
     assert [("listing", "not tried"), ("values", "not tried")] == [
-        (one["name"], one["verdict"]) for one in report["proofs"]
+        (item["name"], item["verdict"]) for item in report["proofs"]
     ]
     assert main(["prove", *options]) == 1
     told = capsys.readouterr()

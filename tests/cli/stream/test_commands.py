@@ -51,7 +51,7 @@ def test_a_version_is_the_tenants_on_every_command(capsys, snapshots, tmp_path):
     file = told(capsys, *out, "--stream-version", "0")["file"]
     assert len(pd.read_csv(file)) == 2
     shown = told(capsys, "tenant", "show", "--dir", snapshots)["streams"]
-    assert [(one["stream"], one["tenant_version"], one["stream_version"]) for one in shown] == [
+    assert [(item["stream"], item["tenant_version"], item["stream_version"]) for item in shown] == [
         ("Account", 2, 1),
         ("Owner", 1, 0),
     ]

@@ -91,7 +91,7 @@ def test_jobs_go_with_their_tenant(capsys, told, root):
     assert main(["tenant", "delete", "globex", "--yes", "--root", root]) == 4
 
     assert [job.tenant for job in queue.list().jobs] == ["globex"]
-    assert [(one.asked.tenant, one.asked.incarnation) for one in schedules.list()] == [("globex", "")]
+    assert [(item.asked.tenant, item.asked.incarnation) for item in schedules.list()] == [("globex", "")]
     database.close()
 
 

@@ -137,7 +137,7 @@ def test_verify_finds_a_store_tenant_that_does_not_open(capsys, tmp_path):
     assert main(["tenant", "verify", *place, "--json"]) == 1
 
     told = json.loads(capsys.readouterr().out)
-    assert [f"_freezeframe/log/{0:020d}.json"] == [one["file"] for one in told["findings"]]
+    assert [f"_freezeframe/log/{0:020d}.json"] == [item["file"] for item in told["findings"]]
     (tmp_path / "empty").mkdir()
     assert main(["tenant", "verify", "--dir", str(tmp_path / "empty")]) == 4
     assert main(["tenant", "verify", "--root", root, "--tenant", "nobody"]) == 4

@@ -39,12 +39,12 @@ def test_show_is_the_tenant_now_or_then(capsys, told, snapshots):
 
     assert (
         now["tenant_version"],
-        [one["stream"] for one in now["streams"]],
-        [one["path"] for one in now["files"]],
+        [item["stream"] for item in now["streams"]],
+        [item["path"] for item in now["files"]],
     ) == (2, ["Account", "Lead"], ["config.json"])
     assert (
         then["tenant_version"],
-        [one["stream"] for one in then["streams"]],
+        [item["stream"] for item in then["streams"]],
         then["files"],
     ) == (0, ["Account"], [])
     assert told("tenant", "show", "--as-of", now["timestamp"])["tenant_version"] == 2

@@ -163,7 +163,7 @@ def test_every_command_ends_as_documented(folder, tmp_path, monkeypatch):
     for words, cases in table.items():
         for case in ["2 --nope", *cases.split(" | ")]:
             code, *rest = shlex.split(case)
-            options = [part for one in rest for part in PLACES.get(one, [one])]
+            options = [part for item in rest for part in PLACES.get(item, [item])]
             found = main([*words.split(), *options])
             if found != int(code):
                 wrong.append((words, options, code, found))

@@ -310,7 +310,7 @@ def test_lists_go_by_pages(queue):
     assert [job.job_id for job in queue.list(JobFilter(tenant="acme")).jobs] == ["j5", "j3", "j1"]
     queue.claim("w")
     assert [job.job_id for job in queue.list(JobFilter(status="running")).jobs] == ["j0"]
-    assert tuple(queue.counts()[one] for one in ("running", "queued", "dead")) == (1, 6, 0)
+    assert tuple(queue.counts()[item] for item in ("running", "queued", "dead")) == (1, 6, 0)
     for wrong in ("", "x", "ajE6LTE", "ajE6", f"{cursor_after(3)}="):
         with pytest.raises(InvalidOption, match="is not a cursor"):
             queue.list(cursor=wrong)

@@ -52,8 +52,8 @@ def test_a_server_knows_of_buckets(jars):
 def test_what_spark_fetches_is_what_the_image_has():
     """The packages are among the pinned jars, in their versions; none of those is excluded."""
     pins = (Path(__file__).parents[3] / "tools" / "jars.toml").read_text()
-    pinned = [one["coordinate"] for one in tomllib.loads(pins)["jar"] if one["set"] == "s3"]
-    excluded = [tuple(one.split(":")) for one in EXCLUDES.split(",")]
+    pinned = [load["coordinate"] for load in tomllib.loads(pins)["jar"] if load["set"] == "s3"]
+    excluded = [tuple(item.split(":")) for item in EXCLUDES.split(",")]
 
     assert set(PACKAGES.split(",")) <= set(pinned)
     for coordinate in pinned:

@@ -111,6 +111,6 @@ def test_a_frame_of_pandas_on_spark_is_refused_by_name():
     with warnings.catch_warnings(action="ignore"):
         from pyspark.pandas import DataFrame
     frame = DataFrame.__new__(DataFrame)
-    for take in (kind_of, lambda given: to_export(given, "Lead", "nowhere")):
+    for take in (kind_of, lambda item: to_export(item, "Lead", "nowhere")):
         with pytest.raises(BadInput, match=r"to_spark\(\)"):
             take(frame)

@@ -16,7 +16,7 @@ def texts(session, zone, make, source):
     before = session.conf.get("spark.sql.session.timeZone")
     session.conf.set("spark.sql.session.timeZone", zone)
     try:
-        rows = session.createDataFrame([(one,) for one in MOMENTS], "n bigint")
+        rows = session.createDataFrame([(item,) for item in MOMENTS], "n bigint")
         text = fit_column(make(functions.col("n")), source, StringType())
         return [row.t for row in rows.select(text.alias("t")).collect()]
     finally:

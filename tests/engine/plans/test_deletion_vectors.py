@@ -52,7 +52,7 @@ def test_two_files_of_one_name_with_deleted_rows_are_refused(bench, tmp_path):
 def test_large_vectors_are_not_left_in_the_shared_session(spark_settings, bench, monkeypatch):
     """What a session keeps until it ends is sent to one of this process alone."""
     small, large = np.arange(1_000_000), np.arange(0, 200 << 16, 1 << 16)
-    assert [are_large(one) for one in ({}, {"a": small}, {"a": small, "b": large})] == [False, False, True]
+    assert [are_large(item) for item in ({}, {"a": small}, {"a": small, "b": large})] == [False, False, True]
     monkeypatch.setattr("freezeframe.engine.plans.deletion_vectors._KEPT_BYTES_MIN", 1)
     table = pa.table({"Id": ["a", "b"]})
     task = bench.task(table, table, key=["Id"], write=False)

@@ -85,7 +85,7 @@ def test_several_searches_at_once_find_what_each_finds(bench, monkeypatch, small
         search(bench, [pairs], pairs, null_keys="match"),
         search(bench, [numbers], numbers),
     ]
-    answers = [sorted(tuple(row.values()) for row in places(one)) for one in bench.engine.find_all(tasks)]
+    answers = [sorted(tuple(row.values()) for row in places(item)) for item in bench.engine.find_all(tasks)]
     own = [(0, row, row) for row in range(3)]
     assert [[(0, 0, 1), (1, 0, 0)], [], own, own] == answers
 

@@ -190,7 +190,7 @@ def test_threads_of_one_session_land_alike(bench, int96_session):
     tasks = [WriteTask(bench.new("landed")) for _ in range(4)]
     with ThreadPoolExecutor(4) as pool:
         landed = list(pool.map(lambda task: bench.engine.write_batch(int96_session.sql(MOMENT), task), tasks))
-    assert {physical_type(*one) for one in zip(tasks, landed, strict=True)} == {"INT64"}
+    assert {physical_type(*item) for item in zip(tasks, landed, strict=True)} == {"INT64"}
     assert int96_session.conf.get("spark.sql.parquet.outputTimestampType") == "INT96"
 
 

@@ -101,7 +101,7 @@ def test_other_settings_replace_the_server(own):
     other = own.model_copy(update={"spark_memory": "2g"})
     attach(other, "local[1]", lambda _: None).close()
     assert standings(own)[0].spark_memory == "2g"
-    until(lambda: [old.process] != [one.process for one in standings(own)][-1:])
+    until(lambda: [old.process] != [standing.process for standing in standings(own)][-1:])
     assert [server.spark_memory for server in standings(own)] == ["2g"]
 
 

@@ -65,7 +65,7 @@ def test_threads_and_settings_share_the_session(spark_engine, spark_settings):
     other = spark_settings.model_copy(update={"spark_memory": "2g"})
     with ThreadPoolExecutor(4) as pool:
         asked = [pool.submit(freezeframe.spark) for _ in range(4)]
-        found = {id(one.result()) for one in asked} | {id(process_session(other, print))}
+        found = {id(item.result()) for item in asked} | {id(process_session(other, print))}
     session = freezeframe.spark()
     assert {id(session)} == found
     assert session is SparkSession.builder.getOrCreate()

@@ -65,7 +65,7 @@ class Damaged:
     def change_actions(self, file, change):
         """Each action of a commit through ``change``, which gives None for one that is left out."""
         actions = [change(json.loads(line)) for line in file.read_text().splitlines()]
-        self.rewrite(file, "".join(json.dumps(one) + "\n" for one in actions if one is not None))
+        self.rewrite(file, "".join(json.dumps(action) + "\n" for action in actions if action is not None))
 
     def change_protocol(self, **fields):
         self.without_checksums()

@@ -43,10 +43,12 @@ def rows():
 def unknown(workload, differences):
     """The differences that no row of the page allows."""
     known = rows()
-    return [one for one in differences if not any(row.allows(workload, one) for row in known)]
+    return [
+        difference for difference in differences if not any(row.allows(workload, difference) for row in known)
+    ]
 
 
 def missing(workload, differences):
     """The rows that name the workload and that none of its tables showed."""
     named = [row for row in rows() if row.workloads != ANY and row.names(workload)]
-    return [row for row in named if not any(row.allows(workload, one) for one in differences)]
+    return [row for row in named if not any(row.allows(workload, difference) for difference in differences)]

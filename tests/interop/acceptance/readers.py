@@ -56,7 +56,7 @@ def plain(value):
         case dict():
             return tuple((name, plain(one)) for name, one in value.items())
         case list() | tuple():
-            return tuple(plain(one) for one in value)
+            return tuple(plain(item) for item in value)
         case _:
             return value
 
@@ -131,7 +131,7 @@ class Ours:
     def history(self, question):
         del question
         found = DeltaLog.open(self.path).history()
-        return tuple((one.version, one.timestamp, one.commit_info.operation) for one in found)
+        return tuple((item.version, item.timestamp, item.commit_info.operation) for item in found)
 
     def changes(self, question):
         del question
@@ -171,7 +171,9 @@ class Spark:
     def history(self, question):
         del question
         found = self.session.sql(f"DESCRIBE HISTORY delta.`{self.path}`").collect()
-        return tuple((one.version, round(one.timestamp.timestamp() * 1000), one.operation) for one in found)
+        return tuple(
+            (item.version, round(item.timestamp.timestamp() * 1000), item.operation) for item in found
+        )
 
     def changes(self, question):
         del question
@@ -214,7 +216,7 @@ class DeltaRs:
     def history(self, question):
         del question
         found = DeltaTable(self.path).history()
-        return tuple((one["version"], one["timestamp"], one["operation"]) for one in found)
+        return tuple((item["version"], item["timestamp"], item["operation"]) for item in found)
 
     def changes(self, question):
         del question

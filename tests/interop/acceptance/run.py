@@ -92,11 +92,11 @@ class Run:
     def asked_of(self, reader, asked):
         """The answers of one reader. Spark is asked all at once: most of its time is spent on planning."""
         is_ours = isinstance(reader, Ours)
-        once = [one for one in asked if is_ours or one.name != "dataset"]
+        once = [item for item in asked if is_ours or item.name != "dataset"]
         with ThreadPoolExecutor(ASKED_AT_ONCE if isinstance(reader, Spark) else 1) as pool:
             said = dict(zip(once, pool.map(partial(answer, reader), once), strict=True))
-        filtered = next((said[one] for one in once if one.below is not None), None)
-        return [said.get(one, filtered) for one in asked]
+        filtered = next((said[item] for item in once if item.below is not None), None)
+        return [said.get(item, filtered) for item in asked]
 
 
 def questions(chance, commits, has_changes, seed):
@@ -122,9 +122,9 @@ def compared(asked, we, spark, delta_rs):
     both_refuse = isinstance(spark, Refusal) and isinstance(delta_rs, Refusal)
     if we == spark and (delta_rs == spark or both_refuse):
         return None
-    rows = [one for one in (spark, we, delta_rs) if isinstance(one, Rows)]
+    rows = [item for item in (spark, we, delta_rs) if isinstance(item, Rows)]
     most = max(rows, key=rows.count, default=None)
-    return Difference(asked, *(worded(one, most) for one in (we, spark, delta_rs)))
+    return Difference(asked, *(worded(item, most) for item in (we, spark, delta_rs)))
 
 
 def worded(one, most):

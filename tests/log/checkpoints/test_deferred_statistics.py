@@ -79,7 +79,7 @@ def test_deferred_statistics_follow_their_files(deferring, monkeypatch, tmp_path
         for number in gone:
             live.pop(number)
         live |= dict.fromkeys(new)
-        expected = {one.path: one.stats for one in map(add, live)}
+        expected = {item.path: item.stats for item in map(add, live)}
         snapshot = log.update()
         assert sorted(snapshot.file_list["path"].to_pylist()) == sorted(expected)
         if step % 3 == seed % 3:
@@ -102,7 +102,7 @@ def test_statistics_of_a_checkpoint_that_was_cleaned_up_come_from_a_later_one(de
     snapshot = log.update()
     assert snapshot.count == 21
     table.storage.delete(f"{table.folder}/{1:020d}.checkpoint.parquet")
-    assert texts(snapshot.files) == {one.path: one.stats for one in map(add, range(21))}
+    assert texts(snapshot.files) == {item.path: item.stats for item in map(add, range(21))}
 
 
 def test_statistics_that_are_nowhere_else_are_null_with_a_warning(deferring, tmp_path, caplog):
@@ -128,7 +128,7 @@ def test_damaged_statistics_are_taken_from_the_commits(deferring, tmp_path):
     table.storage.replace(name, content[:at] + b"~" + content[at + 1 :])
     snapshot = table.log().current_snapshot
     assert snapshot.count == 400
-    assert texts(snapshot.files) == {one.path: one.stats for one in map(add, range(400))}
+    assert texts(snapshot.files) == {item.path: item.stats for item in map(add, range(400))}
 
 
 def test_of_the_keys_named_the_files_are_given_without_statistics(deferring):

@@ -22,7 +22,7 @@ def commit_of(count, *, joined):
         for n in range(count)
     ]
     removed = {"remove": {"path": "gone.parquet", "deletionTimestamp": 1, "dataChange": True}}
-    *lines, last = (json.dumps(one, separators=(",", ":")) for one in [*adds, removed])
+    *lines, last = (json.dumps(add, separators=(",", ":")) for add in [*adds, removed])
     return ("\n".join(lines) + ("" if joined else "\n") + last + "\n").encode()
 
 

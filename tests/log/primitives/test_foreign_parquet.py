@@ -84,7 +84,7 @@ def test_nested_dates_and_times_are_read_as_well(file):
 def test_a_time_of_the_type_int96_is_an_instant(file, zone):
     """Whatever Arrow's own schema says of its zone, at any depth; nanoseconds are cut."""
     moments = pa.array([-1, 1_700_000_000_000_001_999, None], pa.timestamp("ns", zone))
-    columns = {"t": moments, "l": pa.array([[one] for one in moments.to_pylist()], pa.list_(moments.type))}
+    columns = {"t": moments, "l": pa.array([[item] for item in moments.to_pylist()], pa.list_(moments.type))}
     pq.write_table(pa.table(columns), file, use_deprecated_int96_timestamps=True)
 
     table = ForeignParquetFile(file).read()

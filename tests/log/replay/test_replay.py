@@ -30,7 +30,7 @@ ACTIONS = st.lists(
             st.integers(0, 1000),
         ),
         max_size=6,
-        unique_by=lambda one: (one[1], one[2]),
+        unique_by=lambda item: (item[1], item[2]),
     ),
     max_size=8,
 )
@@ -66,7 +66,7 @@ def key(action):
 @settings(max_examples=examples(150))
 def test_b053_replay_is_a_dictionary(commits, split):
     """Any commits, replayed at once, in two parts or one by one, are the dictionary's answer."""
-    commits = [[as_action(one) for one in commit] for commit in commits]
+    commits = [[as_action(item) for item in commit] for commit in commits]
     account = {key(action): action for commit in commits for action in commit}
     live = {k: a.size for k, a in account.items() if isinstance(a, Add)}
     gone = {k for k, a in account.items() if isinstance(a, Remove)}
@@ -159,7 +159,7 @@ def test_fingerprints_tell_usual_file_names_apart():
     """Names of Spark's kind, a job's parts among them: none shares its fingerprint."""
     numbers = random.Random(1)
     ids = [uuid.UUID(int=numbers.getrandbits(128)) for _ in range(20)]
-    names = [f"p={p}/part-{n:05d}-{one}.c000.snappy.parquet" for one in ids for p in "ab" for n in range(500)]
+    names = [f"p={p}/part-{n:05d}-{id_}.c000.snappy.parquet" for id_ in ids for p in "ab" for n in range(500)]
     assert find_repeated(fingerprints(from_adds(file(name) for name in names)["path"])).tolist() == []
 
 

@@ -129,7 +129,7 @@ def test_b017_a_fallback_segment_ignores_compacted_files_and_is_checked():
     """What replaces a missing checkpoint is made of plain commits without a gap."""
     table = TableBuilder().commits(13).checkpoint(5).compact(6, 9).hint(10)
     segment = table.log().current_snapshot.segment
-    assert ((), list(range(6, 13))) == (segment.compacted, [one.version for one in segment.commits])
+    assert ((), list(range(6, 13))) == (segment.compacted, [commit.version for commit in segment.commits])
 
 
 def test_b019_a_commit_that_was_replaced_makes_a_new_snapshot():
@@ -266,7 +266,7 @@ def test_b043_many_logs_share_a_few_threads():
     for log in logs:
         log._async_update.result(10)
     assert {2} == {log.current_snapshot.version for log in logs}
-    updating = [one for one in threading.enumerate() if one.name.startswith("freezeframe-state-update")]
+    updating = [item for item in threading.enumerate() if item.name.startswith("freezeframe-state-update")]
     assert 1 <= len(updating) <= THREADS_MAX
 
 
@@ -308,7 +308,10 @@ def test_b047_an_update_picks_up_a_newer_checkpoint():
     assert log.current_snapshot.count == 8
     table.commits(15).checkpoint(10)
     segment = log.update().segment
-    assert (segment.checkpoint_version, [one.version for one in segment.commits]) == (10, [11, 12, 13, 14])
+    assert (segment.checkpoint_version, [commit.version for commit in segment.commits]) == (
+        10,
+        [11, 12, 13, 14],
+    )
     assert table.live() == paths(log.current_snapshot)
 
 

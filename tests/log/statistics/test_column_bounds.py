@@ -61,7 +61,7 @@ def test_bounds_read_at_once_are_those_read_one_by_one(kind, data):
 
     wanted = [value_bounds(field, "x", text) for text in statistics]
     assert [(low, high) for low, high in wanted] == [
-        tuple(one if one.is_valid else None for one in pair)
+        tuple(item if item.is_valid else None for item in pair)
         for pair in zip(found.low, found.high, strict=True)
     ]
     assert [is_only_nulls("x", text) for text in statistics] == found.only_nulls.tolist()

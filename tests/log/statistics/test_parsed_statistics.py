@@ -42,7 +42,10 @@ TYPE = statistics_type(SCHEMA, ["p"])
 
 
 def parsed(*statistics):
-    texts = [one if one is None or isinstance(one, str) else json.dumps(one) for one in statistics]
+    texts = [
+        statistic if statistic is None or isinstance(statistic, str) else json.dumps(statistic)
+        for statistic in statistics
+    ]
     return parse_statistics(pa.chunked_array([texts], pa.string()), TYPE).to_pylist()
 
 

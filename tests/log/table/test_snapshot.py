@@ -196,5 +196,5 @@ def test_partition_columns_of_odd_names_are_read(name):
     for value in ("x", "y", None):
         table.commit(Add(f"f{value}", 1, {name: value}, stats='{"numRecords":1}'))
     snapshot = table.log().current_snapshot
-    assert [dict(one)[name] for one in snapshot.files["partition_values"].to_pylist()] == ["x", "y", None]
+    assert [dict(item)[name] for item in snapshot.files["partition_values"].to_pylist()] == ["x", "y", None]
     assert files_matching(snapshot, pc.field(name) == "x")["path"].to_pylist() == ["fx"]

@@ -136,7 +136,7 @@ def test_many_small_commits_make_no_many_row_groups(make_table):
         begun = table.begin()
         begun.commit([*table.remove_all(begun)[:1], *table.adds([number], "b")], "X")
     write_checkpoint(table.log.update())
-    [name] = [one.name for one in table.storage.list_from("t/_delta_log") if ".checkpoint." in one.name]
+    [name] = [item.name for item in table.storage.list_from("t/_delta_log") if ".checkpoint." in item.name]
     content = table.storage.read(f"t/_delta_log/{name}")
     assert 3 >= pq.ParquetFile(io.BytesIO(content)).num_row_groups
     assert 60_000 > len(content)
@@ -187,7 +187,7 @@ def test_b037_statistics_are_structs_where_the_table_asks_for_them(make_table, k
         for status in table.storage.list_from(folder)
         if status.name.endswith(".parquet")
     ]
-    adds = [row for one in found for row in one["add"].to_pylist() if row is not None]
+    adds = [row for item in found for row in item["add"].to_pylist() if row is not None]
     assert len(adds) == before.count
     for add in adds:
         assert (add["stats"] is None) == (texts == "false")

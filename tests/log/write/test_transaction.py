@@ -128,8 +128,8 @@ def test_an_append_only_table_keeps_its_rows(make_table):
     removes = table.remove_all(begun)
     with pytest.raises(InvalidOption, match="append-only"):
         begun.commit(removes, "DELETE")
-    quiet = [replace(one, data_change=False) for one in table.remove_all(begun)]
-    again = [replace(one, data_change=False) for one in table.adds([1])]
+    quiet = [replace(item, data_change=False) for item in table.remove_all(begun)]
+    again = [replace(add, data_change=False) for add in table.adds([1])]
     assert Committed(2) == begun.commit([*quiet, *again], "OPTIMIZE")
 
 

@@ -34,7 +34,7 @@ def test_a_type_follows_from_the_default_or_the_choices():
         "e = { choices = [1, 2] }",
         "f = {}",
     ).replace("\n", "\r\n")
-    types = {one.name: one.type for one in parse_script_header(text).parameters}
+    types = {parameter.name: parameter.type for parameter in parse_script_header(text).parameters}
     assert types == {"a": "integer", "b": "number", "c": "boolean", "d": "text", "e": "integer", "f": "text"}
 
 

@@ -51,7 +51,7 @@ def test_a_notebook_is_run_with_parameters(runs, notebook):
     shown = outputs(done)
     assert shown[2][0].text == "limit 5 True __main__\n"
     assert shown[3] == []
-    assert [one.output_type for one in shown[4]] == ["display_data", "execute_result"]
+    assert [item.output_type for item in shown[4]] == ["display_data", "execute_result"]
     assert shown[4][1].data["text/plain"] == "'ü'"
     assert "from a shell" in shown[5][0].text
     assert shown[6][0].ename == "ZeroDivisionError"
@@ -68,7 +68,7 @@ def test_a_cell_that_fails_keeps_the_notebook_and_nothing_else(runs, notebook):
         done.error["cause"],
     ) == ("failed", "SCRIPT_FAILED", "ValueError: schlécht")
     assert "on" not in runs.lines
-    assert [one.ename for cell in outputs(done) for one in cell if one.output_type == "error"] == [
+    assert [item.ename for cell in outputs(done) for item in cell if item.output_type == "error"] == [
         "ValueError"
     ]
     assert runs.tenant.version == -1

@@ -61,7 +61,7 @@ def test_what_a_script_did_becomes_the_jobs(tenant, tmp_path):
     assert WorkingChanges(("new/d/e",), ("a.txt",), ("b.json",)) == changes
     with tenant.job() as job:
         apply_changes(job.files, folder, changes)
-    found = {one.path: tenant.files.read(one.path) for one in tenant.files.list(recursive=True)}
+    found = {item.path: tenant.files.read(item.path) for item in tenant.files.list(recursive=True)}
     assert found == {"a.txt": b"A.txt", "m/c.csv": b"m/c.csv", "new/d/e": b"added"}
     assert tenant.version == 1
 
@@ -191,4 +191,4 @@ def test_a_captured_copy_is_what_the_folder_was(tmp_path, steps):
             target.write_bytes(content)
     expected = {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
     apply_changes(tenant.files, folder, capture(folder, before))
-    assert {one.path: tenant.files.read(one.path) for one in tenant.files.list(recursive=True)} == expected
+    assert {item.path: tenant.files.read(item.path) for item in tenant.files.list(recursive=True)} == expected

@@ -23,7 +23,7 @@ def run_it(queue, settings, tmp_path):
             queue,
             order(tmp_path / "store", "acme", job_id, **parameters),
             settings,
-            lambda request, asked: file_run(request, settings=settings, is_cancelled=asked),
+            lambda request, item: file_run(request, settings=settings, is_cancelled=item),
             is_cancelled,
             times or Times(),
         )

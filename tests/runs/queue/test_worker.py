@@ -249,7 +249,7 @@ def test_a_silent_workers_job_is_brought_to_its_true_end(
         assert ledger(tmp_path / "store", "acme", settings) == ["j"]
     else:
         tenant = request_store(order(tmp_path / "store", "acme", "j"), settings).tenant("acme")
-        assert [(one.kind, one.files_written) for one in tenant.history()] == [("revoke", ())]
+        assert [(item.kind, item.files_written) for item in tenant.history()] == [("revoke", ())]
     assert queue.heartbeat(claimed) == "lost"
 
 

@@ -35,7 +35,7 @@ def test_streams_files_and_keys_are_one_version(before, tmp_path, capsys):
     told = json.loads(capsys.readouterr().out)
     acme = freezeframe.open(tmp_path / "store").tenant("acme")
 
-    assert {one["stream"]: (one["key"], one["rows"]) for one in told["streams"]} == {
+    assert {item["stream"]: (item["key"], item["rows"]) for item in told["streams"]} == {
         "Account": (["Id"], 2),
         "Lead": (["Id"], 1),
         "Report": ([], 2),
@@ -43,7 +43,7 @@ def test_streams_files_and_keys_are_one_version(before, tmp_path, capsys):
     assert (told["tenant_version"], acme.version) == (0, 0)
     assert acme.stream("Account").read()["Id"].tolist() == ["007", "008"]
     assert acme.stream("Lead").read()["Score"].tolist() == [0.5]
-    assert [one.path for one in acme.files.list(recursive=True)] == ["mappings/a.csv", "tenant-config.json"]
+    assert [item.path for item in acme.files.list(recursive=True)] == ["mappings/a.csv", "tenant-config.json"]
     assert main(command) == 2
     assert "already has" in capsys.readouterr().err
     assert acme.version == 0

@@ -125,7 +125,7 @@ def test_a_file_that_was_removed_or_is_none_of_a_stream_is_left(tenant, run):
     run(update(**{"9": "Cy"}))
     receipt = run(lambda folder: (folder / NAME).unlink())
     assert (receipt.files_deleted, receipt.files_written) == ((NAME,), ())
-    assert [one.path for one in tenant.files.list(recursive=True)] == [
+    assert [item.path for item in tenant.files.list(recursive=True)] == [
         "Other.snapshot.csv",
         "maps/Account.snapshot.csv",
     ]

@@ -33,7 +33,7 @@ ROWS = pa.table(
 )
 
 
-@pytest.fixture(scope="module", params=BOMBS, ids=lambda one: one.__name__)
+@pytest.fixture(scope="module", params=BOMBS, ids=lambda item: item.__name__)
 def bomb(request, tmp_path_factory):
     """A small file that unpacks to a lot."""
     file = tmp_path_factory.mktemp("bomb") / f"rows{BOMBS[request.param]}"

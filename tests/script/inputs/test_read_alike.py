@@ -115,7 +115,7 @@ class Files:
             case = self.random.choice([*TYPED_TEXTS, *KEPT, *MOMENTS])
             return [text for text in case if text is None or len(text) < 100] or [None]
         if kind < 0.7:
-            case = self.random.choice([one[0] for one in (*INEXACT, *NOT_WRITTEN[:-1])])
+            case = self.random.choice([item[0] for item in (*INEXACT, *NOT_WRITTEN[:-1])])
             return [*case, None]
         if kind < 0.9:
             digits = self.random.randrange(4)
@@ -125,7 +125,9 @@ class Files:
     def _cell(self, text, separator):
         if text is None:
             return ""
-        needs = text == "" or any(one in text for one in (separator, '"', "\n", "\r")) or text != text.strip()
+        needs = (
+            text == "" or any(item in text for item in (separator, '"', "\n", "\r")) or text != text.strip()
+        )
         return '"' + text.replace('"', '""') + '"' if needs or self.random.random() < 0.2 else text
 
     def json(self):
@@ -161,7 +163,7 @@ class Files:
         if kind < 0.1:
             return ["null"]
         if kind < 0.5:
-            case = self.random.choice([one[0] for one in (*OWN, *KNOWN)])
+            case = self.random.choice([item[0] for item in (*OWN, *KNOWN)])
             return [value or "null" for value in case]
         if kind < 0.7:
             shape = self.random.randrange(10**6)

@@ -15,7 +15,9 @@ def test_each_text_is_its_value(texts, kind, values):
     """In the very type; nulls are nulls, and so are members that an object lacks."""
     found = written_values(pa.chunked_array([pa.array(texts, pa.string())]), kind)
     assert found.type == kind
-    assert [same_form(one, kind) for one in values] == [same_form(one, kind) for one in found.to_pylist()]
+    assert [same_form(value, kind) for value in values] == [
+        same_form(item, kind) for item in found.to_pylist()
+    ]
 
 
 @pytest.mark.parametrize(("texts", "kind"), [*NOT_WRITTEN, *INEXACT], ids=lambda case: repr(case)[:40])

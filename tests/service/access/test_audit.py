@@ -39,7 +39,7 @@ def _run(database, statement):
 
 
 def _logged(audit):
-    return {one.number: one.hash for place in (ACME, GLOBEX) for one in audit.all_entries(place)}
+    return {entry.number: entry.hash for place in (ACME, GLOBEX) for entry in audit.all_entries(place)}
 
 
 def test_an_audit_that_nobody_touched_is_whole(audit):
@@ -114,13 +114,13 @@ def test_entries_are_filtered(audit):
     """By tenant, action, subject, a part of who asked, and time; all given must fit."""
     newest = audit.entries(ACME)[0].moment_ms
 
-    assert [one.subject for one in audit.entries(ACME)] == ["4", "3", "1", "0"]
-    assert [one.subject for one in audit.entries(ACME, AuditFilter(principal="key:3"))] == ["3"]
+    assert [entry.subject for entry in audit.entries(ACME)] == ["4", "3", "1", "0"]
+    assert [entry.subject for entry in audit.entries(ACME, AuditFilter(principal="key:3"))] == ["3"]
     assert len(audit.entries(ACME, AuditFilter(principal="ada", action="file.write"))) == 4
     assert audit.entries(ACME, AuditFilter(principal="key:%")) == ()
     assert audit.entries(ACME, AuditFilter(since_ms=newest + 1)) == ()
     assert len(audit.entries(ACME, AuditFilter(until_ms=newest + 1))) == 4
-    assert [one.subject for one in audit.all_entries(GLOBEX, AuditFilter(subject="2"))] == ["2"]
+    assert [entry.subject for entry in audit.all_entries(GLOBEX, AuditFilter(subject="2"))] == ["2"]
 
 
 def test_an_exported_table_has_no_formulas(database):

@@ -27,7 +27,7 @@ def tenant():
     """A tenant with a stream of some megabytes; exporting puts it in order in memory only if it is small."""
     found = Tenant(MemoryStorage(), NoEngine(), Settings())
     ids = np.random.default_rng(3).permutation(ROWS)
-    found.stream("A").update(pa.table({"Id": ids, "text": [f"{one:0{BYTES}d}" for one in ids]}), "Id")
+    found.stream("A").update(pa.table({"Id": ids, "text": [f"{id_:0{BYTES}d}" for id_ in ids]}), "Id")
     return found
 
 
@@ -64,7 +64,7 @@ def test_what_is_wrong_is_told_before_the_first_byte(bytes_max):
     with pytest.raises(StreamNotFound):
         export(stream, "csv", Moment(), ExportSizes(sorted_bytes_max=bytes_max))
     stream.update(pa.table({"Id": [1]}), "Id")
-    for name in [one.name for one in storage.list_below("A.snapshot") if one.name.endswith(".parquet")]:
+    for name in [item.name for item in storage.list_below("A.snapshot") if item.name.endswith(".parquet")]:
         storage.delete(f"A.snapshot/{name}")
 
     with pytest.raises(CorruptData):

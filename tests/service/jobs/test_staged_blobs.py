@@ -67,7 +67,7 @@ def test_the_input_of_a_job_stays_until_the_job_has_ended(place, tmp_path):
     _sweep(uploads)
     kept = list((tmp_path / "uploads").rglob("rows.csv"))
 
-    assert [one.read_bytes() for one in kept] == [b"Id\n1\n"]
+    assert [item.read_bytes() for item in kept] == [b"Id\n1\n"]
     assert len(list((tmp_path / "uploads" / FOLDER).iterdir())) == 1
     claimed = queue.claim("worker")
     _sweep(uploads)
@@ -87,7 +87,7 @@ def test_the_same_import_again_is_the_same_job(place, tmp_path):
         jobs.submit_import(job, order, _content(b"Id\n2\n"), "ada")
 
     assert first.sequence == again.sequence
-    assert [one.read_bytes() for one in (tmp_path / "uploads").rglob("rows.csv")] == [b"Id\n1\n"]
+    assert [path.read_bytes() for path in (tmp_path / "uploads").rglob("rows.csv")] == [b"Id\n1\n"]
 
 
 def test_no_more_blobs_wait_than_may(tmp_path):
@@ -145,7 +145,7 @@ def test_a_blob_for_an_import_is_used_up_by_it(place, tmp_path):
     with blobs.open_import(FOLDER, blob.id) as content:
         jobs.submit_import(job, ImportRequest("A", "csv", ("Id",)), content, "ada")
 
-    assert [rows] == [one.read_bytes() for one in (tmp_path / "uploads").rglob("rows.csv")]
+    assert [rows] == [path.read_bytes() for path in (tmp_path / "uploads").rglob("rows.csv")]
     with pytest.raises(NotFound):
         blobs.get(FOLDER, blob.id)
 

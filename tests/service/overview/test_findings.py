@@ -73,7 +73,7 @@ def unusual(*changes, rows):
         for place, (kind, inserted, deleted) in enumerate(changes)
     )
     found = unusual_changes(Overview(8, NOW, (stream,), 0, 0, None, ()), entries)
-    return [(one.kind, one.version, one.rows, one.rows_before) for one in found]
+    return [(item.kind, item.version, item.rows, item.rows_before) for item in found]
 
 
 def test_unusual_deletions_and_growth_are_told():
@@ -101,9 +101,9 @@ def test_columns_that_came_went_and_changed_type_are_drift(tenant):
     told = found(tenant, findings).drift
 
     assert first == ()
-    assert [(one.version, one.columns.added) for one in second] == [(2, {"Mail": "string"})]
+    assert [(item.version, item.columns.added) for item in second] == [(2, {"Mail": "string"})]
     assert told == found(tenant).drift
-    assert [one.version for one in told] == [3, 2]
+    assert [item.version for item in told] == [3, 2]
     assert told[0].columns.dropped == {"City": "string", "Mail": "string"}
     assert told[0].columns.retyped == {"Size": ("long", "double")}
 

@@ -42,13 +42,13 @@ def test_a_damaged_tenant_leaves_the_others_counted(stores, tmp_path):
     fill(stores, "prod", "whole", 7)
     fill(stores, "prod", "broken", 8)
     folder = stores.environment(EnvironmentName("prod")).folder("broken")
-    entries = [one for one in (tmp_path / "store").rglob("*.json") if folder in one.parts]
+    entries = [path for path in (tmp_path / "store").rglob("*.json") if folder in path.parts]
     assert entries
     for entry in entries:
         entry.write_bytes(b"{")
     anew = Stores(stores.root, stores.settings)
 
-    assert next((one.tenants, one.bytes) for one in sizes_of(anew, tmp_path).count()) == (1, 7)
+    assert next((item.tenants, item.bytes) for item in sizes_of(anew, tmp_path).count()) == (1, 7)
 
 
 def test_a_process_counts_once_in_a_while(stores, tmp_path):
@@ -63,4 +63,4 @@ def test_a_process_counts_once_in_a_while(stores, tmp_path):
     sizes = sizes_of(stores, tmp_path)
     assert [sizes.count_in_background(tell) for _ in range(2)] == [True, False]
     assert ended.wait(10)
-    assert [sum(one.bytes for one in found) for found in told] == [7]
+    assert [sum(item.bytes for item in found) for found in told] == [7]

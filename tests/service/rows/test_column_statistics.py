@@ -47,7 +47,7 @@ def statistics(tenant, **options):
     cache = options.pop("cache", None) or StatisticsCache()
     moment = options.pop("moment", Moment())
     found = stream_statistics(tenant, "Invoice", moment, cache, **options)
-    return found, {one.name: one for one in found.columns}
+    return found, {column.name: column for column in found.columns}
 
 
 def test_columns_of_every_kind_are_told(tenant):
@@ -55,13 +55,14 @@ def test_columns_of_every_kind_are_told(tenant):
     found, by_name = statistics(tenant)
     assert (found.version, found.rows, len(found.columns)) == (0, ROWS, 11)
     assert all(
-        (one.rows_read, one.nulls_of_all, one.ends_of_all) == (ROWS, True, True) for one in found.columns
+        (column.rows_read, column.nulls_of_all, column.ends_of_all) == (ROWS, True, True)
+        for column in found.columns
     )
     told = {name: (one.nulls, one.distinct, one.low, one.high) for name, one in by_name.items()}
     assert (0, ROWS, str(2**53), str(2**53 + ROWS - 1)) == told["Id"]
     assert told["City"] == (25, 2, "Basel", "Bern")
     assert told["Amount"] == (0, ROWS, 0.5, 49.5)
-    assert (*told["Price"][:2], *(str(one) for one in told["Price"][2:])) == (0, ROWS, "0.00", "0.99")
+    assert (*told["Price"][:2], *(str(item) for item in told["Price"][2:])) == (0, ROWS, "0.00", "0.99")
     assert told["Born"] == (0, 28, "2000-01-01", "2000-01-28")
     assert (0, 1, MOMENT.isoformat(), MOMENT.isoformat()) == told["At"]
     assert told["Is"] == (0, 2, False, True)
@@ -74,7 +75,7 @@ def test_columns_of_every_kind_are_told(tenant):
 def test_of_a_large_stream_the_first_rows_are_read_and_the_log_tells_the_rest(tenant):
     """Nulls come from the log for all rows, and ends where the log has them exactly: of numbers and dates."""
     _, by_name = statistics(tenant, rows_max=10)
-    assert {one.rows_read for one in by_name.values()} == {10}
+    assert {item.rows_read for item in by_name.values()} == {10}
     city, number = by_name["City"], by_name["Id"]
     assert (city.nulls, city.nulls_of_all, city.ends_of_all) == (25, True, False)
     assert (str(2**53 + ROWS - 1), True, 10) == (number.high, number.ends_of_all, number.distinct)

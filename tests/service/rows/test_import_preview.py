@@ -53,8 +53,8 @@ def test_an_upsert_is_counted_as_the_job_would(tenant):
 def test_a_full_extract_tells_what_it_would_delete(tenant):
     """Rows that the file lacks are counted and shown; to delete more than half is told to be refused."""
     seen = preview(tenant, FILE, mode="full")
-    assert (seen.counts.deleted, [one.fate for one in seen.examples[2:]]) == (2, ["delete"] * 2)
-    assert [one.before["Id"] for one in seen.examples[2:]] == ["3", "4"]
+    assert (seen.counts.deleted, [example.fate for example in seen.examples[2:]]) == (2, ["delete"] * 2)
+    assert [example.before["Id"] for example in seen.examples[2:]] == ["3", "4"]
     assert seen.problem is None
     refused = preview(tenant, "Id,City\n1,Bern\n", mode="full")
     assert (refused.problem.code, refused.counts.deleted) == ("TOO_MANY_DELETIONS", 3)
@@ -77,16 +77,16 @@ def test_what_replaces_the_content_needs_no_key(tenant):
     assert (seen.key, seen.problem, seen.counts.inserted) == ((), None, 1)
     over = preview(tenant, "Id,City\n1,Bern\n", override=True)
     assert (over.problem, over.counts.deleted) == (None, 3)
-    assert "delete" in {one.fate for one in over.examples}
+    assert "delete" in {example.fate for example in over.examples}
 
 
 def test_an_exported_file_has_its_key(tenant):
     """Of Parquet; rows of a stream without a key become a new one."""
     report = tenant.stream("Report")
     report.update(STORED, override=True)
-    sent = [b"".join(export(one, "parquet", Moment())) for one in (tenant.stream("Account"), report)]
+    sent = [b"".join(export(item, "parquet", Moment())) for item in (tenant.stream("Account"), report)]
     seen = [preview(tenant, content, kind="parquet", stream="New") for content in sent]
-    assert [(one.key, one.problem, one.counts.inserted) for one in seen] == [
+    assert [(item.key, item.problem, item.counts.inserted) for item in seen] == [
         (("Id",), None, 4),
         ((), None, 4),
     ]
@@ -95,7 +95,10 @@ def test_an_exported_file_has_its_key(tenant):
 def test_columns_are_told_with_their_types_of_both_sides(tenant):
     """Known, new, of another type, or only in the stream."""
     seen = preview(tenant, "Id,Age,Note\n1,old,x\n")
-    told = {one.name: (one.fate, one.file_type, one.stream_type, one.is_key) for one in seen.columns}
+    told = {
+        column.name: (column.fate, column.file_type, column.stream_type, column.is_key)
+        for column in seen.columns
+    }
     assert told["Age"] == ("other type", "string", "long", False)
     assert told["Note"] == ("new", "string", None, False)
     assert told["City"] == ("not in the file", None, "string", False)
@@ -108,7 +111,11 @@ def test_a_stream_that_is_not_there_yet_gets_all_rows(tenant):
     """The key must be named then."""
     assert preview(tenant, FILE, stream="New").problem is not None
     seen = preview(tenant, FILE, stream="New", key=["Id"])
-    assert (seen.counts.inserted, seen.counts.updated, {one.fate for one in seen.columns}) == (3, 0, {"new"})
+    assert (seen.counts.inserted, seen.counts.updated, {column.fate for column in seen.columns}) == (
+        3,
+        0,
+        {"new"},
+    )
     assert tenant.streams() == ("Account",)
 
 

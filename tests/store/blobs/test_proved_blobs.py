@@ -46,7 +46,7 @@ def test_parts_after_the_first_are_read_alone(storage, files):
 def test_damage_after_the_proof_is_found(storage, files, tmp_path):
     """A file that was written to since is proved again, and refused."""
     assert CONTENT[:10] == b"".join(files.part("large.bin", 0, 9))
-    (blob,) = (one for one in tmp_path.rglob("blobs/*/*") if one.is_file())
+    (blob,) = (path for path in tmp_path.rglob("blobs/*/*") if path.is_file())
     with blob.open("r+b") as file:
         file.seek(1_000_000)
         file.write(b"damage")

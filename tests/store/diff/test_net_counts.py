@@ -38,7 +38,7 @@ _ACTION = st.one_of(
 def frame(rows, kind="upsert"):
     columns = {"Id": pa.array(list(rows), pa.int64()), "v": pa.array(list(rows.values()), pa.int64())}
     if kind == "wider":
-        columns["w"] = pa.array([one or None for one in rows.values()], pa.int64())
+        columns["w"] = pa.array([row or None for row in rows.values()], pa.int64())
     if kind == "as text":
         columns["v"] = columns["v"].cast(pa.string())
     return pa.table(columns)
@@ -270,7 +270,7 @@ def test_random_jobs_count_what_diff_counts(spark_engine, tmp_path, kind):
                 for _ in range(random.choice([1, 1, 2])):
                     update_somehow(random, job.stream("Lead"), kind)
         assert_net(tenant)
-        versions = [table_of(tenant, one) for one in range(tenant.stream("Lead").version() + 1)]
+        versions = [table_of(tenant, item) for item in range(tenant.stream("Lead").version() + 1)]
         for before, after in itertools.pairwise(versions):
             assert_compared(spark_engine, before, [after])
 

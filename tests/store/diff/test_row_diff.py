@@ -171,7 +171,7 @@ def test_changes_of_every_type_follow_the_values(kind, data):
         sides = [data.draw(some) for _ in "on"]
         old, new = (pa.table({"Id": pa.array(side, kind.arrow)}) for side in sides)
         left, right = ({key_form(value, kind.arrow) for value in side} for side in sides)
-        expected = {("delete", one) for one in left - right} | {("insert", one) for one in right - left}
+        expected = {("delete", item) for item in left - right} | {("insert", item) for item in right - left}
         found = [(change, key_form(row["Id"], kind.arrow)) for change, row, _ in _changes(old, new)]
         assert sorted(expected, key=repr) == sorted(found, key=repr)
     shuffled = data.draw(st.permutations(values))

@@ -54,12 +54,12 @@ def test_pages_are_all_changes(shared, gone, came, second, window, limit):
     first = table.file(_rows(shared, 0), groups=3)
     other = table.file(_rows(second, 100), groups=2)
     before = table.commit()
-    deleted = sorted({one for one in gone if one < len(shared)})
+    deleted = sorted({item for item in gone if item < len(shared)})
     if deleted:
         table.delete(first, deleted)
     table.delete(other, [])
     kept = [one for place, one in enumerate(shared) if place not in deleted]
-    added = [one for one in [*came, *second[::2]] if one not in kept]
+    added = [item for item in [*came, *second[::2]] if item not in kept]
     if added:
         table.file(_rows(added, 100), groups=4)
     after = table.commit()
@@ -71,7 +71,7 @@ def test_pages_are_all_changes(shared, gone, came, second, window, limit):
     by_key = [(name, "ascending") for name in ("Id", "part")]
     assert repr(expected.sort_by(by_key).to_pylist()) == repr(found.to_pylist())
     kinds = found[CHANGE_TYPE].to_pylist()
-    assert [kinds.count(one) for one in ("insert", "update", "delete")] == [
+    assert [kinds.count(item) for item in ("insert", "update", "delete")] == [
         counts.inserted,
         counts.updated,
         counts.deleted,

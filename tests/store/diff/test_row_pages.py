@@ -74,7 +74,7 @@ def test_deleted_rows_conditions_offsets_and_renamed_columns():
         table.file(rows.take(pa.array(ids[part::3])), gone=[3, 500])
     snapshot = table.commit()
     where = pc.field("a name") == 3
-    whole, some = (sort_rows(read_rows(snapshot, None, one), ["an Id"]) for one in (None, where))
+    whole, some = (sort_rows(read_rows(snapshot, None, item), ["an Id"]) for item in (None, where))
 
     assert whole.equals(_pages(snapshot, 999))
     assert some.equals(_pages(snapshot, 100, where=where))

@@ -19,7 +19,7 @@ def _tenant(storage):
 
 
 def _names(storage):
-    return [one.name for one in storage.list_below("")]
+    return [item.name for item in storage.list_below("")]
 
 
 @pytest.fixture(params=["memory", "local"])

@@ -44,7 +44,7 @@ def test_a_data_key_is_made_once(keyed):
     assert {data_key(memory, settings).secret} == set(found)
     assert (
         b"".join(
-            memory.read(f"_freezeframe/keys/{one.name}") for one in memory.list_below("_freezeframe/keys")
+            memory.read(f"_freezeframe/keys/{item.name}") for item in memory.list_below("_freezeframe/keys")
         ).find(found[0])
         < 0
     )
@@ -60,7 +60,7 @@ def test_a_tenant_without_a_key_has_none(keyed):
 def test_rotation_survives_a_crash_anywhere(keyed, way):
     """Wherever it dies, the key can be had under one of the master keys, and doing it again finishes."""
     old_settings, new_settings = keyed("old"), keyed("new")
-    old, new = (read_master_key(one.master_key_file) for one in (old_settings, new_settings))
+    old, new = (read_master_key(item.master_key_file) for item in (old_settings, new_settings))
     for number in range(100):
         memory = MemoryStorage()
         secret = data_key(memory, old_settings, create=True).secret

@@ -66,7 +66,7 @@ def test_composite_keys_are_held_column_by_column(data):
 
     tables = [rows(values) for values in files]
     held = may_hold(
-        [statistics_of(one) for one in tables], rows(keys), tables[0].schema, {"a": "a", "b": "b"}
+        [statistics_of(table) for table in tables], rows(keys), tables[0].schema, {"a": "a", "b": "b"}
     )
 
     for values, may in zip(files, held, strict=True):

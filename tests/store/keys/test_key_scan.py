@@ -91,7 +91,7 @@ def test_a_damaged_file_is_named(stream, memory, piece_rows):
     """Nothing is answered from a file that is not as it was written."""
     stream.update(frame(range(3), 0), key="Id")
     (path,) = stream._snapshot().files["path"].to_pylist()
-    (name,) = (one.name for one in memory.list_below("") if one.name.endswith(path))
+    (name,) = (item.name for item in memory.list_below("") if item.name.endswith(path))
     memory.replace(name, memory.read(name)[:-1])
     with pytest.raises(CorruptData, match=path):
         found(stream, keys("0001"), piece_rows)

@@ -40,7 +40,7 @@ def filled(tenant):
 
 def bytes_with(storage, text):
     """Files that hold the text as it lies on the disk."""
-    return [one.name for one in storage.list_below("") if text.encode() in storage.read(one.name)]
+    return [item.name for item in storage.list_below("") if text.encode() in storage.read(item.name)]
 
 
 def test_no_byte_of_an_erased_row_is_left(open_finding, memory):

@@ -26,7 +26,7 @@ NOW = {"gc_grace_seconds": 0, "lease_dead_seconds": 0}
 
 
 def table(*ids):
-    return pa.table({"Id": [str(one) for one in ids], "v": list(ids)})
+    return pa.table({"Id": [str(id_) for id_ in ids], "v": list(ids)})
 
 
 def content(reader):
@@ -68,9 +68,9 @@ def test_a_tenants_own_retention_is_left_alone(open_finding):
     open_finding(freed).set_retention()
     with_versions(open_finding(older, keep_versions=0), 1)
     with_versions(open_finding(older), 1)
-    found = [open_finding(one).retention() for one in (first, freed, older)]
+    found = [open_finding(item).retention() for item in (first, freed, older)]
 
-    assert [(None, 2), (None, None), (None, None)] == [(one.keep_versions, one.keep_days) for one in found]
+    assert [(None, 2), (None, None), (None, None)] == [(item.keep_versions, item.keep_days) for item in found]
     assert 1000 == Settings().keep_versions
 
 
@@ -81,7 +81,7 @@ def test_without_a_policy_everything_is_kept(open_finding, memory):
     before = data(memory)
 
     assert (tenant.gc().files, tenant.gc(dry_run=True).files) == (0, 0)
-    assert (before, past) == (data(memory), [content(tenant.at(one)) for one in range(6)])
+    assert (before, past) == (data(memory), [content(tenant.at(item)) for item in range(6)])
 
 
 def test_the_policy_decides_what_goes(open_finding, memory):
@@ -228,7 +228,7 @@ def test_a_commit_outlives_what_fails_after_it(open_finding, caplog, looks_often
     first = next(number for number, name in enumerate(deletes) if name.endswith(".parquet"))
     tenant, storage = updated([Fault(first, Way.FAIL_BEFORE, "delete")])
 
-    assert [one.message for one in caplog.records if one.name == garbage.__name__] == [
+    assert [record.message for record in caplog.records if record.name == garbage.__name__] == [
         "Versions that the retention lets go could not be deleted."
     ]
     assert tenant.stream("A").read(as_="arrow")["v"].to_pylist() == [9]
@@ -423,11 +423,11 @@ def test_an_erasure_that_was_cut_off_has_the_log_to_go_on_by(open_finding, looks
 def test_a_lost_checkpoint_below_the_oldest_version_is_damage(open_finding, memory):
     """Nothing else has what was before it: verification names it, and gc deletes nothing."""
     shortened(open_finding, memory, keep=10)
-    (name,) = (one.name for one in memory.list_below(ENTRIES) if f"{30:020d}.checkpoint" in one.name)
+    (name,) = (item.name for item in memory.list_below(ENTRIES) if f"{30:020d}.checkpoint" in item.name)
     memory.delete(f"{ENTRIES}/{name}")
 
     again = open_finding(memory, **NOW)
-    assert [ENTRIES] == [one.file for one in verify_tenant(memory, Settings()).findings]
+    assert [ENTRIES] == [finding.file for finding in verify_tenant(memory, Settings()).findings]
     with pytest.raises(CorruptLog):
         again.gc()
     assert len(content(again)[0]["A"]) == 1

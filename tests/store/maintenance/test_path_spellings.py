@@ -44,11 +44,11 @@ class Spelling:
 
         Replay takes a relative path and an absolute one for two files, as Spark does.
         """
-        segments = [self._segment(one) for one in name.split("/")]
+        segments = [self._segment(item) for item in name.split("/")]
         asked = self._root is not None and self.random.random() < 0.3
         is_absolute = self._is_absolute.setdefault(name, asked)
         if is_absolute:
-            segments = [*(self._segment(one) for one in self._root.strip("/").split("/")), *segments]
+            segments = [*(self._segment(item) for item in self._root.strip("/").split("/")), *segments]
         path = self.random.choice(["/", "/", "/", "//", "/./", "/zz/../"]).join(segments)
         if is_absolute:
             return self.random.choice(["/", "file:/", "file:///"]) + path
@@ -59,10 +59,10 @@ class Spelling:
     def _segment(self, text):
         """The text with the escapes that it needs, and a few more."""
         return "".join(
-            f"%{ord(one):02x}"
-            if one.isascii() and self.random.random() < 0.1
-            else quote(one, safe=self._safe())
-            for one in text
+            f"%{ord(item):02x}"
+            if item.isascii() and self.random.random() < 0.1
+            else quote(item, safe=self._safe())
+            for item in text
         )
 
     def _safe(self):
@@ -82,7 +82,7 @@ class Table:
     def commit(self, *actions):
         self.version += 1
         info = CommitInfo({"timestamp": 1_000 + self.version, "operation": "WRITE"})
-        lines = "".join(f"{to_json_line(one)}\n" for one in (info, *actions))
+        lines = "".join(f"{to_json_line(action)}\n" for action in (info, *actions))
         done = write_commit(self.storage, self.folder, self.version, lines.encode())
         assert isinstance(done, Committed)
 
@@ -120,8 +120,8 @@ def test_no_spelling_loses_a_file(open_finding, request, kind, rounds):
     for number in range(rounds):
         spelling = Spelling(number, f"{storage.root}/A{number}.snapshot" if kind == "local" else None)
         table = Table(storage, f"A{number}.snapshot", spelling)
-        for one in range(1, spelling.random.randrange(2, 9)):
-            table.change(one)
+        for item in range(1, spelling.random.randrange(2, 9)):
+            table.change(item)
             if spelling.random.random() < 0.2:
                 write_checkpoint(DeltaLog(storage, table.folder).current_snapshot)
         tenant = open_finding(storage, gc_grace_seconds=0)

@@ -21,7 +21,7 @@ from freezeframe.store.schema.system_columns import TENANT_LOG_FEATURE
 
 
 def table(*ids):
-    return pa.table({"Id": [str(one) for one in ids], "v": list(ids)})
+    return pa.table({"Id": [str(id_) for id_ in ids], "v": list(ids)})
 
 
 def rows(stream):

@@ -46,7 +46,7 @@ def test_a_sound_tenant_is_told_with_what_was_read(open_finding, memory):
         told.streams,
         told.blobs,
     )
-    data = [one.name for one in memory.list_below("") if one.name.endswith(".parquet")]
+    data = [item.name for item in memory.list_below("") if item.name.endswith(".parquet")]
     assert len([name for name in data if "_delta_log" not in name]) == told.data_files
 
 
@@ -57,12 +57,12 @@ def test_every_damaged_file_is_found(open_finding, memory):
     """
     filled(open_finding(memory))
     spared = (f"{TENANT_LOG_FOLDER}/_last_checkpoint", "_freezeframe/format.json", ".checkpoint.parquet")
-    names = [one.name for one in memory.list_below("") if not one.name.endswith(spared)]
+    names = [item.name for item in memory.list_below("") if not item.name.endswith(spared)]
     missed = []
     for name in names:
         before = memory.read(name)
         damage(memory, name)
-        found = {one.file for one in verify_tenant(memory, Settings()).findings}
+        found = {finding.file for finding in verify_tenant(memory, Settings()).findings}
         if name not in found:
             missed.append((name, found))
         memory.replace(name, before)
@@ -74,7 +74,7 @@ def test_every_damaged_file_is_found(open_finding, memory):
 def test_a_missing_file_is_found(open_finding, memory, part):
     """Data of an older version, an entry, the bytes of an older file."""
     filled(open_finding(memory))
-    name = next(one.name for one in memory.list_below("") if one.name.startswith(part))
+    name = next(item.name for item in memory.list_below("") if item.name.startswith(part))
     memory.delete(name)
 
     told = verify_tenant(memory, Settings())
@@ -104,7 +104,7 @@ def test_a_tables_commit_that_was_replaced_is_found(open_finding, memory):
     info["commitInfo"]["operation"] = "FORGED"
     memory.replace(name, b"\n".join([json.dumps(info, separators=(",", ":")).encode(), *lines[1:]]))
 
-    assert name in {one.file for one in verify_tenant(memory, Settings()).findings}
+    assert name in {finding.file for finding in verify_tenant(memory, Settings()).findings}
 
 
 def test_what_a_crash_left_half_way_is_sound(open_finding):

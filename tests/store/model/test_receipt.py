@@ -102,7 +102,7 @@ def test_columns_that_the_rows_lack_are_told(open_finding, memory):
     more = stream.update(pa.table({"Id": ["2"], "n": [1]}))
     whole = stream.update(pa.table({"Id": ["2"], "n": [1]}), override=True, key="Id")
 
-    assert [(one.committed, one.columns_missing) for one in (same, more)] == [
+    assert [(item.committed, item.columns_missing) for item in (same, more)] == [
         (False, ("v",)),
         (True, ("v", "w")),
     ]

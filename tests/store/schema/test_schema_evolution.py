@@ -321,7 +321,7 @@ def test_a_key_of_numbers_becomes_text_where_a_key_is_none(texts, becomes_text):
         with pytest.raises(SchemaDriftError) as caught:
             _evolve(stored, batch, key=["Id"])
         assert "override" not in caught.value.remedy
-        named = [one["value"].strip("'") for one in caught.value.details["rows"]]
+        named = [detail["value"].strip("'") for detail in caught.value.details["rows"]]
         doubtful = [text for text in texts if text in {"007", "7.0", " 7", "+7", "-0"}]
         assert (doubtful or texts) == named
         return

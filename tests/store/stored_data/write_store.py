@@ -64,8 +64,8 @@ def accounts(first, last, name):
     numbers = range(first, last)
     return pa.table(
         {
-            "Id": [f"{one:04}" for one in numbers],
-            "Name": [f"{name} {one}" for one in numbers],
+            "Id": [f"{number:04}" for number in numbers],
+            "Name": [f"{name} {number}" for number in numbers],
             "N": list(numbers),
         }
     )
@@ -115,7 +115,7 @@ def plain(value):
     if isinstance(value, dict):
         return {name: plain(one) for name, one in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain(one) for one in value]
+        return [plain(item) for item in value]
     if isinstance(value, bytes):
         return {"sha256": hashlib.sha256(value).hexdigest()}
     return value if value is None or isinstance(value, (bool, int, str)) else repr(value)
@@ -131,14 +131,14 @@ def read_version(tenant, version):
         rows = sorted((plain(row) for row in table.select(columns).to_pylist()), key=json.dumps)
         types_ = {field.name: str(field.type) for field in table.schema}
         streams[name] = {"key": list(seen.stream(name).key()), "types": types_, "rows": rows}
-    files = {one.path: plain(seen.files.read(one.path)) for one in seen.files.list(recursive=True)}
+    files = {item.path: plain(seen.files.read(item.path)) for item in seen.files.list(recursive=True)}
     return {"streams": streams, "files": files}
 
 
 def read_tenant(tenant):
     """All versions of a tenant, its history and its tags."""
-    history = [[one.version, one.message, one.who, one.job_id] for one in tenant.history()]
-    versions = {str(one[0]): read_version(tenant, one[0]) for one in history}
+    history = [[item.version, item.message, item.who, item.job_id] for item in tenant.history()]
+    versions = {str(item[0]): read_version(tenant, item[0]) for item in history}
     return {"version": tenant.version, "history": history, "tags": tenant.tags(), "versions": versions}
 
 

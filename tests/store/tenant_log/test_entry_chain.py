@@ -190,7 +190,7 @@ def test_an_old_checkpoint_is_continued_by_a_chained_entry(local):
 
 
 def _make_checkpoint_old(storage):
-    (name,) = [one.name for one in storage.list_from(TENANT_LOG_FOLDER) if ".checkpoint." in one.name]
+    (name,) = [item.name for item in storage.list_from(TENANT_LOG_FOLDER) if ".checkpoint." in item.name]
     record = json.loads(storage.read(f"{TENANT_LOG_FOLDER}/{name}"))
     for member in ("head", "chained", "sha256"):
         record.pop(member, None)
@@ -215,7 +215,7 @@ def test_a_damaged_checkpoint_is_not_used(local):
     """A digit that was changed in it, or a checkpoint of another version, is passed over."""
     tenant = _filled(local, 11)
     wanted = tenant.place.log.current_state().files
-    (name,) = [one.name for one in local.list_from(TENANT_LOG_FOLDER) if ".checkpoint." in one.name]
+    (name,) = [item.name for item in local.list_from(TENANT_LOG_FOLDER) if ".checkpoint." in item.name]
     content = local.read(f"{TENANT_LOG_FOLDER}/{name}")
     local.replace(f"{TENANT_LOG_FOLDER}/{name}", content.replace(b'"floor":[0,', b'"floor":[9,'))
 
@@ -227,7 +227,7 @@ def test_a_damaged_checkpoint_is_not_used(local):
 def test_a_checkpoint_under_another_version_is_not_used(local):
     """What it says is of its own version only."""
     _filled(local, 13)
-    (name,) = [one.name for one in local.list_from(TENANT_LOG_FOLDER) if ".checkpoint." in one.name]
+    (name,) = [item.name for item in local.list_from(TENANT_LOG_FOLDER) if ".checkpoint." in item.name]
     local.replace(f"{TENANT_LOG_FOLDER}/{12:020d}{name[20:]}", local.read(f"{TENANT_LOG_FOLDER}/{name}"))
 
     assert _tenant(local).files.read("a.csv") == b"12"

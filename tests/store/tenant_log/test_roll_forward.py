@@ -17,7 +17,7 @@ from freezeframe.store.tenant_log.entry import StreamChange
 
 
 def checkpoints(storage):
-    names = (one.name for one in storage.list_below("") if one.name.endswith(".checkpoint.parquet"))
+    names = (item.name for item in storage.list_below("") if item.name.endswith(".checkpoint.parquet"))
     found = {}
     for name in names:
         found.setdefault(name.partition("/")[0], []).append(int(name.rpartition("/")[2].partition(".")[0]))

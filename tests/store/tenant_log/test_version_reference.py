@@ -9,7 +9,7 @@ from freezeframe.errors import InvalidOption, StreamNotFound, VersionNotFound
 
 
 def table(*ids):
-    return pa.table({"Id": [str(one) for one in ids], "v": list(ids)})
+    return pa.table({"Id": [str(id_) for id_ in ids], "v": list(ids)})
 
 
 @pytest.fixture
@@ -49,9 +49,9 @@ def test_a_version_is_the_tenants_and_a_streams_own_has_its_name(tenant):
 
 def test_only_one_version_is_named(tenant):
     """Two ways to name a version at once are refused, even where they agree."""
-    for one in ({"as_of": "2026-01-01"}, {"stream_version": 0}, {"tenant_version": 1}):
-        with pytest.raises(InvalidOption, match=f"version and {next(iter(one))}"):
-            tenant.stream("Lead").read(version=1, **one)
+    for item in ({"as_of": "2026-01-01"}, {"stream_version": 0}, {"tenant_version": 1}):
+        with pytest.raises(InvalidOption, match=f"version and {next(iter(item))}"):
+            tenant.stream("Lead").read(version=1, **item)
 
 
 def test_changes_lie_between_versions_of_the_tenant(tenant):

@@ -59,9 +59,9 @@ def test_what_is_no_list_of_tags(header):
 def test_strict_mode_wants_a_condition_for_what_is_there():
     """Something new needs none; "only if it is another one" is none that a change can rest on."""
     Conditions(strict=True).require(None)
-    for given in (Conditions(strict=True), Conditions(if_none_match='"2"', strict=True)):
+    for item in (Conditions(strict=True), Conditions(if_none_match='"2"', strict=True)):
         with pytest.raises(PreconditionRequired):
-            given.require('"1"')
+            item.require('"1"')
 
 
 def test_the_commit_checks_the_state_that_it_follows(tmp_path):

@@ -62,7 +62,7 @@ def test_a_run_frozen_at_any_moment_and_taken_over_cannot_commit(open_on):
             ends.append("committed")
         except JobRevoked:
             ends.append("refused")
-            assert [one.path for one in other.files.list()] == ["before.txt"]
+            assert [item.path for item in other.files.list()] == ["before.txt"]
             run(other, "second")
         if storage.meanwhile is not None:
             break  # it ended before it would have been frozen
@@ -83,14 +83,19 @@ def test_a_run_is_refused_before_it_begins(open_on):
     assert revoke_job(tenant.place, "j") == ()
     assert revoke_job(tenant.place, "j", tokens=["a/2", "a/1"]) == ("a/1", "a/2")
     assert revoke_job(tenant.place, "j", tokens=["a/1", "a/3"]) == ("a/3",)
-    names = [one.name for one in storage.list_below("")]
+    names = [item.name for item in storage.list_below("")]
 
     with pytest.raises(JobRevoked):
         run(open_on(storage), "a/1")
-    assert names == [one.name for one in storage.list_below("")]
+    assert names == [item.name for item in storage.list_below("")]
     run(open_on(storage), "a/4")
     assert revoke_job(tenant.place, "j", tokens=["a/4"]) == ()
-    assert [one.kind for one in reversed(list(tenant.history()))] == ["commit", "revoke", "revoke", "commit"]
+    assert [item.kind for item in reversed(list(tenant.history()))] == [
+        "commit",
+        "revoke",
+        "revoke",
+        "commit",
+    ]
 
 
 def test_revoked_tokens_are_kept_as_long_as_job_ids(open_on):

@@ -106,7 +106,7 @@ def test_a_job_that_comes_again_is_answered_again(spark_engine, tmp_path):
         for _ in range(2):
             with tenant.job(f"job {value}") as job:
                 told.append(job.update(frames(value), key="Id"))
-        assert [one.inserted for one in told[0].values()] == [one.inserted for one in told[1].values()]
+        assert [item.inserted for item in told[0].values()] == [item.inserted for item in told[1].values()]
         assert value == tenant.version
 
 

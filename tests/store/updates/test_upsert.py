@@ -29,7 +29,7 @@ def content(stream, **options):
 
 def vectors(stream):
     files = stream._snapshot().files
-    return [None if one is None else one["cardinality"] for one in files["deletion_vector"].to_pylist()]
+    return [None if item is None else item["cardinality"] for item in files["deletion_vector"].to_pylist()]
 
 
 def test_only_changed_and_new_rows_are_written(stream):

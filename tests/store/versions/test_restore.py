@@ -25,7 +25,7 @@ from freezeframe.store.model.receipt import Counts
 
 
 def table(*ids):
-    return pa.table({"Id": [str(one) for one in ids], "v": list(ids)})
+    return pa.table({"Id": [str(id_) for id_ in ids], "v": list(ids)})
 
 
 def content(reader):
@@ -128,7 +128,7 @@ def test_any_listed_version_restores_equal(past, memory, version):
         done.files_deleted,
     )
     assert (version != 4, 4 + (version != 4)) == (done.committed, tenant.version)
-    assert then == [content(tenant.at(one)) for one in range(5)]
+    assert then == [content(tenant.at(item)) for item in range(5)]
     assert data == [status.name for status in memory.list_below("") if not status.name.endswith(".json")]
 
 
@@ -219,7 +219,7 @@ def test_a_tag_names_a_version(past):
     assert (tenant.tag("good", 2, who="ops"), tenant.tag("last", 4)) == (2, 4)
 
     assert tenant.tags() == {"good": 2, "last": 4}
-    assert next(one for one in tenant.history() if one.version == 2).tags == ("good",)
+    assert next(item for item in tenant.history() if item.version == 2).tags == ("good",)
     assert tenant.tag("good", 2) == 2
     with pytest.raises(AlreadyExists, match="good"):
         tenant.tag("good", 3)

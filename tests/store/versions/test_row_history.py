@@ -41,7 +41,7 @@ def leads(*ids, stage="new"):
 
 
 def told(history):
-    return [(one.version, one.change, one.changed) for one in history.versions]
+    return [(version.version, version.change, version.changed) for version in history.versions]
 
 
 def test_each_version_that_touched_the_row_is_given_with_its_values(stream):
@@ -73,7 +73,7 @@ def test_a_row_is_seen_from_a_version_and_in_steps(stream):
 @pytest.mark.parametrize(("key", "touched"), [("a/b", [0]), ("008", [1, 0]), ("7", []), ("", [])])
 def test_keys_are_the_texts_that_they_are(stream, key, touched):
     """No key is another one that looks like it."""
-    assert touched == [one.version for one in stream.row_history(key).versions]
+    assert touched == [version.version for version in stream.row_history(key).versions]
 
 
 def test_a_restoration_and_a_dropped_stream_are_versions_of_the_row(tenant, stream):
@@ -83,7 +83,7 @@ def test_a_restoration_and_a_dropped_stream_are_versions_of_the_row(tenant, stre
     tenant.drop_stream("Lead")
     stream.update(leads("007", stage="back"), "Id")
     history = stream.row_history("007")
-    assert [(one.version, one.change) for one in history.versions[:4]] == [
+    assert [(version.version, version.change) for version in history.versions[:4]] == [
         (9, "insert"),
         (7, "delete"),
         (6, "update"),
@@ -115,7 +115,7 @@ def test_a_stream_that_keeps_its_past_or_flags_deletions_has_one_row_a_key(tmp_p
         stream = tenant.stream("-".join(options))
         stream.update(leads("1", "2"), "Id", mode="full", **options)
         stream.update(leads("1", stage="won"), "Id", mode="full")
-        assert [one.change for one in stream.row_history("2").versions] == ["delete", "insert"]
+        assert [version.change for version in stream.row_history("2").versions] == ["delete", "insert"]
         newest = stream.row_history("1").versions[0]
         assert (newest.change, newest.before["Stage"], newest.after["Stage"]) == ("update", "new", "won")
 
@@ -196,8 +196,8 @@ def test_of_each_file_one_row_group_is_read(tmp_path, monkeypatch, is_marked):
     counted = CountedReads(monkeypatch)
     history = stream.row_history("20000")
 
-    assert [one.version for one in history.versions] == [20, 15, 10, 5, 0]
-    assert [one.after["Stage"] for one in history.versions] == ["20", "15", "10", "5", "new"]
+    assert [item.version for item in history.versions] == [20, 15, 10, 5, 0]
+    assert [item.after["Stage"] for item in history.versions] == ["20", "15", "10", "5", "new"]
     assert counted.files <= 25
     # The key's columns and the row's own of one group of 8,000 rows, and now and then of its neighbour.
     assert counted.rows <= 2.5 * 8_000 * counted.files
@@ -215,7 +215,7 @@ def test_each_file_is_looked_into_once(tmp_path, monkeypatch, is_marked):
         asked = ["10000"] if version in (7, 30) else []
         stream.update(leads(*others, *asked, stage=f"{version}"), "Id")
     counted = CountedReads(monkeypatch)
-    assert [one.version for one in stream.row_history("10000").versions] == [30, 7, 0]
+    assert [item.version for item in stream.row_history("10000").versions] == [30, 7, 0]
     assert counted.files <= 42
     counted.files = 0
     assert stream.row_history("10000x").versions == ()
@@ -297,7 +297,7 @@ def test_histories_are_what_reading_each_version_tells(tmp_path, seed):
             for version in range(tenant.version, -1, -1)
             if differs(states[version - 1].get(name) if version else None, states[version].get(name))
         ]
-        assert (name, expected) == (name, [one.version for one in stream.row_history(name).versions])
+        assert (name, expected) == (name, [item.version for item in stream.row_history(name).versions])
 
 
 def differs(old, new):

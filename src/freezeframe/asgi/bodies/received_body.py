@@ -164,9 +164,9 @@ def _require_shallow_text(value: Any) -> None:
     """Refuse deep nesting and lone surrogates; each value is visited once, level by level."""
     level = [value]
     for _ in range(DEPTH_MAX + 1):
-        if any(_is_broken(one) for one in level if isinstance(one, str)):
+        if any(_is_broken(item) for item in level if isinstance(item, str)):
             raise _unreadable("A text holds half of a character (a lone surrogate).")
-        parts = [one for one in level if isinstance(one, list | dict)]
+        parts = [item for item in level if isinstance(item, list | dict)]
         if not parts:
             return
         level = [inner for part in parts for inner in part]

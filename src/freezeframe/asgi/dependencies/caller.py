@@ -80,7 +80,7 @@ class Caller:
     def _require_unchanged(self) -> None:
         # A body may be under way for minutes after its first bytes were allowed.
         now, before = self.identify_again(), self.principal
-        rights = [(one.scopes, one.environments, one.tenants) for one in (now, before)]
+        rights = [(item.scopes, item.environments, item.tenants) for item in (now, before)]
         if rights[0] != rights[1]:
             raise NotAllowed(
                 "The rights of this caller changed while the request was under way.",
@@ -132,7 +132,7 @@ class TenantCaller(Caller):
         about = subject or TENANT
         if wanted.are_given or wanted.strict:
             ids = {context.job_id, job_id or None, None if self.identity is None else self.identity.key}
-            if not any(log.known_job(log.current_state(), one) for one in ids):
+            if not any(log.known_job(log.current_state(), id_) for id_ in ids):
                 wanted.require_now(about, tenant.place)
         checked = tenant.with_check(wanted.at_commit(about))
         return checked.with_check(self.service.stored_bytes.check_commit).on(context)

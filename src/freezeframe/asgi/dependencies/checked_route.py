@@ -44,7 +44,8 @@ class CheckedRoute(APIRoute):
         inner = super().get_route_handler()
 
         needs_caller = any(
-            one.call in {request_caller, request_tenant_caller} for one in self.dependant.dependencies
+            dependency.call in {request_caller, request_tenant_caller}
+            for dependency in self.dependant.dependencies
         )
 
         async def handle(plain: Request) -> Response:
@@ -136,8 +137,8 @@ class StrictRoute(CheckedRoute):
         """See ``APIRoute.get_route_handler``."""
         inner = super().get_route_handler()
         fields = get_flat_params(self.dependant)
-        known = frozenset(one.alias for one in fields if isinstance(one.field_info, Query))
-        headers = {one.alias for one in fields if isinstance(one.field_info, Header)}
+        known = frozenset(field.alias for field in fields if isinstance(field.field_info, Query))
+        headers = {field.alias for field in fields if isinstance(field.field_info, Header)}
         ignored = () if _READING.intersection(self.methods or ()) else tuple(_CONDITIONS - headers)
 
         async def handle(request: Request) -> Response:

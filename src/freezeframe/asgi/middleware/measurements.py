@@ -93,9 +93,9 @@ class Measurements:
 
     def stored(self, environments: Sequence[EnvironmentSize]) -> None:
         """Set the number of tenants and their bytes by environment."""
-        for one in environments:
-            self._tenants.labels(one.environment).set(one.tenants)
-            self._stored.labels(one.environment).set(one.bytes)
+        for environment in environments:
+            self._tenants.labels(environment.environment).set(environment.tenants)
+            self._stored.labels(environment.environment).set(environment.bytes)
 
     def text(self) -> bytes:
         """All numbers, in Prometheus's text format."""

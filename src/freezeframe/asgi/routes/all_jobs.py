@@ -41,5 +41,5 @@ def list_all_jobs(
     following = None if page.next_cursor is None else caller.service.cursors.encode(listing, page.next_cursor)
     shown = filter(caller.service.stores.is_current, page.jobs)
     return JobPage(
-        jobs=[Job(**caller.service.jobs.describe_job(one)) for one in shown], next_cursor=following
+        jobs=[Job(**caller.service.jobs.describe_job(item)) for item in shown], next_cursor=following
     )

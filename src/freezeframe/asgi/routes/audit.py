@@ -99,7 +99,7 @@ def _page(
     following = (
         caller.service.cursors.encode(listing, found[limit - 1].number) if len(found) > limit else None
     )
-    return AuditPage(entries=[AuditEntry(**one.to_json()) for one in found[:limit]], next_cursor=following)
+    return AuditPage(entries=[AuditEntry(**item.to_json()) for item in found[:limit]], next_cursor=following)
 
 
 def _export(

@@ -95,15 +95,15 @@ def write_batch(caller: TenantCalling, order: FileBatch) -> FilesWritten:
     tenant = caller.tenant("snapshots:write", None)
     done = None if caller.identity is None else find_committed_job(tenant.place, caller.identity.job_id)
     if order.only_check:
-        _require_conditions(tenant, [_write_of(caller, one, bytes) for one in order.files])
+        _require_conditions(tenant, [_write_of(caller, file, bytes) for file in order.files])
         return FilesWritten(tenant_version=tenant.version, files=[])
     version = _write_batch(caller, tenant, order) if done is None else done.tenant_version
-    for one in order.files:
+    for file in order.files:
         with suppress(NotFound):
-            caller.service.blobs.remove(caller.service.blobs.get(caller.folder(), one.blob))
+            caller.service.blobs.remove(caller.service.blobs.get(caller.folder(), file.blob))
     written = tenant.at(version).files
     return FilesWritten(
-        tenant_version=version, files=[File.of(written.entry(FilePath(one.path))) for one in order.files]
+        tenant_version=version, files=[File.of(written.entry(FilePath(file.path))) for file in order.files]
     )
 
 
@@ -111,10 +111,10 @@ def _write_batch(caller: TenantCaller, tenant: Tenant, order: FileBatch) -> int:
     """The new version; all refusals come before the audit entry."""
     blobs, folder = caller.service.blobs, caller.folder()
     writes = []
-    for one in order.files:
-        blob = blobs.get(folder, one.blob)
-        writes.append(_write_of(caller, one, partial(blobs.content, blob)))
-    paths = [str(one.path) for one in writes]
+    for file in order.files:
+        blob = blobs.get(folder, file.blob)
+        writes.append(_write_of(caller, file, partial(blobs.content, blob)))
+    paths = [str(write.path) for write in writes]
     _require_conditions(tenant, writes)
     with caller.audit_change("file.write", *paths, batch=len(paths)):
         return write_files(tenant, writes, Author(caller.who, order.message))
@@ -126,7 +126,7 @@ def _write_of(caller: TenantCaller, one: BatchedFile, content: Callable[[], Cont
 
 
 def _require_conditions(tenant: Tenant, writes: Sequence[FileWrite]) -> None:
-    if len({str(one.path) for one in writes}) < len(writes):
+    if len({str(write.path) for write in writes}) < len(writes):
         raise InvalidOption("A path is named twice.", remedy="Name each file of the batch once.")
     require_all_conditions(tenant.place.log.current_state(), writes)
 

@@ -79,8 +79,8 @@ async def follow_events(
     """
     caller.principal.require("tenants:read")
     name, watched = EnvironmentName(environment), frozenset(map(TenantId, tenant or ()))
-    for one in watched:
-        await run_in_threadpool(caller.access.require, name, one, "snapshots:read")
+    for item in watched:
+        await run_in_threadpool(caller.access.require, name, item, "snapshots:read")
     follower = Follower(caller.principal, name, watched)
     events = _events(request, follower, seconds)
     return await run_in_threadpool(event_response, caller.service.streams, caller.principal, events)

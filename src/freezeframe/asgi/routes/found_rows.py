@@ -55,8 +55,8 @@ def find_rows(
     wanted = None if tenant is None else list(dict.fromkeys(map(TenantId, tenant)))
     if wanted is None:
         caller.principal.require("tenants:read")
-    for one in wanted or ():
-        caller.access.require(environment, one, "snapshots:read")
+    for item in wanted or ():
+        caller.access.require(environment, item, "snapshots:read")
     search = RowSearch(text, SearchBounds(seconds=seconds))
     found = search.run(
         lambda: _all_tenants(caller, environment) if wanted is None else iter(wanted),

@@ -55,7 +55,7 @@ def list_jobs(
     page = caller.service.jobs.page(wanted, limit=limit, cursor=place)
     following = None if page.next_cursor is None else caller.service.cursors.encode(listing, page.next_cursor)
     return JobPage(
-        jobs=[Job(**caller.service.jobs.describe_job(one)) for one in page.jobs], next_cursor=following
+        jobs=[Job(**caller.service.jobs.describe_job(job)) for job in page.jobs], next_cursor=following
     )
 
 

@@ -25,7 +25,7 @@ def list_keys(caller: Calling, limit: Limit = 100, cursor: CursorText = None) ->
     after = "" if cursor is None else str(caller.service.cursors.read(_LISTING, cursor))
     found = caller.service.keys.list(after, limit + 1)
     following = caller.service.cursors.encode(_LISTING, found[limit - 1].id) if len(found) > limit else None
-    return KeyPage(keys=[Key(**one.to_json()) for one in found[:limit]], next_cursor=following)
+    return KeyPage(keys=[Key(**item.to_json()) for item in found[:limit]], next_cursor=following)
 
 
 @router.post("/keys", status_code=201)

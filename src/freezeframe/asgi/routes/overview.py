@@ -56,10 +56,10 @@ def show_overviews(
     wanted = list(dict.fromkeys(map(TenantId, tenant)))
     jobs = _last_jobs(caller, environment, wanted)
     found = []
-    for one in wanted:
+    for item in wanted:
         with suppress(TenantNotFound):
-            seen = caller.service.overviews.of(caller.access.tenant(environment, one, "snapshots:read"))
-            found.append(_summary(one, seen, jobs.get(one)))
+            seen = caller.service.overviews.of(caller.access.tenant(environment, item, "snapshots:read"))
+            found.append(_summary(item, seen, jobs.get(item)))
     return TenantSummaries(tenants=found)
 
 
@@ -140,11 +140,11 @@ def _failed_jobs(caller: Caller, environment: EnvironmentName, since: datetime) 
     described = map(caller.service.jobs.describe_job, filter(caller.service.stores.is_current, found))
     return [
         FailedJob(
-            error=first_line(one["outcome"]),
-            error_code=((one["outcome"] or {}).get("error") or {}).get("code"),
-            **{name: one[name] for name in ("tenant", "job_id", "status", "finished")},
+            error=first_line(item["outcome"]),
+            error_code=((item["outcome"] or {}).get("error") or {}).get("code"),
+            **{name: item[name] for name in ("tenant", "job_id", "status", "finished")},
         )
-        for one in described
+        for item in described
     ]
 
 
@@ -163,8 +163,8 @@ def _summary(tenant: TenantId, seen: Seen, last: QueuedJob | None) -> TenantSumm
         tenant=tenant,
         version=seen.version,
         streams=len(seen.streams),
-        rows=sum(one.rows for one in seen.streams),
-        size_bytes=seen.file_bytes + sum(one.size_bytes for one in seen.streams),
+        rows=sum(stream.rows for stream in seen.streams),
+        size_bytes=seen.file_bytes + sum(stream.size_bytes for stream in seen.streams),
         changed=seen.timestamp,
         last_job=None if last is None else LastJob.of(last),
         days=list(seen.days),

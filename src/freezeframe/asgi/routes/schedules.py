@@ -42,7 +42,8 @@ def list_schedules(
     page = caller.service.schedules.page(environment, seen, limit, (after[0], after[1]))
     following = None if page.next_after is None else caller.service.cursors.encode(listing, page.next_after)
     return SchedulePage(
-        schedules=[Schedule(**describe_schedule(one)) for one in page.schedules], next_cursor=following
+        schedules=[Schedule(**describe_schedule(schedule)) for schedule in page.schedules],
+        next_cursor=following,
     )
 
 

@@ -17,13 +17,13 @@ def list_scripts(caller: Calling) -> ScriptList:
     return ScriptList(
         scripts=[
             Script(
-                script=one.name,
-                description=one.header.description,
+                script=script.name,
+                description=script.header.description,
                 parameters=None
-                if one.header.parameters is None
-                else [ScriptParameter.of(declared) for declared in one.header.parameters],
-                problem=one.problem or None,
+                if script.header.parameters is None
+                else [ScriptParameter.of(declared) for declared in script.header.parameters],
+                problem=script.problem or None,
             )
-            for one in found_scripts(caller.service.settings.service_scripts_dir)
+            for script in found_scripts(caller.service.settings.service_scripts_dir)
         ]
     )

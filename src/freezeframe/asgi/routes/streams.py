@@ -290,7 +290,7 @@ def _import_source(request: Request, body: ReceivedBody, kind: str | None) -> tu
             source = ImportSource.model_validate_json(body.content.read())
         except ValidationError as error:
             raise RequestValidationError(
-                [{**one, "loc": ("body", *one["loc"])} for one in error.errors(include_url=False)]
+                [{**item, "loc": ("body", *item["loc"])} for item in error.errors(include_url=False)]
             ) from error
         return source.kind, source.blob
     return rows_kind(request, kind), ""

@@ -120,5 +120,5 @@ def _detail(environment: EnvironmentName, tenant_id: TenantId, tenant: Tenant) -
         version=state.version,
         streams=sorted(state.streams),
         files=len(state.files),
-        size_bytes=sum(one.size for one in state.files.values()),
+        size_bytes=sum(file.size for file in state.files.values()),
     )

@@ -18,8 +18,8 @@ def settings_files() -> Finding:
     from freezeframe.configuration.variables import unknown_variables
 
     if unknown := unknown_variables(os.environ, Settings.model_fields):
-        told = f"{', '.join(one.name for one in unknown)}: no setting, so it has no effect"
-        meant = "; ".join(f"{one.name}: {one.remedy}" for one in unknown)
+        told = f"{', '.join(item.name for item in unknown)}: no setting, so it has no effect"
+        meant = "; ".join(f"{item.name}: {item.remedy}" for item in unknown)
         return Finding("Settings", "warning", told, meant)
     files = [str(file) for file in (project_file(), user_file()) if file is not None and file.is_file()]
     return Finding("Settings", "ok", ", ".join(files) or "no file; freezeframe init makes one")
@@ -70,12 +70,12 @@ def _way_out(root: str) -> str:
             f"{moved} to a prefix of its own, and copy {paths.FORMAT_FILE} there. The store opens again then"
         )
     place, goal = Path(root).resolve(), Path(f"{Path(root).resolve()}-tenant")
-    tables = sorted(one.name for one in place.iterdir() if paths.is_table_folder(one.name))
+    tables = sorted(path.name for path in place.iterdir() if paths.is_table_folder(path.name))
     here = [shlex.quote(str(place / part)) for part in parts if (place / part).exists()]
     there = shlex.quote(str(goal / paths.OURS))
     steps = [f"mkdir -p {there}", f"mv {' '.join(here)} {there}"]
     if tables:
-        steps.append(f"mv {shlex.join(str(place / one) for one in tables)} {shlex.quote(str(goal))}")
+        steps.append(f"mv {shlex.join(str(place / table) for table in tables)} {shlex.quote(str(goal))}")
     steps.append(f"cp {shlex.quote(str(place / paths.FORMAT_FILE))} {there}")
     command = " && ".join(steps)
     return f"stop all jobs, then run: {command} - the store opens again, and --dir {goal} is the tenant"
@@ -131,4 +131,4 @@ def key(settings: Settings) -> Finding:
 
 def nearest_folder(path: Path) -> Path:
     """The folder itself, or the nearest existing one above it."""
-    return next(one for one in (path.resolve(), *path.resolve().parents) if one.is_dir())
+    return next(parent for parent in (path.resolve(), *path.resolve().parents) if parent.is_dir())

@@ -82,7 +82,7 @@ def _scripts(settings: Settings) -> Finding:
     folder = settings.service_scripts_dir
     if folder is None:
         return Finding("Scripts", "ok", "none: jobs are imports only")
-    open_to = [one for one in (folder, *folder.rglob("*")) if _is_open(one)]
+    open_to = [path for path in (folder, *folder.rglob("*")) if _is_open(path)]
     if open_to:
         told = f"others may write to {open_to[0]}"
         return Finding(
@@ -155,7 +155,7 @@ def write_bundle(target: Path, findings: Sequence[Finding], settings: Settings) 
     texts = {
         "versions.json": _json(_versions()),
         "settings.json": _json(values),
-        "findings.json": _json([one.to_json() for one in findings]),
+        "findings.json": _json([finding.to_json() for finding in findings]),
         **{f"logs/{name}": text for name, text in _logs(settings.state_dir).items()},
     }
     try:
@@ -168,7 +168,7 @@ def write_bundle(target: Path, findings: Sequence[Finding], settings: Settings) 
 
 
 def _versions() -> dict[str, Any]:
-    names = sorted({Requirement(one).name for one in requires("freezeframe") or ()})
+    names = sorted({Requirement(require).name for require in requires("freezeframe") or ()})
     return {
         "freezeframe": version("freezeframe"),
         "python": platform.python_version(),

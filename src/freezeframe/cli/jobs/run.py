@@ -72,9 +72,9 @@ def _tell_changes(tenant: str, outcome: RunOutcome, receipt: Mapping[str, Any], 
     if outcome.status == "repeated":
         output.line(f"{outcome.job_id} was run before, and is not run again. What it did then:")
     if streams:
-        shown = (*_COUNTS, "engine") if any(told.get("engine") for told in streams.values()) else _COUNTS
+        shown = (*_COUNTS, "engine") if any(stream.get("engine") for stream in streams.values()) else _COUNTS
         rows = [
-            {"stream": name, **{one: told.get(one, "") for one in shown}} for name, told in streams.items()
+            {"stream": name, **{item: told.get(item, "") for item in shown}} for name, told in streams.items()
         ]
         output.table("", rows)
         for name, told in streams.items():
@@ -82,7 +82,7 @@ def _tell_changes(tenant: str, outcome: RunOutcome, receipt: Mapping[str, Any], 
     for what, paths in zip(("written", "deleted"), files, strict=True):
         if paths:
             output.line(f"Files {what}: {', '.join(paths)}")
-    is_changed = any(files) or any(told["committed"] for told in streams.values())
+    is_changed = any(files) or any(stream["committed"] for stream in streams.values())
     # A version without a change keeps the job's id, by which it is never run twice, and shows that it ran.
     output.line(_version_line(tenant, outcome, is_changed=is_changed))
 
@@ -292,7 +292,7 @@ def run(
             run_request, settings=settings, variables=given, on_line=_silent if as_json else _printer(line)
         )
         outcome = _run_as_listed_job(
-            request, settings, lambda asked, ask: run_it(asked, is_cancelled=ask), is_cancelled
+            request, settings, lambda item, ask: run_it(item, is_cancelled=ask), is_cancelled
         )
     if output_dir is not None and outcome.is_success:
         _copy_output(outcome.job_root / "etl-output", output_dir)
@@ -357,8 +357,8 @@ def _forward(settings: Settings, script: Path, *, as_json: bool) -> int | None:
     from freezeframe.runs.process.script_spark import start_beside_runner
     from freezeframe.runs.warm.forwarding import forward
 
-    for one in unknown_variables(os.environ, type(settings).model_fields):
-        del os.environ[one.name]  # this process has warned of it already
+    for variable in unknown_variables(os.environ, type(settings).model_fields):
+        del os.environ[variable.name]  # this process has warned of it already
     start_beside_runner(script, settings, _silent if as_json else partial(print, flush=True))
     return forward("freezeframe", sys.argv[1:], settings)
 

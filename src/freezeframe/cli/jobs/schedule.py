@@ -107,7 +107,7 @@ def list_schedules(
 ) -> None:
     """List schedules, with the last and the next due time in UTC."""
     with control(root, environment) as found:
-        rows = [one.to_json() for one in found.schedules.list(environment=found.environment, tenant=tenant)]
+        rows = [item.to_json() for item in found.schedules.list(environment=found.environment, tenant=tenant)]
     output = Output(as_json=as_json)
     if rows or as_json:
         output.table(root, rows, columns=_COLUMNS)

@@ -349,7 +349,9 @@ def expand(
     It gets what ``make`` makes of their values. A place's options come last.
     """
     signature = inspect.signature(command, eval_str=True)
-    own = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in signature.parameters.values()]
+    own = [
+        parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in signature.parameters.values()
+    ]
     where = next(number for number, one in enumerate(own) if one.name == name)
     added = [
         inspect.Parameter(option, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
@@ -364,7 +366,7 @@ def expand(
         command(**{name: make(**given)}, **arguments)
 
     # Typer reads a command's parameters from these two.
-    expanded.__annotations__ = {one.name: one.annotation for one in parameters}
+    expanded.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     expanded.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     return expanded
 

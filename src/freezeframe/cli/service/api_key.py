@@ -77,7 +77,7 @@ def list_keys(root: StoreRoot, as_json: Json = False) -> None:
     if not found:
         output.line(f"{root} has no keys: freezeframe key create makes one.")
     if found or as_json:
-        output.table(root, [one.to_json() for one in found], columns=_COLUMNS)
+        output.table(root, [item.to_json() for item in found], columns=_COLUMNS)
 
 
 @app.command()

@@ -87,7 +87,7 @@ def list_entries(
     with _open_audit(root, environment) as found:
         wanted = _filter(action, principal, since, until)
         entries = found.audit.entries(found.place(tenant), wanted, limit=limit)
-    told = [one.to_json() for one in entries]
+    told = [entry.to_json() for entry in entries]
     Output(as_json=as_json).table(tenant or root, told, columns=() if as_json else _COLUMNS)
 
 
@@ -151,7 +151,7 @@ def _filter(
     from freezeframe.service.access.audit import AuditFilter
 
     moments = (
-        None if one is None else int(one.replace(tzinfo=UTC).timestamp() * 1000) for one in (since, until)
+        None if item is None else int(item.replace(tzinfo=UTC).timestamp() * 1000) for item in (since, until)
     )
     return AuditFilter(action, None, principal, *moments)
 

@@ -190,8 +190,8 @@ class Listeners(list[socket.socket]):
         """``claims`` is a folder of this service alone, in which processes note which socket is whose."""
         sockets = [_bind(address, family) for _ in range(count if _IS_SHARED_OUT else 1)]
         super().__init__(sockets)
-        for one in sockets:
-            one.listen(BACKLOG)  # from now on, requests wait for a process and are not refused
+        for item in sockets:
+            item.listen(BACKLOG)  # from now on, requests wait for a process and are not refused
         self._folder = claims
 
     def __reduce__(self) -> tuple[object, ...]:

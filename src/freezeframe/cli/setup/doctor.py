@@ -50,19 +50,21 @@ def doctor(
     findings, settings = _examine(directory, root, start_spark=start_spark, production=production)
     output = Output(as_json=as_json)
     if as_json:
-        output.table("This machine", [one.to_json() for one in findings])
+        output.table("This machine", [finding.to_json() for finding in findings])
     else:
-        rows = [{"part": one.part, "": _MARKS[one.level], "found": one.found} for one in findings]
+        rows = [
+            {"part": finding.part, "": _MARKS[finding.level], "found": finding.found} for finding in findings
+        ]
         output.table("This machine", rows)
-        for one in findings:
-            if one.level != "ok" and one.remedy:
-                output.line(f"{one.part}: {one.remedy}")
+        for finding in findings:
+            if finding.level != "ok" and finding.remedy:
+                output.line(f"{finding.part}: {finding.remedy}")
     if bundle is not None:
         from freezeframe.cli.checks.production import write_bundle
 
         write_bundle(bundle, findings, settings)
         output.line(f"Written to {bundle}; look into it before you send it to anybody.")
-    if any(one.level == "error" for one in findings):
+    if any(finding.level == "error" for finding in findings):
         raise typer.Exit(FAILED)
 
 

@@ -83,8 +83,8 @@ def prove(
 
 
 def _report(root: str, seed: int, results: list[ProofResult]) -> dict[str, Any]:
-    verdict = "kept" if all(one.is_kept for one in results) else "broken"
-    return _document(root, seed, verdict, [one.to_json() for one in results])
+    verdict = "kept" if all(result.is_kept for result in results) else "broken"
+    return _document(root, seed, verdict, [result.to_json() for result in results])
 
 
 def _untried(root: str, seed: int, names: Iterable[str], error: Exception) -> dict[str, Any]:
@@ -93,7 +93,7 @@ def _untried(root: str, seed: int, names: Iterable[str], error: Exception) -> di
     from freezeframe.proof.suite import PROOFS
 
     results = (ProofResult(name, PROOFS[name][0], {}, (str(error),), 0.0) for name in names)
-    return _document(root, seed, _UNTRIED, [{**one.to_json(), "verdict": _UNTRIED} for one in results])
+    return _document(root, seed, _UNTRIED, [{**result.to_json(), "verdict": _UNTRIED} for result in results])
 
 
 def _document(root: str, seed: int, verdict: str, proofs: list[dict[str, Any]]) -> dict[str, Any]:
@@ -112,11 +112,11 @@ def _print(output: Output, report: Mapping[str, Any]) -> None:
         return
     rows = [
         {
-            "proof": one["name"],
-            "": "BROKEN" if one["verdict"] == "broken" else one["verdict"],
-            "promise": one["promise"],
+            "proof": item["name"],
+            "": "BROKEN" if item["verdict"] == "broken" else item["verdict"],
+            "promise": item["promise"],
         }
-        for one in report["proofs"]
+        for item in report["proofs"]
     ]
     output.table(f"Promises on {report['storage']}", rows)
     output.line(f"Verdict: {report['verdict']}. Repeat with --seed {report['seed']}.")

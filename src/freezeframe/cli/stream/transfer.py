@@ -161,7 +161,7 @@ def import_as_version(
     _require_one_file_a_stream(files)
     told: list[Receipt] = []
     with suppress(_SeenEnough), tenant.job(message=message, who=who) as job:
-        told = [one.carried_out(job) for one in files]
+        told = [file.carried_out(job) for file in files]
         if dry_run:
             raise _SeenEnough
     if dry_run:
@@ -171,13 +171,13 @@ def import_as_version(
 
 
 def _require_one_file_a_stream(files: list[FileImport]) -> None:
-    names = [one.name for one in files]
-    for one in files:
-        replaces = one.update.get("mode") == "full" or replaces_rows(one.update)
-        if replaces and names.count(one.name) > 1:
+    names = [file.name for file in files]
+    for file in files:
+        replaces = file.update.get("mode") == "full" or replaces_rows(file.update)
+        if replaces and names.count(file.name) > 1:
             raise InvalidOption(
-                f"{names.count(one.name)} files are of the stream {one.name!r}.",
+                f"{names.count(file.name)} files are of the stream {file.name!r}.",
                 cause="Each would replace the rows of the one before it.",
                 remedy="Import the full file alone, or join the files first.",
-                stream=one.name,
+                stream=file.name,
             )

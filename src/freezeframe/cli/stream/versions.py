@@ -49,7 +49,7 @@ def changes(
     Each that was inserted, updated or deleted between two versions of the tenant.
     """
     stream = place.tenant().stream(name)
-    ends = (None if one is None else point(one) for one in (since, until))
+    ends = (None if item is None else point(item) for item in (since, until))
     _show(name, stream.changes(*ends, as_="arrow"), stream.key(), limit, as_json=as_json)
 
 
@@ -149,13 +149,13 @@ def row(
         )
     rows = [
         {
-            "tenant_version": one.version,
-            "timestamp": one.timestamp.isoformat(timespec="seconds"),
-            "author": one.entry.who,
-            "job_id": one.entry.job_id,
-            **cell_changes(shown_rows(one.changes), tuple(found.key))[0],
+            "tenant_version": version.version,
+            "timestamp": version.timestamp.isoformat(timespec="seconds"),
+            "author": version.entry.who,
+            "job_id": version.entry.job_id,
+            **cell_changes(shown_rows(version.changes), tuple(found.key))[0],
         }
-        for one in found.versions
+        for version in found.versions
     ]
     output.table(
         "Versions that touched it",

@@ -45,7 +45,7 @@ def list_tenants(
     if not found:
         output.line(f"{root} has no such tenants: freezeframe tenant create makes them.")
     if found or as_json:
-        output.table(root, [{"tenant": one} for one in found])
+        output.table(root, [{"tenant": item} for item in found])
     if len(found) == limit:
         output.line(f"There may be more: --after {found[-1]}")
 
@@ -82,7 +82,7 @@ def delete(
                 "tenant": tenant,
                 "tenant_version": there.version,
                 "streams": list(there.streams()),
-                "files": [one.path for one in files],
+                "files": [file.path for file in files],
             }
         )
         return

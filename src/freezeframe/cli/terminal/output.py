@@ -235,7 +235,7 @@ def _needed_width(
 ) -> int:
     """The width of a table of some of the columns, each at most ``widest`` wide."""
     widths = [max(_width(visible(names[place])), *(_width(row[place]) for row in cells)) for place in places]
-    return sum(one if widest is None else min(one, widest) for one in widths) + _GAP * len(widths)
+    return sum(width if widest is None else min(width, widest) for width in widths) + _GAP * len(widths)
 
 
 def is_terminal(stream: TextIO) -> bool:

@@ -69,10 +69,10 @@ def replace(connection: Connection) -> str | None:
     found = _version(connection)
     if found not in _UNRELEASED:
         return None
-    kept = {one.name for one in (jobs, lanes, schedules)} if found >= _KEPT_FROM else set()
+    kept = {item.name for item in (jobs, lanes, schedules)} if found >= _KEPT_FROM else set()
     dropped = MetaData()
     dropped.reflect(connection, resolve_fks=False)
-    dropped.drop_all(connection, [one for one in dropped.sorted_tables if one.name not in kept])
+    dropped.drop_all(connection, [table for table in dropped.sorted_tables if table.name not in kept])
     _run_steps(connection)
     return found
 

@@ -166,7 +166,7 @@ class Schedules:
                     last_due_ms=milliseconds(due[-1]) if due else row.last_due_ms,
                 )
             )
-            return tuple(insert_job(connection, asked.submission(row.sequence, one), now_ms) for one in due)
+            return tuple(insert_job(connection, asked.submission(row.sequence, item), now_ms) for item in due)
 
     def _set(self, environment: str, tenant: str, name: str, *, is_enabled: bool) -> Schedule:
         with self._database.begin() as connection:

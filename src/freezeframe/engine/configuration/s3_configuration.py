@@ -40,8 +40,8 @@ EXCLUDES = ",".join(
         "software.amazon.awssdk:bundle",  # all of the SDK, 642 MB
         # Stores other than S3.
         *(
-            f"org.apache.hadoop:hadoop-{one}"
-            for one in ("azure*", "aliyun", "cos", "gcp", "huaweicloud", "tos")
+            f"org.apache.hadoop:hadoop-{item}"
+            for item in ("azure*", "aliyun", "cos", "gcp", "huaweicloud", "tos")
         ),
         "org.apache.hadoop:hadoop-cl*",
         "com.google.cloud.bigdataoss:*",

@@ -79,7 +79,7 @@ def is_spark(frame: Any) -> bool:
 
 def _is_frame_of(package: str, frame: Any) -> bool:
     kinds = type(frame).__mro__
-    return any(one.__name__ == "DataFrame" and one.__module__.split(".")[0] == package for one in kinds)
+    return any(kind.__name__ == "DataFrame" and kind.__module__.split(".")[0] == package for kind in kinds)
 
 
 def to_arrow(frame: Any) -> pa.Table:

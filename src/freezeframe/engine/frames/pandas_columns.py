@@ -61,7 +61,7 @@ def arrow_column(name: str, series: pd.Series[Any]) -> pa.ChunkedArray:
 
 def _is_named(kind: Any, name: str) -> bool:
     # Recognised by name, without an import of pandas.
-    return any(one.__name__ == name and one.__module__.startswith("pandas.") for one in type(kind).__mro__)
+    return any(item.__name__ == name and item.__module__.startswith("pandas.") for item in type(kind).__mro__)
 
 
 def _convert_typed(name: str, series: pd.Series[Any]) -> pa.ChunkedArray:

@@ -105,7 +105,9 @@ def far_moments(text: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | N
     if not (is_date or kinds.is_timestamp(kind)) or not pc.all(is_like, min_count=0).as_py():
         return None
     unit: Any = "D" if is_date else "us"
-    numbers = [None if one is None else _number(one.removesuffix("+00:00"), unit) for one in text.to_pylist()]
+    numbers = [
+        None if item is None else _number(item.removesuffix("+00:00"), unit) for item in text.to_pylist()
+    ]
     if sum(number is None for number in numbers) > text.null_count:
         return None
     whole = pa.array(numbers, pa.int32() if is_date else pa.int64())
@@ -139,7 +141,7 @@ def _values(array: pa.Array, far: Far) -> list[Any]:
     if kinds.is_map(kind):
         pairs = pa.struct([("key", kind.key_type), ("value", kind.item_type)])
         lists = _values(array.cast(pa.list_(pairs)), far)
-        return [None if one is None else [(pair["key"], pair["value"]) for pair in one] for one in lists]
+        return [None if item is None else [(pair["key"], pair["value"]) for pair in item] for item in lists]
     if kinds.is_list(kind) or kinds.is_large_list(kind) or kinds.is_fixed_size_list(kind):
         lengths = pc.list_value_length(array).to_pylist()
         items = _values(array.flatten(), far)
@@ -159,5 +161,5 @@ def _moments(array: pa.Array, far: Far) -> list[Any]:
         numbers = array.cast(pa.date32()).cast(pa.int32()) if is_date else array.cast(pa.int64())
         unit: Any = "D" if is_date else array.type.unit
         zone = "" if is_date or array.type.tz is None else "+00:00"
-        told = [None if one is None else far(np.datetime64(one, unit)) for one in numbers.to_pylist()]
-        return [one + zone if isinstance(one, str) else one for one in told]
+        told = [None if item is None else far(np.datetime64(item, unit)) for item in numbers.to_pylist()]
+        return [item + zone if isinstance(item, str) else item for item in told]

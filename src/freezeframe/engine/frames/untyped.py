@@ -39,12 +39,12 @@ def settled_type(
 
 def spark_schema(schema: pa.Schema) -> pa.Schema:
     """The columns as Spark frames show them: text where nothing has a type, but structs without members."""
-    return pa.schema([(one.name, settled_type(one.type, empty=pa.struct([]))) for one in schema])
+    return pa.schema([(item.name, settled_type(item.type, empty=pa.struct([]))) for item in schema])
 
 
 def parquet_schema(schema: pa.Schema) -> pa.Schema:
     """The columns as exported Parquet has them, which has no structs without members."""
-    fields = [one.with_type(settled_type(one.type, nothing=pa.null())) for one in schema]
+    fields = [item.with_type(settled_type(item.type, nothing=pa.null())) for item in schema]
     return pa.schema(fields, metadata=schema.metadata)
 
 

@@ -106,7 +106,7 @@ def _physical_type(kind: DataType) -> DataType:
 def nullable_type(kind: DataType) -> DataType:
     """The type with every part nullable; keys without a type are text: Arrow has no maps of such keys."""
     if isinstance(kind, StructType):
-        return StructType([StructField(one.name, nullable_type(one.dataType)) for one in kind.fields])
+        return StructType([StructField(field.name, nullable_type(field.dataType)) for field in kind.fields])
     if isinstance(kind, ArrayType):
         return ArrayType(nullable_type(kind.elementType))
     if isinstance(kind, MapType):
@@ -252,9 +252,9 @@ def undecodable(column: Column, kind: DataType) -> Column | None:
         inner = kind.elementType
         if undecodable(column, inner) is None:
             return None
-        return F.exists(column, lambda one: F.coalesce(undecodable(one, inner), F.lit(False)))  # type: ignore[arg-type]  # noqa: FBT003
+        return F.exists(column, lambda item: F.coalesce(undecodable(item, inner), F.lit(False)))  # type: ignore[arg-type]  # noqa: FBT003
     if isinstance(kind, StructType):
-        return _any_of([undecodable(column.getField(one.name), one.dataType) for one in kind.fields])
+        return _any_of([undecodable(column.getField(field.name), field.dataType) for field in kind.fields])
     return None
 
 

@@ -211,7 +211,7 @@ def answers(session: Any, calls: Calls) -> list[Any]:
     with spark_errors():
         told = _tasks(session, len(calls)).mapInArrow(functools.partial(_run_calls, tuple(calls)), _ANSWERS)
         rows = collect(told).sort_by("place").column("answer").to_pylist()
-    found = [pickle.loads(one) for one in rows]  # noqa: S301 - written by our own function
+    found = [pickle.loads(row) for row in rows]  # noqa: S301 - written by our own function
     for answer in found:
         if isinstance(answer, FreezeframeError):
             raise answer

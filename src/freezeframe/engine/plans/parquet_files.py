@@ -142,7 +142,11 @@ def local_folder(uri: str) -> Path | None:
 def unpacked_size_of(files: Sequence[str]) -> int:
     """Bytes of the rows of files on this machine: compression may have made them many times smaller."""
     footers = (pq.read_metadata(local_folder(file)) for file in files)
-    return sum(one.row_group(group).total_byte_size for one in footers for group in range(one.num_row_groups))
+    return sum(
+        footer.row_group(group).total_byte_size
+        for footer in footers
+        for group in range(footer.num_row_groups)
+    )
 
 
 def size_of(files: Sequence[str]) -> int | None:

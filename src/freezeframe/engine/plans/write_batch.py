@@ -258,7 +258,7 @@ def _null_keys(rows: DataFrame, key: Sequence[str], count: int) -> NullKeyError:
         cause="A row without a key could never be found again, and would pile up at each sync.",
         remedy="Fill or leave out these rows, or pass null_keys='drop' or null_keys='match'.",
         count=count,
-        keys=[repr(one) for one in keys],
+        keys=[repr(item) for item in keys],
     )
 
 

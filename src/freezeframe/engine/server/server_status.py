@@ -58,7 +58,7 @@ class ServerStatus:
 def standings(settings: Settings) -> list[ServerStatus]:
     """The servers of this user that run, the newest first."""
     found = (_standing(folder) for folder in settings.state_dir.glob("spark-*") if folder.is_dir())
-    return sorted((one for one in found if one), key=lambda one: one.started_at, reverse=True)
+    return sorted((item for item in found if item), key=lambda item: item.started_at, reverse=True)
 
 
 def keep_idle(folder: Path, seconds: int) -> None:

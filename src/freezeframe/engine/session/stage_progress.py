@@ -25,4 +25,4 @@ def tell_stages(
 def _describe(stages: list[StageInfo]) -> str:
     tasks = sum(stage.num_tasks for stage in stages)
     ended = sum(stage.num_completed_tasks for stage in stages)
-    return f"Spark: {ended:,} of {tasks:,} tasks, {sum(one.done for one in stages)} of {len(stages)} stages"
+    return f"Spark: {ended:,} of {tasks:,} tasks, {sum(item.done for item in stages)} of {len(stages)} stages"

@@ -431,7 +431,7 @@ def is_misspelt(name: str, known: Iterable[str]) -> bool:
     """
     names = set(known)
     return name not in names and any(
-        len(one) == len(name) and sum(map(str.__ne__, one, name)) == 1 for one in names
+        len(item) == len(name) and sum(map(str.__ne__, item, name)) == 1 for item in names
     )
 
 

@@ -97,7 +97,11 @@ def _create(storage: Storage, name: str, content: bytes) -> None:
 
 def _is_complete(storage: Storage, folder: str, version: int, parts: int) -> bool:
     listed = sort_listing(list_log(storage, folder, version), version).checkpoint_files
-    return any(len(one.files) == parts for one in complete_checkpoints(listed) if one.version == version)
+    return any(
+        len(checkpoint.files) == parts
+        for checkpoint in complete_checkpoints(listed)
+        if checkpoint.version == version
+    )
 
 
 def _name(folder: str, version: int, part: int, parts: int) -> str:
@@ -180,7 +184,7 @@ def read_checkpoint_actions(
 ) -> tuple[Action, ...]:
     """Only the small actions (protocol, metadata, transactions, domains); file actions are not decoded."""
     found = [_read_guarded(part, partial(_small_actions, storage)) for part in _parts(folder, checkpoint)]
-    actions = tuple(action for one in found for action in one)
+    actions = tuple(action for item in found for action in item)
     _require_v2_shape(actions, _path(folder, checkpoint.files[0].name))
     return actions
 
@@ -204,9 +208,9 @@ def read_checkpoint(
     actions = tuple(action for content in contents for action in content.actions)
     _require_v2_shape(actions, parts[0].name)
     sidecars = [
-        _Part(_path(folder, f"{SIDECAR_FOLDER}/{sidecar_name(one)}"), one.size_in_bytes)
-        for one in actions
-        if isinstance(one, Sidecar)
+        _Part(_path(folder, f"{SIDECAR_FOLDER}/{sidecar_name(item)}"), item.size_in_bytes)
+        for item in actions
+        if isinstance(item, Sidecar)
     ]
     sidecars_defer = _defers(sidecars, deferred_from)
     contents += _contents(storage, sidecars, oldest_tombstone, defers=sidecars_defer)

@@ -143,7 +143,7 @@ def _fields(file: Any) -> dict[str, set[str]]:
     A flipped bit in the footer renames a column; without the check its values would be lost silently.
     """
     schema = file.schema_arrow
-    there = {one.name: _children(one.type) for one in schema}
+    there = {item.name: _children(item.type) for item in schema}
     for kind, leaves in {
         **_REQUIRED_FIELDS,
         **{one: {leaf} for one, leaf in _REQUIRED_LEAVES.items()},
@@ -191,10 +191,10 @@ def _plain(value: Any) -> Any:
     """Convert Parquet's maps (lists of pairs) to the objects of Delta's JSON."""
     if isinstance(value, bytes):
         raise ValueError("a text column is not marked as text")  # noqa: TRY004 - the file's fault, not ours
-    if isinstance(value, list) and value and all(isinstance(one, tuple) for one in value):
+    if isinstance(value, list) and value and all(isinstance(item, tuple) for item in value):
         return {key: _plain(one) for key, one in value}
     if isinstance(value, list):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     if isinstance(value, dict):
         return {name: _plain(one) for name, one in value.items()}
     return value

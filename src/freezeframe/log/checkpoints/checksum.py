@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 def _actions(key: str) -> Reader:
     """The reader of a list of actions."""
     return lambda value, name: (
-        None if value.get(name) is None else tuple(from_json(key, one) for one in value[name])
+        None if value.get(name) is None else tuple(from_json(key, item) for item in value[name])
     )
 
 

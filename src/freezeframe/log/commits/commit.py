@@ -212,7 +212,7 @@ def read_commit_info(storage: Readable, folder: str, version: int) -> CommitInfo
         if isinstance(first, dict) and isinstance(first.get("commitInfo"), dict):
             return CommitInfo(first["commitInfo"])
     content = head if len(head) < _HEAD_BYTES else storage.read(name)
-    found = [one for one in read_content(name, content).actions if isinstance(one, CommitInfo)]
+    found = [action for action in read_content(name, content).actions if isinstance(action, CommitInfo)]
     return found[-1] if found else None
 
 

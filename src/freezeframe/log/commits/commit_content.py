@@ -131,7 +131,7 @@ def _take_apart(name: str, content: bytes | memoryview, lines_before: int) -> tu
     if begin < len(view):
         spans.append(view[begin:])
     if moved:  # file actions spelled with spaces are serialised again for Arrow's reader
-        spans.append(memoryview("\n".join(json.dumps({one.KEY: one.to_json()}) for one in moved).encode()))
+        spans.append(memoryview("\n".join(json.dumps({item.KEY: item.to_json()}) for item in moved).encode()))
     return CommitContent(name, tuple(spans), tuple(actions)), len(ends) - 1
 
 

@@ -109,7 +109,7 @@ def names(value: Any) -> tuple[str, ...] | None:
         raise TypeError(f"{value!r:.80} is not a list")
     if None in value:
         raise TypeError("a name is null")
-    return tuple(str(text(one)) for one in value)
+    return tuple(str(text(item)) for item in value)
 
 
 # Declarative JSON mapping of Delta's objects: each class lists its fields and their readers.
@@ -155,5 +155,5 @@ def _plain(value: Any) -> Any:
     if isinstance(value, DeltaFields):
         return value.to_json()
     if isinstance(value, tuple):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     return dict(value) if isinstance(value, Mapping) else value

@@ -84,7 +84,7 @@ def list_log(
     end = _AFTER_VERSIONS if end_version is None else version_prefix(end_version + 1)
 
     def listed() -> list[FileStatus]:
-        return list(itertools.takewhile(lambda one: one.name < end, storage.list_from(folder, start)))
+        return list(itertools.takewhile(lambda item: item.name < end, storage.list_from(folder, start)))
 
     found = listed()
     for _ in range(LISTINGS_MAX - 1):
@@ -144,7 +144,11 @@ def complete_checkpoints(files: Iterable[LogFile]) -> list[CheckpointFiles]:
 
 def newest_checkpoint(files: Iterable[LogFile], below: int | None = None) -> CheckpointFiles | None:
     """The best complete checkpoint, strictly below a version if one is given."""
-    found = [one for one in complete_checkpoints(files) if below is None or one.version < below]
+    found = [
+        checkpoint
+        for checkpoint in complete_checkpoints(files)
+        if below is None or checkpoint.version < below
+    ]
     return found[-1] if found else None
 
 
@@ -178,7 +182,7 @@ def choose_compacted(
     """
     taken: list[LogFile] = []
     highest = after_version
-    for file in sorted(compacted, key=lambda one: one.name):
+    for file in sorted(compacted, key=lambda item: item.name):
         if file.meaning.start > highest and file.version <= latest_version:
             taken.append(file)
             highest = file.version
@@ -210,7 +214,7 @@ class StoredFile(io.RawIOBase):
         Neighbours with a small gap between them are read together.
         """
         wanted = _joined(ranges)
-        parts = map_concurrently(lambda one: self._storage.read(self._name, *one), wanted, _READERS_MAX)
+        parts = map_concurrently(lambda item: self._storage.read(self._name, *item), wanted, _READERS_MAX)
         self._held = {offset: part for (offset, _), part in zip(wanted, parts, strict=True)}
         self._starts = sorted(self._held)
 
@@ -304,8 +308,8 @@ def rows_with(marks: Words, wanted: Words) -> Ints:
         near = np.flatnonzero(sieve[_high_bits(marks)])
         return near[np.isin(marks[near], wanted)]
     table, values = (
-        pa.Array.from_buffers(pa.uint64(), len(one), [None, pa.py_buffer(one)])
-        for one in (np.ascontiguousarray(marks), wanted)
+        pa.Array.from_buffers(pa.uint64(), len(item), [None, pa.py_buffer(item)])
+        for item in (np.ascontiguousarray(marks), wanted)
     )
     return np.flatnonzero(to_flags(pc.is_in(table, value_set=values)))
 

@@ -47,7 +47,7 @@ def dataset_of(snapshot: ReadableSnapshot) -> ds.Dataset:
     format_ = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(coerce_int96_timestamp_unit="us"))
     claimed = [field for field in plan.schema if not kinds.is_floating(field.type)]
     bounded = pa.schema(claimed[:CLAIMED_COLUMNS_MAX])
-    names = {one["name"]: one for one in fields_of(snapshot.schema)}
+    names = {item["name"]: item for item in fields_of(snapshot.schema)}
     statistics = snapshot.files["stats"].to_pylist()
     fragments = []
     for (path, read), stats in zip(reads.items(), statistics, strict=True):

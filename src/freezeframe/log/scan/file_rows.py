@@ -129,7 +129,7 @@ def file_part(
     """Position of the first row, and the rows, of one of ``parts`` runs of row groups, deleted included."""
     name, file = _open_file(storage, read, None)
     rows = [file.metadata.row_group(group).num_rows for group in range(file.metadata.num_row_groups)]
-    first, end = (len(rows) * one // parts for one in (part, part + 1))
+    first, end = (len(rows) * item // parts for item in (part, part + 1))
     return sum(rows[:first]), _whole_groups(file, name, read, range(first, end), sum(rows[first:end]))
 
 

@@ -103,7 +103,7 @@ def read(
             ]
         found = [column for part in parts for column in part.columns]
         return pa.Table.from_arrays(found, schema=plan.schema)
-    return _gather(plan, lambda one: file_batches(plan.storage, one, plan.where, verify=verify), plan.reads)
+    return _gather(plan, lambda item: file_batches(plan.storage, item, plan.where, verify=verify), plan.reads)
 
 
 def read_batches(
@@ -119,7 +119,7 @@ def read_batches(
     """
     plan = plan_reads(snapshot, columns, where)
     return (
-        batch for one in plan.reads for batch in file_batches(plan.storage, one, plan.where, verify=verify)
+        batch for item in plan.reads for batch in file_batches(plan.storage, item, plan.where, verify=verify)
     )
 
 
@@ -135,9 +135,11 @@ def read_at(
     Files come in the order of ``positions``; requested deleted rows are included.
     """
     plan = plan_reads(snapshot, columns, None)
-    reads = {one.path: one for one in plan.reads}
+    reads = {item.path: item for item in plan.reads}
     wanted = [reads[path] for path in positions]
-    return _gather(plan, lambda one: rows_at(plan.storage, one, positions[one.path], verify=verify), wanted)
+    return _gather(
+        plan, lambda item: rows_at(plan.storage, item, positions[item.path], verify=verify), wanted
+    )
 
 
 def read_without(
@@ -148,7 +150,7 @@ def read_without(
     Batches in the order of ``positions``, with all columns that files can store.
     """
     plan = plan_reads(snapshot, None, None)
-    reads = {one.path: one for one in plan.reads}
+    reads = {item.path: item for item in plan.reads}
     return (
         batch
         for path, without in positions.items()
@@ -160,8 +162,8 @@ def read_files(snapshot: ReadableSnapshot, files: pa.Table) -> dict[str, pa.Tabl
     """Return all rows of ``files`` by path, deleted rows included, with all stored columns."""
     plan = plan_reads(snapshot, None, None, files)
     return {
-        one.path: pa.Table.from_batches(file_part(plan.storage, one, 0, 1)[1], plan.schema)
-        for one in plan.reads
+        item.path: pa.Table.from_batches(file_part(plan.storage, item, 0, 1)[1], plan.schema)
+        for item in plan.reads
     }
 
 
@@ -174,7 +176,9 @@ def whole_files(
     in ``storage`` (None: the snapshot's own); errors as for ``read``.
     """
     plan = plan_reads(snapshot, columns, None, files)
-    return [(one.rows or 0, functools.partial(file_part, storage or plan.storage, one)) for one in plan.reads]
+    return [
+        (item.rows or 0, functools.partial(file_part, storage or plan.storage, item)) for item in plan.reads
+    ]
 
 
 def grouped_files(
@@ -190,13 +194,14 @@ def grouped_files(
     """
     plan = plan_reads(snapshot, columns, where)
     return {
-        one.path: functools.partial(GroupedFile, plan.storage, one, only.get(one.path)) for one in plan.reads
+        item.path: functools.partial(GroupedFile, plan.storage, item, only.get(item.path))
+        for item in plan.reads
     }
 
 
 def count(snapshot: ReadableSnapshot) -> int:
     """The number of rows, from the log's statistics where present, else from the files' footers."""
-    return sum(file_count(snapshot.storage, one) for one in plan_reads(snapshot, None, None).reads)
+    return sum(file_count(snapshot.storage, item) for item in plan_reads(snapshot, None, None).reads)
 
 
 def require_files(snapshot: ReadableSnapshot) -> None:
@@ -236,7 +241,7 @@ def files_matching(snapshot: ReadableSnapshot, where: Predicate) -> pa.Table:
 
 
 def _total_bytes(plan: ReadPlan) -> int:
-    return sum(one.size for one in plan.reads)
+    return sum(item.size for item in plan.reads)
 
 
 def _gather(
@@ -245,10 +250,10 @@ def _gather(
     """The batches of all files as one table in their order; reads several files concurrently."""
     workers = min(_THREADS_MAX, os.cpu_count() or 1, len(reads))
     if workers <= 1:
-        found = [list(batches_of(one)) for one in reads]
+        found = [list(batches_of(item)) for item in reads]
     else:
         with ThreadPoolExecutor(workers) as pool:
-            found = list(pool.map(lambda one: list(batches_of(one)), reads))
+            found = list(pool.map(lambda item: list(batches_of(item)), reads))
     return pa.Table.from_batches([batch for batches in found for batch in batches], plan.schema)
 
 

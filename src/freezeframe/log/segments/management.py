@@ -247,7 +247,11 @@ class SnapshotManagement(ABC, Generic[S]):
     def _other_checkpoint(self, version: int, avoid: frozenset[str]) -> CheckpointFiles | None:
         if avoid:
             same = sort_listing(self.list_from(version), version).checkpoint_files
-            left = [one for one in complete_checkpoints(same) if avoid.isdisjoint(f.name for f in one.files)]
+            left = [
+                checkpoint
+                for checkpoint in complete_checkpoints(same)
+                if avoid.isdisjoint(f.name for f in checkpoint.files)
+            ]
             if left:
                 return left[-1]
         return find_checkpoint_before(self.storage, self.folder, version) if version > 0 else None

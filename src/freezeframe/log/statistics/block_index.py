@@ -69,7 +69,7 @@ class Skipper:
     def by_block(self, files: pa.Table) -> Bools:
         """Mask of the files whose block may hold a matching row; errors as for ``kept``."""
         order, blocks, values = self._blocks(files)
-        claims = [{name: partition_claim(name, scalar) for name, scalar in one.items()} for one in values]
+        claims = [{name: partition_claim(name, scalar) for name, scalar in value.items()} for value in values]
         for field in self.schema:
             if field.name not in self.partition.columns:
                 bounds = self._block_bounds(field, files["stats"], order, blocks, len(values))

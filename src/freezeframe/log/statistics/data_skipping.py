@@ -145,7 +145,9 @@ def _nan_cases(where: pc.Expression, schema: pa.Schema) -> list[Claims]:
     if len(names) > _NAN_COLUMNS_MAX:
         return [dict.fromkeys(names, always_true())]  # no information: sound, and skips no file
     choices = itertools.product((False, True), repeat=len(names))
-    return [{name: nan[name] for name, is_nan in zip(names, one, strict=True) if is_nan} for one in choices]
+    return [
+        {name: nan[name] for name, is_nan in zip(names, choice, strict=True) if is_nan} for choice in choices
+    ]
 
 
 def _satisfiable(where: pc.Expression, schema: pa.Schema, known: Sequence[pc.Expression]) -> list[bool]:

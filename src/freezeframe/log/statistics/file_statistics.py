@@ -142,7 +142,9 @@ def columns_beyond_bounds(file: pq.ParquetFile) -> list[str]:
     floating = [at for at in leaves if file.metadata.schema.column(at).physical_type in {"FLOAT", "DOUBLE"}]
     for group in range(file.metadata.num_row_groups):
         chunks = [file.metadata.row_group(group).column(at) for at in floating]
-        for path in (one.path_in_schema for one in chunks if one.statistics and one.statistics.has_min_max):
+        for path in (
+            item.path_in_schema for item in chunks if item.statistics and item.statistics.has_min_max
+        ):
             # Arrow's threads may not be waited for where Arrow has called this.
             rows = file.read_row_group(group, columns=[path], use_threads=False)
             if any(_has_nan(chunk) for column in rows.columns for chunk in column.chunks):

@@ -131,7 +131,7 @@ def _parse(texts: pa.StringArray, kind: pa.StructType) -> pa.StructArray:
     except pa.ArrowException:
         # A text of another shape than most: quoted NaN, a year of five digits, a line break.
         found = (json_fields.statistics(text) for text in texts.to_pylist())
-        return pa.array([_convert(one, kind) if one else None for one in found], kind)
+        return pa.array([_convert(item, kind) if item else None for item in found], kind)
 
 
 def _parse_at_once(texts: pa.StringArray, kind: pa.StructType) -> pa.StructArray:

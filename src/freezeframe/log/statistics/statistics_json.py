@@ -63,7 +63,7 @@ def _escape(values: pa.Array) -> pa.Array:
     if not pc.any(pc.match_substring_regex(values, _ESCAPED)).as_py():
         return _quote_json(values)
     builder = pa.lib.StringBuilder()
-    builder.append_values([one if one is None else json.dumps(one) for one in values.to_pylist()])
+    builder.append_values([item if item is None else json.dumps(item) for item in values.to_pylist()])
     return builder.finish()
 
 

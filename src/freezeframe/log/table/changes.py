@@ -29,7 +29,7 @@ _FIELDS = (
 
 
 def read_changes(log: TableLog, start: int, end: int | None = None) -> pa.RecordBatchReader:
-    """Return the changes of versions ``start`` to ``end`` in the columns of ``end``; see ``DeltaLog.changes``."""
+    """Return the changes of versions ``start`` to ``end`` in the columns of ``end``; see ``DeltaLog``."""
     start = require_version(start)
     newest = log.update()
     last = newest.version if end is None else require_version(end)
@@ -114,13 +114,13 @@ class _Commit:
         """The add actions of removed files, from the state before: a remove may hold only the path."""
         found: dict[str, Add] = {}
         bare: set[str] = set()
-        for one in removes:
-            path = canonical_path(one.path)
-            if one.size is None or one.partition_values is None:
+        for remove in removes:
+            path = canonical_path(remove.path)
+            if remove.size is None or remove.partition_values is None:
                 bare.add(path)
             else:
                 found[path] = Add(
-                    one.path, one.size, one.partition_values, deletion_vector=one.deletion_vector
+                    remove.path, remove.size, remove.partition_values, deletion_vector=remove.deletion_vector
                 )
         if bare:
             files = self._log.snapshot_at(version=self._version - 1).files

@@ -84,7 +84,11 @@ def _newest_expired_checkpoint(
     statuses: list[FileStatus], times: dict[int, int], cutoff: int
 ) -> CheckpointFiles | None:
     checkpoints = complete_checkpoints(sort_listing(statuses).checkpoint_files)
-    expired = [one for one in checkpoints if one.version in times and times[one.version] < cutoff]
+    expired = [
+        checkpoint
+        for checkpoint in checkpoints
+        if checkpoint.version in times and times[checkpoint.version] < cutoff
+    ]
     return expired[-1] if expired else None
 
 

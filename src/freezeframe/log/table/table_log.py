@@ -63,8 +63,8 @@ class TableLog(SnapshotManagement[Snapshot]):
         Raises:
             InvalidOption: ``limit``, ``start`` or ``end`` is not a whole number from 0 on.
         """
-        for given in (start, *(one for one in (limit, end) if one is not None)):
-            require_version(given)
+        for item in (start, *(item for item in (limit, end) if item is not None)):
+            require_version(item)
         snapshot = self.current_snapshot
         if end is None or end > snapshot.version:
             snapshot = self.update()
@@ -179,7 +179,7 @@ class TableLog(SnapshotManagement[Snapshot]):
         if segment.version == EMPTY_VERSION:
             return TableState(Heads.empty(), FileState.empty())
         state, _ = self._around_damage(
-            segment, lambda one: self._reader.state(one, oldest, complete=complete)
+            segment, lambda item: self._reader.state(item, oldest, complete=complete)
         )
         self._warn_of_size(state)
         return state.without_expired(oldest)

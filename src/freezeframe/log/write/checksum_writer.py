@@ -108,7 +108,9 @@ def checksum_after(
         protocol=protocol,
         txn_id=info.fields.get("txnId"),
         num_deleted_records=_shift(
-            previous.num_deleted_records, sum(one.cardinality for one in vectors), _deleted_records(replaced)
+            previous.num_deleted_records,
+            sum(vector.cardinality for vector in vectors),
+            _deleted_records(replaced),
         ),
         num_deletion_vectors=_shift(previous.num_deletion_vectors, len(vectors), _deletion_vectors(replaced)),
     )
@@ -173,13 +175,13 @@ def _latest(actions: Sequence[Action], kind: type[K]) -> K | None:
 def _merge_records(before: Sequence[T] | None, new: Iterable[T], name: str) -> tuple[T, ...] | None:
     if before is None:
         return None
-    merged = {getattr(one, name): one for one in itertools.chain(before, new)}
-    live = (one for one in merged.values() if not getattr(one, "removed", False))
-    return tuple(sorted(live, key=lambda one: str(getattr(one, name))))
+    merged = {getattr(item, name): item for item in itertools.chain(before, new)}
+    live = (item for item in merged.values() if not getattr(item, "removed", False))
+    return tuple(sorted(live, key=lambda item: str(getattr(item, name))))
 
 
 def _by_name(actions: Sequence[T] | None, name: str) -> Mapping[str, T] | None:
-    return None if actions is None else {getattr(one, name): one for one in actions}
+    return None if actions is None else {getattr(action, name): action for action in actions}
 
 
 def _shift(before: int | None, more: int, less: int) -> int | None:

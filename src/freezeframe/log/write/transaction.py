@@ -186,7 +186,7 @@ def _repeats(actions: Sequence[Action]) -> Iterator[_Fault]:
     if any(isinstance(action, CommitInfo) for action in actions):
         yield _Fault("Commit Provenance Information", "The commitInfo action is the transaction's own.")
     for kind_of_file in (Add, Remove):
-        paths = [canonical_path(one.path) for one in actions if isinstance(one, kind_of_file)]
+        paths = [canonical_path(item.path) for item in actions if isinstance(item, kind_of_file)]
         if len(set(paths)) != len(paths):
             yield _Fault("Action Reconciliation", f"A file has several {kind_of_file.KEY} actions.")
     applications = [action.app_id for action in actions if isinstance(action, Txn)]

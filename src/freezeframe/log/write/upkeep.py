@@ -151,7 +151,7 @@ def _write_v2(snapshot: Snapshot, folder: str, tombstones_after: int | None) -> 
     name = v2_checkpoint_name(snapshot.version, str(uuid.uuid4()), "json")
     _create(snapshot.storage, _path(folder, name), content)
     rows = len(lines) + files.num_rows + tombstones.num_rows
-    size = len(content) + sum(one.size_in_bytes for one in sidecars)
+    size = len(content) + sum(sidecar.size_in_bytes for sidecar in sidecars)
     return Hint(snapshot.version, rows, size_in_bytes=size, num_of_add_files=files.num_rows)
 
 

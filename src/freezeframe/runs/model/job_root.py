@@ -108,7 +108,7 @@ class JobRoot:
         noted = f"{self.own.name}/sealed.json"
         copies = self.snapshots.name
         own = (f"{self.own.name}/plan.json", f"{copies}/{OURS}/job.json", self.config.name)
-        for name in (*(f"{copies}/{one}" for one in self._sealed(noted)), *own, noted):
+        for name in (*(f"{copies}/{item}" for item in self._sealed(noted)), *own, noted):
             try:
                 remove_beneath(self.path, name)
             except OSError as error:
@@ -165,11 +165,11 @@ def _clear(path: Path, *, is_new: bool) -> None:
     if is_new:
         shutil.rmtree(path, ignore_errors=True)
         return
-    for one in path.iterdir():
-        if one.is_dir() and not one.is_symlink():
-            shutil.rmtree(one, ignore_errors=True)
+    for item in path.iterdir():
+        if item.is_dir() and not item.is_symlink():
+            shutil.rmtree(item, ignore_errors=True)
         else:
-            one.unlink(missing_ok=True)
+            item.unlink(missing_ok=True)
 
 
 def script_of(root: JobRoot) -> Path | None:
@@ -182,7 +182,7 @@ def script_of(root: JobRoot) -> Path | None:
 def latest_root(folder: Path, job_id: str) -> JobRoot | None:
     """The newest root of that job in the tenant's folder, if one is kept still."""
     mark = _mark(job_id)
-    return next((JobRoot(one) for one in reversed(job_roots(folder)) if f"-{mark}-" in one.name), None)
+    return next((JobRoot(root) for root in reversed(job_roots(folder)) if f"-{mark}-" in root.name), None)
 
 
 def _name(job_id: str) -> str:
@@ -221,12 +221,12 @@ def _beside(input_dir: Path | None, name: str) -> Path | None:
 def _copy_received(source: Path, target: Path) -> None:
     """Copy the files that a request brought; a link or a pipe in place of one is refused."""
     target.mkdir(mode=0o700)
-    for one in source.iterdir():
+    for path in source.iterdir():
         try:
-            with open_regular(source, one.name) as content, _new_file(target / one.name) as file:
+            with open_regular(source, path.name) as content, _new_file(target / path.name) as file:
                 shutil.copyfileobj(content, file)
         except OSError as error:
-            raise failure("copy", str(one), error) from error
+            raise failure("copy", str(path), error) from error
 
 
 def _copy_folder(source: Path, target: Path) -> None:

@@ -57,7 +57,7 @@ class RunOutcome:
 
     def to_json(self) -> dict[str, Any]:
         """All fields by name, paths as text."""
-        named = {one.name: getattr(self, one.name) for one in fields(self)}
+        named = {field.name: getattr(self, field.name) for field in fields(self)}
         paths = {name: None if named[name] is None else str(named[name]) for name in _PATHS}
         mappings = {name: None if named[name] is None else dict(named[name]) for name in ("receipt", "error")}
         lists = {name: list(named[name]) for name in ("similar_tenants", "remarks")}

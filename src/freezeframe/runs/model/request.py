@@ -84,7 +84,7 @@ class RunRequest:
 
     def to_json(self) -> dict[str, Any]:
         """All fields by name, paths as text."""
-        named = {one.name: getattr(self, one.name) for one in fields(self)}
+        named = {item.name: getattr(self, item.name) for item in fields(self)}
         paths = {name: None if named[name] is None else str(named[name]) for name in _PATHS}
         # Includes ``variables``, so that a job of an earlier version submitted again is the same request.
         return {**named, **paths, "parameters": dict(self.parameters), "variables": {}}

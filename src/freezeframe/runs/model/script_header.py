@@ -83,7 +83,7 @@ class ScriptHeader:
         """What a run is given, checked, with the declared defaults; a script that declares none takes any."""
         if self.parameters is None:
             return given
-        known = {one.name: one for one in self.parameters}
+        known = {parameter.name: parameter for parameter in self.parameters}
         names = ", ".join(known) or "none"
         for name, value in given.items():
             if name not in known:
@@ -96,14 +96,21 @@ class ScriptHeader:
                 raise InvalidOption(
                     f"{name} cannot be {value!r}.", cause=_expected(known[name]), remedy="Give such a value."
                 )
-        for one in self.parameters:
-            if one.is_required and given.get(one.name) is None:
+        for parameter in self.parameters:
+            if parameter.is_required and given.get(parameter.name) is None:
                 raise InvalidOption(
-                    f"The parameter {one.name} is missing.",
+                    f"The parameter {parameter.name} is missing.",
                     cause="The script's header says that it is required.",
-                    remedy=f"Give {one.name} ({one.type}).",
+                    remedy=f"Give {parameter.name} ({parameter.type}).",
                 )
-        return {**{one.name: one.default for one in self.parameters if one.default is not None}, **given}
+        return {
+            **{
+                parameter.name: parameter.default
+                for parameter in self.parameters
+                if parameter.default is not None
+            },
+            **given,
+        }
 
 
 def read_script_header(script: Path) -> ScriptHeader:
@@ -125,7 +132,7 @@ def parse_script_header(text: str) -> ScriptHeader:
         description, declared = ours.get("description", ""), ours.get("parameters")
         if not isinstance(description, str):
             raise _wrong("description is no text.")
-        parameters = None if declared is None else tuple(_parameter(*one) for one in declared.items())
+        parameters = None if declared is None else tuple(_parameter(*item) for item in declared.items())
     except (tomllib.TOMLDecodeError, AttributeError, TypeError) as error:
         raise _wrong(str(error)) from error
     return ScriptHeader(description, parameters)
@@ -160,7 +167,7 @@ def _kind_of(value: Scalar) -> str:
 
 def _expected(parameter: ScriptParameter) -> str:
     if parameter.choices:
-        return f"It is one of {', '.join(str(one) for one in parameter.choices)}."
+        return f"It is one of {', '.join(str(choice) for choice in parameter.choices)}."
     return f"It takes a value of the type {parameter.type!r}."
 
 

@@ -206,6 +206,6 @@ def _log_fields(operation: Operation, ended: QueuedJob | None) -> dict[str, Any]
 def _wait_for_one(running: set[Future[None]], seconds: float) -> set[Future[None]]:
     """Wait until one has ended or the time is over; return those that still run, raise the error of one."""
     done, others = wait(running, timeout=seconds, return_when=FIRST_COMPLETED)
-    for one in done:
-        one.result()
+    for item in done:
+        item.result()
     return others

@@ -36,7 +36,7 @@ def forward(module: str, arguments: Sequence[str], settings: RunnerSettings) -> 
     with ExitStack() as stack:
         # Before it begins: no signal may come in between and end this process alone.
         process = fork(
-            work, Path.cwd(), _STREAMS, settings, lambda one: stack.enter_context(_pass_signals(one))
+            work, Path.cwd(), _STREAMS, settings, lambda item: stack.enter_context(_pass_signals(item))
         )
         if process is None:
             return None

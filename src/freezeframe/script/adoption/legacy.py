@@ -134,7 +134,9 @@ class Adoption:
         if self.adopted_version is None or self.adopted_version < 0:
             return unique
         before = set(table_hashes(self.stream.read(stream_version=self.adopted_version, as_="arrow")))
-        return unique.filter(pa.array([one not in before for one in table_hashes(unique)], pa.bool_()))
+        return unique.filter(
+            pa.array([table_hash not in before for table_hash in table_hashes(unique)], pa.bool_())
+        )
 
 
 def pending_adoption(directory: str | os.PathLike[str], stream: Stream) -> Adoption | None:
@@ -172,7 +174,7 @@ def adopt(directory: str | os.PathLike[str], stream: Stream, update: Update, fra
 
 def snapshot_file_stream(path: str) -> str | None:
     """The stream that a file of that path would be a snapshot file of; None for any other file."""
-    suffix = next((one for one in _SUFFIXES if path.endswith(one)), None)
+    suffix = next((item for item in _SUFFIXES if path.endswith(item)), None)
     return None if suffix is None or "/" in path else path.removesuffix(suffix)
 
 
@@ -222,7 +224,7 @@ def _keep_in_run(directory: Path, file: LegacyFile) -> None:
     job = job_at(directory.resolve())
     if job is None:
         return
-    held = next((one for one in job.files.list() if one.path == file.path.name), None)
+    held = next((item for item in job.files.list() if item.path == file.path.name), None)
     if held is None or held.sealed or held.sha256 != file.sha256:
         with file.path.open("rb") as content:
             job.files.write(file.path.name, content)

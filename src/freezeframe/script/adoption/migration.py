@@ -44,7 +44,7 @@ class Migration:
 
     def carried_out(self, job: Job) -> list[int]:
         """Bring everything into a job; the numbers of rows of the streams, in their order."""
-        rows = [_import(job, one) for one in self.snapshots]
+        rows = [_import(job, snapshot) for snapshot in self.snapshots]
         for path, file in self.files:
             with file.open("rb") as content:
                 job.files.write(path, content)
@@ -97,7 +97,7 @@ def _is_plain(path: Path) -> bool:
 
 def _require_new(tenant: Tenant, streams: Sequence[str], files: Sequence[str]) -> None:
     held = {*tenant.streams()} & {*streams}
-    held |= {one.path for one in tenant.files.list(recursive=True)} & {*files}
+    held |= {item.path for item in tenant.files.list(recursive=True)} & {*files}
     if held:
         raise AlreadyExists(
             f"The tenant already has {', '.join(sorted(held))}.",

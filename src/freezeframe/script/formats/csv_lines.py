@@ -62,7 +62,7 @@ def find_delimiter(file: Path) -> bytes:
     counts = Counter(_QUOTED_NAMES.sub(b"", header[0] if header else b""))
     if file.suffix.casefold() == ".tsv" and counts[ord("\t")]:
         return b"\t"
-    return b"," if counts[ord(",")] else max(b",", *_OTHER_DELIMITERS, key=lambda one: counts[ord(one)])
+    return b"," if counts[ord(",")] else max(b",", *_OTHER_DELIMITERS, key=lambda item: counts[ord(item)])
 
 
 def is_escaped(file: Path, escape: str) -> bool:

@@ -303,7 +303,9 @@ def type_of(kind: Kind | None) -> pa.DataType | None:
 
 def _number_kind(numbers: list[Any], kinds: set[type]) -> Numbers:
     described = (
-        _DESCRIPTIONS[kind]([one for one in numbers if type(one) is kind] if len(kinds) > 1 else numbers)
+        _DESCRIPTIONS[kind](
+            [number for number in numbers if type(number) is kind] if len(kinds) > 1 else numbers
+        )
         for kind in kinds
     )
     return functools.reduce(Numbers.join, described)
@@ -332,7 +334,7 @@ def _doubles(numbers: list[float]) -> Numbers:
             after, left = places + has_more, left[~is_all]
         if not len(left):
             break
-    after = max([after, *(decimal_places(Decimal(repr(one)))[1] for one in left.tolist())])
+    after = max([after, *(decimal_places(Decimal(repr(item)))[1] for item in left.tolist())])
     return Numbers(is_whole=False, is_long=False, is_double=True, before=before, after=after)
 
 
@@ -351,8 +353,8 @@ _DESCRIPTIONS: dict[type, Callable[[list[Any]], Numbers]] = {
 
 def _object_kind(objects: list[dict[str, Any]]) -> Objects | None:
     members: dict[str, list[Any]] = {}
-    for one in objects:
-        for name, value in one.items():
+    for item in objects:
+        for name, value in item.items():
             members.setdefault(name, []).append(value)
     return _objects({name: found_kind(values) for name, values in members.items()})
 
@@ -407,7 +409,7 @@ def _exact(
 
 def _floats(values: Values, wanted: pa.DataType) -> pa.Array | None:
     numbers = [_NOT_FINITE.get(value, value) if type(value) is str else value for value in values]
-    finite = [one for one in numbers if type(one) is not float or math.isfinite(one)]
+    finite = [number for number in numbers if type(number) is not float or math.isfinite(number)]
     kind = found_kind(finite)
     if kind != pa.null() and not (isinstance(kind, Numbers) and kind.is_double):
         return None

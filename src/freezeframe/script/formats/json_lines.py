@@ -55,7 +55,7 @@ def _form(kind: pa.DataType) -> Form:
         return _map_form(kind)
     if pa.types.is_nested(kind):
         item = json_form(kind.value_type)
-        return lambda value: [item(one) for one in value]
+        return lambda value: [item(element) for element in value]
     return lambda value: value
 
 

@@ -39,7 +39,7 @@ def parquet_batches(file: Path, limits: UnpackLimits) -> Iterator[pa.RecordBatch
         metadata = described.metadata
         unpacking.expect(metadata.num_rows, announced_bytes(metadata))
         rows = _rows_at_once(metadata)
-        texts = [one.path for one in _leaves(metadata) if one.physical_type == "BYTE_ARRAY"]
+        texts = [leave.path for leave in _leaves(metadata) if leave.physical_type == "BYTE_ARRAY"]
     with ForeignParquetFile(file, read_dictionary=texts, page_checksum_verification=True) as parquet:
         for number in range(metadata.num_row_groups):  # nested texts have one dictionary for each group
             for batch in parquet.iter_batches(rows, row_groups=[number]):
@@ -167,14 +167,14 @@ def _convert_types(file: Path, parquet: pq.ParquetFile) -> pa.Table:
     names = [field.name for field in parquet.schema_arrow if field.type == pa.uint64()]
     batches = parquet.iter_batches(_ROWS, columns=names) if names else ()
     tables = (_supported_rows(file, pa.Table.from_batches([batch])) for batch in batches)
-    wide = {one.name: one for table in tables for one in table.schema if one.type != pa.int64()}
-    return pa.schema([wide.get(one.name, one) for one in empty.schema]).empty_table()
+    wide = {item.name: item for table in tables for item in table.schema if item.type != pa.int64()}
+    return pa.schema([wide.get(item.name, item) for item in empty.schema]).empty_table()
 
 
 def _odd(schema: pa.Schema, other: pa.Schema) -> list[str]:
     """The columns that have another type in the second schema."""
-    known = {one.name: one.type for one in schema}
-    return [one.name for one in other if known.get(one.name, one.type) != one.type]
+    known = {item.name: item.type for item in schema}
+    return [item.name for item in other if known.get(item.name, item.type) != item.type]
 
 
 def parquet_tables(
@@ -227,7 +227,7 @@ def _supported_rows(file: Path, table: pa.Table) -> pa.Table:
 def _read_bounded(file: Path, schema: pa.Schema, limits: UnpackLimits) -> pa.Table:
     """The rows in the file's own types, within the limits."""
     empty = schema.empty_table()
-    parts = [pa.Table.from_batches([one]).cast(schema) for one in parquet_batches(file, limits)]
+    parts = [pa.Table.from_batches([batch]).cast(schema) for batch in parquet_batches(file, limits)]
     return pa.concat_tables([empty, *parts])
 
 

@@ -136,7 +136,7 @@ def parquet_frame(
 
 def _local(session: Any, rows: pa.Table) -> Any:
     """Rows of this process as a frame."""
-    if any(pa.types.is_nested(one.type) and has_untyped(one.type) for one in rows.schema):
+    if any(pa.types.is_nested(item.type) and has_untyped(item.type) for item in rows.schema):
         # ``createDataFrame`` casts the rows, and PyArrow gives nested nulls a wrong length by that.
         return mark_file_order(frame_of(session, [functools.partial(list, (rows,))], rows.schema))
     return mark_file_order(session.createDataFrame(rows, schema=spark_ddl(rows.schema)))

@@ -79,7 +79,7 @@ def job_folder_beside(path: Path) -> Path | None:
     if own is not None:
         return own
     near = (parent / _SNAPSHOTS for parent in path.parents)
-    return next((one for one in near if is_working_copy(one)), None)
+    return next((item for item in near if is_working_copy(item)), None)
 
 
 def job_at(path: Path) -> JobTenant | None:

@@ -161,15 +161,19 @@ class TenantAccess:
         if self.principal.tenants is None:
             found = store.tenants(prefix, after, limit + 1)
         else:
-            wanted = sorted(one for one in self.principal.tenants if one.startswith(prefix))
-            there = (one for one in wanted if (after is None or one > after))
-            found = tuple(one for one in there if self._is_there(store, one))[: limit + 1]
+            wanted = sorted(tenant for tenant in self.principal.tenants if tenant.startswith(prefix))
+            there = (item for item in wanted if (after is None or item > after))
+            found = tuple(item for item in there if self._is_there(store, item))[: limit + 1]
         return TenantPage(found[:limit], found[limit - 1] if len(found) > limit else None)
 
     def environments(self) -> tuple[str, ...]:
         """The environments with tenants that the principal sees."""
         self.principal.require("tenants:read")
-        return tuple(str(one) for one in self._stores.environments() if self.principal.sees_environment(one))
+        return tuple(
+            str(environment)
+            for environment in self._stores.environments()
+            if self.principal.sees_environment(environment)
+        )
 
     def _find(
         self, environment: EnvironmentName, tenant: TenantId, use: Callable[[Store, TenantId], _T]

@@ -257,9 +257,9 @@ class Audit:
                 }
                 last = AuditEntry(**record, hash=self._hash(record, last.hash if last else _FIRST))
                 made.append(last)
-            connection.execute(_INSERT, [{**one.to_record(), "hash": one.hash} for one in made])
-        for one in made:
-            _log.info(one.action, extra=log_fields(one))
+            connection.execute(_INSERT, [{**item.to_record(), "hash": item.hash} for item in made])
+        for item in made:
+            _log.info(item.action, extra=log_fields(item))
         return made
 
     def _hash(self, record: Mapping[str, Any], before: str) -> str:
@@ -351,7 +351,7 @@ def export_lines(entries: Iterable[AuditEntry], kind: Literal["jsonl", "csv"]) -
 
 def _line(cells: Iterable[str]) -> str:
     # A spreadsheet would evaluate such a cell, and names come from callers.
-    safe = [f"'{one}" if one.startswith(_FORMULA) else one for one in cells]
+    safe = [f"'{cell}" if cell.startswith(_FORMULA) else cell for cell in cells]
     written = io.StringIO()
     csv.writer(written).writerow(safe)
     return written.getvalue()

@@ -24,7 +24,7 @@ def json_value(value: Any) -> Any:
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     if isinstance(value, list):
-        return [json_value(one) for one in value]
+        return [json_value(item) for item in value]
     if isinstance(value, dict):
         return {str(name): json_value(one) for name, one in value.items()}
     return value.isoformat() if hasattr(value, "isoformat") else str(value)

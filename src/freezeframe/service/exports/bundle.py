@@ -43,13 +43,13 @@ def selected_files(view: TenantView, selection: Selection) -> tuple[FileEntry, .
         below = view.files.list(folder, recursive=True)
         if not below:
             raise FileNotFound(f"There is no folder {folder!r}.", remedy="Check the path.", path=folder)
-        found.update({one.path: one for one in below})
+        found.update({item.path: item for item in below})
     return tuple(entry for path, entry in sorted(found.items()) if not _is_mark(path))
 
 
 def bundle(view: TenantView, entries: Sequence[FileEntry], streams: Sequence[str]) -> Iterator[bytes]:
     """The zip in pieces; only one piece of it and of one member is in memory at a time."""
-    members = [(one.path, view.files.chunks(one.path)) for one in entries]
+    members = [(entry.path, view.files.chunks(entry.path)) for entry in entries]
     for name in streams:
         export = StreamExport(view.stream(name), "csv", Moment())
         members.append((snapshot_name(name, "csv"), export.chunks()))

@@ -27,7 +27,7 @@ _MAPPING, _METADATA = "hotglue_mapping", "hotglue_metadata"
 def names(tenant: Tenant, folder: str = "") -> list[str]:
     """The names of all files (below a folder, if one is given) and of the streams as files."""
     within = folder.strip("/")
-    found = [one.path for one in tenant.files.list(within, recursive=True)]
+    found = [item.path for item in tenant.files.list(within, recursive=True)]
     shown = [path for path in found if path.rpartition("/")[2] != FOLDER_MARK]
     if not within:
         shown += [streams.snapshot_name(name, "csv") for name in tenant.streams()]

@@ -53,7 +53,7 @@ def folder_page(
     A page costs what is on it, however many files the tenant has.
     """
     below = files.page(folder, after, recursive=recursive, tenant_version=tenant_version)
-    shown = (one for one in below if one.path.rpartition("/")[2] != FOLDER_MARK)
+    shown = (item for item in below if item.path.rpartition("/")[2] != FOLDER_MARK)
     found = tuple(itertools.islice(shown, limit + 1))
     folders = () if after else files.folders(folder, recursive=recursive, tenant_version=tenant_version)
     return FolderPage(folders, found[:limit], len(found) > limit)
@@ -86,8 +86,8 @@ def write_files(tenant: Tenant, writes: Sequence[FileWrite], author: Author) -> 
     """Write several files as one version of the tenant, all of them or none; return the version."""
 
     def change(job: Job) -> None:
-        for one in writes:
-            job.files.write(str(one.path), one.content(), sealed=one.sealed)
+        for write in writes:
+            job.files.write(str(write.path), write.content(), sealed=write.sealed)
 
     return _change(tenant.with_check(at_commit_of(writes)), author, change)[1]
 
@@ -100,11 +100,11 @@ def at_commit_of(writes: Sequence[FileWrite]) -> CommitCheck:
 def require_all_conditions(state: TenantState, writes: Sequence[FileWrite]) -> None:
     """Refuse a batch whose conditions do not hold in a state."""
     refused = []
-    for one in writes:
+    for write in writes:
         try:
-            one.conditions.require(file_subject(one.path).tag(state))
+            write.conditions.require(file_subject(write.path).tag(state))
         except PreconditionFailed as error:
-            refused.append((str(one.path), error))
+            refused.append((str(write.path), error))
     if refused:
         first = refused[0][1]
         raise PreconditionFailed(
@@ -192,7 +192,7 @@ def select_paths(files: Files, paths: Sequence[str], folders: Sequence[str]) -> 
     """The named paths and those of all files in the folders now; unknown ones are left out."""
     found = {str(FilePath(path)) for path in paths}
     for folder in folders:
-        found.update(one.path for one in files.list(folder, recursive=True))
+        found.update(item.path for item in files.list(folder, recursive=True))
     return sorted(found)
 
 
@@ -205,7 +205,7 @@ def delete_files(tenant: Tenant, paths: Sequence[str], folders: Sequence[str], a
     with tenant.job(who=author.who, message=author.message) as job:
         gone = set(known)
         for folder in below_of:
-            below = [one.path for one in job.files.list(folder, recursive=True)]
+            below = [item.path for item in job.files.list(folder, recursive=True)]
             if not below:
                 raise FileNotFound(f"There is no folder {folder!r}.", remedy="Check the path.", path=folder)
             gone.update(below)

@@ -61,7 +61,7 @@ def move_folder(tenant: Tenant, move: FolderMove, author: Author) -> int:
 
 def _below(files: Files, folder: str) -> list[str]:
     """The paths of all files below a folder, as seen from it."""
-    return [one.path.removeprefix(f"{folder}/") for one in files.list(folder, recursive=True)]
+    return [item.path.removeprefix(f"{folder}/") for item in files.list(folder, recursive=True)]
 
 
 def _move_all(files: Files, below: list[str], source: str, target: str) -> None:

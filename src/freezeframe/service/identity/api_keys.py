@@ -123,8 +123,12 @@ class Keys:
         if days is not None and not 0 < days < 36_500:  # noqa: PLR2004 - a hundred years
             raise InvalidOption(f"A key cannot live for {days} days.", remedy="Pass a number above 0.")
         secret, chosen = secrets.token_urlsafe(_SECRET_BYTES), key_id or self.new_id()
-        seen = None if environments is None else sorted({str(EnvironmentName(one)) for one in environments})
-        bound = None if tenants is None else sorted({str(TenantId(one)) for one in tenants})
+        seen = (
+            None
+            if environments is None
+            else sorted({str(EnvironmentName(environment)) for environment in environments})
+        )
+        bound = None if tenants is None else sorted({str(TenantId(tenant)) for tenant in tenants})
         known = sorted(scopes_from(tuple(scopes)))
         with self._database.begin() as connection:
             now = self._database.now_ms(connection)

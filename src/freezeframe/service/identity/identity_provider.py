@@ -101,7 +101,7 @@ class IdentityProvider:
             ("environments", settings.service_oidc_environment_claim, EnvironmentName),
             ("tenants", settings.service_oidc_tenant_claim, TenantId),
         )
-        self._bounds = [one for one in told if one[1]]
+        self._bounds = [item for item in told if item[1]]
         host = urlsplit(self.issuer).hostname or ""
         self.name = settings.service_oidc_name or host
         if not (self._client_id and "openid" in self._scopes.split() and _is_safe(self.issuer)):
@@ -133,7 +133,9 @@ class IdentityProvider:
         """The account that the provider gives for the code."""
         told = self._token(attempt, code, redirect_uri)
         claims = self._claims(str(told.get("id_token", "")), attempt.nonce, told.get("access_token"))
-        name = next(claims[one] for one in _NAMES if isinstance(claims.get(one), str) and claims[one].strip())
+        name = next(
+            claims[item] for item in _NAMES if isinstance(claims.get(item), str) and claims[item].strip()
+        )
         subject = claims["sub"]
         if not isinstance(subject, str) or not subject.strip():
             raise NotAuthenticated(
@@ -269,13 +271,13 @@ def _refusal(cause: str) -> NotAuthenticated:
 
 
 def parse_roles(text: str) -> dict[str, Role]:
-    """Parse roles by the claim's values, as in ``ops-team=admin, support=viewer``; empty: the roles' names."""
+    """Parse roles by the claim's values, as in ``ops-team=admin, support=viewer``; empty: the roles."""
     if not text.strip():
         return {role: role for role in ROLES}
     found: dict[str, Role] = {}
     for pair in text.split(","):
         value, separator, named = (part.strip() for part in pair.rpartition("="))
-        role: Role | None = next((one for one in ROLES if one == named), None)
+        role: Role | None = next((item for item in ROLES if item == named), None)
         if not (separator and value and role):
             raise SetupError(
                 f"{pair.strip()!r} in service_oidc_roles is not a role of a claim's value.",
@@ -289,7 +291,7 @@ def role_of(claims: Mapping[str, Any], claim: str, roles: Mapping[str, Role]) ->
     """The highest role that the claim gives."""
     given = _values(claims, claim)
     # The roles stand from the highest to the lowest.
-    found: Role | None = next((one for one in ROLES if one in {roles.get(value) for value in given}), None)
+    found: Role | None = next((item for item in ROLES if item in {roles.get(value) for value in given}), None)
     if found is None:
         raise NotAllowed(
             "Your account has no role here.",
@@ -304,7 +306,7 @@ def role_of(claims: Mapping[str, Any], claim: str, roles: Mapping[str, Role]) ->
 def bounds_of(claims: Mapping[str, Any], claim: str, kind: type[str]) -> tuple[str, ...] | None:
     """The names that the claim binds a person to; None for ``*``. What is not a name is left out."""
     given = _values(claims, claim)
-    return None if "*" in given else tuple(sorted({str(one) for one in _names(given, kind)}))
+    return None if "*" in given else tuple(sorted({str(name) for name in _names(given, kind)}))
 
 
 def _names(given: list[str], kind: type[str]) -> Iterator[str]:
@@ -320,4 +322,4 @@ def _values(claims: Mapping[str, Any], claim: str) -> list[str]:
         for name in claim.split("."):
             found = found.get(name) if isinstance(found, Mapping) else None
     listed = found if isinstance(found, list) else [found]
-    return [one for one in listed if isinstance(one, str)]
+    return [item for item in listed if isinstance(item, str)]

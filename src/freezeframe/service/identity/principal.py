@@ -23,7 +23,7 @@ Scope = Literal[
     "admin",
 ]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
-DEFAULT_SCOPES: tuple[Scope, ...] = tuple(one for one in SCOPES if one != "admin")
+DEFAULT_SCOPES: tuple[Scope, ...] = tuple(item for item in SCOPES if item != "admin")
 
 Role = Literal["admin", "editor", "viewer"]
 ROLES: dict[Role, frozenset[Scope]] = {
@@ -93,4 +93,4 @@ def scopes_from(names: tuple[str, ...]) -> frozenset[Scope]:
     odd = [name for name in names if name not in SCOPES]
     if odd:
         raise InvalidOption(f"There is no scope {odd[0]!r}.", remedy=f"Use some of {', '.join(SCOPES)}.")
-    return frozenset(one for one in SCOPES if one in names) or frozenset(DEFAULT_SCOPES)
+    return frozenset(item for item in SCOPES if item in names) or frozenset(DEFAULT_SCOPES)

@@ -228,7 +228,7 @@ class TenantJobs:
     def schedules(self, environment: EnvironmentName, tenant: TenantId) -> tuple[str, ...]:
         """The names of the tenant's schedules."""
         found = self._schedules.list(environment=environment, tenant=tenant)
-        return tuple(one.asked.name for one in found)
+        return tuple(item.asked.name for item in found)
 
     def forget(self, environment: EnvironmentName, tenant: TenantId) -> None:
         """Remove a tenant's schedules and jobs from the queue; a running job is abandoned."""

@@ -189,7 +189,7 @@ class StagedBlobs:
     def waiting(self, tenant: str) -> list[tuple[str, int]]:
         """What waits for a tenant: the path and size of each blob; inputs of jobs have no path."""
         place = self._folder / tenant
-        return [_waiting(one) for one in place.glob("*") if not self._is_over(one)]
+        return [_waiting(path) for path in place.glob("*") if not self._is_over(path)]
 
     def remove(self, blob: StagedBlob) -> None:
         """Remove the blob."""
@@ -307,9 +307,9 @@ def _waiting(place: Path) -> tuple[str, int]:
         record = _record(place)
         if "size" in record:
             return record["path"], int(record["size"])
-        seen = [one.lstat() for one in (place / _INPUT).glob("*")]
+        seen = [path.lstat() for path in (place / _INPUT).glob("*")]
         # A file that is also a blob is counted there.
-        return "", sum(one.st_size for one in seen if one.st_nlink == 1)
+        return "", sum(item.st_size for item in seen if item.st_nlink == 1)
     except (OSError, ValueError, KeyError, TypeError):
         return "", 0  # it is being made, or was removed meanwhile
 

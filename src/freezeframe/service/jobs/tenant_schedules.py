@@ -53,7 +53,7 @@ class TenantSchedules:
         found = self._schedules.list(environment=environment, tenants=tenants, after=after, limit=limit + 1)
         last = found[limit - 1].asked if len(found) > limit else None
         folder = self._stores.environment(environment).folder
-        shown = (one for one in found[:limit] if one.asked.incarnation in {"", folder(one.asked.tenant)})
+        shown = (item for item in found[:limit] if item.asked.incarnation in {"", folder(item.asked.tenant)})
         return SchedulePage(tuple(shown), None if last is None else (last.tenant, last.name))
 
     def create(

@@ -95,8 +95,8 @@ class TenantFindings:
         return Findings(
             overview,
             stale_tenant(recent, now, last_success),
-            tuple(one for one in unusual_changes(overview, recent) if one.timestamp >= since),
-            tuple(one for one in drift if one.timestamp >= since),
+            tuple(change for change in unusual_changes(overview, recent) if change.timestamp >= since),
+            tuple(item for item in drift if item.timestamp >= since),
             tuple(
                 path
                 for path, held in state.files.items()
@@ -144,8 +144,18 @@ def unusual_changes(overview: Overview, recent: tuple[HistoryEntry, ...]) -> Ite
             counts = entry.streams[stream.stream]
             others = [one.streams[stream.stream] for one, _ in changes if one is not entry]
             wanted: tuple[tuple[Literal["deletion", "growth"], int, int, float], ...] = (
-                ("deletion", counts.deleted, max((one.deleted for one in others), default=0), _DELETED_SHARE),
-                ("growth", counts.inserted, max((one.inserted for one in others), default=0), _GROWN_SHARE),
+                (
+                    "deletion",
+                    counts.deleted,
+                    max((other.deleted for other in others), default=0),
+                    _DELETED_SHARE,
+                ),
+                (
+                    "growth",
+                    counts.inserted,
+                    max((other.inserted for other in others), default=0),
+                    _GROWN_SHARE,
+                ),
             )
             for kind, changed, usual, share in wanted:
                 least = max(_DELETED_MIN if kind == "deletion" else _GROWN_MIN, share * before)
@@ -163,8 +173,8 @@ def _all_drift(
     seen, known = before or (-1, ())
     entries = {entry.version: entry for entry in recent}
     new = {version: entry for version, entry in entries.items() if entry.streams and version > seen}
-    found = [*_drift(tenant, state, new), *(one for one in known if one.version in entries)]
-    return state.version, tuple(sorted(found, key=lambda one: -one.version))
+    found = [*_drift(tenant, state, new), *(item for item in known if item.version in entries)]
+    return state.version, tuple(sorted(found, key=lambda item: -item.version))
 
 
 def _drift(tenant: Tenant, state: TenantState, entries: Mapping[int, HistoryEntry]) -> Iterator[SchemaDrift]:
@@ -195,7 +205,7 @@ def _metadata(content: str) -> Metadata | None:
     if '"metaData"' not in content:
         return None
     actions = (parse_line(line) for line in content.split("\n") if line.startswith('{"metaData"'))
-    return next((one for one in actions if isinstance(one, Metadata)), None)
+    return next((action for action in actions if isinstance(action, Metadata)), None)
 
 
 def _compare_columns(

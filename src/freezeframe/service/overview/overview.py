@@ -119,8 +119,8 @@ def _recent(tenant: Tenant, state: TenantState, before: _Seen | None) -> tuple[H
     if not known:
         return _without_paths(tenant.history(_ENTRIES_MAX, until=state.version))
     new = tenant.history(min(_ENTRIES_MAX, state.version - known[0].version), until=state.version)
-    fresh = [one for one in new if one.version > known[0].version]
-    return _without_paths([*fresh, *(one for one in known if state.is_listed(one.version))])[:_ENTRIES_MAX]
+    fresh = [item for item in new if item.version > known[0].version]
+    return _without_paths([*fresh, *(item for item in known if state.is_listed(item.version))])[:_ENTRIES_MAX]
 
 
 def _without_paths(entries: Iterable[HistoryEntry]) -> tuple[HistoryEntry, ...]:

@@ -78,11 +78,11 @@ class Watch:
         Of what was not watched before nothing is told; ``version`` has it from now on.
         """
         found: list[Event] = [
-            JobEvent(EnvironmentName(one.environment), TenantId(one.tenant), one.job_id, one.status)
-            for one in self._feed.look()
+            JobEvent(EnvironmentName(item.environment), TenantId(item.tenant), item.job_id, item.status)
+            for item in self._feed.look()
         ]
         versions, names = self._versions, self._names
-        self._names = {one: self._stores.environment(one).tenants(limit=_ALL) for one in wanted}
+        self._names = {item: self._stores.environment(item).tenants(limit=_ALL) for item in wanted}
         self._versions = {
             (environment, tenant): self._version(environment, tenant)
             for environment, tenants in wanted.items()

@@ -116,7 +116,7 @@ def stream_statistics(
     found: list[ColumnStatistics] = []
     for name in columns or known.names:
         kept = cache.get(snapshot, name)
-        if kept is None and (time.monotonic() < ends_at or not any(one.rows_read for one in found)):
+        if kept is None and (time.monotonic() < ends_at or not any(item.rows_read for item in found)):
             kept = _read(snapshot, known.field(name), types[name], (rows_max, total), log_known.get(name))
             cache.put(snapshot, kept)
         found.append(kept or ColumnStatistics(name, types[name], 0))
@@ -238,8 +238,8 @@ def _of_log(snapshot: Snapshot, columns: pa.Schema) -> dict[str, _Logged]:
     found = {}
     for field in columns:
         name = names.get(field.name, field.name)
-        nulls = [one.get(name) for one in counts]
-        known = all(isinstance(one, int) for one in nulls)
+        nulls = [count.get(name) for count in counts]
+        known = all(isinstance(null, int) for null in nulls)
         # The log truncates bounds of texts and rounds those of times, so these are read from the files.
         is_exact = pa.types.is_integer(field.type) or pa.types.is_date(field.type)
         bounds = [value_bounds(field, name, text) for text in texts] if is_exact else []

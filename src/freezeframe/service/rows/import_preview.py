@@ -109,7 +109,7 @@ def import_preview(
     used = tuple(given or ()) or (stream.key() if is_there else ())
     columns = _columns(rows.schema, stored, used)
     told = ImportPreview(columns, used, len(rows), None, "", (), None)
-    missing = [one for one in used if one not in rows.column_names]
+    missing = [item for item in used if item not in rows.column_names]
     replaces = replaces_rows(update)
     if missing or (not used and not replaces):
         return replace(told, problem=_no_key(missing))
@@ -198,7 +198,7 @@ def _columns(file: pa.Schema, stream: pa.Schema, key: Sequence[str]) -> tuple[Im
 
 def _type_names(schema: pa.Schema) -> dict[str, str]:
     decided = pa.schema(
-        [pa.field(one.name, pa.string() if pa.types.is_null(one.type) else one.type) for one in schema]
+        [pa.field(item.name, pa.string() if pa.types.is_null(item.type) else item.type) for item in schema]
     )
     return type_names(delta_columns(decided, None))
 
@@ -225,7 +225,7 @@ def _to_changed_rows(changes: pa.Table, gone: pa.Table | None) -> Iterator[Chang
     parts = [changes.filter(pc.equal(kinds, kind)) for kind in shares]
     if gone is not None:
         parts[-1] = _as_deletions(gone)
-    limits = [shares[kind] if sum(len(one) > 0 for one in parts) > 1 else EXAMPLES_MAX for kind in shares]
+    limits = [shares[kind] if sum(len(item) > 0 for item in parts) > 1 else EXAMPLES_MAX for kind in shares]
     for part, limit in zip(parts, limits, strict=True):
         yield from changed_rows(part.slice(0, limit))
 

@@ -234,7 +234,7 @@ def _summarize(
             changed.update(changed_cells(table))
         return AllChanges(kinds, dict(changed))
     last = next(iter(tenant.history(1, until=version, stream=found.name)), None)
-    versions = [-1 if one is None else one.version for one in (found.before, found.after)]
+    versions = [-1 if item is None else item.version for item in (found.before, found.after)]
     is_one_step = last is not None and last.kind in ("commit", "restore") and versions[0] + 1 == versions[1]
     if last is None or not is_one_step:
         return AllChanges(None, {})

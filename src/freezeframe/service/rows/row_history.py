@@ -82,19 +82,19 @@ def key_table(columns: pa.Schema, key: Sequence[str], keys: Sequence[Mapping[str
             cause="Its rows came by a file that was taken whole, or by an override without a key.",
             remedy="Restore the whole stream instead.",
         )
-    for one in keys:
-        if set(one) != set(key):
+    for item in keys:
+        if set(item) != set(key):
             raise BadInput(
-                f"{json.dumps(dict(one))} is not a key of the stream.",
+                f"{json.dumps(dict(item))} is not a key of the stream.",
                 cause=f"Its key is {', '.join(key)}.",
                 remedy="Send an object with exactly these columns for each row.",
             )
-    unique = list({json.dumps([one[name] for name in key]): one for one in keys}.values())
-    return pa.table({name: _values(columns.field(name), [one[name] for one in unique]) for name in key})
+    unique = list({json.dumps([item[name] for name in key]): item for item in keys}.values())
+    return pa.table({name: _values(columns.field(name), [item[name] for item in unique]) for name in key})
 
 
 def _values(field: pa.Field, given: list[Any]) -> pa.ChunkedArray:
-    texts = [None if one is None else one if isinstance(one, str) else json.dumps(one) for one in given]
+    texts = [None if item is None else item if isinstance(item, str) else json.dumps(item) for item in given]
     values = exact_values(pa.chunked_array([pa.array(texts, pa.string())]), field.type, naive_is_utc=True)
     if values is None:
         raise BadInput(
@@ -147,7 +147,7 @@ def row_history(tenant: Tenant, stream: str, key: str, until: int | None, limit:
     return ToldHistory(
         json_value(found.key),
         json_value(found.row),
-        tuple(_json_version(one) for one in found.versions),
+        tuple(_json_version(version) for version in found.versions),
         found.following,
         found.is_whole,
     )

@@ -62,11 +62,11 @@ def _require_text_keys(value: Any) -> None:
                 f"The value cannot be written as JSON: the key {odd[0]!r} is not text.",
                 remedy="Use texts as keys.",
             )
-        for one in value.values():
-            _require_text_keys(one)
+        for item in value.values():
+            _require_text_keys(item)
     elif isinstance(value, list | tuple):
-        for one in value:
-            _require_text_keys(one)
+        for item in value:
+            _require_text_keys(item)
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -63,7 +63,7 @@ class ArrowEngine(ForwardingEngine):
         own = delta_to_arrow(schema)
         # In its own types: that is how rows are compared.
         known = {field.name: field for field in own}
-        wanted = pa.schema([known.get(one.name, one) for one in target])
+        wanted = pa.schema([known.get(item.name, item) for item in target])
         return pa.concat_tables([in_schema(table, wanted) for table in (*tables, wanted.empty_table())])
 
     def _file(self, file: str, schema: Mapping[str, Any], gone: Positions | None) -> pa.Table:

@@ -57,12 +57,12 @@ def net_counts(
     rows cannot be compared (a file of ``before`` is damaged, which a restoration is to mend), all counts are
     theirs.
     """
-    old, new = (None if one.version < 0 or was_dropped(one) else one for one in (before, after))
+    old, new = (None if item.version < 0 or was_dropped(item) else item for item in (before, after))
     if old is new is None:
         return Counts(unchanged=steps.unchanged)
     try:
         if old is None or new is None:
-            inserted, deleted = (0 if one is None else row_count(one) for one in (new, old))
+            inserted, deleted = (0 if item is None else row_count(item) for item in (new, old))
             return Counts(inserted, 0, steps.unchanged, deleted)
         found = _compared_by(engine, old, new, rows_max) if engine else compared_counts(old, new)
     except (CorruptData, InvalidOption):
@@ -108,7 +108,9 @@ def _differing_files(before: Snapshot, after: Snapshot) -> tuple[SnapshotPart, S
     """The files of both that have a row which the other has not."""
     parts = (differing_part(before, after), differing_part(after, before))
     paths = pa.chunked_array([chunk for part in parts for chunk in part.snapshot.files["path"].chunks])
-    old, new = (part_of(one, one.files.filter(pc.is_in(one.files["path"], paths))) for one in (before, after))
+    old, new = (
+        part_of(item, item.files.filter(pc.is_in(item.files["path"], paths))) for item in (before, after)
+    )
     return old, new
 
 

@@ -85,7 +85,7 @@ def row_changes(old: pa.Table, new: pa.Table, key: Sequence[str], flag: str | No
     """``table_changes`` for one row: both tables have at most one, and these have the same key (pure)."""
     if flag is not None:
         old, new = _with_flag(old, flag), _with_flag(new, flag)
-    place = [pa.array([0] if len(one) else [None], pa.int64()) for one in (old, new)]
+    place = [pa.array([0] if len(item) else [None], pa.int64()) for item in (old, new)]
     return _classified(old, new, key, flag, pa.table(place, names=["old", "new"]))
 
 

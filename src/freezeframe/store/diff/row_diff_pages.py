@@ -114,7 +114,7 @@ class Comparison:
     def is_by_key(self) -> bool:
         """Whether the two sides can be merge-joined by a key with a common order."""
         return bool(self._kinds) and not any(
-            one is None or kinds.is_nested(one) for one in self._kinds.values()
+            kind is None or kinds.is_nested(kind) for kind in self._kinds.values()
         )
 
     def counts_of_files(self) -> Counts:
@@ -157,10 +157,10 @@ class Comparison:
 
     def _common_kinds(self) -> dict[str, pa.DataType | None]:
         """The common types of the key's columns (None: no common type); empty without a common key."""
-        sides = [one for one in (self._before, self._after) if one is not None]
-        if not self._key or any(set(stored_key(one.metadata) or ()) != set(self._key) for one in sides):
+        sides = [item for item in (self._before, self._after) if item is not None]
+        if not self._key or any(set(stored_key(side.metadata) or ()) != set(self._key) for side in sides):
             return {}
-        schemas = [arrow_columns(one.schema) for one in sides]
+        schemas = [arrow_columns(side.schema) for side in sides]
         types = {name: [schema.field(name).type for schema in schemas] for name in self._key}
         return {
             name: found[0] if len(set(found)) == 1 else comparison_type(*found)
@@ -205,9 +205,9 @@ class Comparison:
     def _window(self) -> int:
         """Rows of a side per window; larger without statistics, where each window scans all files."""
         kinds_there = [
-            arrow_columns(one.schema).field(name).type == kind
-            for one in (self._before, self._after)
-            if one is not None
+            arrow_columns(item.schema).field(name).type == kind
+            for item in (self._before, self._after)
+            if item is not None
             for name, kind in self._kinds.items()
         ]
         return self._window_rows if all(kinds_there) else self._window_rows * 10
@@ -239,7 +239,7 @@ class _Window:
     @classmethod
     def between(cls, old: RowPage, new: RowPage, key: tuple[str, ...]) -> _Window:
         """The window up to the smaller last key of the sides with further rows."""
-        ends = [one.rows.select(key).slice(len(one.rows) - 1) for one in (old, new) if one.has_more]
+        ends = [item.rows.select(key).slice(len(item.rows) - 1) for item in (old, new) if item.has_more]
         if not ends:
             return cls(old, new, key, None)
         last = pa.concat_tables(ends).sort_by([(name, "ascending") for name in key]).slice(0, 1)
@@ -255,7 +255,7 @@ class _Window:
 
 def change_counts(changes: pa.Table) -> Counts:
     """The row counts of a table of changes."""
-    found = {one["values"]: one["counts"] for one in pc.value_counts(changes[CHANGE_TYPE]).to_pylist()}
+    found = {item["values"]: item["counts"] for item in pc.value_counts(changes[CHANGE_TYPE]).to_pylist()}
     return Counts(inserted=found.get(INSERT, 0), updated=found.get(UPDATE, 0), deleted=found.get(DELETE, 0))
 
 

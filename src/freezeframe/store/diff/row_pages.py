@@ -127,9 +127,9 @@ def rows_at_places(
     snapshot: ReadableSnapshot, places: Sequence[RowPlace], columns: Sequence[str]
 ) -> pa.Table:
     """The rows at locations of the snapshot, in the order given."""
-    numbers = {path: number for number, path in enumerate(dict.fromkeys(one.path for one in places))}
-    files = np.array([numbers[one.path] for one in places], np.int64)
-    positions = np.array([one.position for one in places], np.int64)
+    numbers = {path: number for number, path in enumerate(dict.fromkeys(place.path for place in places))}
+    files = np.array([numbers[place.path] for place in places], np.int64)
+    positions = np.array([place.position for place in places], np.int64)
     order = np.lexsort((positions, files))
     table = rows.read_at(
         snapshot,
@@ -147,7 +147,9 @@ def _columns_and_predicate(
     expression = None if where is None else as_expression(where)
     schema = arrow_columns(snapshot.schema)
     known = own.removed_from(schema) if own.has_history else schema
-    shown = [one.name for one in known if not kinds.is_null(one.type)] if columns is None else list(columns)
+    shown = (
+        [item.name for item in known if not kinds.is_null(item.type)] if columns is None else list(columns)
+    )
     names = set(known.names)
     for name in shown:
         if name not in names:

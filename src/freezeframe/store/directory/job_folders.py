@@ -104,7 +104,7 @@ def job_roots(folder: Path) -> list[Path]:
 
 def _roots(folder: Path) -> list[Path]:
     try:
-        return [one for one in folder.iterdir() if one.is_dir() and not one.is_symlink()]
+        return [path for path in folder.iterdir() if path.is_dir() and not path.is_symlink()]
     except FileNotFoundError:
         return []
 

@@ -63,7 +63,7 @@ def data_key(storage: Storage, settings: Settings, *, create: bool = False) -> D
             storage.put_if_absent(key_file(0), record.to_bytes())
         records = _records(storage)
     known = {record.master for record in records}
-    fitting = next((one for one in masters if one.fingerprint in known), masters[0])
+    fitting = next((master for master in masters if master.fingerprint in known), masters[0])
     return _unwrap(storage, records, fitting)
 
 

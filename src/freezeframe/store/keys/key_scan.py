@@ -212,8 +212,8 @@ def scan_tasks(
     """
     parts = _parts(snapshot, files, columns, LocalStorage(snapshot.storage.root))
     shares: list[list[_Part]] = [[] for _ in range(max(1, min(_processors(), len(parts))))]
-    for part in sorted(parts, key=lambda one: -one.rows):
-        min(shares, key=lambda share: sum(one.rows for one in share)).append(part)
+    for part in sorted(parts, key=lambda item: -item.rows):
+        min(shares, key=lambda share: sum(item.rows for item in share)).append(part)
     return [functools.partial(_scan_parts, share, keys_file) for share in shares]
 
 
@@ -268,7 +268,7 @@ def _pieces(batches: Iterable[pa.RecordBatch], rows_min: int) -> Iterator[pa.Tab
     held: list[pa.RecordBatch] = []
     for batch in batches:
         held.append(batch)
-        if sum(one.num_rows for one in held) >= rows_min:
+        if sum(item.num_rows for item in held) >= rows_min:
             yield pa.Table.from_batches(held)
             held = []
     if held:

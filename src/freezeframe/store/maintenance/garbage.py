@@ -76,7 +76,7 @@ def referenced_files(tables: TablesThen, log: TenantLog, state: TenantState, flo
         return set()
     named = set(_blobs_of(state))
     named |= _of_range(tables, log, state, max(floor, 0))
-    for version in sorted({one for one in state.tags.values() if one < floor}):
+    for version in sorted({tag for tag in state.tags.values() if tag < floor}):
         then = log.state_at(version)
         named |= set(_blobs_of(then))
         for name, table_version in then.streams.items():
@@ -329,7 +329,9 @@ def _dead(place: TenantPlace, state: TenantState, moment_ms: int) -> tuple[str, 
     leases = live_leases(place.storage)
     return tuple(
         sorted(
-            one.write_id for one in leases if one.heartbeat_ms <= oldest and one.write_id not in state.revoked
+            lease.write_id
+            for lease in leases
+            if lease.heartbeat_ms <= oldest and lease.write_id not in state.revoked
         )
     )
 

@@ -116,8 +116,8 @@ class _Retype:
             return StepResult("", Counts())
         columns = pa.schema(
             [
-                retype_field(one, self.kind) if one.name == self.column else one
-                for one in arrow_columns(snapshot.schema)
+                retype_field(column, self.kind) if column.name == self.column else column
+                for column in arrow_columns(snapshot.schema)
             ]
         )
         schema = delta_columns(columns, snapshot.schema)
@@ -171,7 +171,7 @@ class _Retype:
         """All rows of the stream with the column in the new type."""
         if is_undecided(field):
             return
-        names = [one["name"] for one in written_columns(snapshot.schema)["fields"]]
+        names = [column["name"] for column in written_columns(snapshot.schema)["fields"]]
         place = names.index(self.column)
         progress.begin("rewriting", "rows")
         for batch in rows.read_batches(snapshot, names):
@@ -190,7 +190,7 @@ class _Retype:
             }
             for row in _misfits(table[self.column], self.kind)
         ]
-        shown = "; ".join(", ".join(map(" ".join, one.items())) for one in found)
+        shown = "; ".join(", ".join(map(" ".join, item.items())) for item in found)
         return SchemaDriftError(
             f"{self.stream}.{self.column} cannot become {_name_of(self.kind)} without loss.",
             cause=f"Not every stored value would come back from it as it is: {shown}.",

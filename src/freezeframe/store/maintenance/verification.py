@@ -65,7 +65,8 @@ class Verification:
             "data_files": self.data_files,
             "blobs": self.blobs,
             "findings": [
-                {"file": one.file, "code": one.code, "problem": one.problem} for one in self.findings
+                {"file": finding.file, "code": finding.code, "problem": finding.problem}
+                for finding in self.findings
             ],
         }
 
@@ -195,8 +196,8 @@ def _table(
         snapshot = table_snapshot(storage, state, name)
         progress.begin(f"reading {name}", "files", snapshot.count)
         found += verify_snapshot(snapshot)
-    for one in found:
-        yield one if one.file.startswith(folder) else replace(one, file=f"{folder}/{one.file}")
+    for item in found:
+        yield item if item.file.startswith(folder) else replace(item, file=f"{folder}/{item.file}")
 
 
 def _own_commits(name: str, entries: Mapping[int, Entry], first: TenantState) -> Iterable[StreamChange]:
@@ -232,7 +233,7 @@ class _Expected:
     def collect(self) -> None:
         """Fold the listed versions, starting at the oldest one and at tagged ones."""
         state = self._state
-        for version in sorted({state.floor, *(one for one in state.tags.values() if one < state.floor)}):
+        for version in sorted({state.floor, *(tag for tag in state.tags.values() if tag < state.floor)}):
             self._add_state(self._log.state_at(version))
         versions = range(state.version, state.floor, -1)
         for _, entry in self._log.entries_down(state, versions):

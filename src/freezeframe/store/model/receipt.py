@@ -141,7 +141,9 @@ class Receipt:
 
     def to_json(self) -> dict[str, Any]:
         """All fields by name as JSON values; ``version`` is ``tenant_version`` there."""
-        names = {one.name: one.name for one in fields(self) if one.compare} | {"version": "tenant_version"}
+        names = {item.name: item.name for item in fields(self) if item.compare} | {
+            "version": "tenant_version"
+        }
         said = {named: getattr(self, name) for name, named in names.items()}
         return {name: list(value) if isinstance(value, tuple) else value for name, value in said.items()}
 
@@ -152,7 +154,7 @@ class Receipt:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The source holds storage and engine, which cannot be pickled.
-        return type(self), tuple(getattr(self, one.name) for one in fields(self) if one.compare)
+        return type(self), tuple(getattr(self, item.name) for item in fields(self) if item.compare)
 
 
 # The receipt of a job: its versions, and the receipt of each stream and file.
@@ -188,7 +190,7 @@ class JobReceipt:
 
     def to_json(self) -> dict[str, Any]:
         """All fields by name, the streams' receipts as objects."""
-        named = {one.name: getattr(self, one.name) for one in fields(self)}
+        named = {item.name: getattr(self, item.name) for item in fields(self)}
         streams = {name: receipt.to_json() for name, receipt in self.streams.items()}
         return {
             **named,
@@ -218,14 +220,14 @@ def join_receipts(receipts: tuple[Receipt, ...]) -> Receipt:
     last = receipts[-1]
     return replace(
         last,
-        committed=any(one.committed for one in receipts),
-        columns_added=_distinct(name for one in receipts for name in one.columns_added),
-        columns_dropped=_distinct(name for one in receipts for name in one.columns_dropped),
-        columns_missing=_distinct(name for one in receipts for name in one.columns_missing),
-        null_keys_dropped=sum(one.null_keys_dropped for one in receipts),
-        bytes_written=sum(one.bytes_written for one in receipts),
-        seconds=round(sum(one.seconds for one in receipts), 3),
-        engine="spark" if any(one.engine == "spark" for one in receipts) else last.engine,
+        committed=any(receipt.committed for receipt in receipts),
+        columns_added=_distinct(name for receipt in receipts for name in receipt.columns_added),
+        columns_dropped=_distinct(name for receipt in receipts for name in receipt.columns_dropped),
+        columns_missing=_distinct(name for receipt in receipts for name in receipt.columns_missing),
+        null_keys_dropped=sum(receipt.null_keys_dropped for receipt in receipts),
+        bytes_written=sum(receipt.bytes_written for receipt in receipts),
+        seconds=round(sum(receipt.seconds for receipt in receipts), 3),
+        engine="spark" if any(receipt.engine == "spark" for receipt in receipts) else last.engine,
     )
 
 
@@ -234,7 +236,7 @@ def _distinct(names: Any) -> tuple[str, ...]:
 
 
 def _stream_receipt(record: Mapping[str, Any]) -> Receipt:
-    known = {one.name for one in fields(Receipt) if one.init}
+    known = {item.name for item in fields(Receipt) if item.init}
     # Older receipts have the stream version under the name ``version``.
     own = record["stream_version"] if "stream_version" in record else record["version"]
     numbers = {"version": record["tenant_version"], "stream_version": own}

@@ -183,7 +183,7 @@ class FileReader:
     def _state(
         self, version: int | None, as_of: datetime | str | None, tenant_version: int | None
     ) -> TenantState:
-        if sum(given is not None for given in (version, as_of, tenant_version)) > 1:
+        if sum(item is not None for item in (version, as_of, tenant_version)) > 1:
             raise InvalidOption(
                 "version, as_of and tenant_version cannot be used together.", remedy="Give one of them."
             )

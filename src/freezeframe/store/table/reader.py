@@ -99,7 +99,7 @@ def with_columns(table: pa.Table, columns: Mapping[str, pa.ChunkedArray]) -> pa.
     if not columns:
         return table
     given = {name: pa.field(name, column.type) for name, column in columns.items()}
-    fields = [given.get(one.name, one) for one in table.schema]
+    fields = [given.get(item.name, item) for item in table.schema]
     held = [columns.get(name, column) for name, column in zip(table.column_names, table.columns, strict=True)]
     return pa.table(held, schema=pa.schema(fields, table.schema.metadata))
 

@@ -305,7 +305,7 @@ class StagingFolder:
 
     def _delete_below(self, kept: set[str]) -> None:
         if self._is_shared:  # the engine has written there, too
-            self._own |= {self._below(one.name) for one in self._storage.list_below(self._below())}
+            self._own |= {self._below(item.name) for item in self._storage.list_below(self._below())}
         for name in sorted(self._own - kept):
             self._storage.delete(name)
             self._own.discard(name)
@@ -336,7 +336,7 @@ def staged_bytes(storage: Storage, base: str, paths: Sequence[str]) -> int:
     if not paths:
         return 0
     folder = f"{base}/{paths[0]}".rpartition("/")[0]
-    sizes = {f"{folder}/{one.name}": one.size for one in storage.list_from(folder)}
+    sizes = {f"{folder}/{item.name}": item.size for item in storage.list_from(folder)}
     return sum(sizes[f"{base}/{path}"] for path in paths)
 
 

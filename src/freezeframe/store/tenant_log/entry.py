@@ -374,11 +374,14 @@ class Entry:
 
     def __post_init__(self) -> None:
         streams = [change for change in self.changes if isinstance(change, StreamChange)]
-        for names in ([str(one.stream).casefold() for one in streams], [one.path for one in self.files]):
+        for names in (
+            [str(stream.stream).casefold() for stream in streams],
+            [file.path for file in self.files],
+        ):
             if len(names) != len(set(names)):
                 raise ValueError(f"an entry changes each stream and each file once, not {names}")
         # A job of hundreds of streams asks for each of them.
-        object.__setattr__(self, "_streams", {str(one.stream): one for one in streams})
+        object.__setattr__(self, "_streams", {str(stream.stream): stream for stream in streams})
         if self.kind not in _KINDS:
             raise ValueError(f"the kind {self.kind!r} is not known")
 

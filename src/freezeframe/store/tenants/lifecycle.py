@@ -183,7 +183,7 @@ def remove_tree(place: Storage) -> dict[str, int]:
     removed: dict[str, int] = {}
     for _ in range(_ROUNDS_MAX):
         found: list[FileStatus] = sorted(
-            place.list_below(""), key=lambda one: one.name.startswith(f"{OURS}/")
+            place.list_below(""), key=lambda item: item.name.startswith(f"{OURS}/")
         )
         removed |= {status.name: status.size for status in found}
         _remove(place, [status.name for status in found])

@@ -70,7 +70,7 @@ def any_subject(streams: Collection[str], files: Collection[str]) -> Subject:
     subjects = [*map(stream_subject, streams), *map(file_subject, files)]
 
     def first(state: TenantState) -> Subject | None:
-        return next((one for one in subjects if one.tag(state) is not None), None)
+        return next((subject for subject in subjects if subject.tag(state) is not None), None)
 
     def tag(state: TenantState) -> str | None:
         found = first(state)

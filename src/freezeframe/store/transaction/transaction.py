@@ -144,7 +144,9 @@ class Transaction:
     def added_bytes(self, state: TenantState) -> int:
         """How many bytes more than ``state`` the tenant's newest version holds after this transaction."""
         replaced = [state.files[path].size for path in self.files.changes if path in state.files]
-        streams = [one.view().size - one.base.size for one in self.streams.values() if one.content]
+        streams = [
+            stream.view().size - stream.base.size for stream in self.streams.values() if stream.content
+        ]
         return sum(change.size for change in self.files.changes.values()) - sum(replaced) + sum(streams)
 
     def state(self) -> TenantState:

@@ -169,14 +169,14 @@ class UnitOfWork:
         Where one fails, the others are part of the job, as after one call for each; errors as of ``update``.
         """
         if self._known is not None or len(updates) == 1:
-            return tuple(self.update(*one) for one in updates)
+            return tuple(self.update(*update) for update in updates)
         transaction = self._transaction
         for name, _, _ in updates:
             transaction.stage(name)
         transaction.announce()
-        works = [functools.partial(self._stage_update, *one) for one in updates]
+        works = [functools.partial(self._stage_update, *update) for update in updates]
         outcomes = run_together(transaction.place.engine, works)
-        receipts = [self._note_update(one) for one in outcomes if not isinstance(one, Exception)]
+        receipts = [self._note_update(outcome) for outcome in outcomes if not isinstance(outcome, Exception)]
         for failure in outcomes:
             if isinstance(failure, Exception):
                 raise failure
@@ -323,7 +323,7 @@ class UnitOfWork:
 
 
 def _stream_receipt(staged: StagedStream, tenant_version: int) -> Receipt | None:
-    answers = tuple(one.answer for one in staged.results if isinstance(one.answer, Receipt))
+    answers = tuple(result.answer for result in staged.results if isinstance(result.answer, Receipt))
     if not answers:
         return None
     counts = staged.counts

@@ -300,7 +300,7 @@ def _is_data_file(plan: Plan, incoming: Incoming) -> bool:
     if incoming.in_memory:
         return True
     same_names = all(path[-1] == physical_name(field) for path, field in fields_by_path(plan.schema))
-    settled = pa.schema([(one.name, settled_type(one.type)) for one in incoming.table.schema])
+    settled = pa.schema([(item.name, settled_type(item.type)) for item in incoming.table.schema])
     return same_names and not plan.own.names and settled.equals(plan.evolution.batch.schema)
 
 

@@ -47,8 +47,8 @@ def take_in(
     is_ordered = bool(update.key) and update.drop_duplicates
     schema = reader.schema.append(_NUMBERED) if is_ordered else reader.schema
     # Parquet cannot store untyped columns and structs without members; the engine restores them.
-    typed = [one for one in schema if not pa.types.is_null(one.type)]
-    stored = pa.schema([(one.name, settled_type(one.type)) for one in typed])
+    typed = [item for item in schema if not pa.types.is_null(item.type)]
+    stored = pa.schema([(item.name, settled_type(item.type)) for item in typed])
     pieces = _pieces(itertools.chain(_drain(first), reader), schema.names)
     intake.prepare()
     path = intake.write_pieces((in_schema(piece, stored) for piece in pieces), stored)

@@ -80,12 +80,12 @@ class RowFinder:
     def live_row(self, metadata: Metadata, files: Iterable[Add]) -> Held | None:
         """The row in files as a commit added them, or as they were when it removed them."""
         # Of two files the larger one is likelier to hold the row; when it is found, the rest is not read.
-        ordered = sorted(files, key=lambda one: -one.size)
+        ordered = sorted(files, key=lambda file: -file.size)
         for first in range(0, len(ordered), self._threads):
             some = ordered[first : first + self._threads]
             self.read_ahead(metadata, some)
-            near = [one for one in some if self.holds(metadata, one.path)]
-            held = self._held(metadata, ((one.path, self._deleted(one.deletion_vector)) for one in near))
+            near = [item for item in some if self.holds(metadata, item.path)]
+            held = self._held(metadata, ((item.path, self._deleted(item.deletion_vector)) for item in near))
             if held is not None:
                 return held
         return None
@@ -93,10 +93,10 @@ class RowFinder:
     def read_ahead(self, metadata: Metadata, files: Iterable[Add]) -> None:
         """Look for the key in files, side by side; those that were looked at are known."""
         text = metadata.schema_string
-        new = {one.path: one for one in files if (one.path, text) not in self._found}
+        new = {file.path: file for file in files if (file.path, text) not in self._found}
         if new:
             # A file is searched whole: which of its rows are deleted depends on the version.
-            self._read(metadata, from_adds([replace(one, deletion_vector=None) for one in new.values()]))
+            self._read(metadata, from_adds([replace(item, deletion_vector=None) for item in new.values()]))
 
     def was_there(self, held: Held, remove: Remove) -> bool:
         """Whether a file that a commit removed, only to name it again, held the row at the same place."""
@@ -176,9 +176,9 @@ def _groups_near(first: int, part: SnapshotPart, keys: pa.Table) -> Callable[[pq
     """The group of a number and its neighbours, then those whose statistics do not exclude the key."""
 
     def groups(file: pq.ParquetFile) -> Iterable[int]:
-        near = [one for one in (first, first + 1, first - 1) if 0 <= one < file.metadata.num_row_groups]
+        near = [item for item in (first, first + 1, first - 1) if 0 <= item < file.metadata.num_row_groups]
         yield from near
-        yield from (one for one in _groups_with(part, keys)(file) if one not in near)
+        yield from (item for item in _groups_with(part, keys)(file) if item not in near)
 
     return groups
 
@@ -188,7 +188,7 @@ def _groups_with(part: SnapshotPart, keys: pa.Table) -> Callable[[pq.ParquetFile
         if file.metadata.num_row_groups == 1:
             return [0]
         names = physical_names(part.schema)
-        fields = [one for one in part.schema["fields"] if one["name"] in keys.column_names]
+        fields = [item for item in part.schema["fields"] if item["name"] in keys.column_names]
         texts = list(group_statistics(file, {**part.schema, "fields": fields}))
         held = may_hold(texts, keys, arrow_columns(part.schema), names)
         return [number for number, may in enumerate(held) if may]

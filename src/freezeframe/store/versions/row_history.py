@@ -119,7 +119,7 @@ class RowHistory:
             "stream": self.stream,
             "key": dict(self.key),
             "row": None if self.row is None else dict(self.row),
-            "versions": [one.to_json() for one in self.versions],
+            "versions": [version.to_json() for version in self.versions],
             "following": self.following,
             "is_whole": self.is_whole,
         }

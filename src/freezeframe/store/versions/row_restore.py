@@ -164,7 +164,7 @@ def _shared_key(base: Snapshot, target: Snapshot) -> tuple[str, ...]:
     elif read_system_columns(base.metadata).names or read_system_columns(target.metadata).names:
         problem = "The stream keeps its rows' past or flags deleted rows."
     elif not all(
-        comparison_type(*(arrow_columns(one.schema).field(name).type for one in (base, target)))
+        comparison_type(*(arrow_columns(item.schema).field(name).type for item in (base, target)))
         for name in key
     ):
         problem = "The key has another type since."

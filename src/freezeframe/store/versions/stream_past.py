@@ -43,13 +43,15 @@ class StreamCommit:
 
     def removal(self, path: str) -> Remove:
         """The removal of one of ``removed_paths``."""
-        found = (one for one in self._parsed("remove", path) if isinstance(one, Remove) and one.path == path)
+        found = (
+            item for item in self._parsed("remove", path) if isinstance(item, Remove) and item.path == path
+        )
         return next(found)
 
     @cached_property
     def metadata(self) -> Metadata | None:
         """The table's metadata from this commit on, if it changes them."""
-        return next((one for one in self._parsed("metaData") if isinstance(one, Metadata)), None)
+        return next((item for item in self._parsed("metaData") if isinstance(item, Metadata)), None)
 
     @property
     def only_marks(self) -> bool:
@@ -58,7 +60,7 @@ class StreamCommit:
 
     def added(self, path: str) -> Add:
         """The addition of one of ``added_paths``."""
-        found = (one for one in self._parsed("add", path) if isinstance(one, Add) and one.path == path)
+        found = (item for item in self._parsed("add", path) if isinstance(item, Add) and item.path == path)
         return next(found)
 
     @cached_property
@@ -72,7 +74,7 @@ class StreamCommit:
         if len(paths) == len(lines) and not any("\\" in path for path in paths):
             return paths
         # Fields in another order, or escapes.
-        return {one.path for one in self._parsed(kind) if isinstance(one, Add | Remove)}
+        return {item.path for item in self._parsed(kind) if isinstance(item, Add | Remove)}
 
     def _parsed(self, kind: str, path: str = "") -> Iterator[Action | None]:
         mark, name = f'"{kind}"', json.dumps(path, ensure_ascii=False)[1:-1]

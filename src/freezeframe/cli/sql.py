@@ -57,13 +57,11 @@ def sql(
 
 @contextmanager
 def _query_errors(seen: TenantView) -> Iterator[None]:
-    from pyspark.errors import PySparkException
-
-    from freezeframe.engine.errors.spark_errors import cause_of, machine_error
+    from freezeframe.engine.errors.spark_errors import SparkError, cause_of, machine_error
 
     try:
         yield
-    except PySparkException as error:
+    except SparkError as error:
         streams = ", ".join(seen.streams()) or "none"
         raise machine_error(error) or InvalidOption(
             "Spark cannot answer the query.",

@@ -21,6 +21,13 @@ def spark_version() -> str:
     raise SetupError("PySpark is not installed.", remedy="Install it: pip install 'pyspark[connect]'.")
 
 
+def spark_home() -> Path:
+    """Return the folder of Spark, which SPARK_HOME may name."""
+    from pyspark.find_spark_home import _find_spark_home  # noqa: PLC0415 - PySpark is loaded when needed
+
+    return Path(_find_spark_home())  # type: ignore[no-untyped-call]
+
+
 def spark_jars() -> Path:
     """The folder with Spark's jars."""
     release = spark_version()

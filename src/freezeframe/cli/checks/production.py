@@ -120,10 +120,9 @@ def _spark(settings: Settings) -> Finding:
 def _spark_defaults() -> Path:
     if folder := os.environ.get("SPARK_CONF_DIR"):
         return Path(folder) / "spark-defaults.conf"
-    from pyspark.find_spark_home import _find_spark_home
+    from freezeframe.engine.spark_package import spark_home
 
-    home = _find_spark_home()  # type: ignore[no-untyped-call]
-    return Path(home) / "conf" / "spark-defaults.conf"
+    return spark_home() / "conf" / "spark-defaults.conf"
 
 
 def _workers_database(settings: Settings) -> Finding:

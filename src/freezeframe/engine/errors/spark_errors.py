@@ -22,6 +22,9 @@ from freezeframe.errors import (
     StorageUnavailable,
 )
 
+SparkError = PySparkException
+"""What PySpark raises, for the commands, which import nothing of it."""
+
 _CAUSE_MAX = 1_000
 _ERROR_CLASS = re.compile(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]")
 _SQLSTATE = re.compile(r"SQLSTATE: (\w{5})")

@@ -11,16 +11,16 @@ demo: ## Two syncs of a tenant, what the second one changed, and a look back in 
 
 test: ## Run every test but the nightly ones
 	@tools/setup.sh python java jars classes console browser
-	@tools/run.sh tools/test.sh all $(ARGS)
+	@tools/run.sh python tools/run_tests.py all $(ARGS)
 
 fast: ## Run the quick tests, which need neither Java nor a browser
 	@tools/setup.sh python
-	@tools/run.sh tools/test.sh fast $(ARGS)
+	@tools/run.sh python tools/run_tests.py fast $(ARGS)
 
 check: ## All that a change must pass: style, format, types, dependency directions, tests
 	@tools/setup.sh python java jars classes console browser
 	@tools/check.sh
-	@tools/run.sh tools/test.sh all $(ARGS)
+	@tools/run.sh python tools/run_tests.py all $(ARGS)
 
 nightly: ## Run the long tests
 	@tools/setup.sh python java jars classes console browser

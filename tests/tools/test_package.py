@@ -70,7 +70,7 @@ def test_the_source_archive_holds_what_its_make_needs(built):
     wanted = {
         "Makefile",
         "tools/setup.sh",
-        "tools/test.sh",
+        "tools/run_tests.py",
         "uv.lock",
         "mkdocs.yml",
         "ui/package.json",

@@ -192,54 +192,6 @@ def test_a_machine_that_is_offline_gets_one_sentence(tmp_path, says, told):
     assert ("ERROR" in done.stderr) == ("else" in says)
 
 
-def test_the_output_of_tests_is_shown_without_gnu_tail(tmp_path):
-    """test.sh follows a run that writes in two steps, with a `tail` that knows no `--pid`."""
-    (tmp_path / "tools").mkdir()
-    shutil.copy(TOOLS / "test.sh", tmp_path / "tools" / "test.sh")
-    fake(tmp_path / "bin" / "pytest", "echo first", "sleep 0.2", "printf 'last'")
-    fake(
-        tmp_path / "bin" / "tail", 'case "$*" in *--pid*) exit 1 ;; esac', f'exec {shutil.which("tail")} "$@"'
-    )
-    done = subprocess.run(
-        [tmp_path / "tools" / "test.sh", "fast"],
-        env={**os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-    shown = "--- the other tests:\nfirst\nlast--- the store tests:\nfirst\nlast"
-    assert (0, shown, "") == (done.returncode, done.stdout, done.stderr)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("tests", "passing_alone", "status", "runs"),
-    [(1, True, 0, 2), (1, False, 1, 2), (4, True, 1, 4)],
-    ids=["passes alone", "fails alone", "too many"],
-)
-def test_what_failed_beside_the_others_is_run_once_more(tmp_path, tests, passing_alone, status, runs):
-    """Up to three tests, named, with nothing beside them; what fails again fails the run."""
-    (tmp_path / "tools").mkdir()
-    shutil.copy(TOOLS / "test.sh", tmp_path / "tools" / "test.sh")
-    for part in ("store", "log", "storage"):
-        (tmp_path / "tests" / part).mkdir(parents=True)
-    for number in range(tests):
-        (tmp_path / "tests" / f"test_{number}.py").write_text(
-            "from pathlib import Path\n"
-            "def test_it():\n"
-            "    with Path('runs').open('a') as runs: runs.write('x')\n"
-            f"    assert {passing_alone} and len(Path('runs').read_text()) > {tests}\n"
-        )
-    done = subprocess.run(
-        [tmp_path / "tools" / "test.sh", "fast"], capture_output=True, text=True, check=False
-    )
-
-    assert status == done.returncode, done.stdout + done.stderr
-    assert runs == len((tmp_path / "runs").read_text())
-    assert (tests == 1) == ("1 of the other tests failed beside the others; alone:" in done.stdout)
-
-
 def test_a_python_that_only_claims_to_be_one_is_passed_over(tmp_path):
     """A version manager's command that fails when run is not taken for a Python."""
     done = run("find-python.sh", PYTHON=str(fake(tmp_path / "python3.11", "exit 127")))
@@ -271,14 +223,6 @@ def test_files_that_the_scripts_name_exist():
 
     assert named
     assert [name for name in named if not (REPOSITORY / name).exists()] == []
-
-
-def test_a_run_that_nobody_knows_is_a_usage_error():
-    """test.sh names the runs that there are, and starts none."""
-    done = subprocess.run([TOOLS / "test.sh", "tests/log"], capture_output=True, text=True, check=False)
-
-    assert done.returncode == 2
-    assert "all or fast" in done.stderr
 
 
 def test_every_target_is_in_the_help():

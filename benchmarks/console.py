@@ -37,7 +37,7 @@ import psutil
 from measured import keep, summary
 from playwright.sync_api import Page, sync_playwright
 
-from freezeframe.control.database.database import ControlDatabase, database_url
+from freezeframe.control.database import ControlDatabase, database_url
 from freezeframe.service.access.access import Stores
 from freezeframe.service.identity.api_keys import Keys
 from freezeframe.settings import load_settings

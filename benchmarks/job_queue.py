@@ -20,9 +20,9 @@ from pathlib import Path
 
 from measured import keep
 
-from freezeframe.control.database.database import ControlDatabase
-from freezeframe.control.jobs.queue import JobQueue
-from freezeframe.control.jobs.submission import Submission
+from freezeframe.control.database import ControlDatabase
+from freezeframe.control.queue import JobQueue
+from freezeframe.control.submission import Submission
 from freezeframe.runs.model.request import RunRequest, request_store
 from freezeframe.settings import Settings
 

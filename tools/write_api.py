@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from freezeframe.asgi.application import create_application
-from freezeframe.control.database.database import ControlDatabase
+from freezeframe.control.database import ControlDatabase
 from freezeframe.settings import Settings
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "api.md"

@@ -11,7 +11,7 @@ import pytest
 from tests.buckets import made_bucket
 from tests.control.conftest import made_database, postgresql_server  # noqa: F401 - a fixture
 
-from freezeframe.control.database.database import database_url
+from freezeframe.control.database import database_url
 
 PLACE = os.environ.get("FREEZEFRAME_TEST_PLACE", "")
 on_this_disk = pytest.mark.skipif(PLACE == "bucket", reason="looks at the store's files on this disk")

@@ -14,8 +14,8 @@ from tests.asgi.operations import OPEN_ROWS, OTHER_ROWS, TENANT_ROWS, H, T
 from tests.asgi.test_isolation import World
 
 from freezeframe.asgi.application import create_application
-from freezeframe.control.database.database import ControlDatabase, database_url
-from freezeframe.control.jobs.job_filter import JobFilter
+from freezeframe.control.database import ControlDatabase, database_url
+from freezeframe.control.job import JobFilter
 from freezeframe.control.tables import audit, keys, metadata
 from freezeframe.errors import StorageUnavailable
 from freezeframe.settings import Settings
@@ -261,8 +261,8 @@ KILLED = """
 import os, sys
 from fastapi.testclient import TestClient
 from freezeframe.asgi.application import create_application
-from freezeframe.control.database.database import ControlDatabase
-from freezeframe.control.database.database import database_url
+from freezeframe.control.database import ControlDatabase
+from freezeframe.control.database import database_url
 from freezeframe.settings import Settings
 
 root, state, key, when = sys.argv[1:]

@@ -11,7 +11,7 @@ import uvicorn
 from tests.asgi.places import bucket, made_database, postgresql_server  # noqa: F401 - fixtures
 
 from freezeframe.asgi.application import create_application
-from freezeframe.control.database.database import ControlDatabase
+from freezeframe.control.database import ControlDatabase
 from freezeframe.settings import Settings
 
 TENANTS = "/api/v1/environments/dev/tenants"

@@ -6,9 +6,7 @@ import threading
 import httpx
 from sqlalchemy import select
 
-from freezeframe.control.jobs.schedule import ScheduleRequest
-from freezeframe.control.jobs.schedules import Schedules
-from freezeframe.control.jobs.timing import Timing
+from freezeframe.control.schedules import ScheduleRequest, Schedules, Timing
 from freezeframe.control.tables import audit
 
 IMPORTED = b"Id\n1\n"

@@ -3,9 +3,9 @@
 import json
 from contextlib import contextmanager
 
-from freezeframe.control.database.database import ControlDatabase, database_url
-from freezeframe.control.jobs.queue import JobQueue
-from freezeframe.control.jobs.submission import Submission
+from freezeframe.control.database import ControlDatabase, database_url
+from freezeframe.control.queue import JobQueue
+from freezeframe.control.submission import Submission
 from freezeframe.runs.model.job_root import make_job_root
 from freezeframe.runs.model.request import RunRequest, parse_run_request, request_tenant
 from freezeframe.settings import load_settings

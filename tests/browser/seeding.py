@@ -4,7 +4,7 @@ import secrets
 
 import pyarrow as pa
 
-from freezeframe.control.database.database import ControlDatabase, database_url
+from freezeframe.control.database import ControlDatabase, database_url
 from freezeframe.service.access.access import Stores
 from freezeframe.service.identity.api_keys import Keys
 from freezeframe.service.identity.principal import ROLES

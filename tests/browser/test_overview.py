@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 from tests.browser.queued import Worker
 
-from freezeframe.control.jobs.submission import Submission
+from freezeframe.control.submission import Submission
 from freezeframe.service.access.access import Stores
 from freezeframe.settings import load_settings
 

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import expect
 from tests.browser.process import Process
 
-from freezeframe.control.database.database import ControlDatabase, database_url
+from freezeframe.control.database import ControlDatabase, database_url
 from freezeframe.service.access.access import Stores
 from freezeframe.service.identity.api_keys import Keys
 from freezeframe.settings import load_settings

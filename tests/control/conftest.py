@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy
 
-from freezeframe.control.database.database import ControlDatabase
+from freezeframe.control.database import ControlDatabase
 
 UNPRIVILEGED = "nobody"
 

@@ -8,16 +8,16 @@ from itertools import pairwise
 import pytest
 from sqlalchemy import insert, select
 
-from freezeframe.control.database.database import ControlDatabase
-from freezeframe.control.jobs.queue import JobQueue
-from freezeframe.control.jobs.submission import Submission
+from freezeframe.control.database import ControlDatabase
+from freezeframe.control.queue import JobQueue
+from freezeframe.control.submission import Submission
 from freezeframe.control.tables import jobs
 
 # Forked, so that the libraries are loaded once; each process has a connection of its own.
 WORK = """
 import json, os, sys
-from freezeframe.control.database.database import ControlDatabase
-from freezeframe.control.jobs.queue import JobQueue
+from freezeframe.control.database import ControlDatabase
+from freezeframe.control.queue import JobQueue
 url, processes = sys.argv[1], int(sys.argv[2])
 
 def work(name):

@@ -15,10 +15,9 @@ from hypothesis.stateful import (
 from sqlalchemy import delete, select
 from tests.control.manual_clock import ManualClock
 
-from freezeframe.control.database.backoff import Backoff
-from freezeframe.control.database.database import ControlDatabase
-from freezeframe.control.jobs.queue import JobQueue
-from freezeframe.control.jobs.submission import Submission
+from freezeframe.control.database import ControlDatabase
+from freezeframe.control.queue import Backoff, JobQueue
+from freezeframe.control.submission import Submission
 from freezeframe.control.tables import jobs, lanes
 from freezeframe.errors import InvalidOption, JobRevoked
 

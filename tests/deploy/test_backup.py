@@ -20,10 +20,10 @@ WRITER = """
 import sys
 import pyarrow as pa
 import freezeframe
-from freezeframe.control.database.control_file import control_file
-from freezeframe.control.database.database import ControlDatabase
-from freezeframe.control.jobs.queue import JobQueue
-from freezeframe.control.jobs.submission import Submission
+from freezeframe.control.control_file import control_file
+from freezeframe.control.database import ControlDatabase
+from freezeframe.control.queue import JobQueue
+from freezeframe.control.submission import Submission
 root, name = sys.argv[1:]
 tenant = freezeframe.open(root).tenant(name, create=True)
 queue = JobQueue(ControlDatabase.open(f"sqlite:///{control_file(root)}"))

@@ -8,12 +8,10 @@ import pytest
 import sqlalchemy
 from tests.control.conftest import made_database, postgresql_server  # noqa: F401 - a fixture
 
-from freezeframe.control.database.database import ControlDatabase
-from freezeframe.control.jobs.queue import JobQueue
-from freezeframe.control.jobs.schedule import ScheduleRequest
-from freezeframe.control.jobs.schedules import Schedules
-from freezeframe.control.jobs.submission import Submission
-from freezeframe.control.jobs.timing import Timing
+from freezeframe.control.database import ControlDatabase
+from freezeframe.control.queue import JobQueue
+from freezeframe.control.schedules import ScheduleRequest, Schedules, Timing
+from freezeframe.control.submission import Submission
 from freezeframe.service.identity.api_keys import Keys
 from freezeframe.service.identity.sessions import Person, Sessions
 

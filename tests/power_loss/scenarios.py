@@ -12,9 +12,9 @@ import sqlite3
 import sys
 from pathlib import Path
 
-from freezeframe.control.database.database import ControlDatabase
-from freezeframe.control.jobs.queue import JobQueue
-from freezeframe.control.jobs.submission import Submission
+from freezeframe.control.database import ControlDatabase
+from freezeframe.control.queue import JobQueue
+from freezeframe.control.submission import Submission
 from freezeframe.errors import NotFound
 from freezeframe.proof.place import content, frame
 from freezeframe.service.jobs.staged_blobs import ImportContent, InputOwner, StagedBlobs

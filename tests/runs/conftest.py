@@ -6,9 +6,8 @@ import uuid
 import pytest
 from tests.quick_java import with_classes
 
-from freezeframe.control.database.backoff import Backoff
-from freezeframe.control.database.database import ControlDatabase
-from freezeframe.control.jobs.queue import JobQueue
+from freezeframe.control.database import ControlDatabase
+from freezeframe.control.queue import Backoff, JobQueue
 from freezeframe.runs.model.request import RunRequest
 from freezeframe.runs.running import run
 from freezeframe.script.tenant import stores

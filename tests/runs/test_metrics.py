@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 import freezeframe as ff
-from freezeframe.control.database.database import ControlDatabase
-from freezeframe.control.jobs.queue import JobQueue
-from freezeframe.control.jobs.submission import Submission
+from freezeframe.control.database import ControlDatabase
+from freezeframe.control.queue import JobQueue
+from freezeframe.control.submission import Submission
 from freezeframe.errors import InvalidOption, SetupError
 from freezeframe.observation import observe
 from freezeframe.runs.metrics import serve_worker_metrics

@@ -9,7 +9,7 @@ import sys
 import pyarrow as pa
 import pytest
 
-from freezeframe.control.database.database import ControlDatabase, database_url
+from freezeframe.control.database import ControlDatabase, database_url
 from freezeframe.script.inputs.transfer import export_stream
 from freezeframe.service.jobs.jobs import ImportRequest, TenantJob
 from freezeframe.service.jobs.staged_blobs import ImportContent

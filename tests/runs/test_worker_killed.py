@@ -14,10 +14,10 @@ import pytest
 from tests.control.conftest import database_url, postgresql_server  # noqa: F401 - fixtures
 from tests.runs.file_run import file_run, ledger, order
 
-from freezeframe.control.database.database import ControlDatabase
-from freezeframe.control.jobs.job_filter import JobFilter
-from freezeframe.control.jobs.queue import JobQueue
-from freezeframe.control.jobs.submission import Submission
+from freezeframe.control.database import ControlDatabase
+from freezeframe.control.job import JobFilter
+from freezeframe.control.queue import JobQueue
+from freezeframe.control.submission import Submission
 from freezeframe.runs.queue.job_attempt import Times
 from freezeframe.runs.queue.worker import Worker, WorkerOptions
 from freezeframe.settings import Settings
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.long
 NURSERY = """
 import json, os, signal, sys
 from pathlib import Path
-from freezeframe.control.database.database import ControlDatabase
+from freezeframe.control.database import ControlDatabase
 from freezeframe.runs.queue.job_attempt import Times
 from freezeframe.runs.queue.worker import Worker, WorkerOptions
 from freezeframe.settings import Settings

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import select
 from tests.control.conftest import database_url, postgresql_server  # noqa: F401 - fixtures
 
-from freezeframe.control.database.database import ControlDatabase
+from freezeframe.control.database import ControlDatabase
 from freezeframe.control.tables import keys as table
 from freezeframe.errors import AlreadyExists, NotAuthenticated
 from freezeframe.service.access.audit import Audit, AuditPlace

@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from freezeframe.asgi.application import create_application
-from freezeframe.control.database.database import ControlDatabase
+from freezeframe.control.database import ControlDatabase
 from freezeframe.settings import Settings
 
 _UI = Path(__file__).parents[1]

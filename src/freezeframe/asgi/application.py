@@ -35,8 +35,8 @@ from freezeframe.asgi.routes import (
     streams,
     tenants,
 )
-from freezeframe.control.database.database import ControlDatabase
-from freezeframe.control.jobs.job_feed import JobFeed
+from freezeframe.control.database import ControlDatabase
+from freezeframe.control.queue import JobFeed
 from freezeframe.observation import observe_with
 from freezeframe.service.overview.watch import Watch
 from freezeframe.service.service import open_service

@@ -12,7 +12,7 @@ def upgrade(root: StoreRoot, as_json: Json = False) -> None:
     Stop the service and its workers first. Jobs and schedules stay; keys are made anew, and the audit begins
     anew. Tenants' data is not in the control database.
     """
-    from freezeframe.control.database.database import database_url, upgrade_unreleased
+    from freezeframe.control.database import database_url, upgrade_unreleased
     from freezeframe.settings import load_settings
 
     settings = load_settings(root=root)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from freezeframe.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from freezeframe.control.database.database import ControlDatabase
-    from freezeframe.control.jobs.queue import JobQueue
+    from freezeframe.control.database import ControlDatabase
+    from freezeframe.control.queue import JobQueue
 
 __all__ = [
     "ControlDatabase",
@@ -19,7 +19,7 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "ControlDatabase": ".database.database",
-            "JobQueue": ".jobs.queue",
+            "ControlDatabase": ".database",
+            "JobQueue": ".queue",
         },
     )

@@ -10,7 +10,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from freezeframe.control.jobs.job import QueuedJob
+from freezeframe.control.job import QueuedJob
 from freezeframe.engine.server.server_status import standings
 from freezeframe.errors import InvalidOption, SetupError
 from freezeframe.observation import Operation, observe_with

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from freezeframe.clock import now_ms
-from freezeframe.control.database.database import ControlDatabase
-from freezeframe.control.jobs.queue import JobQueue
-from freezeframe.control.jobs.schedules import Schedules
+from freezeframe.control.database import ControlDatabase
+from freezeframe.control.queue import JobQueue
+from freezeframe.control.schedules import Schedules
 from freezeframe.service.access.access import Stores, TenantAccess
 from freezeframe.service.access.audit import Audit
 from freezeframe.service.base.cursors import Cursors

@@ -4,7 +4,7 @@ import uuid
 
 import pytest
 
-from freezeframe.control.jobs.submission import Submission
+from freezeframe.control.submission import Submission
 
 ENVIRONMENT = "dev"
 PLACE = f"/api/v1/environments/{ENVIRONMENT}/jobs"

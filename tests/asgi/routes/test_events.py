@@ -5,7 +5,7 @@ import uuid
 
 import pytest
 
-from freezeframe.control.jobs.submission import Submission
+from freezeframe.control.submission import Submission
 
 pytestmark = pytest.mark.long
 

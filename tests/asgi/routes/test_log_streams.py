@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.asgi.routes.test_events import ENVIRONMENT, EVENTS, Following
 
-from freezeframe.control.jobs.submission import Submission
+from freezeframe.control.submission import Submission
 from freezeframe.runs.model.request import RunRequest
 
 pytestmark = pytest.mark.long

@@ -7,7 +7,7 @@ import zipfile
 import pyarrow as pa
 import pytest
 
-from freezeframe.control.jobs.submission import Submission
+from freezeframe.control.submission import Submission
 
 CSV = b"Id,City\n007,Bern\n1,Basel\n2,Thun\n"
 

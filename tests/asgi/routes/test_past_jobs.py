@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from freezeframe.control.jobs.submission import Submission
+from freezeframe.control.submission import Submission
 from freezeframe.runs.model.request import RunRequest
 from freezeframe.store.directory.job_folders import job_roots_folder
 

@@ -11,7 +11,7 @@ from sqlalchemy import delete, update
 
 import freezeframe as ff
 from freezeframe.cli.main import main
-from freezeframe.control.database.database import ControlDatabase
+from freezeframe.control.database import ControlDatabase
 from freezeframe.control.tables import audit as table
 from freezeframe.observation import configure_logging
 

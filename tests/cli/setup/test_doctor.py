@@ -12,7 +12,7 @@ import pytest
 
 import freezeframe
 from freezeframe.cli.main import main
-from freezeframe.control.database.database import ControlDatabase
+from freezeframe.control.database import ControlDatabase
 from freezeframe.errors import InvalidOption
 
 

@@ -7,10 +7,10 @@ import pytest
 
 import freezeframe
 from freezeframe.cli.main import main
-from freezeframe.control.database.database import ControlDatabase
-from freezeframe.control.jobs.queue import JobQueue
-from freezeframe.control.jobs.schedules import Schedules
-from freezeframe.control.jobs.submission import Submission
+from freezeframe.control.database import ControlDatabase
+from freezeframe.control.queue import JobQueue
+from freezeframe.control.schedules import Schedules
+from freezeframe.control.submission import Submission
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import text
 from tests.runs.file_run import file_run, ledger, order
 
-from freezeframe.control.jobs.submission import Submission
+from freezeframe.control.submission import Submission
 from freezeframe.errors import InputNotFound
 from freezeframe.runs.model.request import parse_run_request
 from freezeframe.runs.queue.job_attempt import Times

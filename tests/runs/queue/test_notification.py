@@ -8,8 +8,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from freezeframe.control.jobs.queue import JobQueue
-from freezeframe.control.jobs.submission import Submission
+from freezeframe.control.queue import JobQueue
+from freezeframe.control.submission import Submission
 from freezeframe.runs.queue.job_attempt import notify_failure
 from freezeframe.runs.queue.worker import Worker, WorkerOptions
 

@@ -9,12 +9,10 @@ import pytest
 from tests.control.manual_clock import ManualClock
 from tests.runs.file_run import file_run, ledger, order
 
-from freezeframe.control.database.database import ControlDatabase
-from freezeframe.control.jobs.queue import JobQueue
-from freezeframe.control.jobs.schedule import ScheduleRequest
-from freezeframe.control.jobs.schedules import Schedules
-from freezeframe.control.jobs.submission import Submission
-from freezeframe.control.jobs.timing import Timing
+from freezeframe.control.database import ControlDatabase
+from freezeframe.control.queue import JobQueue
+from freezeframe.control.schedules import ScheduleRequest, Schedules, Timing
+from freezeframe.control.submission import Submission
 from freezeframe.errors import InvalidOption, JobRevoked
 from freezeframe.runs.model.request import request_store
 from freezeframe.runs.queue.attempt_token import attempt_token

@@ -6,7 +6,7 @@ import logging
 import pytest
 from sqlalchemy import delete, select, update
 
-from freezeframe.control.database.database import ControlDatabase
+from freezeframe.control.database import ControlDatabase
 from freezeframe.control.tables import audit as table
 from freezeframe.service.access.audit import Audit, AuditFilter, AuditPlace, export_lines
 from freezeframe.service.base.secret import ServiceSecret

@@ -5,9 +5,9 @@ import os
 
 import pytest
 
-from freezeframe.control.database.database import ControlDatabase
-from freezeframe.control.jobs.queue import JobQueue
-from freezeframe.control.jobs.schedules import Schedules
+from freezeframe.control.database import ControlDatabase
+from freezeframe.control.queue import JobQueue
+from freezeframe.control.schedules import Schedules
 from freezeframe.errors import InvalidOption, NotFound, UnreadableRequest
 from freezeframe.script.tenant.stores import open as open_store
 from freezeframe.service.jobs.jobs import (

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
-from freezeframe.control.jobs.job import JobStatus
+from freezeframe.control.job import JobStatus
 from freezeframe.observation import Operation
 from freezeframe.service.overview.overview import EnvironmentSize
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import ConfigDict, Field
 
 from freezeframe.asgi.models.base import RequestModel, ResponseModel, example
-from freezeframe.control.jobs.job import JobStatus
+from freezeframe.control.job import JobStatus
 
 
 class NewJob(RequestModel):

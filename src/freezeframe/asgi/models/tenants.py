@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field
 
 from freezeframe.asgi.models.base import RequestModel, ResponseModel, example
 from freezeframe.asgi.models.streams import Counts, TenantVersion
-from freezeframe.control.jobs.job import JobStatus
+from freezeframe.control.job import JobStatus
 
 # Environments and tenants.
 

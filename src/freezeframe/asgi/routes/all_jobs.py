@@ -9,8 +9,7 @@ from fastapi import Query
 from freezeframe.asgi.dependencies.caller import Calling, Environment
 from freezeframe.asgi.models.jobs import Job, JobPage
 from freezeframe.asgi.routes.routing import CursorText, Limit, api_router
-from freezeframe.control.jobs.job import JobStatus
-from freezeframe.control.jobs.job_filter import JobFilter
+from freezeframe.control.job import JobFilter, JobStatus
 from freezeframe.identifiers import TenantId
 
 router = api_router("jobs")

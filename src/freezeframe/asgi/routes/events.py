@@ -19,7 +19,7 @@ from freezeframe.asgi.middleware.closing import Closing
 from freezeframe.asgi.models.base import ResponseModel
 from freezeframe.asgi.problems import to_openapi
 from freezeframe.asgi.routes.routing import api_router
-from freezeframe.control.jobs.job import JobStatus
+from freezeframe.control.job import JobStatus
 from freezeframe.errors import FreezeframeError
 from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.service.overview.watch import Event, JobEvent, TenantsEvent

@@ -19,8 +19,7 @@ from freezeframe.asgi.models.jobs import Job, JobPage, NewJob
 from freezeframe.asgi.problems import to_openapi
 from freezeframe.asgi.routes.routing import CursorText, Limit, tenant_router
 from freezeframe.asgi.routes.streams import attachment, job_location
-from freezeframe.control.jobs.job import JobStatus
-from freezeframe.control.jobs.job_filter import JobFilter
+from freezeframe.control.job import JobFilter, JobStatus
 from freezeframe.errors import FreezeframeError, NotFound
 from freezeframe.service.jobs.jobs import (
     JobRequest,

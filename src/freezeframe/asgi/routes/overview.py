@@ -24,8 +24,8 @@ from freezeframe.asgi.models.tenants import (
 from freezeframe.asgi.problems import to_openapi
 from freezeframe.asgi.routes.routing import TENANT, CursorText, api_router
 from freezeframe.asgi.routes.routing import TenantVersion as TenantVersionQuery
-from freezeframe.control.jobs.job import QueuedJob
-from freezeframe.control.jobs.job_feed import failed_jobs, newest_jobs
+from freezeframe.control.job import QueuedJob
+from freezeframe.control.queue import failed_jobs, newest_jobs
 from freezeframe.errors import NotFound, ReportDamage, TenantNotFound
 from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.runs.queue.job_attempt import first_line

@@ -12,7 +12,7 @@ from freezeframe.asgi.problems import to_openapi
 from freezeframe.asgi.routes.jobs import job_request
 from freezeframe.asgi.routes.routing import TENANT, CursorText, Limit, api_router
 from freezeframe.asgi.routes.streams import job_location
-from freezeframe.control.jobs.timing import Timing
+from freezeframe.control.schedules import Timing
 from freezeframe.identifiers import TenantId
 from freezeframe.service.jobs.tenant_schedules import describe_schedule
 

@@ -92,8 +92,8 @@ def database(settings: Settings, root: str) -> Finding:
         return Finding("Database", "ok", told, "pip install 'freezeframe[jobs]'")
 
     from freezeframe.configuration.masking import mask_secrets
-    from freezeframe.control.database.database import database_url
-    from freezeframe.control.database.upgrade import is_current
+    from freezeframe.control.database import database_url
+    from freezeframe.control.upgrade import is_current
 
     if "://" in root and not settings.database_url:
         told = "none: the store is in a bucket. A worker and the service need one"

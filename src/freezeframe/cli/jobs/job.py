@@ -36,7 +36,7 @@ from freezeframe.cli.terminal.output import Output, visible_lines, write_json
 from freezeframe.errors import InvalidOption, NotFound, TryAgain
 
 if TYPE_CHECKING:
-    from freezeframe.control.jobs.job import QueuedJob
+    from freezeframe.control.job import QueuedJob
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -102,7 +102,7 @@ def submit(
     names = {"connector_id": connector, "job_type": job_type, "sync_type": sync_type}
     asked = Asked(script, flow, input_dir, parameters, timeout, memory, message, who, files, names)
     run_at = None if at is None else _moment(at)
-    from freezeframe.control.jobs.submission import Submission
+    from freezeframe.control.submission import Submission
     from freezeframe.runs.model.script_header import with_permitted_script
 
     with control(root, environment, create=True) as found:
@@ -146,7 +146,7 @@ def list_jobs(
     as_json: Json = False,
 ) -> None:
     """List jobs, the newest first, a page at a time."""
-    from freezeframe.control.jobs.job_filter import JobFilter
+    from freezeframe.control.job import JobFilter
 
     with control(root, environment) as found:
         wanted = JobFilter(

@@ -29,7 +29,7 @@ from freezeframe.cli.places.place import Environment, Json, Message, NeededTenan
 from freezeframe.cli.terminal.output import Output
 
 if TYPE_CHECKING:
-    from freezeframe.control.jobs.schedule import Schedule
+    from freezeframe.control.schedules import Schedule
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -71,8 +71,7 @@ def create(
 
     Each due time makes one job, however many workers there are.
     """
-    from freezeframe.control.jobs.schedule import ScheduleRequest
-    from freezeframe.control.jobs.timing import Timing
+    from freezeframe.control.schedules import ScheduleRequest, Timing
     from freezeframe.runs.model.request import request_folder
     from freezeframe.runs.model.script_header import with_permitted_script
 

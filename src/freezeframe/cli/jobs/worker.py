@@ -16,7 +16,7 @@ from freezeframe.cli.terminal.output import Output, write_json
 from freezeframe.errors import InvalidOption
 
 if TYPE_CHECKING:
-    from freezeframe.control.jobs.job import QueuedJob
+    from freezeframe.control.job import QueuedJob
     from freezeframe.runs.queue.worker import Worker
 
 

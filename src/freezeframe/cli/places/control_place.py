@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from freezeframe.cli.places.place import require_root
-from freezeframe.control.database.control_file import control_file
+from freezeframe.control.control_file import control_file
 from freezeframe.errors import InvalidOption, NotFound
 
 if TYPE_CHECKING:
     from freezeframe.cli.places.place import Place
-    from freezeframe.control.database.database import ControlDatabase
-    from freezeframe.control.jobs.job import QueuedJob
-    from freezeframe.control.jobs.queue import JobQueue
-    from freezeframe.control.jobs.schedules import Schedules
+    from freezeframe.control.database import ControlDatabase
+    from freezeframe.control.job import QueuedJob
+    from freezeframe.control.queue import JobQueue
+    from freezeframe.control.schedules import Schedules
     from freezeframe.service.access.audit import Audit, AuditedOperation
     from freezeframe.settings import Settings
     from freezeframe.store.snapshot_store import Store
@@ -36,21 +36,21 @@ class Control:
     @property
     def queue(self) -> JobQueue:
         """The jobs."""
-        from freezeframe.control.jobs.queue import JobQueue
+        from freezeframe.control.queue import JobQueue
 
         return JobQueue(self.database)
 
     @property
     def schedules(self) -> Schedules:
         """The schedules."""
-        from freezeframe.control.jobs.schedules import Schedules
+        from freezeframe.control.schedules import Schedules
 
         return Schedules(self.database)
 
     def job(self, job_id: str, tenant: str | None) -> QueuedJob:
         """The job of that id; the tenant is needed only if two tenants have a job of the same id."""
         if tenant is None:
-            from freezeframe.control.jobs.job_filter import JobFilter
+            from freezeframe.control.job import JobFilter
 
             wanted = JobFilter(environment=self.environment, job_id=job_id)
             found = self.queue.list(wanted, limit=2).jobs
@@ -96,7 +96,7 @@ def present_control(root: str, environment: str | None = None) -> Iterator[Contr
 
 @contextmanager
 def _open_control(root: str, settings: Settings) -> Iterator[Control]:
-    from freezeframe.control.database.database import ControlDatabase, database_url
+    from freezeframe.control.database import ControlDatabase, database_url
 
     database = ControlDatabase.open(database_url(settings, root))
     try:

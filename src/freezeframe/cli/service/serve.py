@@ -73,7 +73,7 @@ def _require_servable(root: str) -> str | None:
     Returns the secret of the link that is printed on loopback; None behind a proxy (``service_url``).
     """
     with requires_extra("service"):
-        from freezeframe.control.database.database import ControlDatabase, database_url
+        from freezeframe.control.database import ControlDatabase, database_url
         from freezeframe.service.access.access import unsealed_configurations
         from freezeframe.service.service import open_service
     from freezeframe.settings import load_settings
@@ -98,7 +98,7 @@ def _require_servable(root: str) -> str | None:
 def application() -> object:
     """The application that a worker runs, of the store that ``serve`` was started for."""
     from freezeframe.asgi.application import create_application
-    from freezeframe.control.database.database import ControlDatabase, database_url
+    from freezeframe.control.database import ControlDatabase, database_url
     from freezeframe.observation import configure_logging
     from freezeframe.settings import load_settings
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from freezeframe.control.jobs.job import QueuedJob
+from freezeframe.control.job import QueuedJob
 
 
 def attempt_token(job: QueuedJob, number: int) -> str:

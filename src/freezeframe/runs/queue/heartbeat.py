@@ -7,8 +7,8 @@ import threading
 from types import TracebackType
 from typing import Self
 
-from freezeframe.control.jobs.job import QueuedJob
-from freezeframe.control.jobs.queue import JobQueue, LeaseState
+from freezeframe.control.job import QueuedJob
+from freezeframe.control.queue import JobQueue, LeaseState
 from freezeframe.errors import FreezeframeError
 
 _logger = logging.getLogger(__name__)

@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 from freezeframe.clock import rfc3339
 from freezeframe.configuration.masking import SecretMask, secret_values
-from freezeframe.control.jobs.job import FinalStatus, QueuedJob
-from freezeframe.control.jobs.queue import JobQueue
+from freezeframe.control.job import FinalStatus, QueuedJob
+from freezeframe.control.queue import JobQueue
 from freezeframe.errors import (
     FixTheRequest,
     FreezeframeError,

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from freezeframe.control.jobs.job import FinalStatus, QueuedJob
-from freezeframe.control.jobs.queue import JobQueue
-from freezeframe.control.jobs.submission import RUNNING_MAX, Submission
+from freezeframe.control.job import FinalStatus, QueuedJob
+from freezeframe.control.queue import JobQueue
+from freezeframe.control.submission import RUNNING_MAX, Submission
 from freezeframe.errors import FreezeframeError
 from freezeframe.runs.model.job_root import JobRoot, latest_root
 from freezeframe.runs.model.outcome import RunOutcome

@@ -17,10 +17,10 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from freezeframe.control.database.database import ControlDatabase
-from freezeframe.control.jobs.job import QueuedJob
-from freezeframe.control.jobs.queue import JobQueue
-from freezeframe.control.jobs.schedules import Schedules
+from freezeframe.control.database import ControlDatabase
+from freezeframe.control.job import QueuedJob
+from freezeframe.control.queue import JobQueue
+from freezeframe.control.schedules import Schedules
 from freezeframe.errors import InvalidOption, TenantNotFound, TryAgain
 from freezeframe.observation import Operation, log_context, observe
 from freezeframe.runs.queue.job_attempt import JobAttempt, RunFunction, Times, notify_failure

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from freezeframe.control.jobs.job import QueuedJob
+from freezeframe.control.job import QueuedJob
 from freezeframe.errors import NotAllowed, TenantNotFound
 from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.script.tenant.stores import storage_at

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from sqlalchemy import Connection, Row, Select, func, insert, select
 
-from freezeframe.control.database.database import ControlDatabase
+from freezeframe.control.database import ControlDatabase
 from freezeframe.control.tables import audit
 from freezeframe.errors import ConflictError, FixTheRequest, FreezeframeError
 from freezeframe.service.base.json_values import rfc3339

@@ -17,7 +17,7 @@ from typing import Any
 
 from sqlalchemy import select, update
 
-from freezeframe.control.database.database import ControlDatabase, insert_if_absent
+from freezeframe.control.database import ControlDatabase, insert_if_absent
 from freezeframe.control.tables import keys
 from freezeframe.errors import AlreadyExists, InvalidOption, NotAuthenticated, NotFound
 from freezeframe.identifiers import EnvironmentName, TenantId

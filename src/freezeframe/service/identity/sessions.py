@@ -14,7 +14,7 @@ from typing import Any
 
 from sqlalchemy import delete, insert, or_, select
 
-from freezeframe.control.database.database import ControlDatabase, insert_if_absent
+from freezeframe.control.database import ControlDatabase, insert_if_absent
 from freezeframe.control.tables import sessions, used_sign_ins
 from freezeframe.errors import NotAuthenticated
 from freezeframe.identifiers import EnvironmentName, TenantId

@@ -13,11 +13,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from freezeframe.control.jobs.job import JobPage, JobStatus, QueuedJob
-from freezeframe.control.jobs.job_filter import JobFilter
-from freezeframe.control.jobs.queue import JobQueue
-from freezeframe.control.jobs.schedules import Schedules
-from freezeframe.control.jobs.submission import Submission
+from freezeframe.control.job import JobFilter, JobPage, JobStatus, QueuedJob
+from freezeframe.control.queue import JobQueue
+from freezeframe.control.schedules import Schedules
+from freezeframe.control.submission import Submission
 from freezeframe.errors import FreezeframeError, InvalidOption, NotFound, UnreadableRequest
 from freezeframe.identifiers import EnvironmentName, FilePath, StreamName, TenantId
 from freezeframe.runs.model.request import SCRIPT_SUFFIXES, RunRequest, Scalar, parse_run_request

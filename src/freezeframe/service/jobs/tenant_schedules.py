@@ -8,12 +8,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from freezeframe.control.jobs.job import QueuedJob
-from freezeframe.control.jobs.queue import JobQueue
-from freezeframe.control.jobs.schedule import Schedule, ScheduleRequest
-from freezeframe.control.jobs.schedules import Schedules
-from freezeframe.control.jobs.submission import Submission
-from freezeframe.control.jobs.timing import Missed, Timing
+from freezeframe.control.job import QueuedJob
+from freezeframe.control.queue import JobQueue
+from freezeframe.control.schedules import Missed, Schedule, ScheduleRequest, Schedules, Timing
+from freezeframe.control.submission import Submission
 from freezeframe.errors import ConflictError, NotFound
 from freezeframe.identifiers import EnvironmentName
 from freezeframe.service.access.access import Stores

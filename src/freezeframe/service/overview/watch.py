@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from freezeframe.control.jobs.job import JobStatus
-from freezeframe.control.jobs.job_feed import JobFeed
+from freezeframe.control.job import JobStatus
+from freezeframe.control.queue import JobFeed
 from freezeframe.errors import FixTheRequest, ReportDamage
 from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.service.access.access import Stores

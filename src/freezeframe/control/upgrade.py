@@ -16,7 +16,7 @@ from freezeframe.control.tables import jobs, lanes, schedules
 from freezeframe.errors import FormatTooNew, SetupError
 
 VERSION_TABLE = "control_version"
-_MIGRATIONS = Path(__file__).parents[1] / "migrations"
+_MIGRATIONS = Path(__file__).parent / "migrations"
 _STEP = re.compile(r"(\d{4})_\w+\.py")
 # Any number works, as long as every upgrade uses the same.
 _LOCK = 7_346_021_905
@@ -27,7 +27,7 @@ _KEPT_FROM = "0005"
 
 def known_versions() -> tuple[str, ...]:
     """The versions that this freezeframe can make, oldest first: ``("0001", ...)``."""
-    names = sorted(file.name for file in (_MIGRATIONS / "versions").glob("*.py"))
+    names = sorted(file.name for file in _MIGRATIONS.glob("*.py"))
     return tuple(match[1] for name in names if (match := _STEP.fullmatch(name)))
 
 
@@ -96,7 +96,7 @@ def _run_steps(connection: Connection) -> None:
     from alembic.runtime.environment import EnvironmentContext  # noqa: PLC0415
     from alembic.script import ScriptDirectory  # noqa: PLC0415
 
-    steps = ScriptDirectory(str(_MIGRATIONS))
+    steps = ScriptDirectory(str(_MIGRATIONS), version_locations=[str(_MIGRATIONS)])
     context = EnvironmentContext(
         Config(),
         steps,

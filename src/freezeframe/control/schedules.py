@@ -1,24 +1,200 @@
-"""The schedules of a control database, and the jobs that they make.
+"""Schedules: cron expressions in a time zone, and the jobs that they submit.
 
-Any number of workers may look for due times at once: a due time and its job are one transaction, and
-the job's id is made of both, so each due time makes one job.
+Any number of workers may look for due times at once: a due time and its job are one transaction, and the
+job's id is made of both, so each due time makes one job. A time of day that a clock change skips is due at
+the first moment after the gap. A time that comes twice is due the first time, or both times if the hour is
+``*``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Any
+import json
+import re
+from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal, get_args
+from zoneinfo import ZoneInfo
 
+from croniter import croniter
+from croniter.croniter import CroniterBadDateError, CroniterError
 from sqlalchemy import Connection, Row, delete, exists, select, tuple_, update
 
 from freezeframe.clock import moment
-from freezeframe.control.database.database import ControlDatabase, insert_if_absent, milliseconds
-from freezeframe.control.jobs.job import QueuedJob
-from freezeframe.control.jobs.schedule import Schedule, ScheduleRequest
-from freezeframe.control.jobs.submission import insert_job
-from freezeframe.control.jobs.timing import Timing
+from freezeframe.control.database import ControlDatabase, insert_if_absent, milliseconds
+from freezeframe.control.job import QueuedJob, canonical_request, check_job_id, rfc3339
+from freezeframe.control.submission import Submission, insert_job
 from freezeframe.control.tables import schedules
-from freezeframe.errors import ConflictError, NotFound
+from freezeframe.errors import ConflictError, InvalidOption, NotFound
+from freezeframe.identifiers import StreamName
+
+Missed = Literal["latest", "all"]
+CAUGHT_UP_MAX = 100
+_FIELDS = 5
+_HOUR = 1
+_ALIASES = {
+    "@hourly": "0 * * * *",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@weekly": "0 0 * * 0",
+    "@monthly": "0 0 1 * *",
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+}
+# Letters are names of months and days, or the last day; what croniter draws by lot is not among them.
+_FIELD = re.compile(
+    r"(?:[\d*,/#?\-]|L|JAN|FEB|MAR|APR|MAY|JUN|JUL|AUG|SEP|OCT|NOV|DEC|SUN|MON|TUE|WED|THU|FRI|SAT)+",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """A cron expression of five fields, or ``@daily`` and its like, in an IANA time zone."""
+
+    cron: str
+    zone: str = "UTC"
+
+    def __post_init__(self) -> None:
+        fields = _ALIASES.get(self.cron.strip().lower(), self.cron).split()
+        if len(fields) != _FIELDS or not all(map(_FIELD.fullmatch, fields)):
+            raise self._timing_error("It has five fields: minute, hour, day of month, month, day of week.")
+        object.__setattr__(self, "cron", " ".join(fields))
+        try:
+            ZoneInfo(self.zone)
+        except (KeyError, OSError, ValueError) as error:
+            raise InvalidOption(
+                f"There is no time zone {self.zone!r}.", remedy="Pass a name such as UTC or Europe/Berlin."
+            ) from error
+        try:
+            self._cron(datetime.now(UTC)).get_next()
+        except CroniterError as error:
+            raise self._timing_error(str(error)) from error
+
+    def next_after(self, moment: datetime) -> datetime | None:
+        """The first due time after a moment, in UTC; None where there is none in many years."""
+        return next(self._due(self._cron(moment).get_next), None)
+
+    def due(self, since: datetime, now: datetime, missed: Missed) -> tuple[datetime, ...]:
+        """The due times from ``since`` to ``now``, both included, that are to be made good.
+
+        Args:
+            since: a due time.
+            now: not before it.
+            missed: ``latest``, the last of them alone; ``all``, each, but at most the last 100.
+        """
+        limit = 1 if missed == "latest" else CAUGHT_UP_MAX
+        found: list[datetime] = []
+        # croniter goes by whole seconds and leaves out where it begins.
+        end = self._cron(now.replace(microsecond=0) + timedelta(seconds=1))
+        for due in self._due(end.get_prev):
+            if due < since or len(found) == limit:
+                break
+            found.append(due)
+        return tuple(reversed(found))
+
+    def _due(self, step: Callable[[], datetime]) -> Iterator[datetime]:
+        with suppress(CroniterBadDateError):
+            while True:
+                found = step()
+                if self._counts(found):
+                    yield found.astimezone(UTC)
+
+    def _cron(self, moment: datetime) -> croniter[datetime]:
+        return croniter(self.cron, moment.astimezone(ZoneInfo(self.zone)), ret_type=datetime)
+
+    def _counts(self, found: datetime) -> bool:
+        """Whether it is not the second coming of a time of day that is due once."""
+        every_hour = self.cron.split()[_HOUR].startswith("*")
+        return every_hour or found.utcoffset() == found.replace(fold=0).utcoffset()
+
+    def _timing_error(self, cause: str) -> InvalidOption:
+        return InvalidOption(
+            f"{self.cron!r} is not a schedule.",
+            cause=cause,
+            remedy="Write it as cron does: 0 6 * * 1-5, or @daily.",
+        )
+
+
+_JOB_ID = "job_id"
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleRequest:
+    """A schedule to be made; the constructor refuses what cannot be one.
+
+    ``request`` is a job's request as JSON text; its ``job_id`` is filled in for each run. Its jobs are for
+    the ``incarnation`` of the tenant, and not for a later one with the same id; empty: whichever has it.
+    """
+
+    name: str
+    environment: str
+    tenant: str
+    timing: Timing
+    request: str = field(repr=False)
+    missed: Missed = "latest"
+    priority: int = 0
+    attempts_max: int = 3
+    running_max: int = 1
+    incarnation: str = ""
+
+    def __post_init__(self) -> None:
+        # A schedule's name follows the rules of a stream's, so that it can stand in a path.
+        object.__setattr__(self, "name", str(StreamName(self.name)))
+        if self.missed not in get_args(Missed):
+            raise InvalidOption(
+                f"{self.missed!r} says nothing about missed runs.", remedy="Pass latest or all."
+            )
+        checked = self.submission(0, datetime.now(UTC))
+        object.__setattr__(self, "request", canonical_request(self.request))
+        object.__setattr__(self, "environment", checked.environment)
+        object.__setattr__(self, "tenant", checked.tenant)
+
+    def submission(self, sequence: int, due: datetime) -> Submission:
+        """The submission of one due time; ``sequence`` distinguishes schedules that reused a name."""
+        job_id = check_job_id(f"{self.name}-{sequence}-{due:%Y%m%dT%H%M%SZ}")
+        request = {**json.loads(canonical_request(self.request)), _JOB_ID: job_id}
+        return Submission(
+            json.dumps(request),
+            self.environment,
+            self.tenant,
+            job_id,
+            attempts_max=self.attempts_max,
+            priority=self.priority,
+            running_max=self.running_max,
+            schedule=self.name,
+            incarnation=self.incarnation,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """A schedule at one moment; ``next_due`` is None where it is disabled."""
+
+    sequence: int
+    asked: ScheduleRequest
+    is_enabled: bool
+    created: datetime
+    next_due: datetime | None
+    last_due: datetime | None
+
+    def to_json(self) -> dict[str, Any]:
+        """What people and programs are shown: all but the request; moments in RFC 3339."""
+        return {
+            "name": self.asked.name,
+            "environment": self.asked.environment,
+            "tenant": self.asked.tenant,
+            "cron": self.asked.timing.cron,
+            "zone": self.asked.timing.zone,
+            "missed": self.asked.missed,
+            "priority": self.asked.priority,
+            "attempts_max": self.asked.attempts_max,
+            "enabled": self.is_enabled,
+            "created": rfc3339(self.created),
+            "next_due": rfc3339(self.next_due),
+            "last_due": rfc3339(self.last_due),
+        }
 
 
 class Schedules:

@@ -10,17 +10,23 @@ import sqlalchemy
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
-from freezeframe.control.database.database import ControlDatabase, insert_if_absent, upgrade_unreleased
-from freezeframe.control.database.sqlite import _run_when_unlocked
-from freezeframe.control.database.upgrade import VERSION_TABLE, known_versions
-from freezeframe.control.jobs.queue import JobQueue
+from freezeframe.control.database import (
+    ControlDatabase,
+    _run_when_unlocked,
+    database_url,
+    insert_if_absent,
+    upgrade_unreleased,
+)
+from freezeframe.control.queue import JobQueue
 from freezeframe.control.tables import lanes, metadata
+from freezeframe.control.upgrade import VERSION_TABLE, known_versions
 from freezeframe.errors import FormatTooNew, InvalidOption, ReportDamage, SetupError, TryAgain
+from freezeframe.settings import Settings
 
 # Forked at once, so that the libraries are loaded once.
 OPEN = """
 import os, sys
-from freezeframe.control.database.database import ControlDatabase
+from freezeframe.control.database import ControlDatabase, database_url
 children = []
 for _ in range(int(sys.argv[2])):
     child = os.fork()
@@ -196,7 +202,7 @@ def test_a_writer_who_never_comes_first_is_told_so(tmp_path, monkeypatch):
     """Another one does not end its transaction: the error says to try again, and the connection holds."""
     url = f"sqlite:///{tmp_path / 'control.db'}"
     with closing(ControlDatabase.open(url)) as busy, closing(ControlDatabase.open(url)) as waiting:
-        monkeypatch.setattr("freezeframe.control.database.sqlite.BUSY_SECONDS", 0.05)
+        monkeypatch.setattr("freezeframe.control.database.BUSY_SECONDS", 0.05)
         with busy.begin(), pytest.raises(TryAgain), waiting.begin():
             pass
         with waiting.begin() as connection:
@@ -216,3 +222,18 @@ def test_a_file_that_is_being_recovered_is_waited_for():
 
     _run_when_unlocked(act)
     assert tried == [0, 1, 2]
+
+
+def test_it_is_in_the_store_unless_the_settings_say_otherwise(tmp_path):
+    """A file in the root's own folder, whatever the root is called."""
+    root = tmp_path / "a ?b%20#c"
+    ControlDatabase.open(database_url(Settings(), str(root))).close()
+
+    assert (root / "_freezeframe" / "control.db").exists()
+    assert database_url(Settings(database_url="postgresql://h/d"), "s3://bucket") == "postgresql://h/d"
+
+
+def test_a_bucket_holds_no_database():
+    """Without the setting it is refused, with what to set."""
+    with pytest.raises(InvalidOption, match="database_url"):
+        database_url(Settings(), "s3://bucket/prefix")

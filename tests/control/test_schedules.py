@@ -6,12 +6,10 @@ import threading
 import pytest
 from tests.control.manual_clock import ManualClock
 
-from freezeframe.control.database.database import ControlDatabase
-from freezeframe.control.jobs.job_filter import JobFilter
-from freezeframe.control.jobs.queue import JobQueue
-from freezeframe.control.jobs.schedule import ScheduleRequest
-from freezeframe.control.jobs.schedules import Schedules
-from freezeframe.control.jobs.timing import Timing
+from freezeframe.control.database import ControlDatabase
+from freezeframe.control.job import JobFilter
+from freezeframe.control.queue import JobQueue
+from freezeframe.control.schedules import ScheduleRequest, Schedules, Timing
 from freezeframe.errors import ConflictError, InvalidName, InvalidOption, NotFound
 
 HOUR = 3600

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from freezeframe.control.jobs.timing import CAUGHT_UP_MAX, Timing
+from freezeframe.control.schedules import CAUGHT_UP_MAX, Timing
 from freezeframe.errors import InvalidOption
 
 

@@ -7,12 +7,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from tests.control.manual_clock import ManualClock
 
-from freezeframe.control.database.backoff import Backoff
-from freezeframe.control.database.database import ControlDatabase
-from freezeframe.control.jobs.job import cursor_after
-from freezeframe.control.jobs.job_filter import JobFilter
-from freezeframe.control.jobs.queue import JobQueue
-from freezeframe.control.jobs.submission import Submission
+from freezeframe.control.database import ControlDatabase
+from freezeframe.control.job import JobFilter, cursor_after
+from freezeframe.control.queue import Backoff, JobQueue
+from freezeframe.control.submission import Submission
 from freezeframe.errors import (
     IdempotencyConflict,
     InvalidName,

@@ -17,5 +17,5 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Make the tables; those of jobs and schedules may be there (``database.upgrade.replace``)."""
+    """Make the tables; those of jobs and schedules may be there (``upgrade.replace``)."""
     metadata.create_all(op.get_bind())

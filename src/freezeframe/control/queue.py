@@ -1,36 +1,68 @@
-"""The job queue: submitted once, run by one worker at a time, taken over when a worker falls silent.
+"""The job queue: each job is submitted once, and leased to one worker at a time, which sends heartbeats.
 
-A worker has a job for as long as its lease lasts, and renews it by heartbeats; only the database's clock
-decides. The lease's id is the fencing token: what comes under an older one is refused.
+Only the database's clock decides whether a lease has expired. The lease's id is the fencing token: the queue
+refuses a worker whose lease id is older. ``JobFeed`` tells followers which jobs changed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Literal
 
-from sqlalchemy import Connection, delete, func, select, update
+from sqlalchemy import ColumnElement, Connection, Row, delete, func, or_, select, update
 
-from freezeframe.control.database.backoff import Backoff
-from freezeframe.control.database.database import ControlDatabase
-from freezeframe.control.jobs.claiming import claim_queued, claim_silent, leave_lane
-from freezeframe.control.jobs.job import (
+from freezeframe.control.database import ControlDatabase, milliseconds
+from freezeframe.control.job import (
     ATTEMPTS_MAX,
     STATUSES,
     FinalStatus,
+    JobFilter,
     JobPage,
     JobStatus,
     QueuedJob,
     canonical_request,
     cursor_after,
+    find_job,
+    job_at,
+    job_of,
     require_between,
     sequence_of,
 )
-from freezeframe.control.jobs.job_filter import JobFilter
-from freezeframe.control.jobs.job_rows import find_job, job_at, job_of
-from freezeframe.control.jobs.submission import Submission, begin_job, insert_job, require_place
+from freezeframe.control.submission import (
+    Submission,
+    begin_job,
+    claim_queued,
+    claim_silent,
+    insert_job,
+    leave_lane,
+    require_place,
+)
 from freezeframe.control.tables import jobs
 from freezeframe.errors import InvalidOption, JobRevoked, NotFound
+
+_DOUBLINGS_MAX = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """``first_seconds`` after the first attempt, twice as long after each further one, up to a limit."""
+
+    first_seconds: float = 10.0
+    seconds_max: float = 600.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.first_seconds <= self.seconds_max:
+            raise InvalidOption(
+                f"A wait of {self.first_seconds} s cannot grow to {self.seconds_max} s.",
+                remedy="Pass a first wait of at least 0 that is no longer than the longest.",
+            )
+
+    def seconds_after(self, attempts: int) -> float:
+        """The wait after so many attempts, 1 or more."""
+        return min(self.first_seconds * 2.0 ** min(attempts - 1, _DOUBLINGS_MAX), self.seconds_max)
+
 
 LEASE_SECONDS = 30.0
 PAGE_MAX = 1000
@@ -294,3 +326,106 @@ def _release(connection: Connection, held: QueuedJob, values: dict[str, Any]) ->
 def _change(connection: Connection, sequence: int, values: dict[str, Any]) -> QueuedJob:
     connection.execute(update(jobs).where(jobs.c.sequence == sequence).values(values))
     return job_at(connection, sequence)
+
+
+_OPEN = ("queued", "running")
+_FAILED = ("failed", "timed_out", "dead")
+_NEWEST_LOOKED_AT = 10_000
+_LOOKED_MAX = 2000
+_COLUMNS = (
+    jobs.c.sequence,
+    jobs.c.environment,
+    jobs.c.tenant,
+    jobs.c.job_id,
+    jobs.c.status,
+    jobs.c.attempts,
+    jobs.c.cancel_requested,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class JobChange:
+    """A job's new status."""
+
+    environment: str
+    tenant: str
+    job_id: str
+    status: JobStatus
+
+
+class JobFeed:
+    """Changes of jobs since the previous poll; for one thread at a time.
+
+    Of more than 2,000 open jobs those that were submitted last are watched, and all that run.
+    """
+
+    def __init__(self, database: ControlDatabase) -> None:
+        self._database = database
+        self._newest: int | None = None
+        self._open: dict[int, tuple[str, int, bool]] = {}
+
+    def look(self) -> tuple[JobChange, ...]:
+        """What has changed; nothing at the first look, which only remembers."""
+        with self._database.read() as connection:
+            is_first = self._newest is None
+            if self._newest is None:
+                self._newest = connection.execute(select(func.max(jobs.c.sequence))).scalar() or 0
+                rows = _rows(connection, jobs.c.status.in_(_OPEN))
+            else:
+                mine = jobs.c.sequence.in_(self._open)
+                rows = _rows(
+                    connection, or_(jobs.c.sequence > self._newest, jobs.c.status == "running", mine)
+                )
+        found = []
+        for row in rows:
+            now = (row.status, row.attempts, row.cancel_requested)
+            if self._open.get(row.sequence) != now:
+                found.append(JobChange(row.environment, row.tenant, row.job_id, row.status))
+            self._newest = max(self._newest, row.sequence)
+        self._open = {
+            row.sequence: (row.status, row.attempts, row.cancel_requested)
+            for row in rows
+            if row.status in _OPEN
+        }
+        return () if is_first else tuple(found)
+
+
+def newest_jobs(
+    database: ControlDatabase, environment: str, tenants: Collection[str]
+) -> Mapping[str, QueuedJob]:
+    """Of each of the tenants the job that was submitted last; those that never had one are left out."""
+    newest = (
+        select(func.max(jobs.c.sequence))
+        .where(jobs.c.environment == environment, jobs.c.tenant.in_(tenants))
+        .group_by(jobs.c.tenant)
+    )
+    with database.read() as connection:
+        found = connection.execute(select(jobs).where(jobs.c.sequence.in_(newest))).all()
+    return {row.tenant: job_of(row) for row in found}
+
+
+def failed_jobs(
+    database: ControlDatabase,
+    environment: str,
+    tenants: Collection[str] | None,
+    since: datetime,
+    limit: int = 50,
+) -> tuple[QueuedJob, ...]:
+    """Return the jobs of some tenants (None: all) that failed since a moment, among the newest 10,000."""
+    newest = select(func.max(jobs.c.sequence)).scalar_subquery()
+    query = select(jobs).where(
+        jobs.c.sequence > newest - _NEWEST_LOOKED_AT,
+        jobs.c.environment == environment,
+        jobs.c.status.in_(_FAILED),
+        jobs.c.finished_ms >= milliseconds(since),
+    )
+    if tenants is not None:
+        query = query.where(jobs.c.tenant.in_(tenants))
+    with database.read() as connection:
+        found = connection.execute(query.order_by(jobs.c.sequence.desc()).limit(limit))
+        return tuple(map(job_of, found))
+
+
+def _rows(connection: Connection, wanted: ColumnElement[bool]) -> list[Row[Any]]:
+    query = select(*_COLUMNS).where(wanted).order_by(jobs.c.sequence.desc()).limit(_LOOKED_MAX)
+    return list(reversed(connection.execute(query).all()))

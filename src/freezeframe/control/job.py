@@ -1,4 +1,4 @@
-"""Jobs of the queue: values, rows, filters."""
+"""Jobs of the queue: their values, their rows, and filters of lists."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ import base64
 import binascii
 import json
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, get_args
 
+from sqlalchemy import ColumnElement, Connection, Row, select
+
 from freezeframe import clock
-from freezeframe.errors import InvalidOption
+from freezeframe.clock import moment
+from freezeframe.control.tables import jobs
+from freezeframe.errors import InvalidOption, NotFound
 
 # A queued job: a frozen value, validated once.
 
@@ -166,3 +170,89 @@ def sequence_of(cursor: str) -> int:
         f"{cursor!r} is not a cursor.",
         remedy="Pass next_cursor of the page before, or none for the first page.",
     )
+
+
+def job_of(row: Row[Any]) -> QueuedJob:
+    """The job that a row holds."""
+    fields = row._asdict()
+    for name in ("run_at", "created", "started", "finished", "lease_until"):
+        stored = fields.pop(f"{name}_ms")
+        fields[name] = None if stored is None else moment(stored)
+    fields["outcome"] = None if fields["outcome"] is None else json.loads(fields["outcome"])
+    return QueuedJob(**fields)
+
+
+def find_job(
+    connection: Connection,
+    environment: str,
+    tenant: str,
+    job_id: str,
+    *,
+    incarnation: str = "",
+    lock: bool = False,
+) -> QueuedJob:
+    """The job of that name; with ``lock`` nobody else changes it until the transaction's end.
+
+    With an ``incarnation`` one of another tenant that had the id before is not there.
+    """
+    query = select(jobs).where(
+        jobs.c.environment == environment, jobs.c.tenant == tenant, jobs.c.job_id == job_id
+    )
+    if incarnation:
+        query = query.where(of_incarnation(incarnation))
+    row = connection.execute(query.with_for_update() if lock else query).one_or_none()
+    if row is None:
+        raise NotFound(
+            f"Tenant {tenant} has no job {job_id}.",
+            cause="None of that id was submitted for the tenant that there is now.",
+            remedy="Look into the list of its jobs.",
+            environment=environment,
+            tenant=tenant,
+            job_id=job_id,
+            code="JOB_NOT_FOUND",
+        )
+    return job_of(row)
+
+
+def of_incarnation(incarnation: str) -> ColumnElement[bool]:
+    """Jobs of that very tenant, and those of whichever tenant has the id."""
+    return jobs.c.incarnation.in_(("", incarnation))
+
+
+def job_at(connection: Connection, sequence: int) -> QueuedJob:
+    """The job that is there at a known place."""
+    return job_of(connection.execute(select(jobs).where(jobs.c.sequence == sequence)).one())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobFilter:
+    """The jobs that fit all that is given; ``tenants`` leaves only jobs of some of them.
+
+    With an ``incarnation`` the jobs of a tenant that had the id before are left out.
+    """
+
+    environment: str | None = None
+    tenant: str | None = None
+    tenants: Collection[str] | None = None
+    status: JobStatus | None = None
+    job_id: str | None = None
+    schedule: str | None = None
+    incarnation: str = ""
+
+    def __post_init__(self) -> None:
+        if self.status is not None and self.status not in STATUSES:
+            raise InvalidOption(
+                f"{self.status!r} is not a status of a job.", remedy=f"Pass one of {', '.join(STATUSES)}."
+            )
+
+    def conditions(self) -> list[ColumnElement[bool]]:
+        """What a row of the jobs' table has to meet."""
+        equal = {
+            name: getattr(self, name) for name in ("environment", "tenant", "status", "job_id", "schedule")
+        }
+        found = [jobs.c[name] == value for name, value in equal.items() if value is not None]
+        if self.tenants is not None:
+            found.append(jobs.c.tenant.in_(self.tenants))
+        if self.incarnation:
+            found.append(of_incarnation(self.incarnation))
+        return found

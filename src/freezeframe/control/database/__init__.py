@@ -1,1 +1,0 @@
-"""The control database: how it is opened, upgraded and waited for."""

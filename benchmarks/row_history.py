@@ -22,7 +22,7 @@ from freezeframe.service.rows.row_history import row_history
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
-from freezeframe.store.diff.arrow_engine import ArrowEngine
+from freezeframe.store.diff.counts import ArrowEngine
 
 STORED = 100_000
 BATCH = 1_000

@@ -40,7 +40,7 @@ from freezeframe.log.primitives.paths import commit_name
 from freezeframe.service.access.access import Stores
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
-from freezeframe.store.directory.paths import REGISTRY_FOLDER
+from freezeframe.store.model.directory import REGISTRY_FOLDER
 from freezeframe.store.tenant_log.entry import Link
 from freezeframe.store.tenants.registry import Registry, RegistryEntry
 

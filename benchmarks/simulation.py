@@ -32,7 +32,7 @@ from freezeframe.log.schema.schema import arrow_to_delta
 from freezeframe.log.write.transaction import Transaction
 from freezeframe.log.write.upkeep import Upkeep, write_checkpoint
 from freezeframe.settings import Settings
-from freezeframe.store.directory.paths import REGISTRY_FOLDER, tenant_folder
+from freezeframe.store.model.directory import REGISTRY_FOLDER, tenant_folder
 from freezeframe.store.snapshot_store import Store
 from freezeframe.store.tenant import Tenant
 from freezeframe.store.tenants.registry import RegistryEntry, RegistryState

@@ -20,7 +20,7 @@ import measured
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
-from freezeframe.store.diff.arrow_engine import ArrowEngine
+from freezeframe.store.diff.counts import ArrowEngine
 
 STORED, ROWS, EVERY = 5_000, 100, 500
 

@@ -31,7 +31,7 @@ from freezeframe.log.commits.commit import Committed, write_commit
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
-from freezeframe.store.directory.paths import REGISTRY_FOLDER, table_folder
+from freezeframe.store.model.directory import REGISTRY_FOLDER, table_folder
 from freezeframe.store.snapshot_store import Store
 from freezeframe.store.tenants.registry import RegistryEntry
 

@@ -22,8 +22,7 @@ from freezeframe.runs.model.job_root import make_job_root
 from freezeframe.runs.model.request import parse_run_request, request_tenant
 from freezeframe.service.identity.sessions import Person
 from freezeframe.storage import LocalStorage
-from freezeframe.store.directory.format import keep_proof_report
-from freezeframe.store.directory.job_folders import job_roots_folder
+from freezeframe.store.model.directory import job_roots_folder, keep_proof_report
 
 pytestmark = pytest.mark.long
 

@@ -25,8 +25,8 @@ from freezeframe.service.rows.import_preview import ImportFile, import_preview
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage
 from freezeframe.store import Tenant
-from freezeframe.store.blobs.json_patch import from_json_bytes, merge_patch
-from freezeframe.store.diff.arrow_engine import ArrowEngine
+from freezeframe.store.blobs.blob_store import from_json_bytes, merge_patch
+from freezeframe.store.diff.counts import ArrowEngine
 from freezeframe.store.transaction.conditions import Conditions
 
 pytestmark = [pytest.mark.long, pytest.mark.sampled]

@@ -9,7 +9,7 @@ from freezeframe.control.submission import Submission
 from freezeframe.runs.model.job_root import make_job_root
 from freezeframe.runs.model.request import RunRequest, parse_run_request, request_tenant
 from freezeframe.settings import load_settings
-from freezeframe.store.directory.job_folders import job_roots_folder
+from freezeframe.store.model.directory import job_roots_folder
 
 NOTEBOOK = {
     "cells": [

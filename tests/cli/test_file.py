@@ -10,7 +10,7 @@ import pytest
 
 from freezeframe.cli.main import main
 from freezeframe.script import open_tenant
-from freezeframe.store.model.author import system_user
+from freezeframe.store.model.update_options import system_user
 
 GROUP = "file"
 

@@ -20,7 +20,7 @@ from freezeframe.proof.writers import commit_at_once as run_concurrency
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
-from freezeframe.store.diff.arrow_engine import ArrowEngine
+from freezeframe.store.diff.counts import ArrowEngine
 
 WRITERS, JOBS, JOBS_AT_ONCE = 16, 200, 5
 EXAMPLES = 8  # at once

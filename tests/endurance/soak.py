@@ -20,7 +20,7 @@ from tests.endurance.soaked_service import Load, served
 from freezeframe.proof.place import children, content, frame
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
-from freezeframe.store.diff.arrow_engine import ArrowEngine
+from freezeframe.store.diff.counts import ArrowEngine
 from freezeframe.store.snapshot_store import Store
 
 TENANTS, STREAMS, KEYS, KEPT = ("s0", "s1", "s2"), ("Account", "Lead"), 500, 50

@@ -10,7 +10,7 @@ from freezeframe.runs.running import find_receipt
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage
 from freezeframe.storage.faulty import VERBS, Fault, FaultyStorage, Way
-from freezeframe.store.diff.arrow_engine import ArrowEngine
+from freezeframe.store.diff.counts import ArrowEngine
 from freezeframe.store.snapshot_store import Store
 
 DOORS = {}

@@ -173,7 +173,7 @@ FAULTS = [
         "store/maintenance/test_garbage.py",
     ),
     Fault(
-        "store/maintenance/retention.py",
+        "store/versions/retention.py",
         "return max(state.floor, wanted)",
         "return wanted",
         "store/maintenance/test_garbage.py",

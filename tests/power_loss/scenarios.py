@@ -21,7 +21,7 @@ from freezeframe.service.jobs.staged_blobs import ImportContent, InputOwner, Sta
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
-from freezeframe.store.diff.arrow_engine import ArrowEngine
+from freezeframe.store.diff.counts import ArrowEngine
 from freezeframe.store.snapshot_store import Store
 
 SETTINGS = Settings(engine="auto", checkpoint_interval=4, gc_grace_seconds=0, lease_dead_seconds=0)

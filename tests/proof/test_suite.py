@@ -19,7 +19,7 @@ from freezeframe.log.scan import data_files
 from freezeframe.proof.place import Place, Task, open_storage, scratch
 from freezeframe.proof.suite import PROOFS, prove, select_proofs
 from freezeframe.store import Stream
-from freezeframe.store.directory.paths import blob_file
+from freezeframe.store.model.directory import blob_file
 from freezeframe.store.readers import file_reader
 
 pytestmark = pytest.mark.stateful

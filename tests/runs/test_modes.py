@@ -16,7 +16,7 @@ from freezeframe.service.jobs.staged_blobs import ImportContent
 from freezeframe.service.service import open_service
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
-from freezeframe.store.diff.arrow_engine import ArrowEngine
+from freezeframe.store.diff.counts import ArrowEngine
 from freezeframe.store.snapshot_store import Store
 
 pytestmark = pytest.mark.long

@@ -19,7 +19,7 @@ from freezeframe.errors import ConflictError, FreezeframeError
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.store import Tenant
-from freezeframe.store.diff.arrow_engine import ArrowEngine
+from freezeframe.store.diff.counts import ArrowEngine
 
 pytestmark = pytest.mark.stateful
 

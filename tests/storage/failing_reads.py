@@ -21,7 +21,7 @@ from freezeframe.script.types.inference import KnownTypes
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
-from freezeframe.store.diff.arrow_engine import ArrowEngine
+from freezeframe.store.diff.counts import ArrowEngine
 from freezeframe.store.tenants.lifecycle import clone_into
 
 SETTINGS = Settings(checkpoint_interval=2)

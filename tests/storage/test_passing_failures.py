@@ -19,7 +19,7 @@ from freezeframe.storage import MemoryStorage
 from freezeframe.storage.faulty import Fault, FaultyStorage, Way
 from freezeframe.storage.passing_failures import passing_failure, reads_of
 from freezeframe.store import Tenant
-from freezeframe.store.diff.arrow_engine import ArrowEngine
+from freezeframe.store.diff.counts import ArrowEngine
 
 pytestmark = pytest.mark.long
 

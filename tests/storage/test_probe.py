@@ -19,7 +19,7 @@ from freezeframe.storage.faulty import Fault, FaultyStorage, Way
 from freezeframe.storage.objects import ObjectStorage
 from freezeframe.storage.probe import LONG_ROUNDS, require_atomic_create, require_remembered, rounds_for
 from freezeframe.storage.s3_access import S3Access
-from freezeframe.store.directory.format import ensure_format
+from freezeframe.store.model.directory import ensure_format
 
 
 class Overwriting(PrefixStorage):

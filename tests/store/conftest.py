@@ -9,7 +9,7 @@ from freezeframe.engine.protocol.forwarding import ForwardingEngine
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.store import Tenant
-from freezeframe.store.diff.arrow_engine import ArrowEngine
+from freezeframe.store.diff.counts import ArrowEngine
 
 
 class NoEngine(ForwardingEngine):

@@ -23,8 +23,8 @@ from freezeframe.service.rows.streams import Moment
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
-from freezeframe.store.diff.arrow_engine import ArrowEngine
-from freezeframe.store.versions.row_restore import RowSelection, restore_rows
+from freezeframe.store.diff.counts import ArrowEngine
+from freezeframe.store.versions.restore import RowSelection, restore_rows
 
 FAR, BEFORE = 2_932_897, -800_000
 TEXTS = ["+10000-01-01", "-0221-09-04"]

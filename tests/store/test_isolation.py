@@ -9,7 +9,7 @@ import pytest
 from freezeframe.errors import FreezeframeError
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
-from freezeframe.store.diff.arrow_engine import ArrowEngine
+from freezeframe.store.diff.counts import ArrowEngine
 from freezeframe.store.files import Files
 from freezeframe.store.snapshot_store import Store
 from freezeframe.store.stream import Stream

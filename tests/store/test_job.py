@@ -20,7 +20,7 @@ from freezeframe.errors import (
 )
 from freezeframe.storage import MemoryStorage
 from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
-from freezeframe.store.directory.paths import STAGING_FOLDER
+from freezeframe.store.model.directory import STAGING_FOLDER
 from freezeframe.store.tenant_log import roll_forward
 from freezeframe.store.tenant_log.entry import Entry, TenantChange
 from freezeframe.store.tenant_log.state import TenantState

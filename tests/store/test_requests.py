@@ -7,7 +7,7 @@ from obstore.store import MemoryStore
 
 from freezeframe.settings import Settings
 from freezeframe.storage.objects import ObjectStorage
-from freezeframe.store.diff.arrow_engine import ArrowEngine
+from freezeframe.store.diff.counts import ArrowEngine
 from freezeframe.store.snapshot_store import Store
 
 SECONDS = 0.05

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from freezeframe.errors import BadInput, InvalidOption, MissingColumn, TooManyDeletions
 from freezeframe.script import get_snapshot, open_tenant, update_snapshot
-from freezeframe.store.schema.system_columns import VALID_FROM, VALID_TO
+from freezeframe.store.schema.columns import VALID_FROM, VALID_TO
 
 pytestmark = pytest.mark.spark
 

@@ -21,8 +21,7 @@ from freezeframe.errors import (
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage, PrefixStorage
 from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
-from freezeframe.store.encryption.data_key import rewrap
-from freezeframe.store.encryption.master_key import read_master_key
+from freezeframe.store.blobs.sealing import read_master_key, rewrap
 from freezeframe.store.snapshot_store import Store
 from freezeframe.store.tenants.registry import RegistryEntry, RegistryState
 

@@ -15,7 +15,7 @@ import freezeframe
 from freezeframe.errors import TenantNotFound
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
-from freezeframe.store.diff.arrow_engine import ArrowEngine
+from freezeframe.store.diff.counts import ArrowEngine
 from freezeframe.store.snapshot_store import Store
 
 STORED = Path(__file__).parent / "stored_data"

@@ -9,7 +9,7 @@ from tests.store.update_fuzz import Chances, prove
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.store import Tenant
-from freezeframe.store.diff.arrow_engine import ArrowEngine
+from freezeframe.store.diff.counts import ArrowEngine
 
 pytestmark = pytest.mark.long
 

@@ -22,7 +22,7 @@ from tests.store.update_cells import (
 from tests.typed_columns import key_form, same_form
 
 from freezeframe.errors import BadInput
-from freezeframe.store.schema.comparison import comparison_type
+from freezeframe.store.schema.type_compatibility import comparison_type
 
 KEYS = ("k", "l e")
 _VALUES = 3

@@ -22,7 +22,7 @@ from freezeframe.script.tenant.stores import storage_at
 from freezeframe.settings import Settings, load_settings
 from freezeframe.storage import PrefixStorage, Storage
 from freezeframe.store import Tenant
-from freezeframe.store.diff.arrow_engine import ArrowEngine
+from freezeframe.store.diff.counts import ArrowEngine
 from freezeframe.store.job import Job
 from freezeframe.store.snapshot_store import Store
 from freezeframe.store.tenant import TenantView

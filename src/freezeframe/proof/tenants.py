@@ -23,7 +23,7 @@ from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage, Storage
 from freezeframe.storage.faulty import FaultyStorage
 from freezeframe.store import Stream, Tenant
-from freezeframe.store.diff.arrow_engine import ArrowEngine
+from freezeframe.store.diff.counts import ArrowEngine
 from freezeframe.store.snapshot_store import Store
 
 DAMAGE_PROMISE = "Damage of any file is told as an error, or does not matter; it is never returned as rows."

@@ -37,7 +37,7 @@ from freezeframe.runs.watching import Ending, Limits, Reason, watch
 from freezeframe.settings import Settings
 from freezeframe.storage.local import write_durably
 from freezeframe.storage.safe_open import open_regular, remove_beneath
-from freezeframe.store.directory.job_folders import (
+from freezeframe.store.model.directory import (
     in_use,
     is_in_use,
     job_roots,

@@ -21,10 +21,10 @@ from freezeframe.errors import StreamNotFound, VersionNotFound
 from freezeframe.script.adoption.legacy import as_frame, merge_file, pending_adoption
 from freezeframe.script.tenant.current_job import is_working_copy
 from freezeframe.script.tenant.tenants import open_tenant
-from freezeframe.store.directory.paths import FORMAT_FILE
+from freezeframe.store.model.directory import FORMAT_FILE
 from freezeframe.store.model.update_options import FurtherOptions, Names, update_from
 from freezeframe.store.table.reader import require_kind
-from freezeframe.store.tenant_log.version_reference import Point
+from freezeframe.store.tenant_log.history import Point
 
 Directory = str | os.PathLike[str]
 

@@ -13,7 +13,7 @@ from freezeframe.script.tenant.current_job import is_working_copy
 from freezeframe.script.tenant.tenants import open_tenant
 from freezeframe.store.table.reader import moment
 from freezeframe.store.tenant import TenantView
-from freezeframe.store.tenant_log.version_reference import Point, require_one_version
+from freezeframe.store.tenant_log.history import Point, require_one_version
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 

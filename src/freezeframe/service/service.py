@@ -26,8 +26,8 @@ from freezeframe.service.limits.stored_bytes import StoredBytes
 from freezeframe.service.overview.findings import TenantFindings
 from freezeframe.service.overview.overview import Overviews, StoredSizes
 from freezeframe.settings import Settings
-from freezeframe.store.directory.job_folders import uploads_folder
-from freezeframe.store.model.author import system_user
+from freezeframe.store.model.directory import uploads_folder
+from freezeframe.store.model.update_options import system_user
 
 _OURS = "_freezeframe"
 

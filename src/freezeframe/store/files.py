@@ -12,11 +12,9 @@ from typing import Any, BinaryIO
 
 from freezeframe.errors import AlreadyExists, InvalidOption, StorageUnavailable, TryAgain
 from freezeframe.identifiers import FilePath
-from freezeframe.store.blobs.blob_store import write_blob
-from freezeframe.store.blobs.json_patch import from_json_bytes, merge_patch, to_json_bytes
-from freezeframe.store.directory.paths import blob_file
-from freezeframe.store.encryption.cipher import seal
-from freezeframe.store.encryption.data_key import data_key
+from freezeframe.store.blobs.blob_store import from_json_bytes, merge_patch, to_json_bytes, write_blob
+from freezeframe.store.blobs.sealing import data_key, seal
+from freezeframe.store.model.directory import blob_file
 from freezeframe.store.readers.file_reader import FileReader
 from freezeframe.store.tenant_log.entry import FileChange
 from freezeframe.store.tenant_log.state import FileEntry, HeldFile, file_entry

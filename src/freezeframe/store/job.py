@@ -11,9 +11,8 @@ from typing import Any, Unpack
 
 from freezeframe.identifiers import StreamName
 from freezeframe.store.files import Files
-from freezeframe.store.model.author import Author
 from freezeframe.store.model.receipt import JobReceipt, Receipt
-from freezeframe.store.model.update_options import Names, UpdateOptions, parse_update
+from freezeframe.store.model.update_options import Author, Names, UpdateOptions, parse_update
 from freezeframe.store.stream import Stream
 from freezeframe.store.transaction.scope import JobScope, TenantScope, commit_at_end
 from freezeframe.store.transaction.transaction import TenantPlace

@@ -15,8 +15,8 @@ from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.store.job import Job
-from freezeframe.store.model.author import Author
 from freezeframe.store.model.receipt import JobReceipt
+from freezeframe.store.model.update_options import Author
 from freezeframe.store.tenant import Tenant
 from freezeframe.store.tenant_log.state import TenantState
 from freezeframe.store.transaction.scope import JobScope, commit_at_end

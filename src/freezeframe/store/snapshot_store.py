@@ -19,13 +19,16 @@ from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.settings import Settings
 from freezeframe.storage import PrefixStorage, Storage
 from freezeframe.storage.read_ahead import run_concurrently
-from freezeframe.store.directory.format import ensure_format, require_known_format
-from freezeframe.store.directory.paths import TENANTS_FOLDER, tenant_folder
-from freezeframe.store.directory.place_kind import require_no_tenant
-from freezeframe.store.encryption.data_key import rewrap
-from freezeframe.store.encryption.master_key import MasterKey
+from freezeframe.store.blobs.sealing import MasterKey, rewrap
 from freezeframe.store.maintenance.verification import Verification, verify_tenant
-from freezeframe.store.model.author import NO_REQUEST, RequestContext
+from freezeframe.store.model.directory import (
+    TENANTS_FOLDER,
+    ensure_format,
+    require_known_format,
+    require_no_tenant,
+    tenant_folder,
+)
+from freezeframe.store.model.update_options import NO_REQUEST, RequestContext
 from freezeframe.store.tenant import Tenant
 from freezeframe.store.tenant_log.state import NO_VERSION
 from freezeframe.store.tenants.lifecycle import Deletion, clone_into, remove_tenant, remove_tree

@@ -26,7 +26,7 @@ from freezeframe.store.model.update_options import (
     update_from,
 )
 from freezeframe.store.readers.stream_reader import StreamReader, changes_between
-from freezeframe.store.schema.system_columns import stored_key
+from freezeframe.store.schema.columns import stored_key
 from freezeframe.store.stream_updates import Previewed, explain, preview, write
 from freezeframe.store.table.reader import (
     as_kind,

@@ -16,26 +16,24 @@ from freezeframe.identifiers import StreamName
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.storage.read_ahead import run_concurrently
-from freezeframe.store.directory.format import require_known_format
-from freezeframe.store.directory.place_kind import require_no_store
 from freezeframe.store.files import Files
 from freezeframe.store.job import Job, open_job
 from freezeframe.store.maintenance.erasure import Erasure, erase, purge
 from freezeframe.store.maintenance.garbage import Garbage, collect_after_commit, collect_garbage
 from freezeframe.store.maintenance.repair import adopt
-from freezeframe.store.maintenance.retention import Policy, set_policy
-from freezeframe.store.model.author import Author, RequestContext
+from freezeframe.store.model.directory import require_known_format, require_no_store
 from freezeframe.store.model.receipt import html_table
+from freezeframe.store.model.update_options import Author, RequestContext
 from freezeframe.store.readers.tenant_reader import TenantReader
 from freezeframe.store.stream import Stream
+from freezeframe.store.tenant_log.history import Point, version_at_point
 from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.state import TenantState
-from freezeframe.store.tenant_log.version_reference import Point, version_at_point
 from freezeframe.store.transaction.scope import MomentScope, TenantScope
 from freezeframe.store.transaction.tenant_guard import NO_GUARD, TenantGuard
 from freezeframe.store.transaction.transaction import CommitCheck, TenantPlace
 from freezeframe.store.versions.restore import Restoration, drop_stream, restore
-from freezeframe.store.versions.tags import remove_tag, set_tag
+from freezeframe.store.versions.retention import Policy, remove_tag, set_policy, set_tag
 
 _SHOWN_STREAMS = 50
 

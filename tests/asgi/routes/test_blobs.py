@@ -12,7 +12,7 @@ from sqlalchemy import update
 
 from freezeframe.control.tables import keys
 from freezeframe.service.rows.streams import override
-from freezeframe.store.model.author import Author
+from freezeframe.store.model.update_options import Author
 
 CONTENT = b"0123456789" * 1000
 MEBIBYTE = 1024**2

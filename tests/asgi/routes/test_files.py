@@ -13,7 +13,7 @@ import pytest
 from tests.asgi.places import on_this_disk
 
 from freezeframe.storage import LocalStorage
-from freezeframe.store.tenant_log.tail import LogTail
+from freezeframe.store.tenant_log.log import LogTail
 
 DIGEST = base64.b64encode(hashlib.sha256(b"hello").digest()).decode()
 

@@ -6,7 +6,7 @@ import pytest
 
 from freezeframe.control.submission import Submission
 from freezeframe.runs.model.request import RunRequest
-from freezeframe.store.directory.job_folders import job_roots_folder
+from freezeframe.store.model.directory import job_roots_folder
 
 NOTEBOOK = b'{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}'
 

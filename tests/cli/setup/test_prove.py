@@ -8,7 +8,7 @@ from tests.buckets import WithoutCondition, made_bucket
 import freezeframe as ff
 from freezeframe.cli.main import main
 from freezeframe.storage import LocalStorage
-from freezeframe.store.directory.format import last_proof_report
+from freezeframe.store.model.directory import last_proof_report
 
 
 def test_the_report_says_what_was_counted(tmp_path, capsys):

@@ -14,7 +14,7 @@ from freezeframe.script.tenant.exported_file import file_sha256
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
-from freezeframe.store.diff.arrow_engine import ArrowEngine
+from freezeframe.store.diff.counts import ArrowEngine
 
 BYTES = [b"a", b"b\xff\xfe", b"z"]
 

@@ -16,7 +16,7 @@ from freezeframe.runs.model.script_header import BUILT_IN_IMPORT
 from freezeframe.runs.process.script_process import WaitingFile
 from freezeframe.runs.run_error import run_error
 from freezeframe.runs.watching import Ending
-from freezeframe.store.directory.job_folders import is_in_use
+from freezeframe.store.model.directory import is_in_use
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from freezeframe.runs.process.script_spark import script_spark, start_beside_run
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage
 from freezeframe.store import Tenant
-from freezeframe.store.diff.arrow_engine import ArrowEngine
+from freezeframe.store.diff.counts import ArrowEngine
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from freezeframe.script.tenant.exported_file import own_exports
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
-from freezeframe.store.diff.arrow_engine import ArrowEngine
+from freezeframe.store.diff.counts import ArrowEngine
 from freezeframe.store.run_tenant import open_job_tenant
 
 NAME = "Account.snapshot.csv"

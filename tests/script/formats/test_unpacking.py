@@ -18,7 +18,7 @@ from freezeframe.script.reading import read_parquet_folder
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage
 from freezeframe.store import Tenant
-from freezeframe.store.diff.arrow_engine import ArrowEngine
+from freezeframe.store.diff.counts import ArrowEngine
 
 LIMITS = UnpackLimits.of(Settings(), UNPACKED_MEMORY_BYTES_MAX)
 MEGABYTE = 1024 * 1024

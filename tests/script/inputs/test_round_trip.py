@@ -20,7 +20,7 @@ from freezeframe.service.rows.streams import Moment
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage
 from freezeframe.store import Tenant
-from freezeframe.store.diff.arrow_engine import ArrowEngine
+from freezeframe.store.diff.counts import ArrowEngine
 
 FORMATS = ("csv", "jsonl", "parquet")
 PATHS = {"whole": transfer.MEMORY_BYTES_MAX, "in pieces": -1}

@@ -18,7 +18,7 @@ from freezeframe.script.inputs.transfer import export_stream, file_rows, import_
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.store import Tenant
-from freezeframe.store.diff.arrow_engine import ArrowEngine
+from freezeframe.store.diff.counts import ArrowEngine
 
 ROWS = pa.table(
     {

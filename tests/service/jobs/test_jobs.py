@@ -20,7 +20,7 @@ from freezeframe.service.jobs.jobs import (
 )
 from freezeframe.service.jobs.staged_blobs import StagedBlobs
 from freezeframe.settings import Settings
-from freezeframe.store.directory.job_folders import job_roots_folder
+from freezeframe.store.model.directory import job_roots_folder
 
 JOB = TenantJob("dev", "acme", "j1")
 

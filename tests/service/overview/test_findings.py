@@ -10,7 +10,7 @@ from freezeframe.service.overview.overview import Overview, Overviews, StreamOve
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
-from freezeframe.store.diff.arrow_engine import ArrowEngine
+from freezeframe.store.diff.counts import ArrowEngine
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.tenant_log.history import HistoryEntry
 

@@ -12,7 +12,7 @@ from freezeframe.service.rows.streams import Moment
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
-from freezeframe.store.diff.arrow_engine import ArrowEngine
+from freezeframe.store.diff.counts import ArrowEngine
 
 ROWS = 100
 MOMENT = datetime(2026, 11, 20, 14, 5, 0, 123456, tzinfo=UTC)

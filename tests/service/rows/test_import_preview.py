@@ -13,7 +13,7 @@ from freezeframe.service.rows.streams import Moment
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
-from freezeframe.store.diff.arrow_engine import ArrowEngine
+from freezeframe.store.diff.counts import ArrowEngine
 
 STORED = pa.table({"Id": ["1", "2", "3", "4"], "City": ["Bern", "Basel", None, "Chur"], "Age": [1, 2, 3, 4]})
 FILE = "Id,City,Age,Note\n1,Bern,1,\n2,Thun,,x\n9,Genf,9,\n"

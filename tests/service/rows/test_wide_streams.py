@@ -18,8 +18,8 @@ from freezeframe.service.rows.streams import stream_detail
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
-from freezeframe.store.diff.arrow_engine import ArrowEngine
-from freezeframe.store.model.author import Author
+from freezeframe.store.diff.counts import ArrowEngine
+from freezeframe.store.model.update_options import Author
 
 RATIO_MAX = 6.5  # of four times the columns: 4 is linear, 16 is quadratic
 SECONDS_MIN = 0.05

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freezeframe.errors import InvalidOption, UnreadableInput
-from freezeframe.store.blobs.json_patch import from_json_bytes, merge_patch, to_json_bytes
+from freezeframe.store.blobs.blob_store import from_json_bytes, merge_patch, to_json_bytes
 
 # RFC 7396, Appendix A: original, patch, result.
 CASES = [

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from freezeframe.errors import InvalidName
 from freezeframe.identifiers import FilePath, fold_path
-from freezeframe.store.blobs.path_index import FileNames, SpareNames
+from freezeframe.store.blobs.blob_store import FileNames, SpareNames
 
 names = st.sampled_from(["a", "A", "b", "ß", "SS", "é", "É"])
 paths = st.lists(names, min_size=1, max_size=3).map("/".join)

@@ -5,7 +5,7 @@ from types import MappingProxyType
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freezeframe.store.blobs.path_index import folders_in, paths_in
+from freezeframe.store.blobs.blob_store import folders_in, paths_in
 
 NAMES = st.sampled_from(["a", "b", "a-", "a0", "a!", "é"])
 PATHS = st.lists(NAMES, min_size=1, max_size=4).map("/".join)

@@ -6,7 +6,7 @@ from freezeframe.errors import CorruptData
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
-from freezeframe.store.diff.arrow_engine import ArrowEngine
+from freezeframe.store.diff.counts import ArrowEngine
 
 CONTENT = bytes(range(256)) * 20_000
 

@@ -8,7 +8,7 @@ from freezeframe.errors import InvalidOption
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.storage.prefix import PrefixStorage
-from freezeframe.store.directory.job_folders import (
+from freezeframe.store.model.directory import (
     in_use,
     is_in_use,
     job_roots,

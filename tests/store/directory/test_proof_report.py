@@ -5,7 +5,7 @@ import pytest
 import freezeframe as ff
 from freezeframe.errors import CorruptData
 from freezeframe.storage import LocalStorage
-from freezeframe.store.directory.format import keep_proof_report, last_proof_report
+from freezeframe.store.model.directory import keep_proof_report, last_proof_report
 
 
 def test_the_last_report_is_kept_in_a_store(tmp_path):

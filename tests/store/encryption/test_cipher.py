@@ -10,7 +10,7 @@ from tests.examples import examples
 
 from freezeframe.errors import CorruptData
 from freezeframe.identifiers import FilePath
-from freezeframe.store.encryption.cipher import PIECE_BYTES, seal, unseal, unwrap, wrap
+from freezeframe.store.blobs.sealing import PIECE_BYTES, seal, unseal, unwrap, wrap
 
 KEY = secrets.token_bytes(32)
 PATH = FilePath("config.json")

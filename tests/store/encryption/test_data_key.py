@@ -9,8 +9,7 @@ from freezeframe.errors import CorruptLog, SealingUnavailable
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage, PrefixStorage
 from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
-from freezeframe.store.encryption.data_key import data_key, rewrap
-from freezeframe.store.encryption.master_key import MasterKey, read_master_key
+from freezeframe.store.blobs.sealing import MasterKey, data_key, read_master_key, rewrap
 
 
 @pytest.fixture

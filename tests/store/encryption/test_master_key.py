@@ -6,7 +6,7 @@ import pytest
 
 from freezeframe.errors import SealingUnavailable
 from freezeframe.settings import Settings
-from freezeframe.store.encryption.master_key import MasterKey, master_key, read_master_key
+from freezeframe.store.blobs.sealing import MasterKey, master_key, read_master_key
 
 KEY = bytes(range(100, 132))  # the same in every process that collects the tests
 

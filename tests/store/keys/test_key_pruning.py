@@ -9,7 +9,7 @@ from tests.typed_columns import KINDS, TEXTS, Kind, cells, key_form
 
 from freezeframe.log.statistics.file_statistics import file_statistics, statistics_text
 from freezeframe.store.keys.key_scan import may_hold
-from freezeframe.store.schema.column_mapping import delta_columns
+from freezeframe.store.schema.columns import delta_columns
 
 LONG_TEXTS = st.builds(
     lambda start, length, end: start * length + end,

@@ -14,11 +14,11 @@ from freezeframe.log import DeltaLog
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
-from freezeframe.store.directory.paths import STAGING_FOLDER
-from freezeframe.store.directory.paths import TENANT_LOG_FOLDER as ENTRIES
 from freezeframe.store.maintenance import garbage
 from freezeframe.store.maintenance.verification import verify_tenant
-from freezeframe.store.model.author import RequestContext
+from freezeframe.store.model.directory import STAGING_FOLDER
+from freezeframe.store.model.directory import TENANT_LOG_FOLDER as ENTRIES
+from freezeframe.store.model.update_options import RequestContext
 from freezeframe.store.tenant_log import roll_forward
 from freezeframe.store.transaction.job_status import find_committed_job
 

@@ -17,7 +17,7 @@ from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
 from freezeframe.store.maintenance.verification import verify_tenant
-from freezeframe.store.schema.system_columns import TENANT_LOG_FEATURE
+from freezeframe.store.schema.columns import TENANT_LOG_FEATURE
 
 
 def table(*ids):

@@ -9,7 +9,7 @@ import pytest
 from freezeframe.errors import InvalidOption, MissingColumn, SchemaDriftError, StreamNotFound
 from freezeframe.script import open_tenant
 from freezeframe.store.maintenance.retyping import retype_column
-from freezeframe.store.schema.system_columns import VALID_TO
+from freezeframe.store.schema.columns import VALID_TO
 
 ROWS = pa.table({"Id": [1, 2, 3], "zip": ["3000", None, "8001"], "v": [0.5, -0.0, float("nan")]})
 

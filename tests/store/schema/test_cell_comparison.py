@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.typed_columns import KINDS, cells, same_form
 
-from freezeframe.store.schema.comparison import cells_differ
+from freezeframe.store.schema.type_compatibility import cells_differ
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)

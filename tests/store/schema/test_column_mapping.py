@@ -6,20 +6,18 @@ import pyarrow as pa
 import pytest
 
 from freezeframe.log.actions.actions import Protocol
-from freezeframe.store.schema.column_mapping import (
+from freezeframe.store.schema.columns import (
     arrow_columns,
     delta_columns,
+    guarded_protocol,
     is_mapped,
+    join_protocols,
     physical_names,
+    stored_key,
+    table_metadata,
     written_columns,
 )
 from freezeframe.store.schema.schema_evolution import UNDECIDED
-from freezeframe.store.schema.system_columns import (
-    guarded_protocol,
-    join_protocols,
-    stored_key,
-    table_metadata,
-)
 
 PLAIN = pa.schema([("Id", pa.string()), ("Product/Service", pa.int64()), ("Account#", pa.string())])
 

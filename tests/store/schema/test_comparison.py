@@ -9,8 +9,8 @@ import pytest
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.store import Tenant
-from freezeframe.store.schema.column_mapping import delta_columns
-from freezeframe.store.schema.comparison import compare_columns, exact_cast
+from freezeframe.store.schema.columns import delta_columns
+from freezeframe.store.schema.type_compatibility import compare_columns, exact_cast
 
 # Old and new cells of the keys 1 and 2, and what an override says: (inserted, updated, unchanged, deleted).
 OVERRIDES = {

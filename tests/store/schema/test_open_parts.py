@@ -4,7 +4,7 @@ import json
 
 import pyarrow as pa
 
-from freezeframe.store.schema.column_mapping import arrow_columns, delta_columns
+from freezeframe.store.schema.columns import arrow_columns, delta_columns
 from freezeframe.store.schema.type_compatibility import OPEN_TYPE, open_columns
 
 OPEN = pa.schema(

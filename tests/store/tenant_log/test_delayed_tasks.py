@@ -2,7 +2,7 @@
 
 import threading
 
-from freezeframe.store.tenant_log.log import DelayedTaskScheduler, late_threads
+from freezeframe.store.tenant_log.lease import DelayedTaskScheduler, late_threads
 
 
 def test_what_ends_in_time_starts_nothing():

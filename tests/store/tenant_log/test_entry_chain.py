@@ -11,8 +11,8 @@ from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.storage.faulty import FaultyStorage
 from freezeframe.store import Tenant
-from freezeframe.store.diff.arrow_engine import ArrowEngine
-from freezeframe.store.directory.paths import FORMAT_FILE, REGISTRY_FOLDER, TENANT_LOG_FOLDER
+from freezeframe.store.diff.counts import ArrowEngine
+from freezeframe.store.model.directory import FORMAT_FILE, REGISTRY_FOLDER, TENANT_LOG_FOLDER
 from freezeframe.store.snapshot_store import Store
 from freezeframe.store.tenant_log.entry import Chain, Link
 

@@ -7,10 +7,10 @@ import pytest
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
-from freezeframe.store.diff.arrow_engine import ArrowEngine
-from freezeframe.store.directory.paths import TENANT_LOG_FOLDER
+from freezeframe.store.diff.counts import ArrowEngine
+from freezeframe.store.model.directory import TENANT_LOG_FOLDER
 from freezeframe.store.snapshot_store import Store
-from freezeframe.store.tenant_log.tail import LogTail
+from freezeframe.store.tenant_log.log import LogTail
 
 
 class Counted(LocalStorage):

@@ -8,7 +8,7 @@ from freezeframe.errors import CorruptData
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
-from freezeframe.store.diff.arrow_engine import ArrowEngine
+from freezeframe.store.diff.counts import ArrowEngine
 from freezeframe.store.tenants.lifecycle import clone_into
 
 AT_ONCE = 4

@@ -11,7 +11,7 @@ from freezeframe.script.tenant.tenants import open_tenant
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
-from freezeframe.store.diff.arrow_engine import ArrowEngine
+from freezeframe.store.diff.counts import ArrowEngine
 from freezeframe.store.transaction.conditions import Conditions, file_subject
 
 

@@ -11,7 +11,7 @@ from freezeframe.errors import BadInput, InvalidOption, StreamNotFound
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
-from freezeframe.store.diff.arrow_engine import ArrowEngine
+from freezeframe.store.diff.counts import ArrowEngine
 from freezeframe.store.table.staging import _DATA_FILE
 
 

@@ -10,9 +10,9 @@ from freezeframe.identifiers import StreamName
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
-from freezeframe.store.diff.arrow_engine import ArrowEngine
-from freezeframe.store.model.author import Author, RequestContext
-from freezeframe.store.versions.row_restore import RowSelection, restore_rows
+from freezeframe.store.diff.counts import ArrowEngine
+from freezeframe.store.model.update_options import Author, RequestContext
+from freezeframe.store.versions.restore import RowSelection, restore_rows
 
 FIRST = pa.table({"Id": [1, 2, 3, 4], "City": ["Bern", "Basel", None, "Chur"], "Age": [1.0, 2.0, 3.0, 4.0]})
 SECOND = pa.table({"Id": [2, 3, 5], "City": ["Thun", "Zug", "Genf"], "Age": [2.0, 9.0, 5.0]})

@@ -24,7 +24,7 @@ from freezeframe.service.identity.principal import Principal, Scope
 from freezeframe.service.jobs.jobs import TenantJob
 from freezeframe.service.service import Service
 from freezeframe.store import Tenant
-from freezeframe.store.model.author import RequestContext
+from freezeframe.store.model.update_options import RequestContext
 from freezeframe.store.transaction.conditions import TENANT, Conditions, Subject
 
 IDEMPOTENCY_KEY_LENGTH_MAX = 200

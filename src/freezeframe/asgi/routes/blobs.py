@@ -26,7 +26,7 @@ from freezeframe.service.files.files import FileWrite, require_all_conditions, w
 from freezeframe.service.jobs.staged_blobs import too_large
 from freezeframe.store import Tenant
 from freezeframe.store.files import Content
-from freezeframe.store.model.author import Author
+from freezeframe.store.model.update_options import Author
 from freezeframe.store.transaction.conditions import TENANT, Conditions, file_subject
 from freezeframe.store.transaction.job_status import find_committed_job
 

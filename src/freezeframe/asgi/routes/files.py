@@ -45,9 +45,9 @@ from freezeframe.service.exports.bundle import Selection, bundle, selected_files
 from freezeframe.service.files import files, folder_moves
 from freezeframe.service.files.files import delete_files, select_paths
 from freezeframe.store import Tenant
-from freezeframe.store.model.author import Author
+from freezeframe.store.model.update_options import Author
+from freezeframe.store.tenant_log.history import require_one_version
 from freezeframe.store.tenant_log.state import FileEntry
-from freezeframe.store.tenant_log.version_reference import require_one_version
 from freezeframe.store.transaction.conditions import etag_of, file_subject
 
 router = tenant_router("files")

@@ -16,7 +16,7 @@ from freezeframe.errors import UnreadableRequest
 from freezeframe.identifiers import EnvironmentName, FilePath
 from freezeframe.service.exports import hotglue
 from freezeframe.store import Tenant
-from freezeframe.store.model.author import Author
+from freezeframe.store.model.update_options import Author
 from freezeframe.store.transaction.conditions import file_subject
 
 _PROBLEMS = to_openapi(400, 401, 403, 404, 409, 413, 422, 429, 431, 500, 503)

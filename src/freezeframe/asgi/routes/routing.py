@@ -27,7 +27,7 @@ from freezeframe.store.model.update_options import (
     SchemaRule,
     UpdateOptions,
 )
-from freezeframe.store.tenant_log.version_reference import require_one_version
+from freezeframe.store.tenant_log.history import require_one_version
 
 # Router factory: strict bodies, and the problem responses that every route declares.
 

@@ -41,7 +41,7 @@ from freezeframe.service.rows.column_statistics import (
 from freezeframe.service.rows.import_preview import PREVIEW_BYTES_MAX, ImportFile, import_preview
 from freezeframe.service.rows.row_history import RestoredRows, restored_rows, row_history, select_rows
 from freezeframe.service.rows.sorted_rows import ROWS_MAX, SortOrder, Window
-from freezeframe.store.model.author import Author
+from freezeframe.store.model.update_options import Author
 from freezeframe.store.transaction.conditions import TENANT
 
 router = tenant_router("streams")

@@ -43,40 +43,45 @@ def storage(root: str, settings: Settings) -> Finding:
 def kind(root: str, settings: Settings, *, is_store: bool) -> Finding | None:
     """The finding for a place that cannot be a store (or a tenant's directory); None if it can."""
     from freezeframe.script.tenant.stores import storage_at
-    from freezeframe.store.directory import place_kind
+    from freezeframe.store.model import directory as names
 
     if "://" not in root and not Path(root).is_dir():
         return None
     found = storage_at(root, settings)
-    if place_kind.is_store(found) and place_kind.is_tenant(found):
+    if names.is_store(found) and names.is_tenant(found):
         told = f"{root} is a store of many tenants, and one tenant's directory at the same time"
         return Finding("Storage", "error", told, _way_out(root))
     if is_store:
-        place_kind.require_no_tenant(found)
+        names.require_no_tenant(found)
     else:
-        place_kind.require_no_store(found)
+        names.require_no_store(found)
     return None
 
 
 def _way_out(root: str) -> str:
     """How to move a tenant whose log was begun in a store to a directory of its own."""
-    from freezeframe.store.directory import paths
+    from freezeframe.store.model import directory as names
 
-    parts = [paths.TENANT_LOG_FOLDER, paths.BLOBS_FOLDER, paths.STAGING_FOLDER, paths.KEYS_FOLDER]
+    parts = [
+        names.TENANT_LOG_FOLDER,
+        names.BLOBS_FOLDER,
+        names.STAGING_FOLDER,
+        names.KEYS_FOLDER,
+    ]
     if "://" in root:
         moved = ", ".join(f"{part}/" for part in parts)
         return (
             "stop all jobs; with the bucket's own tool move every *.snapshot/ folder directly below it, "
-            f"{moved} to a prefix of its own, and copy {paths.FORMAT_FILE} there. The store opens again then"
+            f"{moved} to a prefix of its own, and copy {names.FORMAT_FILE} there. The store opens again then"
         )
     place, goal = Path(root).resolve(), Path(f"{Path(root).resolve()}-tenant")
-    tables = sorted(path.name for path in place.iterdir() if paths.is_table_folder(path.name))
+    tables = sorted(path.name for path in place.iterdir() if names.is_table_folder(path.name))
     here = [shlex.quote(str(place / part)) for part in parts if (place / part).exists()]
-    there = shlex.quote(str(goal / paths.OURS))
+    there = shlex.quote(str(goal / names.OURS))
     steps = [f"mkdir -p {there}", f"mv {' '.join(here)} {there}"]
     if tables:
         steps.append(f"mv {shlex.join(str(place / table) for table in tables)} {shlex.quote(str(goal))}")
-    steps.append(f"cp {shlex.quote(str(place / paths.FORMAT_FILE))} {there}")
+    steps.append(f"cp {shlex.quote(str(place / names.FORMAT_FILE))} {there}")
     command = " && ".join(steps)
     return f"stop all jobs, then run: {command} - the store opens again, and --dir {goal} is the tenant"
 
@@ -122,7 +127,7 @@ def database(settings: Settings, root: str) -> Finding:
 
 def key(settings: Settings) -> Finding:
     """Check that the master key exists and only its owner may read it; it is not shown."""
-    from freezeframe.store.encryption.master_key import master_key
+    from freezeframe.store.blobs.sealing import master_key
 
     if settings.master_key_file is None and not settings.master_key_command:
         return Finding("Master key", "ok", "none is set; sealed files need one")

@@ -118,7 +118,7 @@ def forget_jobs(root: str, environment: str, tenant: str) -> None:
 
 def command_principal() -> str:
     """The principal of a command, for the audit."""
-    from freezeframe.store.model.author import system_user
+    from freezeframe.store.model.update_options import system_user
 
     return f"command:{system_user()}"
 

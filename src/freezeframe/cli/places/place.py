@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from freezeframe.store import Tenant
     from freezeframe.store.maintenance.verification import Verification
     from freezeframe.store.snapshot_store import Store
-    from freezeframe.store.tenant_log.version_reference import Point
+    from freezeframe.store.tenant_log.history import Point
 
 
 # Logging options of the long-running commands.
@@ -241,8 +241,7 @@ class Place:
     def _storage(self) -> Storage:
         self._require_folder()
         from freezeframe.storage import LocalStorage
-        from freezeframe.store.directory.format import require_known_format
-        from freezeframe.store.directory.place_kind import require_no_store
+        from freezeframe.store.model.directory import require_known_format, require_no_store
 
         storage = LocalStorage(self._folder)
         require_known_format(storage)

@@ -127,7 +127,7 @@ def rotate_master_key(root: StoreRoot, as_json: Json = False) -> None:
     They may be under master_key_file_other. No file is written anew, and readers with either key go on.
     """
     from freezeframe.settings import load_settings
-    from freezeframe.store.encryption.master_key import accepted_master_keys
+    from freezeframe.store.blobs.sealing import accepted_master_keys
 
     store, settings = open_store(root, None), load_settings(root=root)
     masters = accepted_master_keys(settings)

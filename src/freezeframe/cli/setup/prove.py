@@ -52,7 +52,7 @@ def prove(
     from freezeframe.proof.suite import prove as proofs
     from freezeframe.proof.suite import select_proofs
     from freezeframe.settings import load_settings
-    from freezeframe.store.directory.format import keep_proof_report
+    from freezeframe.store.model.directory import keep_proof_report
 
     names = select_proofs(only or [])
     root = load_settings().root if storage is None else storage

@@ -133,7 +133,7 @@ def path(place: Place, name: StreamArgument, as_json: Json = False) -> None:
 
     With a line of Python each for DuckDB, Polars, delta-rs and Spark; the table is for reading only.
     """
-    from freezeframe.store.directory.paths import table_folder
+    from freezeframe.store.model.directory import table_folder
 
     tenant = place.tenant()
     stream = tenant.stream(name)

@@ -34,8 +34,7 @@ from freezeframe.runs.model.request import RunRequest
 from freezeframe.runs.model.script_header import BUILT_IN_IMPORT
 from freezeframe.storage.local import failure, make_private, write_durably
 from freezeframe.storage.safe_open import open_regular, remove_beneath
-from freezeframe.store.directory.job_folders import job_roots, root_stamp
-from freezeframe.store.directory.paths import OURS
+from freezeframe.store.model.directory import OURS, job_roots, root_stamp
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.]+")
 _SLUG_LENGTH = 40

@@ -22,8 +22,8 @@ from freezeframe.errors import BadInput, InvalidOption
 from freezeframe.identifiers import FilePath
 from freezeframe.storage.local import failure, make_private
 from freezeframe.storage.safe_open import open_regular
-from freezeframe.store.directory.paths import OURS, is_table_folder
 from freezeframe.store.files import Files
+from freezeframe.store.model.directory import OURS, is_table_folder
 
 # Error numbers of open(2) for a link, a socket, a missing file and an unreadable one.
 _NOT_PLAIN = {errno.ELOOP, errno.ENXIO, errno.ENOENT, errno.ENOTDIR, errno.EACCES}

@@ -26,7 +26,7 @@ from freezeframe.runs.queue.heartbeat import Heartbeat
 from freezeframe.runs.queue.job_attempt import FINAL_STATUS, Times, unexpected_error
 from freezeframe.settings import Settings
 from freezeframe.storage.safe_open import open_regular
-from freezeframe.store.directory.job_folders import job_roots_folder
+from freezeframe.store.model.directory import job_roots_folder
 
 # The files that a queued job left in its root, and its log while it grows.
 #

@@ -38,12 +38,11 @@ from freezeframe.script.types.inference import KnownTypes
 from freezeframe.storage.local import failure, write_durably
 from freezeframe.store.model.receipt import Receipt
 from freezeframe.store.model.update_options import Names, UpdateOptions, replaces_rows
-from freezeframe.store.schema.column_mapping import arrow_columns, delta_columns
+from freezeframe.store.schema.columns import arrow_columns, delta_columns, stored_key
 from freezeframe.store.schema.schema_evolution import is_undecided
-from freezeframe.store.schema.system_columns import stored_key
 from freezeframe.store.stream import Stream
 from freezeframe.store.table.reader import in_schema, row_columns
-from freezeframe.store.tenant_log.version_reference import Point
+from freezeframe.store.tenant_log.history import Point
 
 FileKind = Literal["csv", "parquet", "jsonl"]
 _BATCH_ROWS = 50_000

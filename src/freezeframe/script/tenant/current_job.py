@@ -19,7 +19,7 @@ from typing import Any
 
 from freezeframe.errors import InvalidOption
 from freezeframe.storage.local import make_private
-from freezeframe.store.directory.paths import OURS
+from freezeframe.store.model.directory import OURS
 from freezeframe.store.run_tenant import JobTenant
 
 JOB_FILE = f"{OURS}/job.json"

@@ -33,7 +33,7 @@ from freezeframe.storage import LocalStorage
 from freezeframe.storage.local import make_private
 from freezeframe.storage.passing_failures import reads_of
 from freezeframe.store import Stream
-from freezeframe.store.directory.paths import OURS
+from freezeframe.store.model.directory import OURS
 from freezeframe.store.table.reader import in_schema, sort_rows
 
 ADOPTED_NOTE = "adoptedFile"

@@ -26,7 +26,7 @@ from freezeframe.script.tenant.exported_file import (
 )
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Stream
-from freezeframe.store.directory.paths import OURS
+from freezeframe.store.model.directory import OURS
 
 PARQUET, CSV = ".snapshot.parquet", ".snapshot.csv"
 

@@ -12,7 +12,7 @@ from freezeframe.settings import Settings, load_settings
 from freezeframe.storage import LocalStorage, Storage, open_bucket
 from freezeframe.storage.probe import require_remembered
 from freezeframe.storage.s3_access import S3Access
-from freezeframe.store.directory.paths import OURS
+from freezeframe.store.model.directory import OURS
 from freezeframe.store.snapshot_store import Store
 
 _SCHEMES = ("s3", "s3a")

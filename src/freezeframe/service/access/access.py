@@ -17,9 +17,9 @@ from freezeframe.service.access.audit import AuditPlace
 from freezeframe.service.identity.principal import Principal, Scope
 from freezeframe.settings import Settings
 from freezeframe.store import Tenant
-from freezeframe.store.diff.arrow_engine import ArrowEngine
-from freezeframe.store.directory.format import last_proof_report
-from freezeframe.store.model.author import NO_REQUEST, RequestContext
+from freezeframe.store.diff.counts import ArrowEngine
+from freezeframe.store.model.directory import last_proof_report
+from freezeframe.store.model.update_options import NO_REQUEST, RequestContext
 from freezeframe.store.snapshot_store import Store
 from freezeframe.store.tenants.lifecycle import Deletion
 

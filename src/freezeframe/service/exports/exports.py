@@ -22,7 +22,7 @@ from freezeframe.script.inputs.transfer import MEMORY_BYTES_MAX, StreamSchema
 from freezeframe.service.base.received_file import StreamingBuffer
 from freezeframe.service.rows.streams import ExportKind, Moment
 from freezeframe.store import Stream
-from freezeframe.store.schema.system_columns import stored_key
+from freezeframe.store.schema.columns import stored_key
 from freezeframe.store.table.reader import in_schema, read_row_batches, read_rows, sort_rows
 
 

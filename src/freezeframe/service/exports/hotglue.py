@@ -16,8 +16,8 @@ from freezeframe.service.files.files import FOLDER_MARK, delete_file, rewound, w
 from freezeframe.service.rows import streams
 from freezeframe.service.rows.streams import Moment
 from freezeframe.store import Job, Tenant
-from freezeframe.store.blobs.json_patch import from_json_bytes
-from freezeframe.store.model.author import Author
+from freezeframe.store.blobs.blob_store import from_json_bytes
+from freezeframe.store.model.update_options import Author
 from freezeframe.store.transaction.conditions import Subject, file_subject, stream_subject
 
 CONFIG_FILE = "tenant-config.json"

@@ -13,7 +13,7 @@ from freezeframe.identifiers import FilePath
 from freezeframe.store import Tenant
 from freezeframe.store.files import Content, Files
 from freezeframe.store.job import Job
-from freezeframe.store.model.author import Author
+from freezeframe.store.model.update_options import Author
 from freezeframe.store.tenant_log.state import FileEntry, TenantState
 from freezeframe.store.transaction.conditions import Conditions, file_subject
 from freezeframe.store.transaction.transaction import CommitCheck

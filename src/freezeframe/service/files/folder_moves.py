@@ -9,7 +9,7 @@ from freezeframe.errors import AlreadyExists, FileNotFound, InvalidOption
 from freezeframe.identifiers import FilePath, fold_path
 from freezeframe.store import Tenant
 from freezeframe.store.files import Files
-from freezeframe.store.model.author import Author
+from freezeframe.store.model.update_options import Author
 
 
 @dataclass(frozen=True, slots=True)

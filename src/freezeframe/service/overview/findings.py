@@ -19,7 +19,7 @@ from freezeframe.service.base.cursors import VersionedCache
 from freezeframe.service.overview.overview import Overview, Overviews
 from freezeframe.service.rows.row_differences import ColumnChanges
 from freezeframe.store import Tenant
-from freezeframe.store.schema.column_mapping import type_names
+from freezeframe.store.schema.columns import type_names
 from freezeframe.store.tenant_log.entry import StreamChange
 from freezeframe.store.tenant_log.history import HistoryEntry
 from freezeframe.store.tenant_log.roll_forward import change_content, table_snapshot

@@ -18,7 +18,7 @@ from freezeframe.service.base.cursors import VersionedCache
 from freezeframe.service.limits.stored_bytes import StoredBytes
 from freezeframe.store import Tenant
 from freezeframe.store.model.receipt import Counts
-from freezeframe.store.schema.system_columns import stored_key
+from freezeframe.store.schema.columns import stored_key
 from freezeframe.store.table.reader import live_row_count
 from freezeframe.store.tenant_log.history import HistoryEntry
 from freezeframe.store.tenant_log.roll_forward import table_snapshot

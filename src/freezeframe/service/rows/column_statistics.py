@@ -32,8 +32,7 @@ from freezeframe.service.rows.streams import (
     stream_snapshot,
 )
 from freezeframe.store import Tenant
-from freezeframe.store.schema.column_mapping import delta_columns, physical_names, type_names
-from freezeframe.store.schema.system_columns import read_system_columns
+from freezeframe.store.schema.columns import delta_columns, physical_names, read_system_columns, type_names
 
 ROWS_MAX = 1_000_000
 SECONDS_MAX = 4.0

@@ -22,7 +22,7 @@ from freezeframe.script.types.written_values import exact_values
 from freezeframe.service.base.json_values import json_value
 from freezeframe.service.rows.streams import Moment, row_batches, shown_columns, stream_snapshot
 from freezeframe.store import Tenant
-from freezeframe.store.schema.system_columns import stored_key
+from freezeframe.store.schema.columns import stored_key
 
 _VALUE_LENGTH_MAX = 200
 _LETTERS_MIN = 3

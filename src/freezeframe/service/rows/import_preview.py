@@ -39,7 +39,7 @@ from freezeframe.store.model.update_options import (
     require_possible,
     update_from,
 )
-from freezeframe.store.schema.column_mapping import delta_columns, type_names
+from freezeframe.store.schema.columns import delta_columns, type_names
 from freezeframe.store.schema.schema_evolution import is_undecided
 from freezeframe.store.stream import Stream
 from freezeframe.store.transaction.scope import TenantScope

@@ -17,8 +17,7 @@ from freezeframe.store import Tenant
 from freezeframe.store.diff.row_diff import BEFORE, CHANGE_TYPE, changed_cells
 from freezeframe.store.diff.row_diff_pages import ChangePlace, Comparison, change_counts
 from freezeframe.store.model.receipt import Counts
-from freezeframe.store.schema.column_mapping import type_names
-from freezeframe.store.schema.system_columns import stored_key
+from freezeframe.store.schema.columns import stored_key, type_names
 from freezeframe.store.versions.tenant_diff import StreamDifference
 
 # Row differences as JSON: before, after, and the changed cells (pure).

@@ -16,11 +16,11 @@ from freezeframe.script.types.written_values import exact_values
 from freezeframe.service.base.json_values import json_value
 from freezeframe.service.rows.row_differences import ChangedRow, changed_rows
 from freezeframe.store import Tenant
-from freezeframe.store.model.author import Author
 from freezeframe.store.model.receipt import Counts
+from freezeframe.store.model.update_options import Author
 from freezeframe.store.transaction.scope import TenantScope
 from freezeframe.store.versions import row_history as store
-from freezeframe.store.versions.row_restore import RowRestoration, RowSelection, restore_rows
+from freezeframe.store.versions.restore import RowRestoration, RowSelection, restore_rows
 
 # Restores selected rows of a stream, by keys as JSON, at most some thousands.
 

@@ -22,8 +22,7 @@ from freezeframe.service.rows.streams import Moment
 from freezeframe.store import Stream
 from freezeframe.store.diff.row_diff_pages import ChangePlace, Comparison
 from freezeframe.store.diff.row_pages import RowPlace, matching_count, row_page
-from freezeframe.store.schema.column_mapping import arrow_columns
-from freezeframe.store.schema.system_columns import read_system_columns
+from freezeframe.store.schema.columns import arrow_columns, read_system_columns
 
 COUNTED_ROWS_MAX = 200_000
 _BATCH_ROWS = 50_000

@@ -26,7 +26,7 @@ from freezeframe.service.rows.streams import (
     stream_snapshot,
 )
 from freezeframe.store import Tenant
-from freezeframe.store.schema.system_columns import stored_key
+from freezeframe.store.schema.columns import stored_key
 
 CELLS_MAX = 30_000_000
 """So many cells are read in about a second on one core."""

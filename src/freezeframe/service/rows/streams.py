@@ -19,10 +19,15 @@ from freezeframe.script.inputs.transfer import UNPACKED_MEMORY_BYTES_MAX
 from freezeframe.script.tenant.exported_file import file_sha256
 from freezeframe.service.base.received_file import received_file
 from freezeframe.store import Receipt, Stream, Tenant
-from freezeframe.store.model.author import Author
-from freezeframe.store.schema.column_mapping import arrow_columns, delta_columns, type_names
+from freezeframe.store.model.update_options import Author
+from freezeframe.store.schema.columns import (
+    VALID_TO,
+    arrow_columns,
+    delta_columns,
+    read_system_columns,
+    type_names,
+)
 from freezeframe.store.schema.schema_evolution import is_undecided
-from freezeframe.store.schema.system_columns import VALID_TO, read_system_columns
 
 # Streams as the service describes them: schema, some rows, exports.
 #

@@ -21,16 +21,16 @@ from freezeframe.errors import InvalidOption
 from freezeframe.log import Snapshot
 from freezeframe.log.scan import rows
 from freezeframe.log.scan.rows import ReadableSnapshot
-from freezeframe.store.schema.column_mapping import arrow_columns
-from freezeframe.store.schema.comparison import (
+from freezeframe.store.schema.columns import DELETED, arrow_columns, read_system_columns, stored_key
+from freezeframe.store.schema.type_compatibility import (
     cells_differ,
     comparison_type,
     exact_cast,
     in_common,
+    may_take,
+    meet_as_text,
     plain_values,
 )
-from freezeframe.store.schema.system_columns import DELETED, read_system_columns, stored_key
-from freezeframe.store.schema.type_compatibility import may_take, meet_as_text
 from freezeframe.store.table.data_files import deleted_positions
 from freezeframe.store.table.reader import part_of, read_rows, read_rows_at
 

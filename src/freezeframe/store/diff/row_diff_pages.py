@@ -32,9 +32,8 @@ from freezeframe.store.diff.row_diff import (
 )
 from freezeframe.store.diff.row_pages import RowPage, RowPlace, rows_after_key
 from freezeframe.store.model.receipt import Counts
-from freezeframe.store.schema.column_mapping import arrow_columns
-from freezeframe.store.schema.comparison import comparison_type, in_common
-from freezeframe.store.schema.system_columns import DELETED, read_system_columns, stored_key
+from freezeframe.store.schema.columns import DELETED, arrow_columns, read_system_columns, stored_key
+from freezeframe.store.schema.type_compatibility import comparison_type, in_common
 from freezeframe.store.table.reader import read_rows
 
 WHOLE_ROWS_MAX = 500_000

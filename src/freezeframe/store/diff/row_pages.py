@@ -28,9 +28,8 @@ from freezeframe.log.scan.rows import ReadableSnapshot
 from freezeframe.log.schema.column_mapping import mapping_mode, physical_name
 from freezeframe.log.schema.schema import fields_of
 from freezeframe.log.statistics.data_skipping import FileFacts, as_expression, columns_of, keep, value_bounds
-from freezeframe.store.schema.column_mapping import arrow_columns
-from freezeframe.store.schema.comparison import in_common
-from freezeframe.store.schema.system_columns import VALID_TO, read_system_columns, stored_key
+from freezeframe.store.schema.columns import VALID_TO, arrow_columns, read_system_columns, stored_key
+from freezeframe.store.schema.type_compatibility import in_common
 from freezeframe.store.table.reader import as_typed_so_far
 
 _POSITION, _FILE = "_position", "_file"

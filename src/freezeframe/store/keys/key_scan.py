@@ -23,9 +23,8 @@ from freezeframe.log.scan.rows import ReadableSnapshot
 from freezeframe.log.statistics.file_statistics import ColumnBounds, column_bounds
 from freezeframe.storage import LocalStorage, Storage
 from freezeframe.storage.read_ahead import is_local, map_concurrently
-from freezeframe.store.schema.column_mapping import arrow_columns, physical_names
-from freezeframe.store.schema.comparison import exact_cast
-from freezeframe.store.schema.type_compatibility import cast_to
+from freezeframe.store.schema.columns import arrow_columns, physical_names
+from freezeframe.store.schema.type_compatibility import cast_to, exact_cast
 
 # Integer codes for a batch's keys, used to match stored rows (pure).
 

@@ -20,16 +20,19 @@ from freezeframe.log.primitives.paths import parse_name
 from freezeframe.log.scan import rows
 from freezeframe.log.write.upkeep import write_checkpoint
 from freezeframe.storage import Storage
-from freezeframe.store.directory.job_folders import remove_job_roots, remove_waiting
-from freezeframe.store.directory.paths import TENANT_LOG_FOLDER, table_folder
 from freezeframe.store.keys.key_scan import keys_as
 from freezeframe.store.maintenance.garbage import sweep
-from freezeframe.store.model.author import Author
+from freezeframe.store.model.directory import (
+    TENANT_LOG_FOLDER,
+    remove_job_roots,
+    remove_waiting,
+    table_folder,
+)
 from freezeframe.store.model.receipt import Counts
-from freezeframe.store.schema.column_mapping import arrow_columns, written_columns
-from freezeframe.store.schema.comparison import comparison_type
+from freezeframe.store.model.update_options import Author
+from freezeframe.store.schema.columns import arrow_columns, stored_key, written_columns
 from freezeframe.store.schema.schema_evolution import PRINTED
-from freezeframe.store.schema.system_columns import stored_key
+from freezeframe.store.schema.type_compatibility import comparison_type
 from freezeframe.store.table.commit import CommitIdentity, commit_info, file_action
 from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.tenant_log.entry import THIS_VERSION, TenantChange

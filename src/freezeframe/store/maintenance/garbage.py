@@ -23,7 +23,7 @@ from freezeframe.log.table.cleanup import PROTECTED_BEFORE, orphaned_sidecars
 from freezeframe.storage import Storage
 from freezeframe.storage.base import FileStatus
 from freezeframe.storage.read_ahead import run_concurrently
-from freezeframe.store.directory.paths import (
+from freezeframe.store.model.directory import (
     BLOBS_FOLDER,
     STAGING_FOLDER,
     TENANT_LOG_FOLDER,
@@ -33,8 +33,7 @@ from freezeframe.store.directory.paths import (
     table_folder,
     table_name,
 )
-from freezeframe.store.maintenance.retention import policy_of
-from freezeframe.store.model.author import NO_REQUEST, Author
+from freezeframe.store.model.update_options import NO_REQUEST, Author
 from freezeframe.store.tenant_log.entry import StreamChange, TenantChange
 from freezeframe.store.tenant_log.lease import live_leases
 from freezeframe.store.tenant_log.log import TenantLog
@@ -43,6 +42,7 @@ from freezeframe.store.tenant_log.state import NO_VERSION, TenantState
 from freezeframe.store.transaction.scope import commit_at_end
 from freezeframe.store.transaction.transaction import TenantPlace
 from freezeframe.store.transaction.unit_of_work import UnitOfWork
+from freezeframe.store.versions.retention import policy_of
 
 # Files of a tenant that are still referenced, which ``gc`` retains.
 

@@ -27,12 +27,12 @@ from freezeframe.log.actions.actions import Action, CommitInfo
 from freezeframe.log.commits.commit_digest import sign_content
 from freezeframe.log.scan import rows
 from freezeframe.log.write.transaction import require_writable
-from freezeframe.store.directory.paths import table_folder
-from freezeframe.store.model.author import Author
+from freezeframe.store.model.directory import table_folder
 from freezeframe.store.model.receipt import Counts
-from freezeframe.store.schema.column_mapping import arrow_columns
-from freezeframe.store.schema.system_columns import (
+from freezeframe.store.model.update_options import Author
+from freezeframe.store.schema.columns import (
     TENANT_LOG_FEATURE,
+    arrow_columns,
     guarded_protocol,
     join_protocols,
     stored_key,

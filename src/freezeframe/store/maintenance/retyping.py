@@ -23,12 +23,17 @@ from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.log.scan import rows
 from freezeframe.log.schema.schema import arrow_to_delta, arrow_type
-from freezeframe.store.model.author import Author
 from freezeframe.store.model.receipt import Counts
-from freezeframe.store.schema.column_mapping import arrow_columns, delta_columns, written_columns
-from freezeframe.store.schema.comparison import comparison_type, exact_cast
+from freezeframe.store.model.update_options import Author
+from freezeframe.store.schema.columns import (
+    arrow_columns,
+    delta_columns,
+    read_system_columns,
+    stored_key,
+    written_columns,
+)
 from freezeframe.store.schema.schema_evolution import is_undecided, retype_field
-from freezeframe.store.schema.system_columns import read_system_columns, stored_key
+from freezeframe.store.schema.type_compatibility import comparison_type, exact_cast
 from freezeframe.store.table.commit import CommitIdentity, TableChange, commit_text
 from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.tenant_log.roll_forward import require_stream, stream_base, table_snapshot

@@ -25,8 +25,7 @@ from freezeframe.log.table.verification import Finding, findings_of, verify_log,
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.store.blobs.blob_store import Blob, blob_chunks
-from freezeframe.store.directory.format import require_known_format
-from freezeframe.store.directory.paths import TENANT_LOG_FOLDER, blob_file, table_folder
+from freezeframe.store.model.directory import TENANT_LOG_FOLDER, blob_file, require_known_format, table_folder
 from freezeframe.store.table.export import PortableFile, table_files
 from freezeframe.store.tenant_log.entry import Chain, Entry, StreamChange, parse_entry
 from freezeframe.store.tenant_log.log import TenantLog

@@ -8,11 +8,16 @@ from typing import Any
 
 from freezeframe.errors import FileNotFound, InvalidOption, UnreadableInput
 from freezeframe.identifiers import FilePath
-from freezeframe.store.blobs.blob_store import Blob, blob_chunks, blob_part, read_blob
-from freezeframe.store.blobs.json_patch import from_json_bytes
-from freezeframe.store.blobs.path_index import folders_in, paths_in
-from freezeframe.store.encryption.cipher import unseal
-from freezeframe.store.encryption.data_key import data_key
+from freezeframe.store.blobs.blob_store import (
+    Blob,
+    blob_chunks,
+    blob_part,
+    folders_in,
+    from_json_bytes,
+    paths_in,
+    read_blob,
+)
+from freezeframe.store.blobs.sealing import data_key, unseal
 from freezeframe.store.tenant_log.state import (
     FileEntry,
     FileRevision,

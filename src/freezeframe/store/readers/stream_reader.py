@@ -15,8 +15,13 @@ from freezeframe.log import Snapshot
 from freezeframe.store.diff.row_diff import snapshot_changes
 from freezeframe.store.keys.key_scan import key_of_row
 from freezeframe.store.model.receipt import html_table
-from freezeframe.store.schema.column_mapping import arrow_columns
-from freezeframe.store.schema.system_columns import VALID_FROM, read_system_columns, stored_key, stored_notes
+from freezeframe.store.schema.columns import (
+    VALID_FROM,
+    arrow_columns,
+    read_system_columns,
+    stored_key,
+    stored_notes,
+)
 from freezeframe.store.table.reader import (
     as_kind,
     as_spark,
@@ -26,7 +31,7 @@ from freezeframe.store.table.reader import (
     row_count,
     sort_rows,
 )
-from freezeframe.store.tenant_log.version_reference import Point, require_one_version
+from freezeframe.store.tenant_log.history import Point, require_one_version
 from freezeframe.store.transaction.scope import TenantScope
 from freezeframe.store.transaction.stream_place import StreamPlace
 from freezeframe.store.versions.row_history import RowHistory, row_history

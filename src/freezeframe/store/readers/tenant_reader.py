@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from freezeframe.store.maintenance.retention import Policy, policy_of
 from freezeframe.store.maintenance.verification import Verification, verify_tenant
-from freezeframe.store.tenant_log.history import HistoryEntry, history
-from freezeframe.store.tenant_log.version_reference import Point
+from freezeframe.store.tenant_log.history import HistoryEntry, Point, history
 from freezeframe.store.transaction.scope import TenantScope
 from freezeframe.store.transaction.transaction import TenantPlace
+from freezeframe.store.versions.retention import Policy, policy_of
 from freezeframe.store.versions.tenant_diff import TenantDiff, tenant_diff
 
 

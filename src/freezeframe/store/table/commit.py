@@ -21,11 +21,13 @@ from freezeframe.log.scan.deletion_vectors import VectorFile
 from freezeframe.log.schema.column_mapping import fields_by_path
 from freezeframe.log.write.row_deletion import removal
 from freezeframe.store.model.receipt import Counts
-from freezeframe.store.schema.column_mapping import DeltaSchema, column_id_max, is_mapped
-from freezeframe.store.schema.system_columns import (
+from freezeframe.store.schema.columns import (
+    DeltaSchema,
     Notes,
     Properties,
+    column_id_max,
     guarded_protocol,
+    is_mapped,
     join_protocols,
     table_metadata,
 )

@@ -17,7 +17,7 @@ from freezeframe.log.actions.protocol import has_reader_feature
 from freezeframe.log.scan.file_rows import deleted_rows
 from freezeframe.log.scan.rows import ReadableSnapshot
 from freezeframe.log.write.row_deletion import VECTORS_KEY
-from freezeframe.store.schema.system_columns import VECTORS_FEATURE
+from freezeframe.store.schema.columns import VECTORS_FEATURE
 
 
 @dataclass(frozen=True, slots=True)

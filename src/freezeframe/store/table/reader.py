@@ -26,9 +26,8 @@ from freezeframe.log.scan.rows import ReadableSnapshot
 from freezeframe.log.statistics.data_skipping import as_expression
 from freezeframe.settings import load_settings
 from freezeframe.storage import Storage
-from freezeframe.store.schema.column_mapping import arrow_columns
+from freezeframe.store.schema.columns import DELETED, VALID_TO, arrow_columns, read_system_columns
 from freezeframe.store.schema.schema_evolution import is_undecided
-from freezeframe.store.schema.system_columns import DELETED, VALID_TO, read_system_columns
 from freezeframe.store.schema.type_compatibility import open_columns
 from freezeframe.store.table.data_files import deleted_positions
 

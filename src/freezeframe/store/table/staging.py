@@ -30,7 +30,7 @@ from freezeframe.storage.base import FileStatus
 from freezeframe.storage.local import failure, make_folder, sync_file, sync_folder
 from freezeframe.storage.passing_failures import reads_of
 from freezeframe.storage.prefix import OverlayStorage
-from freezeframe.store.schema.column_mapping import is_mapped
+from freezeframe.store.schema.columns import is_mapped
 from freezeframe.store.table.reader import sort_rows
 
 # Staging folder: the files of one attempt at an update, before a commit references them.

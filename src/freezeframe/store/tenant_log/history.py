@@ -1,18 +1,22 @@
-"""History of a tenant: time, author, job and changes of each version."""
+"""History of a tenant, and references to its versions by number, tag or time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import operator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, SupportsIndex
 
 from freezeframe.clock import moment, rfc3339
 from freezeframe.errors import InvalidOption
 from freezeframe.store.model.receipt import Counts
+from freezeframe.store.table import reader
 from freezeframe.store.tenant_log.entry import Entry
 from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.state import TenantState
+
+# History of a tenant: time, author, job and changes of each version.
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,3 +137,40 @@ def _is_wanted(entry: Entry, job_id: str | None, stream: str | None, path: str |
         and (stream is None or any(str(change.stream) == stream for change in entry.streams))
         and (path is None or any(change.path == path for change in entry.files))
     )
+
+
+# Version references of callers: number, tag or time.
+
+Point = int | datetime | str
+"""A version's number; a tag's name; or a moment (ISO text is UTC without a zone): its newest version then."""
+
+
+def version_at_point(log: TenantLog, newest: TenantState, point: Point) -> int:
+    """The number of the version; text is a tag where there is one of that name.
+
+    Whether the version is kept is not asked.
+    """
+    if isinstance(point, SupportsIndex):
+        return operator.index(point)
+    if isinstance(point, str) and point in newest.tags:
+        return newest.tags[point]
+    try:
+        return log.version_at(reader.moment(point))
+    except InvalidOption as error:
+        tags = ", ".join(map(repr, sorted(newest.tags)))
+        raise InvalidOption(
+            f"{point!r} is not a version, tag or moment.",
+            cause=f"The tags are {tags}." if tags else "The tenant has no tags.",
+            remedy="Pass a version's number, a tag, or ISO text such as 2026-11-20T14:05:00Z.",
+        ) from error
+
+
+def require_one_version(given: Mapping[str, Any]) -> None:
+    """Refuse a call that says more than once which version it means, by the names of its options."""
+    named = [name for name, value in given.items() if value is not None]
+    if len(named) > 1:
+        raise InvalidOption(
+            f"{' and '.join(named)} cannot be used together.",
+            cause="Each of them says by itself which version is meant.",
+            remedy="Give one of them.",
+        )

@@ -1,15 +1,12 @@
-"""The tenant log: its entries, its checkpoints, its delayed work."""
+"""The tenant log: its entries and its checkpoints."""
 
 from __future__ import annotations
 
 import functools
 import logging
-import os
-import threading
-import time
 import uuid
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -23,10 +20,11 @@ from freezeframe.log.checkpoints.hint import Hint, hint_text
 from freezeframe.log.commits.commit import Committed, Outcome, OwnCommit, land_file
 from freezeframe.log.primitives.paths import HINT_NAME, LogFile, commit_name, log_file, version_prefix
 from freezeframe.settings import Settings
-from freezeframe.storage import Storage
+from freezeframe.storage import FileStatus, Storage
+from freezeframe.storage.file_identity import FileIdentity, file_identity
 from freezeframe.storage.read_ahead import run_concurrently
-from freezeframe.store.blobs.path_index import SpareNames
-from freezeframe.store.directory.paths import TENANT_LOG_FOLDER
+from freezeframe.store.blobs.blob_store import SpareNames
+from freezeframe.store.model.directory import TENANT_LOG_FOLDER
 from freezeframe.store.tenant_log.entry import (
     Chain,
     Entry,
@@ -36,7 +34,64 @@ from freezeframe.store.tenant_log.entry import (
     require_version,
 )
 from freezeframe.store.tenant_log.state import JobRecord, TenantState, parse_checkpoint
-from freezeframe.store.tenant_log.tail import LogTail
+
+# Detects new log entries by two file lookups in place of a full listing.
+#
+# Entries have no gaps, so a log without the next entry has not grown, provided that its newest entry is
+# still the same file: after an erasure, or a restore from a backup, it is not. In a bucket a listing is
+# one request and two look-ups are two, so there a log is always listed.
+
+
+class LogTail:
+    """The newest known entry of one log.
+
+    Safe from several threads: what was seen is replaced as a whole, and read once in each method. A thread
+    that writes a checkpoint forgets it while another one looks.
+    """
+
+    def __init__(self, storage: Storage, folder: str) -> None:
+        path = storage.local_path(folder)
+        self._folder = None if path is None else str(path)
+        self._seen: tuple[int, FileIdentity] | None = None
+
+    def is_at(self, version: int) -> bool:
+        """Whether ``version`` is certain to be the newest; if unknown, the log must be listed."""
+        seen = self._seen
+        if seen is None or seen[0] != version:
+            return False
+        # The next one first: what is deleted goes in ascending order, so an entry that is still there
+        # afterwards says that the next one was not deleted before either.
+        return self._identity(version + 1) is None and self._identity(version) == seen[1]
+
+    def note(self, version: int) -> None:
+        """Record ``version`` as the newest of a listing."""
+        found = self._identity(version) if version >= 0 else None
+        self._seen = None if found is None else (version, found)
+
+    def forget(self) -> None:
+        """Discard the record, so that the next update lists the log."""
+        self._seen = None
+
+    def note_added(self, version: int) -> FileStatus | None:
+        """Record an entry of this process at ``version``, directly after the recorded newest one.
+
+        The file as a listing would tell it. None: it cannot be told, or the log is not what it was, so it
+        has to be listed.
+        """
+        seen = self._seen
+        if seen is None or seen[0] != version - 1 or self._identity(version - 1) != seen[1]:
+            return None
+        found = self._identity(version)
+        if found is None:
+            return None
+        self._seen = (version, found)
+        return FileStatus(commit_name(version), found.size, found.modified_ns // 1_000_000)
+
+    def _identity(self, version: int) -> FileIdentity | None:
+        return None if self._folder is None else file_identity(f"{self._folder}/{commit_name(version)}")
+
+
+# The tenant log: its entries, its checkpoints, its delayed work.
 
 # An append-only log with JSON checkpoints and a hint, whose state fits in memory.
 #
@@ -397,67 +452,3 @@ class TenantLog(CheckpointedLog[TenantState]):
             for name, job in state.jobs.items()
         }
         return replace(state, jobs=MappingProxyType(jobs))
-
-
-# Runs a callback in its own thread unless cancelled before its deadline.
-#
-# Most transactions end within milliseconds, and starting a thread for each would cost more than much of
-# their work. One thread of the process waits for all deadlines and does nothing else: each due callback
-# runs in its own thread, so a slow one delays no other.
-
-_NEVER = float("inf")
-
-
-class DelayedTaskScheduler:
-    """Starts a thread for each task that is not cancelled before its deadline. Thread-safe."""
-
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._due: dict[object, tuple[float, Callable[[], None]]] = {}
-        self._looks_again = 0.0
-        self._shortest_seconds = _NEVER
-        self._thread: threading.Thread | None = None
-
-    def begin(self, seconds: float, work: Callable[[], None]) -> object:
-        """Schedule ``work`` for its own thread in ``seconds``; returns the token for ``end``."""
-        token = object()
-        due = time.monotonic() + seconds
-        with self._changed:
-            self._due[token] = (due, work)
-            self._shortest_seconds = min(self._shortest_seconds, seconds)
-            if self._thread is None:
-                self._looks_again = due
-                self._thread = threading.Thread(target=self._run, name="freezeframe-late", daemon=True)
-                self._thread.start()
-            elif due < self._looks_again:
-                self._changed.notify()
-        return token
-
-    def end(self, token: object) -> None:
-        """Cancel a task that has not started; a running one continues."""
-        with self._changed:
-            self._due.pop(token, None)
-
-    def _run(self) -> None:
-        while True:
-            with self._changed:
-                now = time.monotonic()
-                ripe = [token for token, (due, _) in self._due.items() if due <= now]
-                works = [self._due.pop(token)[1] for token in ripe]
-            for work in works:
-                threading.Thread(target=work, name="freezeframe-lease", daemon=True).start()
-            with self._changed:
-                # Polling is cheaper than a wake-up for every new task.
-                idle = time.monotonic() + self._shortest_seconds
-                self._looks_again = min((due for due, _ in self._due.values()), default=idle)
-                self._changed.wait(max(0.0, self._looks_again - time.monotonic()))
-
-
-_of_process: dict[int, DelayedTaskScheduler] = {}
-
-
-def late_threads() -> DelayedTaskScheduler:
-    """The process's scheduler; a forked process has none of its parent's threads and gets its own."""
-    process = os.getpid()
-    found = _of_process.get(process)
-    return _of_process.setdefault(process, DelayedTaskScheduler()) if found is None else found

@@ -26,7 +26,7 @@ from freezeframe.log.write.upkeep import Upkeep, after_commit
 from freezeframe.storage import Storage
 from freezeframe.storage.read_ahead import run_concurrently
 from freezeframe.store.blobs.blob_store import Blob, blob_chunks
-from freezeframe.store.directory.paths import long_commit_file, table_folder, tenant_of
+from freezeframe.store.model.directory import long_commit_file, table_folder, tenant_of
 from freezeframe.store.table.staging import staged_view
 from freezeframe.store.tenant_log.entry import Change, Entry, StreamChange
 from freezeframe.store.tenant_log.log import TenantLog

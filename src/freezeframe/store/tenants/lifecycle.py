@@ -16,15 +16,19 @@ from freezeframe.log.commits.commit import Committed
 from freezeframe.settings import Settings
 from freezeframe.storage import FileStatus, PrefixStorage, Storage
 from freezeframe.storage.read_ahead import map_concurrently
-from freezeframe.store.blobs.blob_store import CHUNK_BYTES, Blob, Measured, blob_chunks, write_blob
-from freezeframe.store.blobs.path_index import FileNames
-from freezeframe.store.directory.format import ensure_format
-from freezeframe.store.directory.job_folders import remove_job_roots, remove_waiting
-from freezeframe.store.directory.paths import KEYS_FOLDER, OURS, table_folder, tenant_folder
-from freezeframe.store.encryption.cipher import seal, unseal
-from freezeframe.store.encryption.data_key import DataKey, data_key
-from freezeframe.store.model.author import NO_REQUEST, RequestContext
+from freezeframe.store.blobs.blob_store import CHUNK_BYTES, Blob, FileNames, Measured, blob_chunks, write_blob
+from freezeframe.store.blobs.sealing import DataKey, data_key, seal, unseal
+from freezeframe.store.model.directory import (
+    KEYS_FOLDER,
+    OURS,
+    ensure_format,
+    remove_job_roots,
+    remove_waiting,
+    table_folder,
+    tenant_folder,
+)
 from freezeframe.store.model.receipt import Counts
+from freezeframe.store.model.update_options import NO_REQUEST, RequestContext
 from freezeframe.store.table.commit import CommitIdentity
 from freezeframe.store.table.export import PortableFile, portable_stream
 from freezeframe.store.tenant_log.entry import Change, Entry, FileChange, StreamChange

@@ -15,7 +15,7 @@ from freezeframe.log.commits.commit import Committed, Unknown, land_file
 from freezeframe.log.primitives.paths import commit_name, version_prefix
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
-from freezeframe.store.directory.paths import REGISTRY_FOLDER
+from freezeframe.store.model.directory import REGISTRY_FOLDER
 from freezeframe.store.tenant_log.entry import Chain, Link, from_signed_line, to_signed_line
 from freezeframe.store.tenant_log.log import CheckpointedLog
 from freezeframe.store.tenant_log.state import NO_VERSION

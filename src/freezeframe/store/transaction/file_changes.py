@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from freezeframe.identifiers import FilePath
-from freezeframe.store.blobs.path_index import FileNames, SpareNames
+from freezeframe.store.blobs.blob_store import FileNames, SpareNames
 from freezeframe.store.tenant_log.entry import FileChange
 from freezeframe.store.tenant_log.state import HeldFile, TenantState
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from freezeframe.store.model.author import Author
 from freezeframe.store.model.receipt import JobReceipt, parse_job_receipt
+from freezeframe.store.model.update_options import Author
 from freezeframe.store.tenant_log.entry import TenantChange
 from freezeframe.store.tenant_log.lease import live_leases
 from freezeframe.store.transaction.scope import commit_at_end

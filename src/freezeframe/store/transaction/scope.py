@@ -19,10 +19,10 @@ from freezeframe.log import Snapshot
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.store.table.reader import moment
+from freezeframe.store.tenant_log.history import Point, version_at_point
 from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.roll_forward import stream_base, table_snapshot
 from freezeframe.store.tenant_log.state import NO_VERSION, TenantState
-from freezeframe.store.tenant_log.version_reference import Point, version_at_point
 from freezeframe.store.transaction.transaction import TenantPlace
 from freezeframe.store.transaction.unit_of_work import UnitOfWork
 

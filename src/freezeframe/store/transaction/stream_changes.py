@@ -17,9 +17,8 @@ from freezeframe.identifiers import StreamName
 from freezeframe.log import DeltaLog, Snapshot
 from freezeframe.storage import Storage
 from freezeframe.storage.read_ahead import run_concurrently
-from freezeframe.store.diff.net_counts import net_counts, share_no_key
-from freezeframe.store.directory.format import require_known_format
-from freezeframe.store.directory.paths import table_folder
+from freezeframe.store.diff.counts import net_counts, share_no_key
+from freezeframe.store.model.directory import require_known_format, table_folder
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.table.commit import (
     CommitIdentity,

@@ -36,10 +36,8 @@ from freezeframe.observation import Operation, note, observe
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.storage.read_ahead import run_concurrently
-from freezeframe.store.directory.format import ensure_format
-from freezeframe.store.directory.paths import blob_file
-from freezeframe.store.directory.place_kind import require_no_store
-from freezeframe.store.model.author import NO_REQUEST, RequestContext
+from freezeframe.store.model.directory import blob_file, ensure_format, require_no_store
+from freezeframe.store.model.update_options import NO_REQUEST, RequestContext
 from freezeframe.store.table.commit import CommitIdentity, restamp
 from freezeframe.store.tenant_log.entry import Entry, FileChange, Kind, StreamChange, TenantChange
 from freezeframe.store.tenant_log.lease import Lease

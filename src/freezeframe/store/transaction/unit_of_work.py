@@ -22,10 +22,9 @@ from freezeframe.identifiers import FilePath, StreamName
 from freezeframe.log import Snapshot
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
-from freezeframe.store.model.author import SYSTEM, Author, system_user
 from freezeframe.store.model.receipt import JobReceipt, Receipt, join_receipts, parse_job_receipt
-from freezeframe.store.model.update_options import KeyedUpdate, Update
-from freezeframe.store.schema.system_columns import stored_key
+from freezeframe.store.model.update_options import SYSTEM, Author, KeyedUpdate, Update, system_user
+from freezeframe.store.schema.columns import stored_key
 from freezeframe.store.table.commit import CommitIdentity
 from freezeframe.store.tenant_log.entry import FileChange, Kind, StreamChange, TenantChange
 from freezeframe.store.tenant_log.log import TenantLog

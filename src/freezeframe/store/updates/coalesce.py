@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.types as kinds
 
 from freezeframe.engine.frames.untyped import fit
-from freezeframe.store.schema.comparison import cells_differ
+from freezeframe.store.schema.type_compatibility import cells_differ
 
 Flags = npt.NDArray[np.bool_]
 

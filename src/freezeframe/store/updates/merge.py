@@ -17,11 +17,22 @@ from freezeframe.log.schema.column_mapping import fields_by_path, physical_name
 from freezeframe.log.schema.schema import arrow_to_delta
 from freezeframe.log.write.row_deletion import VECTORS_KEY, RowDeletion, mark_rows
 from freezeframe.store.model.receipt import Counts
-from freezeframe.store.schema.column_mapping import arrow_columns, written_columns
-from freezeframe.store.schema.comparison import ComparedColumns, compare_columns, comparison_type
+from freezeframe.store.schema.columns import (
+    DELETED,
+    VALID_FROM,
+    VALID_TO,
+    arrow_columns,
+    stored_key,
+    stored_notes,
+    written_columns,
+)
 from freezeframe.store.schema.schema_evolution import is_undecided
-from freezeframe.store.schema.system_columns import DELETED, VALID_FROM, VALID_TO, stored_key, stored_notes
-from freezeframe.store.schema.type_compatibility import open_columns
+from freezeframe.store.schema.type_compatibility import (
+    ComparedColumns,
+    compare_columns,
+    comparison_type,
+    open_columns,
+)
 from freezeframe.store.table.commit import TableChange
 from freezeframe.store.table.data_files import deleted_positions, has_vectors, live_files
 from freezeframe.store.table.reader import row_count

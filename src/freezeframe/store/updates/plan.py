@@ -13,10 +13,14 @@ from freezeframe.errors import BadInput, InvalidOption, NullKeyError, TooManyDel
 from freezeframe.log import Snapshot
 from freezeframe.settings import Settings
 from freezeframe.store.model.update_options import Update
-from freezeframe.store.schema.column_mapping import (
+from freezeframe.store.schema.columns import (
+    SystemColumns,
+    agree_system_columns,
     arrow_columns,
     delta_columns,
     physical_names,
+    read_system_columns,
+    stored_key,
     written_columns,
 )
 from freezeframe.store.schema.schema_evolution import (
@@ -26,12 +30,6 @@ from freezeframe.store.schema.schema_evolution import (
     SchemaRules,
     decided_columns,
     evolve,
-)
-from freezeframe.store.schema.system_columns import (
-    SystemColumns,
-    agree_system_columns,
-    read_system_columns,
-    stored_key,
 )
 from freezeframe.store.table.data_files import LiveFile
 from freezeframe.store.updates.source import Incoming

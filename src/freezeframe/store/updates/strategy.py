@@ -15,9 +15,8 @@ from freezeframe.observation import observe
 from freezeframe.settings import Settings
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.model.update_options import Update
-from freezeframe.store.schema.column_mapping import arrow_columns
+from freezeframe.store.schema.columns import arrow_columns, read_system_columns
 from freezeframe.store.schema.schema_evolution import is_undecided
-from freezeframe.store.schema.system_columns import read_system_columns
 from freezeframe.store.schema.type_compatibility import common_nested
 from freezeframe.store.table.data_files import live_files
 from freezeframe.store.table.reader import live_row_count, with_columns

@@ -8,7 +8,7 @@ from freezeframe.engine.protocol.table_engine import TableEngine
 from freezeframe.identifiers import StreamName
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
-from freezeframe.store.directory.paths import table_folder
+from freezeframe.store.model.directory import table_folder
 from freezeframe.store.updates.plan import FileRule, rule_of
 
 

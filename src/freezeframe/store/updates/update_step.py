@@ -14,10 +14,10 @@ import pyarrow as pa
 from freezeframe.errors import BadInput
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
-from freezeframe.store.diff.net_counts import was_dropped
+from freezeframe.store.diff.counts import was_dropped
 from freezeframe.store.model.receipt import Counts, Receipt
 from freezeframe.store.model.update_options import Update
-from freezeframe.store.schema.system_columns import stored_key
+from freezeframe.store.schema.columns import stored_key
 from freezeframe.store.table.commit import CommitIdentity, commit_text
 from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.tenant_log.state import NO_VERSION

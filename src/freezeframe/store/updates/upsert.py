@@ -23,7 +23,7 @@ from freezeframe.observation import observe
 from freezeframe.storage.read_ahead import is_local
 from freezeframe.store.keys.key_scan import files_with, find_in, scan, scan_tasks
 from freezeframe.store.model.receipt import Counts
-from freezeframe.store.schema.column_mapping import arrow_columns, written_columns
+from freezeframe.store.schema.columns import arrow_columns, written_columns
 from freezeframe.store.table.data_files import LiveFile, deleted_positions, live_files
 from freezeframe.store.table.reader import in_schema
 from freezeframe.store.updates.coalesce import Filled, Flags, coalesce

@@ -7,26 +7,352 @@ are not read, and the key is looked for once in each of the others.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property, partial
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from freezeframe.clock import rfc3339
 from freezeframe.engine.frames.python_values import shown_rows
 from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import StreamName
-from freezeframe.log.actions.actions import Add, Metadata
+from freezeframe.log.actions.action_columns import from_adds
+from freezeframe.log.actions.actions import Action, Add, DeletionVector, Metadata, Remove, parse_line
+from freezeframe.log.scan.file_rows import (
+    FileRead,
+    FoundRows,
+    deleted_rows,
+    group_statistics,
+    rows_found,
+)
+from freezeframe.log.scan.rows import ReadableSnapshot, plan_reads
+from freezeframe.storage.read_ahead import is_local
 from freezeframe.store.diff.row_diff import BEFORE, CHANGE_TYPE, changed_cells, row_changes
-from freezeframe.store.schema.system_columns import DELETED, read_system_columns, stored_key
-from freezeframe.store.tenant_log.history import HistoryEntry
-from freezeframe.store.tenant_log.roll_forward import table_snapshot
+from freezeframe.store.keys.key_scan import (
+    REQUESTS_MAX,
+    THREADS_MAX,
+    KeyNumbers,
+    files_with,
+    keys_as,
+    may_hold,
+)
+from freezeframe.store.schema.columns import (
+    DELETED,
+    VALID_TO,
+    arrow_columns,
+    physical_names,
+    read_system_columns,
+    stored_key,
+)
+from freezeframe.store.table.data_files import deleted_positions
+from freezeframe.store.table.reader import SnapshotPart, as_typed_so_far, part_of, row_columns
+from freezeframe.store.tenant_log.history import HistoryEntry, history_entry
+from freezeframe.store.tenant_log.roll_forward import change_content, table_snapshot
 from freezeframe.store.tenant_log.state import TenantState
 from freezeframe.store.transaction.scope import TenantScope
-from freezeframe.store.versions.row_finder import Held, RowFinder
-from freezeframe.store.versions.stream_past import StreamCommit, StreamPast
+
+# A stream's commits of the past, newest first, read from the tenant log as they are asked for.
+#
+# Of a commit's lines those are parsed that a question is about: most commits concern other rows.
+
+
+@dataclass(frozen=True)  # without slots: what was parsed is kept
+class StreamCommit:
+    """What one version of the tenant did to a stream's files; ``content`` is the commit of its table."""
+
+    entry: HistoryEntry
+    table_version: int
+    content: str
+
+    @cached_property
+    def added_paths(self) -> set[str]:
+        """The files that it adds, or names again with other deleted rows, by their paths."""
+        return self._paths("add")
+
+    @cached_property
+    def removed_paths(self) -> set[str]:
+        """The files that it removes, also only to name them again, by their paths."""
+        return self._paths("remove")
+
+    @property
+    def new_paths(self) -> set[str]:
+        """The files that it adds and that were not there before."""
+        return self.added_paths - self.removed_paths
+
+    def removal(self, path: str) -> Remove:
+        """The removal of one of ``removed_paths``."""
+        found = (
+            item for item in self._parsed("remove", path) if isinstance(item, Remove) and item.path == path
+        )
+        return next(found)
+
+    @cached_property
+    def metadata(self) -> Metadata | None:
+        """The table's metadata from this commit on, if it changes them."""
+        return next((item for item in self._parsed("metaData") if isinstance(item, Metadata)), None)
+
+    @property
+    def only_marks(self) -> bool:
+        """Whether what it names again has no fewer deleted rows than before."""
+        return self.entry.kind == "commit"
+
+    def added(self, path: str) -> Add:
+        """The addition of one of ``added_paths``."""
+        found = (item for item in self._parsed("add", path) if isinstance(item, Add) and item.path == path)
+        return next(found)
+
+    @cached_property
+    def _lines(self) -> list[str]:
+        return self.content.split("\n")
+
+    def _paths(self, kind: str) -> set[str]:
+        begin, first = f'{{"{kind}":', f'{{"{kind}":{{"path":"'
+        lines = [line for line in self._lines if line.startswith(begin)]
+        paths = {line[len(first) :].partition('"')[0] for line in lines if line.startswith(first)}
+        if len(paths) == len(lines) and not any("\\" in path for path in paths):
+            return paths
+        # Fields in another order, or escapes.
+        return {item.path for item in self._parsed(kind) if isinstance(item, Add | Remove)}
+
+    def _parsed(self, kind: str, path: str = "") -> Iterator[Action | None]:
+        mark, name = f'"{kind}"', json.dumps(path, ensure_ascii=False)[1:-1]
+        return (parse_line(line) for line in self._lines if mark in line and name in line)
+
+
+class StreamPast:
+    """The commits of a stream up to a state of the tenant."""
+
+    def __init__(self, scope: TenantScope, name: StreamName, until: TenantState) -> None:
+        self._scope = scope
+        self._name = name
+        self._commits: list[StreamCommit] = []
+        self._reading = self._read(until)
+        self.is_whole = True
+        """Whether nothing before what was read is known to be missing."""
+
+    def at(self, number: int) -> StreamCommit | None:
+        """The commit of a number, the newest being 0; None behind the oldest one that is kept."""
+        while len(self._commits) <= number:
+            commit = next(self._reading, None)
+            if commit is None:
+                return None
+            self._commits.append(commit)
+        return self._commits[number]
+
+    def span(self, first: int, count: int) -> list[StreamCommit]:
+        """At most ``count`` commits from a number on."""
+        self.at(first + count - 1)
+        return self._commits[first : first + count]
+
+    def statistics(self, path: str, number: int, count: int) -> str | None:
+        """The statistics of a file that is removed at a number, if ``count`` commits from there add it."""
+        for commit in self.span(number, count):
+            if path in commit.added_paths:
+                return commit.added(path).stats
+        return None
+
+    def metadata_before(self, number: int) -> Metadata | None:
+        """The table's metadata before a commit; None: there was no table."""
+        while (older := self.at(number + 1)) is not None:
+            number += 1
+            if older.metadata is not None:
+                return older.metadata
+        version = self._commits[-1].table_version
+        if not version:
+            return None
+        scope = self._scope
+        return table_snapshot(scope.storage, scope.state(), self._name, version - 1).metadata
+
+    def _read(self, until: TenantState) -> Iterator[StreamCommit]:
+        newest = self._scope.log.current_state()
+        is_begun = False
+        for version, entry in self._scope.log.entries_down(
+            newest, range(until.version, newest.floor - 1, -1)
+        ):
+            for change in entry.streams:
+                if change.stream != self._name:
+                    continue
+                # Another writer's change is known by its result only; what was before the oldest is not kept.
+                is_oldest = version == newest.floor and change.table_version
+                if not change.lands or change.is_external or is_oldest:
+                    self.is_whole = False
+                    return
+                content = change_content(self._scope.storage, change)
+                yield StreamCommit(history_entry(version, entry), change.table_version, content)
+                is_begun = True
+                if not change.table_version:
+                    return
+        self.is_whole = not is_begun
+
+
+# Search of one row's key in the files that a stream's versions added and removed.
+#
+# Files whose statistics exclude the key are not opened; in each of the others it is looked for once, in one
+# row group where that is enough. Files of several versions are read side by side, ahead of their use.
+
+_NOTHING = FoundRows(np.empty(0, np.int64), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A row, as a table of one, and where it lies."""
+
+    path: str
+    position: int
+    row: pa.Table
+
+
+class RowFinder:
+    """Finds the row of a key in files of a stream."""
+
+    def __init__(self, snapshot: ReadableSnapshot, keys: pa.Table) -> None:
+        self._snapshot = snapshot
+        self._keys = keys
+        local = is_local(snapshot.storage)
+        self._threads = min(THREADS_MAX, os.cpu_count() or 1) if local else REQUESTS_MAX
+        self._found: dict[tuple[str, str | None], FoundRows] = {}
+        # Where the key was last: in the next file it is there or nearby, for files are sorted by key.
+        self._group = 0
+
+    def current_row(self) -> Held | None:
+        """The row at the snapshot itself."""
+        one = self._snapshot
+        near = self._read(one.metadata, one.files)
+        gone = deleted_positions(one, near)
+        return self._held(one.metadata, [(path, gone.get(path)) for path in near["path"].to_pylist()])
+
+    def holds(self, metadata: Metadata, path: str) -> bool | None:
+        """Whether a file has rows of the key, deleted or not; None: it was not looked at."""
+        found = self._found.get((path, metadata.schema_string))
+        return None if found is None else found.rows is not None
+
+    def live_row(self, metadata: Metadata, files: Iterable[Add]) -> Held | None:
+        """The row in files as a commit added them, or as they were when it removed them."""
+        # Of two files the larger one is likelier to hold the row; when it is found, the rest is not read.
+        ordered = sorted(files, key=lambda file: -file.size)
+        for first in range(0, len(ordered), self._threads):
+            some = ordered[first : first + self._threads]
+            self.read_ahead(metadata, some)
+            near = [item for item in some if self.holds(metadata, item.path)]
+            held = self._held(metadata, ((item.path, self._deleted(item.deletion_vector)) for item in near))
+            if held is not None:
+                return held
+        return None
+
+    def read_ahead(self, metadata: Metadata, files: Iterable[Add]) -> None:
+        """Look for the key in files, side by side; those that were looked at are known."""
+        text = metadata.schema_string
+        new = {file.path: file for file in files if (file.path, text) not in self._found}
+        if new:
+            # A file is searched whole: which of its rows are deleted depends on the version.
+            self._read(metadata, from_adds([replace(item, deletion_vector=None) for item in new.values()]))
+
+    def was_there(self, held: Held, remove: Remove) -> bool:
+        """Whether a file that a commit removed, only to name it again, held the row at the same place."""
+        gone = self._deleted(remove.deletion_vector)
+        return gone is None or held.position not in gone
+
+    def _deleted(self, vector: DeletionVector | None) -> npt.NDArray[np.int64] | None:
+        if vector is None:
+            return None
+        return deleted_rows(self._snapshot.storage, self._snapshot.table, vector).astype(np.int64)
+
+    def _held(
+        self, metadata: Metadata, files: Iterable[tuple[str, npt.NDArray[np.int64] | None]]
+    ) -> Held | None:
+        has_history = read_system_columns(metadata).has_history
+        for path, gone in files:
+            found = self._found[path, metadata.schema_string]
+            if found.rows is None:
+                continue
+            for place, position in enumerate(found.positions.tolist()):
+                row = found.rows.slice(place, 1)
+                # A stream with history has several rows of the key, of which one is current.
+                if has_history and row[VALID_TO][0].is_valid:
+                    continue
+                if gone is None or position not in gone:
+                    return Held(path, position, row.drop_columns([VALID_TO]) if has_history else row)
+        return None
+
+    def _read(self, metadata: Metadata, files: pa.Table) -> pa.Table:
+        """Look for the key in files; the rows of ``files`` whose statistics do not exclude it."""
+        one, text = self._snapshot, metadata.schema_string
+        self._found.update({(path, text): _NOTHING for path in files["path"].to_pylist()})
+        part = replace(part_of(one, files), metadata=metadata, schema=metadata.schema)
+        keys = keys_as(self._keys, arrow_columns(part.schema))
+        if not len(keys):
+            return files.slice(0, 0)
+        near = files_with(part, keys)
+        if len(near):
+            has_history = read_system_columns(metadata).has_history
+            shown = [field.name for field in row_columns(part) if not pa.types.is_null(field.type)]
+            rest = [name for name in shown if name not in keys.column_names]
+            names = [*keys.column_names, *rest, *([VALID_TO] if has_history else [])]
+            reads = plan_reads(part, names, None, near).reads
+            order = [*shown, *names[len(shown) :]]
+            look = partial(self._look, part, keys, KeyNumbers(keys), order, is_unique=not has_history)
+            with ThreadPoolExecutor(max(1, min(self._threads, len(reads)))) as pool:
+                for read, found in zip(reads, pool.map(look, reads), strict=True):
+                    self._found[read.path, text] = found
+        return near
+
+    def _look(
+        self,
+        part: SnapshotPart,
+        keys: pa.Table,
+        numbers: KeyNumbers,
+        order: list[str],
+        read: FileRead,
+        *,
+        is_unique: bool,
+    ) -> FoundRows:
+        found = rows_found(
+            part.storage,
+            read,
+            len(keys.column_names),
+            lambda table: numbers.found_in(table)[0],
+            _groups_near(self._group, part, keys) if is_unique else _groups_with(part, keys),
+            is_unique=is_unique,
+        )
+        if found.group is not None:
+            self._group = found.group
+        if found.rows is None:
+            return found
+        return replace(found, rows=as_typed_so_far(part, found.rows.select(order)))
+
+
+def _groups_near(first: int, part: SnapshotPart, keys: pa.Table) -> Callable[[pq.ParquetFile], Iterable[int]]:
+    """The group of a number and its neighbours, then those whose statistics do not exclude the key."""
+
+    def groups(file: pq.ParquetFile) -> Iterable[int]:
+        near = [item for item in (first, first + 1, first - 1) if 0 <= item < file.metadata.num_row_groups]
+        yield from near
+        yield from (item for item in _groups_with(part, keys)(file) if item not in near)
+
+    return groups
+
+
+def _groups_with(part: SnapshotPart, keys: pa.Table) -> Callable[[pq.ParquetFile], Iterable[int]]:
+    def groups(file: pq.ParquetFile) -> Iterable[int]:
+        if file.metadata.num_row_groups == 1:
+            return [0]
+        names = physical_names(part.schema)
+        fields = [item for item in part.schema["fields"] if item["name"] in keys.column_names]
+        texts = list(group_statistics(file, {**part.schema, "fields": fields}))
+        held = may_hold(texts, keys, arrow_columns(part.schema), names)
+        return [number for number, may in enumerate(held) if may]
+
+    return groups
+
 
 AHEAD = 32
 """The files of so many versions are read side by side."""

@@ -11,11 +11,11 @@ from freezeframe.engine.frames.frames import DtypeBackend, FrameKind
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.storage import Storage
-from freezeframe.store.diff.net_counts import compared_counts
+from freezeframe.store.diff.counts import compared_counts
 from freezeframe.store.diff.row_diff import snapshot_changes, table_changes
-from freezeframe.store.directory.paths import blob_file
+from freezeframe.store.model.directory import blob_file
 from freezeframe.store.model.receipt import Counts, html_table, table_of
-from freezeframe.store.schema.system_columns import stored_key
+from freezeframe.store.schema.columns import stored_key
 from freezeframe.store.table.reader import as_kind, read_rows
 from freezeframe.store.tenant_log.roll_forward import table_snapshot
 from freezeframe.store.tenant_log.state import HeldFile, TenantState

@@ -1,4 +1,4 @@
-"""Retention policy of a tenant, applied by ``gc`` and by jobs."""
+"""Versions that are kept: the retention policy and tags."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from freezeframe.errors import InvalidOption, VersionNotFound
+from freezeframe.errors import AlreadyExists, InvalidOption, NotFound, VersionNotFound
+from freezeframe.identifiers import StreamName
 from freezeframe.log.table.history import iso
-from freezeframe.store.model.author import Author
+from freezeframe.store.model.update_options import Author
 from freezeframe.store.table.reader import moment
 from freezeframe.store.tenant_log.entry import Entry, TenantChange
 from freezeframe.store.tenant_log.log import TenantLog
@@ -17,6 +18,8 @@ from freezeframe.store.tenant_log.state import TenantState
 from freezeframe.store.transaction.scope import commit_at_end
 from freezeframe.store.transaction.transaction import TenantPlace
 from freezeframe.store.transaction.unit_of_work import UnitOfWork
+
+# Retention policy of a tenant, applied by ``gc`` and by jobs.
 
 _DAY_MS = 24 * 60 * 60 * 1000
 
@@ -91,3 +94,65 @@ def _version_at(log: TenantLog, moment_ms: int) -> int:
         return log.version_at(moment(iso(moment_ms)))
     except VersionNotFound:
         return 0
+
+
+# Tags: names of versions, which retention keeps.
+
+
+def set_tag(place: TenantPlace, name: str, version: int | None, *, who: str = "") -> int:
+    """Name a version; see ``Tenant.tag``."""
+    known = _tag_name(name)
+    with commit_at_end(UnitOfWork(place, Author(who, f"tag {known}"), is_single=True)) as work:
+        state = work.state()
+        wanted = state.version if version is None else version
+        if wanted < 0:
+            raise VersionNotFound("The tenant has no version yet.", remedy="Commit something first.")
+        _require_free(known, wanted, state)
+        work.change_tenant(
+            TenantChange(tags=MappingProxyType({known: wanted})),
+            "policy",
+            lambda newest: _require_listed(wanted, newest),
+            lambda newest: _require_free(known, wanted, newest),
+        )
+    return wanted
+
+
+def remove_tag(place: TenantPlace, name: str, *, who: str = "") -> None:
+    """Take a tag off; see ``Tenant.untag``."""
+    known = _tag_name(name)
+
+    def there(state: TenantState) -> None:
+        if known not in state.tags:
+            raise NotFound(
+                f"There is no tag {known!r}.",
+                cause="The tenant has none of that name.",
+                remedy="Check the name in the list of the tags.",
+            )
+
+    with commit_at_end(UnitOfWork(place, Author(who, f"untag {known}"), is_single=True)) as work:
+        there(work.state())
+        work.change_tenant(TenantChange(tags=MappingProxyType({known: None})), "policy", there)
+
+
+def _require_listed(version: int, state: TenantState) -> None:
+    """Refuse a version that is not listed in the state of the commit."""
+    if not state.is_listed(version):
+        raise VersionNotFound(
+            f"Version {version} of the tenant is not kept.",
+            cause=f"Versions {state.floor} to {state.version}, and those with a tag, are.",
+            remedy="Choose one that the history lists.",
+            version=version,
+        )
+
+
+def _require_free(name: str, version: int, state: TenantState) -> None:
+    if state.tags.get(name, version) != version:
+        raise AlreadyExists(
+            f"The tag {name!r} is version {state.tags[name]}'s already.",
+            cause="A tag that moved would not name what it named.",
+            remedy=f"Use another name, or take it off first: untag({name!r}).",
+        )
+
+
+def _tag_name(name: str) -> str:
+    return str(StreamName(name))  # the same rules: no slash, no control character, no odd spaces

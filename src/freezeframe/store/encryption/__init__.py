@@ -1,1 +1,0 @@
-"""Encryption at rest: the master key, a tenant's data key, sealed bytes."""

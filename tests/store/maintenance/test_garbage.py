@@ -433,6 +433,22 @@ def test_a_lost_checkpoint_below_the_oldest_version_is_damage(open_finding, memo
     assert len(content(again)[0]["A"]) == 1
 
 
+@pytest.mark.parametrize("dry_run", [True, False])
+@pytest.mark.parametrize(("gone", "keep"), [(0, None), (5, None), (10, 5)])
+def test_a_lost_entry_of_a_kept_version_is_damage(open_finding, memory, gone, keep, dry_run):
+    """gc reports a corrupt log, not an unknown version, and deletes nothing."""
+    tenant = open_finding(memory, keep_versions=0, **NOW)
+    for number in range(12):
+        tenant.files.write("f", str(number).encode())
+    tenant.set_retention(keep_versions=keep)
+    memory.delete(f"{ENTRIES}/{gone:020d}.json")
+    before = data(memory)
+
+    with pytest.raises(CorruptLog):
+        open_finding(memory, keep_versions=0, **NOW).gc(dry_run=dry_run)
+    assert before == data(memory)
+
+
 def _numbers(storage, end, folder="A.snapshot/_delta_log"):
     names = (file.name.rpartition("/")[2].partition(".") for file in storage.list_below(folder))
     return sorted(int(number) for number, dot, rest in names if f"{dot}{rest}" == end)

@@ -269,6 +269,19 @@ def collect_garbage(place: TenantPlace, *, dry_run: bool = False) -> Garbage:
     state = place.log.current_state()
     if state.version < 0:
         return Garbage(dry_run, 0, 0, 0, 0, (), ())
+    try:
+        return _collect(place, state, dry_run=dry_run)
+    except VersionNotFound as error:
+        if place.log.current_state().kept_from() > state.kept_from():
+            raise  # another gc or an erasure deleted the entries of versions that are no longer kept
+        raise CorruptLog(
+            "The tenant log lacks an entry that a kept version needs.",
+            cause=str(error),
+            remedy="Restore the log's files from a backup, then run gc again.",
+        ) from error
+
+
+def _collect(place: TenantPlace, state: TenantState, *, dry_run: bool) -> Garbage:
     moment = now_ms()
     floor = policy_of(state).floor(place.log, state, moment)
     dead = _dead(place, state, moment)

@@ -20,6 +20,13 @@ def examples(count):
     return count if settings.get_current_profile_name() == NIGHTLY else max(1, count // _SHARE)
 
 
+def by_turns(cases, number):
+    """Return all cases by night, else the case whose turn it is; the test has the mark `sampled`."""
+    found = list(cases)
+    is_night = settings.get_current_profile_name() == NIGHTLY
+    return found if is_night else [found[number % len(found)]]
+
+
 def sampled(cases, every=_SHARE):
     """All cases by night, else the first, the last and some between them; the test has the mark `sampled`."""
     found = list(cases)

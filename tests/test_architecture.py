@@ -7,8 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 import freezeframe.gluestick
 import freezeframe.script
 
@@ -43,13 +41,10 @@ def test_import_contracts_are_kept():
     assert run.returncode == 0, run.stdout + run.stderr
 
 
-@pytest.mark.parametrize(
-    "packages",
-    ["freezeframe", "freezeframe.log, freezeframe.storage, freezeframe.store", "freezeframe.script"],
-)
-def test_nothing_loads_spark_before_it_is_needed(packages):
-    """Importing the library, its log and its store never loads PySpark."""
-    code = f"import sys, {packages}; print('pyspark' in sys.modules, 'py4j' in sys.modules)"
+def test_nothing_loads_spark_before_it_is_needed():
+    """Neither the library, its log and store, the scripts' functions nor the service import PySpark."""
+    packages = "log, freezeframe.storage, freezeframe.store, freezeframe.script, freezeframe.asgi.application"
+    code = f"import sys, freezeframe.{packages}; print('pyspark' in sys.modules, 'py4j' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert run.stdout.strip() == "False False"

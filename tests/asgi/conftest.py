@@ -3,7 +3,7 @@
 import threading
 import time
 import uuid
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 import httpx
@@ -52,9 +52,9 @@ class Served:
         return f"/api/v1/environments/{environment}/tenants/{name}"
 
 
-@pytest.fixture(scope="module")
-def serve(request, tmp_path_factory):
-    """A function that starts a server with settings; all are stopped after the module."""
+@contextmanager
+def servers(request, tmp_path_factory):
+    """A function that starts a server with settings; all are stopped at the end of the block."""
     stops, places = [], ExitStack()
 
     def start(**options):
@@ -81,9 +81,17 @@ def serve(request, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def served(serve):
-    """A server with generous quotas, for tests of other things."""
-    return serve(service_requests_per_second=0)
+def serve(request, tmp_path_factory):
+    """A function that starts a server with settings; all are stopped after the module."""
+    with servers(request, tmp_path_factory) as start:
+        yield start
+
+
+@pytest.fixture(scope="session")
+def served(request, tmp_path_factory):
+    """A server with generous quotas, which tests of other things share: their tenants are their own."""
+    with servers(request, tmp_path_factory) as start:
+        yield start(service_requests_per_second=0)
 
 
 @pytest.fixture

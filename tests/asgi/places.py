@@ -17,7 +17,7 @@ PLACE = os.environ.get("FREEZEFRAME_TEST_PLACE", "")
 on_this_disk = pytest.mark.skipif(PLACE == "bucket", reason="looks at the store's files on this disk")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def bucket():
     """The name of a bucket on a server of this machine, which the usual variables lead to."""
     with made_bucket() as name:

@@ -1,23 +1,10 @@
-"""What holds for all of the API: keys, sessions, quotas, idempotency, the audit, and no Spark."""
+"""What holds for all of the API: keys, sessions, quotas, idempotency, and the audit."""
 
-import subprocess
-import sys
 import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 
-import pytest
-
 TENANTS = "/api/v1/environments/dev/tenants"
-
-
-@pytest.mark.long
-def test_the_application_never_loads_spark():
-    """Importing all of the service leaves PySpark where it is."""
-    code = "import sys, freezeframe.asgi.application; print('pyspark' in sys.modules, 'py4j' in sys.modules)"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-
-    assert run.stdout.strip() == "False False"
 
 
 def test_the_same_post_again_is_answered_and_not_done_again(api, acme):

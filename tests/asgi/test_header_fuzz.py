@@ -13,7 +13,7 @@ pytestmark = pytest.mark.long
 
 CANARY = b"canary-7a1be2209c5d"
 VICTIM, OWN = "globex", "acme"
-FEW, MANY = 120, 20_000
+FEW, MANY = 60, 20_000
 
 NUMBERS = st.one_of(
     st.integers(-3, 3),

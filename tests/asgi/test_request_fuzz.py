@@ -19,7 +19,7 @@ pytestmark = [
 ]
 
 CANARY = "canary-5d1c0e77b2"
-FEW, MANY = 300, 20_000
+FEW, MANY = 250, 20_000
 SEEDED_EVERY = 200
 
 
@@ -79,10 +79,9 @@ def fuzz(served, application, seed, count):
     return statuses
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_made_up_requests_are_answered(fuzzed, seed):
+def test_made_up_requests_are_answered(fuzzed):
     """A few hundred, the same in every run; most kinds of answers are among them."""
-    statuses = fuzz(*fuzzed, seed, FEW)
+    statuses = fuzz(*fuzzed, 1, FEW)
     assert statuses.total() == FEW
     assert {200, 400, 404, 422} <= set(statuses)
 

@@ -168,7 +168,7 @@ FAULTS = [
     ),
     Fault(
         "store/maintenance/garbage.py",
-        "for version in sorted({one for one in state.tags.values() if one < floor}):",
+        "for version in sorted({version for version in state.tags.values() if version < floor}):",
         "for version in ():",
         "store/maintenance/test_garbage.py",
     ),

@@ -168,7 +168,7 @@ FAULTS = [
     ),
     Fault(
         "store/maintenance/garbage.py",
-        "for version in sorted({version for version in state.tags.values() if version < floor}):",
+        "for version in sorted({tag for tag in state.tags.values() if tag < floor}):",
         "for version in ():",
         "store/maintenance/test_garbage.py",
     ),

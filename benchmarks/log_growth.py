@@ -21,8 +21,8 @@ from log_load import append_commit, compact, make_table, tombstones, write_commi
 from measured import keep
 
 from freezeframe.log import DeltaLog
-from freezeframe.log.replay.replay import FileState
-from freezeframe.log.write.upkeep import write_checkpoint
+from freezeframe.log.segments.replay import FileState
+from freezeframe.log.table.upkeep import write_checkpoint
 from freezeframe.storage import LocalStorage
 
 RUNS = 3

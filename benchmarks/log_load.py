@@ -28,8 +28,8 @@ from delta_merge import CONFIGURATION, JARS
 from latency import LatencyStorage, in_sequence
 from measured import keep
 
-from freezeframe.log.actions.action_columns import TOMBSTONE_SCHEMA
-from freezeframe.log.replay.replay import FileState
+from freezeframe.log.format.action_columns import TOMBSTONE_SCHEMA
+from freezeframe.log.segments.replay import FileState
 
 FILES = 300_000
 MANY_FILES = 1_000_000
@@ -178,7 +178,7 @@ def write_commit(log: Path, number: int, adds: int) -> None:
 
 def checkpoint(path: Path) -> None:
     from freezeframe.log import DeltaLog
-    from freezeframe.log.write.upkeep import write_checkpoint
+    from freezeframe.log.table.upkeep import write_checkpoint
 
     write_checkpoint(DeltaLog(storage_of(path)).update())
 

@@ -215,7 +215,7 @@ def update(path: Path) -> dict:
 
 
 def checkpoint(path: Path) -> dict:
-    from freezeframe.log.write.upkeep import write_checkpoint
+    from freezeframe.log.table.upkeep import write_checkpoint
 
     snapshot = log_of(path).update()
     files = snapshot.count

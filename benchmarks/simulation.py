@@ -24,13 +24,13 @@ from simulation_plot import draw
 
 from freezeframe.engine.protocol.forwarding import DeferredEngine
 from freezeframe.log import DeltaLog
-from freezeframe.log.actions.actions import Add, CommitInfo, Metadata, Protocol, to_json_line
-from freezeframe.log.checkpoints.hint import Hint, hint_text
+from freezeframe.log.format.actions import Add, CommitInfo, Metadata, Protocol, to_json_line
+from freezeframe.log.format.schema import arrow_to_delta
 from freezeframe.log.primitives.paths import commit_name, version_prefix
 from freezeframe.log.scan import rows
-from freezeframe.log.schema.schema import arrow_to_delta
-from freezeframe.log.write.transaction import Transaction
-from freezeframe.log.write.upkeep import Upkeep, write_checkpoint
+from freezeframe.log.segments.hint import Hint, hint_text
+from freezeframe.log.table.transaction import Transaction
+from freezeframe.log.table.upkeep import Upkeep, write_checkpoint
 from freezeframe.settings import Settings
 from freezeframe.store.model.directory import REGISTRY_FOLDER, tenant_folder
 from freezeframe.store.snapshot_store import Store

@@ -27,7 +27,7 @@ from measured import keep, summary
 
 from freezeframe.engine.protocol.forwarding import DeferredEngine
 from freezeframe.identifiers import StreamName
-from freezeframe.log.commits.commit import Committed, write_commit
+from freezeframe.log.segments.commit import Committed, write_commit
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant

@@ -21,7 +21,11 @@ from freezeframe.clock import moment, rfc3339
 
 LogFormat = Literal["text", "json"]
 _TRACING = "opentelemetry.trace"
-_STATES = ("freezeframe.log.segments.", "freezeframe.log.table.table_log")
+_STATES = (
+    "freezeframe.log.segments.management",
+    "freezeframe.log.segments.segment",
+    "freezeframe.log.table.table_log",
+)
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message"}
 _context: ContextVar[dict[str, Any] | None] = ContextVar("freezeframe_log_context", default=None)
 

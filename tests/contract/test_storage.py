@@ -13,10 +13,10 @@ from tests.examples import examples
 
 from freezeframe.errors import InvalidName
 from freezeframe.storage import LocalStorage, MemoryStorage, PrefixStorage
-from freezeframe.storage.faulty import FaultyStorage
+from freezeframe.storage.base import OverlayStorage
+from freezeframe.storage.location import S3Access
+from freezeframe.storage.memory import FaultyStorage
 from freezeframe.storage.objects import ObjectStorage
-from freezeframe.storage.prefix import OverlayStorage
-from freezeframe.storage.s3_access import S3Access
 
 KINDS = (
     "local",

@@ -14,11 +14,11 @@ from deltalake.exceptions import DeltaError
 from tests.buckets import made_bucket
 from tests.log.committing import commit_at_last
 
-from freezeframe.log.actions.actions import Add, Metadata, Protocol, Txn, parse_line
-from freezeframe.log.commits.commit import Committed
 from freezeframe.log.delta_log import DeltaLog
-from freezeframe.log.write.transaction import Transaction
-from freezeframe.log.write.upkeep import Upkeep
+from freezeframe.log.format.actions import Add, Metadata, Protocol, Txn, parse_line
+from freezeframe.log.segments.commit import Committed
+from freezeframe.log.table.transaction import Transaction
+from freezeframe.log.table.upkeep import Upkeep
 from freezeframe.script.tenant.stores import storage_at
 from freezeframe.settings import Settings
 

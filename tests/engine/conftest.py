@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from freezeframe.engine.protocol.table_engine import MergeTask
-from freezeframe.log.schema.schema import arrow_to_delta
+from freezeframe.log.format.schema import arrow_to_delta
 
 
 class Bench:

@@ -10,7 +10,7 @@ import pytest
 from freezeframe.engine.session.connect import connect
 from freezeframe.engine.spark import SparkEngine
 from freezeframe.errors import CorruptData, EngineUnavailable
-from freezeframe.log.schema.schema import arrow_to_delta
+from freezeframe.log.format.schema import arrow_to_delta
 
 pytestmark = pytest.mark.spark
 

@@ -9,7 +9,7 @@ from freezeframe.runs.model.plan import ScriptResult
 from freezeframe.runs.running import find_receipt
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage
-from freezeframe.storage.faulty import VERBS, Fault, FaultyStorage, Way
+from freezeframe.storage.memory import VERBS, Fault, FaultyStorage, Way
 from freezeframe.store.diff.counts import ArrowEngine
 from freezeframe.store.snapshot_store import Store
 

@@ -5,7 +5,7 @@ import pytest
 
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage
-from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
+from freezeframe.storage.memory import Crash, Fault, FaultyStorage, Way
 from freezeframe.store import Tenant
 
 ROWS = pa.table({"Id": ["1"], "v": [1]})

@@ -4,7 +4,7 @@ import pytest
 
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage
-from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
+from freezeframe.storage.memory import Crash, Fault, FaultyStorage, Way
 from freezeframe.store import Tenant
 
 

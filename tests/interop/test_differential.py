@@ -11,15 +11,15 @@ from deltalake import CommitProperties, DeltaTable, QueryBuilder, write_deltalak
 from tests.examples import sampled
 from tests.log.data_files import new_files
 
-from freezeframe.log.actions.action_columns import to_adds
-from freezeframe.log.actions.actions import Metadata, Protocol
-from freezeframe.log.commits.commit import Committed
 from freezeframe.log.delta_log import DeltaLog
+from freezeframe.log.format.action_columns import to_adds
+from freezeframe.log.format.actions import Metadata, Protocol
+from freezeframe.log.format.schema import arrow_to_delta
 from freezeframe.log.scan import rows
-from freezeframe.log.schema.schema import arrow_to_delta
-from freezeframe.log.write.row_deletion import mark_rows, removal
-from freezeframe.log.write.transaction import Transaction
-from freezeframe.log.write.upkeep import compact_log, write_checkpoint
+from freezeframe.log.segments.commit import Committed
+from freezeframe.log.table.row_deletion import mark_rows, removal
+from freezeframe.log.table.transaction import Transaction
+from freezeframe.log.table.upkeep import compact_log, write_checkpoint
 from freezeframe.storage import LocalStorage
 
 pytestmark = pytest.mark.spark
@@ -258,7 +258,7 @@ class only:  # noqa: N801 - reads as the word it is: a snapshot of only this fil
     """A snapshot seen as having one file."""
 
     def __init__(self, snapshot, add):
-        from freezeframe.log.actions.action_columns import from_adds
+        from freezeframe.log.format.action_columns import from_adds
 
         self.storage, self.table, self.version = snapshot.storage, snapshot.table, snapshot.version
         self.protocol, self.metadata, self.schema = snapshot.protocol, snapshot.metadata, snapshot.schema

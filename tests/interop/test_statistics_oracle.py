@@ -16,8 +16,8 @@ import pytest
 from tests.examples import sampled
 
 from freezeframe.log.delta_log import DeltaLog
-from freezeframe.log.schema.schema import arrow_type
-from freezeframe.log.write.upkeep import write_checkpoint
+from freezeframe.log.format.schema import arrow_type
+from freezeframe.log.table.upkeep import write_checkpoint
 from freezeframe.storage import LocalStorage
 
 pytestmark = pytest.mark.spark

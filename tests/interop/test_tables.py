@@ -9,16 +9,16 @@ from deltalake import DeltaTable
 from tests.log.data_files import new_files
 from tests.log.foreign_forms import with_mapping
 
-from freezeframe.log.actions.actions import Add, CommitInfo, Metadata, Protocol, Remove, to_json_line
-from freezeframe.log.checkpoints.checksum import read_checksum
-from freezeframe.log.commits.commit import write_commit
 from freezeframe.log.delta_log import DeltaLog
+from freezeframe.log.format.actions import Add, CommitInfo, Metadata, Protocol, Remove, to_json_line
+from freezeframe.log.format.schema import arrow_to_delta
 from freezeframe.log.scan import rows
-from freezeframe.log.schema.schema import arrow_to_delta
-from freezeframe.log.write.checksum_writer import verify_checksum
-from freezeframe.log.write.row_deletion import mark_rows
-from freezeframe.log.write.transaction import Transaction
-from freezeframe.log.write.upkeep import Upkeep, write_checkpoint
+from freezeframe.log.segments.commit import write_commit
+from freezeframe.log.segments.hint import read_checksum
+from freezeframe.log.table.checksum_writer import verify_checksum
+from freezeframe.log.table.row_deletion import mark_rows
+from freezeframe.log.table.transaction import Transaction
+from freezeframe.log.table.upkeep import Upkeep, write_checkpoint
 from freezeframe.storage import LocalStorage
 
 pytestmark = pytest.mark.spark

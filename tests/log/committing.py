@@ -1,7 +1,7 @@
 """Commits that begin anew until nobody else is first."""
 
-from freezeframe.log.commits.commit import Conflict
-from freezeframe.log.write.transaction import Transaction
+from freezeframe.log.segments.commit import Conflict
+from freezeframe.log.table.transaction import Transaction
 
 
 def commit_at_last(log, actions, upkeep=None):

@@ -6,12 +6,12 @@ import pyarrow as pa
 import pytest
 from tests.log.data_files import new_files
 
-from freezeframe.log.actions.actions import Metadata, Protocol
 from freezeframe.log.delta_log import DeltaLog
-from freezeframe.log.schema.schema import arrow_to_delta
-from freezeframe.log.write.row_deletion import mark_rows, removal
-from freezeframe.log.write.transaction import Transaction
-from freezeframe.log.write.upkeep import Upkeep
+from freezeframe.log.format.actions import Metadata, Protocol
+from freezeframe.log.format.schema import arrow_to_delta
+from freezeframe.log.table.row_deletion import mark_rows, removal
+from freezeframe.log.table.transaction import Transaction
+from freezeframe.log.table.upkeep import Upkeep
 from freezeframe.storage import MemoryStorage
 
 COLUMNS = pa.schema([("id", pa.string()), ("n", pa.int64()), ("p", pa.string())])
@@ -62,7 +62,7 @@ class WritableTable:
 
     def remove_all(self, transaction):
         """The actions that remove every live file of the transaction's snapshot."""
-        from freezeframe.log.actions.action_columns import to_adds
+        from freezeframe.log.format.action_columns import to_adds
 
         return [removal(add) for add in to_adds(transaction.snapshot.files)]
 

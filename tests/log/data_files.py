@@ -15,19 +15,22 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from freezeframe.clock import now_ms
-from freezeframe.log.actions.actions import Add, Metadata, Protocol
-from freezeframe.log.commits.commit import Committed
 from freezeframe.log.delta_log import DeltaLog
-from freezeframe.log.scan.data_files import SHA256_TAG
-from freezeframe.log.schema.column_mapping import (
+from freezeframe.log.format.actions import Add, Metadata, Protocol
+from freezeframe.log.format.conversion import conform, partition_text
+from freezeframe.log.format.schema import (
     Mode,
+    arrow_field,
+    arrow_to_delta,
+    delta_to_arrow,
+    fields_of,
     mapping_mode,
     physical_name,
 )
-from freezeframe.log.schema.conversion import conform, partition_text
-from freezeframe.log.schema.schema import arrow_field, arrow_to_delta, delta_to_arrow, fields_of
-from freezeframe.log.statistics.file_statistics import file_statistics, statistics_text
-from freezeframe.log.write.row_deletion import mark_rows, physical_rows
+from freezeframe.log.scan.data_files import SHA256_TAG
+from freezeframe.log.scan.file_statistics import file_statistics, statistics_text
+from freezeframe.log.segments.commit import Committed
+from freezeframe.log.table.row_deletion import mark_rows, physical_rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,9 @@
 import copy
 import uuid
 
-from freezeframe.log.actions.actions import DeletionVector
-from freezeframe.log.scan.deletion_vectors import bitmap_bytes, z85_encode
-from freezeframe.log.schema.column_mapping import ID_KEY, PHYSICAL_NAME_KEY, fields_by_path
+from freezeframe.log.format.actions import DeletionVector
+from freezeframe.log.format.schema import ID_KEY, PHYSICAL_NAME_KEY, fields_by_path
+from freezeframe.log.scan.data_files import bitmap_bytes, z85_encode
 
 INLINE_BYTES_MAX = 64
 

@@ -14,7 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from freezeframe.log.actions.actions import (
+from freezeframe.log.delta_log import DeltaLog
+from freezeframe.log.format.actions import (
     Action,
     Add,
     CheckpointMetadata,
@@ -27,8 +28,6 @@ from freezeframe.log.actions.actions import (
     Txn,
     to_json_line,
 )
-from freezeframe.log.checkpoints.checkpoint_columns import CHECKPOINT_SCHEMA
-from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.primitives.options import LogOptions
 from freezeframe.log.primitives.paths import (
     HINT_NAME,
@@ -41,6 +40,7 @@ from freezeframe.log.primitives.paths import (
     compacted_name,
     v2_checkpoint_name,
 )
+from freezeframe.log.segments.checkpoint_columns import CHECKPOINT_SCHEMA
 from freezeframe.storage import MemoryStorage, Storage
 
 SCHEMA = {

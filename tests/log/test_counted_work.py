@@ -10,15 +10,13 @@ import pytest
 from tests.log.tables import TableBuilder, file
 
 from freezeframe.clock import now_ms
-from freezeframe.log.actions.actions import Add, Remove
-from freezeframe.log.checkpoints.checkpoint import read_checkpoint_actions
-from freezeframe.log.commits import commit_content
+from freezeframe.log.format.actions import Add, Remove
 from freezeframe.log.primitives.listing import newest_checkpoint, sort_listing
-from freezeframe.log.replay import replay
-from freezeframe.log.replay.replay import Heads
+from freezeframe.log.segments import checkpoint_columns, commit_content, replay
+from freezeframe.log.segments.checkpoint import read_checkpoint_actions
+from freezeframe.log.segments.replay import Heads
 from freezeframe.log.segments.segment import LogSegment
-from freezeframe.log.statistics import statistics_json
-from freezeframe.log.write.upkeep import write_checkpoint
+from freezeframe.log.table.upkeep import write_checkpoint
 from freezeframe.storage import MemoryStorage
 
 SIZES = (100, 200, 400, 800)
@@ -248,19 +246,19 @@ def test_the_small_actions_of_a_large_checkpoint_are_read_by_ranges():
 def test_statistics_kept_as_structs_are_converted_by_column(monkeypatch):
     """Work is in proportion to the pieces, however many files are in one."""
     seen = [0]
-    texts = statistics_json._texts
+    texts = checkpoint_columns._texts
 
     def counted(*given):
         seen[0] += 1
         return texts(*given)
 
-    monkeypatch.setattr(statistics_json, "_texts", counted)
-    monkeypatch.setattr(statistics_json, "_PIECE_ROWS", 50)
+    monkeypatch.setattr(checkpoint_columns, "_texts", counted)
+    monkeypatch.setattr(checkpoint_columns, "_TEXT_ROWS", 50)
     counts = []
     for size in SIZES:
         seen[0] = 0
         one = {"numRecords": 1, "minValues": {"a": 1, "b": "x"}}
-        found = statistics_json.statistics_texts(pa.chunked_array([pa.array([one] * size)]))
+        found = checkpoint_columns.statistics_texts(pa.chunked_array([pa.array([one] * size)]))
         assert found[-1].as_py() == '{"numRecords":1,"minValues":{"a":1,"b":"x"}}'
         counts.append(seen[0])
     assert exponent(counts) <= EXPONENT_MAX

@@ -11,7 +11,7 @@ from tests.log.tables import TableBuilder, file
 from freezeframe.errors import InvalidOption
 from freezeframe.log import DeltaLog, LogOptions
 from freezeframe.storage import LocalStorage, MemoryStorage
-from freezeframe.storage.prefix import OverlayStorage
+from freezeframe.storage.base import OverlayStorage
 
 
 @pytest.fixture(autouse=True)

@@ -14,9 +14,9 @@ from tests.log.data_files import append, created, mark
 
 from freezeframe.errors import InvalidOption, VersionNotFound
 from freezeframe.log import Committed, Conflict, DeltaLog, LogOptions
-from freezeframe.log.actions.action_columns import to_adds
-from freezeframe.log.write.row_deletion import removal
-from freezeframe.storage.s3_access import VARIABLES
+from freezeframe.log.format.action_columns import to_adds
+from freezeframe.log.table.row_deletion import removal
+from freezeframe.storage.location import VARIABLES
 
 SCHEMA = pa.schema([("id", pa.int64()), ("city", pa.string()), ("price", pa.float64())])
 VECTORS = {"delta.enableDeletionVectors": "true"}

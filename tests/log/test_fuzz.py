@@ -12,18 +12,17 @@ from tests.log.mutations import ODD, Mutations
 from tests.log.tables import UNIQUE_ID, TableBuilder
 
 from freezeframe.errors import FreezeframeError
-from freezeframe.log.actions.actions import Add, from_json
-from freezeframe.log.checkpoints.checksum import parse_checksum
-from freezeframe.log.checkpoints.hint import hint_text, parse_hint, read_hint
+from freezeframe.log.format.actions import Add, from_json
+from freezeframe.log.format.conversion import partition_scalar
+from freezeframe.log.format.schema import arrow_type
 from freezeframe.log.primitives.paths import checkpoint_name, commit_name, compacted_name, v2_checkpoint_name
+from freezeframe.log.scan.block_index import column_bounds
+from freezeframe.log.scan.data_skipping import is_only_nulls, value_bounds
 from freezeframe.log.scan.file_rows import deleted_rows
 from freezeframe.log.scan.rows import files_matching
-from freezeframe.log.schema.conversion import partition_scalar
-from freezeframe.log.schema.schema import arrow_type
-from freezeframe.log.statistics.data_skipping import is_only_nulls, value_bounds
-from freezeframe.log.statistics.file_statistics import column_bounds
-from freezeframe.log.write.checksum_writer import checksum_of, checksum_text
-from freezeframe.log.write.upkeep import write_checkpoint
+from freezeframe.log.segments.hint import hint_text, parse_checksum, parse_hint, read_hint
+from freezeframe.log.table.checksum_writer import checksum_of, checksum_text
+from freezeframe.log.table.upkeep import write_checkpoint
 from freezeframe.storage import MemoryStorage
 
 ROUNDS = [pytest.param(40, id="short"), pytest.param(5_000, id="long", marks=pytest.mark.nightly)]

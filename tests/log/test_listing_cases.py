@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from freezeframe.errors import FreezeframeError
-from freezeframe.log.checkpoints.hint import Hint
 from freezeframe.log.primitives.options import LogOptions
+from freezeframe.log.segments.hint import Hint
 from freezeframe.log.segments.management import SnapshotManagement
 from freezeframe.log.segments.segment import verify_delta_versions
 from freezeframe.storage import MemoryStorage

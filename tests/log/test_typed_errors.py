@@ -8,10 +8,9 @@ import pytest
 from tests.log.tables import TableBuilder
 
 from freezeframe.errors import CorruptLog, FreezeframeError, InvalidOption
-from freezeframe.log.checkpoints.checksum import parse_checksum
-from freezeframe.log.checkpoints.hint import GarbledHint, parse_hint
 from freezeframe.log.primitives.paths import commit_name
 from freezeframe.log.scan.rows import files_matching
+from freezeframe.log.segments.hint import GarbledHint, parse_checksum, parse_hint
 
 DEEP = '{"a":' * 100_000
 

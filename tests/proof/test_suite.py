@@ -13,9 +13,9 @@ from tests.buckets import LateCreators, keys, made_bucket
 from tests.proof import broken_storages as broken
 
 from freezeframe.errors import InvalidOption
-from freezeframe.log.checkpoints import hint
 from freezeframe.log.primitives.foreign_parquet import ForeignParquetFile
 from freezeframe.log.scan import data_files
+from freezeframe.log.segments import hint
 from freezeframe.proof.place import Place, Task, open_storage, scratch
 from freezeframe.proof.suite import PROOFS, prove, select_proofs
 from freezeframe.store import Stream

@@ -10,7 +10,7 @@ from functools import partial
 import pyarrow.parquet as pq
 
 from freezeframe.engine.protocol.table_engine import NOTHING, MergeResult
-from freezeframe.log.schema.schema import delta_to_arrow
+from freezeframe.log.format.schema import delta_to_arrow
 from freezeframe.store.diff.counts import ArrowEngine
 from freezeframe.store.diff.row_diff import table_changes
 from freezeframe.store.diff.row_diff_pages import change_counts

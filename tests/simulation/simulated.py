@@ -11,7 +11,7 @@ from random import Random
 
 from freezeframe.errors import StorageUnavailable
 from freezeframe.storage import MemoryStorage
-from freezeframe.storage.faulty import Crash
+from freezeframe.storage.memory import Crash
 
 START_MS = 1_790_000_000_000
 PAGE_BYTES = 512

@@ -21,7 +21,7 @@ from freezeframe.errors import (
     StorageNotShared,
     StorageUnavailable,
 )
-from freezeframe.log.checkpoints import hint
+from freezeframe.log.segments import hint
 from freezeframe.proof.place import content, frame, tenant_on
 
 pytestmark = pytest.mark.stateful

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from tests.log.committing import commit_at_last
 
-from freezeframe.log.actions.actions import Add, CommitInfo, Metadata, Protocol, Txn, parse_line
-from freezeframe.log.commits.commit import Committed
 from freezeframe.log.delta_log import DeltaLog
-from freezeframe.log.write.transaction import Transaction
-from freezeframe.log.write.upkeep import Upkeep
+from freezeframe.log.format.actions import Add, CommitInfo, Metadata, Protocol, Txn, parse_line
+from freezeframe.log.segments.commit import Committed
+from freezeframe.log.table.transaction import Transaction
+from freezeframe.log.table.upkeep import Upkeep
 from freezeframe.storage import LocalStorage
 from freezeframe.storage.local import make_folder, write_durably
 
@@ -61,7 +61,7 @@ def race(kind, root, writers, commits):
     Transaction(DeltaLog(LocalStorage(root), "t")).commit([Protocol(1, 2), metadata], "CREATE TABLE")
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(
-        ["pyarrow.parquet", "pyarrow.dataset", "freezeframe.log.write.transaction"]
+        ["pyarrow.parquet", "pyarrow.dataset", "freezeframe.log.table.transaction"]
     )
     start, results = context.Barrier(writers), context.Queue()
     processes = [

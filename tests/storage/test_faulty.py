@@ -6,7 +6,7 @@ import pytest
 
 from freezeframe.errors import InvalidOption, OutcomeUnknown, StorageUnavailable
 from freezeframe.storage import MemoryStorage
-from freezeframe.storage.faulty import Call, Crash, Fault, FaultyStorage, Way
+from freezeframe.storage.memory import Call, Crash, Fault, FaultyStorage, Way
 
 
 def test_calls_are_logged():

@@ -13,11 +13,11 @@ import pandas as pd
 import pytest
 
 from freezeframe.errors import CorruptData, StorageUnavailable, TryAgain
-from freezeframe.log.statistics.file_statistics import file_statistics
+from freezeframe.log.scan.file_statistics import file_statistics
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage
-from freezeframe.storage.faulty import Fault, FaultyStorage, Way
-from freezeframe.storage.passing_failures import passing_failure, reads_of
+from freezeframe.storage.memory import Fault, FaultyStorage, Way
+from freezeframe.storage.read_ahead import passing_failure, reads_of
 from freezeframe.store import Tenant
 from freezeframe.store.diff.counts import ArrowEngine
 

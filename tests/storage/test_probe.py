@@ -11,14 +11,14 @@ from obstore.store import MemoryStore
 from tests.buckets import OneRaceInTen, WithoutCondition, made_bucket
 
 from freezeframe.errors import StorageUnavailable, StorageUnsuitable
-from freezeframe.log.commits.commit import land_file
+from freezeframe.log.segments.commit import land_file
 from freezeframe.script.tenant.stores import storage_at
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage, PrefixStorage
-from freezeframe.storage.faulty import Fault, FaultyStorage, Way
+from freezeframe.storage.location import S3Access
+from freezeframe.storage.memory import Fault, FaultyStorage, Way
 from freezeframe.storage.objects import ObjectStorage
 from freezeframe.storage.probe import LONG_ROUNDS, require_atomic_create, require_remembered, rounds_for
-from freezeframe.storage.s3_access import S3Access
 from freezeframe.store.model.directory import ensure_format
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from freezeframe.errors import StorageUnavailable
 from freezeframe.storage import LocalStorage, MemoryStorage, read_ahead
-from freezeframe.storage.faulty import FaultyStorage
+from freezeframe.storage.memory import FaultyStorage
 from freezeframe.storage.read_ahead import ReadAhead
 
 

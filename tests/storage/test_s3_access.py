@@ -4,7 +4,7 @@ import pytest
 
 from freezeframe.errors import InvalidOption
 from freezeframe.settings import Settings
-from freezeframe.storage.s3_access import S3Access
+from freezeframe.storage.location import S3Access
 
 KEYS = {"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "s3cr3t"}
 

@@ -7,11 +7,11 @@ import pyarrow.parquet as pq
 from pyroaring import BitMap64
 from tests.log.foreign_forms import inline_vector, with_mapping
 
-from freezeframe.log.actions.actions import Add, CommitInfo, Metadata, Protocol, Remove, to_json_line
-from freezeframe.log.commits.commit import write_commit
 from freezeframe.log.delta_log import DeltaLog
-from freezeframe.log.schema.schema import arrow_to_delta
-from freezeframe.log.statistics.file_statistics import file_statistics, statistics_text
+from freezeframe.log.format.actions import Add, CommitInfo, Metadata, Protocol, Remove, to_json_line
+from freezeframe.log.format.schema import arrow_to_delta
+from freezeframe.log.scan.file_statistics import file_statistics, statistics_text
+from freezeframe.log.segments.commit import write_commit
 from freezeframe.storage import MemoryStorage
 
 FEATURES = ("columnMapping", "deletionVectors", "timestampNtz", "typeWidening")

@@ -5,7 +5,7 @@ import pytest
 
 from freezeframe.errors import FreezeframeError, StreamNotFound
 from freezeframe.storage import MemoryStorage
-from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
+from freezeframe.storage.memory import Crash, Fault, FaultyStorage, Way
 
 OLD = pa.table({"Id": ["1", "2"], "v": [1, 2]})
 NEW = pa.table({"Id": ["007"], "name": ["Bond"]})

@@ -19,7 +19,7 @@ from freezeframe.errors import (
     StreamNotFound,
 )
 from freezeframe.storage import MemoryStorage
-from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
+from freezeframe.storage.memory import Crash, Fault, FaultyStorage, Way
 from freezeframe.store.model.directory import STAGING_FOLDER
 from freezeframe.store.tenant_log import roll_forward
 from freezeframe.store.tenant_log.entry import Entry, TenantChange

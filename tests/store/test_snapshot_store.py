@@ -20,7 +20,7 @@ from freezeframe.errors import (
 )
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage, PrefixStorage
-from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
+from freezeframe.storage.memory import Crash, Fault, FaultyStorage, Way
 from freezeframe.store.blobs.sealing import read_master_key, rewrap
 from freezeframe.store.snapshot_store import Store
 from freezeframe.store.tenants.registry import RegistryEntry, RegistryState

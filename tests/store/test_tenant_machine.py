@@ -19,7 +19,7 @@ from hypothesis.stateful import (
 
 from freezeframe.errors import FreezeframeError
 from freezeframe.storage import MemoryStorage
-from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
+from freezeframe.storage.memory import Crash, Fault, FaultyStorage, Way
 
 pytestmark = pytest.mark.stateful
 

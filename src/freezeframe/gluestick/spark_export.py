@@ -33,8 +33,8 @@ from freezeframe.engine.frames.untyped import parquet_schema
 from freezeframe.engine.protocol.table_engine import WriteTask
 from freezeframe.errors import InvalidOption, SetupError
 from freezeframe.gluestick import installed
-from freezeframe.log.schema.schema import delta_to_arrow
-from freezeframe.log.statistics.file_statistics import bounded_columns
+from freezeframe.log.format.schema import delta_to_arrow
+from freezeframe.log.scan.file_statistics import bounded_columns
 from freezeframe.script.formats.csv_lines import csv_text
 from freezeframe.script.tenant.tenants import shared_engine
 from freezeframe.storage.local import failure

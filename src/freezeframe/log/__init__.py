@@ -1,6 +1,7 @@
 """Delta's transaction log in Python: its snapshots, its files, its commits. No Spark, no JVM."""
 
-from freezeframe.log.actions.actions import (
+from freezeframe.log.delta_log import DeltaLog
+from freezeframe.log.format.actions import (
     Add,
     Cdc,
     CommitInfo,
@@ -13,14 +14,13 @@ from freezeframe.log.actions.actions import (
     parse_line,
     to_json_line,
 )
-from freezeframe.log.commits.commit import Committed, Conflict, Unknown
-from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.primitives.options import LogEvent, LogOptions
+from freezeframe.log.segments.commit import Committed, Conflict, Unknown
 from freezeframe.log.segments.management import SnapshotManagement
 from freezeframe.log.segments.segment import LogSegment
 from freezeframe.log.table.snapshot import Snapshot
-from freezeframe.log.write.transaction import Transaction
-from freezeframe.log.write.upkeep import Upkeep
+from freezeframe.log.table.transaction import Transaction
+from freezeframe.log.table.upkeep import Upkeep
 
 __all__ = [
     "Add",

@@ -25,7 +25,7 @@ from freezeframe.proof.place import (
 )
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
-from freezeframe.storage.faulty import VERBS, WRITES, Crash, Fault, FaultyStorage, Way
+from freezeframe.storage.memory import VERBS, WRITES, Crash, Fault, FaultyStorage, Way
 from freezeframe.store import Tenant
 
 ATOMIC_CREATE_PROMISE = (

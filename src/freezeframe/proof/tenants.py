@@ -21,7 +21,7 @@ from freezeframe.proof.place import Content, Place, Task, children, content, fra
 from freezeframe.proof.writers import expected_after, rows_at
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage, Storage
-from freezeframe.storage.faulty import FaultyStorage
+from freezeframe.storage.memory import FaultyStorage
 from freezeframe.store import Stream, Tenant
 from freezeframe.store.diff.counts import ArrowEngine
 from freezeframe.store.snapshot_store import Store

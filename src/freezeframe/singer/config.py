@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from freezeframe.configuration.layers import nearest
 from freezeframe.errors import InputNotFound, InvalidOption
-from freezeframe.storage.passing_failures import reads_of
+from freezeframe.storage.read_ahead import reads_of
 
 ENVIRONMENT = "ENV"
 """The place in ``--config`` that means environment variables."""

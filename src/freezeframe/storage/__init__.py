@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 from freezeframe.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from freezeframe.storage.base import FileStatus, Storage
-    from freezeframe.storage.bucket import open_bucket
+    from freezeframe.storage.base import FileStatus, PrefixStorage, Storage
     from freezeframe.storage.local import LocalStorage
+    from freezeframe.storage.location import open_bucket
     from freezeframe.storage.memory import MemoryStorage
     from freezeframe.storage.objects import ObjectStorage
-    from freezeframe.storage.prefix import PrefixStorage
 
 __all__ = [
     "FileStatus",
@@ -32,8 +31,8 @@ if not TYPE_CHECKING:
             "LocalStorage": ".local",
             "MemoryStorage": ".memory",
             "ObjectStorage": ".objects",
-            "PrefixStorage": ".prefix",
+            "PrefixStorage": ".base",
             "Storage": ".base",
-            "open_bucket": ".bucket",
+            "open_bucket": ".location",
         },
     )

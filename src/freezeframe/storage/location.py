@@ -1,17 +1,175 @@
-"""Resolves a path or URL to a storage."""
+"""Opening a storage by its path or URL, and access to S3 buckets."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from freezeframe.errors import InvalidOption
+from freezeframe.extras import requires_extra
 from freezeframe.storage.base import Storage
-from freezeframe.storage.bucket import open_bucket
 from freezeframe.storage.local import LocalStorage
-from freezeframe.storage.s3_access import VARIABLES, S3Access
+
+if TYPE_CHECKING:
+    from freezeframe.settings import Settings
+
+# S3 access: one set of options for obstore (logs) and for Hadoop (Spark's files).
+#
+# Precedence: the settings, then AWS's environment variables, then the role of the machine or pod.
+
+_DEFAULT_REGION = "us-east-1"
+_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+_REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
+VARIABLES = frozenset(
+    {
+        *_ENDPOINTS,
+        *_REGIONS,
+        "AWS_ACCESS_KEY_ID",
+        "AWS_SECRET_ACCESS_KEY",
+        "AWS_SESSION_TOKEN",
+        "AWS_ALLOW_HTTP",
+    }
+)
+"""The variables of AWS's tools that count; AWS_ALLOW_HTTP is known and follows from the endpoint."""
+# A region or endpoint spares Hadoop a request for the bucket's region.
+_KEYS = "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider"
+_SESSION_KEYS = "org.apache.hadoop.fs.s3a.TemporaryAWSCredentialsProvider"
+_CHAIN = "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider"
+
+
+@dataclass(frozen=True, slots=True)
+class S3Access:
+    """Endpoint (empty: Amazon's), region, bucket addressing style, and keys (empty: a role's)."""
+
+    endpoint: str
+    region: str
+    is_path_style: bool
+    key_id: str
+    secret: str = field(repr=False)
+    token: str = field(default="", repr=False)
+
+    def __post_init__(self) -> None:
+        place = urlsplit(self.endpoint)
+        if self.endpoint and (place.scheme not in {"http", "https"} or not place.netloc):
+            raise InvalidOption(
+                f"{self.endpoint!r} is not an endpoint of an object store.",
+                remedy="Set s3_endpoint to https://host or http://host:port.",
+            )
+        if bool(self.key_id) != bool(self.secret):
+            raise InvalidOption(
+                "A key of the object store is half given.",
+                cause="Only one of the access key's id and its secret is set.",
+                remedy="Set both s3_access_key_id and s3_secret_access_key, or neither.",
+            )
+
+    @classmethod
+    def of(cls, settings: Settings, environment: Mapping[str, str]) -> S3Access:
+        """Access from the settings, completed by the ``AWS_…`` variables."""
+        keys = {
+            "AWS_ACCESS_KEY_ID": settings.s3_access_key_id,
+            "AWS_SECRET_ACCESS_KEY": settings.s3_secret_access_key,
+            "AWS_SESSION_TOKEN": settings.s3_session_token,
+        }
+        places = {"AWS_ENDPOINT_URL_S3": settings.s3_endpoint, "AWS_REGION": settings.s3_region}
+        if not (settings.s3_access_key_id or settings.s3_secret_access_key):
+            keys = {name: value for name, value in keys.items() if value}
+        named = {name: value for name, value in places.items() if value}
+        found = cls.of_variables({**environment, **keys, **named})
+        is_path_style = settings.s3_path_style == "yes" or (
+            settings.s3_path_style == "auto" and found.is_path_style
+        )
+        return replace(found, is_path_style=is_path_style)
+
+    @classmethod
+    def of_variables(cls, environment: Mapping[str, str]) -> S3Access:
+        """Access from the ``AWS_…`` variables; an own endpoint implies path-style addressing."""
+
+        def variable(*names: str) -> str:
+            return next((found for name in names if (found := environment.get(name, "").strip())), "")
+
+        endpoint = variable(*_ENDPOINTS)
+        return cls(
+            endpoint=endpoint.rstrip("/"),
+            region=variable(*_REGIONS),
+            is_path_style=bool(endpoint),
+            key_id=variable("AWS_ACCESS_KEY_ID"),
+            secret=variable("AWS_SECRET_ACCESS_KEY"),
+            token=variable("AWS_SESSION_TOKEN"),
+        )
+
+    @property
+    def digest(self) -> str:
+        """A digest of the access options that reveals no secret."""
+        return hashlib.sha256(repr((self.obstore_options(), self.token)).encode()).hexdigest()[:16]
+
+    @property
+    def place(self) -> str:
+        """The endpoint's name, independent of credentials."""
+        return hashlib.sha256(f"{self.endpoint} {self.region}".encode()).hexdigest()[:16]
+
+    def obstore_options(self) -> dict[str, Any]:
+        """The options for ``obstore.store.from_url``."""
+        options: dict[str, Any] = {
+            "region": self.region or _DEFAULT_REGION,
+            "virtual_hosted_style_request": not self.is_path_style,
+        }
+        if self.endpoint:
+            options["endpoint"] = self.endpoint
+        if self.endpoint.startswith("http://"):
+            options["client_options"] = {"allow_http": True}
+        if self.key_id:
+            options |= {"access_key_id": self.key_id, "secret_access_key": self.secret}
+        if self.token:
+            options["session_token"] = self.token
+        return options
+
+    def hadoop_options(self) -> dict[str, str]:
+        """The options for Hadoop's connector, without secrets."""
+        options = {
+            "fs.s3a.endpoint.region": self.region or _DEFAULT_REGION,
+            "fs.s3a.path.style.access": str(self.is_path_style).lower(),
+            "fs.s3a.aws.credentials.provider": self._provider(),
+        }
+        if self.endpoint:
+            options["fs.s3a.endpoint"] = self.endpoint
+            options["fs.s3a.connection.ssl.enabled"] = str(self.endpoint.startswith("https://")).lower()
+        return options
+
+    def hadoop_secrets(self) -> dict[str, str]:
+        """The keys for Hadoop's connector; empty under a role."""
+        keys = {"fs.s3a.access.key": self.key_id, "fs.s3a.secret.key": self.secret}
+        if self.token:
+            keys["fs.s3a.session.token"] = self.token
+        return keys if self.key_id else {}
+
+    def _provider(self) -> str:
+        if not self.key_id:
+            return _CHAIN
+        return _SESSION_KEYS if self.token else _KEYS
+
+
+# Opens a storage by URL; its packages are an extra, loaded on use.
+
+
+def open_bucket(url: str, *, is_trusted: bool = False, **options: Any) -> Storage:
+    """The objects below a URL such as ``s3://bucket/folder``; ``options`` are those of obstore's store.
+
+    ``is_trusted`` says that the store is known to create atomically, as Amazon's own S3 is.
+
+    Raises:
+        MissingExtra: the extra ``s3`` is not installed.
+    """
+    with requires_extra("s3"):
+        from freezeframe.storage.objects import ObjectStorage  # noqa: PLC0415 - an extra
+    return ObjectStorage.at(url, is_trusted=is_trusted, **options)
+
+
+# Resolves a path or URL to a storage.
 
 _SCHEMES = ("s3", "s3a")
 

@@ -1,4 +1,4 @@
-"""An in-memory storage: for tests, examples, and overlays."""
+"""Storages for tests and proofs: in memory, and with injected faults."""
 
 from __future__ import annotations
 
@@ -6,11 +6,18 @@ import errno
 import itertools
 import os
 import threading
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
+from typing import TypeVar
 
 from freezeframe.clock import now_ms
-from freezeframe.storage.base import FileStatus
+from freezeframe.errors import InvalidOption, OutcomeUnknown, StorageUnavailable
+from freezeframe.storage.base import FileStatus, Storage
+
+# An in-memory storage: for tests, examples, and overlays.
 
 _numbers = itertools.count()
 
@@ -101,3 +108,152 @@ class MemoryStorage:
     def uri(self, name: str) -> str:
         """A name for messages; no engine can open it."""
         return f"{self.root}/{name}"
+
+
+# A fault-injecting storage, driven by a plan.
+#
+# It wraps any other storage, so tests use the real code and the real bytes. Its call log lists the
+# possible faults: run once without a plan, then once for every call and every failure mode.
+
+_T = TypeVar("_T")
+
+
+class Crash(BaseException):
+    """Simulated crash of the process; not a subclass of ``Exception``, so handlers do not catch it."""
+
+
+class Way(Enum):
+    """Failure mode of a call."""
+
+    FAIL_BEFORE = "refused; nothing happened"
+    FAIL_AFTER = "done, but the answer is lost"
+    CUT_BEFORE = "the process dies before it"
+    CUT_AFTER = "the process dies after it"
+    DELAY = "done, but late"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Inject ``way`` at call number ``call`` (from 0; counting only calls of ``verb``, if given)."""
+
+    call: int
+    way: Way
+    verb: str | None = None
+    seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.call < 0 or self.seconds < 0 or self.verb not in {None, *VERBS}:
+            raise InvalidOption(
+                f"{self!r} is not a fault.",
+                cause=f"Calls count from 0, delays are not negative, verbs are {', '.join(VERBS)}.",
+                remedy="Correct the plan.",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A recorded call: its verb, and its file or folder."""
+
+    verb: str
+    name: str
+
+
+VERBS = ("list_from", "list_below", "read", "put_if_absent", "replace", "delete", "prune")
+WRITES = frozenset({"put_if_absent", "replace", "delete", "prune"})
+
+
+class FaultyStorage:
+    """``inner`` with injected faults. After a crash every later call crashes as well.
+
+    A lost response raises ``OutcomeUnknown`` for a write and ``StorageUnavailable`` for a read.
+    There are no local paths, so that every byte passes through a call that can fail.
+    """
+
+    def __init__(self, inner: Storage, plan: Iterable[Fault] = ()) -> None:
+        self._inner = inner
+        self._plan = tuple(plan)
+        self._calls: list[Call] = []
+        self._dead = False
+        self._lock = threading.Lock()
+
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        """Every call so far, in order."""
+        with self._lock:
+            return tuple(self._calls)
+
+    @property
+    def root(self) -> str:
+        """The inner storage's root."""
+        return self._inner.root
+
+    def list_from(self, folder: str, start: str = "") -> Iterator[FileStatus]:
+        """See ``Storage.list_from``; the fault occurs at the call, not while iterating."""
+        return self._do("list_from", folder, lambda: iter(list(self._inner.list_from(folder, start))))
+
+    def list_below(self, folder: str) -> Iterator[FileStatus]:
+        """See ``Storage.list_below``."""
+        return self._do("list_below", folder, lambda: iter(list(self._inner.list_below(folder))))
+
+    def read(self, name: str, offset: int = 0, length: int | None = None) -> bytes:
+        """See ``Storage.read``."""
+        return self._do("read", name, lambda: self._inner.read(name, offset, length))
+
+    def put_if_absent(self, name: str, content: bytes | Iterable[bytes]) -> None:
+        """See ``Storage.put_if_absent``."""
+        self._do("put_if_absent", name, lambda: self._inner.put_if_absent(name, content))
+
+    def replace(self, name: str, content: bytes | Iterable[bytes], *, durable: bool = True) -> None:
+        """See ``Storage.replace``."""
+        self._do("replace", name, lambda: self._inner.replace(name, content, durable=durable))
+
+    def delete(self, name: str, *, durable: bool = True) -> None:
+        """See ``Storage.delete``."""
+        self._do("delete", name, lambda: self._inner.delete(name, durable=durable))
+
+    def prune(self, folder: str) -> None:
+        """See ``Storage.prune``."""
+        self._do("prune", folder, lambda: self._inner.prune(folder))
+
+    def local_path(self, name: str) -> Path | None:  # noqa: ARG002 - the protocol's signature
+        """None: a direct read would bypass the injected faults."""
+        return None
+
+    def uri(self, name: str) -> str:
+        """The inner storage's."""
+        return self._inner.uri(name)
+
+    def _do(self, verb: str, name: str, work: Callable[[], _T]) -> _T:
+        fault = self._enter(verb, name)
+        if fault is None:
+            return work()
+        match fault.way:
+            case Way.FAIL_BEFORE:
+                raise StorageUnavailable(f"Planned: {verb} of {name!r} was refused.", remedy="Try again.")
+            case Way.CUT_BEFORE:
+                self._die(verb, name)
+            case Way.DELAY:
+                time.sleep(fault.seconds)
+                return work()
+        try:
+            work()
+        finally:
+            # A crash after a call occurs whatever the outcome of the call.
+            if fault.way is Way.CUT_AFTER:
+                self._die(verb, name)
+        lost = OutcomeUnknown if verb in WRITES else StorageUnavailable
+        raise lost(f"Planned: the answer to {verb} of {name!r} was lost.", remedy="Read it back.")
+
+    def _enter(self, verb: str, name: str) -> Fault | None:
+        with self._lock:
+            if self._dead:
+                raise Crash(f"{verb} of {name!r} after the crash")
+            same = sum(call.verb == verb for call in self._calls)
+            number = {None: len(self._calls), verb: same}
+            self._calls.append(Call(verb, name))
+        return next((fault for fault in self._plan if number.get(fault.verb) == fault.call), None)
+
+    def _die(self, verb: str, name: str) -> None:
+        with self._lock:
+            self._dead = True
+        raise Crash(f"{verb} of {name!r}")

@@ -1,17 +1,22 @@
-"""Reads of many files at once, and ahead of their use."""
+"""Concurrent reads, reads ahead of their use, and failures of reads that pass."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from contextvars import copy_context
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
+from freezeframe.errors import FreezeframeError
 from freezeframe.storage import Storage
+from freezeframe.storage.local import failure
+
+# Reads of many files at once, and ahead of their use.
 
 # Runs storage calls concurrently on remote storage, sequentially on a local disk.
 
@@ -113,3 +118,30 @@ class ReadAhead:
     def local_path(self, name: str) -> Path | None:
         """See ``Storage.local_path``."""
         return self._storage.local_path(name)
+
+
+# Distinguishes transient read failures from damaged data.
+#
+# An operating system error has a number: a disk, limit or permission stopped the read, and the same
+# call may succeed later. An error without a number comes from a parser that has read the bytes.
+
+
+def passing_failure(name: str, error: BaseException) -> FreezeframeError | None:
+    """The typed error for a transient failure to read ``name``; None for damage or a missing file."""
+    if isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError):
+        return None
+    if isinstance(error, OSError) and error.errno is not None:
+        return failure("read", name, error)
+    return None
+
+
+@contextmanager
+def reads_of(name: str) -> Iterator[None]:
+    """Convert read failures in the block to typed errors."""
+    try:
+        yield
+    except OSError as error:
+        passing = passing_failure(name, error)
+        if passing is None:
+            raise
+        raise passing from error

@@ -7,7 +7,7 @@ import pytest
 from deltalake import write_deltalake
 
 from freezeframe.cli.main import main
-from freezeframe.log.commits.commit import write_commit
+from freezeframe.log.segments.commit import write_commit
 from freezeframe.script import open_tenant
 from freezeframe.storage import LocalStorage
 

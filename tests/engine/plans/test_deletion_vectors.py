@@ -9,7 +9,7 @@ import pytest
 from freezeframe.engine.plans.deletion_vectors import are_large
 from freezeframe.engine.spark import SparkEngine
 from freezeframe.errors import UnsupportedTable
-from freezeframe.log.schema.schema import arrow_to_delta
+from freezeframe.log.format.schema import arrow_to_delta
 
 pytestmark = pytest.mark.spark
 

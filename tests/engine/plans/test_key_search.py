@@ -8,7 +8,7 @@ from pyspark.sql.connect import functions as F  # noqa: N812 - the name by which
 from freezeframe.engine.plans.key_search import key_column
 from freezeframe.engine.protocol.table_engine import FindTask
 from freezeframe.errors import InvalidOption
-from freezeframe.log.schema.schema import arrow_to_delta
+from freezeframe.log.format.schema import arrow_to_delta
 
 pytestmark = pytest.mark.spark
 

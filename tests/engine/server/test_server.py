@@ -21,7 +21,7 @@ from freezeframe.engine.server import server
 from freezeframe.engine.server.server import StartLimit, attach, server_folder
 from freezeframe.engine.spark import SparkEngine
 from freezeframe.errors import EngineUnavailable, InvalidOption, JavaNotFound, SetupError
-from freezeframe.log.schema.schema import arrow_to_delta
+from freezeframe.log.format.schema import arrow_to_delta
 from freezeframe.settings import Settings
 
 ATTACH = """

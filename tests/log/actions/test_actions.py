@@ -5,7 +5,7 @@ import json
 import pytest
 
 from freezeframe.errors import CorruptLog
-from freezeframe.log.actions.actions import (
+from freezeframe.log.format.actions import (
     Add,
     CommitInfo,
     DeletionVector,

@@ -4,8 +4,8 @@ import pytest
 from tests.log.tables import TableBuilder
 
 from freezeframe.errors import UnsupportedTable
-from freezeframe.log.actions.actions import Metadata, Protocol
-from freezeframe.log.actions.protocol import READER_FEATURES, mismatched_features, require_readable
+from freezeframe.log.format.actions import Metadata, Protocol
+from freezeframe.log.format.protocol import READER_FEATURES, mismatched_features, require_readable
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from tests.examples import sampled
 from tests.log.tables import UNIQUE_ID, TableBuilder, file, parquet
 
 from freezeframe.errors import CorruptLog
-from freezeframe.log.actions.actions import DomainMetadata, Protocol, Remove, Txn
+from freezeframe.log.format.actions import DomainMetadata, Protocol, Remove, Txn
 from freezeframe.log.primitives.paths import (
     SIDECAR_FOLDER,
     checkpoint_name,
@@ -19,7 +19,7 @@ from freezeframe.log.primitives.paths import (
     v2_checkpoint_name,
 )
 from freezeframe.storage import LocalStorage
-from freezeframe.storage.faulty import FaultyStorage
+from freezeframe.storage.memory import FaultyStorage
 
 KINDS = ["classic", "parts", "json", "parquet"]
 V2 = Protocol(3, 7, ("v2Checkpoint",), ("v2Checkpoint",))

@@ -7,12 +7,12 @@ import pytest
 from tests.log.write.test_checkpoint_writer import NEVER, busy, state, without_commits
 
 from freezeframe.errors import StorageUnavailable
-from freezeframe.log.checkpoints.checkpoint import SETS_MAX, write_parts
 from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.primitives.paths import checkpoint_part_name
-from freezeframe.log.write.upkeep import write_checkpoint
+from freezeframe.log.segments.checkpoint import SETS_MAX, write_parts
+from freezeframe.log.table.upkeep import write_checkpoint
 from freezeframe.storage import MemoryStorage
-from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
+from freezeframe.storage.memory import Crash, Fault, FaultyStorage, Way
 
 LOG = "t/_delta_log"
 

@@ -6,8 +6,8 @@ from typing import ClassVar
 import pytest
 from tests.log.tables import TableBuilder
 
-from freezeframe.log.checkpoints.checksum import parse_checksum
 from freezeframe.log.primitives.paths import checkpoint_name, checksum_name
+from freezeframe.log.segments.hint import parse_checksum
 from freezeframe.storage import LocalStorage
 
 

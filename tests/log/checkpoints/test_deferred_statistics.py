@@ -11,12 +11,11 @@ import pytest
 from tests.log.tables import TableBuilder
 from tests.log.test_counted_work import CountingStorage
 
-from freezeframe.log.actions.actions import Add, Remove
+from freezeframe.log.format.actions import Add, Remove
 from freezeframe.log.primitives.arrow import system_memory
 from freezeframe.log.primitives.listing import newest_checkpoint, sort_listing
-from freezeframe.log.replay import replay
-from freezeframe.log.table import state_reader
-from freezeframe.log.write.upkeep import write_checkpoint
+from freezeframe.log.segments import replay, state_reader
+from freezeframe.log.table.upkeep import write_checkpoint
 from freezeframe.storage import LocalStorage, MemoryStorage
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 from tests.log.tables import TableBuilder
 
-from freezeframe.log.checkpoints.hint import (
+from freezeframe.log.segments.hint import (
     GarbledHint,
     Hint,
     canonical_checksum,

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from freezeframe.errors import InvalidOption, OutcomeUnknown
-from freezeframe.log.commits.commit import Committed, Conflict, Unknown, commit_name, write_commit
+from freezeframe.log.segments.commit import Committed, Conflict, Unknown, commit_name, write_commit
 from freezeframe.storage import LocalStorage, MemoryStorage
 
 OURS = b'{"commitInfo":{"writeId":"ours"}}\n'

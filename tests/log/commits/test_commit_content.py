@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from freezeframe.log.commits.commit_content import parse_file_actions, read_content
+from freezeframe.log.segments.commit_content import parse_file_actions, read_content
 
 
 def commit_of(count, *, joined):

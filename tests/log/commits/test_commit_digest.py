@@ -7,10 +7,10 @@ import pytest
 from tests.examples import sampled
 
 from freezeframe.errors import CorruptLog, FreezeframeError
-from freezeframe.log.actions.actions import CommitInfo, Txn
-from freezeframe.log.commits.commit_digest import DIGEST_KEY, require_digest, sign_content
+from freezeframe.log.format.actions import CommitInfo, Txn
 from freezeframe.log.scan import rows
-from freezeframe.log.write.upkeep import Upkeep, write_checkpoint
+from freezeframe.log.segments.commit_content import DIGEST_KEY, require_digest, sign_content
+from freezeframe.log.table.upkeep import Upkeep, write_checkpoint
 from freezeframe.storage import MemoryStorage
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from freezeframe.log.commits.commit import KEPT_BYTES_MAX, OwnCommit
 from freezeframe.log.primitives.paths import log_file
+from freezeframe.log.segments.commit import KEPT_BYTES_MAX, OwnCommit
 from freezeframe.storage import FileStatus
 
 

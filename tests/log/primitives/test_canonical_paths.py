@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.log.tables import TableBuilder, file
 
-from freezeframe.log.actions.actions import Remove
-from freezeframe.log.primitives.canonical_paths import canonical_path, canonical_paths
+from freezeframe.log.format.actions import Remove
+from freezeframe.log.primitives.paths import canonical_path, canonical_paths
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from freezeframe.log.primitives.listing import (
 )
 from freezeframe.log.primitives.paths import checkpoint_name, checkpoint_part_name, commit_name
 from freezeframe.storage import MemoryStorage
-from freezeframe.storage.faulty import FaultyStorage
+from freezeframe.storage.memory import FaultyStorage
 
 
 def folder_of(*names, size=1):

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from tests.examples import examples
 from tests.log.tables import TableBuilder, file
 
-from freezeframe.log.actions.action_columns import FileActions, from_adds, from_removes, to_adds, to_removes
-from freezeframe.log.actions.actions import Add, DeletionVector, Remove
+from freezeframe.log.format.action_columns import FileActions, from_adds, from_removes, to_adds, to_removes
+from freezeframe.log.format.actions import Add, DeletionVector, Remove
+from freezeframe.log.primitives.arrow import RUNS_MAX, select_rows
 from freezeframe.log.primitives.listing import find_repeated, fingerprints, rows_with
-from freezeframe.log.replay.replay import RUNS_MAX, FileState, apply_actions, select_rows, younger_than
+from freezeframe.log.segments.replay import FileState, apply_actions, younger_than
 
 
 def vector(number):

@@ -9,8 +9,8 @@ from pyroaring import BitMap64
 from tests.log.foreign_forms import inline_vector
 
 from freezeframe.errors import CorruptData
-from freezeframe.log.actions.actions import DeletionVector
-from freezeframe.log.scan.deletion_vectors import (
+from freezeframe.log.format.actions import DeletionVector
+from freezeframe.log.scan.data_files import (
     bitmap_bytes,
     inline_rows,
     require_file_version,

@@ -26,14 +26,13 @@ from freezeframe.errors import (
     MissingColumn,
     NotFound,
 )
-from freezeframe.log.actions.actions import Add, CommitInfo, Metadata, Protocol, to_json_line
-from freezeframe.log.commits.commit import Committed, write_commit
 from freezeframe.log.delta_log import DeltaLog
+from freezeframe.log.format.actions import Add, CommitInfo, Metadata, Protocol, to_json_line
+from freezeframe.log.format.schema import arrow_to_delta
 from freezeframe.log.scan import rows
-from freezeframe.log.scan.data_files import SHA256_TAG
-from freezeframe.log.scan.deletion_vectors import vector_file
-from freezeframe.log.schema.schema import arrow_to_delta
-from freezeframe.log.statistics.file_statistics import file_statistics, statistics_text
+from freezeframe.log.scan.data_files import SHA256_TAG, vector_file
+from freezeframe.log.scan.file_statistics import file_statistics, statistics_text
+from freezeframe.log.segments.commit import Committed, write_commit
 from freezeframe.storage import LocalStorage, MemoryStorage
 
 FEATURES = ("columnMapping", "deletionVectors", "timestampNtz", "typeWidening")

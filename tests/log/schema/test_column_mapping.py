@@ -5,15 +5,15 @@ import pytest
 from tests.log.foreign_forms import with_mapping
 
 from freezeframe.errors import UnsupportedTable
-from freezeframe.log.actions.actions import Metadata, Protocol
-from freezeframe.log.schema.column_mapping import (
+from freezeframe.log.format.actions import Metadata, Protocol
+from freezeframe.log.format.schema import (
+    arrow_to_delta,
     column_finder,
     every_field,
     field_id,
     mapping_mode,
     physical_name,
 )
-from freezeframe.log.schema.schema import arrow_to_delta
 
 NESTED = arrow_to_delta(
     pa.schema(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freezeframe.errors import BadInput, CorruptLog
-from freezeframe.log.schema.conversion import partition_scalar, partition_text
+from freezeframe.log.format.conversion import partition_scalar, partition_text
 
 NAIVE = pa.timestamp("us")
 INSTANT = pa.timestamp("us", "UTC")

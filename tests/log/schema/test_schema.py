@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freezeframe.errors import BadInput, CorruptLog, UnsupportedTable
-from freezeframe.log.schema.schema import VARIANT, arrow_to_delta, delta_to_arrow
+from freezeframe.log.format.schema import VARIANT, arrow_to_delta, delta_to_arrow
 
 
 def struct(**kinds):

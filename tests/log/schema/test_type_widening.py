@@ -3,7 +3,7 @@
 import pytest
 
 from freezeframe.errors import UnsupportedTable
-from freezeframe.log.schema.type_widening import is_widening, require_known_changes
+from freezeframe.log.format.schema import is_widening, require_known_changes
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,11 @@ from tests.log.tables import TableBuilder, file
 
 from freezeframe.errors import CorruptLog, InvalidOption, StorageUnavailable, VersionNotFound
 from freezeframe.log import SnapshotManagement
-from freezeframe.log.actions.actions import Metadata, Protocol, Remove
+from freezeframe.log.format.actions import Metadata, Protocol, Remove
 from freezeframe.log.primitives.paths import checkpoint_name, commit_name
 from freezeframe.log.segments.management import THREADS_MAX
 from freezeframe.storage import MemoryStorage
-from freezeframe.storage.faulty import Fault, FaultyStorage, Way
+from freezeframe.storage.memory import Fault, FaultyStorage, Way
 
 
 class Clock:

@@ -7,11 +7,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from freezeframe.log.actions.action_columns import FILE_SCHEMA
-from freezeframe.log.schema.conversion import PartitionColumns
-from freezeframe.log.statistics import block_index
-from freezeframe.log.statistics.block_index import Skipper
-from freezeframe.log.statistics.data_skipping import columns_of
+from freezeframe.log.format.action_columns import FILE_SCHEMA
+from freezeframe.log.format.conversion import PartitionColumns
+from freezeframe.log.scan import block_index
+from freezeframe.log.scan.block_index import Skipper
+from freezeframe.log.scan.data_skipping import columns_of
 
 SCHEMA = pa.schema([("n", pa.int64()), ("s", pa.string()), ("p", pa.string()), ("d", pa.date32())])
 N, S, P, D = (pc.field(name) for name in SCHEMA.names)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freezeframe.log.statistics.data_skipping import is_only_nulls, value_bounds
-from freezeframe.log.statistics.file_statistics import column_bounds
+from freezeframe.log.scan.block_index import column_bounds
+from freezeframe.log.scan.data_skipping import is_only_nulls, value_bounds
 
 CENTURIES = [dt.datetime(year, 1, 1) for year in (1900, 2100)]  # noqa: DTZ001 - a column may have no zone
 DAYS = st.dates(dt.date(1900, 1, 1), dt.date(2100, 1, 1)).map(dt.date.isoformat)

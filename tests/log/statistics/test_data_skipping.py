@@ -6,11 +6,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from freezeframe.log.actions.action_columns import from_adds
-from freezeframe.log.actions.actions import Add
-from freezeframe.log.schema.conversion import PartitionColumns
-from freezeframe.log.statistics.block_index import Skipper
-from freezeframe.log.statistics.data_skipping import FileFacts, as_expression, columns_of, keep
+from freezeframe.log.format.action_columns import from_adds
+from freezeframe.log.format.actions import Add
+from freezeframe.log.format.conversion import PartitionColumns
+from freezeframe.log.scan.block_index import Skipper
+from freezeframe.log.scan.data_skipping import FileFacts, as_expression, columns_of, keep
 
 N, S, T = pc.field("n"), pc.field("s"), pc.field("t")
 SCHEMA = pa.schema(

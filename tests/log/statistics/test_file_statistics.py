@@ -15,8 +15,8 @@ from tests.examples import examples
 from tests.old_calendar import OLD
 
 from freezeframe.errors import CorruptData
-from freezeframe.log.schema.schema import arrow_to_delta
-from freezeframe.log.statistics.file_statistics import bounded_columns, file_statistics, statistics_text
+from freezeframe.log.format.schema import arrow_to_delta
+from freezeframe.log.scan.file_statistics import bounded_columns, file_statistics, statistics_text
 
 
 def parquet(table, **options):

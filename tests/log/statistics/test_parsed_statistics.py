@@ -7,13 +7,13 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from freezeframe.log.statistics.parsed_statistics import (
+from freezeframe.log.scan.parsed_statistics import (
     parse_partition_values,
     parse_statistics,
     partition_type,
     statistics_type,
 )
-from freezeframe.log.statistics.statistics_json import statistics_texts
+from freezeframe.log.segments.checkpoint_columns import statistics_texts
 
 
 def schema_of(**types):

@@ -14,8 +14,8 @@ from tests.old_calendar import NEW, OLD
 
 from freezeframe.log.primitives.paths import checkpoint_name
 from freezeframe.log.scan.rows import files_matching
-from freezeframe.log.statistics.statistics_json import statistics_texts
-from freezeframe.log.write.upkeep import write_checkpoint
+from freezeframe.log.segments.checkpoint_columns import statistics_texts
+from freezeframe.log.table.upkeep import write_checkpoint
 
 SPARK_2 = {"org.apache.spark.version": "2.4.8"}
 FAR = pa.scalar(2_932_897, pa.int32()).cast(pa.date32())  # +10000-01-01

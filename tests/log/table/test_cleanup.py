@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 import pytest
 from tests.log.tables import UNIQUE_ID, TableBuilder
 
-from freezeframe.log.actions.actions import Protocol
+from freezeframe.log.format.actions import Protocol
 from freezeframe.log.primitives.paths import checkpoint_part_name, commit_name
-from freezeframe.log.table.cleanup import DAY_MS, plan_cleanup
+from freezeframe.log.table.upkeep import DAY_MS, plan_cleanup
 from freezeframe.storage import LocalStorage
 
 NOW = int(datetime(2026, 6, 1, 12, tzinfo=UTC).timestamp() * 1000)

@@ -7,11 +7,11 @@ import pytest
 from tests.log.tables import TableBuilder, file
 
 from freezeframe.errors import CorruptLog, VersionNotFound
-from freezeframe.log.actions.actions import CommitInfo, Metadata
+from freezeframe.log.format.actions import CommitInfo, Metadata
 from freezeframe.log.primitives.paths import checkpoint_name, commit_name
-from freezeframe.log.table.history import iso, to_ms
+from freezeframe.log.table.table_log import iso, to_ms
 from freezeframe.storage import LocalStorage
-from freezeframe.storage.faulty import FaultyStorage
+from freezeframe.storage.memory import FaultyStorage
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

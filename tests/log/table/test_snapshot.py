@@ -8,7 +8,7 @@ import pytest
 from tests.log.tables import TableBuilder, file
 
 from freezeframe.errors import CorruptLog, InvalidOption
-from freezeframe.log.actions.actions import Add, DomainMetadata, Metadata, Protocol, Remove, Txn
+from freezeframe.log.format.actions import Add, DomainMetadata, Metadata, Protocol, Remove, Txn
 from freezeframe.log.primitives.arrow import milliseconds
 from freezeframe.log.primitives.paths import commit_name
 from freezeframe.log.scan.rows import files_matching

@@ -5,9 +5,9 @@ import pyarrow.parquet as pq
 import pytest
 from tests.log.tables import TableBuilder
 
-from freezeframe.log.actions.actions import Add
+from freezeframe.log.format.actions import Add
 from freezeframe.log.primitives.paths import checkpoint_name, commit_name
-from freezeframe.log.statistics.file_statistics import bounded_columns
+from freezeframe.log.scan.file_statistics import bounded_columns
 from freezeframe.log.table.verification import verify_log
 from freezeframe.storage import LocalStorage
 

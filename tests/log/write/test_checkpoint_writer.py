@@ -8,14 +8,14 @@ import pytest
 from tests.log.tables import TableBuilder
 
 from freezeframe.errors import InvalidOption
-from freezeframe.log.actions.actions import DomainMetadata, Txn
-from freezeframe.log.checkpoints.checkpoint import read_checkpoint
-from freezeframe.log.checkpoints.hint import Hint, parse_hint
 from freezeframe.log.delta_log import DeltaLog
+from freezeframe.log.format.actions import DomainMetadata, Txn
 from freezeframe.log.scan import rows
-from freezeframe.log.write.upkeep import Upkeep, write_checkpoint, write_hint
+from freezeframe.log.segments.checkpoint import read_checkpoint
+from freezeframe.log.segments.hint import Hint, parse_hint
+from freezeframe.log.table.upkeep import Upkeep, write_checkpoint, write_hint
 from freezeframe.storage import LocalStorage, MemoryStorage
-from freezeframe.storage.faulty import FaultyStorage
+from freezeframe.storage.memory import FaultyStorage
 
 KINDS = {"classic": {}, "v2": {"checkpointPolicy": "v2"}}
 NEVER = Upkeep(checkpoint_interval=1_000_000)

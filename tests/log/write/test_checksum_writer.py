@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from freezeframe.errors import CorruptLog
-from freezeframe.log.actions.action_columns import FILE_SCHEMA, no_rows, to_adds
-from freezeframe.log.actions.actions import CommitInfo, DomainMetadata, Metadata, Protocol, Txn
-from freezeframe.log.checkpoints.checksum import Checksum, parse_checksum
 from freezeframe.log.delta_log import DeltaLog
-from freezeframe.log.write.checksum_writer import (
+from freezeframe.log.format.action_columns import FILE_SCHEMA, no_rows, to_adds
+from freezeframe.log.format.actions import CommitInfo, DomainMetadata, Metadata, Protocol, Txn
+from freezeframe.log.segments.hint import Checksum, parse_checksum
+from freezeframe.log.table.checksum_writer import (
     NotIncremental,
     checksum_after,
     checksum_of,
@@ -17,9 +17,9 @@ from freezeframe.log.write.checksum_writer import (
     verify_checksum,
     write_checksum,
 )
-from freezeframe.log.write.upkeep import Upkeep
+from freezeframe.log.table.upkeep import Upkeep
 from freezeframe.storage import MemoryStorage
-from freezeframe.storage.faulty import Fault, FaultyStorage, Way
+from freezeframe.storage.memory import Fault, FaultyStorage, Way
 
 WHOLE = Checksum(100, 2, 1, 1, metadata=Metadata("id"), protocol=Protocol(1, 2), transactions=(), domains=())
 

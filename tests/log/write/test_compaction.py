@@ -5,10 +5,10 @@ import json
 import pytest
 
 from freezeframe.errors import CorruptLog, InvalidOption
-from freezeframe.log.actions.actions import DomainMetadata, Txn
 from freezeframe.log.delta_log import DeltaLog
+from freezeframe.log.format.actions import DomainMetadata, Txn
 from freezeframe.log.primitives.paths import commit_name
-from freezeframe.log.write.upkeep import compact_log
+from freezeframe.log.table.upkeep import compact_log
 
 
 def busy(table):

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from freezeframe.errors import InvalidOption
-from freezeframe.log.actions.actions import Add, DeletionVector, DomainMetadata, Protocol, Remove
-from freezeframe.log.commits.commit import Committed
+from freezeframe.log.format.actions import Add, DeletionVector, DomainMetadata, Protocol, Remove
+from freezeframe.log.segments.commit import Committed
 from freezeframe.storage import MemoryStorage
 
 VECTOR = DeletionVector("u", "ab^-aqEH.-t@S}K{vb[*k^", 34, 1, offset=1)

@@ -7,8 +7,8 @@ import pyarrow.parquet as pq
 from tests.log.data_files import new_files
 from tests.log.foreign_forms import with_mapping
 
+from freezeframe.log.format.schema import arrow_to_delta
 from freezeframe.log.scan import rows
-from freezeframe.log.schema.schema import arrow_to_delta
 from freezeframe.storage import MemoryStorage
 
 

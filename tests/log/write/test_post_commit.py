@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from freezeframe.errors import InvalidOption
-from freezeframe.log.commits.commit import Committed
-from freezeframe.log.write.checksum_writer import checksum_of, checksum_text
-from freezeframe.log.write.upkeep import Upkeep, after_commit
+from freezeframe.log.segments.commit import Committed
+from freezeframe.log.table.checksum_writer import checksum_of, checksum_text
+from freezeframe.log.table.upkeep import Upkeep, after_commit
 from freezeframe.storage import MemoryStorage
-from freezeframe.storage.faulty import FaultyStorage
+from freezeframe.storage.memory import FaultyStorage
 
 
 def named(table, part):

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from freezeframe.errors import InvalidOption, UnsupportedTable
-from freezeframe.log.actions.actions import Add, Remove
+from freezeframe.log.format.actions import Add, Remove
 from freezeframe.log.scan import rows
-from freezeframe.log.write.row_deletion import mark_rows
+from freezeframe.log.table.row_deletion import mark_rows
 
 
 def paths(snapshot):

@@ -17,18 +17,18 @@ from freezeframe.errors import (
     StorageUnavailable,
     UnsupportedTable,
 )
-from freezeframe.log.actions.action_columns import to_adds
-from freezeframe.log.actions.actions import Add, CommitInfo, Protocol, Txn
-from freezeframe.log.commits.commit import Committed, Conflict, Unknown
 from freezeframe.log.delta_log import DeltaLog
+from freezeframe.log.format.action_columns import to_adds
+from freezeframe.log.format.actions import Add, CommitInfo, Protocol, Txn
+from freezeframe.log.format.schema import arrow_to_delta
 from freezeframe.log.scan import rows
-from freezeframe.log.schema.schema import arrow_to_delta
-from freezeframe.log.write import transaction as writing
-from freezeframe.log.write.row_deletion import removal
-from freezeframe.log.write.transaction import Transaction
-from freezeframe.log.write.upkeep import Upkeep
+from freezeframe.log.segments.commit import Committed, Conflict, Unknown
+from freezeframe.log.table import transaction as writing
+from freezeframe.log.table.row_deletion import removal
+from freezeframe.log.table.transaction import Transaction
+from freezeframe.log.table.upkeep import Upkeep
 from freezeframe.storage import MemoryStorage
-from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
+from freezeframe.storage.memory import Crash, Fault, FaultyStorage, Way
 
 
 def numbers(snapshot):

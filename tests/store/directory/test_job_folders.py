@@ -7,7 +7,7 @@ import pytest
 from freezeframe.errors import InvalidOption
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
-from freezeframe.storage.prefix import PrefixStorage
+from freezeframe.storage.base import PrefixStorage
 from freezeframe.store.model.directory import (
     in_use,
     is_in_use,

@@ -8,7 +8,7 @@ import pytest
 from freezeframe.errors import CorruptLog, SealingUnavailable
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage, PrefixStorage
-from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
+from freezeframe.storage.memory import Crash, Fault, FaultyStorage, Way
 from freezeframe.store.blobs.sealing import MasterKey, data_key, read_master_key, rewrap
 
 

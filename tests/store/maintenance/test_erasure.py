@@ -14,7 +14,7 @@ from freezeframe.errors import (
     StreamNotFound,
     VersionNotFound,
 )
-from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
+from freezeframe.storage.memory import Crash, Fault, FaultyStorage, Way
 from freezeframe.store.maintenance.erasure import WhatIsLeft
 
 SECRET = "erase-me-4711"

@@ -13,7 +13,7 @@ from freezeframe.errors import CorruptLog, InvalidOption, JobRevoked, VersionNot
 from freezeframe.log import DeltaLog
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
-from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
+from freezeframe.storage.memory import Crash, Fault, FaultyStorage, Way
 from freezeframe.store.maintenance import garbage
 from freezeframe.store.maintenance.verification import verify_tenant
 from freezeframe.store.model.directory import STAGING_FOLDER

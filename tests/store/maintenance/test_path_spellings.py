@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from freezeframe.log.actions.actions import Add, CommitInfo, Metadata, Protocol, Remove, to_json_line
-from freezeframe.log.commits.commit import Committed, write_commit
 from freezeframe.log.delta_log import DeltaLog
-from freezeframe.log.write.upkeep import write_checkpoint
+from freezeframe.log.format.actions import Add, CommitInfo, Metadata, Protocol, Remove, to_json_line
+from freezeframe.log.segments.commit import Committed, write_commit
+from freezeframe.log.table.upkeep import write_checkpoint
 
 SCHEMA = {
     "type": "struct",

@@ -9,13 +9,13 @@ import pytest
 
 from freezeframe.errors import BadInput, ForeignCommit, InvalidOption, StreamNotFound, UnsupportedTable
 from freezeframe.log import DeltaLog
-from freezeframe.log.actions.actions import Add, Metadata, Protocol
-from freezeframe.log.commits.commit import write_commit
-from freezeframe.log.schema.schema import arrow_to_delta
-from freezeframe.log.write.transaction import Transaction
+from freezeframe.log.format.actions import Add, Metadata, Protocol
+from freezeframe.log.format.schema import arrow_to_delta
+from freezeframe.log.segments.commit import write_commit
+from freezeframe.log.table.transaction import Transaction
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
-from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
+from freezeframe.storage.memory import Crash, Fault, FaultyStorage, Way
 from freezeframe.store.maintenance.verification import verify_tenant
 from freezeframe.store.schema.columns import TENANT_LOG_FEATURE
 

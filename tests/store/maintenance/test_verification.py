@@ -8,7 +8,7 @@ import pytest
 from freezeframe.errors import CorruptLog, InputNotFound, StorageUnavailable
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
-from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
+from freezeframe.storage.memory import Crash, Fault, FaultyStorage, Way
 from freezeframe.store.maintenance.verification import verify_tenant
 from freezeframe.store.model.directory import BLOBS_FOLDER, TENANT_LOG_FOLDER
 

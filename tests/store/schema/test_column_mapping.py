@@ -5,7 +5,7 @@ import json
 import pyarrow as pa
 import pytest
 
-from freezeframe.log.actions.actions import Protocol
+from freezeframe.log.format.actions import Protocol
 from freezeframe.store.schema.columns import (
     arrow_columns,
     delta_columns,

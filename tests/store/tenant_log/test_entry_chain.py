@@ -9,7 +9,7 @@ import pytest
 from freezeframe.errors import CorruptLog, FormatTooNew
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
-from freezeframe.storage.faulty import FaultyStorage
+from freezeframe.storage.memory import FaultyStorage
 from freezeframe.store import Tenant
 from freezeframe.store.diff.counts import ArrowEngine
 from freezeframe.store.model.directory import FORMAT_FILE, REGISTRY_FOLDER, TENANT_LOG_FOLDER

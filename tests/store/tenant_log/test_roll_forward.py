@@ -9,7 +9,7 @@ import pytest
 from freezeframe.errors import CorruptLog, StorageUnavailable
 from freezeframe.identifiers import StreamName
 from freezeframe.storage import MemoryStorage
-from freezeframe.storage.faulty import Fault, FaultyStorage, Way
+from freezeframe.storage.memory import Fault, FaultyStorage, Way
 from freezeframe.store.model.directory import long_commit_file
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.tenant_log import roll_forward

@@ -20,7 +20,7 @@ from freezeframe.errors import (
     VersionNotFound,
 )
 from freezeframe.storage import MemoryStorage
-from freezeframe.storage.faulty import Crash, Fault, FaultyStorage, Way
+from freezeframe.storage.memory import Crash, Fault, FaultyStorage, Way
 from freezeframe.store.model.receipt import Counts
 
 

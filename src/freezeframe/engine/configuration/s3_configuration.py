@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from freezeframe.settings import Settings
-from freezeframe.storage.s3_access import S3Access
+from freezeframe.storage.location import S3Access
 
 _S3A = {
     # On disk this would need Hadoop's local file system, which writes a .crc file per data file.

@@ -1,1 +1,1 @@
-"""File names of a log, their listing, JSON fields, numbers between Arrow and NumPy."""
+"""File names, listings, JSON fields, options, and conversions between Arrow and NumPy."""

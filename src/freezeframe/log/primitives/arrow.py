@@ -58,6 +58,8 @@ def release_memory() -> None:
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+RUNS_MAX = 256
+"""So many runs of selected rows become slices; of more the rows are copied."""
 
 
 def to_arrow_ints(values: npt.NDArray[Any]) -> pa.Array:
@@ -97,6 +99,18 @@ def is_valid(values: pa.Array | pa.ChunkedArray) -> Bools:
     if values.null_count == 0:
         return np.ones(len(values), dtype=np.bool_)
     return to_flags(pc.is_valid(values))
+
+
+def select_rows(table: pa.Table, wanted: Bools) -> pa.Table:
+    """The flagged rows; a few long runs become slices without a copy."""
+    if wanted.all():
+        return table
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], wanted.astype(np.int8), [0]])))
+    starts, ends = edges[0::2], edges[1::2]
+    if len(starts) <= RUNS_MAX:
+        parts = [table.slice(int(at), int(end - at)) for at, end in zip(starts, ends, strict=True)]
+        return pa.concat_tables(parts) if parts else table.slice(0, 0)
+    return table.filter(to_arrow_flags(wanted))
 
 
 def _chunk_ints(chunk: pa.Array) -> Ints:

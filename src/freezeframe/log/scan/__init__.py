@@ -1,1 +1,1 @@
-"""Reading the rows of data files, with deletion vectors applied."""
+"""Rows and statistics of data files: scans, data skipping, deletion vectors."""

@@ -14,27 +14,24 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from freezeframe.errors import CorruptData
-from freezeframe.log.actions.actions import DeletionVector
+from freezeframe.log.format.actions import DeletionVector
+from freezeframe.log.format.conversion import conform
+from freezeframe.log.format.schema import Mode, arrow_field, column_finder
 from freezeframe.log.primitives import json_fields
 from freezeframe.log.scan.data_files import (
     SHA256_TAG,
     damaged_file_error,
+    damaged_vector_error,
     file_name,
+    inline_rows,
     open_parquet,
     read_failure,
     read_range,
-)
-from freezeframe.log.scan.deletion_vectors import (
-    damaged_vector_error,
-    inline_rows,
     require_file_version,
     stored_rows,
     vector_name,
 )
-from freezeframe.log.schema.column_mapping import Mode, column_finder
-from freezeframe.log.schema.conversion import conform
-from freezeframe.log.schema.schema import arrow_field
-from freezeframe.log.statistics.file_statistics import footer_statistics, statistics_text
+from freezeframe.log.scan.file_statistics import footer_statistics, statistics_text
 from freezeframe.storage.base import Storage
 
 VERIFIED_BYTES_MAX = 4 << 20

@@ -1,1 +1,1 @@
-"""Log segments (the files of one version), and the update to newer ones."""
+"""The files of a log: their choice for a version, their content, and the state they add up to."""

@@ -14,8 +14,6 @@ from numbers import Integral
 from typing import Any, Generic, Protocol, TypeVar
 
 from freezeframe.errors import CorruptLog, InvalidOption, ReportDamage
-from freezeframe.log.checkpoints.checkpoint import CHECKPOINT_DAMAGED
-from freezeframe.log.checkpoints.hint import Hint, read_hint
 from freezeframe.log.primitives.listing import (
     CheckpointFiles,
     Listing,
@@ -27,6 +25,8 @@ from freezeframe.log.primitives.listing import (
 )
 from freezeframe.log.primitives.options import LogOptions, report
 from freezeframe.log.primitives.paths import LogFile
+from freezeframe.log.segments.checkpoint import CHECKPOINT_DAMAGED
+from freezeframe.log.segments.hint import Hint, read_hint
 from freezeframe.log.segments.segment import (
     EMPTY_VERSION,
     LogSegment,

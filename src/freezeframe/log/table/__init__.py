@@ -1,1 +1,1 @@
-"""One table: its log, snapshots, history, verification and cleanup."""
+"""One table: its log, snapshots, history, transactions, upkeep and verification."""

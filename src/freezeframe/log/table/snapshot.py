@@ -17,24 +17,17 @@ from typing import Protocol as TypingProtocol
 import pyarrow as pa
 
 from freezeframe.errors import InvalidOption, ReportDamage
-from freezeframe.log.actions.action_columns import FILE_SCHEMA, TOMBSTONE_SCHEMA, no_rows
-from freezeframe.log.actions.actions import Action, CommitInfo, DomainMetadata, Metadata, Protocol, Txn
-from freezeframe.log.actions.protocol import in_commit_timestamps
-from freezeframe.log.commits.commit import require_in_commit_timestamp
-from freezeframe.log.primitives.arrow import milliseconds
+from freezeframe.log.format.action_columns import FILE_SCHEMA, TOMBSTONE_SCHEMA, no_rows
+from freezeframe.log.format.actions import Action, CommitInfo, DomainMetadata, Metadata, Protocol, Txn
+from freezeframe.log.format.protocol import in_commit_timestamps
+from freezeframe.log.primitives.arrow import milliseconds, select_rows
 from freezeframe.log.primitives.options import LogOptions
-from freezeframe.log.replay.replay import (
-    LISTED_COLUMNS,
-    FileState,
-    Heads,
-    TableState,
-    select_rows,
-    younger_than,
-)
 from freezeframe.log.scan import rows
-from freezeframe.log.scan.dataset import dataset_of
+from freezeframe.log.scan.data_skipping import Predicate
+from freezeframe.log.scan.rows import dataset_of
+from freezeframe.log.segments.commit import require_in_commit_timestamp
+from freezeframe.log.segments.replay import LISTED_COLUMNS, FileState, Heads, TableState, younger_than
 from freezeframe.log.segments.segment import EMPTY_VERSION, LogSegment
-from freezeframe.log.statistics.data_skipping import Predicate
 from freezeframe.storage import Storage
 
 if TYPE_CHECKING:

@@ -1,25 +1,291 @@
-"""TableLog: SnapshotManagement whose snapshots are table snapshots."""
+"""TableLog: the snapshots and the history of one Delta table."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from datetime import datetime
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
+from typing import Any, TypeVar
 
-from freezeframe.log.actions.actions import Metadata, Protocol
-from freezeframe.log.actions.protocol import require_readable
+from freezeframe.errors import CorruptLog, InvalidOption, VersionNotFound
+from freezeframe.log.format.actions import CommitInfo, Metadata, Protocol
+from freezeframe.log.format.protocol import in_commit_timestamps, require_readable
+from freezeframe.log.primitives.listing import complete_checkpoints, list_log, sort_listing
 from freezeframe.log.primitives.options import LogOptions
 from freezeframe.log.primitives.paths import LOG_FOLDER, LogFile
-from freezeframe.log.replay.replay import FileState, Heads, TableState, require_heads
+from freezeframe.log.segments.commit import read_commit_info, read_in_commit_timestamp
 from freezeframe.log.segments.management import SnapshotManagement, require_version
-from freezeframe.log.segments.segment import EMPTY_VERSION, LogSegment
-from freezeframe.log.table.history import CommitTime, History, HistoryEntry, require_within_retention, to_ms
+from freezeframe.log.segments.replay import FileState, Heads, TableState, require_heads
+from freezeframe.log.segments.segment import EMPTY_VERSION, LogSegment, version_missing
+from freezeframe.log.segments.state_reader import StateReader
 from freezeframe.log.table.snapshot import DELETED_FILE_RETENTION, Snapshot, VersionHead, oldest_tombstone
-from freezeframe.log.table.state_reader import StateReader
 from freezeframe.storage import Storage
+from freezeframe.storage.read_ahead import run_concurrently
+
+# History of a table: versions by time, their authors, and the oldest readable version.
+#
+# Times are in-commit timestamps where enabled, else modification times of the commit files, adjusted
+# to ascend where clocks went backwards. Seed: ``DeltaHistoryManager``.
+
+T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class CommitTime:
+    """A version and its time in ms."""
+
+    version: int
+    timestamp: int
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """A version, its time in ms, and its commit info."""
+
+    version: int
+    timestamp: int
+    commit_info: CommitInfo | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Version, ISO time, and the fields of the commit info."""
+        fields = {} if self.commit_info is None else self.commit_info.to_json()
+        return {"version": self.version, "timestamp": iso(self.timestamp), **_without(fields, "timestamp")}
+
+
+class History:
+    """Version history of the log in ``folder``."""
+
+    def __init__(self, storage: Storage, folder: str) -> None:
+        self._storage = storage
+        self._folder = folder
+
+    def entries(
+        self, snapshot: Snapshot, limit: int | None = None, start: int = 0, end: int | None = None
+    ) -> list[HistoryEntry]:
+        """The versions from ``start`` to ``end``, newest first, at most ``limit`` (behaviour 69).
+
+        ``end`` is limited to the latest version; ``start`` above ``end`` returns an empty list.
+        Versions without a commit file are left out.
+        """
+        last = snapshot.version if end is None else min(end, snapshot.version)
+        if limit is not None:
+            start = max(start, last - limit + 1)
+        if start > last:
+            return []
+        times = self.commit_times(snapshot, start, last)
+        times.reverse()
+        infos = self._of_each([time.version for time in times], read_commit_info)
+        return [
+            HistoryEntry(one.version, one.timestamp, info) for one, info in zip(times, infos, strict=True)
+        ]
+
+    def _of_each(self, versions: Sequence[int], read: Callable[[Storage, str, int], T]) -> list[T]:
+        """``read`` of each version's commit, concurrently unless the storage is local."""
+        calls = (partial(read, self._storage, self._folder, version) for version in versions)
+        return list(run_concurrently(self._storage, *calls))
+
+    def commit_times(self, snapshot: Snapshot, start: int, end: int) -> list[CommitTime]:
+        """The time of each version from ``start`` to ``end`` with a commit file (behaviour 70)."""
+        since = in_commit_timestamps(snapshot.metadata)
+        plain = self.file_times(start, end)
+        if since is None:
+            return plain
+        own = [time.version for time in plain if time.version >= since[0]]
+        found = zip(own, self._of_each(own, read_in_commit_timestamp), strict=True)
+        later = [CommitTime(version, timestamp) for version, timestamp in found]
+        return [time for time in plain if time.version < since[0]] + later
+
+    def file_times(self, start: int, end: int) -> list[CommitTime]:
+        """The modification time of each commit, raised to its predecessor's + 1 ms where it is not later.
+
+        The result depends on all earlier commits that still exist.
+        """
+        listing = sort_listing(list_log(self._storage, self._folder, 0, end))
+        times: list[CommitTime] = []
+        for file in listing.commits:
+            timestamp = file.modified_ms
+            if times and timestamp <= times[-1].timestamp:
+                _log.info(
+                    "The commits %s and %s have times that do not ascend: %s is moved",
+                    times[-1].version,
+                    file.version,
+                    file.version,
+                )
+                timestamp = times[-1].timestamp + 1
+            times.append(CommitTime(file.version, timestamp))
+        return [time for time in times if time.version >= start]
+
+    def active_commit_at_time(
+        self,
+        snapshot: Snapshot,
+        timestamp: datetime | int,
+        *,
+        can_return_last_commit: bool = False,
+        can_return_earliest_commit: bool = False,
+        must_be_recreatable: bool = True,
+    ) -> CommitTime:
+        """The last version at or before ``timestamp`` (naive: UTC). Seed: ``getActiveCommitAtTime``."""
+        moment = to_ms(timestamp)
+        earliest = self.earliest_version(must_be_recreatable=must_be_recreatable)
+        last = snapshot.version
+        since = in_commit_timestamps(snapshot.metadata)
+        if since is not None and moment >= since[1] and since[0] <= last:
+            low = max(earliest, since[0])
+            found = self._search_own_times(low, last, moment)
+            first = self._own_time(low)
+        else:
+            before = last if since is None else min(last, since[0] - 1)
+            times = self.file_times(earliest, before)
+            found = _last_at_or_before(times, moment)
+            first = times[0] if times else self._own_time(earliest)
+        if found is None:
+            if not can_return_earliest_commit:
+                raise _too_early(moment, first)
+            return first
+        if found.version == last and moment > found.timestamp and not can_return_last_commit:
+            raise _too_late(moment, found)
+        return found
+
+    def earliest_version(self, *, must_be_recreatable: bool = True) -> int:
+        """The first version with a commit, or the first recreatable version (behaviour 72)."""
+        listing = sort_listing(list_log(self._storage, self._folder))
+        if not listing.commits:
+            raise VersionNotFound(
+                f"No commits found at {self._folder}.",
+                cause="The log holds no commit file.",
+                remedy="Check the path of the table.",
+                code="DELTA_NO_COMMITS_FOUND",
+            )
+        versions = [file.version for file in listing.commits]
+        if not must_be_recreatable or versions[0] == 0:
+            return versions[0]
+        # Commits below the newest gap cannot be part of a segment.
+        floor = versions[-1]
+        for version in reversed(versions[:-1]):
+            if version != floor - 1:
+                break
+            floor = version
+        for checkpoint in complete_checkpoints(listing.checkpoint_files):
+            if floor - 1 <= checkpoint.version <= versions[-1]:
+                return max(checkpoint.version, floor) if checkpoint.version < floor else checkpoint.version
+        raise VersionNotFound(
+            f"No recreatable commits found at {self._folder}.",
+            cause="The first commits are gone and no complete checkpoint covers them.",
+            remedy="Restore the missing files from a copy.",
+            code="DELTA_NO_RECREATABLE_HISTORY_FOUND",
+        )
+
+    def check_version_exists(
+        self, snapshot: Snapshot, version: int, *, must_be_recreatable: bool = True
+    ) -> None:
+        """Refuse a version that cannot be read (seed: ``checkVersionExists``)."""
+        earliest = self.earliest_version(must_be_recreatable=must_be_recreatable)
+        if version > snapshot.version:
+            raise version_missing(self._folder, version, snapshot.version)
+        if version < earliest:
+            raise VersionNotFound(
+                f"Version {version} can no longer be read: versions {earliest} to {snapshot.version} can.",
+                cause="Its commits were cleaned up after the log's retention.",
+                remedy=f"Read version {earliest} or later.",
+                code="DELTA_VERSION_NOT_FOUND",
+                version=version,
+                earliest=earliest,
+                latest=snapshot.version,
+            )
+
+    def _search_own_times(self, low: int, high: int, moment: int) -> CommitTime | None:
+        """Binary search for the last version in [low, high] with an own time at or before ``moment``."""
+        found: CommitTime | None = None
+        while low <= high:
+            middle = (low + high) // 2
+            time = self._own_time(middle)
+            if time.timestamp <= moment:
+                found, low = time, middle + 1
+            else:
+                high = middle - 1
+        return found
+
+    def _own_time(self, version: int) -> CommitTime:
+        try:
+            timestamp = read_in_commit_timestamp(self._storage, self._folder, version)
+        except FileNotFoundError as error:
+            raise CorruptLog(
+                f"The commit of version {version} is gone.",
+                cause="It was cleaned up or deleted by hand.",
+                remedy="Read a later version.",
+                code="DELTA_LOG_FILE_NOT_FOUND",
+            ) from error
+        return CommitTime(version, timestamp)
+
+
+def require_within_retention(snapshot: Snapshot, now_ms: int) -> None:
+    """Refuse a snapshot older than the deleted-file retention, whose files a vacuum may have deleted."""
+    oldest = now_ms - snapshot.deleted_file_retention_ms
+    if snapshot.timestamp < oldest:
+        raise VersionNotFound(
+            f"Version {snapshot.version} of {iso(snapshot.timestamp)} is older than removed files are kept.",
+            cause="Its data files may have been deleted since.",
+            remedy="Read a later version, or raise delta.deletedFileRetentionDuration.",
+            code="DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION",
+            version=snapshot.version,
+        )
+
+
+def iso(timestamp_ms: int) -> str:
+    """Format a time in ms as ISO 8601 in UTC; beyond Python's range, the number itself."""
+    try:
+        return datetime.fromtimestamp(timestamp_ms / 1000, tz=UTC).isoformat(timespec="milliseconds")
+    except (OverflowError, ValueError, OSError):
+        return f"{timestamp_ms} ms"
+
+
+def to_ms(timestamp: datetime | int) -> int:
+    """Convert a timestamp (naive: UTC) to ms since 1970, which is also taken as it is."""
+    if isinstance(timestamp, int) and not isinstance(timestamp, bool):
+        return timestamp
+    if not isinstance(timestamp, datetime):
+        raise InvalidOption(
+            f"{timestamp!r:.80} is not a valid timestamp.",
+            cause="A moment is a datetime: a date alone does not say when on that day.",
+            remedy="Pass a datetime, best with its zone, or milliseconds since 1970 as history() gives them.",
+        )
+    aware = timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=UTC)
+    whole = int(aware.replace(microsecond=0).timestamp())
+    return whole * 1000 + aware.microsecond // 1000
+
+
+def _last_at_or_before(times: Sequence[CommitTime], moment: int) -> CommitTime | None:
+    index = bisect_right([time.timestamp for time in times], moment)
+    return times[index - 1] if index else None
+
+
+def _too_early(moment: int, first: CommitTime) -> VersionNotFound:
+    return VersionNotFound(
+        f"The timestamp {iso(moment)} is before the earliest version that can be read.",
+        cause=f"That is version {first.version} of {iso(first.timestamp)}.",
+        remedy="Use that time or a later one.",
+        code="DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION",
+        version=first.version,
+    )
+
+
+def _too_late(moment: int, last: CommitTime) -> VersionNotFound:
+    return VersionNotFound(
+        f"The timestamp {iso(moment)} is after the latest version.",
+        cause=f"That is version {last.version} of {iso(last.timestamp)}.",
+        remedy="Use that time or an earlier one, or read the latest version without a time.",
+        code="DELTA_TIMESTAMP_GREATER_THAN_COMMIT",
+        version=last.version,
+    )
+
+
+def _without(fields: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in fields.items() if key != name}
 
 
 class TableLog(SnapshotManagement[Snapshot]):

@@ -11,15 +11,14 @@ from dataclasses import dataclass
 from functools import partial
 
 from freezeframe.errors import FreezeframeError, InputNotFound, ReportDamage, UnsafePath
-from freezeframe.log.checkpoints.checkpoint import read_checkpoint
-from freezeframe.log.checkpoints.checksum import Checksum, read_checksum
-from freezeframe.log.checkpoints.hint import read_hint
-from freezeframe.log.commits.commit_content import parse_file_actions, read_content
 from freezeframe.log.primitives.listing import Listing, complete_checkpoints, list_log, sort_listing
 from freezeframe.log.primitives.paths import HINT_NAME, LogFile
 from freezeframe.log.scan.data_files import file_name, open_parquet
+from freezeframe.log.scan.file_statistics import columns_beyond_bounds
+from freezeframe.log.segments.checkpoint import read_checkpoint
+from freezeframe.log.segments.commit_content import parse_file_actions, read_content
+from freezeframe.log.segments.hint import Checksum, read_checksum, read_hint
 from freezeframe.log.segments.segment import LogSegment, choose_segment
-from freezeframe.log.statistics.file_statistics import columns_beyond_bounds
 from freezeframe.log.table.snapshot import Snapshot
 from freezeframe.storage import Storage
 

@@ -26,8 +26,8 @@ from freezeframe.engine.frames.frames import FrameKind, kind_of, to_arrow
 from freezeframe.engine.frames.untyped import spark_schema
 from freezeframe.engine.plans.schema_ddl import spark_ddl
 from freezeframe.errors import BadInput, ConflictError, MissingColumn, UnreadableInput
-from freezeframe.log.schema.schema import delta_to_arrow
-from freezeframe.log.statistics.data_skipping import as_expression, columns_of
+from freezeframe.log.format.schema import delta_to_arrow
+from freezeframe.log.scan.data_skipping import as_expression, columns_of
 from freezeframe.script.adoption.row_hashes import table_hashes
 from freezeframe.script.formats.csv_file import read_csv_text
 from freezeframe.script.formats.parquet_files import read_parquet_files

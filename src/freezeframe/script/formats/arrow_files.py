@@ -14,7 +14,7 @@ import pyarrow as pa
 from freezeframe.engine.frames.frames import to_arrow
 from freezeframe.errors import UnreadableInput
 from freezeframe.script.formats.unpacking import UNLIMITED, Unpacking, UnpackLimits
-from freezeframe.storage.passing_failures import reads_of
+from freezeframe.storage.read_ahead import reads_of
 
 # The unpacked size of an Arrow stream's messages, read from their metadata.
 #

@@ -36,7 +36,7 @@ from freezeframe.script.formats.csv_lines import (
     undecodable_line,
 )
 from freezeframe.script.formats.input_parts import InputPart
-from freezeframe.storage.passing_failures import reads_of
+from freezeframe.storage.read_ahead import reads_of
 
 _BLOCK_BYTES = 8 * 2**20
 _BLOCK_BYTES_MAX = 2**31 - 1

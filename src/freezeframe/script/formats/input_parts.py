@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from freezeframe.errors import StorageNotShared, UnreadableInput
 from freezeframe.script.formats.csv_lines import BYTE_ORDER_MARK, find_delimiter, is_escaped
-from freezeframe.storage.passing_failures import reads_of
+from freezeframe.storage.read_ahead import reads_of
 
 PART_BYTES = 32 * 2**20
 _BLOCK_BYTES = 8 * 2**20

@@ -36,7 +36,7 @@ from freezeframe.script.formats.json_columns import (
 )
 from freezeframe.script.formats.unpacking import UNLIMITED, Unpacking, UnpackLimits
 from freezeframe.script.types.inference import ColumnRule, KnownTypes
-from freezeframe.storage.passing_failures import reads_of
+from freezeframe.storage.read_ahead import reads_of
 
 Rows = list[dict[str, Any]]
 Numbered = list[tuple[int, dict[str, Any]]]

@@ -18,7 +18,7 @@ from freezeframe.errors import BadInput, SchemaDriftError, UnreadableInput
 from freezeframe.log.primitives.foreign_parquet import ForeignParquetFile
 from freezeframe.script.formats.input_parts import InputPart, divide
 from freezeframe.script.formats.unpacking import PART_BYTES, UNLIMITED, Unpacking, UnpackLimits
-from freezeframe.storage.passing_failures import reads_of
+from freezeframe.storage.read_ahead import reads_of
 from freezeframe.store.schema.schema_evolution import TYPES_ALONE, evolve, is_undecided
 from freezeframe.store.table.reader import in_schema
 

@@ -24,7 +24,7 @@ from freezeframe import progress
 from freezeframe.engine.frames.untyped import parquet_schema
 from freezeframe.errors import InputNotFound, InvalidOption, SchemaDriftError, TooLarge, UnreadableInput
 from freezeframe.log import Snapshot
-from freezeframe.log.statistics.file_statistics import bounded_columns
+from freezeframe.log.scan.file_statistics import bounded_columns
 from freezeframe.script.formats.arrow_files import read_arrow, streamed_arrow
 from freezeframe.script.formats.csv_lines import csv_pieces
 from freezeframe.script.formats.json_lines import json_lines

@@ -26,12 +26,12 @@ import pyarrow.parquet as pq
 
 from freezeframe.engine.frames.untyped import parquet_schema
 from freezeframe.errors import StorageUnavailable
-from freezeframe.log.statistics.file_statistics import bounded_columns
+from freezeframe.log.scan.file_statistics import bounded_columns
 from freezeframe.script.formats.csv_lines import csv_text
 from freezeframe.script.tenant.current_job import is_working_copy
 from freezeframe.storage import LocalStorage
 from freezeframe.storage.local import make_private
-from freezeframe.storage.passing_failures import reads_of
+from freezeframe.storage.read_ahead import reads_of
 from freezeframe.store import Stream
 from freezeframe.store.model.directory import OURS
 from freezeframe.store.table.reader import in_schema, sort_rows

@@ -10,8 +10,8 @@ from freezeframe.errors import InvalidOption
 from freezeframe.script.tenant.tenants import shared_engine
 from freezeframe.settings import Settings, load_settings
 from freezeframe.storage import LocalStorage, Storage, open_bucket
+from freezeframe.storage.location import S3Access
 from freezeframe.storage.probe import require_remembered
-from freezeframe.storage.s3_access import S3Access
 from freezeframe.store.model.directory import OURS
 from freezeframe.store.snapshot_store import Store
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from freezeframe.errors import UnreadableInput
 from freezeframe.script.types.written_values import UTC_TIMESTAMP
-from freezeframe.storage.passing_failures import reads_of
+from freezeframe.storage.read_ahead import reads_of
 
 FILE_NAME = "catalog.json"
 

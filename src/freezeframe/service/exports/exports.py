@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from freezeframe.engine.frames.untyped import parquet_schema
 from freezeframe.log.scan import rows
-from freezeframe.log.statistics.file_statistics import bounded_columns
+from freezeframe.log.scan.file_statistics import bounded_columns
 from freezeframe.script.formats.csv_lines import csv_pieces
 from freezeframe.script.formats.json_lines import json_lines
 from freezeframe.script.inputs.transfer import MEMORY_BYTES_MAX, StreamSchema

@@ -13,7 +13,7 @@ from statistics import median
 from typing import Literal
 
 from freezeframe.errors import VersionNotFound
-from freezeframe.log.actions.actions import Metadata, parse_line
+from freezeframe.log.format.actions import Metadata, parse_line
 from freezeframe.service.access.access import CONFIGURATION_SUFFIX
 from freezeframe.service.base.cursors import VersionedCache
 from freezeframe.service.overview.overview import Overview, Overviews

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from freezeframe.engine.frames.python_values import moment_text, python_values
 from freezeframe.log import Snapshot
 from freezeframe.log.scan import rows
-from freezeframe.log.statistics.data_skipping import value_bounds
+from freezeframe.log.scan.data_skipping import value_bounds
 from freezeframe.service.base.json_values import json_value
 from freezeframe.service.rows.streams import (
     Moment,

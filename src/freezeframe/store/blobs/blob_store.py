@@ -18,7 +18,7 @@ from typing import Any
 from freezeframe.errors import CorruptData, InvalidName, InvalidOption, UnreadableInput
 from freezeframe.identifiers import FilePath, fold_path, folders_of
 from freezeframe.storage import Storage
-from freezeframe.storage.file_identity import FileIdentity, file_identity
+from freezeframe.storage.local import FileIdentity, file_identity
 from freezeframe.store.model.directory import blob_file
 
 # Contents of files, by their hash.

@@ -27,7 +27,7 @@ from freezeframe.errors import CorruptData, CorruptLog, SealingUnavailable
 from freezeframe.identifiers import FilePath
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
-from freezeframe.storage.passing_failures import reads_of
+from freezeframe.storage.read_ahead import reads_of
 from freezeframe.store.model.directory import KEYS_FOLDER, key_file, tenant_of
 
 # Encryption of sealed files: AES-256-GCM in chunks, bound to tenant, version and path.

@@ -18,11 +18,10 @@ from freezeframe.engine.protocol.forwarding import ForwardingEngine
 from freezeframe.engine.protocol.table_engine import MergeResult, MergeTask, Positions, TableEngine, Validity
 from freezeframe.errors import CorruptData, InvalidOption
 from freezeframe.log import Snapshot
+from freezeframe.log.format.conversion import conform
+from freezeframe.log.format.schema import arrow_field, column_finder, delta_to_arrow, fields_of
 from freezeframe.log.primitives.foreign_parquet import ForeignParquetFile
 from freezeframe.log.scan.data_files import file_uri
-from freezeframe.log.schema.column_mapping import column_finder
-from freezeframe.log.schema.conversion import conform
-from freezeframe.log.schema.schema import arrow_field, delta_to_arrow, fields_of
 from freezeframe.storage import Storage
 from freezeframe.store.diff.row_diff import differing_part, table_changes
 from freezeframe.store.diff.row_diff_pages import COUNTED_ROWS_MAX, Comparison, change_counts

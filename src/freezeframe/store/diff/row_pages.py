@@ -22,12 +22,11 @@ import pyarrow.compute as pc
 import pyarrow.types as kinds
 
 from freezeframe.errors import MissingColumn, VersionNotFound
+from freezeframe.log.format.schema import fields_of, mapping_mode, physical_name
 from freezeframe.log.scan import rows
+from freezeframe.log.scan.data_skipping import FileFacts, as_expression, columns_of, keep, value_bounds
 from freezeframe.log.scan.file_rows import GroupedFile, RowGroup
 from freezeframe.log.scan.rows import ReadableSnapshot
-from freezeframe.log.schema.column_mapping import mapping_mode, physical_name
-from freezeframe.log.schema.schema import fields_of
-from freezeframe.log.statistics.data_skipping import FileFacts, as_expression, columns_of, keep, value_bounds
 from freezeframe.store.schema.columns import VALID_TO, arrow_columns, read_system_columns, stored_key
 from freezeframe.store.schema.type_compatibility import in_common
 from freezeframe.store.table.reader import as_typed_so_far

@@ -19,8 +19,8 @@ from freezeframe.engine.frames.batch import comparable_key
 from freezeframe.errors import BadInput, InvalidOption
 from freezeframe.log.primitives.arrow import Bools
 from freezeframe.log.scan import rows
+from freezeframe.log.scan.block_index import ColumnBounds, column_bounds
 from freezeframe.log.scan.rows import ReadableSnapshot
-from freezeframe.log.statistics.file_statistics import ColumnBounds, column_bounds
 from freezeframe.storage import LocalStorage, Storage
 from freezeframe.storage.read_ahead import is_local, map_concurrently
 from freezeframe.store.schema.columns import arrow_columns, physical_names

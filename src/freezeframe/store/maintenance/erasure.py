@@ -13,12 +13,12 @@ from freezeframe import progress
 from freezeframe.errors import BadInput, ConflictError, InvalidOption
 from freezeframe.identifiers import StreamName
 from freezeframe.log import DeltaLog, Snapshot
-from freezeframe.log.actions.action_columns import to_adds
-from freezeframe.log.actions.actions import Action, CommitInfo, Remove
-from freezeframe.log.commits.commit_digest import sign_content
+from freezeframe.log.format.action_columns import to_adds
+from freezeframe.log.format.actions import Action, CommitInfo, Remove
 from freezeframe.log.primitives.paths import parse_name
 from freezeframe.log.scan import rows
-from freezeframe.log.write.upkeep import write_checkpoint
+from freezeframe.log.segments.commit_content import sign_content
+from freezeframe.log.table.upkeep import write_checkpoint
 from freezeframe.storage import Storage
 from freezeframe.store.keys.key_scan import keys_as
 from freezeframe.store.maintenance.garbage import sweep

@@ -15,11 +15,10 @@ from freezeframe.clock import now_ms
 from freezeframe.errors import ConflictError, CorruptLog, FreezeframeError, VersionNotFound
 from freezeframe.identifiers import StreamName
 from freezeframe.log import DeletionVector, DeltaLog, Snapshot
-from freezeframe.log.actions.actions import Add, parse_line
+from freezeframe.log.format.actions import Add, parse_line
 from freezeframe.log.primitives.paths import LOG_FOLDER, SIDECAR_FOLDER, Kind, parse_name
-from freezeframe.log.scan.data_files import file_name
-from freezeframe.log.scan.deletion_vectors import vector_name
-from freezeframe.log.table.cleanup import PROTECTED_BEFORE, orphaned_sidecars
+from freezeframe.log.scan.data_files import file_name, vector_name
+from freezeframe.log.table.upkeep import PROTECTED_BEFORE, orphaned_sidecars
 from freezeframe.storage import Storage
 from freezeframe.storage.base import FileStatus
 from freezeframe.storage.read_ahead import run_concurrently

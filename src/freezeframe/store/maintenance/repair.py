@@ -23,10 +23,10 @@ from freezeframe.errors import (
 )
 from freezeframe.identifiers import StreamName
 from freezeframe.log import DeltaLog, Snapshot
-from freezeframe.log.actions.actions import Action, CommitInfo
-from freezeframe.log.commits.commit_digest import sign_content
+from freezeframe.log.format.actions import Action, CommitInfo
 from freezeframe.log.scan import rows
-from freezeframe.log.write.transaction import require_writable
+from freezeframe.log.segments.commit_content import sign_content
+from freezeframe.log.table.transaction import require_writable
 from freezeframe.store.model.directory import table_folder
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.model.update_options import Author

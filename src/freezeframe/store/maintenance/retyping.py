@@ -21,8 +21,8 @@ from freezeframe.errors import (
 )
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
+from freezeframe.log.format.schema import arrow_to_delta, arrow_type
 from freezeframe.log.scan import rows
-from freezeframe.log.schema.schema import arrow_to_delta, arrow_type
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.model.update_options import Author
 from freezeframe.store.schema.columns import (

@@ -16,8 +16,8 @@ from freezeframe import progress
 from freezeframe.errors import InputNotFound, VersionNotFound
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
-from freezeframe.log.actions.action_columns import to_adds
-from freezeframe.log.actions.actions import Add, parse_line
+from freezeframe.log.format.action_columns import to_adds
+from freezeframe.log.format.actions import Add, parse_line
 from freezeframe.log.primitives.listing import list_log, sort_listing
 from freezeframe.log.primitives.paths import commit_name
 from freezeframe.log.scan.data_files import damaged_file_error, require_digest

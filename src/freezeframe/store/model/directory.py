@@ -35,8 +35,7 @@ from freezeframe.errors import CorruptData, CorruptLog, FormatTooNew, InvalidOpt
 from freezeframe.identifiers import StreamName
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
-from freezeframe.storage.file_identity import FileIdentity, file_identity
-from freezeframe.storage.local import failure, make_private
+from freezeframe.storage.local import FileIdentity, failure, file_identity, make_private
 from freezeframe.storage.probe import require_proven
 from freezeframe.storage.safe_open import open_regular
 

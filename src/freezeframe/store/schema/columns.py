@@ -13,9 +13,8 @@ import pyarrow as pa
 
 from freezeframe.engine.frames.untyped import settled_type
 from freezeframe.errors import BadInput, InvalidOption
-from freezeframe.log.actions.actions import Metadata, Protocol
-from freezeframe.log.schema.column_mapping import fields_by_path
-from freezeframe.log.schema.schema import arrow_to_delta
+from freezeframe.log.format.actions import Metadata, Protocol
+from freezeframe.log.format.schema import arrow_to_delta, fields_by_path
 from freezeframe.store.model.update_options import Update
 from freezeframe.store.schema.schema_evolution import PRINTED, UNDECIDED
 from freezeframe.store.schema.type_compatibility import OPEN_TYPE, open_type_mark, stored_field

@@ -15,8 +15,7 @@ import pyarrow.types as kinds
 
 from freezeframe.engine.frames.python_values import date_texts, far_moments, moment_texts, python_values
 from freezeframe.engine.frames.untyped import fit, has_untyped, settled_type
-from freezeframe.log.schema.column_mapping import PHYSICAL_NAME_KEY
-from freezeframe.log.schema.schema import arrow_field, arrow_to_delta, arrow_type
+from freezeframe.log.format.schema import PHYSICAL_NAME_KEY, arrow_field, arrow_to_delta, arrow_type
 
 # Types that hold each other's values, and drift between those that do not.
 

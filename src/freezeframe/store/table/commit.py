@@ -12,14 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from freezeframe.log import Snapshot
-from freezeframe.log.actions.action_columns import file_keys, to_adds
-from freezeframe.log.actions.actions import Action, Add, CommitInfo, DomainMetadata, Metadata, Remove
-from freezeframe.log.commits.commit_digest import sign_content
+from freezeframe.log.format.action_columns import file_keys, to_adds
+from freezeframe.log.format.actions import Action, Add, CommitInfo, DomainMetadata, Metadata, Remove
+from freezeframe.log.format.schema import fields_by_path
 from freezeframe.log.primitives.options import engine_info
-from freezeframe.log.scan.data_files import SHA256_TAG
-from freezeframe.log.scan.deletion_vectors import VectorFile
-from freezeframe.log.schema.column_mapping import fields_by_path
-from freezeframe.log.write.row_deletion import removal
+from freezeframe.log.scan.data_files import SHA256_TAG, VectorFile
+from freezeframe.log.segments.commit_content import sign_content
+from freezeframe.log.table.row_deletion import removal
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.schema.columns import (
     DeltaSchema,

@@ -12,11 +12,11 @@ import pyarrow.compute as pc
 
 from freezeframe.errors import UnsupportedTable
 from freezeframe.log import Snapshot
-from freezeframe.log.actions.actions import DeletionVector
-from freezeframe.log.actions.protocol import has_reader_feature
+from freezeframe.log.format.actions import DeletionVector
+from freezeframe.log.format.protocol import has_reader_feature
 from freezeframe.log.scan.file_rows import deleted_rows
 from freezeframe.log.scan.rows import ReadableSnapshot
-from freezeframe.log.write.row_deletion import VECTORS_KEY
+from freezeframe.log.table.row_deletion import VECTORS_KEY
 from freezeframe.store.schema.columns import VECTORS_FEATURE
 
 

@@ -15,12 +15,11 @@ from urllib.parse import quote
 from freezeframe.errors import UnsupportedTable
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
-from freezeframe.log.actions.action_columns import to_adds
-from freezeframe.log.actions.actions import Action, Add, CommitInfo
-from freezeframe.log.commits.commit_digest import sign_content
-from freezeframe.log.primitives.canonical_paths import canonical_path
-from freezeframe.log.scan.data_files import SHA256_TAG, file_name
-from freezeframe.log.scan.deletion_vectors import vector_name
+from freezeframe.log.format.action_columns import to_adds
+from freezeframe.log.format.actions import Action, Add, CommitInfo
+from freezeframe.log.primitives.paths import canonical_path
+from freezeframe.log.scan.data_files import SHA256_TAG, file_name, vector_name
+from freezeframe.log.segments.commit_content import sign_content
 from freezeframe.storage import Storage
 from freezeframe.store.table.commit import CommitIdentity, commit_info
 

@@ -19,11 +19,11 @@ from freezeframe.engine.plans.schema_ddl import spark_ddl
 from freezeframe.engine.protocol.table_engine import TableEngine
 from freezeframe.errors import InvalidOption, MissingColumn
 from freezeframe.log import Snapshot
-from freezeframe.log.actions.actions import Metadata, Protocol
+from freezeframe.log.format.actions import Metadata, Protocol
 from freezeframe.log.scan import rows
 from freezeframe.log.scan.data_files import file_uri
+from freezeframe.log.scan.data_skipping import as_expression
 from freezeframe.log.scan.rows import ReadableSnapshot
-from freezeframe.log.statistics.data_skipping import as_expression
 from freezeframe.settings import load_settings
 from freezeframe.storage import Storage
 from freezeframe.store.schema.columns import DELETED, VALID_TO, arrow_columns, read_system_columns

@@ -20,16 +20,15 @@ from freezeframe.engine.frames.batch import bounded_rows
 from freezeframe.engine.protocol.table_engine import UNIQUE
 from freezeframe.errors import StorageUnavailable
 from freezeframe.log import DeltaLog, Snapshot
-from freezeframe.log.commits.commit import commit_name
 from freezeframe.log.primitives.paths import LOG_FOLDER, parse_name
-from freezeframe.log.statistics.file_statistics import bounded_columns, file_statistics, statistics_text
-from freezeframe.log.write.row_deletion import physical_rows
+from freezeframe.log.scan.file_statistics import bounded_columns, file_statistics, statistics_text
+from freezeframe.log.segments.commit import commit_name
+from freezeframe.log.table.row_deletion import physical_rows
 from freezeframe.observation import observe
 from freezeframe.storage import Storage
-from freezeframe.storage.base import FileStatus
+from freezeframe.storage.base import FileStatus, OverlayStorage
 from freezeframe.storage.local import failure, make_folder, sync_file, sync_folder
-from freezeframe.storage.passing_failures import reads_of
-from freezeframe.storage.prefix import OverlayStorage
+from freezeframe.storage.read_ahead import reads_of
 from freezeframe.store.schema.columns import is_mapped
 from freezeframe.store.table.reader import sort_rows
 

@@ -15,13 +15,13 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 
 from freezeframe.errors import CorruptLog, FreezeframeError, StorageUnavailable, VersionNotFound
 from freezeframe.log import LogOptions, LogSegment, SnapshotManagement
-from freezeframe.log.checkpoints.checkpoint import CHECKPOINT_DAMAGED
-from freezeframe.log.checkpoints.hint import Hint, hint_text
-from freezeframe.log.commits.commit import Committed, Outcome, OwnCommit, land_file
 from freezeframe.log.primitives.paths import HINT_NAME, LogFile, commit_name, log_file, version_prefix
+from freezeframe.log.segments.checkpoint import CHECKPOINT_DAMAGED
+from freezeframe.log.segments.commit import Committed, Outcome, OwnCommit, land_file
+from freezeframe.log.segments.hint import Hint, hint_text
 from freezeframe.settings import Settings
 from freezeframe.storage import FileStatus, Storage
-from freezeframe.storage.file_identity import FileIdentity, file_identity
+from freezeframe.storage.local import FileIdentity, file_identity
 from freezeframe.storage.read_ahead import run_concurrently
 from freezeframe.store.blobs.blob_store import SpareNames
 from freezeframe.store.model.directory import TENANT_LOG_FOLDER

@@ -21,8 +21,8 @@ from freezeframe.errors import (
 )
 from freezeframe.identifiers import StreamName
 from freezeframe.log import DeltaLog, Snapshot
-from freezeframe.log.commits.commit import Committed, Conflict, commit_name, write_commit
-from freezeframe.log.write.upkeep import Upkeep, after_commit
+from freezeframe.log.segments.commit import Committed, Conflict, commit_name, write_commit
+from freezeframe.log.table.upkeep import Upkeep, after_commit
 from freezeframe.storage import Storage
 from freezeframe.storage.read_ahead import run_concurrently
 from freezeframe.store.blobs.blob_store import Blob, blob_chunks

@@ -12,7 +12,7 @@ from freezeframe import progress
 from freezeframe.clock import now_ms
 from freezeframe.errors import ConflictError, CorruptData, FreezeframeError
 from freezeframe.identifiers import FilePath, StreamName
-from freezeframe.log.commits.commit import Committed
+from freezeframe.log.segments.commit import Committed
 from freezeframe.settings import Settings
 from freezeframe.storage import FileStatus, PrefixStorage, Storage
 from freezeframe.storage.read_ahead import map_concurrently

@@ -11,8 +11,8 @@ from typing import Literal
 
 from freezeframe.clock import now_ms
 from freezeframe.errors import ConflictError, CorruptLog, FreezeframeError, OutcomeUnknown, TenantNotFound
-from freezeframe.log.commits.commit import Committed, Unknown, land_file
 from freezeframe.log.primitives.paths import commit_name, version_prefix
+from freezeframe.log.segments.commit import Committed, Unknown, land_file
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.store.model.directory import REGISTRY_FOLDER

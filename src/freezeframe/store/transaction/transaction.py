@@ -31,7 +31,7 @@ from freezeframe.engine.protocol.table_engine import TableEngine
 from freezeframe.errors import ConflictError, JobRevoked, OutcomeUnknown, StorageUnavailable, TenantNotFound
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
-from freezeframe.log.commits.commit import Committed, Unknown
+from freezeframe.log.segments.commit import Committed, Unknown
 from freezeframe.observation import Operation, note, observe
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage

@@ -13,9 +13,8 @@ import pyarrow.compute as pc
 from freezeframe.engine.frames.untyped import settled_type
 from freezeframe.engine.protocol.table_engine import MergeResult, MergeTask, Validity, require_found
 from freezeframe.log import Snapshot
-from freezeframe.log.schema.column_mapping import fields_by_path, physical_name
-from freezeframe.log.schema.schema import arrow_to_delta
-from freezeframe.log.write.row_deletion import VECTORS_KEY, RowDeletion, mark_rows
+from freezeframe.log.format.schema import arrow_to_delta, fields_by_path, physical_name
+from freezeframe.log.table.row_deletion import VECTORS_KEY, RowDeletion, mark_rows
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.schema.columns import (
     DELETED,

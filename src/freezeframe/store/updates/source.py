@@ -13,7 +13,7 @@ from freezeframe.engine.frames.frames import kind_of, to_arrow
 from freezeframe.engine.frames.untyped import filled_type
 from freezeframe.engine.protocol.table_engine import TableEngine, WriteTask
 from freezeframe.errors import InvalidOption
-from freezeframe.log.schema.schema import delta_to_arrow
+from freezeframe.log.format.schema import delta_to_arrow
 from freezeframe.store.model.update_options import Update
 from freezeframe.store.schema.type_compatibility import common_nested
 from freezeframe.store.table.reader import in_schema

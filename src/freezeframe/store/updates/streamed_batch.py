@@ -18,7 +18,7 @@ from freezeframe.engine.frames.frames import kind_of
 from freezeframe.engine.frames.untyped import settled_type
 from freezeframe.engine.protocol.table_engine import TableEngine
 from freezeframe.errors import DuplicateKeyError
-from freezeframe.log.schema.schema import arrow_to_delta
+from freezeframe.log.format.schema import arrow_to_delta
 from freezeframe.store.model.update_options import Update
 from freezeframe.store.table.reader import in_schema
 from freezeframe.store.table.staging import StagingFolder

@@ -16,9 +16,8 @@ from freezeframe.engine.frames.untyped import has_untyped
 from freezeframe.engine.protocol.table_engine import INLINE_KEYS_MAX, FindTask
 from freezeframe.errors import CorruptData
 from freezeframe.log import Snapshot
+from freezeframe.log.format.schema import delta_to_arrow, every_field
 from freezeframe.log.scan import rows
-from freezeframe.log.schema.column_mapping import every_field
-from freezeframe.log.schema.schema import delta_to_arrow
 from freezeframe.observation import observe
 from freezeframe.storage.read_ahead import is_local
 from freezeframe.store.keys.key_scan import files_with, find_in, scan, scan_tasks

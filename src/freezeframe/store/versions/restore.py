@@ -32,7 +32,7 @@ from freezeframe.identifiers import FilePath, StreamName
 from freezeframe.log import Snapshot
 from freezeframe.log.scan import rows
 from freezeframe.log.scan.data_files import file_name, read_range
-from freezeframe.log.write.row_deletion import VECTORS_KEY, mark_rows
+from freezeframe.log.table.row_deletion import VECTORS_KEY, mark_rows
 from freezeframe.storage import Storage
 from freezeframe.store.diff.row_diff import CHANGE_TYPE, DELETE, INSERT, UPDATE, table_changes
 from freezeframe.store.keys.key_scan import KeyNumbers, files_with, keys_as, scan

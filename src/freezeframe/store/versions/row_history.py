@@ -25,8 +25,8 @@ from freezeframe.clock import rfc3339
 from freezeframe.engine.frames.python_values import shown_rows
 from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import StreamName
-from freezeframe.log.actions.action_columns import from_adds
-from freezeframe.log.actions.actions import Action, Add, DeletionVector, Metadata, Remove, parse_line
+from freezeframe.log.format.action_columns import from_adds
+from freezeframe.log.format.actions import Action, Add, DeletionVector, Metadata, Remove, parse_line
 from freezeframe.log.scan.file_rows import (
     FileRead,
     FoundRows,

@@ -15,15 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from freezeframe.log.actions.actions import Add, DeletionVector, Remove
-from freezeframe.log.primitives.arrow import (
-    Ints,
-    is_valid,
-    to_arrow_flags,
-    to_arrow_ints,
-    to_arrow_offsets,
-)
-from freezeframe.log.primitives.canonical_paths import canonical_path
+from freezeframe.log.format.actions import Add, DeletionVector, Remove
+from freezeframe.log.primitives.arrow import Ints, is_valid, to_arrow_flags, to_arrow_ints, to_arrow_offsets
+from freezeframe.log.primitives.paths import canonical_path
 
 TEXT_MAP = pa.map_(pa.string(), pa.string())
 DELETION_VECTOR = pa.struct(

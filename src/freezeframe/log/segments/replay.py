@@ -11,18 +11,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from freezeframe.errors import CorruptLog
-from freezeframe.log.actions.action_columns import (
+from freezeframe.log.format.action_columns import (
     FILE_SCHEMA,
     TOMBSTONE_SCHEMA,
     FileActions,
     file_keys,
     no_rows,
 )
-from freezeframe.log.actions.actions import Action, CommitInfo, DomainMetadata, Metadata, Protocol, Txn
+from freezeframe.log.format.actions import Action, CommitInfo, DomainMetadata, Metadata, Protocol, Txn
 from freezeframe.log.primitives.arrow import (
     Bools,
     Ints,
     is_valid,
+    select_rows,
     to_arrow_flags,
     to_arrow_ints,
     to_flags,
@@ -64,7 +65,6 @@ class DeferredStatistics:
 # and a small table of the files added since. A commit on a table of a million files therefore costs
 # one look-up of the commit's paths, without a copy of a million rows.
 
-RUNS_MAX = 256
 CHUNKS_MAX = 32
 RECENT_SHARE_MAX = 0.1
 RECENT_ROWS_MIN = 10_000
@@ -234,18 +234,6 @@ def _last_actions(actions: FileActions) -> tuple[pa.Table, pa.Table, Words]:
     wins[last] = True
     chosen = select_rows(adds, wins[: adds.num_rows]), select_rows(removes, wins[adds.num_rows :])
     return (*chosen, marks[wins])
-
-
-def select_rows(table: pa.Table, wanted: Bools) -> pa.Table:
-    """The flagged rows; a few long runs become slices without a copy."""
-    if wanted.all():
-        return table
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], wanted.astype(np.int8), [0]])))
-    starts, ends = edges[0::2], edges[1::2]
-    if len(starts) <= RUNS_MAX:
-        parts = [table.slice(int(at), int(end - at)) for at, end in zip(starts, ends, strict=True)]
-        return pa.concat_tables(parts) if parts else table.slice(0, 0)
-    return table.filter(to_arrow_flags(wanted))
 
 
 def _remove_keys(

@@ -12,12 +12,11 @@ import pyarrow.json as pj
 import pyarrow.types as kinds
 
 from freezeframe.errors import CorruptLog
+from freezeframe.log.format.conversion import partition_scalar
+from freezeframe.log.format.schema import arrow_type, fields_of, physical_name
 from freezeframe.log.primitives import json_fields
 from freezeframe.log.primitives.arrow import day, instant, instants
-from freezeframe.log.schema.column_mapping import physical_name
-from freezeframe.log.schema.conversion import partition_scalar
-from freezeframe.log.schema.schema import arrow_type, fields_of
-from freezeframe.log.statistics.data_skipping import BOUNDED
+from freezeframe.log.scan.data_skipping import BOUNDED
 
 # The statistics of many files, parsed from their JSON texts at once by Arrow's reader.
 

@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 
 from freezeframe.clock import now_ms
 from freezeframe.errors import CorruptLog, FreezeframeError, InvalidOption, UnsupportedTable
-from freezeframe.log.actions.action_columns import action_keys, file_keys
-from freezeframe.log.actions.actions import (
+from freezeframe.log.format.action_columns import action_keys, file_keys
+from freezeframe.log.format.actions import (
     Action,
     Add,
     Cdc,
@@ -26,7 +26,7 @@ from freezeframe.log.actions.actions import (
     Remove,
     Txn,
 )
-from freezeframe.log.actions.protocol import (
+from freezeframe.log.format.protocol import (
     FEATURES_READER_VERSION,
     FEATURES_WRITER_VERSION,
     OF_READERS,
@@ -37,16 +37,15 @@ from freezeframe.log.actions.protocol import (
     mismatched_features,
     used_features,
 )
-from freezeframe.log.commits.commit import Committed, Outcome, write_commit
-from freezeframe.log.commits.commit_digest import sign_content
+from freezeframe.log.format.schema import delta_to_arrow, every_field, fields_of, mapping_mode, physical_name
 from freezeframe.log.primitives import json_fields
-from freezeframe.log.primitives.canonical_paths import canonical_path
 from freezeframe.log.primitives.options import engine_info, report
-from freezeframe.log.schema.column_mapping import every_field, mapping_mode, physical_name
-from freezeframe.log.schema.schema import delta_to_arrow, fields_of
+from freezeframe.log.primitives.paths import canonical_path
+from freezeframe.log.segments.commit import Committed, Outcome, write_commit
+from freezeframe.log.segments.commit_content import sign_content
 from freezeframe.log.table.snapshot import Snapshot
 from freezeframe.log.table.table_log import TableLog
-from freezeframe.log.write.upkeep import Upkeep, after_commit
+from freezeframe.log.table.upkeep import Upkeep, after_commit
 
 # Writer support: an error names each unsupported writer feature.
 #

@@ -1,21 +1,24 @@
-"""Table schemas as Delta's JSON (``metaData.schemaString``) and as Arrow schemas.
-
-All row readers and writers use these functions, so each Delta type maps to exactly one Arrow type.
-The types are those of the protocol's section "Schema Serialization Format"; an error names a type
-that cannot be represented without loss.
-"""
+"""Table schemas: Delta's types and Arrow's, column mapping, type widening."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.types as kinds
 
 from freezeframe.errors import BadInput, CorruptLog, UnsupportedTable
+from freezeframe.log.format.actions import Metadata, Protocol
+from freezeframe.log.format.protocol import has_reader_feature
+
+# Table schemas as Delta's JSON (``metaData.schemaString``) and as Arrow schemas.
+#
+# All row readers and writers use these functions, so each Delta type maps to exactly one Arrow type.
+# The types are those of the protocol's section "Schema Serialization Format"; an error names a type
+# that cannot be represented without loss.
 
 DECIMAL_DIGITS_MAX = 38
 
@@ -228,3 +231,146 @@ def _no_schema(found: Any) -> CorruptLog:
         cause=f"This is not a part of a Delta schema: {str(found)[:200]}",
         remedy="Restore the log file that holds the table's metadata from a copy.",
     )
+
+
+# Column mapping: the physical name or id of a column in data files.
+#
+# Without column mapping, files use the table's own names. With it, files, statistics and partition
+# values use physical names that never change, so a column can have any name and be renamed without
+# a rewrite (protocol, section "Column Mapping").
+
+MODE_KEY = "delta.columnMapping.mode"
+ID_KEY = "delta.columnMapping.id"
+PHYSICAL_NAME_KEY = "delta.columnMapping.physicalName"
+
+Mode = Literal["none", "name", "id"]
+
+
+def mapping_mode(protocol: Protocol, metadata: Metadata) -> Mode:
+    """The mapping mode; the property applies only if the protocol has the feature."""
+    mode = str(metadata.configuration.get(MODE_KEY, "none")).lower()
+    if mode not in {"none", "name", "id"}:
+        raise UnsupportedTable(
+            f"The table maps its columns in the mode {mode!r}, which is not known here.",
+            cause="Delta knows the modes 'none', 'name' and 'id'.",
+            remedy="Use a version of freezeframe that knows this mode.",
+            code="DELTA_MODE_NOT_SUPPORTED",
+            mode=mode,
+        )
+    if not has_reader_feature(protocol, "columnMapping"):
+        return "none"
+    return "name" if mode == "name" else "id" if mode == "id" else "none"
+
+
+def physical_name(field: Mapping[str, Any], mode: Mode = "name") -> str:
+    """The name of a Delta field in partition values, statistics and (except in mode ``id``) files."""
+    metadata = field.get("metadata") or {}
+    if mode == "none":
+        return str(field["name"])
+    return str(metadata.get(PHYSICAL_NAME_KEY, field["name"]))
+
+
+def field_id(field: Mapping[str, Any]) -> int | None:
+    """The column id of a Delta field under column mapping, or None."""
+    found = (field.get("metadata") or {}).get(ID_KEY)
+    return None if found is None else int(found)
+
+
+def every_field(kind: Any) -> Iterator[dict[str, Any]]:
+    """All fields of a Delta type, outer before inner, through structs, arrays and maps."""
+    if not isinstance(kind, Mapping):
+        return
+    if kind.get("type") == "struct":
+        for field in fields_of(kind):
+            yield field
+            yield from every_field(field.get("type"))
+    for key in ("elementType", "keyType", "valueType"):
+        yield from every_field(kind.get(key))
+
+
+def fields_by_path(
+    kind: Any, inside: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
+    """Every field of a Delta type, at any depth, with its path of names."""
+    if not isinstance(kind, Mapping):
+        return
+    if kind.get("type") == "struct":
+        for field in fields_of(kind):
+            path = (*inside, field["name"])
+            yield path, field
+            yield from fields_by_path(field.get("type"), path)
+    for key in ("elementType", "keyType", "valueType"):
+        yield from fields_by_path(kind.get(key), (*inside, key))
+
+
+def column_finder(fields: Iterable[pa.Field], mode: Mode) -> Callable[[Mapping[str, Any]], int | None]:
+    """A function from a Delta field to its index among a file's fields, or None where the file lacks it.
+
+    Matches by id in mode ``id``, else by physical name, and failing that by name regardless of case,
+    as Spark does.
+    """
+    ids: dict[bytes | None, int] = {}
+    names: dict[str, int] = {}
+    lower: dict[str, int] = {}
+    for index, field in enumerate(fields):
+        ids.setdefault((field.metadata or {}).get(b"PARQUET:field_id"), index)
+        names.setdefault(field.name, index)
+        lower.setdefault(field.name.lower(), index)
+
+    def find(wanted: Mapping[str, Any]) -> int | None:
+        if mode == "id" and field_id(wanted) is not None:
+            return ids.get(str(field_id(wanted)).encode())
+        name = physical_name(wanted, mode)
+        return names.get(name, lower.get(name.lower()))
+
+    return find
+
+
+# Type widening: the type changes for which scans convert the values of older files.
+#
+# Tables record each change in the field's metadata (protocol, section "Type Widening"). A change
+# outside the protocol's list has no defined conversion, so such a table is refused.
+
+CHANGES_KEY = "delta.typeChanges"
+
+_INTEGERS = ("byte", "short", "integer", "long")
+_CHANGED_DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
+_DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}  # as decimals, by the protocol
+
+
+def is_widening(before: str, after: str) -> bool:
+    """Whether the protocol lists the change from ``before`` to ``after`` as widening."""
+    if before in _INTEGERS and after in _INTEGERS:
+        return _INTEGERS.index(before) <= _INTEGERS.index(after)
+    if (before, after) in {("float", "double"), ("date", "timestamp_ntz")}:
+        return True
+    if after == "double":
+        return before in _INTEGERS[:3]
+    wide = _CHANGED_DECIMAL.fullmatch(after)
+    narrow = _CHANGED_DECIMAL.fullmatch(before)
+    if wide is None:
+        return False
+    if narrow is not None:
+        return _holds(int(narrow[1]), int(narrow[2]), wide)
+    return before in _DIGITS and _holds(_DIGITS[before], 0, wide)
+
+
+def _holds(precision: int, scale: int, wide: re.Match[str]) -> bool:
+    more_scale = int(wide[2]) - scale
+    return 0 <= more_scale <= int(wide[1]) - precision
+
+
+def require_known_changes(schema: Mapping[str, Any]) -> None:
+    """Refuse a table with a type change that Delta does not allow."""
+    for field in every_field(schema):
+        for change in (field.get("metadata") or {}).get(CHANGES_KEY) or ():
+            before, after = str(change.get("fromType")), str(change.get("toType"))
+            if not is_widening(before, after):
+                raise UnsupportedTable(
+                    f"The rows cannot be read: the type of {field['name']!r} was changed from "
+                    f"{before} to {after}.",
+                    cause="This change of type is none that Delta's type widening allows.",
+                    remedy="Read a version of the table before the change.",
+                    code="DELTA_UNSUPPORTED_TYPE_CHANGE_IN_SCHEMA",
+                    column=field["name"],
+                )

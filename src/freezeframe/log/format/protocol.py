@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from freezeframe.errors import CorruptLog, UnsupportedTable
-from freezeframe.log.actions.actions import Metadata, Protocol
+from freezeframe.log.format.actions import Metadata, Protocol
 from freezeframe.log.primitives.json_fields import whole
 
 # Reader support: protocol versions and table features; an error names each unsupported one.

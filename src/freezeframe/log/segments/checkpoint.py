@@ -15,10 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from freezeframe.errors import CorruptLog, OutcomeUnknown, StorageUnavailable
-from freezeframe.log.actions.action_columns import FILE_SCHEMA, TOMBSTONE_SCHEMA
-from freezeframe.log.actions.actions import Action, CheckpointMetadata, Metadata, Sidecar, from_json
-from freezeframe.log.checkpoints.checkpoint_columns import rows_of, small_actions_in, statistics_of
-from freezeframe.log.commits.commit_content import parse_file_actions, read_content
+from freezeframe.log.format.action_columns import FILE_SCHEMA, TOMBSTONE_SCHEMA
+from freezeframe.log.format.actions import Action, CheckpointMetadata, Metadata, Sidecar, from_json
 from freezeframe.log.primitives.arrow import system_memory
 from freezeframe.log.primitives.foreign_parquet import ForeignParquetFile
 from freezeframe.log.primitives.listing import (
@@ -29,10 +27,11 @@ from freezeframe.log.primitives.listing import (
     sort_listing,
 )
 from freezeframe.log.primitives.paths import SIDECAR_FOLDER, checkpoint_part_name
-from freezeframe.log.replay.replay import DeferredStatistics
+from freezeframe.log.segments.checkpoint_columns import rows_of, small_actions_in, statistics_of
+from freezeframe.log.segments.commit_content import parse_file_actions, read_content
+from freezeframe.log.segments.replay import DeferredStatistics
 from freezeframe.storage.base import Readable, Storage
-from freezeframe.storage.passing_failures import passing_failure
-from freezeframe.storage.read_ahead import map_concurrently
+from freezeframe.storage.read_ahead import map_concurrently, passing_failure
 
 # Writes a multi-part classic checkpoint: one file per part, valid only when all parts exist.
 #

@@ -16,18 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from freezeframe.errors import CorruptLog, FreezeframeError
-from freezeframe.log.actions.action_columns import to_adds
-from freezeframe.log.actions.actions import (
-    Action,
-    Add,
-    CommitInfo,
-    DomainMetadata,
-    Metadata,
-    Protocol,
-    Txn,
-)
-from freezeframe.log.checkpoints.checksum import Checksum
+from freezeframe.log.format.action_columns import to_adds
+from freezeframe.log.format.actions import Action, Add, CommitInfo, DomainMetadata, Metadata, Protocol, Txn
 from freezeframe.log.primitives.paths import checksum_name
+from freezeframe.log.segments.hint import Checksum
 from freezeframe.log.table.snapshot import TRANSACTION_RETENTION, Snapshot
 from freezeframe.storage.base import Storage
 

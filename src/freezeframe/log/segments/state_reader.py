@@ -6,9 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from freezeframe.errors import CorruptLog
-from freezeframe.log.actions.action_columns import FileActions
-from freezeframe.log.actions.actions import Action, Metadata, Protocol
-from freezeframe.log.checkpoints.checkpoint import (
+from freezeframe.log.format.action_columns import FileActions
+from freezeframe.log.format.actions import Action, Metadata, Protocol
+from freezeframe.log.primitives.listing import CheckpointFiles
+from freezeframe.log.primitives.paths import Kind, LogFile
+from freezeframe.log.segments.checkpoint import (
     WHOLE_BYTES_MAX,
     WHOLE_FILE_BYTES_MAX,
     CheckpointContent,
@@ -16,18 +18,16 @@ from freezeframe.log.checkpoints.checkpoint import (
     read_checkpoint,
     read_checkpoint_actions,
 )
-from freezeframe.log.checkpoints.checksum import read_checksum
-from freezeframe.log.commits.commit import OwnCommit, read_commit_info
-from freezeframe.log.commits.commit_content import (
+from freezeframe.log.segments.commit import OwnCommit, read_commit_info
+from freezeframe.log.segments.commit_content import (
     KEPT_BYTES,
     CommitCache,
     CommitContent,
     parse_file_actions,
     read_contents,
 )
-from freezeframe.log.primitives.listing import CheckpointFiles
-from freezeframe.log.primitives.paths import Kind, LogFile
-from freezeframe.log.replay.replay import FileState, Heads, TableState, apply_actions
+from freezeframe.log.segments.hint import read_checksum
+from freezeframe.log.segments.replay import FileState, Heads, TableState, apply_actions
 from freezeframe.log.segments.segment import LogSegment
 from freezeframe.storage import Storage
 from freezeframe.storage.read_ahead import ReadAhead, is_local

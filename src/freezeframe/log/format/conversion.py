@@ -12,9 +12,16 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from freezeframe.errors import BadInput, CorruptData, CorruptLog, UnsupportedTable
+from freezeframe.log.format.schema import (
+    Mode,
+    arrow_field,
+    arrow_type,
+    column_finder,
+    fields_of,
+    is_list,
+    physical_name,
+)
 from freezeframe.log.primitives.arrow import day, instant
-from freezeframe.log.schema.column_mapping import Mode, column_finder, physical_name
-from freezeframe.log.schema.schema import arrow_field, arrow_type, fields_of, is_list
 
 # Conversion of a data file's columns to the table's current types.
 #

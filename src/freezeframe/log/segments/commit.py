@@ -11,11 +11,11 @@ from freezeframe.errors import (
     StorageUnavailable,
     StorageUnsuitable,
 )
-from freezeframe.log.actions.actions import CommitInfo
-from freezeframe.log.commits.commit_content import read_content
+from freezeframe.log.format.actions import CommitInfo
 from freezeframe.log.primitives.json_fields import parse_json
 from freezeframe.log.primitives.paths import Kind, LogFile
 from freezeframe.log.primitives.paths import commit_name as paths_commit_name
+from freezeframe.log.segments.commit_content import read_content
 from freezeframe.storage.base import Readable, Storage
 from freezeframe.storage.local import sync_file, sync_folder
 from freezeframe.storage.probe import is_trusted

@@ -1,14 +1,15 @@
-"""Content of commit files, parsed once."""
+"""Content of commit files: their digest, and their actions, parsed once."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from freezeframe.errors import CorruptLog
-from freezeframe.log.actions.action_columns import (
+from freezeframe.log.format.action_columns import (
     DELTA_NAMES,
     FILE_SCHEMA,
     TOMBSTONE_SCHEMA,
@@ -27,12 +28,49 @@ from freezeframe.log.actions.action_columns import (
     no_rows,
     text_map,
 )
-from freezeframe.log.actions.actions import Action, Add, Remove, parse_line
-from freezeframe.log.commits.commit_digest import require_digest
+from freezeframe.log.format.actions import Action, Add, CommitInfo, Remove, parse_line, to_json_line
 from freezeframe.log.primitives.arrow import Bools, Ints, is_valid, to_arrow_flags
-from freezeframe.log.primitives.canonical_paths import canonical_paths
 from freezeframe.log.primitives.json_fields import parse_json
-from freezeframe.log.primitives.paths import LogFile
+from freezeframe.log.primitives.paths import LogFile, canonical_paths
+
+# The SHA-256 of a commit's actions, stored in its commitInfo to detect damage.
+#
+# JSON has no checksum: a flipped bit in a partition value or a column's name would change the table
+# without an error. A commit of this package begins with its ``commitInfo``, and its field
+# ``contentSha256`` is the digest of every byte after that line. Other readers ignore the field;
+# commits of other writers have no digest and are not checked.
+
+DIGEST_KEY = "contentSha256"
+_HEAD = b'{"commitInfo":'
+
+
+def sign_content(info: CommitInfo, actions: Sequence[Action]) -> bytes:
+    """The bytes of a commit: ``info`` with the digest first, then ``actions``, a line each."""
+    rest = "".join(f"{to_json_line(action)}\n" for action in actions).encode()
+    signed = replace(info, fields={**info.fields, DIGEST_KEY: hashlib.sha256(rest).hexdigest()})
+    return f"{to_json_line(signed)}\n".encode() + rest
+
+
+def require_digest(name: str, content: bytes) -> None:
+    """Refuse a commit whose actions do not match its digest; one without a digest passes."""
+    if not content.startswith(_HEAD):
+        return
+    head, _, rest = content.partition(b"\n")
+    if DIGEST_KEY.encode() not in head:
+        return
+    try:
+        expected = parse_json(head)["commitInfo"].get(DIGEST_KEY)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return  # the parser of the line reports its damage
+    if expected is not None and hashlib.sha256(rest).hexdigest() != expected:
+        raise CorruptLog(
+            f"The commit {name} is damaged.",
+            cause="Its actions are not those it was written with: their SHA-256 differs.",
+            remedy="Restore the file from a copy; until then read a version before it.",
+            code="DELTA_TXN_LOG_FAILED_INTEGRITY",
+            file=name,
+        )
+
 
 # The content of a commit file: file actions as Arrow columns, other actions as values.
 #

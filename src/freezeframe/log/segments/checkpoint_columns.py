@@ -1,7 +1,8 @@
-"""Columns and rows of checkpoint files."""
+"""Columns of a Parquet checkpoint, converted to the log's own columns."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import tzinfo
 from functools import cache
@@ -9,25 +10,88 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as kinds
 
-from freezeframe.log.actions.action_columns import (
+from freezeframe.log.format.action_columns import (
     DELTA_NAMES,
     FILE_SCHEMA,
     TEXT_MAP,
     TOMBSTONE_SCHEMA,
     no_rows,
 )
-from freezeframe.log.actions.actions import Action, Metadata, is_misspelt
-from freezeframe.log.primitives.arrow import is_valid, release_memory, to_arrow_flags
-from freezeframe.log.primitives.canonical_paths import canonical_paths
-from freezeframe.log.replay.replay import select_rows, younger_than
-from freezeframe.log.statistics.parsed_statistics import (
+from freezeframe.log.format.actions import Action, Metadata, is_misspelt
+from freezeframe.log.primitives import arrow
+from freezeframe.log.primitives.arrow import is_valid, release_memory, select_rows, to_arrow_flags
+from freezeframe.log.primitives.paths import canonical_paths
+from freezeframe.log.scan.parsed_statistics import (
     parse_partition_values,
     parse_statistics,
     partition_type,
     statistics_type,
 )
-from freezeframe.log.statistics.statistics_json import statistics_texts
+from freezeframe.log.segments.replay import younger_than
+
+# Converts a checkpoint's ``stats_parsed`` columns to the JSON of ``add.stats``.
+#
+# Conversion is by column, never value by value through Python: decimals keep their digits, and dates
+# beyond Python's range keep their years.
+
+_TEXT_ROWS = 1 << 16
+_ESCAPED = r'[\x00-\x1f"\\]'
+
+
+def statistics_texts(structs: pa.ChunkedArray) -> pa.ChunkedArray:
+    """One JSON text per struct, null for a null struct, without null fields."""
+    pieces = [
+        chunk.slice(at, _TEXT_ROWS) for chunk in structs.chunks for at in range(0, len(chunk), _TEXT_ROWS)
+    ]
+    return pa.chunked_array([_texts(piece) for piece in pieces], pa.string())
+
+
+def _texts(values: pa.Array) -> pa.Array:
+    kind = values.type
+    if kinds.is_struct(kind):
+        return _object(values)
+    if kinds.is_timestamp(kind) or kinds.is_date(kind):
+        return _quote_json(arrow.texts(values))
+    if kinds.is_floating(kind):
+        return _numbers(values)
+    if kinds.is_integer(kind) or kinds.is_decimal(kind) or kinds.is_boolean(kind):
+        return values.cast(pa.string())
+    if kinds.is_string(kind) or kinds.is_binary(kind) or kinds.is_large_string(kind):
+        return _escape(values.cast(pa.string()))
+    return pa.nulls(len(values), pa.string())  # lists and maps have no statistics
+
+
+def _object(values: pa.StructArray) -> pa.Array:
+    entries = [
+        pc.binary_join_element_wise(f"{json.dumps(field.name)}:", _texts(one), ",", "")
+        for field, one in zip(values.type, values.flatten(), strict=True)
+    ]
+    # Arrow's null_handling="skip" would lose the rows that are all null.
+    body = pc.binary_join_element_wise(*(pc.fill_null(entry, "") for entry in entries), "")
+    whole = pc.binary_join_element_wise("{", pc.ascii_rtrim(body, ","), "}", "")
+    return pc.if_else(values.is_valid(), whole, None)
+
+
+def _numbers(values: pa.Array) -> pa.Array:
+    """Numbers as JSON; NaN and infinities quoted, as Spark does."""
+    plain = values.cast(pa.string())
+    infinite = pc.if_else(pc.greater(values, 0), '"Infinity"', '"-Infinity"')
+    return pc.if_else(pc.is_nan(values), '"NaN"', pc.if_else(pc.is_inf(values), infinite, plain))
+
+
+def _escape(values: pa.Array) -> pa.Array:
+    if not pc.any(pc.match_substring_regex(values, _ESCAPED)).as_py():
+        return _quote_json(values)
+    builder = pa.lib.StringBuilder()
+    builder.append_values([item if item is None else json.dumps(item) for item in values.to_pylist()])
+    return builder.finish()
+
+
+def _quote_json(values: pa.Array) -> pa.Array:
+    return pc.binary_join_element_wise('"', values, '"', "")
+
 
 # Converts the columns of a Parquet checkpoint to the columns of a table's state.
 #

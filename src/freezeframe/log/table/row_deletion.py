@@ -11,15 +11,21 @@ from pyroaring import BitMap64
 
 from freezeframe.clock import now_ms
 from freezeframe.errors import InvalidOption, UnsupportedTable
-from freezeframe.log.actions.action_columns import to_adds
-from freezeframe.log.actions.actions import Action, Add, Remove
+from freezeframe.log.format.action_columns import to_adds
+from freezeframe.log.format.actions import Action, Add, Remove
+from freezeframe.log.format.conversion import conform
+from freezeframe.log.format.schema import (
+    PHYSICAL_NAME_KEY,
+    Mode,
+    arrow_field,
+    field_id,
+    fields_of,
+    physical_name,
+)
 from freezeframe.log.primitives import json_fields
-from freezeframe.log.scan.deletion_vectors import VectorFile, vector_files
+from freezeframe.log.scan.data_files import VectorFile, vector_files
 from freezeframe.log.scan.file_rows import deleted_rows
-from freezeframe.log.schema.column_mapping import PHYSICAL_NAME_KEY, Mode, field_id, physical_name
-from freezeframe.log.schema.conversion import conform
-from freezeframe.log.schema.schema import arrow_field, fields_of
-from freezeframe.log.statistics.file_statistics import statistics_text
+from freezeframe.log.scan.file_statistics import statistics_text
 from freezeframe.log.table.snapshot import Snapshot
 
 # Deletes rows by new deletion vectors and the actions that apply them.

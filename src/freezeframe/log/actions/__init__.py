@@ -1,1 +1,0 @@
-"""The actions of a commit as values and as Arrow columns; protocol versions and features."""

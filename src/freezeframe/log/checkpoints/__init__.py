@@ -1,1 +1,0 @@
-"""Reading checkpoints, checksums and the hint to the newest checkpoint."""

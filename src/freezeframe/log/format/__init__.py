@@ -1,0 +1,1 @@
+"""Delta's format: actions as values and columns, protocol features, schemas and their conversion."""

@@ -1,1 +1,0 @@
-"""From actions to the state of a table (pure)."""

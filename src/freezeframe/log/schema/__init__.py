@@ -1,1 +1,0 @@
-"""A table's columns: types, column mapping, type widening, partition values."""

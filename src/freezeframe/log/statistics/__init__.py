@@ -1,1 +1,0 @@
-"""Statistics of data files, and data skipping by them."""

@@ -1,1 +1,0 @@
-"""Writing: transactions and conflict detection, new files, deleted rows, post-commit hooks."""

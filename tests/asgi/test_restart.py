@@ -13,16 +13,15 @@ from pathlib import Path
 import pytest
 from tests.control.conftest import made_database, postgresql_server  # noqa: F401 - a fixture
 
+from freezeframe.asgi.application import create_application
+from freezeframe.control.database import ControlDatabase, database_url
+from freezeframe.settings import Settings
+
 pytestmark = pytest.mark.long
 
 FREEZEFRAME = Path(sys.executable).parent / "freezeframe"
 WRITERS = 4
 KILLED_AFTER = 60
-
-
-def _command(*arguments):
-    run = subprocess.run([FREEZEFRAME, *arguments, "--json"], capture_output=True, text=True, check=True)
-    return json.loads(run.stdout)
 
 
 def _served(root, workers):
@@ -101,7 +100,10 @@ def test_every_acknowledged_write_survives_kill_9(tmp_path, workers):
     Each of them is in its tenant's audit, which is whole.
     """
     root = str(tmp_path / "store")
-    key = _command("key", "create", "--root", root, "--scope", "admin")["key"]
+    settings = Settings()
+    database = ControlDatabase.open(database_url(settings, root))
+    key = create_application(settings, root, database).state.service.keys.create(scopes=["admin"]).text
+    database.close()
     process, place = _served(root, workers)
     enough = threading.Semaphore(0)
     headers = {"x-api-key": key, "content-type": "application/json"}

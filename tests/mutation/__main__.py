@@ -1,7 +1,7 @@
 """Plant each fault in a copy of the repository, and print which tests find it.
 
-``python -m tests.mutation [WORD ...]`` tries the faults whose module has one of the words; all without any.
-The exit code is 1 if a fault is found by no test.
+``python -m tests.mutation [WORD ...]`` tries the faults whose tests have one of the words in a path; all without
+any. The exit code is 1 if a fault is found by no test.
 """
 
 import os
@@ -35,7 +35,7 @@ def copied_repository() -> Iterator[Path]:
 @contextmanager
 def planted(fault: Fault, folder: Path) -> Iterator[None]:
     """The fault in the copy, until the block ends."""
-    path = folder / "src" / "freezeframe" / fault.module
+    (path,) = fault.modules(folder / "src" / "freezeframe")
     before = path.read_text()
     path.write_text(before.replace(fault.old, fault.new))
     try:
@@ -74,13 +74,13 @@ def finders(fault: Fault, folder: Path) -> list[str]:
         return ["(the tests crash)"]
     found = re.findall(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
     if not found:
-        raise RuntimeError(f"The tests of {fault.module} could not be run:\n{done.stdout}{done.stderr}")
+        raise RuntimeError(f"The tests of {fault.tests} could not be run:\n{done.stdout}{done.stderr}")
     return found
 
 
 def main(words: list[str]) -> int:
     """Try the faults and print the table; 1 if one of them survives."""
-    chosen = [item for item in FAULTS if not words or any(word in item.module for word in words)]
+    chosen = [item for item in FAULTS if not words or any(word in item.tests for word in words)]
     survivors = 0
     with copied_repository() as folder:
         for fault in chosen:
@@ -89,7 +89,7 @@ def main(words: list[str]) -> int:
             survivors += not found
             change = " -> ".join(" ".join(text.split())[:60] or "nothing" for text in (fault.old, fault.new))
             told = found[0] if found else "SURVIVES"
-            sys.stdout.write(f"{fault.module} | {change} | {told} | {time.monotonic() - began:.0f} s\n")
+            sys.stdout.write(f"{fault.package} | {change} | {told} | {time.monotonic() - began:.0f} s\n")
             sys.stdout.flush()
     sys.stdout.write(f"{len(chosen) - survivors} of {len(chosen)} faults were found.\n")
     return int(survivors > 0)

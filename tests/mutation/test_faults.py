@@ -11,12 +11,13 @@ import freezeframe
 
 def test_every_fault_can_be_planted():
     """Its text is there once, so that the change is the one that is meant; its tests are there."""
-    package = freezeframe.__path__[0]
-    wrong = []
+    source, tests, wrong = Path(freezeframe.__path__[0]), Path(__file__).parents[1], []
     for fault in FAULTS:
-        count = Path(package, fault.module).read_text().count(fault.old)
-        if count != 1 or fault.old == fault.new:
-            wrong.append((fault.module, fault.old, count))
+        modules = fault.modules(source)
+        is_once = [path.read_text().count(fault.old) for path in modules] == [1]
+        if not is_once or fault.old == fault.new:
+            wrong.append((fault.package, fault.old, modules))
+        wrong += [(fault.tests, name) for name in fault.tests.split() if not (tests / name).exists()]
     assert wrong == []
 
 

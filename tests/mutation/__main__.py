@@ -1,7 +1,7 @@
 """Plant each fault in a copy of the repository, and print which tests find it.
 
-``python -m tests.mutation [WORD ...]`` tries the faults whose tests have one of the words in a path; all without
-any. The exit code is 1 if a fault is found by no test.
+``python -m tests.mutation [WORD ...]`` tries the faults whose tests have one of the words in a path.
+The exit code is 1 if a fault is found by no test.
 """
 
 import os

@@ -92,7 +92,7 @@ class Racer:
     peak_bytes: int = 0
 
     def __post_init__(self) -> None:
-        from freezeframe.engine.protocol.forwarding import DeferredEngine
+        from freezeframe.engine.protocol import DeferredEngine
         from freezeframe.engine.spark import SparkEngine
         from freezeframe.settings import Settings
 
@@ -139,7 +139,7 @@ class Racer:
 
     def _processes(self) -> list[psutil.Process]:
         """Spark's processes of this way: its server, and what is below its workers."""
-        from freezeframe.engine.server.server_status import standings
+        from freezeframe.engine.server.server import standings
 
         found = [psutil.Process(standing.process) for standing in standings(self._settings)]
         for worker in self.workers:

@@ -97,7 +97,7 @@ def timed(call: Callable[[], int], expected: int, warm_up: int = 1) -> dict[str,
 
 def spark(stored: int, folder: Path) -> dict[str, object]:
     """The product's own search, on a warm server."""
-    from freezeframe.engine.protocol.table_engine import FindTask
+    from freezeframe.engine.protocol import FindTask
 
     key = {"name": "Id", "type": "string", "nullable": True, "metadata": {}}
     schema = {"type": "struct", "fields": [key]}

@@ -147,7 +147,7 @@ def job(folder: Path) -> dict[str, object]:
 
 def sample(state: Path, ended: threading.Event, peaks: dict[str, int]) -> None:
     """Keep the highest memory of the server and of one of its Python workers."""
-    from freezeframe.engine.server.server_status import standings
+    from freezeframe.engine.server.server import standings
     from freezeframe.settings import Settings
 
     while not ended.wait(0.5):

@@ -164,7 +164,7 @@ def measure(name: str) -> dict[str, object]:
 
 def opened(case: Case, root: Path):
     """(the engine, the stream, its key)."""
-    from freezeframe.engine.protocol.forwarding import DeferredEngine
+    from freezeframe.engine.protocol import DeferredEngine
     from freezeframe.engine.spark import SparkEngine
     from freezeframe.settings import Settings
     from freezeframe.storage import LocalStorage

@@ -22,7 +22,7 @@ from measured import RESULTS, keep
 from simulated_storage import Prices, SimulatedStorage
 from simulation_plot import draw
 
-from freezeframe.engine.protocol.forwarding import DeferredEngine
+from freezeframe.engine.protocol import DeferredEngine
 from freezeframe.log import DeltaLog
 from freezeframe.log.format.actions import Add, CommitInfo, Metadata, Protocol, to_json_line
 from freezeframe.log.format.schema import arrow_to_delta

@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 from measured import keep, summary
 
-from freezeframe.engine.protocol.forwarding import DeferredEngine
+from freezeframe.engine.protocol import DeferredEngine
 from freezeframe.identifiers import StreamName
 from freezeframe.log.segments.commit import Committed, write_commit
 from freezeframe.settings import Settings
@@ -121,7 +121,7 @@ def land_alone(storage: LocalStorage, contents: list[tuple[StreamName, bytes]], 
 OPENING = """
 import os, sys, time
 started = time.perf_counter()
-from freezeframe.engine.protocol.forwarding import DeferredEngine
+from freezeframe.engine.protocol import DeferredEngine
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant

@@ -168,7 +168,7 @@ def _lines(step: _Step, milliseconds_each: float, least: float, depth: int = 0) 
 
 def _floor(root: Path) -> dict[str, float]:
     """The median milliseconds of what an update cannot do without."""
-    from freezeframe.engine.session.connect import connect
+    from freezeframe.engine.connect import connect
     from freezeframe.settings import Settings
     from freezeframe.storage import LocalStorage
 

@@ -9,7 +9,7 @@ import pytest
 from tests import examples  # noqa: F401 - loads the profile of hypothesis
 from tests.quick_java import JAVA_OPTIONS, with_classes
 
-from freezeframe.engine.session.connect import connect
+from freezeframe.engine.connect import connect
 from freezeframe.script.tenant.tenants import shared_engine
 from freezeframe.settings import Settings
 

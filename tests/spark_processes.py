@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyspark
 
-from freezeframe.engine.configuration.spark_configuration import JAVA_OPTIONS, SERVER_CLASS, STARTED_PATTERN
+from freezeframe.engine.configuration import JAVA_OPTIONS, SERVER_CLASS, STARTED_PATTERN
 from freezeframe.engine.java import find_java
 
 START_SECONDS = 120

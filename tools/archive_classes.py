@@ -11,9 +11,9 @@ import tempfile
 import time
 from pathlib import Path
 
+from freezeframe.engine.connect import connect
 from freezeframe.engine.java import find_java
 from freezeframe.engine.server.launch import class_archive
-from freezeframe.engine.session.connect import connect
 from freezeframe.settings import Settings
 
 WAITED_SECONDS = 600

@@ -17,8 +17,7 @@ import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
-from freezeframe.engine.java import find_java
-from freezeframe.engine.spark_package import spark_jars
+from freezeframe.engine.java import find_java, spark_jars
 from freezeframe.errors import FreezeframeError
 
 _TIMEOUT_SECONDS = 60

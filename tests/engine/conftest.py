@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from freezeframe.engine.protocol.table_engine import MergeTask
+from freezeframe.engine.protocol import MergeTask
 from freezeframe.log.format.schema import arrow_to_delta
 
 

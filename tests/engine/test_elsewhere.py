@@ -19,7 +19,7 @@ from tests.one_session import EXPECTED, answered, facts, plain_environment
 from tests.spark_processes import COUNTS, ROWS_AND_UPDATE, connect_server, standalone_cluster
 
 from freezeframe import open_tenant
-from freezeframe.engine.session.connect import connect
+from freezeframe.engine.connect import connect
 from freezeframe.errors import FreezeframeError
 from freezeframe.identifiers import StreamName
 from freezeframe.settings import Settings
@@ -35,7 +35,7 @@ JOB = (
 import json, sys
 import pandas as pd
 from freezeframe import open_tenant
-from freezeframe.engine.session.connect import connect
+from freezeframe.engine.connect import connect
 from freezeframe.errors import FreezeframeError
 from freezeframe.settings import Settings
 
@@ -256,8 +256,8 @@ LARGE = """
 import json, os, signal, sys, threading, time
 import pandas as pd
 from freezeframe import open_tenant
-from freezeframe.engine.session.connect import connect
-from freezeframe.engine.server.server_status import standings
+from freezeframe.engine.connect import connect
+from freezeframe.engine.server.server import standings
 from freezeframe.errors import FreezeframeError
 from freezeframe.settings import Settings
 

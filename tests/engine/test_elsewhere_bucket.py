@@ -20,7 +20,7 @@ JOB = (
 import json, os
 import pandas as pd
 import freezeframe
-from freezeframe.engine.session.connect import connect
+from freezeframe.engine.connect import connect
 from freezeframe.settings import load_settings
 
 stream = freezeframe.open(os.environ["FREEZEFRAME_ROOT"]).tenant("acme", create=True).stream("Account")

@@ -18,7 +18,7 @@ STORED, SENT, FIRST_SENT, FILES = 75_000, 100_000, 25_000, 4
 SCRIPT = """
 import json, os, signal, sys, threading, time
 from freezeframe import open_tenant
-from freezeframe.engine.server.server_status import standings
+from freezeframe.engine.server.server import standings
 from freezeframe.errors import FreezeframeError
 from freezeframe.script import read_csv_folder
 from freezeframe.settings import Settings

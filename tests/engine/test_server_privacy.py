@@ -10,7 +10,7 @@ import psutil
 import pyarrow as pa
 import pytest
 
-from freezeframe.engine.configuration.spark_configuration import cores, server_configuration
+from freezeframe.engine.configuration import cores, server_configuration
 from freezeframe.engine.server.server import attach
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage

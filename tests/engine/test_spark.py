@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from freezeframe.engine.session.connect import connect
+from freezeframe.engine.connect import connect
 from freezeframe.engine.spark import SparkEngine
 from freezeframe.errors import CorruptData, EngineUnavailable
 from freezeframe.log.format.schema import arrow_to_delta
@@ -147,7 +147,7 @@ def test_a_private_server_serves_its_process_and_goes(spark_settings, spark_stat
 
 def test_a_server_elsewhere_that_is_gone_is_told(spark_settings, monkeypatch):
     """A server that is not ours is asked again for some seconds, then the error says so alone."""
-    monkeypatch.setattr("freezeframe.engine.session.connect._RETRIES_MAX", 2)
+    monkeypatch.setattr("freezeframe.engine.connect._RETRIES_MAX", 2)
     elsewhere = spark_settings.model_copy(update={"spark": "sc://localhost:1"})
     with pytest.raises(EngineUnavailable, match="does not answer"):
         SparkEngine(elsewhere).find_all([])

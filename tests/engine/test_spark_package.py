@@ -8,11 +8,11 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from freezeframe.engine.spark_package import spark_jars, spark_version
+from freezeframe.engine.java import spark_jars, spark_version
 
 SOURCE = Path(__file__).parents[2] / "src"
 ASK = """
-from freezeframe.engine.spark_package import spark_jars, spark_version
+from freezeframe.engine.java import spark_jars, spark_version
 from freezeframe.errors import SetupError
 try:
     print(spark_version())

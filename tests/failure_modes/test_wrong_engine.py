@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from freezeframe.engine.protocol.forwarding import ForwardingEngine
+from freezeframe.engine.protocol import ForwardingEngine
 from freezeframe.errors import CorruptData
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage

@@ -12,7 +12,7 @@ import pytest
 
 import freezeframe.gluestick as gs
 from freezeframe.engine.frames.frames import to_pandas
-from freezeframe.engine.plans.schema_ddl import spark_ddl
+from freezeframe.engine.plans.python_tasks import spark_ddl
 from freezeframe.errors import InvalidOption, StorageUnavailable
 from freezeframe.gluestick import spark_export
 

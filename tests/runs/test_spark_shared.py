@@ -10,9 +10,8 @@ from contextlib import closing
 
 import pytest
 
-from freezeframe.engine.configuration.spark_configuration import cores, local_master
-from freezeframe.engine.server.server import attach, server_folder
-from freezeframe.engine.server.server_status import standings, stop
+from freezeframe.engine.configuration import cores, local_master
+from freezeframe.engine.server.server import attach, server_folder, standings, stop
 from freezeframe.engine.server.watcher import DATABASES
 from freezeframe.runs.running import run
 from freezeframe.script.tenant import stores
@@ -150,7 +149,7 @@ import os
 import signal
 from pathlib import Path
 from freezeframe import spark, update_snapshot
-from freezeframe.engine.session import process_session
+from freezeframe.engine import process_session
 
 number = int(os.environ["PARAM_kills"])
 runs = Path(os.environ["PARAM_runs"])

@@ -9,7 +9,7 @@ from functools import partial
 
 import pyarrow.parquet as pq
 
-from freezeframe.engine.protocol.table_engine import NOTHING, MergeResult
+from freezeframe.engine.protocol import NOTHING, MergeResult
 from freezeframe.log.format.schema import delta_to_arrow
 from freezeframe.store.diff.counts import ArrowEngine
 from freezeframe.store.diff.row_diff import table_changes

@@ -9,7 +9,7 @@ from queue import Empty
 import pyarrow as pa
 import pytest
 
-from freezeframe.engine.server.server_status import standings
+from freezeframe.engine.server.server import standings
 from freezeframe.script.tenant.tenants import shared_engine
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage

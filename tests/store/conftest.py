@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from freezeframe.engine.protocol.forwarding import ForwardingEngine
+from freezeframe.engine.protocol import ForwardingEngine
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.store import Tenant

@@ -13,7 +13,7 @@ import pytest
 
 from freezeframe.engine.frames.frames import to_pandas
 from freezeframe.engine.frames.untyped import parquet_schema
-from freezeframe.engine.plans import small_frames
+from freezeframe.engine.plans import write_batch as small_frames
 from freezeframe.errors import BadInput, NullKeyError, SchemaDriftError
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage

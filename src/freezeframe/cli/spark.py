@@ -19,7 +19,7 @@ from freezeframe.cli.terminal.output import Output
 from freezeframe.errors import InputNotFound
 
 if TYPE_CHECKING:
-    from freezeframe.engine.server.server_status import ServerStatus
+    from freezeframe.engine.server.server import ServerStatus
     from freezeframe.settings import Settings
 
 app = typer.Typer(no_args_is_help=True)
@@ -40,7 +40,7 @@ _STOP_SECONDS = 60.0
 @app.command()
 def status(as_json: Json = False) -> None:
     """What runs: ports, processes, memory, who uses it and since when nobody does."""
-    from freezeframe.engine.server.server_status import standings
+    from freezeframe.engine.server.server import standings
     from freezeframe.settings import load_settings
 
     settings = load_settings()
@@ -74,11 +74,10 @@ def start(idle_seconds: IdleSeconds = None, as_json: Json = False) -> None:
     """Start the warm server and the runner, ahead of the first job; nothing happens to those that run."""
     import os
 
-    from freezeframe.engine.configuration.remote import foreign_remote
-    from freezeframe.engine.configuration.spark_configuration import local_master, warm_master
+    from freezeframe.engine.configuration import local_master, warm_master
+    from freezeframe.engine.environment import foreign_remote
     from freezeframe.engine.server.launch import is_archive_awaited
-    from freezeframe.engine.server.server import attach
-    from freezeframe.engine.server.server_status import keep_idle, standings
+    from freezeframe.engine.server.server import attach, keep_idle, standings
     from freezeframe.runs.warm.spawning import start_runner
     from freezeframe.settings import load_settings
 
@@ -107,8 +106,8 @@ def stop(now: Now = False, as_json: Json = False) -> None:
 
     The exit code is 3 if jobs still use one of them: it stops when they have ended.
     """
-    from freezeframe.engine.server.server_status import standings
-    from freezeframe.engine.server.server_status import stop as stop_server
+    from freezeframe.engine.server.server import standings
+    from freezeframe.engine.server.server import stop as stop_server
     from freezeframe.runs.warm.place import retire_all
     from freezeframe.settings import load_settings
 
@@ -130,7 +129,7 @@ def stop(now: Now = False, as_json: Json = False) -> None:
 @app.command()
 def logs(follow: Follow = False, as_json: Json = False) -> None:
     """The server's log: of the one that runs, or of the last one that ran."""
-    from freezeframe.engine.server.server_status import follow_lines
+    from freezeframe.engine.server.server import follow_lines
     from freezeframe.settings import load_settings
 
     output = Output(as_json=as_json)

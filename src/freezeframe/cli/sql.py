@@ -57,7 +57,7 @@ def sql(
 
 @contextmanager
 def _query_errors(seen: TenantView) -> Iterator[None]:
-    from freezeframe.engine.errors.spark_errors import SparkError, cause_of, machine_error
+    from freezeframe.engine.spark_errors import SparkError, cause_of, machine_error
 
     try:
         yield

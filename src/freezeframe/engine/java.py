@@ -1,4 +1,4 @@
-"""Discovery and version check of the Java runtime for Spark."""
+"""The Java and the Spark of this machine, and the stack that a JVM leaves in the text of an error."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 
-from freezeframe.errors import JavaNotFound, JavaUnsupported
+from freezeframe.errors import JavaNotFound, JavaUnsupported, SetupError
 
 JAVA_VERSIONS = (17, 21)
 """Major versions that Spark 4.1 runs on."""
@@ -21,7 +23,7 @@ _INSTALL = (
     if sys.platform == "darwin"
     else "apt-get install openjdk-17-jre-headless (Debian 13: openjdk-21-jre-headless)"
 )
-_REMEDY = (
+_JAVA_REMEDY = (
     f"Install one: {_INSTALL}, or set JAVA_HOME to a Java 17 or 21."
     " With FREEZEFRAME_ENGINE=auto an upsert needs none."
 )
@@ -51,11 +53,11 @@ def find_java(
             return Java(command, version)
         refused.append(f"{command} is {f'Java {version}' if version else 'no Java that answers'}")
     if not refused:
-        raise JavaNotFound("There is no Java on this machine, and Spark needs one.", remedy=_REMEDY)
+        raise JavaNotFound("There is no Java on this machine, and Spark needs one.", remedy=_JAVA_REMEDY)
     raise JavaUnsupported(
         f"Spark runs on Java {' or '.join(map(str, JAVA_VERSIONS))}.",
         cause=f"Found: {'; '.join(refused)}.",
-        remedy=_REMEDY,
+        remedy=_JAVA_REMEDY,
     )
 
 
@@ -88,3 +90,60 @@ def _version(command: Path) -> int:
     # openjdk version "17.0.15" 2025-04-15, or for Java 8: java version "1.8.0_392"
     match = re.search(r'version "(?:1\.)?(\d+)', told.stderr + told.stdout)
     return int(match[1]) if match else 0
+
+
+_PACKAGES = ("pyspark", "pyspark-client")
+
+
+def spark_version() -> str:
+    """The version of PySpark."""
+    for name in _PACKAGES:
+        try:
+            return metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    raise SetupError("PySpark is not installed.", remedy="Install it: pip install 'pyspark[connect]'.")
+
+
+def spark_home() -> Path:
+    """Return the folder of Spark, which SPARK_HOME may name."""
+    from pyspark.find_spark_home import _find_spark_home  # noqa: PLC0415 - PySpark is loaded when needed
+
+    return Path(_find_spark_home())  # type: ignore[no-untyped-call]
+
+
+def spark_jars() -> Path:
+    """The folder with Spark's jars."""
+    release = spark_version()
+    found = find_spec("pyspark")
+    jars = Path(found.origin).parent / "jars" if found and found.origin else Path()
+    if not (found and jars.is_dir()):
+        raise SetupError(
+            "There is no Spark to start here.",
+            cause=f"pyspark-client {release} connects to a server elsewhere and brings no Spark.",
+            remedy="Name a server by FREEZEFRAME_SPARK=sc://HOST:15002, or install pyspark[connect].",
+        )
+    return jars
+
+
+_HEADING = "JVM stacktrace:\n"
+_STACK_MAX = 64 * 1024
+# It ends where a traceback goes on to the next exception of a chain.
+_STACK = re.compile(rf"\n*{_HEADING}.*?(?=\n\n(?:The above exception|During handling)|\Z)", re.DOTALL)
+# Spark quotes the stack of a failed task in the message itself.
+_FRAMES = re.compile(r"\n(?:\s+at \S+\(.*\)|\s+\.\.\. \d+ more|Driver stacktrace:)(?=\n|\Z)")
+
+
+def without_jvm_stack(text: str) -> str:
+    """The text of an error or traceback without JVM stack frames."""
+    return _FRAMES.sub("", _STACK.sub("", text))
+
+
+def jvm_stack(error: BaseException | None) -> str:
+    """The JVM stack of the error or one of its causes, at most 64 KiB; empty if there is none."""
+    while error is not None:
+        stack = str(error).partition(_HEADING)[2]
+        if stack:
+            return stack[:_STACK_MAX]
+        error = error.__cause__ or error.__context__
+    return ""

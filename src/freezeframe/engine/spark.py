@@ -9,17 +9,29 @@ from typing import Any
 
 import pyarrow as pa
 
-from freezeframe.engine.configuration.private_folder import private_folder
-from freezeframe.engine.configuration.s3_configuration import session_options
-from freezeframe.engine.errors.spark_errors import spark_errors
+from freezeframe.engine.configuration import session_options
+from freezeframe.engine.connect import can_share, require_shared, requiring_sight
+from freezeframe.engine.environment import private_folder
 from freezeframe.engine.plans.columns import struct_type, written_fields
-from freezeframe.engine.plans.deletion_vectors import are_large, live_rows
-from freezeframe.engine.plans.key_search import answers, count_found, find, find_all
+from freezeframe.engine.plans.key_search import count_found, find, find_all
 from freezeframe.engine.plans.merge import merge
-from freezeframe.engine.plans.parquet_files import local_folder
-from freezeframe.engine.plans.small_frames import collect_small, read_back, rows_to_write
-from freezeframe.engine.plans.write_batch import batch_schema, numbered_rows, settle, write_frame
-from freezeframe.engine.protocol.table_engine import (
+from freezeframe.engine.plans.parquet_files import are_large, live_rows, local_folder
+from freezeframe.engine.plans.python_tasks import answers, numbered_rows
+from freezeframe.engine.plans.write_batch import (
+    batch_schema,
+    collect_small,
+    read_back,
+    rows_to_write,
+    settle,
+    write_frame,
+)
+from freezeframe.engine.process_session import (
+    SparkLink,
+    is_of_this_machine,
+    process_session,
+    run_on_session,
+)
+from freezeframe.engine.protocol import (
     NOTHING,
     FindTask,
     MergeResult,
@@ -28,14 +40,7 @@ from freezeframe.engine.protocol.table_engine import (
     WriteTask,
     WrittenBatch,
 )
-from freezeframe.engine.session.connect import can_share
-from freezeframe.engine.session.process_session import (
-    SparkLink,
-    is_of_this_machine,
-    process_session,
-    run_on_session,
-)
-from freezeframe.engine.session.shared_files import require_shared, requiring_sight
+from freezeframe.engine.spark_errors import spark_errors
 from freezeframe.settings import Settings
 
 

@@ -30,7 +30,7 @@ from pandas.api.types import is_object_dtype
 
 from freezeframe.engine.frames.frames import is_spark, to_pandas
 from freezeframe.engine.frames.untyped import parquet_schema
-from freezeframe.engine.protocol.table_engine import WriteTask
+from freezeframe.engine.protocol import WriteTask
 from freezeframe.errors import InvalidOption, SetupError
 from freezeframe.gluestick import installed
 from freezeframe.log.format.schema import delta_to_arrow

@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from freezeframe.engine.protocol.table_engine import TableEngine
+from freezeframe.engine.protocol import TableEngine
 from freezeframe.errors import FreezeframeError, OutcomeUnknown, StorageUnavailable
 from freezeframe.script.tenant.stores import storage_at
 from freezeframe.settings import Settings, load_settings

@@ -11,7 +11,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from freezeframe.control.job import QueuedJob
-from freezeframe.engine.server.server_status import standings
+from freezeframe.engine.server.server import standings
 from freezeframe.errors import InvalidOption, SetupError
 from freezeframe.observation import Operation, observe_with
 from freezeframe.settings import Settings

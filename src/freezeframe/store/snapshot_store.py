@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Callable, Iterator
 
 from freezeframe.clock import now_ms
-from freezeframe.engine.protocol.table_engine import TableEngine
+from freezeframe.engine.protocol import TableEngine
 from freezeframe.errors import AlreadyExists, InvalidOption, TenantNotFound
 from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.settings import Settings

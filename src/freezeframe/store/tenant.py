@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from freezeframe.clock import moment
-from freezeframe.engine.protocol.table_engine import TableEngine
+from freezeframe.engine.protocol import TableEngine
 from freezeframe.identifiers import StreamName
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage

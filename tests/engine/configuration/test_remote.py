@@ -1,6 +1,6 @@
 """Who named a Spark Connect server in the environment."""
 
-from freezeframe.engine.configuration.remote import REMOTE, foreign_remote, own_remote
+from freezeframe.engine.environment import REMOTE, foreign_remote, own_remote
 
 
 def test_a_server_of_ours_is_nobodys_wish():

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from freezeframe.engine.configuration.s3_configuration import (
+from freezeframe.engine.configuration import (
     EXCLUDES,
     PACKAGES,
     bucket_variables,
+    server_configuration,
     server_options,
     session_options,
 )
-from freezeframe.engine.configuration.spark_configuration import server_configuration
 from freezeframe.settings import Settings
 
 OWN = {"s3_access_key_id": "mine", "s3_secret_access_key": "s3cr3t", "s3_endpoint": "https://store"}

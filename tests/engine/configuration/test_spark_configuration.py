@@ -2,7 +2,7 @@
 
 import pytest
 
-from freezeframe.engine.configuration.spark_configuration import (
+from freezeframe.engine.configuration import (
     cores,
     server_configuration,
     session_configuration,

@@ -1,6 +1,6 @@
 """The JVM's stack is taken out of texts that people read, and found for the log."""
 
-from freezeframe.engine.errors.jvm_stack import jvm_stack, without_jvm_stack
+from freezeframe.engine.java import jvm_stack, without_jvm_stack
 from freezeframe.errors import EngineUnavailable
 
 FRAMES = "\tat org.apache.spark.A$.b(A.scala:1)\n\tat java.base/java.lang.Thread.run(Thread.java:9)"

@@ -4,7 +4,7 @@ import grpc
 import pytest
 from pyspark.errors import PySparkException, PythonException
 
-from freezeframe.engine.errors.spark_errors import cause_of, machine_error, spark_errors, translate_error
+from freezeframe.engine.spark_errors import cause_of, machine_error, spark_errors, translate_error
 from freezeframe.errors import (
     BadInput,
     CorruptData,

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from freezeframe.engine.plans.deletion_vectors import are_large
+from freezeframe.engine.plans.parquet_files import are_large
 from freezeframe.engine.spark import SparkEngine
 from freezeframe.errors import UnsupportedTable
 from freezeframe.log.format.schema import arrow_to_delta
@@ -53,7 +53,7 @@ def test_large_vectors_are_not_left_in_the_shared_session(spark_settings, bench,
     """What a session keeps until it ends is sent to one of this process alone."""
     small, large = np.arange(1_000_000), np.arange(0, 200 << 16, 1 << 16)
     assert [are_large(item) for item in ({}, {"a": small}, {"a": small, "b": large})] == [False, False, True]
-    monkeypatch.setattr("freezeframe.engine.plans.deletion_vectors._KEPT_BYTES_MIN", 1)
+    monkeypatch.setattr("freezeframe.engine.plans.parquet_files._KEPT_BYTES_MIN", 1)
     table = pa.table({"Id": ["a", "b"]})
     task = bench.task(table, table, key=["Id"], write=False)
     engine = SparkEngine(spark_settings)

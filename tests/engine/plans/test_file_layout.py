@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from freezeframe.engine.plans.merge import Layout, choose_layout, layout_of, tasks_at_once
-from freezeframe.engine.protocol.table_engine import MergeTask
+from freezeframe.engine.protocol import MergeTask
 
 MB, GB, TB = 2**20, 2**30, 2**40
 

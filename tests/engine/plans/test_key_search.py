@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql.connect import functions as F  # noqa: N812 - the name by which Spark code calls it
 
 from freezeframe.engine.plans.key_search import key_column
-from freezeframe.engine.protocol.table_engine import FindTask
+from freezeframe.engine.protocol import FindTask
 from freezeframe.errors import InvalidOption
 from freezeframe.log.format.schema import arrow_to_delta
 

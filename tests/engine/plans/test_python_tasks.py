@@ -7,7 +7,7 @@ import operator
 import pyarrow as pa
 import pytest
 
-from freezeframe.engine.plans.key_search import answers, frame_of
+from freezeframe.engine.plans.python_tasks import answers, frame_of
 from freezeframe.errors import SetupError, StorageNotShared
 from freezeframe.script.formats.input_parts import InputPart
 

@@ -6,8 +6,8 @@ import sys
 import pyarrow as pa
 import pytest
 
-from freezeframe.engine.configuration.spark_configuration import cores
-from freezeframe.engine.plans.schema_ddl import spark_ddl
+from freezeframe.engine.configuration import cores
+from freezeframe.engine.plans.python_tasks import spark_ddl
 from freezeframe.engine.server.server import attach
 
 

@@ -7,10 +7,9 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 
-from freezeframe.engine.plans import small_frames as subject
-from freezeframe.engine.plans.small_frames import collect_small, rows_to_write
-from freezeframe.engine.plans.write_batch import batch_schema
-from freezeframe.engine.protocol.table_engine import WriteTask
+from freezeframe.engine.plans import write_batch as subject
+from freezeframe.engine.plans.write_batch import batch_schema, collect_small, rows_to_write
+from freezeframe.engine.protocol import WriteTask
 
 pytestmark = pytest.mark.spark
 

@@ -5,7 +5,7 @@ import datetime as dt
 import pyarrow as pa
 import pytest
 
-from freezeframe.engine.protocol.table_engine import Validity
+from freezeframe.engine.protocol import Validity
 from freezeframe.errors import CorruptData, InvalidOption
 
 pytestmark = pytest.mark.spark

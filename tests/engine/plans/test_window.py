@@ -2,9 +2,9 @@
 
 import pytest
 
-from freezeframe.engine.errors.spark_errors import spark_errors
+from freezeframe.engine.connect import connect
 from freezeframe.engine.plans.merge import inside, require_inside
-from freezeframe.engine.session.connect import connect
+from freezeframe.engine.spark_errors import spark_errors
 from freezeframe.errors import CorruptData, InvalidOption, OutsideWindow
 
 pytestmark = pytest.mark.spark

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql.connect.functions import col, expr, rand
 
 from freezeframe.engine.plans.write_batch import batch_schema, settle, write_frame
-from freezeframe.engine.protocol.table_engine import WriteTask
+from freezeframe.engine.protocol import WriteTask
 from freezeframe.errors import (
     BadInput,
     DuplicateKeyError,

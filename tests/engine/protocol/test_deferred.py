@@ -7,8 +7,7 @@ import time
 
 import pytest
 
-from freezeframe.engine.protocol.forwarding import DeferredEngine
-from freezeframe.engine.protocol.table_engine import FindTask, MergeTask, WriteTask
+from freezeframe.engine.protocol import DeferredEngine, FindTask, MergeTask, WriteTask
 from freezeframe.errors import EngineUnavailable
 
 NOTHING = {"type": "struct", "fields": []}
@@ -108,5 +107,5 @@ def test_threads_share_the_one_that_is_made():
 
 def test_to_import_it_loads_no_spark():
     """Reading a snapshot pays nothing for the engine."""
-    code = "import sys, freezeframe, freezeframe.engine.protocol.forwarding; print('pyspark' in sys.modules)"
+    code = "import sys, freezeframe, freezeframe.engine.protocol; print('pyspark' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout == b"False\n"

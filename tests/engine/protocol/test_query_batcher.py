@@ -5,8 +5,7 @@ import threading
 import pyarrow as pa
 import pytest
 
-from freezeframe.engine.protocol.query_batcher import QueryBatcher
-from freezeframe.engine.protocol.table_engine import FindTask
+from freezeframe.engine.protocol import FindTask, QueryBatcher
 from freezeframe.errors import CorruptData, EngineUnavailable
 
 KEY = {"type": "struct", "fields": [{"name": "Id", "type": "string", "nullable": True, "metadata": {}}]}

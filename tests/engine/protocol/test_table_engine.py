@@ -2,7 +2,7 @@
 
 import pytest
 
-from freezeframe.engine.protocol.table_engine import MergeResult, MergeTask
+from freezeframe.engine.protocol import MergeResult, MergeTask
 from freezeframe.errors import InvalidOption
 
 SCHEMA = {"type": "struct", "fields": [{"name": "Id", "type": "string", "nullable": True, "metadata": {}}]}

@@ -13,11 +13,11 @@ from pyspark.sql.connect.functions import call_udf, lit, udf
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
-from freezeframe.engine.configuration.spark_configuration import cores
+from freezeframe.engine.configuration import cores
+from freezeframe.engine.connect import connect
 from freezeframe.engine.server.job_database import VARIABLE, claim
 from freezeframe.engine.server.server import attach
 from freezeframe.engine.server.watcher import DATABASES
-from freezeframe.engine.session.connect import connect
 from freezeframe.errors import InvalidOption
 
 pytestmark = pytest.mark.spark
@@ -190,8 +190,8 @@ import sys, time
 from pathlib import Path
 import pyarrow as pa
 from pyspark.sql.types import LongType, StructField, StructType
-from freezeframe.engine.configuration.spark_configuration import cores
-from freezeframe.engine.session.connect import connect
+from freezeframe.engine.configuration import cores
+from freezeframe.engine.connect import connect
 from freezeframe.settings import Settings
 
 folder = sys.argv[1]

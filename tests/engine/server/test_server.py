@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from freezeframe.engine.configuration.private_folder import private_folder
+from freezeframe.engine.environment import private_folder
 from freezeframe.engine.java import find_java
-from freezeframe.engine.protocol.table_engine import MergeTask
+from freezeframe.engine.protocol import MergeTask
 from freezeframe.engine.server import server
 from freezeframe.engine.server.server import StartLimit, attach, server_folder
 from freezeframe.engine.spark import SparkEngine

@@ -10,8 +10,7 @@ import pytest
 
 from freezeframe.engine.java import find_java
 from freezeframe.engine.server.launch import class_archive
-from freezeframe.engine.server.server import attach
-from freezeframe.engine.server.server_status import follow_lines, keep_idle, standings, stop
+from freezeframe.engine.server.server import attach, follow_lines, keep_idle, standings, stop
 from freezeframe.errors import InvalidOption
 from freezeframe.settings import Settings
 

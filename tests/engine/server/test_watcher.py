@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from freezeframe.engine.configuration.spark_configuration import STARTED_PATTERN
+from freezeframe.engine.configuration import STARTED_PATTERN
 from freezeframe.engine.server import watcher
 
 STARTED = "echo 'Spark Connect server started at: 0:0:0:0:4711 '"

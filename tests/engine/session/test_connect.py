@@ -11,17 +11,17 @@ from pyspark.sql.connect import proto
 from pyspark.sql.connect.proto import base_pb2_grpc
 from pyspark.sql.connect.session import SparkSession
 
-from freezeframe.engine.configuration.remote import OWN_REMOTE
-from freezeframe.engine.configuration.spark_configuration import cores, session_configuration
+from freezeframe.engine.configuration import cores, session_configuration
+from freezeframe.engine.connect import connect
+from freezeframe.engine.environment import OWN_REMOTE
 from freezeframe.engine.server.server import attach, server_folder
-from freezeframe.engine.session.connect import connect
 from freezeframe.errors import InvalidOption, JavaUnsupported, SetupError
 from freezeframe.settings import Settings
 
 # A job in a process of its own: where it was, what it computed, and that it ends by itself.
 JOB = """
 import json
-from freezeframe.engine.session.connect import connect
+from freezeframe.engine.connect import connect
 from freezeframe.settings import Settings
 told = []
 connection = connect(Settings(), told.append)

@@ -13,10 +13,10 @@ from pyspark.sql import SparkSession
 from tests.one_session import EXPECTED, facts, plain_environment
 
 import freezeframe
-from freezeframe.engine.configuration.spark_configuration import cores
+from freezeframe.engine.configuration import cores
+from freezeframe.engine.connect import connect
+from freezeframe.engine.process_session import process_session
 from freezeframe.engine.server.server import attach
-from freezeframe.engine.session.connect import connect
-from freezeframe.engine.session.process_session import process_session
 from freezeframe.errors import InvalidOption
 
 pytestmark = pytest.mark.spark
@@ -140,7 +140,7 @@ import pandas as pd
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from freezeframe import get_snapshot, spark, update_snapshot
-from freezeframe.engine.server.server_status import standings
+from freezeframe.engine.server.server import standings
 from freezeframe.settings import Settings
 
 update_snapshot(sys.argv[1], "Lead", "Id", pd.DataFrame({"Id": ["1"]}))

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from freezeframe.engine.session.connect import connect
-from freezeframe.engine.session.shared_files import has_our_files, require_shared
+from freezeframe.engine.connect import connect, has_our_files, require_shared
 from freezeframe.errors import StorageNotShared
 
 

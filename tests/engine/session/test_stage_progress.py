@@ -3,7 +3,7 @@
 from pyspark.sql.connect.shell.progress import StageInfo
 
 from freezeframe import progress
-from freezeframe.engine.session.stage_progress import tell_stages
+from freezeframe.engine.connect import tell_stages
 
 
 class Waits:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from freezeframe.engine.configuration.remote import own_remote
+from freezeframe.engine.environment import own_remote
 from freezeframe.errors import InvalidOption
 from freezeframe.runs.model.job_root import JobRoot
 from freezeframe.runs.model.request import RunRequest

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from freezeframe.engine.configuration.private_folder import private_folder
+from freezeframe.engine.environment import private_folder
 from freezeframe.runs.process.variables import _NEEDED
 from freezeframe.runs.warm.messages import ConnectionLost, receive, require_own_user, send
 from freezeframe.runs.warm.place import ask, connect, runner_folder, runner_variables, startup_variables

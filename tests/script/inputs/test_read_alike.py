@@ -14,7 +14,7 @@ from tests.script.json_values import KNOWN, OWN
 from tests.script.text_columns import EXACT, INEXACT, KEPT, MOMENTS, NOT_WRITTEN, TYPED, WRITTEN
 
 from freezeframe.engine.frames.frames import to_arrow
-from freezeframe.engine.plans.collection import collect
+from freezeframe.engine.plans.python_tasks import collect
 from freezeframe.errors import FreezeframeError
 from freezeframe.script.formats.parquet_files import (
     parquet_parts,

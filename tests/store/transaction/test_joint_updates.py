@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql.connect.logging import logger
 from tests.spark_events import events, logging_events
 
-from freezeframe.engine.protocol.table_engine import FindTask
+from freezeframe.engine.protocol import FindTask
 from freezeframe.engine.spark import SparkEngine
 from freezeframe.errors import InvalidOption, NullKeyError
 from freezeframe.settings import Settings

@@ -96,7 +96,7 @@ def _is_open(path: Path) -> bool:
 
 
 def _spark(settings: Settings) -> Finding:
-    from freezeframe.engine.configuration.remote import foreign_remote
+    from freezeframe.engine.environment import foreign_remote
 
     part, where = "Spark's authentication", settings.spark
     if where == "auto":
@@ -120,7 +120,7 @@ def _spark(settings: Settings) -> Finding:
 def _spark_defaults() -> Path:
     if folder := os.environ.get("SPARK_CONF_DIR"):
         return Path(folder) / "spark-defaults.conf"
-    from freezeframe.engine.spark_package import spark_home
+    from freezeframe.engine.java import spark_home
 
     return spark_home() / "conf" / "spark-defaults.conf"
 

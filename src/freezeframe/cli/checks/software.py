@@ -66,7 +66,7 @@ def java(settings: Settings) -> Finding:
 
 def spark(settings: Settings) -> Finding:
     """Check that Spark runs, or that the first job can start it."""
-    from freezeframe.engine.server.server_status import standings
+    from freezeframe.engine.server.server import standings
 
     if "://" in settings.spark:
         return _remote(settings.spark)
@@ -81,7 +81,7 @@ def spark(settings: Settings) -> Finding:
 
 def jars(settings: Settings) -> Finding:
     """Check that Spark has the jars to reach a store in a bucket."""
-    from freezeframe.engine.configuration.s3_configuration import PACKAGES, is_bucket, own_jars
+    from freezeframe.engine.configuration import PACKAGES, is_bucket, own_jars
 
     folder = settings.spark_jars_dir
     if found := own_jars(settings):
@@ -98,7 +98,7 @@ def jars(settings: Settings) -> Finding:
 
 def started_spark(settings: Settings) -> Finding:
     """Check that Spark answers a query; starts the warm server if none runs."""
-    from freezeframe.engine.session.connect import connect
+    from freezeframe.engine.connect import connect
 
     connection = connect(settings, lambda _: None)
     try:

@@ -32,7 +32,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from freezeframe.engine.configuration.spark_configuration import LANDING_CONFIGURATION
+from freezeframe.engine.configuration import LANDING_CONFIGURATION
 from freezeframe.engine.frames.untyped import NO_MEMBER
 from freezeframe.errors import SchemaDriftError
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-import pickle
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,21 +15,18 @@ from pyspark.sql.connect import functions as F  # noqa: N812 - the name by which
 from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
 from pyspark.sql.connect.plan import LocalRelation
 from pyspark.sql.connect.session import SparkSession
-from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
-from freezeframe.engine.configuration.spark_configuration import (
+from freezeframe.engine.configuration import (
     BROADCAST_KEYS_MAX,
     FILE_BYTES,
     KEYS_PER_TASK,
     SMALL_BYTES,
 )
-from freezeframe.engine.errors.spark_errors import spark_errors
-from freezeframe.engine.plans.collection import collect
 from freezeframe.engine.plans.columns import all_of, fit_column, quote, struct_type
 from freezeframe.engine.plans.parquet_files import FILE, ROW, read_files, size_of
-from freezeframe.engine.plans.schema_ddl import spark_ddl
-from freezeframe.engine.protocol.table_engine import INLINE_KEYS_MAX, FindTask, NullKeys
-from freezeframe.errors import CorruptData, DuplicateKeyError, FreezeframeError
+from freezeframe.engine.plans.python_tasks import collect
+from freezeframe.engine.protocol import INLINE_KEYS_MAX, FindTask, NullKeys
+from freezeframe.errors import CorruptData, DuplicateKeyError
 
 # Row keys in Spark: as one column to join by, and as values for error messages.
 
@@ -191,59 +187,3 @@ def _file_indexes(names: pa.ChunkedArray, task: FindTask) -> pa.ChunkedArray:
 
 def _file_name(path: str) -> str:
     return path.rpartition("/")[2]
-
-
-# Python calls as tasks of Spark: one call is one task, in a Python worker, wherever Spark runs it.
-#
-# A call is a function of an importable module with its arguments (``functools.partial``): workers load
-# freezeframe, PyArrow and the function by their names, and get the arguments pickled.
-
-Calls = Sequence[Callable[[], Any]]
-
-_ROWS = 100_000
-_ANSWERS = StructType([StructField("place", LongType()), StructField("answer", BinaryType())])
-
-
-def answers(session: Any, calls: Calls) -> list[Any]:
-    """The results of the calls, in order."""
-    if not calls:
-        return []
-    with spark_errors():
-        told = _tasks(session, len(calls)).mapInArrow(functools.partial(_run_calls, tuple(calls)), _ANSWERS)
-        rows = collect(told).sort_by("place").column("answer").to_pylist()
-    found = [pickle.loads(row) for row in rows]  # noqa: S301 - written by our own function
-    for answer in found:
-        if isinstance(answer, FreezeframeError):
-            raise answer
-    return found
-
-
-def frame_of(session: Any, calls: Calls, schema: pa.Schema) -> Any:
-    """A lazy frame of the rows that the calls give; each call gives tables with the columns of ``schema``."""
-    with spark_errors():
-        if not calls:
-            return session.createDataFrame([], spark_ddl(schema))
-        return _tasks(session, len(calls)).mapInArrow(
-            functools.partial(_rows, tuple(calls)), spark_ddl(schema)
-        )
-
-
-def _tasks(session: Any, count: int) -> Any:
-    return session.range(0, count, 1, count)
-
-
-def _run_calls(calls: Calls, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        for place in batch.column(0).to_pylist():
-            try:
-                answer = calls[place]()
-            except FreezeframeError as error:
-                answer = error
-            yield pa.record_batch({"place": [place], "answer": [pickle.dumps(answer)]})
-
-
-def _rows(calls: Calls, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        for place in batch.column(0).to_pylist():
-            for table in calls[place]():
-                yield from table.to_batches(_ROWS)

@@ -14,19 +14,18 @@ from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.connect.window import Window
 from pyspark.sql.types import StructType
 
-from freezeframe.engine.configuration.spark_configuration import (
+from freezeframe.engine.configuration import (
     FILE_BYTES,
     HASHED_BATCH_BYTES,
     SMALL_BYTES,
     TASK_BYTES_MIN,
 )
-from freezeframe.engine.errors.spark_errors import cause_of
 from freezeframe.engine.plans.columns import any_of, comparable, fit_column, quote, struct_type
-from freezeframe.engine.plans.deletion_vectors import live_rows
 from freezeframe.engine.plans.key_search import key_column, repeated_keys
-from freezeframe.engine.plans.parquet_files import rows_in, size_of, unpacked_size_of, write_files
+from freezeframe.engine.plans.parquet_files import live_rows, rows_in, size_of, unpacked_size_of, write_files
 from freezeframe.engine.plans.write_batch import Counting
-from freezeframe.engine.protocol.table_engine import MergeResult, MergeTask, Positions, Validity
+from freezeframe.engine.protocol import MergeResult, MergeTask, Positions, Validity
+from freezeframe.engine.spark_errors import cause_of
 from freezeframe.errors import CorruptData, DuplicateKeyError, InvalidOption, NullKeyError, OutsideWindow
 
 # Numbers of tasks and output files of a merge, by the size of its input.

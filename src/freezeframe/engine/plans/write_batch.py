@@ -1,25 +1,34 @@
-"""Write of a Spark frame as the batch of an update."""
+"""A Spark frame as the batch of an update: few rows by one request, more as Parquet files."""
 
 from __future__ import annotations
 
 import contextlib
+import inspect
 import json
+import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql.connect import functions as F  # noqa: N812 - the name by which Spark code calls it
+from pyspark.sql.connect import proto
+from pyspark.sql.connect.client import SparkConnectClient
 from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
 from pyspark.sql.connect.observation import Observation as ConnectObservation
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.connect.window import Window
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import ArrayType, BinaryType, MapType, StringType, StructField, StructType
 
-from freezeframe.engine.configuration.spark_configuration import LANDING_CONFIGURATION, WRITE_OPTIONS
+from freezeframe.engine.configuration import LANDING_CONFIGURATION, WRITE_OPTIONS
 from freezeframe.engine.frames.arrow_columns import not_utf8
-from freezeframe.engine.frames.batch import require_key_columns, require_order_columns
+from freezeframe.engine.frames.batch import bounded_rows, require_key_columns, require_order_columns
 from freezeframe.engine.plans.columns import (
     PHYSICAL_NAME,
     any_of,
@@ -36,45 +45,177 @@ from freezeframe.engine.plans.columns import (
 from freezeframe.engine.plans.key_search import duplicate_keys, shown_keys
 from freezeframe.engine.plans.parquet_files import (
     NO_OPTIONS,
+    local_folder,
     read_files,
     require_rows,
     write_files,
     write_mode,
     written_names,
 )
-from freezeframe.engine.protocol.table_engine import UNIQUE, WriteTask, WrittenBatch, require_found
+from freezeframe.engine.protocol import INLINE_KEYS_MAX, UNIQUE, WriteTask, WrittenBatch, require_found
 from freezeframe.errors import BadInput, EngineUnavailable, NullKeyError
 
-# The order of a Spark frame's rows, where it is known: that of the files which the frame reads.
-#
-# A frame is marked by the reader that knows the order of its files. What is derived from it without moving
-# rows between partitions has them in the same order, so Spark can number them (decision 0040).
 
-# What Spark Connect calls the steps that keep the rows of each partition in their order.
-_KEEPING = frozenset(
-    {"Drop", "Filter", "Hint", "MapPartitions", "NADrop", "NAFill", "NAReplace", "Project", "SubqueryAlias"}
-) | {"ToDF", "ToSchema", "WithColumns", "WithColumnsRenamed"}
-_MARK = "_freezeframe_in_file_order"
+def set_configs(client: SparkConnectClient, options: Mapping[str, str]) -> None:
+    """Set all options for the client's session; Spark's errors pass through."""
+    pairs = [proto.KeyValue(key=name, value=value) for name, value in options.items()]
+    client.config(proto.ConfigRequest.Operation(set=proto.ConfigRequest.Set(pairs=pairs)))
 
 
-def mark_file_order(frame: Any) -> Any:
-    """The frame, known to have its rows in the order of their files."""
-    with contextlib.suppress(AttributeError):
-        setattr(getattr(frame, "_plan", frame), _MARK, True)
-    return frame
+ROWS_MAX = INLINE_KEYS_MAX
+BYTES_MAX = 16 * 1024 * 1024
+
+_INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+# PySpark 4.2 asks for the time zone that 4.1 takes by itself.
+_IN_UTC: dict[str, Any] = (
+    {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_schema).parameters else {}
+)
+_TOO_LARGE = "freezeframe writes this frame to files: it is too large for one request."
+# ``monotonically_increasing_id`` holds the position of a row in its partition in these bits.
+_POSITION = 2**33 - 1
+_VALUE_BYTES = 8
 
 
-def numbered_rows(frame: Any, name: str) -> Any | None:
-    """The frame with a column of growing numbers; None if the order of its rows is not that of files."""
-    step = getattr(frame, "_plan", frame)
-    while not getattr(step, _MARK, False):
-        if type(step).__name__ not in _KEEPING:
-            return None
-        step = step._child  # noqa: SLF001 - the plan of a Connect frame is a chain of these
-    # A window function is a part of a projection, and moves rows.
-    if step is not getattr(frame, "_plan", frame) and "Exchange" in frame._explain_string():  # noqa: SLF001
+def collect_small(frame: Any, schema: StructType) -> pa.Table | None:
+    """All rows of a Spark Connect frame with this schema; None for a classic frame and a larger one."""
+    if not isinstance(frame, ConnectFrame):
         return None
-    return frame.selectExpr("*", f"monotonically_increasing_id() as {name}")
+    with _interpreting(frame.sparkSession):
+        try:
+            return _collect_rows(_limited(frame, schema))
+        except PySparkException as error:
+            if _TOO_LARGE not in str(error):
+                raise
+            return None
+
+
+def _limited(frame: ConnectFrame, schema: StructType) -> Any:
+    """The frame, failing with ``_TOO_LARGE`` as soon as a task has read more than the limits allow.
+
+    A task cannot sum the bytes of the rows before: each row may take its share of ``BYTES_MAX``, as if all
+    rows so far had its size. What a partition may return is bounded by that, and rows of about one size are
+    taken up to ``BYTES_MAX``.
+    """
+    coded = frame.toDF(*(f"c{place}" for place in range(len(schema))))
+    texts = [
+        F.col(name) if isinstance(field.dataType, StringType) else F.col(name).cast("string")
+        for name, field in zip(coded.columns, schema.fields, strict=True)
+        if isinstance(field.dataType, StringType | BinaryType | ArrayType | MapType | StructType)
+    ]
+    size = F.octet_length(F.concat_ws("", *texts)) if texts else F.lit(0)
+    rows = F.monotonically_increasing_id().bitwiseAND(F.lit(_POSITION)) + 1
+    bytes_so_far = rows * (size + _VALUE_BYTES * len(schema))
+    is_large = (rows > ROWS_MAX) | (bytes_so_far > BYTES_MAX)
+    return coded.where(F.when(is_large, F.raise_error(_TOO_LARGE).cast("boolean")).otherwise(F.lit(True)))  # noqa: FBT003 - an SQL literal
+
+
+def rows_to_write(rows: pa.Table, task: WriteTask, schema: StructType) -> pa.Table | None:
+    """The rows cast to ``schema``; None if they are not plain."""
+    target = to_arrow_schema(schema, **_IN_UTC)
+    try:
+        table = rows.rename_columns(target.names).cast(target)
+    except pa.ArrowException:
+        return None
+    return table if _are_plain(table, task) else None
+
+
+def read_back(task: WriteTask, rows: int) -> tuple[tuple[str, ...], pa.Table] | None:
+    """Names and rows of the files that Spark wrote for the task, which are ``rows`` in all.
+
+    None if the folder is not of this machine, if the rows are not all here, take more than
+    ``task.read_bytes_max``, or are not plain: then Spark is asked about them.
+    """
+    folder = local_folder(task.output)
+    paths = [] if folder is None else sorted(folder.glob("*.parquet"))
+    if not paths or sum(path.stat().st_size for path in paths) > task.read_bytes_max:
+        return None
+    try:
+        table = bounded_rows((pq.ParquetFile(path, pre_buffer=False) for path in paths), task.read_bytes_max)
+    except (pa.ArrowException, OSError):
+        return None
+    if table is None or len(table) != rows or not _are_plain(table, task):
+        return None
+    return tuple(path.name for path in paths), table
+
+
+def _are_plain(table: pa.Table, task: WriteTask) -> bool:
+    """Whether all text is UTF-8, and no key repeats, is null, or is a floating-point number."""
+    try:
+        table.validate(full=True)
+    except pa.ArrowException:
+        return False
+    return _has_plain_keys(table, task)
+
+
+class _Interpretation:
+    """Has Spark interpret a session's queries: to compile one takes longer than to run it on few rows.
+
+    Each job compiled its queries anew, since Spark keeps compiled ones by session (decision 0031). Threads of
+    a script share the session: the first one changes its settings, and the last one restores them.
+    """
+
+    def __init__(self, client: SparkConnectClient) -> None:
+        self._client = client
+        self._lock = threading.Lock()
+        self._threads = 0
+        self._before: dict[str, str] = {}
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._threads:
+                values = self._client.get_configs(*_INTERPRETED)
+                self._before = dict(zip(_INTERPRETED, map(str, values), strict=True))
+                set_configs(self._client, _INTERPRETED)
+            self._threads += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._threads -= 1
+            if not self._threads:
+                set_configs(self._client, self._before)
+
+
+_interpretations: WeakKeyDictionary[SparkSession, _Interpretation] = WeakKeyDictionary()
+_making = threading.Lock()
+
+
+def _interpreting(session: SparkSession) -> _Interpretation:
+    with _making:
+        return _interpretations.setdefault(session, _Interpretation(session.client))
+
+
+def _collect_rows(frame: Any) -> pa.Table | None:
+    """All rows; None once those of all tasks exceed a limit."""
+    client = frame.sparkSession.client
+    answers: Any = client.to_table_as_iterator(frame._plan.to_proto(client), {})  # noqa: SLF001
+    parts, rows, size = [], 0, 0
+    with contextlib.closing(answers):
+        for answer in answers:
+            if isinstance(answer, pa.Table):
+                parts.append(answer)
+                rows += len(answer)
+                size += answer.get_total_buffer_size()  # ``nbytes`` ends the process for lists of maps
+                if rows > ROWS_MAX or size > BYTES_MAX:
+                    return None
+    return pa.concat_tables(parts) if parts else None
+
+
+def _has_plain_keys(table: pa.Table, task: WriteTask) -> bool:
+    """Whether no key is null or repeats, by equality that every engine agrees on."""
+    if not len(table):
+        return True
+    if not set(task.key) <= set(table.column_names):  # files lack a key's column that has no type
+        return False
+    keys = table.select(list(task.key))
+    if any(column.null_count or pa.types.is_floating(column.type) for column in keys.columns):
+        return False
+    try:
+        return not task.key or len(keys.group_by(list(task.key)).aggregate([])) == len(table)
+    except pa.ArrowNotImplementedError:
+        return False
 
 
 # Row counts observed while files are written, without a second pass.

@@ -1,8 +1,10 @@
 """A job's own database in the catalog of a warm server, which all jobs of the server share.
 
 Its name is a file in the server's folder that every process of the job holds a lock of. The process that
-made the database drops it at its end. What a job that was killed left, the server's watcher finds by the
-file that nobody holds: it has the database dropped and the sessions ended (``job_remains``).
+made the database drops it at its end. What a killed job left is found by the server's watcher, by the file
+that nobody holds: it runs this module (``python -m freezeframe.engine.server.job_database FOLDER``), which
+drops the database and ends the sessions. Ending a session interrupts its queries and removes its views,
+files and functions.
 """
 
 from __future__ import annotations
@@ -10,14 +12,16 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import sys
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from freezeframe.engine.server.watcher import DATABASES
+from freezeframe.engine.server.server import living_address
+from freezeframe.engine.server.watcher import DATABASES, DEFAULT_CLOSED
 from freezeframe.errors import InvalidOption
 
 if TYPE_CHECKING:
@@ -25,9 +29,6 @@ if TYPE_CHECKING:
 
 VARIABLE = "FREEZEFRAME_SPARK_DATABASE"
 """The variable that names a run's file to its processes."""
-
-DEFAULT_CLOSED = "default.closed"
-"""A file in the folder of a server in whose database ``default`` no table can be saved."""
 
 # Spark's error shows this path, so it says what to do. No folder can be created below a device.
 _NO_FOLDER = "/dev/null/shared_by_all_jobs__use_freezeframe.spark()"
@@ -120,3 +121,37 @@ def _lock_file(file: Path) -> IO[str]:
     lock = file.open("a")
     fcntl.flock(lock, fcntl.LOCK_SH)
     return lock
+
+
+def clear(folder: Path) -> None:
+    """Clear what the files of ``folder`` name that nobody holds; nothing if the server is gone."""
+    address = living_address(folder)
+    if address is None:
+        return
+    from pyspark.sql.connect.session import SparkSession  # noqa: PLC0415 - only the cleanup makes a session
+
+    session = SparkSession(connection=address.url)
+    with closing(session.client):
+        for file in (folder / DATABASES).iterdir():
+            with suppress(FileNotFoundError, BlockingIOError), file.open() as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                for session_id in lock.read().split():
+                    _end(f"{address.url};session_id={session_id}")
+                session.sql(f"drop database if exists {file.name} cascade")
+                file.unlink()
+        session.client.release_session()
+
+
+def _end(url: str) -> None:
+    import grpc  # noqa: PLC0415 - as above
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+    from pyspark.sql.connect.session import SparkSession  # noqa: PLC0415
+
+    other = SparkSession(connection=url)
+    # The session may have ended already.
+    with closing(other.client), suppress(PySparkException, grpc.RpcError):
+        other.client.release_session()
+
+
+if __name__ == "__main__":
+    clear(Path(sys.argv[1]))

@@ -14,17 +14,16 @@ import time
 import zipfile
 from pathlib import Path
 
-from freezeframe.engine.configuration.s3_configuration import bucket_variables
-from freezeframe.engine.configuration.spark_configuration import (
+from freezeframe.engine.configuration import (
     FAIR_SCHEDULER,
     JAVA_OPTIONS,
     LOG_CONFIGURATION,
     SERVER_CLASS,
     STARTED_PATTERN,
+    bucket_variables,
     server_configuration,
 )
-from freezeframe.engine.java import Java, find_java
-from freezeframe.engine.spark_package import spark_jars, spark_version
+from freezeframe.engine.java import Java, find_java, spark_jars, spark_version
 from freezeframe.settings import Settings
 
 TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105 - a name
@@ -69,7 +68,7 @@ def write_launch(folder: Path, settings: Settings, master: str, java: Java, *, i
         "start": start,
         "work": str(work),
         "class_sharing": _archive_order(settings, java, work, archive),
-        "clear_remains": [sys.executable, "-m", "freezeframe.engine.server.job_remains", str(folder)],
+        "clear_remains": [sys.executable, "-m", "freezeframe.engine.server.job_database", str(folder)],
     }
     path = folder / "launch.json"
     path.unlink(missing_ok=True)

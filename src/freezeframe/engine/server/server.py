@@ -1,9 +1,10 @@
-"""The user's warm Spark server: discovered or started once, and held while in use.
+"""The user's warm Spark server: found or started once, held while in use; its status, and its end.
 
-A server has a folder in `Settings.state_dir`, named for everything it is started with, so other
-settings mean another server. In it: `clients.lock` (every user of the server holds it, shared),
-`start.lock` (held while starting), `server.lock` (held by the watcher while it lives), the
-address with the token (mode 0600) and the log. `engine.watcher` runs the server itself.
+A server has a folder in ``Settings.state_dir``, named for everything it is started with, so other
+settings mean another server. In it: ``clients.lock`` (every user of the server holds it, shared),
+``start.lock`` (held while starting), ``server.lock`` (held by the watcher while it lives), the
+address with the token (mode 0600) and the log. ``watcher`` runs the server itself. Nothing here
+loads Spark.
 """
 
 from __future__ import annotations
@@ -16,23 +17,22 @@ import math
 import os
 import secrets
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
-from freezeframe.engine.configuration.private_folder import private_folder
-from freezeframe.engine.configuration.spark_configuration import server_configuration
-from freezeframe.engine.java import Java, find_java
+from freezeframe.engine.configuration import server_configuration
+from freezeframe.engine.environment import private_folder
+from freezeframe.engine.java import Java, find_java, spark_jars, spark_version
 from freezeframe.engine.server import watcher
-from freezeframe.engine.server.job_database import DEFAULT_CLOSED
 from freezeframe.engine.server.launch import class_archive, worker_python, write_launch
-from freezeframe.engine.spark_package import spark_jars, spark_version
-from freezeframe.errors import EngineUnavailable
+from freezeframe.errors import EngineUnavailable, InvalidOption
 from freezeframe.settings import Settings
 from freezeframe.version import __version__
 
@@ -256,7 +256,7 @@ def _launch(
 ) -> Address:
     for remains in (*folder.glob("work-*"), folder / watcher.DATABASES):
         shutil.rmtree(remains, ignore_errors=True)
-    for name in ("address.json", "retire", watcher.IDLE_SECONDS, DEFAULT_CLOSED):
+    for name in ("address.json", "retire", watcher.IDLE_SECONDS, watcher.DEFAULT_CLOSED):
         (folder / name).unlink(missing_ok=True)
     write_launch(folder, settings, master, java, is_private=is_private)
     # Isolated and without site-packages: the watcher needs the standard library only.
@@ -309,3 +309,133 @@ def _log_tail(folder: Path) -> str:
         with contextlib.suppress(FileNotFoundError):
             lines += (folder / name).read_text(errors="replace").splitlines()[-_LOG_LINES_MAX:]
     return "\n".join(lines)
+
+
+_LOCKS = Path("/proc/locks")
+
+
+@dataclass(frozen=True, slots=True)
+class ServerStatus:
+    """A running server. Times are seconds since 1970, sizes bytes.
+
+    ``clients`` is how many processes hold it, None where the system does not tell; ``idle_seconds`` is 0
+    while somebody does. ``memory_bytes`` is its share of the machine's memory, None where that is not told.
+    """
+
+    folder: Path
+    master: str
+    spark_memory: str
+    java: str
+    port: int
+    process: int
+    watcher: int
+    memory_bytes: int | None
+    started_at: float
+    clients: int | None
+    idle_seconds: float
+    is_retiring: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields by name."""
+        return {**asdict(self), "folder": str(self.folder), "log": str(self.log)}
+
+    @property
+    def log(self) -> Path:
+        """Its log."""
+        return self.folder / "server.log"
+
+
+def standings(settings: Settings) -> list[ServerStatus]:
+    """The servers of this user that run, the newest first."""
+    found = (_standing(folder) for folder in settings.state_dir.glob("spark-*") if folder.is_dir())
+    return sorted((item for item in found if item), key=lambda item: item.started_at, reverse=True)
+
+
+def keep_idle(folder: Path, seconds: int) -> None:
+    """Let the server in ``folder`` stay for so long without a job, whatever it was started with."""
+    if seconds < 1:
+        raise InvalidOption(
+            f"A server cannot be idle for {seconds} seconds.", remedy="Pass a number of seconds from 1 on."
+        )
+    (folder / watcher.IDLE_SECONDS).write_text(str(seconds))
+
+
+def stop(server: ServerStatus, wait_seconds: float, *, at_once: bool = False) -> bool:
+    """Stop a server when it is unused, or at once; returns whether it stopped within the wait."""
+    if at_once:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(server.watcher, signal.SIGTERM)
+    else:
+        (server.folder / "retire").touch()
+    deadline = time.monotonic() + wait_seconds
+    while _is_alive(server.process):
+        is_waited_for = not at_once and _clients(server.folder)
+        if is_waited_for or time.monotonic() > deadline:
+            return False
+        time.sleep(_POLL_SECONDS)
+    return True
+
+
+def follow_lines(log: Path, *, follow: bool) -> Iterator[str]:
+    """The lines of a log; with ``follow`` those to come as well, also of the next server's."""
+    with contextlib.ExitStack() as stack:
+        file = stack.enter_context(log.open(errors="replace"))
+        while True:
+            yield from file
+            if not follow:
+                return
+            time.sleep(_POLL_SECONDS)
+            with contextlib.suppress(FileNotFoundError):
+                if log.stat().st_ino != os.fstat(file.fileno()).st_ino:
+                    file = stack.enter_context(log.open(errors="replace"))
+
+
+def _standing(folder: Path) -> ServerStatus | None:
+    try:
+        address = living_address(folder)
+        if address is None:
+            return None
+        about = json.loads((folder / "about.json").read_text())
+        clients = _clients(folder)
+        return ServerStatus(
+            folder=folder,
+            master=about["master"],
+            spark_memory=about["spark_memory"],
+            java=about["java"],
+            port=address.port,
+            process=address.process,
+            watcher=address.watcher,
+            memory_bytes=_memory_bytes(address.process),
+            started_at=about["started_at"],
+            clients=clients,
+            idle_seconds=0.0 if clients else time.time() - (folder / watcher.LAST_USED).stat().st_mtime,
+            is_retiring=(folder / "retire").exists(),
+        )
+    except FileNotFoundError:
+        return None  # it stopped during the check
+
+
+def _memory_bytes(process: int) -> int | None:
+    """The proportional set size (PSS) of the process."""
+    try:
+        lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _clients(folder: Path) -> int | None:
+    """The number of holders of the clients' lock, from the system's list of locks by inode."""
+    if not _LOCKS.exists():
+        return None
+    number = f":{(folder / 'clients.lock').stat().st_ino}"
+    lines = (line.split() for line in _LOCKS.read_text().splitlines())
+    return sum("READ" in line and any(word.endswith(number) for word in line) for line in lines)

@@ -32,6 +32,9 @@ IDLE_SECONDS = "idle-seconds"
 DATABASES = "databases"
 """A folder of files, each named for the database of a job, whose processes hold a lock of it."""
 
+DEFAULT_CLOSED = "default.closed"
+"""A file in the folder of a server in whose database ``default`` no table can be saved."""
+
 _POLL_SECONDS = 0.1
 _REMAINS_SECONDS = 1.0
 _STOP_SECONDS = 60

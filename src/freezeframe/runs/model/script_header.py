@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from freezeframe.engine.configuration.private_folder import private_folder
+from freezeframe.engine.environment import private_folder
 from freezeframe.errors import InvalidOption, SetupError
 from freezeframe.runs.model.request import PARAMETER_NAME_LENGTH_MAX, RunRequest, Scalar
 from freezeframe.settings import Settings

@@ -13,7 +13,7 @@ from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
 from traitlets import Type
 from traitlets.config import Config
 
-from freezeframe.engine.errors.jvm_stack import without_jvm_stack
+from freezeframe.engine.java import without_jvm_stack
 from freezeframe.runs.process.cell_output import CellOutput, Echo
 
 

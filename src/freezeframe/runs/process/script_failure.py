@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from freezeframe.engine.errors.jvm_stack import without_jvm_stack
+from freezeframe.engine.java import without_jvm_stack
 from freezeframe.errors import FreezeframeError
 
 _TEXT_MAX = 8_000
@@ -77,7 +77,7 @@ def _exit_failure(end: SystemExit) -> ScriptFailure:
 def _spark_error(error: BaseException) -> FreezeframeError:
     """A script's Spark error as one of this library; its stack goes to the log."""
     # Only if PySpark is loaded: a script without Spark must not load it just to fail.
-    from freezeframe.engine.errors.spark_errors import (  # noqa: PLC0415
+    from freezeframe.engine.spark_errors import (  # noqa: PLC0415
         cause_of,
         error_class,
         is_fault_of_request,

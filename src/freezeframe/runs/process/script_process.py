@@ -13,7 +13,7 @@ from multiprocessing import active_children
 from pathlib import Path
 from types import FrameType
 
-from freezeframe.engine.errors.jvm_stack import jvm_stack
+from freezeframe.engine.java import jvm_stack
 from freezeframe.errors import FreezeframeError
 from freezeframe.extras import requires_extra
 from freezeframe.progress import Unit, watched_by

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from freezeframe.engine.configuration.remote import REMOTE, foreign_remote, own_remote
-from freezeframe.engine.configuration.spark_configuration import warm_master
+from freezeframe.engine.configuration import warm_master
+from freezeframe.engine.environment import REMOTE, foreign_remote, own_remote
 from freezeframe.engine.server.job_database import VARIABLE, claim
 from freezeframe.engine.server.server import Address, attach, living_address, server_folder
 from freezeframe.errors import FreezeframeError

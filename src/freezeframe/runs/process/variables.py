@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from freezeframe.engine.configuration.remote import REMOTE, foreign_remote
+from freezeframe.engine.environment import REMOTE, foreign_remote
 from freezeframe.errors import InvalidOption
 from freezeframe.runs.model.job_root import JobRoot
 from freezeframe.runs.model.request import RunRequest, Scalar, is_variable_text

@@ -17,7 +17,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from freezeframe.engine.configuration.private_folder import private_folder
+from freezeframe.engine.environment import private_folder
 from freezeframe.runs.warm.messages import receive, require_own_user, send
 
 SOCKET_NAME = "socket"

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from freezeframe.engine.frames.batch import check_batch
 from freezeframe.engine.frames.frames import FrameKind, kind_of, to_arrow
 from freezeframe.engine.frames.untyped import spark_schema
-from freezeframe.engine.plans.schema_ddl import spark_ddl
+from freezeframe.engine.plans.python_tasks import spark_ddl
 from freezeframe.errors import BadInput, ConflictError, MissingColumn, UnreadableInput
 from freezeframe.log.format.schema import delta_to_arrow
 from freezeframe.log.scan.data_skipping import as_expression, columns_of

@@ -16,9 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from freezeframe.engine.frames.untyped import has_untyped
-from freezeframe.engine.plans.key_search import answers, frame_of
-from freezeframe.engine.plans.schema_ddl import spark_ddl
-from freezeframe.engine.plans.write_batch import mark_file_order
+from freezeframe.engine.plans.python_tasks import answers, frame_of, mark_file_order, spark_ddl
 from freezeframe.script.formats.input_parts import PART_BYTES, InputPart, csv_parts
 from freezeframe.script.formats.json_rows import (
     joined_json,

@@ -10,8 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from freezeframe.engine.protocol.forwarding import DeferredEngine
-from freezeframe.engine.protocol.table_engine import TableEngine
+from freezeframe.engine.protocol import DeferredEngine, TableEngine
 from freezeframe.errors import InvalidOption
 from freezeframe.progress import wait_for
 from freezeframe.script.tenant.current_job import job_at, job_folder_beside

@@ -14,8 +14,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from freezeframe.engine.frames.batch import comparable_key
-from freezeframe.engine.protocol.forwarding import ForwardingEngine
-from freezeframe.engine.protocol.table_engine import MergeResult, MergeTask, Positions, TableEngine, Validity
+from freezeframe.engine.protocol import (
+    ForwardingEngine,
+    MergeResult,
+    MergeTask,
+    Positions,
+    TableEngine,
+    Validity,
+)
 from freezeframe.errors import CorruptData, InvalidOption
 from freezeframe.log import Snapshot
 from freezeframe.log.format.conversion import conform

@@ -12,11 +12,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from freezeframe.engine.configuration.spark_configuration import SMALL_BYTES
+from freezeframe.engine.configuration import SMALL_BYTES
 from freezeframe.engine.frames.frames import FrameKind, require_dtype_backend, to_pandas, to_polars
 from freezeframe.engine.frames.untyped import fit, spark_schema
-from freezeframe.engine.plans.schema_ddl import spark_ddl
-from freezeframe.engine.protocol.table_engine import TableEngine
+from freezeframe.engine.plans.python_tasks import spark_ddl
+from freezeframe.engine.protocol import TableEngine
 from freezeframe.errors import InvalidOption, MissingColumn
 from freezeframe.log import Snapshot
 from freezeframe.log.format.actions import Metadata, Protocol

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from freezeframe.engine.frames.batch import bounded_rows
-from freezeframe.engine.protocol.table_engine import UNIQUE
+from freezeframe.engine.protocol import UNIQUE
 from freezeframe.errors import StorageUnavailable
 from freezeframe.log import DeltaLog, Snapshot
 from freezeframe.log.primitives.paths import LOG_FOLDER, parse_name

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from freezeframe.engine.protocol.table_engine import TableEngine
+from freezeframe.engine.protocol import TableEngine
 from freezeframe.errors import InvalidOption, VersionNotFound
 from freezeframe.identifiers import FilePath, StreamName
 from freezeframe.log import Snapshot

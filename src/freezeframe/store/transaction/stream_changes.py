@@ -10,8 +10,7 @@ from typing import TypeVar
 from urllib.parse import quote
 
 from freezeframe.clock import now_ms
-from freezeframe.engine.protocol.query_batcher import QueryBatcher
-from freezeframe.engine.protocol.table_engine import TableEngine
+from freezeframe.engine.protocol import QueryBatcher, TableEngine
 from freezeframe.errors import ConflictError
 from freezeframe.identifiers import StreamName
 from freezeframe.log import DeltaLog, Snapshot
@@ -187,7 +186,7 @@ class StagedStream:
 #
 # An update of a few thousand rows spends nearly all its time on a Spark query. A job that updates ten
 # streams
-# in one call sends one query in place of ten: see `engine.protocol.query_batcher`.
+# in one call sends one query in place of ten: see `engine.protocol.QueryBatcher`.
 
 TOGETHER_MAX = 16
 """So many at once: more would make Spark's plan long and hold more rows than one update at a time."""

@@ -27,7 +27,7 @@ from types import MappingProxyType
 from typing import Any
 
 from freezeframe.clock import now_ms
-from freezeframe.engine.protocol.table_engine import TableEngine
+from freezeframe.engine.protocol import TableEngine
 from freezeframe.errors import ConflictError, JobRevoked, OutcomeUnknown, StorageUnavailable, TenantNotFound
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot

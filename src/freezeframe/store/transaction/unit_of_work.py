@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from freezeframe.engine.protocol.table_engine import TableEngine
+from freezeframe.engine.protocol import TableEngine
 from freezeframe.errors import IdempotencyConflict, InvalidOption, StorageUnavailable
 from freezeframe.identifiers import FilePath, StreamName
 from freezeframe.log import Snapshot

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from freezeframe.engine.frames.untyped import settled_type
-from freezeframe.engine.protocol.table_engine import MergeResult, MergeTask, Validity, require_found
+from freezeframe.engine.protocol import MergeResult, MergeTask, Validity, require_found
 from freezeframe.log import Snapshot
 from freezeframe.log.format.schema import arrow_to_delta, fields_by_path, physical_name
 from freezeframe.log.table.row_deletion import VECTORS_KEY, RowDeletion, mark_rows

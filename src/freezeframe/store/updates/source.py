@@ -11,7 +11,7 @@ import pyarrow as pa
 from freezeframe.engine.frames.batch import check_batch
 from freezeframe.engine.frames.frames import kind_of, to_arrow
 from freezeframe.engine.frames.untyped import filled_type
-from freezeframe.engine.protocol.table_engine import TableEngine, WriteTask
+from freezeframe.engine.protocol import TableEngine, WriteTask
 from freezeframe.errors import InvalidOption
 from freezeframe.log.format.schema import delta_to_arrow
 from freezeframe.store.model.update_options import Update

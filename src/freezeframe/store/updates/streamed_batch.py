@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from freezeframe.engine.frames.frames import kind_of
 from freezeframe.engine.frames.untyped import settled_type
-from freezeframe.engine.protocol.table_engine import TableEngine
+from freezeframe.engine.protocol import TableEngine
 from freezeframe.errors import DuplicateKeyError
 from freezeframe.log.format.schema import arrow_to_delta
 from freezeframe.store.model.update_options import Update

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from freezeframe.engine.frames.untyped import has_untyped
-from freezeframe.engine.protocol.table_engine import INLINE_KEYS_MAX, FindTask
+from freezeframe.engine.protocol import INLINE_KEYS_MAX, FindTask
 from freezeframe.errors import CorruptData
 from freezeframe.log import Snapshot
 from freezeframe.log.format.schema import delta_to_arrow, every_field

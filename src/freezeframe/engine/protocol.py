@@ -1,8 +1,20 @@
-"""What an engine does for a table: tasks, and their results."""
+"""What an engine does for a table: its tasks and their results, and engines that delegate to another one.
+
+An engine processes rows and has no notion of tenants, versions or the Delta log: it receives the live
+Parquet files and an output folder, and returns counts and file names. ``store`` plans with these values;
+``engine.spark`` executes them. This module imports no Spark.
+
+Paths are strings as Hadoop takes them: ``scheme://authority/path`` or an absolute local path, with nothing
+percent-encoded. Schemas are Delta schema JSON (a ``struct`` type as a dictionary). A field whose metadata
+holds ``delta.columnMapping.physicalName`` is read from and written to the file column of that name.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, Protocol, get_args
@@ -11,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from freezeframe.errors import InvalidOption, StorageNotShared
+from freezeframe.errors import EngineUnavailable, FreezeframeError, InvalidOption, StorageNotShared
 
 # Interface of a row engine: merge a batch into stored rows, write a frame as files, read files.
 #
@@ -316,3 +328,183 @@ def require_found(names: Sequence[str], rows: int, expected: int) -> None:
         written=expected,
         found=rows,
     )
+
+
+# Base class of engines that delegate to another one.
+
+
+class ForwardingEngine(ABC):
+    """Base class that forwards every method of ``TableEngine`` but ``close``."""
+
+    @abstractmethod
+    def _behind(self) -> TableEngine:
+        """The delegate engine."""
+
+    @property
+    def session(self) -> Any:
+        """See ``TableEngine.session``."""
+        return self._behind().session
+
+    def merge(self, task: MergeTask) -> MergeResult:
+        """See ``TableEngine.merge``."""
+        return self._behind().merge(task)
+
+    def write_batch(self, frame: Any, task: WriteTask) -> WrittenBatch:
+        """See ``TableEngine.write_batch``."""
+        return self._behind().write_batch(frame, task)
+
+    def find(self, task: FindTask) -> pa.Table:
+        """See ``TableEngine.find``."""
+        return self._behind().find(task)
+
+    def find_all(self, tasks: Sequence[FindTask]) -> tuple[pa.Table, ...]:
+        """See ``TableEngine.find_all``."""
+        return self._behind().find_all(tasks)
+
+    def run(self, calls: Sequence[Callable[[], Any]]) -> list[Any] | None:
+        """See ``TableEngine.run``."""
+        return self._behind().run(calls)
+
+    def count_found(self, task: FindTask) -> tuple[int, ...]:
+        """See ``TableEngine.count_found``."""
+        return self._behind().count_found(task)
+
+    def numbered_rows(self, frame: Any, name: str) -> Any | None:
+        """See ``TableEngine.numbered_rows``."""
+        return self._behind().numbered_rows(frame, name)
+
+    def read(
+        self,
+        files: tuple[str, ...],
+        schema: Mapping[str, Any],
+        deleted: Mapping[str, Positions] = NOTHING,
+        *,
+        like: Any = None,
+    ) -> Any:
+        """See ``TableEngine.read``."""
+        return self._behind().read(files, schema, deleted, like=like)
+
+    def require_shared(self, folder: str) -> None:
+        """See ``TableEngine.require_shared``."""
+        self._behind().require_shared(folder)
+
+
+# A lazily created engine: reading a snapshot creates none.
+#
+# Loading Spark's Python side costs a second and a server costs more, so neither happens before an
+# update really has rows to move.
+
+
+class DeferredEngine(ForwardingEngine):
+    """Creates the engine on first use by ``make``, once."""
+
+    def __init__(self, make: Callable[[], TableEngine]) -> None:
+        self._make = make
+        self._engine: TableEngine | None = None
+        self._lock = threading.Lock()
+
+    def close(self) -> None:
+        """Close the engine if it was created; a later call creates a new one."""
+        with self._lock:
+            engine, self._engine = self._engine, None
+        if engine is not None:
+            engine.close()
+
+    def _behind(self) -> TableEngine:
+        with self._lock:
+            if self._engine is None:
+                self._engine = self._make()
+            return self._engine
+
+
+@dataclass(slots=True, eq=False)
+class _Search:
+    """A pending search, and its result or error."""
+
+    task: FindTask
+    is_over: bool = False
+    found: pa.Table | None = None
+    failure: EngineUnavailable | None = None
+
+
+class QueryBatcher(ForwardingEngine):
+    """The engine behind it for ``parties`` threads; each is a ``party`` until it needs the engine no more."""
+
+    def __init__(self, engine: TableEngine, parties: int) -> None:
+        self._engine = engine
+        self._parties = parties
+        self._waiting: list[_Search] = []
+        self._changed = threading.Condition()
+        self._sharing = threading.Lock()
+
+    @contextlib.contextmanager
+    def party(self) -> Iterator[None]:
+        """One of the threads at work: when the block ends, the others wait for it no longer."""
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._parties -= 1
+                self._changed.notify_all()
+
+    def find(self, task: FindTask) -> pa.Table:
+        """See ``TableEngine.find``; waits until every party waits here or has left.
+
+        Once all have left, as when an update is carried out again, nobody is waited for.
+        """
+        search = _Search(task)
+        with self._changed:
+            self._waiting.append(search)
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: search.is_over or self._is_complete())
+            # The first thread to wake sends the query for all.
+            together = [] if search.is_over else self._waiting
+            if together:
+                self._waiting = []
+        if len(together) > 1:
+            self._ask(together)
+        if search.failure is not None:
+            raise search.failure
+        # A search that spoilt the common question, such as one in a damaged file, is to fail alone.
+        return self._engine.find(task) if search.found is None else search.found
+
+    def run(self, calls: Sequence[Callable[[], Any]]) -> list[Any] | None:
+        """See ``TableEngine.run``; the other parties do not wait for this one meanwhile."""
+        with self._changed:
+            self._parties -= 1
+            self._changed.notify_all()
+        try:
+            return super().run(calls)
+        finally:
+            with self._changed:
+                self._parties += 1
+
+    def require_shared(self, folder: str) -> None:
+        """See ``TableEngine.require_shared``; of concurrent calls only the first one queries Spark."""
+        with self._sharing:
+            super().require_shared(folder)
+
+    def close(self) -> None:
+        """Does nothing: the engine belongs to its owner."""
+
+    def _behind(self) -> TableEngine:
+        return self._engine
+
+    def _is_complete(self) -> bool:
+        return len(self._waiting) >= max(self._parties, 1)
+
+    def _ask(self, searches: Sequence[_Search]) -> None:
+        try:
+            found = self._engine.find_all([search.task for search in searches])
+            for search, table in zip(searches, found, strict=True):
+                search.found = table
+        except EngineUnavailable as error:
+            for search in searches:
+                search.failure = error
+        except FreezeframeError:
+            pass  # each asks alone
+        finally:
+            with self._changed:
+                for search in searches:
+                    search.is_over = True
+                self._changed.notify_all()

@@ -1,9 +1,9 @@
-"""A Spark Connect session for the engine, wherever `Settings.spark` says that Spark is.
+"""A Spark Connect session for the engine, wherever the setting ``spark`` says that Spark is.
 
-Spark is spoken to over Connect only, never through a JVM in this process: `auto` and
-`spark://` go to the warm server, `local` to a server of this process alone, `sc://` to the
-server named. Sessions of the engine are nobody's default; that of the process is made here as well
-(``process_session``), with settings for frames of a script in place of those for merges.
+Spark is spoken to over Connect only, never through a JVM in this process: ``auto`` and ``spark://`` go to the
+warm server, ``local`` to a server of this process alone, ``sc://`` to the server named. The session of the
+process (``process_session``) is made here as well, with settings for frames of a script in place of those
+for merges.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ import atexit
 import contextlib
 import hashlib
 import os
+import shutil
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,25 +26,135 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql.connect import proto
 from pyspark.sql.connect.client.retries import DefaultPolicy, RetryPolicyState
 from pyspark.sql.connect.session import SparkSession
+from pyspark.sql.connect.shell.progress import StageInfo
 
-from freezeframe.engine.configuration.remote import REMOTE, foreign_remote, own_remote
-from freezeframe.engine.configuration.s3_configuration import session_options
-from freezeframe.engine.configuration.session_settings import set_configs
-from freezeframe.engine.configuration.spark_configuration import (
+from freezeframe import progress
+from freezeframe.engine.configuration import (
+    READ_OPTIONS,
     SCRIPT_CONFIGURATION,
+    WRITE_OPTIONS,
     local_master,
     session_configuration,
+    session_options,
     warm_master,
 )
-from freezeframe.engine.errors.spark_errors import spark_errors
+from freezeframe.engine.environment import REMOTE, foreign_remote, own_remote
+from freezeframe.engine.java import spark_version
+from freezeframe.engine.plans.parquet_files import exact_path, local_folder
+from freezeframe.engine.plans.write_batch import set_configs
 from freezeframe.engine.server.job_database import JobDatabase, require_own
 from freezeframe.engine.server.launch import TOKEN_VARIABLE
 from freezeframe.engine.server.server import Attachment, Progress, attach
-from freezeframe.engine.session.shared_files import has_our_files
-from freezeframe.engine.session.stage_progress import tell_stages
-from freezeframe.engine.spark_package import spark_version
-from freezeframe.errors import InvalidOption, SetupError
+from freezeframe.engine.spark_errors import spark_errors, translate_error
+from freezeframe.errors import InvalidOption, SetupError, StorageNotShared
 from freezeframe.settings import Settings
+
+
+def tell_stages(
+    stages: Iterable[StageInfo] | None,
+    inflight_tasks: int,  # noqa: ARG001 - Spark gives its arguments by these names
+    operation_id: str | None,  # noqa: ARG001
+    done: bool,  # noqa: FBT001
+) -> None:
+    """Report stages to this thread's watcher; for ``SparkSession.registerProgressHandler``."""
+    # Spark calls it between two responses: an error here would fail the query.
+    with suppress(Exception):
+        progress.wait_for("" if done else _describe(list(stages or ())))
+
+
+def _describe(stages: list[StageInfo]) -> str:
+    tasks = sum(stage.num_tasks for stage in stages)
+    ended = sum(stage.num_completed_tasks for stage in stages)
+    return f"Spark: {ended:,} of {tasks:,} tasks, {sum(item.done for item in stages)} of {len(stages)} stages"
+
+
+_PREFIX = ".freezeframe-probe-"
+
+
+def has_our_files(process: int, variable: str) -> bool:
+    """Whether a process of this machine has this process's view of the files: the same mounts and root.
+
+    ``variable`` is one of its environment that no other process has (``NAME=value``): the number may be
+    another process's in another view of the processes. False where the system does not tell.
+    """
+    other = Path(f"/proc/{process}")
+    try:
+        return (
+            variable.encode() in (other / "environ").read_bytes().split(b"\0")
+            and (other / "ns/mnt").readlink() == Path("/proc/self/ns/mnt").readlink()
+            and os.path.samestat((other / "root").stat(), Path("/proc/self/root").stat())
+        )
+    except OSError:
+        return False
+
+
+def require_shared(session: Any, folder: Path, memory: Path) -> None:
+    """Check that the server reads what we write in ``folder``, and the other way round.
+
+    Args:
+        session: a session on the server, classic or Connect.
+        folder: an existing folder of this machine.
+        memory: a private folder in which the answer is remembered.
+    """
+    start = session.conf.get("spark.app.id", "")
+    identity = hashlib.sha256(f"{start}\n{folder.resolve()}".encode()).hexdigest()[:32]
+    remembered = memory / f"{identity}.shared"
+    if start and remembered.exists():
+        return
+    # Hidden names, so that readers of the folder ignore probes.
+    probe = folder / f"{_PREFIX}{uuid.uuid4().hex}"
+    probe.mkdir(mode=0o777)
+    try:
+        _exchange(session, probe)
+    finally:
+        shutil.rmtree(probe, ignore_errors=True)
+    for old in memory.glob("*.shared"):
+        if old.read_text() != start:
+            old.unlink(missing_ok=True)
+    remembered.write_text(str(start))
+
+
+@contextlib.contextmanager
+def requiring_sight(files: Sequence[str]) -> Iterator[None]:
+    """Raise ``StorageNotShared`` for a file that this process sees and Spark does not."""
+    try:
+        yield
+    except PySparkException as error:
+        paths = [local_folder(file) for file in files]
+        if error.getCondition() != "PATH_NOT_FOUND" or not all(path and path.exists() for path in paths):
+            raise
+        raise _not_shared(Path(files[0]).parent, str(error).split("\n", 1)[0]) from error
+
+
+def _exchange(session: Any, probe: Path) -> None:
+    word = uuid.uuid4().hex
+    # No leading underscore or dot, because Spark ignores such files.
+    (probe / "client.txt").write_text(word)
+    try:
+        rows = session.read.options(**READ_OPTIONS).text(exact_path(str(probe / "client.txt"))).collect()
+        if [row[0] for row in rows] != [word]:
+            raise _not_shared(probe.parent, "Spark read something else than this process had written.")
+        # A frame over a file transfers the token to the server's own writer.
+        frame = session.read.options(**READ_OPTIONS).text(exact_path(str(probe / "client.txt")))
+        options = {name: value for name, value in WRITE_OPTIONS.items() if name.startswith("mapreduce")}
+        frame.write.options(**options).text(str(probe / "server"))
+    except PySparkException as error:
+        if translate_error(error).details.get("is_gone"):
+            raise  # a dead server says nothing about shared files
+        raise _not_shared(probe.parent, str(error).split("\n", 1)[0]) from error
+    answers = [path.read_text().strip() for path in (probe / "server").glob("*.txt")]
+    if answers != [word]:
+        raise _not_shared(probe.parent, "What Spark wrote is not here.")
+
+
+def _not_shared(folder: Path, cause: str) -> StorageNotShared:
+    return StorageNotShared(
+        f"Spark does not see the files of {folder}.",
+        cause=cause,
+        remedy="Use a folder that both see under the same path, an object store, or FREEZEFRAME_SPARK=auto"
+        " and frames of its session.",
+    )
+
 
 # Waits of 0.05, 0.2, 0.8 and then 2 s: some eight seconds for a server that is being restarted.
 _RETRIES_MAX = 6

@@ -1,4 +1,4 @@
-"""Maps Spark's errors to this library's, with a remedy."""
+"""Spark's errors as this library's, with a remedy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import grpc
 from pyspark.errors import PySparkException, PythonException
 
-from freezeframe.engine.errors.jvm_stack import without_jvm_stack
+from freezeframe.engine.java import without_jvm_stack
 from freezeframe.errors import (
     BadInput,
     CorruptData,

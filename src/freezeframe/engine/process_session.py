@@ -1,4 +1,4 @@
-"""The Spark session of a process, its loss and its progress."""
+"""The Spark session of a process: made once, replaced when its server is lost."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession as AnySession
 from pyspark.sql.connect.session import SparkSession
 
-from freezeframe.engine.configuration.remote import REMOTE, foreign_remote
-from freezeframe.engine.errors.jvm_stack import without_jvm_stack
-from freezeframe.engine.errors.spark_errors import spark_errors
-from freezeframe.engine.session.connect import Connection, connect
+from freezeframe.engine.connect import Connection, connect
+from freezeframe.engine.environment import REMOTE, foreign_remote
+from freezeframe.engine.java import without_jvm_stack
+from freezeframe.engine.spark_errors import spark_errors
 from freezeframe.errors import EngineUnavailable
 from freezeframe.settings import Settings
 

@@ -1,1 +1,0 @@
-"""Spark's options, and where a server is."""

@@ -1,0 +1,163 @@
+"""Python calls as tasks of Spark, and the types, the order and the rows of frames.
+
+Python workers import this module to run the calls, so it imports PySpark only in functions that they do not
+run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from freezeframe.errors import FreezeframeError
+
+_NAMES: dict[pa.DataType, str] = {
+    pa.null(): "void",
+    pa.bool_(): "boolean",
+    pa.int8(): "tinyint",
+    pa.int16(): "smallint",
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.string(): "string",
+    pa.binary(): "binary",
+    pa.date32(): "date",
+    pa.timestamp("us"): "timestamp_ntz",
+    pa.timestamp("us", tz="UTC"): "timestamp",
+}
+
+
+def spark_ddl(schema: pa.Schema) -> str:
+    """The schema as ``createDataFrame`` and ``StructType.fromDDL`` take it.
+
+    Args:
+        schema: types that a stream can keep (``engine.arrow_columns.stored_type``).
+    """
+    return ", ".join(f"{_quote(field.name)} {_type(field.type)}" for field in schema)
+
+
+def _type(kind: pa.DataType) -> str:
+    if pa.types.is_decimal(kind):
+        return f"decimal({kind.precision},{kind.scale})"
+    if pa.types.is_list(kind):
+        return f"array<{_type(kind.value_type)}>"
+    if pa.types.is_map(kind):
+        return f"map<{_type(kind.key_type)},{_type(kind.item_type)}>"
+    if pa.types.is_struct(kind):
+        return f"struct<{', '.join(f'{_quote(field.name)}: {_type(field.type)}' for field in kind)}>"
+    return _NAMES[kind]
+
+
+def _quote(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def collect(frame: Any) -> pa.Table:
+    """All rows of a frame; of a Connect frame by one request.
+
+    ``toArrow`` and ``toPandas`` ask for the schema or for settings before it.
+    """
+    plan = getattr(frame, "_plan", None)  # a classic frame has none
+    if plan is None:
+        table: pa.Table = frame.toArrow()
+        return table
+    client = frame.sparkSession.client
+    return client.to_table(plan.to_proto(client), {})[0]
+
+
+# One call is one task, in a Python worker, wherever Spark runs it. A call is a function of an importable
+# module with its arguments (``functools.partial``): workers import the function and get its arguments pickled.
+
+Calls = Sequence[Callable[[], Any]]
+
+_ROWS = 100_000
+_ANSWERS = "place bigint, answer binary"
+
+
+def answers(session: Any, calls: Calls) -> list[Any]:
+    """The results of the calls, in order."""
+    if not calls:
+        return []
+    with _spark_errors():
+        frame = _tasks(session, len(calls)).mapInArrow(functools.partial(_run_calls, tuple(calls)), _ANSWERS)
+        rows = collect(frame).sort_by("place").column("answer").to_pylist()
+    found = [pickle.loads(row) for row in rows]  # noqa: S301 - written by our own function
+    for answer in found:
+        if isinstance(answer, FreezeframeError):
+            raise answer
+    return found
+
+
+def frame_of(session: Any, calls: Calls, schema: pa.Schema) -> Any:
+    """A lazy frame of the rows that the calls give; each call gives tables with the columns of ``schema``."""
+    with _spark_errors():
+        if not calls:
+            return session.createDataFrame([], spark_ddl(schema))
+        return _tasks(session, len(calls)).mapInArrow(
+            functools.partial(_rows, tuple(calls)), spark_ddl(schema)
+        )
+
+
+def _spark_errors() -> contextlib.AbstractContextManager[None]:
+    from freezeframe.engine.spark_errors import spark_errors  # noqa: PLC0415 - workers do without
+
+    return spark_errors()
+
+
+def _tasks(session: Any, count: int) -> Any:
+    return session.range(0, count, 1, count)
+
+
+def _run_calls(calls: Calls, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for place in batch.column(0).to_pylist():
+            try:
+                answer = calls[place]()
+            except FreezeframeError as error:
+                answer = error
+            yield pa.record_batch({"place": [place], "answer": [pickle.dumps(answer)]})
+
+
+def _rows(calls: Calls, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for place in batch.column(0).to_pylist():
+            for table in calls[place]():
+                yield from table.to_batches(_ROWS)
+
+
+# The order of a Spark frame's rows, where it is known: that of the files which the frame reads.
+#
+# A frame is marked by the reader that knows the order of its files. What is derived from it without moving
+# rows between partitions has them in the same order, so Spark can number them (decision 0040).
+
+# What Spark Connect calls the steps that keep the rows of each partition in their order.
+_KEEPING = frozenset(
+    {"Drop", "Filter", "Hint", "MapPartitions", "NADrop", "NAFill", "NAReplace", "Project", "SubqueryAlias"}
+) | {"ToDF", "ToSchema", "WithColumns", "WithColumnsRenamed"}
+_MARK = "_freezeframe_in_file_order"
+
+
+def mark_file_order(frame: Any) -> Any:
+    """The frame, known to have its rows in the order of their files."""
+    with contextlib.suppress(AttributeError):
+        setattr(getattr(frame, "_plan", frame), _MARK, True)
+    return frame
+
+
+def numbered_rows(frame: Any, name: str) -> Any | None:
+    """The frame with a column of growing numbers; None if the order of its rows is not that of files."""
+    step = getattr(frame, "_plan", frame)
+    while not getattr(step, _MARK, False):
+        if type(step).__name__ not in _KEEPING:
+            return None
+        step = step._child  # noqa: SLF001 - the plan of a Connect frame is a chain of these
+    # A window function is a part of a projection, and moves rows.
+    if step is not getattr(frame, "_plan", frame) and "Exchange" in frame._explain_string():  # noqa: SLF001
+        return None
+    return frame.selectExpr("*", f"monotonically_increasing_id() as {name}")

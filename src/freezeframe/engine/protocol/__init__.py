@@ -1,1 +1,0 @@
-"""The interface of row engines, and engines that delegate."""

@@ -1,1 +1,0 @@
-"""Spark Connect sessions of this process."""

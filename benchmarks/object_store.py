@@ -65,7 +65,7 @@ def measured(folder: Path, port: int, log: Path) -> dict[str, Any]:
     from latency import LatencyStorage
 
     from freezeframe.engine.spark import SparkEngine
-    from freezeframe.script.tenant.stores import storage_at
+    from freezeframe.script.tenants import storage_at
     from freezeframe.settings import load_settings
     from freezeframe.store.snapshot_store import Store
 

@@ -10,7 +10,7 @@ from tests import examples  # noqa: F401 - loads the profile of hypothesis
 from tests.quick_java import JAVA_OPTIONS, with_classes
 
 from freezeframe.engine.connect import connect
-from freezeframe.script.tenant.tenants import shared_engine
+from freezeframe.script.tenants import shared_engine
 from freezeframe.settings import Settings
 
 JARS = Path(__file__).parent.parent / ".cache" / "jars"

@@ -14,8 +14,11 @@ if TYPE_CHECKING:
     from freezeframe.log.delta_log import DeltaLog
     from freezeframe.script.reading import read_csv_folder, read_json_folder, read_parquet_folder
     from freezeframe.script.snapshots import get_snapshot, update_snapshot
-    from freezeframe.script.tenant.stores import open  # noqa: A004 - freezeframe.open
-    from freezeframe.script.tenant.tenants import open_tenant, spark
+    from freezeframe.script.tenants import (
+        open,  # noqa: A004 - freezeframe.open
+        open_tenant,
+        spark,
+    )
     from freezeframe.settings import Settings
     from freezeframe.store.files import Files
     from freezeframe.store.job import Job
@@ -59,7 +62,7 @@ if not TYPE_CHECKING:
             "Tenant": "freezeframe.store",
             "__version__": "freezeframe.version",
             "get_snapshot": "freezeframe.script",
-            "open": "freezeframe.script.tenant.stores",
+            "open": "freezeframe.script.tenants",
             "open_tenant": "freezeframe.script",
             "read_csv_folder": "freezeframe.script",
             "read_json_folder": "freezeframe.script",

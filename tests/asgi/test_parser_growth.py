@@ -16,8 +16,8 @@ from tests.examples import sampled
 from freezeframe.asgi.bodies.received_body import announced_digest, strict_json
 from freezeframe.asgi.dependencies.checked_route import require_known
 from freezeframe.errors import FreezeframeError
-from freezeframe.script.inputs.transfer import file_rows
-from freezeframe.script.types.conditions import predicate
+from freezeframe.script.transfer import file_rows
+from freezeframe.script.types.written_values import predicate
 from freezeframe.service.base.cursors import Cursors
 from freezeframe.service.base.secret import ServiceSecret
 from freezeframe.service.jobs.jobs import parse_log_place

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from freezeframe.singer.about import settings_table
-from freezeframe.singer.config import TargetConfig
+from freezeframe.singer.config import TargetConfig, settings_table
 
 PAGE = (Path(__file__).parent.parent.parent / "docs" / "how-to" / "singer.md").read_text()
 COMMANDS = {"target-freezeframe": "singer_target", "freezeframe": "main"}

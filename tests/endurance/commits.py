@@ -19,7 +19,7 @@ from freezeframe.log.format.actions import Add, Metadata, Protocol, Txn, parse_l
 from freezeframe.log.segments.commit import Committed
 from freezeframe.log.table.transaction import Transaction
 from freezeframe.log.table.upkeep import Upkeep
-from freezeframe.script.tenant.stores import storage_at
+from freezeframe.script.tenants import storage_at
 from freezeframe.settings import Settings
 
 WRITERS, TABLES, ROUND_SECONDS = 8, 4, 100

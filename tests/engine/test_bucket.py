@@ -10,7 +10,7 @@ from tests.one_session import end_session
 
 from freezeframe.engine.spark import SparkEngine
 from freezeframe.identifiers import StreamName
-from freezeframe.script.tenant.stores import storage_at
+from freezeframe.script.tenants import storage_at
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store.snapshot_store import Store

@@ -10,7 +10,7 @@ from freezeframe.control.database import ControlDatabase
 from freezeframe.control.queue import Backoff, JobQueue
 from freezeframe.runs.model.request import RunRequest
 from freezeframe.runs.running import run
-from freezeframe.script.tenant import stores
+from freezeframe.script import tenants as stores
 from freezeframe.settings import Settings
 
 

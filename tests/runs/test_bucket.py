@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.buckets import made_bucket
 
-from freezeframe.script.tenant.stores import storage_at
+from freezeframe.script.tenants import storage_at
 from freezeframe.settings import Settings
 from freezeframe.store.snapshot_store import Store
 

@@ -539,7 +539,7 @@ def test_a_deleted_tenant_takes_its_job_roots_along(runs):
     """Roots are found by the tenant and go with it; another tenant's stay."""
     done = runs.run("open('etl-output/a', 'w').write('1')")
     other = runs.run("pass", tenant="beta")
-    from freezeframe.script.tenant import stores
+    from freezeframe.script import tenants as stores
 
     stores.open(runs.root).delete_tenant("acme")
     assert (done.job_root.exists(), other.job_root.exists()) == (False, True)

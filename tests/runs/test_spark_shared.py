@@ -14,7 +14,7 @@ from freezeframe.engine.configuration import cores, local_master
 from freezeframe.engine.server.server import attach, server_folder, standings, stop
 from freezeframe.engine.server.watcher import DATABASES
 from freezeframe.runs.running import run
-from freezeframe.script.tenant import stores
+from freezeframe.script import tenants as stores
 from freezeframe.settings import load_settings
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("asked_spark")]

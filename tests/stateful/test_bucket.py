@@ -13,7 +13,7 @@ from freezeframe.log.format.actions import Add, Metadata, Protocol, Txn, parse_l
 from freezeframe.log.segments.commit import Committed, commit_name
 from freezeframe.log.table.transaction import Transaction
 from freezeframe.log.table.upkeep import Upkeep
-from freezeframe.script.tenant.stores import storage_at
+from freezeframe.script.tenants import storage_at
 from freezeframe.settings import Settings
 
 pytestmark = pytest.mark.stateful

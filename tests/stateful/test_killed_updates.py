@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from freezeframe.script.tenant.tenants import shared_engine
+from freezeframe.script.tenants import shared_engine
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
@@ -95,9 +95,7 @@ def kill_one(context, folder, plan, chance):
 def prove(folders, kills, seed):
     """Kill children in turn; after each, the stream is at the acknowledged version or the one in flight."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(
-        ["freezeframe.engine.spark", "freezeframe.script.tenant.tenants", __name__]
-    )
+    context.set_forkserver_preload(["freezeframe.engine.spark", "freezeframe.script.tenants", __name__])
     chance = random.Random(seed)
     in_flight = 0
     for plan, folder in folders.items():

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from freezeframe.engine.server.server import standings
-from freezeframe.script.tenant.tenants import shared_engine
+from freezeframe.script.tenants import shared_engine
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant

@@ -12,7 +12,7 @@ from tests.buckets import OneRaceInTen, WithoutCondition, made_bucket
 
 from freezeframe.errors import StorageUnavailable, StorageUnsuitable
 from freezeframe.log.segments.commit import land_file
-from freezeframe.script.tenant.stores import storage_at
+from freezeframe.script.tenants import storage_at
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage, PrefixStorage
 from freezeframe.storage.location import S3Access

@@ -5,7 +5,7 @@ import pytest
 from tests.buckets import made_bucket
 
 from freezeframe.errors import InvalidOption, StorageUnavailable, TenantNotFound
-from freezeframe.script.tenant import stores
+from freezeframe.script import tenants as stores
 from freezeframe.settings import Settings
 from freezeframe.storage.objects import ObjectStorage
 from freezeframe.store.snapshot_store import Store

@@ -42,7 +42,7 @@ def migrate(
     Each NAME.snapshot.csv or .parquet becomes the stream NAME, every other file a file of the tenant, all as
     one version. The directory stays as it is; the tenant is made if it is not there.
     """
-    from freezeframe.script.adoption.migration import plan_migration
+    from freezeframe.script.adoption import plan_migration
 
     store = open_store(root, environment, create=True)
     is_there = store.tenants(tenant_id, limit=1) == (tenant_id,)

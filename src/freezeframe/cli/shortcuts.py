@@ -95,8 +95,8 @@ _COLUMNS = ("stream", "tenant_version", "inserted", "updated", "unchanged", "del
 
 def _row_files(path: Path) -> list[Path]:
     """The path itself, or the files of rows in a folder."""
-    from freezeframe.script.inputs.input_folder import stream_files
-    from freezeframe.script.inputs.transfer import IMPORTED
+    from freezeframe.script.inputs import stream_files
+    from freezeframe.script.transfer import IMPORTED
 
     if not path.is_dir():
         return [path]
@@ -125,7 +125,7 @@ def _import(
 
 
 def _stream_of(file: Path) -> str:
-    from freezeframe.script.inputs.input_folder import stream_files
+    from freezeframe.script.inputs import stream_files
 
     exported, middle, _ = file.name.rpartition(".snapshot.")
     return exported if middle else next(iter(stream_files(file, ())))

@@ -12,8 +12,7 @@ from freezeframe.cli.application import carry_out
 from freezeframe.errors import InputNotFound, InvalidOption
 
 if TYPE_CHECKING:
-    from freezeframe.singer.about import AboutFormat
-    from freezeframe.singer.config import TargetConfig
+    from freezeframe.singer.config import AboutFormat, TargetConfig
 
 app = typer.Typer(
     add_completion=False,
@@ -46,7 +45,7 @@ def target(
     The last STATE is printed once it is committed. For example: tap-shop | target-freezeframe --config a.json
     """
     if version or about:
-        from freezeframe.singer import about as told
+        from freezeframe.singer import config as told
 
         sys.stdout.write(f"{told.version_line() if version else told.about(_about_format(form))}\n")
         return

@@ -34,8 +34,8 @@ def sql(
 
     All streams are of one version. A stream whose name is not a plain word stands in backquotes.
     """
-    from freezeframe.script.tenant.tenants import spark
-    from freezeframe.script.views import tenant_views
+    from freezeframe.script.snapshots import tenant_views
+    from freezeframe.script.tenants import spark
 
     tenant = place.tenant()
     seen = tenant.at(tenant.version if version is None else point(version))

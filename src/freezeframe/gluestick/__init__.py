@@ -6,9 +6,9 @@ streams; where a result differs, it does so on purpose and ``docs/reference/glue
 (``Reader`` ...) is that of the installed gluestick, which is loaded when such a name is first used.
 """
 
-from freezeframe.gluestick.installed import __getattr__ as __getattr__
 from freezeframe.gluestick.redundancy import drop_redundant, get_row_hash, merge_id_from_snapshot
 from freezeframe.gluestick.snapshot_streams import read_snapshots, snapshot_records
+from freezeframe.gluestick.spark_export import installed_name as __getattr__  # noqa: F401 - all other names
 from freezeframe.gluestick.spark_export import to_export, to_singer
 from freezeframe.script.reading import read_csv_folder, read_parquet_folder
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import datetime as dt
+import importlib
 import json
 import math
 import os
@@ -32,13 +33,44 @@ from freezeframe.engine.frames.frames import is_spark, to_pandas
 from freezeframe.engine.frames.untyped import parquet_schema
 from freezeframe.engine.protocol import WriteTask
 from freezeframe.errors import InvalidOption, SetupError
-from freezeframe.gluestick import installed
 from freezeframe.log.format.schema import delta_to_arrow
 from freezeframe.log.scan.file_statistics import bounded_columns
-from freezeframe.script.formats.csv_lines import csv_text
-from freezeframe.script.tenant.tenants import shared_engine
+from freezeframe.script.formats.written_rows import csv_text
+from freezeframe.script.tenants import shared_engine
 from freezeframe.storage.local import failure
 from freezeframe.store.table.reader import in_schema
+
+_PACKAGE = "gluestick"
+_DROP_IN = "freezeframe.gluestick"
+
+
+def installed_name(name: str) -> Any:
+    """The attribute of that name in the installed gluestick, which is loaded now at the latest.
+
+    Raises:
+        SetupError: gluestick is not installed.
+        AttributeError: it has no such name either.
+    """
+    if name.startswith("__"):
+        # Names that Python's import system asks of the module itself.
+        raise AttributeError(f"module {_DROP_IN!r} has no attribute {name!r}")
+    try:
+        installed = importlib.import_module(_PACKAGE)
+    except ModuleNotFoundError as error:
+        if error.name != _PACKAGE:
+            raise
+        raise SetupError(
+            f"{_DROP_IN}.{name} needs the package gluestick, which is not installed.",
+            cause="freezeframe has the functions about snapshots; all others are gluestick's own.",
+            remedy="Install it beside freezeframe: pip install gluestick.",
+            package=_PACKAGE,
+            name=name,
+        ) from error
+    try:
+        return getattr(installed, name)
+    except AttributeError as error:
+        raise AttributeError(f"neither {_DROP_IN!r} nor {_PACKAGE!r} has an attribute {name!r}") from error
+
 
 _PIECE_ROWS = 20_000
 _NESTED = (dict, list, tuple, np.ndarray, bytes)
@@ -71,12 +103,12 @@ def to_export(data: Any, name: str, output_dir: str | os.PathLike[str], *args: A
     if not is_spark(data):
         is_table = isinstance(data, pd.DataFrame) and kind == "csv" and not _plugin(name).is_file()
         rows = _with_json_cells(data) if is_table else data
-        installed.__getattr__("to_export")(rows, name, output_dir, *args, **options)
+        installed_name("to_export")(rows, name, output_dir, *args, **options)
         return
     _require_possible(name, kind, given)
     rest = {option: value for option, value in given.items() if option != "export_format"}
     if kind == _SINGER:
-        write = installed.__getattr__("to_export")
+        write = installed_name("to_export")
         _singer(data, Path(output_dir), lambda rows, folder: write(rows, name, folder, **given))
         return
     with _rows_of(data, Path(output_dir)) as (scratch, schema, tables):
@@ -87,7 +119,7 @@ def to_export(data: Any, name: str, output_dir: str | os.PathLike[str], *args: A
 
 def to_singer(df: Any, stream: str, output_dir: str | os.PathLike[str], *args: Any, **options: Any) -> None:
     """Gluestick's ``to_singer``, which takes Spark frames as well; errors as of ``to_export``."""
-    write = installed.__getattr__("to_singer")
+    write = installed_name("to_singer")
     if is_spark(df):
         _singer(df, Path(output_dir), lambda rows, folder: write(rows, stream, folder, *args, **options))
     else:
@@ -192,7 +224,7 @@ def _file_name(scratch: Path, name: str, kind: str, options: dict[str, Any]) -> 
     if not options.get("output_file_prefix", os.environ.get("OUTPUT_FILE_PREFIX")):
         return f"{name}.{kind}"  # its import takes longer than writing ten thousand rows
     try:
-        write = installed.__getattr__("to_export")
+        write = installed_name("to_export")
     except SetupError:
         return f"{name}.{kind}"
     folder = scratch / "name"

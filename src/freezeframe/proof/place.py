@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from freezeframe.engine.protocol import TableEngine
 from freezeframe.errors import FreezeframeError, OutcomeUnknown, StorageUnavailable
-from freezeframe.script.tenant.stores import storage_at
+from freezeframe.script.tenants import storage_at
 from freezeframe.settings import Settings, load_settings
 from freezeframe.storage import PrefixStorage, Storage
 from freezeframe.store import Tenant

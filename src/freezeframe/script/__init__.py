@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 from freezeframe.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from freezeframe.script.inputs.transfer import export_stream, import_stream
     from freezeframe.script.reading import read_csv_folder, read_json_folder, read_parquet_folder
-    from freezeframe.script.snapshots import get_snapshot, update_snapshot
-    from freezeframe.script.tenant.tenants import open_tenant, spark
-    from freezeframe.script.views import snapshot_views
+    from freezeframe.script.snapshots import get_snapshot, snapshot_views, update_snapshot
+    from freezeframe.script.tenants import open_tenant, spark
+    from freezeframe.script.transfer import export_stream, import_stream
 
 __all__ = [
     "export_stream",
@@ -33,15 +32,15 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "export_stream": ".inputs.transfer",
+            "export_stream": ".transfer",
             "get_snapshot": ".snapshots",
-            "import_stream": ".inputs.transfer",
-            "open_tenant": ".tenant.tenants",
+            "import_stream": ".transfer",
+            "open_tenant": ".tenants",
             "read_csv_folder": ".reading",
             "read_json_folder": ".reading",
             "read_parquet_folder": ".reading",
-            "snapshot_views": ".views",
-            "spark": ".tenant.tenants",
+            "snapshot_views": ".snapshots",
+            "spark": ".tenants",
             "update_snapshot": ".snapshots",
         },
     )

@@ -1,15 +1,16 @@
-"""``get_snapshot`` and ``update_snapshot``: the verbs that transformation scripts call.
+"""What transformation scripts call: ``get_snapshot``, ``update_snapshot``, and ``snapshot_views`` for SQL.
 
-Their names, parameters and meaning are those of hotglue's "Snapshots" page; where that page's own
+The verbs' names, parameters and meaning are those of hotglue's "Snapshots" page; where that page's own
 code loses data, the difference is named in ``docs/reference/semantics.md``. A directory given here
 is one tenant's store, and every call is a job of one change. A snapshot file that hotglue or
-gluestick left there is taken over on first use (``legacy``).
+gluestick left there is taken over on first use (``adoption``).
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Unpack
@@ -18,13 +19,14 @@ import pyarrow as pa
 
 from freezeframe.engine.frames.frames import DtypeBackend, FrameKind
 from freezeframe.errors import StreamNotFound, VersionNotFound
-from freezeframe.script.adoption.legacy import as_frame, merge_file, pending_adoption
-from freezeframe.script.tenant.current_job import is_working_copy
-from freezeframe.script.tenant.tenants import open_tenant
+from freezeframe.script.adoption import as_frame, merge_file, pending_adoption
+from freezeframe.script.current_job import is_working_copy
+from freezeframe.script.tenants import open_tenant
 from freezeframe.store.model.directory import FORMAT_FILE
 from freezeframe.store.model.update_options import FurtherOptions, Names, update_from
-from freezeframe.store.table.reader import require_kind
-from freezeframe.store.tenant_log.history import Point
+from freezeframe.store.table.reader import moment, require_kind
+from freezeframe.store.tenant import TenantView
+from freezeframe.store.tenant_log.history import Point, require_one_version
 
 Directory = str | os.PathLike[str]
 
@@ -154,3 +156,74 @@ def stored_schemas(snapshot_dir: Directory) -> dict[str, pa.Schema]:
         return {}
     tenant = open_tenant(snapshot_dir)
     return {name: tenant.stream(name).columns() for name in tenant.streams()}
+
+
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def snapshot_views(
+    snapshot_dir: Directory,
+    version: Point | None = None,
+    as_of: datetime | str | None = None,
+    *,
+    prefix: str = "",
+    streams: Collection[str] | None = None,
+) -> dict[str, str]:
+    """Make each stream a temporary view of the process's Spark session, with the rows of ``get_snapshot``.
+
+    The views show one version of the tenant. Rows that are updated later are seen after the next call,
+    which replaces the views.
+
+    Args:
+        snapshot_dir: the tenant's directory; one that does not exist holds no streams.
+        version: the version of the tenant to read, by its number, a tag or a moment; now without it.
+        as_of: a moment (ISO text or a datetime; without a zone it is UTC).
+        prefix: what each view's name begins with, before the name of the stream.
+        streams: the streams to take; without it, all.
+
+    Returns:
+        By stream, the view's name as SQL and ``spark.table`` take it: in backquotes, such as
+        ```Account@qbo```, where it is not a plain identifier.
+
+    Raises:
+        StreamNotFound: one of ``streams`` is not there.
+        VersionNotFound: there is no such version, or none at that moment.
+        InvalidOption: both a version and a moment are given.
+    """
+    require_one_version({"version": version, "as_of": as_of})
+    point = version if as_of is None else moment(as_of)
+    # All are read before the first view is made: an error replaces none.
+    return _named_views(dict(_frames(snapshot_dir, point, streams)), prefix)
+
+
+def tenant_views(tenant: TenantView, streams: Collection[str]) -> dict[str, str]:
+    """Make streams of one version views of the process's Spark session; see ``snapshot_views``."""
+    return _named_views({name: tenant.stream(name).read(as_="spark") for name in streams})
+
+
+def _named_views(frames: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    views = {}
+    for name, frame in frames.items():
+        views[name] = _sql_name(f"{prefix}{name}")
+        frame.createOrReplaceTempView(views[name])
+    return views
+
+
+def _frames(
+    snapshot_dir: Directory, point: Point | None, streams: Collection[str] | None
+) -> Iterator[tuple[str, Any]]:
+    tenant = open_tenant(snapshot_dir)
+    at = point
+    if point is None and tenant.version >= 0 and not is_working_copy(snapshot_dir):
+        at = tenant.version  # one version for all streams, whoever commits meanwhile
+    for name in tenant.streams(at) if streams is None else streams:
+        stream = tenant.stream(name)
+        adoption = pending_adoption(snapshot_dir, stream) if point is None else None
+        if adoption is None:
+            yield name, stream.read(version=at, as_="spark")
+        else:
+            yield name, as_frame(adoption.view(), None, None, "spark")
+
+
+def _sql_name(name: str) -> str:
+    return name if _PLAIN_NAME.fullmatch(name) else f"`{name.replace('`', '``')}`"

@@ -1,4 +1,4 @@
-"""The streams and the state of a tap's run as one commit of a tenant."""
+"""A tap's whole output, received before anything is written, as one commit of a tenant."""
 
 from __future__ import annotations
 
@@ -7,22 +7,89 @@ import tempfile
 import uuid
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any, cast
+from dataclasses import dataclass, field, replace
+from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
 
 from freezeframe.errors import InvalidOption, TooManyDeletions, UnreadableInput
 from freezeframe.identifiers import FilePath, StreamName, TenantId
-from freezeframe.script.tenant import stores
+from freezeframe.script import tenants as stores
+from freezeframe.script.formats.json_columns import JsonNumber, json_text
 from freezeframe.settings import load_settings
 from freezeframe.singer.config import TargetConfig
-from freezeframe.singer.messages import read_messages
-from freezeframe.singer.received import Received, receive
+from freezeframe.singer.messages import (
+    ActivateVersionMessage,
+    Message,
+    RecordMessage,
+    SchemaMessage,
+    StateMessage,
+    read_messages,
+    unreadable,
+)
 from freezeframe.singer.record_spool import DELETED_AT, BatchLimits, RecordSpool
 from freezeframe.store.job import Job
 from freezeframe.store.model.receipt import JobReceipt
 from freezeframe.store.model.update_options import UpdateOptions
 from freezeframe.store.tenant import Tenant
+
+
+@dataclass(slots=True)
+class Received:
+    """Received output: rows by stream, table versions at the source, and the last STATE as JSON."""
+
+    spools: dict[str, RecordSpool] = field(default_factory=dict)
+    versions: dict[str, int] = field(default_factory=dict)
+    """The newest version of each stream's records, for streams that have versions."""
+    activated: dict[str, int] = field(default_factory=dict)
+    state: str | None = None
+
+
+RUN_KEY = ("_sdc_run_id", "_sdc_row")
+"""The key of rows that have none: the run that brought them, and their number in it, from 1."""
+_RUN_PROPERTIES = {"_sdc_run_id": {"type": "string"}, "_sdc_row": {"type": "integer"}}
+
+
+def receive(
+    messages: Iterable[Message], file: BinaryIO, limits: BatchLimits, run_id: str | None = None
+) -> Received:
+    """Take in all messages; rows that are more than ``limits`` go to ``file``.
+
+    With ``run_id`` the rows of streams without a key are given ``RUN_KEY``.
+    """
+    received = Received()
+    for message in messages:
+        if isinstance(message, StateMessage):
+            received.state = json_text(message.value)
+        elif isinstance(message, SchemaMessage):
+            if run_id is not None and not message.key:
+                properties = {**message.properties, **_RUN_PROPERTIES}
+                message = replace(message, properties=properties, key=RUN_KEY)  # noqa: PLW2901 - the same one
+            known = received.spools.get(message.stream)
+            if known is None:
+                received.spools[message.stream] = RecordSpool(file, message, limits)
+            else:
+                known.declare(message)
+        else:
+            _take(received, message, run_id)
+    return received
+
+
+def _take(received: Received, message: RecordMessage | ActivateVersionMessage, run_id: str | None) -> None:
+    spool = received.spools.get(message.stream)
+    if spool is None:
+        cause = f"No SCHEMA of the stream {message.stream!r} came before it."
+        raise unreadable(message.line, cause, stream=message.stream)
+    if message.version is not None:
+        received.versions[message.stream] = message.version
+    if isinstance(message, RecordMessage):
+        if spool.key == RUN_KEY:
+            row = JsonNumber(spool.count + 1)
+            message = replace(message, record={**message.record, "_sdc_run_id": run_id, "_sdc_row": row})
+        spool.add(message)
+    else:
+        received.activated[message.stream] = message.version
+
 
 VERSIONS_FILE = "singer/table-versions.json"
 """The tenant's file that keeps which version of its source each stream is of."""

@@ -14,7 +14,7 @@ from freezeframe.engine.frames.frames import kind_of, to_arrow, to_polars
 from freezeframe.errors import BadInput, SetupError
 from freezeframe.gluestick.spark_export import to_export
 from freezeframe.script import get_snapshot, read_csv_folder, update_snapshot
-from freezeframe.script.tenant.tenants import open_tenant
+from freezeframe.script.tenants import open_tenant
 
 ROWS = pl.DataFrame(
     {

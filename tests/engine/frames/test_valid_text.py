@@ -7,10 +7,10 @@ import pytest
 
 from freezeframe.engine.frames.frames import to_arrow, to_pandas
 from freezeframe.errors import BadInput, CorruptData, UnreadableInput
-from freezeframe.script.adoption.legacy import LegacyFile
-from freezeframe.script.inputs.transfer import import_stream
+from freezeframe.script.adoption import LegacyFile
+from freezeframe.script.exported_file import file_sha256
 from freezeframe.script.reading import read_parquet_folder
-from freezeframe.script.tenant.exported_file import file_sha256
+from freezeframe.script.transfer import import_stream
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant

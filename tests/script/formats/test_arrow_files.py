@@ -12,8 +12,8 @@ from tests.examples import examples
 from tests.store.conftest import NoEngine
 
 from freezeframe.errors import BadInput, UnreadableInput
-from freezeframe.script.formats.arrow_files import arrow_batches, read_arrow, require_arrow, streamed_arrow
-from freezeframe.script.inputs.transfer import import_stream
+from freezeframe.script.formats.columnar_files import arrow_batches, read_arrow, require_arrow, streamed_arrow
+from freezeframe.script.transfer import import_stream
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage
 from freezeframe.store import Tenant

@@ -2,7 +2,7 @@
 
 import pytest
 
-from freezeframe.script.formats.csv_lines import CsvRow, ragged_row, undecodable_line
+from freezeframe.script.formats.csv_file import CsvRow, ragged_row, undecodable_line
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freezeframe.script.formats.csv_file import read_csv_text
-from freezeframe.script.formats.csv_lines import csv_text
+from freezeframe.script.formats.written_rows import csv_text
 from freezeframe.script.types.inference import typed_columns
 
 WHEN = dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC)

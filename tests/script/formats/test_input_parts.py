@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.examples import examples
 
 from freezeframe.errors import StorageNotShared, UnreadableInput
-from freezeframe.script.formats.csv_file import csv_text_pieces, read_csv_text
-from freezeframe.script.formats.input_parts import csv_parts, divide, line_parts
+from freezeframe.script.formats.csv_file import csv_parts, csv_text_pieces, read_csv_text
+from freezeframe.script.formats.input_parts import divide, line_parts
 
 QUOTED_TEXTS = st.text('a",\n\r', max_size=4)
 

@@ -9,9 +9,8 @@ from tests.script.json_values import KNOWN, MIXED, OWN, UTC
 
 from freezeframe.errors import TooLarge, UnreadableInput
 from freezeframe.script.formats import json_rows
-from freezeframe.script.formats.input_parts import divide
+from freezeframe.script.formats.input_parts import UnpackLimits, divide
 from freezeframe.script.formats.json_rows import read_json_files
-from freezeframe.script.formats.unpacking import UnpackLimits
 from freezeframe.script.reading import read_json_folder
 from freezeframe.script.types.inference import KnownTypes
 

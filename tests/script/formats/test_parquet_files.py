@@ -10,9 +10,9 @@ import pytest
 from tests.old_calendar import NEW, OLD, write_old
 
 from freezeframe.errors import SchemaDriftError, UnreadableInput
-from freezeframe.script.formats.parquet_files import read_parquet_files
-from freezeframe.script.formats.unpacking import UNLIMITED, UnpackLimits
-from freezeframe.script.inputs.streamed_rows import streamed_parquet
+from freezeframe.script.formats.columnar_files import read_parquet_files
+from freezeframe.script.formats.input_parts import UNLIMITED, UnpackLimits
+from freezeframe.script.inputs import streamed_parquet
 
 
 @pytest.fixture

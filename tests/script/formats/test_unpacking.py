@@ -10,11 +10,15 @@ import pytest
 from tests.script.bombs import BOMBS, parquet_text
 
 from freezeframe.errors import TooLarge
-from freezeframe.script.formats.arrow_files import read_arrow, require_arrow
-from freezeframe.script.formats.parquet_files import read_parquet_files, require_parquet
-from freezeframe.script.formats.unpacking import UnpackLimits, decoded_bytes
-from freezeframe.script.inputs.transfer import UNPACKED_MEMORY_BYTES_MAX, file_rows, import_stream
+from freezeframe.script.formats.columnar_files import (
+    read_arrow,
+    read_parquet_files,
+    require_arrow,
+    require_parquet,
+)
+from freezeframe.script.formats.input_parts import UnpackLimits, decoded_bytes
 from freezeframe.script.reading import read_parquet_folder
+from freezeframe.script.transfer import UNPACKED_MEMORY_BYTES_MAX, file_rows, import_stream
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage
 from freezeframe.store import Tenant
@@ -60,8 +64,8 @@ def test_bombs_take_little_memory(tmp_path):
 import pathlib, resource
 import pyarrow.parquet
 from freezeframe.errors import TooLarge
-from freezeframe.script.inputs.transfer import file_rows, UNPACKED_MEMORY_BYTES_MAX
-from freezeframe.script.formats.unpacking import UnpackLimits
+from freezeframe.script.transfer import file_rows, UNPACKED_MEMORY_BYTES_MAX
+from freezeframe.script.formats.input_parts import UnpackLimits
 from freezeframe.settings import Settings
 limits = UnpackLimits.of(Settings(), UNPACKED_MEMORY_BYTES_MAX)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -128,7 +132,7 @@ def test_decoded_bytes_are_about_those_of_the_values(array):
 
 def test_an_import_that_unpacks_to_much_is_streamed(tmp_path, monkeypatch):
     """What is within the limits, but too much for memory, is imported a part at a time."""
-    monkeypatch.setattr("freezeframe.script.inputs.transfer.UNPACKED_MEMORY_BYTES_MAX", 10_000)
+    monkeypatch.setattr("freezeframe.script.transfer.UNPACKED_MEMORY_BYTES_MAX", 10_000)
     pq.write_table(ROWS, tmp_path / "a.parquet")
     storage = MemoryStorage()
     stream = Tenant(storage, ArrowEngine(storage), Settings()).stream("Account")

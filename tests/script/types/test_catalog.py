@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from freezeframe.errors import UnreadableInput
-from freezeframe.script.types.catalog import catalog_beside, declared_type
+from freezeframe.script.types.known_types import catalog_beside, declared_type
 
 UTC = pa.timestamp("us", tz="UTC")
 

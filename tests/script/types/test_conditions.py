@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from freezeframe.errors import InvalidOption, MissingColumn
-from freezeframe.script.types.conditions import predicate
+from freezeframe.script.types.written_values import predicate
 
 ROWS = pa.table(
     {

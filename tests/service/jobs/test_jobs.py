@@ -9,7 +9,7 @@ from freezeframe.control.database import ControlDatabase
 from freezeframe.control.queue import JobQueue
 from freezeframe.control.schedules import Schedules
 from freezeframe.errors import InvalidOption, NotFound, UnreadableRequest
-from freezeframe.script.tenant.stores import open as open_store
+from freezeframe.script.tenants import open as open_store
 from freezeframe.service.jobs.jobs import (
     ImportRequest,
     JobRequest,

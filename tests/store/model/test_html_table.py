@@ -4,7 +4,7 @@ import re
 
 import pandas as pd
 
-from freezeframe.script.tenant.tenants import open_tenant
+from freezeframe.script.tenants import open_tenant
 from freezeframe.store.model.receipt import html_table
 
 

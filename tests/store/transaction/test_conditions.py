@@ -7,7 +7,7 @@ import pytest
 
 from freezeframe.errors import PreconditionFailed, PreconditionRequired, UnreadableRequest
 from freezeframe.runs.model.import_script import main
-from freezeframe.script.tenant.tenants import open_tenant
+from freezeframe.script.tenants import open_tenant
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant

@@ -14,7 +14,7 @@ from freezeframe.asgi.media_type import media_type
 from freezeframe.asgi.problems import to_openapi
 from freezeframe.errors import InvalidOption, UnreadableRequest
 from freezeframe.identifiers import FilePath, StreamName
-from freezeframe.script.types.csv_options import CsvOptions, types_of_words
+from freezeframe.script.types.known_types import CsvOptions, types_of_words
 from freezeframe.service.jobs.jobs import IMPORT_KINDS
 from freezeframe.service.rows.streams import Moment
 from freezeframe.store.model.update_options import (

@@ -30,7 +30,7 @@ from freezeframe.asgi.routes.routing import (
     tenant_router,
 )
 from freezeframe.errors import TooLarge
-from freezeframe.script.formats.json_lines import json_lines
+from freezeframe.script.formats.written_rows import json_lines
 from freezeframe.service.access.audit import UNCHANGED
 from freezeframe.service.rows import sorted_rows
 from freezeframe.service.rows.column_statistics import (

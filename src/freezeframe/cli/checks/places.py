@@ -27,7 +27,7 @@ def settings_files() -> Finding:
 
 def storage(root: str, settings: Settings) -> Finding:
     """Check that the store's storage creates files exclusively and durably."""
-    from freezeframe.script.tenant.stores import storage_at
+    from freezeframe.script.tenants import storage_at
     from freezeframe.storage import LocalStorage
     from freezeframe.storage.probe import require_atomic_create
 
@@ -42,7 +42,7 @@ def storage(root: str, settings: Settings) -> Finding:
 
 def kind(root: str, settings: Settings, *, is_store: bool) -> Finding | None:
     """The finding for a place that cannot be a store (or a tenant's directory); None if it can."""
-    from freezeframe.script.tenant.stores import storage_at
+    from freezeframe.script.tenants import storage_at
     from freezeframe.store.model import directory as names
 
     if "://" not in root and not Path(root).is_dir():

@@ -95,7 +95,7 @@ def _plain(names: Iterable[str], incomplete: str) -> list[str]:
 
 
 def _store(given: dict[str, Any]) -> Any:
-    from freezeframe.script.tenant import stores
+    from freezeframe.script import tenants as stores
     from freezeframe.settings import load_settings
 
     settings = load_settings(root=given.get("root"), environment=given.get("environment"))
@@ -107,7 +107,7 @@ def _store(given: dict[str, Any]) -> Any:
 def _tenant(given: dict[str, Any]) -> Any:
     if given.get("tenant_id") is not None:
         return _store(given).tenant(given["tenant_id"])
-    from freezeframe.script.tenant.tenants import open_tenant
+    from freezeframe.script.tenants import open_tenant
 
     folder = given.get("directory") or Path("snapshots")
     if not folder.is_dir():
@@ -225,7 +225,7 @@ class Place:
         if self.root is not None and self.tenant_id is not None:
             return _tenant_of(open_store(self.root, self.environment), self.tenant_id)
         self._require_folder()
-        from freezeframe.script.tenant.tenants import open_tenant
+        from freezeframe.script.tenants import open_tenant
 
         return open_tenant(self._folder)
 
@@ -281,7 +281,7 @@ def open_store(root: str, environment: str | None, *, create: bool = False) -> S
     """The store at a root; with ``create`` it need not exist yet."""
     if not create:
         require_root(root)
-    from freezeframe.script.tenant import stores
+    from freezeframe.script import tenants as stores
 
     if environment is None:
         from freezeframe.settings import load_settings

@@ -113,6 +113,6 @@ def _given(**flags: Any) -> UpdateOptions:
 def _csv_options(
     types: list[str] | None, parse_dates: list[str] | None, escape: str | None
 ) -> dict[str, Any]:
-    from freezeframe.script.types.csv_options import types_of_words
+    from freezeframe.script.types.known_types import types_of_words
 
     return {"types": types_of_words(types or ()), "parse_dates": parse_dates or None, "escape": escape or ""}

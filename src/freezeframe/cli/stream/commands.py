@@ -280,7 +280,7 @@ def explain(
     File by file, and why; nothing is written. Without --batch it is about an
     update that brings new rows only.
     """
-    from freezeframe.script.inputs.transfer import file_rows
+    from freezeframe.script.transfer import file_rows
 
     stream = place.tenant().stream(name)
     stored = stream.columns() if stream.stream_version() >= 0 else None
@@ -315,7 +315,7 @@ def _rows_at(tenant: Tenant, name: str, version: int) -> int:
 def _predicate(stream: Stream, where: list[str], moment: dict[str, Any]) -> Any:
     import pyarrow.compute as pc
 
-    from freezeframe.script.types.conditions import predicate
+    from freezeframe.script.types.written_values import predicate
 
     # A predicate that no row meets reads the columns of that moment alone.
     return predicate(where, stream.read(**moment, where=pc.scalar(False), as_="arrow").schema)

@@ -59,7 +59,7 @@ def export(
 
     NAME.snapshot.csv, .parquet or .jsonl, with a schema file beside text.
     """
-    from freezeframe.script.inputs.transfer import export_stream
+    from freezeframe.script.transfer import export_stream
 
     stream = place.tenant().stream(name)
     with progress(f"Exporting {name}", as_json=as_json):
@@ -71,7 +71,7 @@ def export_streams(
     tenant: Tenant, names: tuple[str, ...], folder: Path, kind: Kind, version: int
 ) -> list[dict[str, object]]:
     """Write the streams as they are in a version of the tenant; what ``--json`` prints of each."""
-    from freezeframe.script.inputs.transfer import export_stream, new_file
+    from freezeframe.script.transfer import export_stream, new_file
 
     streams = [tenant.stream(name) for name in names]
     for stream in streams:
@@ -84,7 +84,7 @@ def export_streams(
 
 
 def _export_fields(name: str, file: Path, kind: Kind) -> dict[str, object]:
-    from freezeframe.script.inputs.transfer import schema_file
+    from freezeframe.script.transfer import schema_file
 
     return {
         "stream": name,
@@ -147,7 +147,7 @@ class FileImport:
 
     def carried_out(self, job: Job) -> Receipt:
         """Import the file as a part of a job."""
-        from freezeframe.script.inputs.transfer import import_stream
+        from freezeframe.script.transfer import import_stream
 
         stream = job.stream(self.name)
         given = {"schema_from": self.schema, **self.csv, **self.update}

@@ -72,7 +72,7 @@ def collect(frame: Any) -> pa.Table:
 
 
 # One call is one task, in a Python worker, wherever Spark runs it. A call is a function of an importable
-# module with its arguments (``functools.partial``): workers import the function and get its arguments pickled.
+# module with its arguments (``functools.partial``): workers import it, and get its arguments pickled.
 
 Calls = Sequence[Callable[[], Any]]
 

@@ -11,8 +11,7 @@ from typing import Any
 
 from freezeframe.errors import InputNotFound, InvalidOption, TenantNotFound
 from freezeframe.identifiers import EnvironmentName, TenantId
-from freezeframe.script.tenant.stores import storage_at
-from freezeframe.script.tenant.tenants import shared_engine
+from freezeframe.script.tenants import shared_engine, storage_at
 from freezeframe.settings import Settings
 from freezeframe.store.snapshot_store import Store
 from freezeframe.store.tenant import Tenant

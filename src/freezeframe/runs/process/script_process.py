@@ -24,9 +24,9 @@ from freezeframe.runs.process.python_script import run_python
 from freezeframe.runs.process.script_failure import ScriptFailure, Stopped, failure_of
 from freezeframe.runs.process.script_spark import begin_session
 from freezeframe.runs.process.working_copy import apply_changes, capture, check_out
-from freezeframe.script.adoption.migration import refresh_copies
-from freezeframe.script.tenant.current_job import current_job
-from freezeframe.script.tenant.exported_file import own_exports
+from freezeframe.script.adoption import refresh_copies
+from freezeframe.script.current_job import current_job
+from freezeframe.script.exported_file import own_exports
 from freezeframe.storage.local import keep_private
 from freezeframe.storage.safe_open import open_regular
 from freezeframe.store.model.receipt import JobReceipt

@@ -15,7 +15,7 @@ from freezeframe.engine.environment import REMOTE, foreign_remote, own_remote
 from freezeframe.engine.server.job_database import VARIABLE, claim
 from freezeframe.engine.server.server import Address, attach, living_address, server_folder
 from freezeframe.errors import FreezeframeError
-from freezeframe.script.tenant.tenants import spark
+from freezeframe.script.tenants import spark
 from freezeframe.settings import Settings
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ _FOR_JOBS = (
     "pyarrow.dataset",
     "pyarrow.parquet",
     "freezeframe.script.snapshots",
-    "freezeframe.script.tenant.stores",
+    "freezeframe.script.tenants",
     "freezeframe.engine.spark",
     "freezeframe.runs.process.script_process",
     "freezeframe.runs.running",

@@ -1,12 +1,14 @@
-"""Reads one CSV file as text columns; nothing is interpreted or repaired.
+"""Reads CSV files as text columns; nothing is interpreted or repaired.
 
-Read by PyArrow: quoted newlines, delimiters and quotes are part of a value. An empty field is
+PyArrow reads them: quoted newlines, delimiters and quotes are part of a value. An empty field is
 NULL, an empty quoted one (``""``) the empty text; "NA" and "null" are text like any other. A file that
-is packed (``.gz``), or has quotes behind an escape character, is read from a temporary copy.
+is packed (``.gz``), or has quotes behind an escape character, is read from a temporary copy. This module
+finds what PyArrow does not report: the delimiter, the line of a malformed row, text behind a closing quote.
 """
 
 from __future__ import annotations
 
+import functools
 import gzip
 import mmap
 import os
@@ -21,21 +23,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.csv
 
 from freezeframe.errors import UnreadableInput
-from freezeframe.script.formats.csv_lines import (
-    BYTE_ORDER_MARK,
-    find_delimiter,
-    is_escaped,
-    line_of_row,
-    misquoted_line,
-    ragged_row,
-    unclosed_row,
-    undecodable_line,
-)
-from freezeframe.script.formats.input_parts import InputPart
+from freezeframe.script.formats.input_parts import PART_BYTES, InputPart, divide
 from freezeframe.storage.read_ahead import reads_of
 
 _BLOCK_BYTES = 8 * 2**20
@@ -348,3 +342,225 @@ def _diagnose(source: _Source, error: Exception) -> UnreadableInput:
             expected=expected,
         )
     return source.unreadable("cannot be read as CSV.", str(error).splitlines()[0])
+
+
+# CSV delimiter detection, the line number of a malformed row, and text behind a closing quote.
+#
+# The reader itself is PyArrow's; it does not say at which line of the file a row begins, and
+# quoted newlines make rows and lines differ. It also lets text behind a closing quote pass.
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+_OTHER_DELIMITERS = (b";", b"\t", b"|")
+_HEADER_BYTES_MAX = 2**20
+_QUOTED = rb'(?<![^,;\t|])"[^"]*(?:""[^"]*)*"'
+_QUOTED_NAMES = re.compile(_QUOTED)
+_HEADER = re.compile(rb"(?:" + _QUOTED + rb"|[^\r\n])*")
+_NEWLINE = re.compile(rb"\r\n|\r|\n")
+_QUOTE = b'"'[0]
+_CLOSING = re.compile(rb'[^"]*(?:""[^"]*)*"(?!")')
+
+
+@dataclass(frozen=True, slots=True)
+class CsvRow:
+    """A row of the file: the line on which it begins (from 1) and the number of its fields.
+
+    ``is_closed`` is false for a last row that ends inside a quoted field.
+    """
+
+    line: int
+    fields: int
+    is_closed: bool = True
+
+
+def find_delimiter(file: Path) -> bytes:
+    """A comma, unless the header has none and has semicolons, tabs or bars: then what it has most of.
+
+    In a ``.tsv`` file it is a tab, if the header has one.
+    """
+    with file.open("rb") as content:
+        start = content.read(_HEADER_BYTES_MAX).removeprefix(BYTE_ORDER_MARK).lstrip(b"\r\n")
+    header = _HEADER.match(start)
+    counts = Counter(_QUOTED_NAMES.sub(b"", header[0] if header else b""))
+    if file.suffix.casefold() == ".tsv" and counts[ord("\t")]:
+        return b"\t"
+    return b"," if counts[ord(",")] else max(b",", *_OTHER_DELIMITERS, key=lambda item: counts[ord(item)])
+
+
+def is_escaped(file: Path, escape: str) -> bool:
+    """Whether a file has the escape character anywhere."""
+    if not escape or not file.stat().st_size:
+        return False
+    with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        return content.find(escape.encode()) >= 0
+
+
+def line_of_row(file: Path, row: int) -> int | None:
+    """The line (from 1) on which a row begins; the header is row 0. None if the file has not as many."""
+    return next((found.line for number, found in enumerate(_rows(file)) if number == row), None)
+
+
+def misquoted_line(file: Path, start: int, stop: int, delimiter: bytes) -> int | None:
+    """The first line (from 1) on which text follows a closing quote; None if there is none.
+
+    The bytes from ``start`` to ``stop`` are looked at, which begin with a row and end with one.
+    """
+    if start == stop:
+        return None
+    with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        if start == 0 and content[:3] == BYTE_ORDER_MARK:
+            start = len(BYTE_ORDER_MARK)
+        if content.find(b'"', start, stop) < 0:
+            return None
+    quoting = _Quoting(np.memmap(file, np.uint8, "r")[start:stop], delimiter)
+    place = quoting.first_misplaced()
+    if place is None:
+        return None
+    with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        return 1 + sum(1 for _ in _NEWLINE.finditer(content, 0, start + place))
+
+
+class _Quoting:
+    """The quotes of whole rows of a CSV file."""
+
+    def __init__(self, content: npt.NDArray[np.uint8], delimiter: bytes) -> None:
+        self._content = content
+        self._ends = delimiter + b"\r\n"
+        self._around = np.zeros(256, bool)  # what may stand beside a field's quotes
+        self._around[[*self._ends, _QUOTE]] = True
+
+    def first_misplaced(self) -> int | None:
+        """Where the first closing quote is that text follows."""
+        content, last, is_quoted = self._content, len(self._content) - 1, False
+        for begin in range(0, len(content), _BLOCK_BYTES):
+            quotes = begin + np.flatnonzero(content[begin : begin + _BLOCK_BYTES] == _QUOTE)
+            openings, closings = quotes[int(is_quoted) :: 2], quotes[1 - int(is_quoted) :: 2]
+            if not self._around[content[openings[openings > 0] - 1]].all():
+                # A quote within a plain field is a letter: only who reads on field by field can tell.
+                return self._first_misplaced_by_field()
+            wrong = closings[~self._around[content[np.minimum(closings + 1, last)]]]
+            if len(wrong):
+                return int(wrong[0])
+            is_quoted ^= len(quotes) % 2 == 1
+        return None
+
+    def _first_misplaced_by_field(self) -> int | None:
+        content = self._content.data
+        opening = re.compile(rb"(?:\A|[" + re.escape(self._ends) + rb'])"')
+        place = 0
+        while (found := opening.search(content, place)) and (close := _CLOSING.match(content, found.end())):
+            place = close.end()
+            if place < len(content) and content[place] not in self._ends:
+                return place - 1
+        return None
+
+
+@functools.cache
+def _field(delimiter: bytes) -> re.Pattern[bytes]:
+    """One field and what ends it. Quotes count only at a field's beginning; inside them "" is a quote."""
+    end = re.escape(delimiter)
+    quoted = rb'(?P<quoted>"[^"]*(?:""[^"]*)*(?P<close>"|\Z))?'
+    return re.compile(quoted + rb"[^" + end + rb"\r\n]*(?P<end>" + end + rb"|\r\n|\r|\n|\Z)")
+
+
+def ragged_row(file: Path) -> tuple[CsvRow, int] | None:
+    """The first row that has not as many fields as the header, with the header's number of them."""
+    header = 0
+    for row in _rows(file):
+        header = header or row.fields
+        if row.fields != header:
+            return row, header
+    return None
+
+
+def unclosed_row(file: Path) -> CsvRow | None:
+    """The last row if the file ends inside one of its quoted fields; None if it does not."""
+    return next((row for row in _rows(file) if not row.is_closed), None)
+
+
+def undecodable_line(file: Path) -> int | None:
+    """The first line (from 1) that is not UTF-8; None if all are."""
+    with file.open("rb") as lines:
+        for number, line in enumerate(lines, start=1):
+            try:
+                line.decode()
+            except UnicodeDecodeError:
+                return number
+    return None
+
+
+def _rows(file: Path) -> Iterator[CsvRow]:
+    delimiter = find_delimiter(file)
+    field = _field(delimiter)
+    with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        position = len(BYTE_ORDER_MARK) if content[:3] == BYTE_ORDER_MARK else 0
+        line, first_line, fields = 1, 1, 0
+        while position < len(content):
+            match = field.match(content, position)
+            if match is None:  # pragma: no cover - the pattern matches anything, even nothing
+                return
+            line += len(_NEWLINE.findall(match["quoted"] or b""))
+            fields += 1
+            if match["end"] != delimiter:
+                is_blank = fields == 1 and match.start("end") == match.start()
+                if not is_blank:
+                    yield CsvRow(first_line, fields, is_closed=match["close"] != b"")
+                line += 1
+                first_line, fields = line, 0
+            position = match.end()
+        if fields:  # the file ends with a delimiter
+            yield CsvRow(first_line, fields + 1)
+
+
+_LINE_FEED = b"\n"[0]
+_Positions = npt.NDArray[np.intp]
+
+
+def csv_parts(
+    file: Path, part_bytes: int = PART_BYTES, block_bytes: int = _BLOCK_BYTES, escape: str = ""
+) -> tuple[InputPart, ...]:
+    """A CSV file in parts of whole rows, of about ``part_bytes``; ``block_bytes`` are read at once.
+
+    It is one part if a quote stands within a field that is not quoted: then only who reads it from its
+    beginning knows which newlines end a row. So it is if it is packed or has the escape character.
+    """
+    with reads_of(str(file)):
+        is_one = file.stat().st_size <= part_bytes or file.suffix.casefold() == ".gz"
+        is_one = is_one or is_escaped(file, escape)
+        return divide(file, [0] if is_one else _csv_cuts(file, part_bytes, block_bytes))
+
+
+def _csv_cuts(file: Path, part_bytes: int, block_bytes: int) -> list[int]:
+    cuts, is_quoted = [0], False
+    # Bytes allowed before an opening quote; a quote before a quote escapes it.
+    before_quote = np.frombuffer(find_delimiter(file) + b'\r\n"', np.uint8)
+    for place, block, before in _blocks(file, block_bytes):
+        quotes = np.flatnonzero(block == _QUOTE)
+        openings = quotes[int(is_quoted) :: 2]
+        if not np.isin(np.where(openings > 0, block[openings - 1], before), before_quote).all():
+            return [0]
+        while (wanted := cuts[-1] + part_bytes - place) < len(block):
+            cut = _row_end(block, max(0, wanted), quotes, is_quoted=is_quoted)
+            if cut is None:
+                break
+            cuts.append(place + cut)
+        is_quoted ^= len(quotes) % 2 == 1
+    return cuts if cuts[-1] < file.stat().st_size or len(cuts) == 1 else cuts[:-1]
+
+
+def _row_end(block: npt.NDArray[np.uint8], begin: int, quotes: _Positions, *, is_quoted: bool) -> int | None:
+    """Behind the first newline from ``begin`` on that is not part of a quoted field."""
+    newlines = begin + np.flatnonzero(block[begin:] == _LINE_FEED)
+    outside = newlines[(np.searchsorted(quotes, newlines) + is_quoted) % 2 == 0]
+    return int(outside[0]) + 1 if len(outside) else None
+
+
+def _blocks(file: Path, block_bytes: int) -> Iterator[tuple[int, npt.NDArray[np.uint8], int]]:
+    """Each block with its place in the file and the byte before it; a byte order mark counts as newlines."""
+    place, before = 0, _LINE_FEED
+    with file.open("rb") as content:
+        while block := content.read(block_bytes):
+            if place == 0 and block.startswith(BYTE_ORDER_MARK):
+                block = b"\n" * len(BYTE_ORDER_MARK) + block[len(BYTE_ORDER_MARK) :]
+            yield place, np.frombuffer(block, np.uint8), before
+            place, before = place + len(block), block[-1]

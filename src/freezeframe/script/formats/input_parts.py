@@ -1,8 +1,13 @@
-"""Splits input files into parts that processes can read independently."""
+"""Input files in parts that processes can read independently, and limits on what a file unpacks to.
+
+Compressed or dictionary-encoded bytes can expand a lot. A reader first checks what the file's own metadata
+announce (``expect``), then what it really finds, a part at a time (``count``): metadata may lie.
+"""
 
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,14 +15,124 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from freezeframe.errors import StorageNotShared, UnreadableInput
-from freezeframe.script.formats.csv_lines import BYTE_ORDER_MARK, find_delimiter, is_escaped
+from freezeframe.errors import StorageNotShared, TooLarge, UnreadableInput
+from freezeframe.settings import Settings
 from freezeframe.storage.read_ahead import reads_of
+
+# Below this size a high ratio is harmless.
+RATIO_FREE_BYTES = 64 * 1024 * 1024
+BYTES_LIMIT = "unpacked_bytes_max"
+UNPACKED_PART_BYTES = 16 * 1024 * 1024
+_ALL = 2**62
+_OFFSET_BYTES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class UnpackLimits:
+    """Limits on rows, bytes in memory and bytes per byte of the file; without arguments none.
+
+    The ratio does not count below ``ratio_free_bytes``.
+    """
+
+    rows_max: int = _ALL
+    bytes_max: int = _ALL
+    ratio_max: float = math.inf
+    ratio_free_bytes: int = RATIO_FREE_BYTES
+
+    @classmethod
+    def of(cls, settings: Settings, bytes_max: int | None = None) -> UnpackLimits:
+        """The limits of files from outside; ``bytes_max`` where all of one is held in memory."""
+        return cls(
+            settings.unpacked_rows_max,
+            min(settings.unpacked_bytes_max, _ALL if bytes_max is None else bytes_max),
+            settings.unpacked_ratio_max,
+        )
+
+
+UNLIMITED = UnpackLimits()
+
+
+class Unpacking:
+    """What one file of ``size`` bytes has unpacked to so far; ``name`` is for messages."""
+
+    def __init__(self, name: str, size: int, limits: UnpackLimits) -> None:
+        self._name, self._size, self._limits = name, size, limits
+        self._rows = self._bytes = 0
+
+    def expect(self, rows: int, size: int) -> None:
+        """Refuse a file that says of itself that it unpacks to so much."""
+        limits = self._limits
+        if rows > limits.rows_max:
+            raise self._refusal(f"{rows:,} rows", f"{limits.rows_max:,} rows", "unpacked_rows_max")
+        if size > limits.bytes_max:
+            raise self._refusal(f"{size:,} bytes", f"{limits.bytes_max:,} bytes", BYTES_LIMIT)
+        if size > max(limits.ratio_free_bytes, limits.ratio_max * self._size):
+            found, most = f"{size / self._size:,.0f} times its size", f"{limits.ratio_max:g} times"
+            raise self._refusal(found, most, "unpacked_ratio_max")
+
+    def count(self, rows: int, size: int) -> None:
+        """Count bytes that were unpacked or are about to be."""
+        self._rows += rows
+        self._bytes += size
+        self.expect(self._rows, self._bytes)
+
+    def decode(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """The rows, counted by what they take without encodings, in parts of bounded size."""
+        size = sum(decoded_bytes(column) for column in batch.columns)
+        self.count(len(batch), size)
+        rows = max(1, len(batch) * UNPACKED_PART_BYTES // max(size, UNPACKED_PART_BYTES))
+        for start in range(0, len(batch), rows):
+            yield batch.slice(start, rows)
+
+    def _refusal(self, found: str, most: str, limit: str) -> TooLarge:
+        return TooLarge(
+            f"{self._name!r} unpacks to more than is taken: {found}.",
+            cause=f"At most {most} are ({limit}).",
+            remedy="Send the rows in several files, or have the limit raised.",
+            code="UNPACKS_TOO_LARGE",
+            limit=limit,
+            limit_value=getattr(self._limits, limit.removeprefix("unpacked_")),
+        )
+
+
+def decoded_bytes(column: pa.Array) -> int:
+    """About how many bytes the values take once dictionaries, views and runs are undone."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return _taken_bytes(column.dictionary, column.indices)
+    if pa.types.is_run_end_encoded(kind):
+        return len(column) * (decoded_bytes(column.values) if len(column) else 0)
+    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
+        # A view is sixteen bytes, of which the first four are the value's length.
+        lengths = np.frombuffer(column.buffers()[1], np.int32)[::4]
+        return int(lengths[column.offset : column.offset + len(column)].sum(dtype=np.int64))
+    if pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):
+        each = decoded_bytes(column.values) / max(1, len(column.values))
+        return math.ceil((pc.sum(pc.list_value_length(column)).as_py() or 0) * each)
+    if pa.types.is_map(kind):
+        return decoded_bytes(column.keys) + decoded_bytes(column.items)
+    if pa.types.is_struct(kind):
+        return sum(decoded_bytes(column.field(place)) for place in range(kind.num_fields))
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return decoded_bytes(column.flatten())
+    return int(column.nbytes)
+
+
+def _taken_bytes(values: pa.Array, places: pa.Array) -> int:
+    """The bytes of the values at these positions; each of them may be there many times."""
+    try:
+        lengths = pc.binary_length(values)
+    except pa.ArrowNotImplementedError:  # fixed width or nested: at most all values each time
+        is_plain = pa.types.is_primitive(values.type)
+        return len(places) * (values.type.bit_width // 8 if is_plain else int(values.nbytes))
+    return int(pc.sum(lengths.take(places)).as_py() or 0) + _OFFSET_BYTES * len(places)
+
 
 PART_BYTES = 32 * 2**20
 _BLOCK_BYTES = 8 * 2**20
-_QUOTE, _NEWLINE = b'"'[0], b"\n"[0]
 _Places = npt.NDArray[np.intp]
 
 
@@ -119,53 +234,3 @@ def line_parts(file: Path, part_bytes: int = PART_BYTES) -> tuple[InputPart, ...
             content.readline()
             cuts.append(content.tell())
     return divide(file, cuts if cuts[-1] < end or len(cuts) == 1 else cuts[:-1])
-
-
-def csv_parts(
-    file: Path, part_bytes: int = PART_BYTES, block_bytes: int = _BLOCK_BYTES, escape: str = ""
-) -> tuple[InputPart, ...]:
-    """A CSV file in parts of whole rows, of about ``part_bytes``; ``block_bytes`` are read at once.
-
-    It is one part if a quote stands within a field that is not quoted: then only who reads it from its
-    beginning knows which newlines end a row. So it is if it is packed or has the escape character.
-    """
-    with reads_of(str(file)):
-        is_one = file.stat().st_size <= part_bytes or file.suffix.casefold() == ".gz"
-        is_one = is_one or is_escaped(file, escape)
-        return divide(file, [0] if is_one else _csv_cuts(file, part_bytes, block_bytes))
-
-
-def _csv_cuts(file: Path, part_bytes: int, block_bytes: int) -> list[int]:
-    cuts, is_quoted = [0], False
-    # Bytes allowed before an opening quote; a quote before a quote escapes it.
-    before_quote = np.frombuffer(find_delimiter(file) + b'\r\n"', np.uint8)
-    for place, block, before in _blocks(file, block_bytes):
-        quotes = np.flatnonzero(block == _QUOTE)
-        openings = quotes[int(is_quoted) :: 2]
-        if not np.isin(np.where(openings > 0, block[openings - 1], before), before_quote).all():
-            return [0]
-        while (wanted := cuts[-1] + part_bytes - place) < len(block):
-            cut = _row_end(block, max(0, wanted), quotes, is_quoted=is_quoted)
-            if cut is None:
-                break
-            cuts.append(place + cut)
-        is_quoted ^= len(quotes) % 2 == 1
-    return cuts if cuts[-1] < file.stat().st_size or len(cuts) == 1 else cuts[:-1]
-
-
-def _row_end(block: npt.NDArray[np.uint8], begin: int, quotes: _Places, *, is_quoted: bool) -> int | None:
-    """Behind the first newline from ``begin`` on that is not part of a quoted field."""
-    newlines = begin + np.flatnonzero(block[begin:] == _NEWLINE)
-    outside = newlines[(np.searchsorted(quotes, newlines) + is_quoted) % 2 == 0]
-    return int(outside[0]) + 1 if len(outside) else None
-
-
-def _blocks(file: Path, block_bytes: int) -> Iterator[tuple[int, npt.NDArray[np.uint8], int]]:
-    """Each block with its place in the file and the byte before it; a byte order mark counts as newlines."""
-    place, before = 0, _NEWLINE
-    with file.open("rb") as content:
-        while block := content.read(block_bytes):
-            if place == 0 and block.startswith(BYTE_ORDER_MARK):
-                block = b"\n" * len(BYTE_ORDER_MARK) + block[len(BYTE_ORDER_MARK) :]
-            yield place, np.frombuffer(block, np.uint8), before
-            place, before = place + len(block), block[-1]

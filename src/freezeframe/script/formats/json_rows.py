@@ -18,8 +18,16 @@ from typing import Any
 import pyarrow as pa
 
 from freezeframe.errors import UnreadableInput
-from freezeframe.script.formats.csv_lines import BYTE_ORDER_MARK
-from freezeframe.script.formats.input_parts import PART_BYTES, InputPart, divide, line_parts
+from freezeframe.script.formats.csv_file import BYTE_ORDER_MARK
+from freezeframe.script.formats.input_parts import (
+    PART_BYTES,
+    UNLIMITED,
+    InputPart,
+    Unpacking,
+    UnpackLimits,
+    divide,
+    line_parts,
+)
 from freezeframe.script.formats.json_columns import (
     ANY_TEXT,
     DIGITS_MAX,
@@ -34,7 +42,6 @@ from freezeframe.script.formats.json_columns import (
     require_text,
     type_of,
 )
-from freezeframe.script.formats.unpacking import UNLIMITED, Unpacking, UnpackLimits
 from freezeframe.script.types.inference import ColumnRule, KnownTypes
 from freezeframe.storage.read_ahead import reads_of
 

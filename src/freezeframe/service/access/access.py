@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from freezeframe.control.job import QueuedJob
 from freezeframe.errors import NotAllowed, TenantNotFound
 from freezeframe.identifiers import EnvironmentName, TenantId
-from freezeframe.script.tenant.stores import storage_at
+from freezeframe.script.tenants import storage_at
 from freezeframe.service.access.audit import AuditPlace
 from freezeframe.service.identity.principal import Principal, Scope
 from freezeframe.settings import Settings

@@ -16,9 +16,8 @@ import pyarrow.parquet as pq
 from freezeframe.engine.frames.untyped import parquet_schema
 from freezeframe.log.scan import rows
 from freezeframe.log.scan.file_statistics import bounded_columns
-from freezeframe.script.formats.csv_lines import csv_pieces
-from freezeframe.script.formats.json_lines import json_lines
-from freezeframe.script.inputs.transfer import MEMORY_BYTES_MAX, StreamSchema
+from freezeframe.script.formats.written_rows import csv_pieces, json_lines
+from freezeframe.script.transfer import MEMORY_BYTES_MAX, StreamSchema
 from freezeframe.service.base.received_file import StreamingBuffer
 from freezeframe.service.rows.streams import ExportKind, Moment
 from freezeframe.store import Stream

@@ -22,10 +22,9 @@ from freezeframe.identifiers import EnvironmentName, FilePath, StreamName, Tenan
 from freezeframe.runs.model.request import SCRIPT_SUFFIXES, RunRequest, Scalar, parse_run_request
 from freezeframe.runs.model.script_header import BUILT_IN_IMPORT, ScriptHeader, read_script_header
 from freezeframe.runs.queue.job_log import JobFile, log_file, notebook_file
-from freezeframe.script.formats.arrow_files import require_arrow
-from freezeframe.script.formats.parquet_files import require_parquet
-from freezeframe.script.formats.unpacking import UnpackLimits
-from freezeframe.script.types.csv_options import CsvOptions
+from freezeframe.script.formats.columnar_files import require_arrow, require_parquet
+from freezeframe.script.formats.input_parts import UnpackLimits
+from freezeframe.script.types.known_types import CsvOptions
 from freezeframe.service.jobs.staged_blobs import ImportContent, InputOwner, StagedBlobs
 from freezeframe.settings import Settings
 from freezeframe.store.model.update_options import UpdateOptions, require_possible

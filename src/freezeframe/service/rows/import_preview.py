@@ -19,15 +19,15 @@ import pyarrow.compute as pc
 from freezeframe.engine.frames.python_values import python_values
 from freezeframe.errors import FreezeframeError, InvalidOption, TooManyDeletions
 from freezeframe.identifiers import StreamName
-from freezeframe.script.formats.unpacking import UnpackLimits
-from freezeframe.script.inputs.transfer import (
+from freezeframe.script.formats.input_parts import UnpackLimits
+from freezeframe.script.transfer import (
     UNPACKED_MEMORY_BYTES_MAX,
     StreamSchema,
     file_rows,
     schema_of,
     with_exported_key,
 )
-from freezeframe.script.types.csv_options import NO_CSV_OPTIONS, CsvOptions
+from freezeframe.script.types.known_types import NO_CSV_OPTIONS, CsvOptions
 from freezeframe.service.base.received_file import received_file
 from freezeframe.service.rows.row_differences import ChangedRow, changed_rows
 from freezeframe.store import Tenant

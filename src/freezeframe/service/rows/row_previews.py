@@ -16,8 +16,8 @@ import pyarrow as pa
 from freezeframe.errors import InvalidOption
 from freezeframe.log import Snapshot
 from freezeframe.log.scan import rows
-from freezeframe.script.formats.json_lines import json_lines
-from freezeframe.script.types.conditions import predicate
+from freezeframe.script.formats.written_rows import json_lines
+from freezeframe.script.types.written_values import predicate
 from freezeframe.service.rows.streams import Moment
 from freezeframe.store import Stream
 from freezeframe.store.diff.row_diff_pages import ChangePlace, Comparison

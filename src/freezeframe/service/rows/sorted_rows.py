@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from freezeframe.errors import InvalidOption, TooLarge
 from freezeframe.log import Snapshot
 from freezeframe.log.scan import rows
-from freezeframe.script.types.conditions import predicate
+from freezeframe.script.types.written_values import predicate
 from freezeframe.service.rows.streams import (
     Moment,
     require_columns,

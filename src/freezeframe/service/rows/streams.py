@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 from freezeframe.errors import InvalidOption, MissingColumn, StreamNotFound
 from freezeframe.log import Snapshot
 from freezeframe.log.scan import rows
-from freezeframe.script.adoption.legacy import LegacyFile
-from freezeframe.script.formats.unpacking import UnpackLimits
-from freezeframe.script.inputs.transfer import UNPACKED_MEMORY_BYTES_MAX
-from freezeframe.script.tenant.exported_file import file_sha256
+from freezeframe.script.adoption import LegacyFile
+from freezeframe.script.exported_file import file_sha256
+from freezeframe.script.formats.input_parts import UnpackLimits
+from freezeframe.script.transfer import UNPACKED_MEMORY_BYTES_MAX
 from freezeframe.service.base.received_file import received_file
 from freezeframe.store import Receipt, Stream, Tenant
 from freezeframe.store.model.update_options import Author

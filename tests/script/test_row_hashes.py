@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freezeframe.engine.frames.frames import to_arrow, to_pandas
-from freezeframe.script.adoption.row_hashes import canonical_cell, frame_hashes, row_hash, table_hashes
+from freezeframe.script.row_hashes import canonical_cell, frame_hashes, row_hash, table_hashes
 
 NAIVE = dt.datetime.fromisoformat("2020-01-01")
 CELLS = st.one_of(

@@ -16,13 +16,13 @@ from tests.script.text_columns import EXACT, INEXACT, KEPT, MOMENTS, NOT_WRITTEN
 from freezeframe.engine.frames.frames import to_arrow
 from freezeframe.engine.plans.python_tasks import collect
 from freezeframe.errors import FreezeframeError
-from freezeframe.script.formats.parquet_files import (
+from freezeframe.script.formats.columnar_files import (
     parquet_parts,
     parquet_schema,
     parquet_tables,
     read_parquet_files,
 )
-from freezeframe.script.inputs.spark_reading import CSV, JSON_LINES, parquet_frame, text_frames
+from freezeframe.script.reading import CSV, JSON_LINES, parquet_frame, text_frames
 from freezeframe.script.types.inference import KnownTypes
 
 ROUNDS = [pytest.param(25, id="short"), pytest.param(2_000, id="long", marks=pytest.mark.nightly)]

@@ -8,7 +8,7 @@ import pytest
 import freezeframe
 from freezeframe.cli.main import main
 from freezeframe.errors import AlreadyExists, BadInput, InputNotFound, InvalidOption, UnreadableInput
-from freezeframe.script.adoption.migration import plan_migration
+from freezeframe.script.adoption import plan_migration
 
 
 @pytest.fixture

@@ -18,8 +18,8 @@ from freezeframe.errors import (
     UnreadableInput,
 )
 from freezeframe.script import get_snapshot, open_tenant, update_snapshot
-from freezeframe.script.adoption.legacy import pending_adoption
-from freezeframe.script.tenant.exported_file import ADOPTED_NOTE
+from freezeframe.script.adoption import pending_adoption
+from freezeframe.script.exported_file import ADOPTED_NOTE
 
 CSV = "Id,Name,n\n007,Ann,1.0\n8,NA,\n"
 

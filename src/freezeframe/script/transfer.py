@@ -25,16 +25,21 @@ from freezeframe.engine.frames.untyped import parquet_schema
 from freezeframe.errors import InputNotFound, InvalidOption, SchemaDriftError, TooLarge, UnreadableInput
 from freezeframe.log import Snapshot
 from freezeframe.log.scan.file_statistics import bounded_columns
-from freezeframe.script.formats.arrow_files import read_arrow, streamed_arrow
-from freezeframe.script.formats.csv_lines import csv_pieces
-from freezeframe.script.formats.json_lines import json_lines
+from freezeframe.script.formats.columnar_files import read_arrow, read_parquet_files, streamed_arrow
+from freezeframe.script.formats.input_parts import BYTES_LIMIT, UNLIMITED, UnpackLimits
 from freezeframe.script.formats.json_rows import read_json_files
-from freezeframe.script.formats.parquet_files import read_parquet_files
-from freezeframe.script.formats.unpacking import BYTES_LIMIT, UNLIMITED, UnpackLimits
-from freezeframe.script.inputs.input_folder import CSV_EXTENSIONS, CsvFiles, file_extension, read_csv_files
-from freezeframe.script.inputs.streamed_rows import streamed_csv, streamed_json_lines, streamed_parquet
-from freezeframe.script.types.csv_options import NO_CSV_OPTIONS, CsvOptions, DateColumns
+from freezeframe.script.formats.written_rows import csv_pieces, json_lines
+from freezeframe.script.inputs import (
+    CSV_EXTENSIONS,
+    CsvFiles,
+    file_extension,
+    read_csv_files,
+    streamed_csv,
+    streamed_json_lines,
+    streamed_parquet,
+)
 from freezeframe.script.types.inference import KnownTypes
+from freezeframe.script.types.known_types import NO_CSV_OPTIONS, CsvOptions, DateColumns
 from freezeframe.storage.local import failure, write_durably
 from freezeframe.store.model.receipt import Receipt
 from freezeframe.store.model.update_options import Names, UpdateOptions, replaces_rows

@@ -1,18 +1,21 @@
-"""What a caller says of the text of CSV files: types, dates, and how quotes are escaped."""
+"""What a caller and a Singer catalog say of the columns of input files."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
 
-from freezeframe.errors import InvalidOption
+from freezeframe.errors import InvalidOption, UnreadableInput
 from freezeframe.script.types.inference import DECIMAL_DIGITS, KnownTypes
 from freezeframe.script.types.written_values import NAIVE_TIMESTAMP, UTC_TIMESTAMP
+from freezeframe.storage.read_ahead import reads_of
 
 DateColumns = bool | None | Sequence[str] | Mapping[str, bool | Sequence[str]]
 
@@ -30,7 +33,7 @@ _NAMES: dict[str, pa.DataType] = {
     "timestamp": UTC_TIMESTAMP,
     "timestamp_ntz": NAIVE_TIMESTAMP,
 }
-_DECIMAL = re.compile(r"decimal(?:128)?\(\s*(\d+)\s*,\s*(\d+)\s*\)")
+_DECIMAL_NAME = re.compile(r"decimal(?:128)?\(\s*(\d+)\s*,\s*(\d+)\s*\)")
 _TIME = re.compile(r"(?:datetime64|timestamp)\[(?:s|ms|us|ns)(?:,\s*(?:tz=)?(?P<zone>[^\]]+))?\]")
 
 
@@ -40,7 +43,7 @@ def named_type(name: Any) -> pa.DataType:
     found = _NAMES.get(text)
     if found is not None:
         return found
-    time, decimal = _TIME.fullmatch(text), _DECIMAL.fullmatch(text)
+    time, decimal = _TIME.fullmatch(text), _DECIMAL_NAME.fullmatch(text)
     if time is not None:
         return UTC_TIMESTAMP if time["zone"] else NAIVE_TIMESTAMP
     if decimal is not None and 0 < int(decimal[1]) <= DECIMAL_DIGITS and int(decimal[2]) <= int(decimal[1]):
@@ -132,3 +135,77 @@ def _date_columns(wanted: Any) -> bool | frozenset[str]:
 
 
 NO_CSV_OPTIONS = CsvOptions()
+
+
+FILE_NAME = "catalog.json"
+
+_BY_FORMAT = {"date-time": UTC_TIMESTAMP, "date": pa.date32()}
+_BY_TYPES: dict[frozenset[str], pa.DataType] = {
+    frozenset({"integer"}): pa.int64(),
+    frozenset({"number"}): pa.float64(),
+    frozenset({"integer", "number"}): pa.float64(),
+    frozenset({"boolean"}): pa.bool_(),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """Stream -> column -> Arrow type, for every column of which the type is declared."""
+
+    streams: Mapping[str, Mapping[str, pa.DataType]]
+
+    def columns(self, stream: str) -> Mapping[str, pa.DataType]:
+        """The declared columns of one stream; none if the catalog does not know it."""
+        return self.streams.get(stream, {})
+
+
+def catalog_beside(folder: Path) -> Catalog:
+    """The catalog in the folder's parent, where a sync leaves it; an empty one if there is none."""
+    file = folder.resolve().parent / FILE_NAME
+    try:
+        with reads_of(str(file)):
+            return Catalog(_declared_types(json.loads(file.read_text("utf-8-sig"))))
+    except (FileNotFoundError, IsADirectoryError):
+        return Catalog({})
+    except (ValueError, TypeError, AttributeError) as error:
+        raise UnreadableInput(
+            f"{str(file)!r} is not a Singer catalog.",
+            cause=str(error),
+            remedy="Repair or remove it; without it the types are inferred from the values.",
+            file=str(file),
+        ) from error
+
+
+def _declared_types(document: Any) -> dict[str, dict[str, pa.DataType]]:
+    streams: dict[str, dict[str, pa.DataType]] = {}
+    for entry in document.get("streams", []):
+        properties = (entry.get("schema") or {}).get("properties") or {}
+        kinds = {name: kind for name, schema in properties.items() if (kind := declared_type(schema))}
+        for name in (entry.get("tap_stream_id"), entry.get("stream")):
+            if isinstance(name, str):
+                streams[name] = kinds
+    return streams
+
+
+def declared_type(schema: Mapping[str, Any]) -> pa.DataType | None:
+    """The Arrow type of one property, or None if its schema says nothing about a type.
+
+    ``date-time`` is an instant in UTC, ``date`` a date. Where several types are allowed that
+    do not go together, or a list or object, it is text.
+    """
+    alternatives = list(type_alternatives(schema))
+    types = frozenset(name for _, names in alternatives for name in names) - {"null"}
+    if not types:
+        return None
+    formats = {_BY_FORMAT[name] for name, _ in alternatives if name in _BY_FORMAT}
+    if types == {"string"} and len(formats) == 1:
+        return formats.pop()
+    return _BY_TYPES.get(types, pa.string())
+
+
+def type_alternatives(schema: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
+    """Each way to meet the schema: its format ("" for none) and its type names."""
+    names = schema.get("type", [])
+    yield str(schema.get("format", "")), [names] if isinstance(names, str) else list(names)
+    for choice in (*schema.get("anyOf", []), *schema.get("oneOf", [])):
+        yield from type_alternatives(choice)

@@ -11,10 +11,10 @@ import pytest
 from tests.old_calendar import NEW, OLD, write_old
 
 from freezeframe.errors import InputNotFound, InvalidOption, SchemaDriftError, UnreadableInput
+from freezeframe.script import inputs as streamed_rows
 from freezeframe.script.formats import csv_file, json_rows
-from freezeframe.script.formats.unpacking import UnpackLimits
-from freezeframe.script.inputs import streamed_rows
-from freezeframe.script.inputs.transfer import export_stream, file_rows, import_stream, schema_file
+from freezeframe.script.formats.input_parts import UnpackLimits
+from freezeframe.script.transfer import export_stream, file_rows, import_stream, schema_file
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.store import Tenant

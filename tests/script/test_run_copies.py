@@ -7,9 +7,9 @@ import pytest
 
 from freezeframe.runs.process.working_copy import apply_changes, capture, check_out
 from freezeframe.script import get_snapshot, update_snapshot
-from freezeframe.script.adoption.migration import refresh_copies
-from freezeframe.script.tenant.current_job import current_job
-from freezeframe.script.tenant.exported_file import own_exports
+from freezeframe.script.adoption import refresh_copies
+from freezeframe.script.current_job import current_job
+from freezeframe.script.exported_file import own_exports
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant

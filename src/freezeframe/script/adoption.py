@@ -1,18 +1,19 @@
-"""Adoption of ``{stream}.snapshot.csv`` and ``.parquet`` files of hotglue and gluestick as streams.
+"""Snapshot files of hotglue and gluestick, taken over as streams: on first use, or a whole folder.
 
-A directory that scripts have used so far holds one file a stream. Such a file is adopted where it
-lies: reading reads it, and the first update makes the stream of it, in a commit of its own, which
-records the file's SHA-256. The file stays, and is written again after updates (``exported_file``). A
-file that somebody else has changed since (a target writes its id map anew at every job) is adopted
-again. Rules: ``docs/reference/gluestick.md``, "Existing files".
+A directory that scripts have used so far holds one ``{stream}.snapshot.csv`` or ``.parquet`` for each
+stream. Such a file is adopted where it lies: reading reads it, and the first update makes the stream of it,
+in a commit of its own, which records the file's SHA-256. The file stays, and is written again after updates
+(``exported_file``). A file that another program has changed since (a target writes its id map anew at every
+job) is adopted again. Rules: ``docs/reference/gluestick.md``, "Existing files".
 """
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,27 +21,50 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from freezeframe.engine.frames.batch import check_batch
 from freezeframe.engine.frames.frames import FrameKind, kind_of, to_arrow
 from freezeframe.engine.frames.untyped import spark_schema
 from freezeframe.engine.plans.python_tasks import spark_ddl
-from freezeframe.errors import BadInput, ConflictError, MissingColumn, UnreadableInput
+from freezeframe.errors import (
+    AlreadyExists,
+    BadInput,
+    ConflictError,
+    InputNotFound,
+    InvalidOption,
+    MissingColumn,
+    UnreadableInput,
+)
+from freezeframe.identifiers import FilePath, StreamName
 from freezeframe.log.format.schema import delta_to_arrow
 from freezeframe.log.scan.data_skipping import as_expression, columns_of
-from freezeframe.script.adoption.row_hashes import table_hashes
-from freezeframe.script.formats.csv_file import read_csv_text
-from freezeframe.script.formats.parquet_files import read_parquet_files
-from freezeframe.script.formats.unpacking import UNLIMITED, UnpackLimits
-from freezeframe.script.tenant.current_job import is_working_copy, job_at
-from freezeframe.script.tenant.exported_file import ADOPTED_NOTE, export, file_sha256, known_file
-from freezeframe.script.tenant.left_file import CSV, PARQUET, is_left, leave_file, left_version, refresh_left
-from freezeframe.script.tenant.tenants import shared_engine
+from freezeframe.script.current_job import is_working_copy, job_at
+from freezeframe.script.exported_file import (
+    ADOPTED_NOTE,
+    CSV,
+    PARQUET,
+    export,
+    file_sha256,
+    is_left,
+    known_file,
+    leave_file,
+    left_version,
+    refresh_left,
+)
+from freezeframe.script.formats.columnar_files import read_parquet_files
+from freezeframe.script.formats.csv_file import find_delimiter, read_csv_text
+from freezeframe.script.formats.input_parts import UNLIMITED, UnpackLimits
+from freezeframe.script.row_hashes import table_hashes
+from freezeframe.script.tenants import shared_engine
+from freezeframe.script.transfer import file_rows, import_stream, schema_file
 from freezeframe.script.types.inference import typed_columns
 from freezeframe.settings import load_settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Stream, Tenant
+from freezeframe.store.job import Job
 from freezeframe.store.model.update_options import Mode, NullKeys, Update
+from freezeframe.store.run_tenant import JobTenant
 from freezeframe.store.table.reader import as_kind, in_schema, require_kind, with_columns
 
 # If both exist, gluestick reads the Parquet file.
@@ -353,3 +377,140 @@ def _naming(file: LegacyFile) -> Iterator[None]:
             remedy="Correct the file, or move it out of the directory to begin without it.",
             **{**error.details, "file": str(file.path)},
         ) from error
+
+
+# Migration of a directory of snapshot files: each becomes a stream of a tenant, other files its files.
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotFile:
+    """A snapshot file, the stream that it becomes, and the stream's key (empty: none)."""
+
+    stream: str
+    path: Path
+    key: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """Content of a directory: snapshot files by stream, and other files by their paths in the tenant."""
+
+    snapshots: tuple[SnapshotFile, ...]
+    files: tuple[tuple[str, Path], ...]
+
+    def carried_out(self, job: Job) -> list[int]:
+        """Bring everything into a job; the numbers of rows of the streams, in their order."""
+        rows = [_import(job, snapshot) for snapshot in self.snapshots]
+        for path, file in self.files:
+            with file.open("rb") as content:
+                job.files.write(path, content)
+        return rows
+
+
+def plan_migration(folder: str | os.PathLike[str], key: Sequence[str], tenant: Tenant | None) -> Migration:
+    """Find the ``{stream}.snapshot.csv`` and ``.parquet`` files and the other files of a directory.
+
+    ``key`` becomes the key of each stream that has all of its columns; other streams have no key. Where a
+    stream has both kinds of files, the Parquet file counts, as for gluestick. ``tenant`` None: there is none.
+    """
+    root = Path(folder)
+    if not root.is_dir():
+        raise InputNotFound(f"There is no directory {root}.", remedy="Check the path.", path=str(root))
+    if (root / "_freezeframe").exists():
+        raise InvalidOption(
+            f"{root} is a freezeframe directory already.",
+            cause="It has a log of its own (_freezeframe).",
+            remedy="Use freezeframe tenant export and import to move it.",
+        )
+    named = {path.relative_to(root).as_posix(): path for path in sorted(root.rglob("*")) if _is_plain(path)}
+    snapshots, files = {}, {}
+    for name, path in named.items():
+        if name.endswith(GLUESTICK_LOCK):
+            raise UnreadableInput(
+                f"{path} is a snapshot that was being written.",
+                cause="gluestick renames the good file so while it writes, and was cut off.",
+                remedy="Restore the file from a backup, or remove this one to begin anew.",
+                file=str(path),
+            )
+        stream = snapshot_file_stream(name)
+        if stream is None:
+            files[str(FilePath(name))] = path
+        elif not name.endswith(CSV) or f"{stream}{PARQUET}" not in named:
+            snapshots[str(StreamName(stream))] = path
+    for path in snapshots.values():
+        files.pop(schema_file(path).name, None)  # it belongs to the rows and is not migrated as a file
+    if not (snapshots or files):
+        raise InputNotFound(f"There is nothing in {root}.", remedy="Check the path.", path=str(root))
+    if tenant is not None:
+        _require_new(tenant, [*snapshots], [*files])
+    found = [SnapshotFile(stream, path, _key_of(path, tuple(key))) for stream, path in snapshots.items()]
+    return Migration(tuple(found), tuple(files.items()))
+
+
+def _is_plain(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink()
+
+
+def _require_new(tenant: Tenant, streams: Sequence[str], files: Sequence[str]) -> None:
+    held = {*tenant.streams()} & {*streams}
+    held |= {item.path for item in tenant.files.list(recursive=True)} & {*files}
+    if held:
+        raise AlreadyExists(
+            f"The tenant already has {', '.join(sorted(held))}.",
+            cause="A migration never replaces what a tenant has.",
+            remedy="Migrate into a new tenant, or use freezeframe import.",
+        )
+
+
+def _key_of(path: Path, key: tuple[str, ...]) -> tuple[str, ...]:
+    return key if key and {*key} <= {*_columns(path)} else ()
+
+
+def _columns(path: Path) -> list[str]:
+    if path.suffix == ".parquet":
+        try:
+            return list(pq.read_schema(path).names)
+        except pa.ArrowException:
+            return list(read_parquet_files([path]).column_names)  # raises the file's error
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as text:
+        return next(csv.reader(text, delimiter=find_delimiter(path).decode()), [])
+
+
+def _import(job: Job, one: SnapshotFile) -> int:
+    stream, schema = job.stream(one.stream), schema_file(one.path)
+    try:
+        if one.key:
+            known = schema if one.path.suffix == ".csv" and schema.is_file() else None
+            import_stream(stream, one.path, one.key, schema_from=known)
+        else:
+            stream.update(file_rows(one.path, None, None, UNLIMITED), override=True)
+    except UnreadableInput:
+        raise
+    except BadInput as error:
+        raise type(error)(
+            f"{one.path}: {error.problem}",
+            cause=error.cause,
+            remedy=error.remedy,
+            **{**error.details, "file": str(one.path)},
+        ) from error
+    return stream.row_count()
+
+
+# Adopted snapshot files in a run's working copy: refreshed before the run.
+#
+# What a tenant keeps as a file is what its stream adopted last; the rows since then are the stream's. So
+# a run's copy is written anew from the stream before the script begins, for scripts that open it, and what
+# freezeframe wrote there itself is not a change of the file. What the script wrote is one, and is kept.
+# Rules: ``docs/reference/gluestick.md``, "Existing files".
+
+
+def refresh_copies(folder: Path, tenant: JobTenant, paths: Collection[str]) -> None:
+    """Write those of the checked-out files that streams adopted anew, as of the job's beginning.
+
+    The job has not read the streams by that: it meets no conflict over one that its script leaves alone.
+    """
+    names = {snapshot_file_stream(path) for path in paths} & set(tenant.streams())
+    if names:
+        view = tenant.at(tenant.version)
+        for name in sorted(filter(None, names)):
+            export_adopted(folder, view.stream(name))

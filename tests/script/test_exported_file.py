@@ -9,7 +9,7 @@ import pytest
 
 from freezeframe.gluestick import snapshot_records
 from freezeframe.script import get_snapshot, open_tenant, update_snapshot
-from freezeframe.script.adoption.legacy import pending_adoption
+from freezeframe.script.adoption import pending_adoption
 
 pytestmark = pytest.mark.spark
 

@@ -1,1 +1,0 @@
-"""Snapshot files of before: taken over, migrated, kept equal."""

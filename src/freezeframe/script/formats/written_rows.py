@@ -1,0 +1,175 @@
+"""Rows as the text of JSON Lines and of CSV; readers that know the types get every value back.
+
+What JSON has no value for is text: decimals, dates, times, binary (base64), and the numbers that
+are not numbers (``"NaN"``, ``"Infinity"``). A missing value is ``null``, a map an object, or a list of pairs
+where its keys are no texts. CSV is as pandas' ``to_csv(index=False)`` writes it, but without its losses.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from freezeframe.engine.frames.python_values import (
+    date_texts,
+    moment_text,
+    moment_texts,
+    python_values,
+    shown_rows,
+)
+from freezeframe.errors import BadInput
+
+Form = Callable[[Any], Any]
+"""A value of a column, as Python has it, in the form that is written."""
+
+
+def json_lines(rows: pa.Table, batch_rows: int) -> Iterator[bytes]:
+    """The rows, some at a time."""
+    forms = {field.name: json_form(field.type) for field in rows.schema}
+    for start in range(0, len(rows), batch_rows):
+        batch = shown_rows(rows.slice(start, batch_rows))
+        yield b"".join(
+            json.dumps({name: forms[name](value) for name, value in row.items()}, ensure_ascii=False).encode()
+            + b"\n"
+            for row in batch
+        )
+
+
+def json_form(kind: pa.DataType) -> Form:
+    """What makes a value of JSON of a value of the type."""
+    form = _form(kind)
+    return lambda value: None if value is None else form(value)
+
+
+def _form(kind: pa.DataType) -> Form:
+    if pa.types.is_floating(kind):
+        return _number
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
+        return lambda value: base64.b64encode(value).decode()
+    if pa.types.is_decimal(kind):
+        return lambda value: format(value, "f")
+    if pa.types.is_temporal(kind):
+        return lambda value: value if isinstance(value, str) else value.isoformat()
+    if pa.types.is_struct(kind):
+        parts = {field.name: json_form(field.type) for field in kind}
+        return lambda value: {name: form(value.get(name)) for name, form in parts.items()}
+    if pa.types.is_map(kind):
+        return _map_form(kind)
+    if pa.types.is_nested(kind):
+        item = json_form(kind.value_type)
+        return lambda value: [item(element) for element in value]
+    return lambda value: value
+
+
+def _map_form(kind: pa.DataType) -> Form:
+    key, item = json_form(kind.key_type), json_form(kind.item_type)
+
+    def form(pairs: Any) -> Any:
+        named = {name: item(value) for name, value in pairs} if pa.types.is_string(kind.key_type) else None
+        # A list of pairs holds what an object does not: other keys than texts, and a key twice.
+        if named is not None and len(named) == len(pairs):
+            return named
+        return [[key(name), item(value)] for name, value in pairs]
+
+    return form
+
+
+def _number(value: float) -> Any:
+    if math.isnan(value):
+        return "NaN"
+    return value if math.isfinite(value) else ("Infinity" if value > 0 else "-Infinity")
+
+
+# Rows as the text of a CSV file, as pandas' ``to_csv(index=False)`` writes it, but without its losses.
+#
+# A missing value is an empty field and the empty text a quoted one, so that both come back; times are
+# ISO 8601 with their offset. NaN is ``NaN``, which is not missing. Lists, structs and maps are JSON, as in
+# JSON
+# Lines, and binary is base64. Who knows the columns' types reads every value back (``written_values``).
+
+_NEEDS_QUOTES = r'[",\r\n]'
+_DELIMITERS = r"[;\t|]"
+
+
+def csv_text(rows: pa.Table) -> str:
+    """The rows below a header, each line ended by a newline."""
+    # A reader takes another delimiter in a header without a comma for that of the file.
+    needs_quotes = _NEEDS_QUOTES if rows.num_columns > 1 else f"{_NEEDS_QUOTES}|{_DELIMITERS}"
+    names = pa.chunked_array([pa.array(rows.column_names, pa.string())])
+    header = ",".join(_quote(names, needs_quotes).to_pylist())
+    if not rows.num_columns or not rows.num_rows:
+        return f"{header}\n"
+    fields = [pc.fill_null(_csv_text_field(column), "") for column in rows.columns]
+    lines = pc.binary_join_element_wise(pc.binary_join_element_wise(*fields, ","), "\n", "")
+    return f"{header}\n{''.join(map(_join_texts, lines.chunks))}"
+
+
+def csv_pieces(schema: pa.Schema, tables: Iterable[pa.Table], piece_rows: int) -> Iterator[bytes]:
+    """The file of the rows, some at a time."""
+    header = csv_text(schema.empty_table())
+    if "" in schema.names:
+        raise _unwritable("A column has no name.", "A reader gives such a column a name of its own.")
+    yield header.encode()
+    for table in tables:
+        if table.num_columns == 1 and table.column(0).null_count:
+            cause = f"The line of a missing value in the only column, {schema.names[0]!r}, is blank."
+            raise _unwritable("A row would be lost.", cause)
+        for start in range(0, len(table), piece_rows):
+            yield csv_text(table.slice(start, piece_rows)).removeprefix(header).encode()
+
+
+def _unwritable(problem: str, cause: str) -> BadInput:
+    return BadInput(f"{problem} CSV cannot hold it.", cause=cause, remedy="Export Parquet or JSON Lines.")
+
+
+def _join_texts(lines: pa.Array) -> str:
+    """The concatenated texts, as the array holds them."""
+    offsets = np.frombuffer(lines.buffers()[1], np.int32)
+    first, last = (int(offsets[lines.offset + at]) for at in (0, len(lines)))
+    return str(lines.buffers()[2].slice(first, last - first).to_pybytes(), "utf-8")
+
+
+def _csv_text_field(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    kind = column.type
+    text = _as_text(column)
+    # No number has a comma, a quote or a newline, nor is its text empty.
+    return text if pa.types.is_primitive(kind) or pa.types.is_decimal(kind) else _quote(text)
+
+
+def _quote(text: pa.ChunkedArray, needs_quotes: str = _NEEDS_QUOTES) -> pa.ChunkedArray:
+    quotes = pc.or_(pc.match_substring_regex(text, needs_quotes), pc.equal(text, ""))
+    if not pc.any(quotes, min_count=0).as_py():
+        return text
+    doubled = pc.replace_substring(text, '"', '""')
+    return pc.if_else(quotes, pc.binary_join_element_wise('"', doubled, '"', ""), text)
+
+
+def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    kind = column.type
+    if pa.types.is_boolean(kind):
+        return pc.if_else(column, "True", "False")
+    if pa.types.is_floating(kind):
+        text = pc.replace_substring_regex(column.cast(pa.string()), r"^(-?\d+)$", r"\1.0")
+        return pc.if_else(pc.is_nan(column), "NaN", text)
+    if pa.types.is_timestamp(kind):
+        return moment_texts(column)
+    if pa.types.is_nested(kind):
+        return _texts(column, lambda value: json.dumps(value, ensure_ascii=False))
+    if pa.types.is_binary(kind):
+        return _texts(column, str)
+    return date_texts(column) if pa.types.is_date(kind) else column.cast(pa.string())
+
+
+def _texts(column: pa.ChunkedArray, write: Callable[[Any], str]) -> pa.ChunkedArray:
+    """What ``write`` makes of each value in the form of JSON."""
+    form = json_form(column.type)
+    values = python_values(column, moment_text)
+    texts = [None if value is None else write(form(value)) for value in values]
+    return pa.chunked_array([pa.array(texts, pa.string())])

@@ -1,1 +1,0 @@
-"""Rows of files and frames on their way into a stream."""

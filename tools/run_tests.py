@@ -10,6 +10,7 @@ SIGINT and SIGTERM end the run within five seconds, with every process that a te
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -39,6 +40,13 @@ def say(line: str) -> None:
     sys.stdout.flush()
 
 
+def files_with(*marks: str) -> list[str]:
+    """Return the test files that use one of the marks; importing all the others takes half a minute."""
+    used = re.compile(rf"\bmark\.(?:{'|'.join(marks)})\b")
+    files = sorted((ROOT / "tests").rglob("test_*.py"))
+    return [str(file.relative_to(ROOT)) for file in files if used.search(file.read_text("utf-8"))]
+
+
 def parts(which: str, options: list[str]) -> dict[str, list[str]]:
     """Return pytest's arguments for each process, by name."""
     others = "not spark and not browser and not stateful"
@@ -46,8 +54,9 @@ def parts(which: str, options: list[str]) -> dict[str, list[str]]:
     if which == "fast":
         others += " and not long"
     else:
-        found["spark"] = ["-m", "spark and not nightly", *options]
-        found["browser"] = ["-m", "(browser or stateful) and not spark and not nightly", *options]
+        found["spark"] = ["-m", "spark and not nightly", *(options or files_with("spark"))]
+        marks = "(browser or stateful) and not spark and not nightly"
+        found["browser"] = ["-m", marks, *(options or files_with("browser", "stateful"))]
     others = ["-m", f"{others} and not nightly"]
     if options:
         return {**found, "other": [*others, *options]}

@@ -39,7 +39,7 @@ def _rows(keys, base):
     )
 
 
-@settings(max_examples=examples(25))
+@settings(max_examples=examples(12))
 @given(
     shared=st.lists(st.integers(0, 9), unique=True, min_size=1),
     gone=st.sets(st.integers(0, 9)),
@@ -105,8 +105,7 @@ def test_rows_without_a_key_are_compared_whole_up_to_a_limit():
         Comparison(before, after, whole_rows_max=7).page(1)
 
 
-@pytest.mark.parametrize("back", [False, True])
-@pytest.mark.parametrize("limit", [1, 3, 100])
+@pytest.mark.parametrize(("back", "limit"), [(False, 1), (True, 3), (False, 100)])
 def test_a_key_in_another_type_is_paged_as_well(open_finding, memory, back, limit):
     """Rows meet in the type that both have, in whose order the pages are, whatever the number of rows."""
     stream = open_finding(memory).stream("Account")

@@ -29,7 +29,7 @@ def _pages(snapshot, limit, **wanted):
 KINDS = [pa.string(), pa.float64(), pa.int64(), pa.decimal128(9, 2), pa.timestamp("us"), pa.bool_()]
 
 
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(32))
 @given(
     data=st.data(),
     place=st.integers(0, 5),

@@ -47,34 +47,26 @@ def features(storage, name):
     return DeltaLog(storage, f"{name}.snapshot").update().protocol.writer_features
 
 
-def test_a_released_stream_is_anybodys(open_finding, memory):
-    """The guard is off, the tenant no longer lists it, and its past in the tenant can still be read."""
+def test_a_released_stream_is_taken_back_as_it_is_then(open_finding, memory):
+    """Meanwhile it is unlisted and unguarded; what others wrote is part of it, and the key is the old one."""
     tenant = open_finding(memory)
-    tenant.stream("Lead").update(table(1), key="Id")
+    stream = tenant.stream("Lead")
+    stream.update(table(1), key="Id")
 
-    assert tenant.stream("Lead").release() == 1
-
+    assert stream.release() == 1
     assert (tenant.streams(), TENANT_LOG_FEATURE in features(memory, "Lead")) == ((), False)
     assert rows(tenant.at(0).stream("Lead")) == [1]
     with pytest.raises(StreamNotFound):
-        tenant.stream("Lead").release()
+        stream.release()
     with pytest.raises(ForeignCommit):
-        tenant.stream("Lead").update(table(2), key="Id")
-
-
-def test_a_released_stream_is_taken_back_as_it_is_then(open_finding, memory):
-    """What others wrote meanwhile is part of it; the key is the one it had."""
-    tenant = open_finding(memory)
-    tenant.stream("Lead").update(table(1), key="Id")
-    tenant.stream("Lead").release()
+        stream.update(table(2), key="Id")
     foreign(memory, "Lead", 2, *removal_of_all(memory, "Lead"))
 
     assert tenant.adopt("Lead") == 2
-
-    assert (tuple(rows(tenant.stream("Lead"))), tenant.stream("Lead").stream_version()) == ((), 3)
+    assert (rows(stream), stream.stream_version()) == ([], 3)
     assert TENANT_LOG_FEATURE in features(memory, "Lead")
-    tenant.stream("Lead").update(table(5))
-    assert rows(tenant.stream("Lead")) == [5]
+    stream.update(table(5))
+    assert rows(stream) == [5]
     with pytest.raises(InvalidOption, match="already"):
         tenant.adopt("Lead")
 
@@ -138,40 +130,23 @@ def test_a_table_that_streams_are_not_written_like_is_refused(open_finding, memo
     assert open_finding(memory).version == -1
 
 
-def test_foreign_commits_are_taken_over(open_finding, memory):
-    """Writes stop, reads go on at the log's version, and repair adopts what can be adopted."""
-    tenant = open_finding(memory)
-    tenant.stream("Lead").update(table(1), key="Id")
+@pytest.mark.parametrize(("undo", "action", "left"), [(False, "adopted", []), (True, "undone", [1])])
+def test_foreign_commits_are_taken_over_or_undone(open_finding, memory, undo, action, left):
+    """Writes stop, reads go on at the log's version; repair adopts the commits or restores the table."""
+    stream = open_finding(memory).stream("Lead")
+    stream.update(table(1), key="Id")
     foreign(memory, "Lead", 1, *removal_of_all(memory, "Lead"))
 
     with pytest.raises(ForeignCommit, match="repair"):
-        tenant.stream("Lead").update(table(2), key="Id")
-    assert rows(tenant.stream("Lead")) == [1]
+        stream.update(table(2), key="Id")
+    assert rows(stream) == [1]
 
-    found = tenant.stream("Lead").repair()
-    assert (found.action, found.versions, found.version) == ("adopted", (1,), 1)
-    assert rows(tenant.stream("Lead")) == []
-    assert next(tenant.history(1)).kind == "external"
-    tenant.stream("Lead").update(table(2))
-    assert (rows(tenant.stream("Lead")), tenant.stream("Lead").repair().action) == ([2], "nothing")
-
-
-def test_foreign_commits_are_undone_on_demand(open_finding, memory):
-    """A new version makes the table what the log says it is."""
-    tenant = open_finding(memory)
-    tenant.stream("Lead").update(table(1), key="Id")
-    foreign(memory, "Lead", 1, *removal_of_all(memory, "Lead"))
-
-    found = tenant.stream("Lead").repair(undo=True)
-
-    assert (
-        found.action,
-        found.version,
-        found.stream_version,
-        rows(tenant.stream("Lead")),
-    ) == ("undone", 1, 2, [1])
-    tenant.stream("Lead").update(table(2))
-    assert rows(tenant.stream("Lead")) == [1, 2]
+    found = stream.repair(undo=undo)
+    assert (found.action, found.versions, found.version) == (action, (1,), 1)
+    assert (rows(stream), found.stream_version) == (left, 1 + undo)
+    assert next(open_finding(memory).history(1)).kind == "external"
+    stream.update(table(2))
+    assert (rows(stream), stream.repair().action) == ([*left, 2], "nothing")
 
 
 def test_a_key_that_is_there_twice_is_not_taken_over(open_finding, memory):

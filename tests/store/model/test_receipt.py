@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 
 import pandas as pd
 import pyarrow as pa
@@ -9,52 +10,33 @@ import pytest
 
 from freezeframe.errors import InvalidOption
 from freezeframe.script import open_tenant
+from freezeframe.store.model.receipt import html_table
 
 ROWS = pd.DataFrame({"Id": ["1", "2"], "v": ["a", "b"]})
 
 
 def test_a_receipt_is_a_plain_value(open_on, memory):
     """It is JSON, it is equal to its copy, and a copy in another process says where to ask."""
-    receipt = open_on(memory).stream("A").update(ROWS, key="Id")
+    tenant = open_on(memory)
+    receipt = tenant.stream("A").update(ROWS, key="Id")
+    counts = {"inserted": 2, "updated": 0, "unchanged": 0, "deleted": 0, "null_keys_dropped": 0}
+    columns = {"columns_added": ["Id", "v"], "columns_dropped": [], "columns_missing": []}
+    versions = {"tenant_version": 0, "stream_version": 0, "committed": True, "stream": "A", "engine": ""}
+    cost = {"bytes_written": receipt.bytes_written, "seconds": receipt.seconds}
 
-    assert {
-        "stream": "A",
-        "inserted": 2,
-        "updated": 0,
-        "unchanged": 0,
-        "deleted": 0,
-        "tenant_version": 0,
-        "stream_version": 0,
-        "committed": True,
-        "columns_added": ["Id", "v"],
-        "columns_dropped": [],
-        "null_keys_dropped": 0,
-        "bytes_written": receipt.bytes_written,
-        "seconds": receipt.seconds,
-        "engine": "",
-        "columns_missing": [],
-    } == json.loads(json.dumps(receipt.to_json()))
-    assert 0 < receipt.bytes_written
-    assert 0 < receipt.seconds
+    assert {**counts, **columns, **versions, **cost} == json.loads(json.dumps(receipt.to_json()))
+    assert min(cost.values()) > 0
     copied = pickle.loads(pickle.dumps(receipt))
     assert receipt == copied
     with pytest.raises(InvalidOption, match=r"changes\(until=0\)"):
         copied.changed_rows()
-
-
-def test_the_first_rows_are_all_new(open_on, memory):
-    """In either kind; what changed nothing has no rows, in the same columns."""
-    receipt = open_on(memory).stream("A").update(ROWS, key="Id")
-
     assert list(receipt.changed_rows()["_change_type"]) == ["insert", "insert"]
     assert isinstance(receipt.changed_rows("arrow"), pa.Table)
-
-
-def test_a_receipt_of_nothing_has_no_rows(open_on, memory):
-    """A frame without rows and columns for a stream that is not there."""
-    receipt = open_on(memory).stream("A").update(pd.DataFrame(), key="Id")
-
-    assert (receipt.version, receipt.committed, len(receipt.changed_rows())) == (-1, False, 0)
+    nothing = tenant.stream("B").update(pd.DataFrame(), key="Id")
+    assert (nothing.version, nothing.committed, len(nothing.changed_rows())) == (0, False, 0)
+    reserved = tenant.stream("B").update(ROWS.assign(_before=1), key="Id")
+    with pytest.raises(InvalidOption, match="'_before'"):
+        reserved.changed_rows()
 
 
 @pytest.mark.spark
@@ -115,11 +97,7 @@ def test_a_preview_keeps_nothing(open_on, local):
 
     receipt = stream.preview(ROWS, key="Id")
 
-    assert (
-        receipt.inserted,
-        receipt.version,
-        receipt.committed,
-    ) == (2, -1, False)
+    assert (receipt.inserted, receipt.version, receipt.committed) == (2, -1, False)
     assert list(receipt.changed_rows()["_change_type"]) == ["insert", "insert"]
     assert len(stream.preview(pd.DataFrame(), key="Id").changed_rows()) == 0
     assert [path for path in local.local_path("").rglob("*") if path.is_file()] == []
@@ -173,9 +151,74 @@ def test_under_another_key_rows_are_compared_whole(tmp_path, spark_engine):
     assert (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted) == (1, 0, 1, 2)
 
 
-def test_columns_of_the_changes_names_are_told(open_on, memory):
-    """Two columns of one name would hide each other's values."""
-    receipt = open_on(memory).stream("A").update(ROWS.assign(_before=1), key="Id")
+def cells(html):
+    """The texts of a table by row, headings among them."""
+    rows = re.findall(r"<tr>(.*?)</tr>", html)
+    return [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in rows]
 
-    with pytest.raises(InvalidOption, match="'_before'"):
-        receipt.changed_rows()
+
+def caption(html):
+    return re.findall(r"<caption[^>]*>(.*?)</caption>", html)
+
+
+def kept(tmp_path):
+    """A tenant of two versions: one stream and one file more in the second."""
+    tenant = open_tenant(tmp_path / "snapshots")
+    first = tenant.stream("Account").update(pd.DataFrame({"Id": ["1", "2"], "n": [1, 2]}), "Id")
+    with tenant.job("load-7") as job:
+        job.stream("Account").update(pd.DataFrame({"Id": ["2", "3"], "n": [9, 3]}), "Id")
+        job.stream("A&B").update(pd.DataFrame({"<i>": ["x"]}), "<i>")
+        job.files.write_text("a&b.txt", "1")
+    return tenant, first, job.receipt
+
+
+def test_text_is_escaped_and_none_is_empty():
+    """Nothing that a tenant holds becomes markup."""
+    html = html_table("<b>", ("&",), [("<script>",), (None,), (True,), (7,)])
+
+    assert caption(html) == ["&lt;b&gt;"]
+    assert cells(html) == [["&amp;"], ["&lt;script&gt;"], [""], ["True"], ["7"]]
+
+
+def test_each_value_shows_a_table(tmp_path):
+    """A tenant now, at a version and before its first one, a stream, a difference, receipts."""
+    tenant, first, job = kept(tmp_path)
+    again = tenant.stream("Account").update(pd.DataFrame({"Id": ["1"], "n": [1]}), "Id")
+    empty = open_tenant(tmp_path / "none")
+    stream, different = tenant.stream("Account")._repr_html_(), tenant.diff(0, 1)._repr_html_()
+
+    assert [f"{tenant.place.storage.root}, version 1"] == caption(tenant._repr_html_())
+    assert cells(tenant._repr_html_()) == [
+        ["stream", "rows", "key", "changed in version"],
+        ["A&amp;B", "1", "&lt;i&gt;", "1"],
+        ["Account", "3", "Id", "1"],
+    ]
+    assert cells(tenant.at(0)._repr_html_())[1] == ["Account", "2", "Id", "0"]
+    assert len(cells(empty._repr_html_())) == 1
+    assert caption(empty.stream("Account")._repr_html_()) == ["Account, before its first update"]
+    assert caption(stream) == ["Account, 3 rows, key Id, version 1"]
+    assert cells(stream) == [["column", "type"], ["Id", "string"], ["n", "int64"]]
+    assert caption(different) == ["Version 0 to 1", "Files"]
+    assert cells(different) == [
+        ["stream", "inserted", "updated", "unchanged", "deleted", ""],
+        ["A&amp;B", "1", "0", "0", "0", "added"],
+        ["Account", "1", "1", "0", "0", "changed"],
+        ["file", ""],
+        ["a&amp;b.txt", "added"],
+    ]
+    assert caption(tenant.diff(1, 1)._repr_html_()) == ["Version 1 to 1: nothing differs"]
+    assert caption(first._repr_html_()) == ["Account, version 0"]
+    assert cells(first._repr_html_())[1] == ["Account", "2", "0", "0", "0"]
+    assert caption(again._repr_html_()) == ["Account, nothing committed"]
+    assert caption(job._repr_html_()) == ["Job load-7, version 1", "Files"]
+    assert ["a&amp;b.txt", "written"] in cells(job._repr_html_())
+
+
+def test_a_tenant_of_many_streams_shows_the_first_ones(tmp_path):
+    """Only those that are shown are opened."""
+    tenant = open_tenant(tmp_path / "snapshots")
+    with tenant.job() as job:
+        job.update({f"s{number:02}": pd.DataFrame({"Id": [1]}) for number in range(51)}, "Id")
+    html = tenant._repr_html_()
+
+    assert (len(cells(html)), caption(html)[0].endswith("the first 50 of 51 streams")) == (51, True)

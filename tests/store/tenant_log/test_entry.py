@@ -8,7 +8,16 @@ import pytest
 from freezeframe.errors import CorruptLog, InvalidName
 from freezeframe.identifiers import StreamName
 from freezeframe.store.model.receipt import Counts
-from freezeframe.store.tenant_log.entry import Entry, FileChange, StreamChange, TenantChange, parse_entry
+from freezeframe.store.tenant_log.entry import (
+    Entry,
+    FileChange,
+    StreamChange,
+    TenantChange,
+    from_signed_line,
+    parse_entry,
+    to_signed_line,
+)
+from freezeframe.store.tenant_log.state import TenantState, parse_checkpoint
 
 
 def _entry(**options):
@@ -24,6 +33,12 @@ def test_an_entry_comes_back_as_it_was():
     assert entry.to_bytes().endswith(b"\n")
 
 
+def _signed(record):
+    text = json.dumps(record, ensure_ascii=False, separators=(",", ":"))
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return json.dumps({**record, "sha256": digest}, separators=(",", ":")).encode() + b"\n"
+
+
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b'{"kind":"commit"}', b"\xff\xfe"])
 def test_a_damaged_entry_is_named(content):
     """What is not a whole entry is damage, never an empty entry."""
@@ -31,15 +46,15 @@ def test_a_damaged_entry_is_named(content):
         parse_entry(content, "00000000000000000007.json")
 
 
-def test_an_entry_of_an_unknown_kind_is_refused():
-    """A newer kind may mean anything, so it is not passed over."""
+def test_torn_entries_and_entries_of_an_unknown_kind_are_refused():
+    """A file that was cut off is never half an entry, and a newer kind may mean anything."""
+    for cut in (1, 40, 200):
+        with pytest.raises(CorruptLog):
+            parse_entry(_entry().to_bytes()[:-cut], "0.json")
     record = {**json.loads(_entry().to_bytes()), "kind": "teleport"}
     del record["sha256"]
-    text = json.dumps(record, ensure_ascii=False, separators=(",", ":"))
-    signed = json.dumps({**record, "sha256": hashlib.sha256(text.encode()).hexdigest()})
-
     with pytest.raises(CorruptLog, match="teleport"):
-        parse_entry(signed.encode() + b"\n", "0.json")
+        parse_entry(_signed(record), "0.json")
 
 
 def test_a_flipped_bit_is_found():
@@ -52,23 +67,12 @@ def test_a_flipped_bit_is_found():
             parse_entry(flipped, "0.json")
 
 
-@pytest.mark.parametrize("cut", [1, 40, 200])
-def test_a_torn_entry_is_damage(cut):
-    """A file that was cut off is never half an entry."""
-    with pytest.raises(CorruptLog):
-        parse_entry(_entry().to_bytes()[:-cut], "0.json")
-
-
 def test_an_entry_changes_each_stream_once():
     """Two changes of one stream in an entry cannot be made, whatever the case of the names."""
-    one, other = (StreamChange(StreamName(name), 0, "{}\n", Counts()) for name in ("Account", "account"))
+    changes = [StreamChange(StreamName(name), 0, "{}\n", Counts()) for name in ("Account", "account")]
 
     with pytest.raises(ValueError, match="once"):
-        Entry("w", 1, (one, other))
-
-
-def test_counts_cannot_be_negative():
-    """A negative count is a mistake of ours and never stored."""
+        Entry("w", 1, (*changes,))
     with pytest.raises(ValueError, match="negative"):
         Counts(inserted=-1)
 
@@ -76,20 +80,11 @@ def test_counts_cannot_be_negative():
 def test_entries_of_the_first_format_are_still_read():
     """They know streams only, without kinds of changes beside them, and no receipt."""
     stream = {"name": "Account", "tableVersion": 0, "content": '{"commitInfo":{}}\n'}
-    counts = {"inserted": 1, "updated": 0, "unchanged": 0, "deleted": 0}
-    record = {
-        "kind": "commit",
-        "writeId": "w",
-        "jobId": None,
-        "timestamp": 5,
-        "author": "",
-        "message": "",
-        "changes": [{"stream": {**stream, "counts": counts}}],
-    }
-    text = json.dumps(record, ensure_ascii=False, separators=(",", ":"))
-    signed = {**record, "sha256": hashlib.sha256(text.encode()).hexdigest()}
+    stream["counts"] = {"inserted": 1, "updated": 0, "unchanged": 0, "deleted": 0}
+    texts = {"kind": "commit", "writeId": "w", "author": "", "message": ""}
+    record = {**texts, "jobId": None, "timestamp": 5, "changes": [{"stream": stream}]}
 
-    entry = parse_entry(json.dumps(signed, separators=(",", ":")).encode() + b"\n", "0.json")
+    entry = parse_entry(_signed(record), "0.json")
 
     assert (StreamChange(StreamName("Account"), 0, stream["content"], Counts(1)),) == entry.changes
     assert (entry.receipt, entry.files, entry.restored, entry.author) == (None, (), None, "")
@@ -116,3 +111,86 @@ def test_a_file_of_an_entry_lies_below_the_tenant(path):
         FileChange(path, None)
     with pytest.raises(ValueError, match="not a name below"):
         FileChange("a", path, "0" * 64)
+
+
+RECORD = {"kind": "commit", "author": "Zoë", "changes": [1, {"a": None}]}
+
+
+@pytest.mark.parametrize("is_ascii", [False, True])
+def test_what_was_written_is_read(is_ascii):
+    """With its hash."""
+    line = to_signed_line(RECORD, is_ascii=is_ascii)
+    record, sha256 = from_signed_line(line, is_ascii=is_ascii)
+    assert record == RECORD
+    assert len(sha256) == 64
+
+
+def test_the_same_record_in_another_layout_has_the_same_hash():
+    """Another writer may put spaces between members, or the hash before them."""
+    record = json.loads(to_signed_line(RECORD))
+    spaced = json.dumps(record).encode() + b"\n"
+    first = json.dumps({"sha256": record.pop("sha256"), **record}).encode() + b"\n"
+    assert from_signed_line(spaced)[0] == from_signed_line(first)[0] == RECORD
+
+
+@pytest.mark.parametrize("sha256", ["", None, 0])
+def test_an_empty_hash_is_none(sha256):
+    """Where one is required, the record is refused."""
+    line = json.dumps({**RECORD, "sha256": sha256}, separators=(",", ":")).encode() + b"\n"
+    with pytest.raises(ValueError, match="SHA-256"):
+        from_signed_line(line)
+    with pytest.raises(KeyError):
+        from_signed_line(b'{"kind":"commit"}\n')
+    assert from_signed_line(b'{"kind":"commit"}\n', requires_hash=False) == ({"kind": "commit"}, "")
+
+
+def _entry_of(timestamp_ms, **versions):
+    changes = tuple(StreamChange(StreamName(name), v, "{}\n", Counts()) for name, v in versions.items())
+    return Entry(f"w{timestamp_ms}", timestamp_ms, changes)
+
+
+def test_each_entry_moves_its_streams():
+    """The state has the last table version of each stream and the newest entry."""
+    state = (
+        TenantState()
+        .after(0, _entry_of(10, Account=0))
+        .after(1, _entry_of(20, Lead=0))
+        .after(2, _entry_of(30, Account=1))
+    )
+
+    assert dict(state.streams) == {"Account": 1, "Lead": 0}
+    assert (state.version, state.timestamp_ms) == (2, 30)
+    assert state.head.write_id == "w30"
+    assert state.table_version(StreamName("Nobody")) == -1
+
+
+@pytest.mark.parametrize("version", [0, 2, 7])
+def test_a_skipped_or_repeated_table_version_is_damage(version):
+    """Entries must continue each other."""
+    state = TenantState().after(0, _entry_of(10, Account=0))
+
+    with pytest.raises(CorruptLog):
+        state.after(1, _entry_of(20, Account=version))
+
+
+def test_commit_times_always_rise():
+    """A clock that stands still or jumps back cannot make two commits of one moment."""
+    state = TenantState().after(0, _entry_of(1_000, Account=0))
+
+    assert [state.next_timestamp_ms(now) for now in (2_000, 1_000, 5)] == [2_000, 1_001, 1_001]
+
+
+def test_a_checkpoint_holds_the_state():
+    """A state read from a checkpoint has all but the head, which has been landed by then."""
+    state = TenantState().after(0, _entry_of(10, Account=0))
+
+    found = parse_checkpoint(state.to_checkpoint(), "0.checkpoint.json")
+
+    assert (dict(state.streams), state.version, None) == (dict(found.streams), found.version, found.head)
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"[1]", b'{"version":1,"timestamp":1,"streams":{"../x":1}}'])
+def test_a_damaged_checkpoint_is_named(content):
+    """What is not a checkpoint is damage; a stream name in it is checked like any other."""
+    with pytest.raises((CorruptLog, InvalidName)):
+        parse_checkpoint(content, "0.checkpoint.json")

@@ -4,6 +4,7 @@ import hashlib
 import json
 import shutil
 
+import pyarrow as pa
 import pytest
 
 from freezeframe.errors import CorruptLog, FormatTooNew
@@ -15,6 +16,7 @@ from freezeframe.store.diff.counts import ArrowEngine
 from freezeframe.store.model.directory import FORMAT_FILE, REGISTRY_FOLDER, TENANT_LOG_FOLDER
 from freezeframe.store.snapshot_store import Store
 from freezeframe.store.tenant_log.entry import Chain, Link
+from freezeframe.store.tenant_log.log import LogTail
 
 
 def _name(version, folder=TENANT_LOG_FOLDER):
@@ -72,75 +74,69 @@ def test_each_entry_names_its_version_and_its_predecessor(local):
     assert ["", records[0]["sha256"], records[1]["sha256"]] == [record["previous"] for record in records]
 
 
-@pytest.mark.parametrize("version", [1, 2, 3, 4])
-def test_a_replaced_entry_is_found(local, version):
-    """A valid entry of another version in its place is named, the newest one included."""
-    _filled(local)
-    local.replace(_name(version), local.read(_name(version - 1)))
-
-    assert version == _damage(local)
+def _replaced(storage, version):
+    storage.replace(_name(version), storage.read(_name(version - 1)))
 
 
-@pytest.mark.parametrize("version", [1, 2, 3])
-def test_an_entry_of_the_same_version_of_another_log_is_found(local, version):
-    """Its own number fits, its neighbours do not."""
-    _filled(local)
+def _of_another_log(storage, version):
     other = MemoryStorage()
     _filled(other)
-    local.replace(_name(version), other.read(_name(version)))
-
-    assert _damage(local) in {version, version + 1}
+    storage.replace(_name(version), other.read(_name(version)))
 
 
-@pytest.mark.parametrize("version", [0, 1, 2, 3])
-def test_an_entry_that_was_rewritten_is_found(local, version):
-    """A changed message with a right hash of its own is found by the successor."""
+def _rewritten(storage, version):
+    _rewrite(storage, version, {**_record(storage, version), "message": "never said"})
+
+
+def _swapped(storage, version):
+    contents = [storage.read(_name(number)) for number in (version, version + 1)]
+    storage.replace(_name(version), contents[1])
+    storage.replace(_name(version + 1), contents[0])
+
+
+def _renumbered(storage, version):
+    for number in range(version, 4):
+        storage.replace(_name(number), storage.read(_name(number + 1)))
+    storage.delete(_name(4))
+
+
+def _without_link(storage, version):
+    _unchained(storage, [version])
+
+
+@pytest.mark.parametrize(
+    ("damage", "version", "named"),
+    [
+        *((_replaced, version, {version}) for version in (1, 4)),
+        *((_of_another_log, version, {version, version + 1}) for version in (1, 3)),
+        *((_rewritten, version, {version + 1}) for version in (0, 3)),
+        (_swapped, 2, {2}),
+        (_renumbered, 2, {2}),
+        (_without_link, 3, {3}),
+        (_without_link, 4, {4}),
+    ],
+)
+def test_an_entry_that_does_not_fit_its_neighbours_is_named(local, damage, version, named):
+    """Replaced by a valid entry, rewritten with a right hash of its own, swapped, renumbered, unlinked."""
     _filled(local)
-    _rewrite(local, version, {**_record(local, version), "message": "never said"})
+    damage(local, version)
 
-    assert version + 1 == _damage(local)
-
-
-def test_swapped_entries_are_found(local):
-    """The first of the two is named."""
-    _filled(local)
-    one, other = local.read(_name(2)), local.read(_name(3))
-    local.replace(_name(2), other)
-    local.replace(_name(3), one)
-
-    assert _damage(local) == 2
-
-
-def test_a_renumbered_log_is_found(local):
-    """An entry that is taken out, with those after it moved down, is named."""
-    _filled(local)
-    for version in (2, 3):
-        local.replace(_name(version), local.read(_name(version + 1)))
-    local.delete(_name(4))
-
-    assert _damage(local) == 2
+    assert _damage(local) in named
 
 
 def test_the_history_of_a_warm_tenant_is_proved(local):
-    """Entries are read anew for it, and each is compared with the one after it."""
+    """Entries are read anew for it, and each is compared with the one after it; the newest with the state."""
     tenant = _filled(local)
-    _rewrite(local, 2, {**_record(local, 2), "message": "never said"})
-
-    with pytest.raises(CorruptLog, match="Entry 3"):
-        list(tenant.history())
-    with pytest.raises(CorruptLog, match="Entry 3"):
-        list(tenant.history(until=2))
-    with pytest.raises(CorruptLog, match="Entry 3"):
-        list(tenant.files.history("a.csv"))
-    with pytest.raises(CorruptLog, match="Entry 3"):
-        tenant.gc()
-
-
-def test_the_newest_entry_is_held_against_the_state(local):
-    """A head that is another file than the one read before is named."""
-    tenant = _filled(local)
-    _rewrite(local, 4, {**_record(local, 4), "message": "never said"})
-
+    _rewritten(local, 2)
+    for look in (
+        lambda: list(tenant.history()),
+        lambda: list(tenant.history(until=2)),
+        lambda: list(tenant.files.history("a.csv")),
+        tenant.gc,
+    ):
+        with pytest.raises(CorruptLog, match="Entry 3"):
+            look()
+    _rewritten(local, 4)
     with pytest.raises(CorruptLog, match="Entry 4"):
         list(tenant.place.log.entries_down(tenant.place.log.current_snapshot.state, [4]))
 
@@ -157,22 +153,6 @@ def test_an_old_log_is_read_and_continued(local):
     assert before == [entry.to_json() for entry in tenant.history()][1:]
     assert before == [entry.to_json() for entry in _tenant(local).history()][1:]
     assert _record(local, 4)["sha256"] == _record(local, 5)["previous"]
-
-
-def test_a_missing_link_after_a_chained_entry_is_damage(local):
-    """An entry without a link can only lie before the first chained one."""
-    _filled(local)
-    _unchained(local, [0, 1, 3])
-
-    assert _damage(local) in {2, 3}
-
-
-def test_a_last_entry_that_lost_its_link_is_damage(local):
-    """So it is for the newest one."""
-    _filled(local)
-    _unchained(local, [4])
-
-    assert _damage(local) == 4
 
 
 def test_an_old_checkpoint_is_continued_by_a_chained_entry(local):
@@ -213,10 +193,12 @@ def test_a_log_that_begins_at_a_checkpoint_is_still_chained(local):
 
 def test_a_damaged_checkpoint_is_not_used(local):
     """A digit that was changed in it, or a checkpoint of another version, is passed over."""
-    tenant = _filled(local, 11)
+    tenant = _filled(local, 13)
     wanted = tenant.place.log.current_state().files
     (name,) = [item.name for item in local.list_from(TENANT_LOG_FOLDER) if ".checkpoint." in item.name]
     content = local.read(f"{TENANT_LOG_FOLDER}/{name}")
+    local.replace(f"{TENANT_LOG_FOLDER}/{12:020d}{name[20:]}", content)
+    assert _tenant(local).files.read("a.csv") == b"12"
     local.replace(f"{TENANT_LOG_FOLDER}/{name}", content.replace(b'"floor":[0,', b'"floor":[9,'))
 
     found = _tenant(local).place.log.current_state()
@@ -224,26 +206,14 @@ def test_a_damaged_checkpoint_is_not_used(local):
     assert (found.files, found.floor) == (wanted, 0)
 
 
-def test_a_checkpoint_under_another_version_is_not_used(local):
-    """What it says is of its own version only."""
-    _filled(local, 13)
-    (name,) = [item.name for item in local.list_from(TENANT_LOG_FOLDER) if ".checkpoint." in item.name]
-    local.replace(f"{TENANT_LOG_FOLDER}/{12:020d}{name[20:]}", local.read(f"{TENANT_LOG_FOLDER}/{name}"))
-
-    assert _tenant(local).files.read("a.csv") == b"12"
-
-
 def test_an_erased_log_goes_on_in_its_chain(local, open_finding):
     """The entry of an erasure, and what comes after it, chain on the checkpoint that is left."""
-    pa = pytest.importorskip("pyarrow")
     tenant = open_finding(local)
     tenant.stream("Account").update(pa.table({"Id": ["a", "b"]}), key="Id")
     tenant.erase("Account", ["a"])
     tenant.files.write("a.csv", b"1")
 
-    afresh = open_finding(local)
-
-    assert [entry.version for entry in afresh.history()] == [2, 1]
+    assert [entry.version for entry in open_finding(local).history()] == [2, 1]
     assert _record(local, 1)["sha256"] == _record(local, 2)["previous"]
 
 
@@ -345,3 +315,111 @@ def test_a_link_has_a_predecessor_unless_it_is_the_first(version, previous):
     """Anything else is not a link."""
     with pytest.raises(ValueError, match="not a link"):
         Link(version, previous)
+
+
+class Counted(LocalStorage):
+    """A local disk that counts how often a folder is listed."""
+
+    listings = 0
+
+    def list_from(self, folder, start=""):
+        self.listings += 1
+        return super().list_from(folder, start)
+
+
+@pytest.fixture
+def storage(tmp_path):
+    return Counted(tmp_path / "tenant")
+
+
+def test_a_log_that_stands_still_is_not_listed(storage):
+    """Looking at a tenant again and again lists nothing; what another process adds is seen at once."""
+    tenant, other = _tenant(storage), _tenant(LocalStorage(storage.root))
+    tenant.files.write("a.csv", b"1")
+    assert tenant.version == 0
+    before = storage.listings
+    assert [tenant.version for _ in range(20)] == [0] * 20
+    assert before == storage.listings
+    other.files.write("a.csv", b"2")
+    assert tenant.files.read("a.csv") == b"2"
+
+
+def test_what_this_process_adds_is_not_listed_but_now_and_then(storage):
+    """Its own entries are the state at once; a listing every ten versions finds the newer checkpoint."""
+    tenant, other = _tenant(storage), _tenant(LocalStorage(storage.root))
+    tenant.files.write("a.csv", b"0")
+    before = storage.listings
+    for number in range(1, 10):
+        tenant.files.write("a.csv", b"%d" % number)
+    assert before == storage.listings
+    other.files.write("b.csv", b"theirs")
+    for number in range(11, 22):
+        tenant.files.write("a.csv", b"%d" % number)
+    assert before < storage.listings
+    segment = tenant.place.log.current_snapshot.segment
+    assert (segment.version, segment.checkpoint_version) == (21, 20)
+    afresh = _tenant(LocalStorage(storage.root)).place.log.current_state()
+    assert afresh == tenant.place.log.current_state()
+    assert (tenant.files.read("b.csv"), tenant.files.read("a.csv")) == (b"theirs", b"21")
+
+
+def test_a_log_that_was_put_back_from_a_backup_is_read_anew(storage, tmp_path):
+    """A log of the same length with other entries is not taken for the one that was seen.
+
+    Its entry has another size: two of one size may have been written in one tick of a file system's clock.
+    """
+    three = b"three" * 20
+    tenant = _tenant(storage)
+    tenant.files.write("a.csv", b"1")
+    shutil.copytree(storage.root, tmp_path / "backup")
+    tenant.files.write("a.csv", b"two")
+    other = _tenant(LocalStorage(tmp_path / "backup"))
+    other.files.write("a.csv", three)
+    shutil.rmtree(storage.root)
+    (tmp_path / "backup").rename(storage.root)
+    assert tenant.version == 1
+    assert three == tenant.files.read("a.csv")
+
+
+def test_a_log_whose_past_was_erased_is_listed(storage):
+    """Whoever has seen an entry that is gone, with those that followed it, finds the newest one."""
+    tenant, other = _tenant(storage), _tenant(LocalStorage(storage.root))
+    for number in range(3):
+        tenant.files.write("a.csv", b"%d" % number)
+    assert tenant.version == 2
+    other.files.write("a.csv", b"3")
+    other.files.write("a.csv", b"4")
+    other.place.log.write_checkpoint(other.place.log.current_state())
+    for version in range(4):
+        other.place.storage.delete(f"{TENANT_LOG_FOLDER}/{version:020d}.json")
+    assert (tenant.version, tenant.files.read("a.csv")) == (4, b"4")
+
+
+def test_pages_of_tenants_follow_each_change(tmp_path):
+    """A tenant that somebody else makes or deletes is in, or out of, the next page."""
+    storage = LocalStorage(tmp_path)
+    here, there = (Store(storage, ArrowEngine(storage), Settings()) for _ in range(2))
+    here.tenant("b", create=True)
+    assert here.tenants() == ("b",)
+    there.tenant("a", create=True)
+    assert here.tenants() == ("a", "b")
+    here.delete_tenant("a")
+    assert there.tenants() == ("b",)
+
+
+class ForgottenMeanwhile(LogTail):
+    """A tail that another thread forgets whenever the disk is looked at."""
+
+    def _identity(self, version):
+        self.forget()
+        return super()._identity(version)
+
+
+def test_a_checkpoint_of_another_thread_comes_between_two_looks(storage):
+    """Each method goes by what was seen when it was called; after it the log is listed."""
+    _tenant(storage).files.write("a.csv", b"1")
+    tail = ForgottenMeanwhile(storage, TENANT_LOG_FOLDER)
+    tail.note(0)
+    assert (tail.is_at(0), tail.is_at(0)) == (True, False)
+    tail.note(0)
+    assert tail.note_added(1) is None

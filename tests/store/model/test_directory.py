@@ -1,0 +1,183 @@
+"""A tenant's directory: store or tenant, folders of jobs, the report of the last proof."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+import freezeframe as ff
+from freezeframe.errors import CorruptData, InvalidOption
+from freezeframe.settings import Settings
+from freezeframe.storage import LocalStorage, MemoryStorage
+from freezeframe.storage.base import PrefixStorage
+from freezeframe.store import Tenant
+from freezeframe.store.diff.counts import ArrowEngine
+from freezeframe.store.model.directory import (
+    in_use,
+    is_in_use,
+    job_roots,
+    job_roots_folder,
+    keep_proof_report,
+    last_proof_report,
+    remove_expired_roots,
+    remove_job_roots,
+    root_stamp,
+)
+from freezeframe.store.snapshot_store import Store
+
+
+def _store(storage):
+    return Store(storage, ArrowEngine(storage), Settings())
+
+
+def _tenant(storage):
+    return Tenant(storage, ArrowEngine(storage), Settings())
+
+
+def _names(storage):
+    return [item.name for item in storage.list_below("")]
+
+
+@pytest.fixture(params=["memory", "local"])
+def storage(request, tmp_path):
+    """A storage in memory and one on the disk."""
+    return MemoryStorage() if request.param == "memory" else LocalStorage(tmp_path / "place")
+
+
+def test_a_store_is_not_opened_as_a_tenant(storage):
+    """The remedy names the options of a store's tenant."""
+    _store(storage).tenant("acme", create=True)
+    before = _names(storage)
+
+    with pytest.raises(InvalidOption, match=r"--root and the tenant by --tenant"):
+        _tenant(storage)
+    assert before == _names(storage)
+
+
+def test_a_tenant_is_not_opened_as_a_store(storage):
+    """The remedy names --dir."""
+    _tenant(storage).files.write("a", b"1")
+
+    with pytest.raises(InvalidOption, match="--dir"):
+        _store(storage)
+
+
+def test_a_directory_that_became_a_store_takes_no_first_change(storage):
+    """A tenant that was opened on an empty directory looks once more before its first entry."""
+    tenant = _tenant(storage)
+    _store(storage).tenant("acme", create=True)
+    before = _names(storage)
+
+    for change in (lambda: tenant.files.write("a", b"1"), lambda: tenant.set_retention(3)):
+        with pytest.raises(InvalidOption, match="store of many tenants"):
+            change()
+    assert before == _names(storage)
+    assert _store(storage).tenants() == ("acme",)
+
+
+def test_a_directory_that_became_a_tenant_takes_no_tenants(storage):
+    """A store that was opened on an empty directory looks once more before its first tenant."""
+    store = _store(storage)
+    _tenant(storage).files.write("a", b"1")
+    before = _names(storage)
+
+    with pytest.raises(InvalidOption, match="one tenant's directory"):
+        store.tenant("acme", create=True)
+    assert before == _names(storage)
+
+
+def test_the_folder_of_a_stores_tenant_is_no_store(storage):
+    """Not even before its first version, when no log is in it."""
+    store = _store(storage)
+    store.tenant("acme", create=True)
+    folder = LocalStorage(f"{storage.root}/tenants/{store.folder('acme')}")
+
+    with pytest.raises(InvalidOption, match="one tenant's directory"):
+        _store(folder)
+
+
+FOLDER = "0123456789abcdef" * 2
+NOW = datetime(2026, 11, 21, 4, 0, tzinfo=UTC)
+
+
+def _made(folder, moment, name="x"):
+    root = folder / f"{root_stamp(moment)}-{name}"
+    (root / "sub").mkdir(parents=True)
+    (root / "sub" / "file").write_text("1")
+    return root
+
+
+def _ms(moment):
+    return int(moment.timestamp() * 1000)
+
+
+def test_roots_are_beside_the_tenants_of_a_local_store(tmp_path):
+    """By the tenant's own folder name; for a bucket in the state folder; never for a bare directory."""
+    settings = Settings(state_dir=tmp_path / "state")
+    local = PrefixStorage(LocalStorage(tmp_path / "store"), f"tenants/{FOLDER}")
+    assert tmp_path / "store" / "job-roots" / FOLDER == job_roots_folder(local, settings)
+    elsewhere = job_roots_folder(PrefixStorage(MemoryStorage(), f"tenants/{FOLDER}"), settings)
+    assert elsewhere.is_relative_to(tmp_path / "state")
+    assert elsewhere.name == FOLDER
+    with pytest.raises(InvalidOption):
+        job_roots_folder(LocalStorage(tmp_path), settings)
+    assert remove_job_roots(LocalStorage(tmp_path), settings) == 0
+
+
+def test_roots_that_began_before_a_moment_are_removed(tmp_path):
+    """An erasure's moment: older ones go, whatever a script left in them; links are not followed."""
+    storage = PrefixStorage(LocalStorage(tmp_path / "store"), f"tenants/{FOLDER}")
+    settings = Settings(state_dir=tmp_path / "state")
+    folder = job_roots_folder(storage, settings)
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "kept").touch()
+    old, new = _made(folder, NOW - timedelta(seconds=1)), _made(folder, NOW)
+    (old / "link").symlink_to(tmp_path / "outside")
+    (old / "sub").chmod(0o500)
+    unknown = folder / "unknown"
+    unknown.mkdir()
+    assert remove_job_roots(storage, settings, before_ms=_ms(NOW)) == 2
+    assert [new] == job_roots(folder)
+    assert (tmp_path / "outside" / "kept").exists()
+    assert remove_job_roots(storage, settings) == 1
+    assert job_roots(folder) == []
+
+
+def test_expired_roots_are_removed_unless_in_use(tmp_path):
+    """Age is the setting's; a root that a living process holds stays."""
+    settings = Settings(job_root_days=2)
+    used = _made(tmp_path, NOW - timedelta(days=9), "used")
+    old, young = _made(tmp_path, NOW - timedelta(days=3)), _made(tmp_path, NOW - timedelta(days=1))
+    with in_use(used):
+        assert (is_in_use(used), is_in_use(young)) == (True, False)
+        assert remove_expired_roots(tmp_path, settings, _ms(NOW)) == 1
+    assert [used, young] == job_roots(tmp_path)
+    assert not old.exists()
+    assert remove_expired_roots(tmp_path, settings, _ms(NOW)) == 1
+
+
+def test_the_last_report_is_kept_in_a_store(tmp_path):
+    """In place of the one before; the store and its tenants stay what they are."""
+    store = ff.open(tmp_path, engine="auto")
+    store.tenant("acme", create=True).files.write("a", b"1")
+    storage = LocalStorage(tmp_path)
+
+    assert last_proof_report(storage) is None
+    assert [keep_proof_report(storage, {"seed": seed}) for seed in (1, 2)] == [True, True]
+    assert last_proof_report(storage) == {"seed": 2}
+    assert (store.tenants(), store.tenant("acme").verify().is_sound) == (("acme",), True)
+
+
+def test_nothing_is_left_where_there_is_no_store(tmp_path):
+    """Somebody may try any directory."""
+    assert keep_proof_report(LocalStorage(tmp_path), {"seed": 1}) is False
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("content", [b"{", b"[]", b"\xff"])
+def test_a_damaged_report_is_told(tmp_path, content):
+    """With how it is written anew."""
+    (tmp_path / "_freezeframe").mkdir()
+    (tmp_path / "_freezeframe" / "proof.json").write_bytes(content)
+    with pytest.raises(CorruptData, match=r"proof\.json") as told:
+        last_proof_report(LocalStorage(tmp_path))
+    assert "freezeframe prove" in told.value.remedy

@@ -285,6 +285,8 @@ def _objects(column: pa.ChunkedArray) -> Any:
     PyArrow, and so ``pandas.read_parquet``, turns integers beside a null in a nested value into floats, and
     takes the zone of times in lists away: both would change the column's type on the way back.
     """
+    if pa.types.is_decimal(column.type):
+        return column.to_numpy()  # half the time of ``to_pylist``
     if not pa.types.is_nested(column.type):
         return python_values(column)
     if not _lists_moments(column.type):

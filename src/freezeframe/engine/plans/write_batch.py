@@ -99,10 +99,11 @@ def _limited(frame: ConnectFrame, schema: StructType) -> Any:
     rows so far had its size. What a partition may return is bounded by that, and rows of about one size are
     taken up to ``BYTES_MAX``.
     """
-    coded = frame.toDF(*(f"c{place}" for place in range(len(schema))))
+    names = [f"c{place}" for place in range(len(schema))]  # ``coded.columns`` would be a request
+    coded = frame.toDF(*names)
     texts = [
         F.col(name) if isinstance(field.dataType, StringType) else F.col(name).cast("string")
-        for name, field in zip(coded.columns, schema.fields, strict=True)
+        for name, field in zip(names, schema.fields, strict=True)
         if isinstance(field.dataType, StringType | BinaryType | ArrayType | MapType | StructType)
     ]
     size = F.octet_length(F.concat_ws("", *texts)) if texts else F.lit(0)

@@ -24,8 +24,9 @@ import psutil
 
 ROOT = Path(__file__).resolve().parent.parent
 LOGS = ROOT / ".cache"
-# The environment of each process of a run names the run, also of servers that left their session.
-RUN = "FREEZEFRAME_TEST_RUN"
+# The environment of each process of a run names the run, also of servers that left their session. Without the
+# prefix of settings: freezeframe warns of an unknown variable that has it.
+RUN = "TESTS_OF_RUN"
 MEMORY = Path("/dev/shm")  # noqa: S108 - mkdtemp makes the folder
 FREE_BYTES_MIN = 6 * 1024**3
 INTERRUPT_SECONDS, TERMINATE_SECONDS = 2.0, 1.5

@@ -122,7 +122,7 @@ def _processes_of(pid):
     found = []
     for process in psutil.process_iter():
         try:
-            runs = process.environ().get("FREEZEFRAME_TEST_RUN", "").split()
+            runs = process.environ().get("TESTS_OF_RUN", "").split()
         except (psutil.Error, OSError):
             continue
         if process.pid != os.getpid() and any(run.startswith(f"{pid}-") for run in runs):

@@ -1,0 +1,33 @@
+"""The settings of the tests' own Spark server: the product's, with Delta's jars as the oracle."""
+
+from pathlib import Path
+
+from tests.quick_java import JAVA_OPTIONS, with_classes
+
+JARS = Path(__file__).parent.parent / ".cache" / "jars"
+DELTA = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.databricks.delta.snapshotPartitions": "1",
+    # VACUUM lists a table by so many tasks; by ten thousand, the default, two files take a minute.
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
+}
+
+
+def spark_environment(state, patch):
+    """Set the variables by which this process and its children find one server, whose state is in a folder."""
+    defaults = state / "conf" / "spark-defaults.conf"
+    defaults.parent.mkdir(parents=True)
+    jars = ",".join(str(jar) for jar in sorted(JARS.glob("*.jar")))
+    options = {**DELTA, "spark.jars": jars} if jars else {}
+    defaults.write_text("".join(f"{name} {value}\n" for name, value in options.items()))
+    patch.delenv("SPARK_REMOTE", raising=False)
+    for name, value in {
+        "JAVA_TOOL_OPTIONS": JAVA_OPTIONS,
+        "FREEZEFRAME_STATE_DIR": str(with_classes(state / "run")),
+        "FREEZEFRAME_SPARK": "auto",
+        "FREEZEFRAME_SPARK_MEMORY": "3g",
+        "FREEZEFRAME_SPARK_IDLE_SECONDS": "5",
+        "SPARK_CONF_DIR": str(defaults.parent),
+    }.items():
+        patch.setenv(name, value)

@@ -9,9 +9,11 @@ from tests.log.tables import TableBuilder, file
 from freezeframe.errors import CorruptLog, InvalidOption, StorageUnavailable, VersionNotFound
 from freezeframe.log import SnapshotManagement
 from freezeframe.log.format.actions import Metadata, Protocol, Remove
+from freezeframe.log.primitives.listing import LOOKED_UP_COMMITS_MAX
 from freezeframe.log.primitives.paths import checkpoint_name, commit_name
 from freezeframe.log.segments.management import THREADS_MAX
-from freezeframe.storage import MemoryStorage
+from freezeframe.log.table.upkeep import write_checkpoint
+from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.storage.memory import Fault, FaultyStorage, Way
 
 
@@ -457,3 +459,38 @@ def test_a_protocol_that_is_not_known_is_refused_on_update_too():
     with pytest.raises(Exception, match="fromTheFuture"):
         log.update()
     assert log.current_snapshot.version == 1
+
+
+class ListedStorage(LocalStorage):
+    """Counts its listings."""
+
+    listings = 0
+
+    def list_from(self, folder, start=""):
+        self.listings += 1
+        return super().list_from(folder, start)
+
+
+def test_an_update_on_a_disk_lists_the_folder_only_where_more_than_commits_may_be_new(tmp_path):
+    """Commits are looked up by name; a checkpoint, a changed file and a long run of commits are listed."""
+    storage = ListedStorage(tmp_path)
+    table = TableBuilder(storage).commits(3)
+    log = table.log()
+
+    def updated():
+        before = storage.listings
+        snapshot = log.update()
+        return snapshot.version, snapshot.count, storage.listings - before
+
+    assert [updated(), updated()] == [(2, 2, 1), (2, 2, 0)]
+    table.commits(5)
+    assert updated() == (4, 4, 0)
+    assert updated() == (4, 4, 1)  # something else may have been written beside the commits
+    write_checkpoint(log.current_snapshot)
+    assert (*updated(), log.current_snapshot.segment.checkpoint_version) == (4, 4, 1, 4)
+    assert [updated()[2], updated()[2]] == [1, 0]  # from the checkpoint on, then not again
+    table.commits(6 + LOOKED_UP_COMMITS_MAX)
+    assert updated() == (5 + LOOKED_UP_COMMITS_MAX, 5 + LOOKED_UP_COMMITS_MAX, 1)
+    newest = next(tmp_path.glob(f"**/{commit_name(log.current_snapshot.version)}"))
+    newest.write_bytes(newest.read_bytes() + b"\n")
+    assert updated()[2] >= 1

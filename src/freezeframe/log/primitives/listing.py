@@ -6,10 +6,12 @@ import io
 import itertools
 import os
 import re
+import stat
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from freezeframe.log.primitives.arrow import Ints, to_flags
-from freezeframe.log.primitives.paths import Kind, LogFile, log_file, version_prefix
+from freezeframe.log.primitives.paths import HINT_NAME, Kind, LogFile, commit_name, log_file, version_prefix
 from freezeframe.storage import FileStatus, Storage
 from freezeframe.storage.base import Readable
 from freezeframe.storage.read_ahead import map_concurrently
@@ -187,6 +189,74 @@ def choose_compacted(
             taken.append(file)
             highest = file.version
     return tuple(taken)
+
+
+# A listing kept up to date on a local disk, where listing a folder takes as long as it has names.
+
+LOOKED_UP_COMMITS_MAX = 16
+"""After so many new commits the folder is listed again, to find checkpoints that no hint names."""
+
+
+class WatchedLog:
+    """The files of one log from a version on; an update looks at the names that it knows.
+
+    A commit follows the last one under a name that is known before it exists. The folder is listed where
+    anything else may have changed: a known file, the hint, or the folder without a new commit. On a storage
+    that is not a local disk every update lists.
+    """
+
+    def __init__(self) -> None:
+        self._known: tuple[FileStatus, ...] = ()
+        self._start = -1
+        self._marks: tuple[object, object] | None = None
+        self._looked_up = 0
+
+    def list_from(self, storage: Storage, folder: str, start: int) -> tuple[FileStatus, ...]:
+        """List the files of ``folder`` from version ``start`` on, as ``list_log`` does."""
+        path = storage.local_path(folder)
+        marks = None if path is None else (_mark(path), _mark(path / HINT_NAME))
+        if path is not None and marks is not None and self._marks is not None and start == self._start:
+            found = self._look_up(path, marks, self._marks)
+            if found is not None:
+                self._known = found
+                return found
+        self._known = tuple(list_log(storage, folder, start))
+        self._start, self._marks, self._looked_up = start, marks, 0
+        return self._known
+
+    def _look_up(
+        self, path: Path, marks: tuple[object, object], before: tuple[object, object]
+    ) -> tuple[FileStatus, ...] | None:
+        """The known files and the commits after them; None where the folder has to be listed."""
+        commits = [status.name for status in self._known if _COMMIT_NAME.fullmatch(status.name)]
+        if not commits or marks[1] != before[1] or any(_status(path, one.name) != one for one in self._known):
+            return None
+        added: list[FileStatus] = []
+        while status := _status(path, commit_name(int(commits[-1][:20]) + 1 + len(added))):
+            added.append(status)
+        self._looked_up += len(added)
+        if self._looked_up > LOOKED_UP_COMMITS_MAX or (not added and marks[0] != before[0]):
+            return None
+        return tuple(sorted((*self._known, *added), key=lambda status: status.name)) if added else self._known
+
+
+def _mark(path: Path) -> object:
+    """What changes with a file, or with the names in a folder; None without it."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def _status(folder: Path, name: str) -> FileStatus | None:
+    try:
+        found = os.lstat(f"{folder}/{name}")
+    except OSError:
+        return None
+    if not stat.S_ISREG(found.st_mode):
+        return None
+    return FileStatus(name, found.st_size, found.st_mtime_ns // 1_000_000)
 
 
 # A file of a storage as a seekable Python file, read by ranges.

@@ -17,6 +17,7 @@ from freezeframe.errors import CorruptLog, InvalidOption, ReportDamage
 from freezeframe.log.primitives.listing import (
     CheckpointFiles,
     Listing,
+    WatchedLog,
     complete_checkpoints,
     find_checkpoint_before,
     list_log,
@@ -119,6 +120,7 @@ class SnapshotManagement(ABC, Generic[S]):
         self._update_lock = threading.RLock()
         self._async_lock = threading.Lock()
         self._async_update: Future[None] | None = None
+        self._watched = WatchedLog()
         self._listed: tuple[int, tuple[FileStatus, ...]] | None = None
         self._captured: CapturedSnapshot[S] = self.snapshot_at_init()
 
@@ -413,7 +415,7 @@ class SnapshotManagement(ABC, Generic[S]):
         started = self.options.clock()
         previous = self._captured.snapshot
         start = previous.segment.checkpoint_version
-        statuses = (start or 0, tuple(self.list_from(start or 0)))
+        statuses = (start or 0, self._watched.list_from(self.storage, self.folder, start or 0))
         if statuses == self._listed and previous.version > EMPTY_VERSION:
             return self._touch(started)
         listing = sort_listing(statuses[1])

@@ -15,7 +15,7 @@ from tests.power_loss.states import record_scenarios, try_states
 from tests.stateful import test_mixed_jobs as mixed_jobs
 from tests.store import test_tenant_machine as tenant_machine
 
-from freezeframe.proof.place import Place, Task, scratch
+from freezeframe.proof.task import ProofFolder, Task, scratch
 from freezeframe.proof.writers import commit_at_once as run_concurrency
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
@@ -75,7 +75,7 @@ def mixed(folder, seed, ends, turns):
 
 def histories(folder, seed, ends, turns):
     """Histories of concurrent jobs and readers on a disk, checked for strict serialisability."""
-    return _histories(Place(str(folder), "histories"), seed, ends, turns)
+    return _histories(ProofFolder(str(folder), "histories"), seed, ends, turns)
 
 
 def histories_in_bucket(folder, seed, ends, turns):

@@ -17,7 +17,7 @@ from pathlib import Path
 import psutil
 from tests.endurance.soaked_service import Load, served
 
-from freezeframe.proof.place import children, content, frame
+from freezeframe.proof.task import children, content, frame
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store.diff.counts import ArrowEngine

@@ -23,7 +23,7 @@ from freezeframe.errors import (
     StorageUnavailable,
 )
 from freezeframe.log.segments import hint
-from freezeframe.proof.place import content, frame, tenant_on
+from freezeframe.proof.task import content, frame, tenant_on
 
 pytestmark = pytest.mark.stateful
 

@@ -13,9 +13,9 @@ from multiprocessing.connection import Connection
 
 from freezeframe.clock import another_clock, now_ms
 from freezeframe.errors import FreezeframeError, OutcomeUnknown
-from freezeframe.proof.place import (
+from freezeframe.proof.task import (
     Content,
-    Place,
+    ProofFolder,
     Task,
     content,
     frame,
@@ -28,9 +28,6 @@ from freezeframe.storage import Storage
 from freezeframe.storage.memory import VERBS, WRITES, Crash, Fault, FaultyStorage, Way
 from freezeframe.store import Tenant
 
-ATOMIC_CREATE_PROMISE = (
-    "Of the writers that create a name, exactly one succeeds, and nobody sees half of its bytes."
-)
 _WRITERS = 4
 _CREATE_NAMES = 40
 _DIGEST_BYTES = 32
@@ -38,11 +35,11 @@ _BYTES = 60_000
 
 
 def create_atomically(task: Task) -> None:
-    """See the module."""
-    for place, _ in task.rounds():
+    """Let processes race to create the same names, and read each name while it is written."""
+    for folder, _ in task.rounds():
         names = [f"race/{number:06}" for number in range(_CREATE_NAMES)]
-        answers = race(_create_all, [(place, names)] * _WRITERS)
-        storage = place.storage()
+        answers = race(_create_all, [(folder, names)] * _WRITERS)
+        storage = folder.storage()
         winners = Counter(name for won, _, _ in answers for name in won)
         digests = {name: digest for won, _, _ in answers for name, digest in won.items()}
         for name in names:
@@ -58,9 +55,9 @@ def create_atomically(task: Task) -> None:
         )
 
 
-def _create_all(connection: Connection, place: Place, names: list[str]) -> None:
+def _create_all(connection: Connection, folder: ProofFolder, names: list[str]) -> None:
     """Create each name, and read the next one, which others may be writing."""
-    storage = place.storage()
+    storage = folder.storage()
     won: dict[str, str] = {}
     torn, reads = [], 0
     wait_for_start(connection)
@@ -96,14 +93,13 @@ def _digest(storage: Storage, name: str) -> str | None:
     return digest.hex() if hashlib.sha256(body).digest() == digest and len(body) == _BYTES // 16 * 16 else ""
 
 
-LISTING_PROMISE = "A listing shows what was created and deleted before it, in the order of the names."
 _LISTING_NAMES = 60
 
 
 def list_all(task: Task) -> None:
-    """See the module."""
-    for place, random in task.rounds():
-        writer, reader = place.storage(), place.storage()
+    """Create and delete names by one storage, and compare each listing by another one."""
+    for folder, random in task.rounds():
+        writer, reader = folder.storage(), folder.storage()
         there: set[str] = set()
         for _ in range(_LISTING_NAMES):
             name = f"{random.randrange(10**6):06}{random.choice(['', 'é', '~', '.json'])}"
@@ -130,10 +126,6 @@ def _difference(found: list[str], expected: list[str]) -> str:
     return f"a listing had {len(expected)} names to show: {missing[:3]} were missing, {more[:3]} were deleted"
 
 
-CRASH_PROMISE = "A crash between two storage calls leaves the old content or the new; nobody has to repair."
-ERROR_PROMISE = (
-    "A storage call that fails is told truly: acknowledged is there, failed is not, nothing is half done."
-)
 _CRASHED, _UNKNOWN = "crashed", "OUTCOME_UNKNOWN"
 _FIRST_JOBS = 3
 _INTERVAL = 3  # a checkpoint every so many versions, so that their calls are stopped as well
@@ -166,9 +158,9 @@ def errors(task: Task) -> None:
 
 def _stop_all(task: Task, faults: Mapping[str, tuple[int, tuple[Way, ...]]]) -> None:
     """Each operation, stopped at every so many calls of each verb, in each way."""
-    for place, random in task.rounds():
+    for folder, random in task.rounds():
         for name in OPERATIONS:
-            within = place.within(name)
+            within = folder.within(name)
             for number in range(_FIRST_JOBS):
                 _job(_open_tenant(within), number)
             for verb, (step, ways) in faults.items():
@@ -177,16 +169,16 @@ def _stop_all(task: Task, faults: Mapping[str, tuple[int, tuple[Way, ...]]]) -> 
                     _stop_at_each(task, within, name, (Fault(call, way, verb) for call in calls))
 
 
-def _stop_at_each(task: Task, place: Place, name: str, faults: Iterator[Fault]) -> None:
+def _stop_at_each(task: Task, folder: ProofFolder, name: str, faults: Iterator[Fault]) -> None:
     """At one call after the other, until the operation makes fewer calls than that."""
     for fault in faults:
         number = _FIRST_JOBS + task.counts["calls_stopped"]
-        reader = _open_tenant(place)
+        reader = _open_tenant(folder)
         before = content(reader)
         new = OPERATIONS[name].expected(before, reader, number)
-        storage = FaultyStorage(place.storage(), [fault])
+        storage = FaultyStorage(folder.storage(), [fault])
         outcome = _attempt(storage, name, number)
-        found = content(_open_tenant(place))
+        found = content(_open_tenant(folder))
         seen = f"{name} at {fault.verb} {fault.call} ({fault.way.value})"
         if outcome is None:
             task.require(found == new, f"{seen}: acknowledged, and not there")
@@ -210,8 +202,8 @@ def _attempt(storage: FaultyStorage, name: str, number: int) -> str | None:
     return None
 
 
-def _open_tenant(place: Place) -> Tenant:
-    return store_tenant_on(place.storage(), checkpoint_interval=_INTERVAL)
+def _open_tenant(folder: ProofFolder) -> Tenant:
+    return store_tenant_on(folder.storage(), checkpoint_interval=_INTERVAL)
 
 
 def _rows(number: int) -> dict[str, int]:
@@ -268,17 +260,14 @@ OPERATIONS = {
 }
 
 
-CLOCK_SKEW_PROMISE = (
-    "Clocks that are wrong change no order: times rise with versions, and a moment finds its version."
-)
 _COMMITS = 8
 _DAY_MS = 86_400_000
 
 
 def skew_clocks(task: Task) -> None:
-    """See the module."""
-    for place, random in task.rounds():
-        storage = place.storage()
+    """Commit under clocks that are days off, and find each version by its time."""
+    for folder, random in task.rounds():
+        storage = folder.storage()
         before = now_ms()
         storage.put_if_absent("clock/now", b"x")
         after = now_ms()
@@ -289,7 +278,7 @@ def skew_clocks(task: Task) -> None:
             skew < grace / 2, f"the clock of the storage is {skew} ms off; gc_grace_seconds is {grace} ms"
         )
         held = {}
-        tenants = place.within("tenant")
+        tenants = folder.within("tenant")
         for number in range(_COMMITS):
             wrong = now_ms() + random.randint(-2 * _DAY_MS, 2 * _DAY_MS)
             with another_clock(partial(int, wrong)):

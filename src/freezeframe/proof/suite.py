@@ -1,4 +1,4 @@
-"""The proofs by name, and their run one after the other."""
+"""The proofs by name, their promises, and their run."""
 
 from __future__ import annotations
 
@@ -8,31 +8,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from freezeframe.errors import InvalidOption
-from freezeframe.proof.place import Place, Task
-from freezeframe.proof.storages import (
-    ATOMIC_CREATE_PROMISE,
-    CLOCK_SKEW_PROMISE,
-    CRASH_PROMISE,
-    ERROR_PROMISE,
-    LISTING_PROMISE,
-    crashes,
-    create_atomically,
-    errors,
-    list_all,
-    skew_clocks,
-)
+from freezeframe.proof.storages import crashes, create_atomically, errors, list_all, skew_clocks
+from freezeframe.proof.task import ProofFolder, Task
 from freezeframe.proof.tenants import (
-    DAMAGE_PROMISE,
-    ERASURE_PROMISE,
-    GARBAGE_PROMISE,
-    ISOLATION_PROMISE,
-    RESTORE_PROMISE,
-    TRAVEL_PROMISE,
-    VALUES_PROMISE,
     collect_garbage,
     damage_files,
     erase_rows,
@@ -41,7 +22,7 @@ from freezeframe.proof.tenants import (
     restore,
     travel,
 )
-from freezeframe.proof.writers import CONCURRENCY_PROMISE, DURABILITY_PROMISE, commit_at_once, kill_writers
+from freezeframe.proof.writers import commit_at_once, kill_writers
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,28 +54,54 @@ class ProofResult:
 
 TELL_SECONDS = 10.0
 
-PROOFS: MappingProxyType[str, tuple[str, Callable[[Task], None]]] = MappingProxyType(
-    {
-        "atomic-create": (ATOMIC_CREATE_PROMISE, create_atomically),
-        "listing": (LISTING_PROMISE, list_all),
-        "concurrency": (CONCURRENCY_PROMISE, commit_at_once),
-        "kill": (DURABILITY_PROMISE, kill_writers),
-        "crash": (CRASH_PROMISE, crashes),
-        "errors": (ERROR_PROMISE, errors),
-        "damage": (DAMAGE_PROMISE, damage_files),
-        "clocks": (CLOCK_SKEW_PROMISE, skew_clocks),
-        "values": (VALUES_PROMISE, keep_values),
-        "isolation": (ISOLATION_PROMISE, isolate),
-        "time-travel": (TRAVEL_PROMISE, travel),
-        "restore": (RESTORE_PROMISE, restore),
-        "gc": (GARBAGE_PROMISE, collect_garbage),
-        "erase": (ERASURE_PROMISE, erase_rows),
-    }
-)
+PROMISES = {
+    "atomic-create": (
+        "Of the writers that create a name, exactly one succeeds, and nobody sees half of its bytes. "
+    ),
+    "listing": "A listing shows what was created and deleted before it, in the order of the names.",
+    "concurrency": (
+        "Concurrent jobs of a tenant are strictly serialisable: no commit is lost, doubled or seen too late."
+    ),
+    "kill": "An acknowledged commit survives kill -9; one under way is there whole or not at all.",
+    "crash": "A crash between two storage calls leaves the old content or the new; nobody has to repair.",
+    "errors": (
+        "A storage call that fails is told truly: acknowledged is there, failed is not, nothing is half done."
+    ),
+    "damage": "Damage of any file is told as an error, or does not matter; it is never returned as rows.",
+    "clocks": (
+        "Clocks that are wrong change no order: times rise with versions, and a moment finds its version."
+    ),
+    "values": "A value comes back exactly as it went in, or is refused; in a time zone, as the same instant.",
+    "isolation": "A tenant sees and changes its own directory only, whatever the names that it is given.",
+    "time-travel": (
+        "Every listed version can be read again, by number or by time, all streams and files of one moment."
+    ),
+    "restore": "Every listed version can be restored, exactly, and nothing that came since is lost.",
+    "gc": "gc deletes what retention lets go and nothing else, beside readers and writers.",
+    "erase": "An erased row is in no version that can be read, and its key in no byte that is left.",
+}
+
+PROOFS: Mapping[str, Callable[[Task], None]] = {
+    "atomic-create": create_atomically,
+    "listing": list_all,
+    "concurrency": commit_at_once,
+    "kill": kill_writers,
+    "crash": crashes,
+    "errors": errors,
+    "damage": damage_files,
+    "clocks": skew_clocks,
+    "values": keep_values,
+    "isolation": isolate,
+    "time-travel": travel,
+    "restore": restore,
+    "gc": collect_garbage,
+    "erase": erase_rows,
+}
+"""What tries each promise, in the order in which they are tried."""
 
 
 def select_proofs(only: Sequence[str]) -> tuple[str, ...]:
-    """The proofs that are named, in their own order; all of them if none is."""
+    """Return the named proofs in the order of ``PROOFS``; all of them if no name is given."""
     unknown = sorted({*only} - {*PROOFS})
     if unknown:
         raise InvalidOption(
@@ -104,7 +111,7 @@ def select_proofs(only: Sequence[str]) -> tuple[str, ...]:
 
 
 def prove(
-    place: Place,
+    folder: ProofFolder,
     names: Sequence[str],
     seed: int,
     seconds: float = 0.0,
@@ -112,20 +119,19 @@ def prove(
     *,
     tell_seconds: float = TELL_SECONDS,
 ) -> Iterator[ProofResult]:
-    """The result of each proof as it ends.
+    """Run the proofs one after the other, and yield the result of each.
 
-    Each proof has one round; what is left of ``seconds`` when one begins is shared out between those to come.
-    ``tell`` is given the counts of a proof that is still running, every
-    ``tell_seconds``, in a thread of its own.
+    Each proof has one round, and more within its share of the ``seconds`` that are left. A thread passes the
+    counts of the running proof to ``tell`` every ``tell_seconds``.
     """
     logger = logging.getLogger("freezeframe")
     level = logger.level
-    logger.setLevel(logging.CRITICAL)  # log lines about planned faults would hide real findings
+    logger.setLevel(logging.CRITICAL)  # log lines about planned faults would hide findings
     ends = time.monotonic() + seconds
     try:
         for number, name in enumerate(names):
             share = max(0.0, ends - time.monotonic()) / (len(names) - number)
-            task = Task(place.within(name), f"{seed}/{name}", share)
+            task = Task(folder.within(name), f"{seed}/{name}", share)
             with _report_progress(tell, name, task, tell_seconds):
                 result = _result(task, name)
             yield result
@@ -153,10 +159,11 @@ def _report_progress(
 
 
 def _result(task: Task, name: str) -> ProofResult:
-    promise, run = PROOFS[name]
     started = time.monotonic()
     try:
-        run(task)
-    except Exception as error:  # noqa: BLE001 - whatever a broken storage leads to, the promise was not kept
+        PROOFS[name](task)
+    except Exception as error:  # noqa: BLE001 - any error means that the promise was not kept
         task.violations.append(f"ended by {type(error).__name__}: {error}")
-    return ProofResult(name, promise, dict(task.counts), tuple(task.violations), time.monotonic() - started)
+    return ProofResult(
+        name, PROMISES[name], dict(task.counts), tuple(task.violations), time.monotonic() - started
+    )

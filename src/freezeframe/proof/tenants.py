@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from freezeframe.errors import FixTheRequest, FreezeframeError
-from freezeframe.proof.place import Content, Place, Task, children, content, frame, tenant_on
+from freezeframe.proof.task import Content, ProofFolder, Task, children, content, frame, tenant_on
 from freezeframe.proof.writers import expected_after, rows_at
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage, Storage
@@ -26,7 +26,6 @@ from freezeframe.store import Stream, Tenant
 from freezeframe.store.diff.counts import ArrowEngine
 from freezeframe.store.snapshot_store import Store
 
-DAMAGE_PROMISE = "Damage of any file is told as an error, or does not matter; it is never returned as rows."
 _DAMAGE_JOBS = 9
 _FLIPS = 4
 _AT_ONCE = 8
@@ -37,9 +36,9 @@ _NUMBER = re.compile(r"\d{4,}|[0-9a-f-]{12,}(?![a-z_])")
 
 def damage_files(task: Task) -> None:
     """Damage copies, in memory, of the bytes that the storage returns; a file of each kind in each round."""
-    for place, random in task.rounds():
-        held = _fill_tenant(place)
-        storage = place.storage()
+    for folder, random in task.rounds():
+        held = _fill_tenant(folder)
+        storage = folder.storage()
         files = {item.name: storage.read(item.name) for item in storage.list_below("")}
         whole = FaultyStorage(_copy(files))
         task.require(not _read_all(task, whole, held, "none"), "what was not damaged could not be read")
@@ -49,20 +48,22 @@ def damage_files(task: Task) -> None:
             for name in _one_of_each_kind(sorted(files), needed, random)
             for way, damaged in _damages(files[name], random)
         ]
-        told = _told(task, files, damages, held)
+        told = _reported(task, files, damages, held)
         task.counts.update(files=len({damage[0] for damage in damages}), damages=len(damages), told=told)
 
 
-def _told(task: Task, files: Mapping[str, bytes], damages: list[_Damage], held: dict[int, Content]) -> int:
-    """How many damages were told as an error."""
+def _reported(
+    task: Task, files: Mapping[str, bytes], damages: list[_Damage], held: dict[int, Content]
+) -> int:
+    """Return how many damages were reported as an error."""
 
-    def is_told(damage: _Damage) -> bool:
+    def is_reported(damage: _Damage) -> bool:
         name, way, damaged = damage
         return _read_all(task, _copy({**files, name: damaged}), held, f"{name}, {way}")
 
-    # Side by side: a reader waits for a while before it takes a damaged hint for what it is.
+    # Concurrently, because a reader reads a damaged hint again after a wait.
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return sum(pool.map(is_told, damages))
+        return sum(pool.map(is_reported, damages))
 
 
 def _copy(files: Mapping[str, bytes | None]) -> MemoryStorage:
@@ -74,22 +75,22 @@ def _copy(files: Mapping[str, bytes | None]) -> MemoryStorage:
 
 
 def _one_of_each_kind(names: list[str], needed: set[str], random: Random) -> list[str]:
-    """One of those that are needed where there are any: damage of the others does not matter."""
+    """Choose a file of each kind, if possible one that readers need."""
     random.shuffle(names)
     names.sort(key=needed.__contains__)
     return sorted({_NUMBER.sub("", name): name for name in names}.values())
 
 
-def _fill_tenant(place: Place) -> dict[int, Content]:
-    """A tenant with commits, checkpoints, rows, deletion vectors and blobs; what it held at each version."""
+def _fill_tenant(folder: ProofFolder) -> dict[int, Content]:
+    """Fill a tenant with rows, vectors, checkpoints and blobs; return its content at each version."""
     held = {}
-    tenant = place.tenant(checkpoint_interval=4, vectors_from_bytes=0)
+    tenant = folder.tenant(checkpoint_interval=4, vectors_from_bytes=0)
     for number in range(_DAMAGE_JOBS):
         with tenant.job() as job:
             rows = {f"key-{key}": number for key in range(number % 4, 40, 4)}
             job.stream("Account").update(frame(rows), key="Id")
             job.files.write("state.json", f"state {number}".encode())
-        held[tenant.version] = content(place.tenant())
+        held[tenant.version] = content(folder.tenant())
     return held
 
 
@@ -99,13 +100,13 @@ def _damages(whole: bytes, random: Random) -> Iterator[tuple[str, bytes | None]]
     yield "cut off", whole[: random.randrange(max(1, len(whole)))]
     yield "zeroed", bytes(len(whole))
     for _ in range(_FLIPS if whole else 0):
-        place, bit = random.randrange(len(whole)), random.randrange(8)
-        flipped = bytes([whole[place] ^ (1 << bit)])
-        yield f"bit {bit} of byte {place} flipped", whole[:place] + flipped + whole[place + 1 :]
+        at, bit = random.randrange(len(whole)), random.randrange(8)
+        flipped = bytes([whole[at] ^ (1 << bit)])
+        yield f"bit {bit} of byte {at} flipped", whole[:at] + flipped + whole[at + 1 :]
 
 
 def _read_all(task: Task, copy: Storage, held: dict[int, Content], damage: str) -> bool:
-    """Read the newest version and an older one, as a newcomer; whether damage was told as an error."""
+    """Read the newest version and an older one; return whether an error reported the damage."""
     newest = max(held)
     try:
         tenant = tenant_on(copy)
@@ -120,9 +121,6 @@ def _read_all(task: Task, copy: Storage, held: dict[int, Content], damage: str) 
     return False
 
 
-VALUES_PROMISE = (
-    "A value comes back exactly as it went in, or is refused; in a time zone, as the same instant."
-)
 _TEXTS = (
     "",
     "007",
@@ -168,8 +166,8 @@ _NAMES = ("A/R Paid", "a.b", "größe", "x y", "select", "Id2", "😀", "tab\tna
 
 
 def keep_values(task: Task) -> None:
-    """See the module."""
-    for place, random in task.rounds():
+    """Write values of every type, read them back, and send one row again."""
+    for folder, random in task.rounds():
         for number, (kind, arrow, values) in enumerate(_COLUMNS):
             cells = [*values, None]
             random.shuffle(cells)
@@ -177,13 +175,13 @@ def keep_values(task: Task) -> None:
             table = pa.table(
                 {"Id": [str(item) for item in range(len(cells))], column: pa.array(cells, arrow)}
             )
-            tenant = place.within(f"tenant-{number}").tenant()
+            tenant = folder.within(f"tenant-{number}").tenant()
             try:
                 tenant.stream("Values").update(table, key="Id")
             except FixTheRequest:
                 task.counts["values_refused"] += len(cells)
                 continue
-            _compare(task, place.within(f"tenant-{number}").tenant().stream("Values"), table, kind)
+            _compare(task, folder.within(f"tenant-{number}").tenant().stream("Values"), table, kind)
             _update_one(task, tenant.stream("Values"), table, random, kind)
             task.counts["values_kept"] += len(cells)
 
@@ -192,25 +190,22 @@ def _compare(task: Task, stream: Stream, table: pa.Table, kind: str) -> None:
     found = stream.read(as_="arrow").sort_by("Id").to_pylist()
     expected = table.sort_by("Id").to_pylist()
     for seen, put in zip(found, expected, strict=True):
-        is_same = repr(seen) == repr(put) or (kind == "uint64" and seen == put)  # kept as a decimal
+        is_same = repr(seen) == repr(put) or (kind == "uint64" and seen == put)  # stored as a decimal
         task.require(is_same, f"{kind}: {put} came back as {seen}")
 
 
 def _update_one(task: Task, stream: Stream, table: pa.Table, random: Random, kind: str) -> None:
-    """Send one row again: nothing may change, and nothing is written."""
+    """Update one row with itself: nothing may change or be written."""
     row = table.slice(random.randrange(len(table)), 1)
     receipt = stream.update(row)
     task.require(not receipt.committed, f"{kind}: the same row again made a new version")
     _compare(task, stream, table, kind)
 
 
-ISOLATION_PROMISE = "A tenant sees and changes its own directory only, whatever the names that it is given."
-
-
 def isolate(task: Task) -> None:
-    """See the module."""
-    for place, random in task.rounds():
-        storage = place.storage()
+    """Try names that lead to another tenant's directory."""
+    for folder, random in task.rounds():
+        storage = folder.storage()
         store = Store(storage, ArrowEngine(storage), Settings(engine="auto"))
         canary = random.randbytes(16).hex()
         mine, theirs = store.tenant("mine", create=True), store.tenant("theirs", create=True)
@@ -219,12 +214,12 @@ def isolate(task: Task) -> None:
         theirs.stream("Secret").update(frame({canary: 1}), key="Id")
         theirs.files.write("secret.json", canary.encode())
         other = str(store.folder("theirs"))
-        before = _digests(place, other)
+        before = _digests(folder, other)
         for name in _names(other):
             for seen in _answers(mine, name):
                 task.require(canary not in seen, f"{name!r} gave one tenant the content of the other")
                 task.counts["attempts"] += 1
-        task.require(_digests(place, other) == before, "one tenant's calls changed a file of the other")
+        task.require(_digests(folder, other) == before, "one tenant's calls changed a file of the other")
         seen = repr([mine.streams(), mine.files.list(recursive=True)])
         task.require("Secret" not in seen and "secret.json" not in seen, "one tenant lists the other's names")
 
@@ -275,25 +270,21 @@ def _answers(tenant: Tenant, name: str) -> Iterator[str]:
             yield f"{error!r} {error}"
 
 
-def _digests(place: Place, folder: str) -> dict[str, bytes]:
-    storage = place.storage()
-    names = sorted(item.name for item in storage.list_below("") if folder in item.name)
+def _digests(folder: ProofFolder, below: str) -> dict[str, bytes]:
+    storage = folder.storage()
+    names = sorted(item.name for item in storage.list_below("") if below in item.name)
     return {name: hashlib.sha256(storage.read(name)).digest() for name in names}
 
 
-TRAVEL_PROMISE = (
-    "Every listed version can be read again, by number or by time, all streams and files of one moment."
-)
-RESTORE_PROMISE = "Every listed version can be restored, exactly, and nothing that came since is lost."
 _TRAVEL_JOBS = 12
 _STREAMS = ("Account", "Lead", "Contact@crm")
 
 
 def travel(task: Task) -> None:
     """Read each version as a newcomer, in no order."""
-    for place, random in task.rounds():
-        held = _versions(place, random)
-        tenant = place.tenant()
+    for folder, random in task.rounds():
+        held = _versions(folder, random)
+        tenant = folder.tenant()
         history = list(tenant.history())
         random.shuffle(history)
         task.require(len(history) == len(held), f"{len(history)} of {len(held)} versions are listed")
@@ -309,25 +300,25 @@ def travel(task: Task) -> None:
 
 def restore(task: Task) -> None:
     """Restore each version, and read what was the newest before as well."""
-    for place, random in task.rounds():
-        held = _versions(place, random)
+    for folder, random in task.rounds():
+        held = _versions(folder, random)
         for version in random.sample(sorted(held), len(held)):
-            tenant = place.tenant()
+            tenant = folder.tenant()
             newest = tenant.version
             tenant.restore(version)
-            after = place.tenant()
+            after = folder.tenant()
             task.require(content(after) == held[version], f"version {version} restored reads otherwise")
             task.require(content(after.at(newest)) == held[newest], f"version {newest} is lost by a restore")
             held[after.version] = content(after)
             task.counts["restores"] += 1
 
 
-def _versions(place: Place, random: Random) -> dict[int, Content]:
+def _versions(folder: ProofFolder, random: Random) -> dict[int, Content]:
     """Random jobs, and what the tenant held after each."""
     held: dict[int, Content] = {}
     streams: dict[str, dict[str, int]] = {}
     files: dict[str, bytes] = {}
-    tenant = place.tenant(checkpoint_interval=4)
+    tenant = folder.tenant(checkpoint_interval=4)
     for number in range(_TRAVEL_JOBS):
         with tenant.job() as job:
             for name in random.sample(_STREAMS, 2):
@@ -342,7 +333,6 @@ def _versions(place: Place, random: Random) -> dict[int, Content]:
     return held
 
 
-GARBAGE_PROMISE = "gc deletes what retention lets go and nothing else, beside readers and writers."
 _COMMITS = 30
 _KEPT = 3
 _GRACE_SECONDS = 5.0
@@ -350,20 +340,20 @@ _GRACE_SECONDS = 5.0
 
 def collect_garbage(task: Task) -> None:
     """A process reads without end, this one commits and calls ``gc``; at the end the files are counted."""
-    for place, _ in task.rounds():
-        tenant = place.tenant(gc_grace_seconds=_GRACE_SECONDS)
+    for folder, _ in task.rounds():
+        tenant = folder.tenant(gc_grace_seconds=_GRACE_SECONDS)
         tenant.set_retention(keep_versions=_KEPT)
         _commit(tenant, 0)
-        with children(_read_for_ever, [(place,)]) as (reader,):
+        with children(_read_for_ever, [(folder,)]) as (reader,):
             for number in range(1, _COMMITS):
                 _commit(tenant, number)
                 task.counts["files_deleted"] += tenant.gc().files
                 while (seen := reader.hear(0)) is not None:
                     _judge(task, seen)
             _judge(task, reader.hear() or "the reader says nothing")
-        collector = place.tenant()
+        collector = folder.tenant()
         task.counts["files_deleted"] += collector.gc().files + collector.gc().files
-        newcomer = place.tenant()
+        newcomer = folder.tenant()
         task.require(
             content(newcomer) == expected_after(_COMMITS - 1), "after gc the newest version reads otherwise"
         )
@@ -388,11 +378,11 @@ def _commit(tenant: Tenant, number: int) -> None:
         job.files.write("state.json", str(number).encode())
 
 
-def _read_for_ever(connection: Connection, place: Place) -> None:
+def _read_for_ever(connection: Connection, folder: ProofFolder) -> None:
     """Open the newest version, wait, and then read it: less long than the grace period."""
     while True:
         try:
-            tenant = place.tenant()
+            tenant = folder.tenant()
             view = tenant.at(tenant.version)
             time.sleep(_GRACE_SECONDS / 100)
             streams, files = content(view)
@@ -403,26 +393,25 @@ def _read_for_ever(connection: Connection, place: Place) -> None:
             connection.send(f"{error.error_code}: {error}")
 
 
-ERASURE_PROMISE = "An erased row is in no version that can be read, and its key in no byte that is left."
 _VERSIONS = 6
 _ERASED = 3
 
 
 def erase_rows(task: Task) -> None:
-    """See the module."""
-    for place, random in task.rounds():
-        tenant = place.tenant(checkpoint_interval=3)
+    """Erase rows, and look for their keys in every byte that is left."""
+    for folder, random in task.rounds():
+        tenant = folder.tenant(checkpoint_interval=3)
         canaries = [random.randbytes(12).hex() for _ in range(_ERASED)]
         for number in range(_VERSIONS):
             rows = {f"key-{key}": number for key in range(8)} | dict.fromkeys(canaries, number)
             tenant.stream("Account").update(frame(rows), key="Id")
-        task.require(bool(_traces(place, canaries)), "the keys were not found before they were erased")
+        task.require(bool(_traces(folder, canaries)), "the keys were not found before they were erased")
         erased = tenant.erase("Account", canaries)
         task.require(erased.left.is_clean, "rows with the keys were left")
         task.require(erased.rows_erased == _ERASED, f"{erased.rows_erased} rows were erased")
-        for name in _traces(place, canaries):
+        for name in _traces(folder, canaries):
             task.report(f"{name} holds an erased key")
-        newcomer = place.tenant()
+        newcomer = folder.tenant()
         kept = {f"key-{key}": _VERSIONS - 1 for key in range(8)}
         for entry in newcomer.history():
             found = content(newcomer.at(entry.version))[0]["Account"]
@@ -430,9 +419,9 @@ def erase_rows(task: Task) -> None:
         task.counts.update(rows_erased=_ERASED, versions=_VERSIONS)
 
 
-def _traces(place: Place, canaries: list[str]) -> list[str]:
+def _traces(folder: ProofFolder, canaries: list[str]) -> list[str]:
     """The files that hold one of the keys, as bytes or in a column of a Parquet file."""
-    storage = place.storage()
+    storage = folder.storage()
     found = []
     for name in sorted(item.name for item in storage.list_below("")):
         stored = storage.read(name)

@@ -12,9 +12,9 @@ from random import Random
 from typing import Literal
 
 from freezeframe.errors import ConflictError, TryAgain
-from freezeframe.proof.place import (
+from freezeframe.proof.task import (
     Content,
-    Place,
+    ProofFolder,
     Task,
     children,
     content,
@@ -42,7 +42,7 @@ class Operation:
 
 
 def violations(operations: Iterable[Operation]) -> Iterator[str]:
-    """What is wrong with the history, one sentence each; upserts by key, from an empty tenant on."""
+    """Yield a sentence for each violation in a history of upserts that began with an empty tenant."""
     history = list(operations)
     commits = sorted((item for item in history if item.kind == "commit"), key=lambda item: item.version)
     for earlier, later in pairwise(commits):
@@ -55,19 +55,20 @@ def violations(operations: Iterable[Operation]) -> Iterator[str]:
 
 
 def _out_of_order(history: list[Operation]) -> Iterator[str]:
-    """Operations whose version is lower than one that had ended before they began."""
+    """Find operations with a lower version than an operation that ended before they began."""
     by_end = iter(sorted(history, key=lambda item: item.ended))
     ended = next(by_end, None)
     newest: Operation | None = None
-    for one in sorted(history, key=lambda item: item.began):
-        while ended is not None and ended.ended < one.began:
+    for operation in sorted(history, key=lambda item: item.began):
+        while ended is not None and ended.ended < operation.began:
             if newest is None or ended.version > newest.version:
                 newest = ended
             ended = next(by_end, None)
-        least = -1 if newest is None else newest.version + (one.kind == "commit")
-        if one.version < least and newest is not None:
-            kind = "committed as" if one.kind == "commit" else "read"
-            yield f"{one.process} {kind} {one.version} after {newest.process} had seen {newest.version}"
+        least = -1 if newest is None else newest.version + (operation.kind == "commit")
+        if operation.version < least and newest is not None:
+            kind = "committed as" if operation.kind == "commit" else "read"
+            done = f"{operation.process} {kind} {operation.version}"
+            yield f"{done} after {newest.process} had seen {newest.version}"
 
 
 def _wrong_reads(reads: list[Operation], commits: list[Operation]) -> Iterator[str]:
@@ -83,9 +84,6 @@ def _wrong_reads(reads: list[Operation], commits: list[Operation]) -> Iterator[s
             yield f"{read.process} read version {read.version} with other rows than committed: {wrong[:3]}"
 
 
-CONCURRENCY_PROMISE = (
-    "Concurrent jobs of a tenant are strictly serialisable: no commit is lost, doubled or seen too late."
-)
 _WRITERS = 3
 _READERS = 1
 _COMMITS = 10
@@ -94,12 +92,12 @@ _PATIENCE_SECONDS = 60.0
 
 
 def commit_at_once(task: Task) -> None:
-    """See the module."""
-    for place, _ in task.rounds():
-        first = _insist(partial(_commit, place, "first", {"first": 0}))
-        processes = [(place, number, number < _WRITERS) for number in range(_WRITERS + _READERS)]
+    """Let processes commit and read at once, and check their history."""
+    for folder, _ in task.rounds():
+        first = _insist(partial(_commit, folder, "first", {"first": 0}))
+        processes = [(folder, number, number < _WRITERS) for number in range(_WRITERS + _READERS)]
         answers = race(_take_part, processes)
-        last = _insist(partial(_read, place, len(processes)))
+        last = _insist(partial(_read, folder, len(processes)))
         history = [first, *(item for answer in answers for item in answer or ()), last]
         for seen in violations(history):
             task.report(seen)
@@ -109,19 +107,19 @@ def commit_at_once(task: Task) -> None:
         task.counts.update(commits=acknowledged, reads=len(history) - acknowledged - 1, repeated=repeated)
 
 
-def _take_part(connection: Connection, place: Place, number: int, commits: bool) -> None:  # noqa: FBT001 - sent
+def _take_part(connection: Connection, folder: ProofFolder, number: int, commits: bool) -> None:  # noqa: FBT001 - sent
     wait_for_start(connection)
     history = []
     for step in range(_COMMITS):
         rows = {f"{number}-{step}": step, _SHARED: number * 1000 + step}
         if commits:
-            history.append(_insist(partial(_commit, place, f"{number}-{step}", rows)))
-        history.append(_insist(partial(_read, place, number)))
+            history.append(_insist(partial(_commit, folder, f"{number}-{step}", rows)))
+        history.append(_insist(partial(_read, folder, number)))
     connection.send(history)
 
 
 def _insist(act: Callable[[], Operation]) -> Operation:
-    """What ``act`` did in the end: a storage may be silent for a moment, and that is no broken promise."""
+    """Repeat ``act`` until it succeeds: a storage may fail for a moment without breaking a promise."""
     began, repeated = time.monotonic(), 0
     while True:
         try:
@@ -129,36 +127,35 @@ def _insist(act: Callable[[], Operation]) -> Operation:
         except TryAgain as error:
             if time.monotonic() - began > _PATIENCE_SECONDS:
                 raise
-            # A conflict is what the proof is about; all else is a failure that a storage may have.
+            # Conflicts are expected; other errors are failures of the storage.
             repeated += not isinstance(error, ConflictError)
 
 
-def _commit(place: Place, job_id: str, rows: dict[str, int]) -> Operation:
-    # By an id: where the answer of a commit was lost, the job that comes again finds it done.
-    with place.tenant().job(job_id) as job:
+def _commit(folder: ProofFolder, job_id: str, rows: dict[str, int]) -> Operation:
+    # With an id, a job repeated after a lost response finds that it is committed.
+    with folder.tenant().job(job_id) as job:
         job.stream("Account").update(frame(rows), key="Id")
     return Operation(f"job {job_id}", "commit", 0.0, 0.0, job.receipt.tenant_version, rows)
 
 
-def _read(place: Place, number: int) -> Operation:
-    tenant = place.tenant()
+def _read(folder: ProofFolder, number: int) -> Operation:
+    tenant = folder.tenant()
     view = tenant.at(tenant.version)
     rows = rows_of(view.stream("Account").read(as_="arrow"))
     return Operation(f"reader {number}", "read", 0.0, 0.0, view.version, rows)
 
 
-DURABILITY_PROMISE = "An acknowledged commit survives kill -9; one under way is there whole or not at all."
 _KILLS = 6
 _STREAMS = ("Account", "Lead")
 _KEYS = 12
 
 
 def kill_writers(task: Task) -> None:
-    """See the module."""
-    for place, random in task.rounds():
+    """Kill processes in their commits, and compare what is left."""
+    for folder, random in task.rounds():
         for _ in range(_KILLS):
-            acknowledged = _kill_one(place, random)
-            tenant = place.tenant()
+            acknowledged = _kill_one(folder, random)
+            tenant = folder.tenant()
             found = tenant.version
             task.require(
                 found >= acknowledged, f"version {acknowledged} was acknowledged; {found} is the newest"
@@ -168,16 +165,16 @@ def kill_writers(task: Task) -> None:
                 content(tenant) == expected_after(found), f"version {found} is not what was committed"
             )
             task.counts.update(kills=1, in_flight_kept=int(found > acknowledged))
-        task.counts["commits"] += max(0, place.tenant().version + 1)
+        task.counts["commits"] += max(0, folder.tenant().version + 1)
 
 
 def rows_at(version: int) -> dict[str, int]:
-    """The rows that the commit of a version brings to each of its streams."""
+    """Return the rows that the commit of a version upserts into each stream."""
     return {f"key-{key}": version for key in range(version % 3, _KEYS, 3)} | {f"new-{version}": version}
 
 
 def expected_after(version: int) -> Content:
-    """What the tenant holds at a version."""
+    """Return what the tenant holds at a version."""
     rows: dict[str, int] = {}
     for item in range(version + 1):
         rows |= rows_at(item)
@@ -186,9 +183,9 @@ def expected_after(version: int) -> Content:
     return {name: dict(rows) for name in _STREAMS}, {"state.json": str(version).encode()}
 
 
-def _kill_one(place: Place, random: Random) -> int:
-    """Let a process commit, and kill it in one of its next commits; the last version it acknowledged."""
-    with children(_commit_for_ever, [(place,)]) as (child,):
+def _kill_one(folder: ProofFolder, random: Random) -> int:
+    """Kill a process during a commit, and return the last version that it acknowledged."""
+    with children(_commit_for_ever, [(folder,)]) as (child,):
         started = child.hear()
         acknowledged: int = child.hear()
         seconds = random.uniform(0, 2) * (time.monotonic() - started)
@@ -199,8 +196,8 @@ def _kill_one(place: Place, random: Random) -> int:
         return last
 
 
-def _commit_for_ever(connection: Connection, place: Place) -> None:
-    tenant = place.tenant()
+def _commit_for_ever(connection: Connection, folder: ProofFolder) -> None:
+    tenant = folder.tenant()
     connection.send(time.monotonic())
     for version in count(tenant.version + 1):
         with tenant.job() as job:

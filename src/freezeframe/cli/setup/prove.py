@@ -47,10 +47,9 @@ def prove(
     kept, and shown by the console.
     """
     from freezeframe.proof import ProofResult
-    from freezeframe.proof.place import open_storage, scratch
-    from freezeframe.proof.storages import ATOMIC_CREATE_PROMISE
+    from freezeframe.proof.suite import PROMISES, select_proofs
     from freezeframe.proof.suite import prove as proofs
-    from freezeframe.proof.suite import select_proofs
+    from freezeframe.proof.task import open_storage, scratch
     from freezeframe.settings import load_settings
     from freezeframe.store.model.directory import keep_proof_report
 
@@ -69,7 +68,7 @@ def prove(
     except StorageUnsuitable as error:
         # A bucket is put to the test when it is opened: that is the first proof, and it has failed.
         results.append(
-            ProofResult("atomic-create", ATOMIC_CREATE_PROMISE, {"buckets": 1}, (str(error),), 0.0)
+            ProofResult("atomic-create", PROMISES["atomic-create"], {"buckets": 1}, (str(error),), 0.0)
         )
     except (TryAgain, OSError) as error:  # nothing can be written there: the table says so, then the error
         _print(Output(as_json=as_json), _untried(root, number, names, error))
@@ -90,9 +89,9 @@ def _report(root: str, seed: int, results: list[ProofResult]) -> dict[str, Any]:
 def _untried(root: str, seed: int, names: Iterable[str], error: Exception) -> dict[str, Any]:
     """The report on a storage that takes no file."""
     from freezeframe.proof import ProofResult
-    from freezeframe.proof.suite import PROOFS
+    from freezeframe.proof.suite import PROMISES
 
-    results = (ProofResult(name, PROOFS[name][0], {}, (str(error),), 0.0) for name in names)
+    results = (ProofResult(name, PROMISES[name], {}, (str(error),), 0.0) for name in names)
     return _document(root, seed, _UNTRIED, [{**result.to_json(), "verdict": _UNTRIED} for result in results])
 
 

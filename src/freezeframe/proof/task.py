@@ -1,4 +1,4 @@
-"""Where a proof works: its storages, tenants and processes, and what it counts."""
+"""What a proof works with: its folder, tenants and processes, and its counts."""
 
 from __future__ import annotations
 
@@ -31,59 +31,59 @@ _SCRATCH = "freezeframe-prove-"
 
 
 def open_storage(root: str) -> Storage:
-    """The storage at a directory or an ``s3://bucket/prefix``, with the user's settings."""
+    """Open the storage at a directory or an ``s3://bucket/prefix``, with the user's settings."""
     return storage_at(root, load_settings())
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """The folder ``folder`` of the storage that ``opener`` makes of ``root``; can be sent to other processes.
+class ProofFolder:
+    """A folder of a storage, which can be sent to other processes.
 
-    ``opener`` is a function of a module; tests pass one whose storage breaks a promise.
+    ``opener`` opens the storage at ``root``; tests pass a class whose storage breaks a promise.
     """
 
     root: str
-    folder: str
+    name: str
     opener: Callable[[str], Storage] = open_storage
 
     def storage(self) -> Storage:
-        """The folder as a storage, opened anew."""
-        return PrefixStorage(self.opener(self.root), self.folder)
+        """Open the folder as a storage."""
+        return PrefixStorage(self.opener(self.root), self.name)
 
-    def within(self, name: str) -> Place:
-        """A folder in it."""
-        return replace(self, folder=f"{self.folder}/{name}")
+    def within(self, name: str) -> ProofFolder:
+        """Return a folder in this folder."""
+        return replace(self, name=f"{self.name}/{name}")
 
     def tenant(self, **options: Any) -> Tenant:
-        """The folder as a tenant's directory, opened anew."""
+        """Open the folder as a tenant's directory."""
         return tenant_on(self.storage(), **options)
 
 
 def tenant_on(storage: Storage, engine: TableEngine | None = None, **options: Any) -> Tenant:
-    """A tenant on any storage, without Spark but with ``engine``; ``options`` are settings."""
+    """Open a tenant on any storage with the Arrow engine, or ``engine``; ``options`` are settings."""
     return Tenant(storage, engine or ArrowEngine(storage), _settings(tuple(sorted(options.items()))))
 
 
 def store_tenant_on(storage: Storage, **options: Any) -> Tenant:
-    """The tenant of a store on any storage, whose every job asks the store's registry; made if need be."""
+    """Open, or create, a tenant of a store on any storage."""
     store = Store(storage, ArrowEngine(storage), _settings(tuple(sorted(options.items()))))
     return store.tenant("tenant", create=True)
 
 
 @cache
 def _settings(options: tuple[tuple[str, Any], ...]) -> Settings:
-    """Made once: they look through the environment each time, which takes longer than to open a tenant."""
+    """Cached: reading the environment takes longer than opening a tenant."""
     chosen: dict[str, Any] = {"engine": "auto", "gc_grace_seconds": 0, "lease_dead_seconds": 0}
     return Settings(**chosen | dict(options))
 
 
 @contextmanager
-def scratch(root: str, opener: Callable[[str], Storage] = open_storage) -> Iterator[Place]:
-    """A new folder of the storage, which is deleted with all that is in it when the block ends."""
-    place = Place(root, f"{_SCRATCH}{uuid.uuid4().hex[:12]}", opener)
+def scratch(root: str, opener: Callable[[str], Storage] = open_storage) -> Iterator[ProofFolder]:
+    """Create a new folder in a storage, and delete it with its content when the block ends."""
+    folder = ProofFolder(root, f"{_SCRATCH}{uuid.uuid4().hex[:12]}", opener)
     try:
-        place.storage().put_if_absent("begun", b"")
-        place.storage().delete("begun", durable=False)
+        folder.storage().put_if_absent("begun", b"")
+        folder.storage().delete("begun", durable=False)
     except OutcomeUnknown as unknown:
         raise StorageUnavailable(
             f"Nothing could be written to {root}.",
@@ -91,15 +91,15 @@ def scratch(root: str, opener: Callable[[str], Storage] = open_storage) -> Itera
             remedy="Check that it is there, the network and the credentials.",
         ) from unknown
     try:
-        yield place
+        yield folder
     finally:
-        with suppress(FreezeframeError, OSError):  # what is left does not hide what was seen
-            clear(place)
+        with suppress(FreezeframeError, OSError):  # a failed deletion must not hide a violation
+            clear(folder)
 
 
-def clear(place: Place) -> None:
-    """Delete all that is below the place."""
-    storage = place.storage()
+def clear(folder: ProofFolder) -> None:
+    """Delete the folder with its content."""
+    storage = folder.storage()
     for status in list(storage.list_below("")):
         storage.delete(status.name, durable=False)
     storage.prune("")
@@ -115,7 +115,7 @@ def frame(rows: Rows) -> pa.Table:
 
 
 def rows_of(table: pa.Table) -> dict[str, int]:
-    """The rows by ``Id``; one that is there twice is told apart, so that it equals nothing."""
+    """Return the rows by ``Id``; a repeated key gets a name of its own, so that it equals nothing."""
     found: dict[str, int] = {}
     for key, value in zip(table["Id"].to_pylist(), table["v"].to_pylist(), strict=True):
         found[f"{key} again" if key in found else key] = value
@@ -123,7 +123,7 @@ def rows_of(table: pa.Table) -> dict[str, int]:
 
 
 def content(reader: Tenant | TenantView | Job) -> Content:
-    """All rows of all streams and the bytes of all files."""
+    """Read all rows of all streams and the bytes of all files."""
     streams = {name: rows_of(reader.stream(name).read(as_="arrow")) for name in reader.streams()}
     return streams, {item.path: reader.files.read(item.path) for item in reader.files.list(recursive=True)}
 
@@ -148,13 +148,13 @@ class Child:
         theirs.close()
 
     def hear(self, seconds: float = _PATIENCE_SECONDS) -> Any:
-        """What the process says next; None if it says nothing in that time."""
+        """Return the next message of the process; None if there is none in that time."""
         if not self._connection.poll(seconds):
             return None
         try:
             said = self._connection.recv()
         except (EOFError, ConnectionResetError):
-            said = _Failure("It ended without a word.")
+            said = _Failure("It ended without a message.")
         if isinstance(said, _Failure):
             raise StorageUnavailable(
                 "A process of the proof ended before its work was done.",
@@ -168,7 +168,7 @@ class Child:
         self._connection.send(value)
 
     def kill(self) -> list[Any]:
-        """Kill the process by SIGKILL; what it had said that was not heard yet."""
+        """Kill the process by SIGKILL, and return its messages that were not received yet."""
         self._process.kill()
         self._process.join()
         heard = []
@@ -189,13 +189,13 @@ class Child:
 def _run(connection: Connection, target: Callable[..., None], arguments: tuple[Any, ...]) -> None:
     try:
         target(connection, *arguments)
-    except Exception as error:  # noqa: BLE001 - whatever it is, the process that waits is told
+    except Exception as error:  # noqa: BLE001 - the waiting process gets any error
         connection.send(_Failure(f"{type(error).__name__}: {error}"))
 
 
 @contextmanager
 def children(target: Callable[..., None], arguments: list[tuple[Any, ...]]) -> Iterator[list[Child]]:
-    """A process for each tuple of arguments; none is left when the block ends."""
+    """Start a process for each tuple of arguments, and end all of them with the block."""
     with ExitStack() as stack:
         started = []
         for argument in arguments:
@@ -206,7 +206,7 @@ def children(target: Callable[..., None], arguments: list[tuple[Any, ...]]) -> I
 
 
 def race(target: Callable[..., None], arguments: list[tuple[Any, ...]]) -> list[Any]:
-    """What each process answers. Each says a word when it is ready, waits for one, and answers once."""
+    """Start processes, let them begin together, and return the answer of each."""
     with children(target, arguments) as racers:
         for racer in racers:
             racer.hear()
@@ -216,46 +216,46 @@ def race(target: Callable[..., None], arguments: list[tuple[Any, ...]]) -> list[
 
 
 def wait_for_start(connection: Connection) -> None:
-    """In a process of ``raced``: say that it is ready, and wait for the others."""
+    """Report from a process of ``race`` that it is ready, and wait for the others."""
     connection.send("ready")
     connection.recv()
 
 
-_TOLD_MAX = 10  # one violation is enough
+_VIOLATIONS_MAX = 10  # one violation is enough
 
 
 @dataclass(slots=True)
 class Task:
     """Context of a proof, which also counts its trials and violations."""
 
-    place: Place
+    folder: ProofFolder
     seed: str
     seconds: float
     counts: Counter[str] = field(default_factory=Counter)
     violations: list[str] = field(default_factory=list)
     clock: Callable[[], float] = time.monotonic
 
-    def rounds(self) -> Iterator[tuple[Place, Random]]:
-        """A new folder and a random source for each round: one, and more while there is time for the longest.
+    def rounds(self) -> Iterator[tuple[ProofFolder, Random]]:
+        """Yield a new folder and a random source for each round.
 
-        Ends after a round in which a violation was seen. The folders are cleared.
+        Another round begins while there is time for the longest so far and no violation was seen.
         """
         began = self.clock()
         ends, longest, number = began + self.seconds, 0.0, 0
         while number == 0 or (began + longest <= ends and not self.violations):
-            place = self.place.within(f"round-{number}")
-            yield place, Random(f"{self.seed}/{number}")  # noqa: S311 - repeated by its seed
-            clear(place)
+            folder = self.folder.within(f"round-{number}")
+            yield folder, Random(f"{self.seed}/{number}")  # noqa: S311 - repeated by its seed
+            clear(folder)
             began, last = self.clock(), began
             longest = max(longest, began - last)
             number += 1
 
-    def require(self, kept: bool, seen: str) -> None:  # noqa: FBT001 - reads as the sentence that it is
+    def require(self, kept: bool, seen: str) -> None:  # noqa: FBT001 - reads as a sentence
         """Report ``seen`` unless ``kept``."""
         if not kept:
             self.report(seen)
 
     def report(self, seen: str) -> None:
-        """Note a violation."""
-        if len(self.violations) < _TOLD_MAX:
+        """Record a violation."""
+        if len(self.violations) < _VIOLATIONS_MAX:
             self.violations.append(seen)

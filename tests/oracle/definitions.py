@@ -10,7 +10,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
 from freezeframe.log import DeltaLog
-from freezeframe.log.write.upkeep import compact_log
+from freezeframe.log.table.upkeep import compact_log
 
 ID_NAME = "(id INT, name STRING)"
 

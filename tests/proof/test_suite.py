@@ -63,7 +63,7 @@ def proved_in_a_bucket(name, **options):
     ],
 )
 def test_promises_are_kept_in_a_bucket(name, count):
-    """One of many creators succeeds, concurrent jobs follow each other, and all that was written is deleted."""
+    """One creator succeeds, concurrent jobs follow each other, and what was written is deleted."""
     code, (found,), left = proved_in_a_bucket(name)
     assert (0, "kept", [], []) == (code, found["verdict"], found["violations"], left)
     assert count in found["counts"].items()

@@ -23,7 +23,7 @@ from measured import keep
 from freezeframe.control.database import ControlDatabase
 from freezeframe.control.queue import JobQueue
 from freezeframe.control.submission import Submission
-from freezeframe.runs.model.request import RunRequest, request_store
+from freezeframe.runs.request import RunRequest, request_store
 from freezeframe.settings import Settings
 
 JOBS, TENANTS, WORKERS = 100, 20, 2

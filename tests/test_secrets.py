@@ -9,10 +9,9 @@ import pytest
 import freezeframe
 from freezeframe.engine.server.server import Address
 from freezeframe.errors import InvalidOption
-from freezeframe.runs.model.job_root import JobRoot
-from freezeframe.runs.model.plan import ScriptPlan
-from freezeframe.runs.model.request import RunRequest
-from freezeframe.runs.warm.forked import Work
+from freezeframe.runs.job_root import JobRoot, ScriptPlan
+from freezeframe.runs.request import RunRequest
+from freezeframe.runs.warm.messages import Work
 from freezeframe.service.access.access import Stores
 from freezeframe.settings import Settings, load_settings, resolve_settings
 

@@ -21,7 +21,7 @@ from type_matrix import SIZES, TYPES, Cell, Place, Policy, cells
 from freezeframe import errors
 from freezeframe.asgi.problems import status_of
 from freezeframe.cli.application import app
-from freezeframe.cli.terminal.exit_codes import exit_code
+from freezeframe.cli.output import exit_code
 from freezeframe.settings import Settings
 
 FOLDER = Path(__file__).parent.parent / "docs" / "reference"

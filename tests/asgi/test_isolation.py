@@ -18,8 +18,8 @@ from tests.asgi.operations import OPEN_ROWS, OTHER_ROWS, SCOPES, TENANT_ROWS, Ro
 from tests.asgi.places import on_this_disk
 from tests.examples import by_turns
 
-from freezeframe.runs.model.job_root import make_job_root
-from freezeframe.runs.model.request import parse_run_request, request_tenant
+from freezeframe.runs.job_root import make_job_root
+from freezeframe.runs.request import parse_run_request, request_tenant
 from freezeframe.service.identity.sessions import Person
 from freezeframe.storage import LocalStorage
 from freezeframe.store.model.directory import job_roots_folder, keep_proof_report

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from freezeframe.control.database import ControlDatabase, database_url
 from freezeframe.control.queue import JobQueue
 from freezeframe.control.submission import Submission
-from freezeframe.runs.model.job_root import make_job_root
-from freezeframe.runs.model.request import RunRequest, parse_run_request, request_tenant
+from freezeframe.runs.job_root import make_job_root
+from freezeframe.runs.request import RunRequest, parse_run_request, request_tenant
 from freezeframe.settings import load_settings
 from freezeframe.store.model.directory import job_roots_folder
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from freezeframe.cli.main import main
-from freezeframe.runs.warm.place import ask, runner_folder
+from freezeframe.runs.warm.runner_folder import ask, runner_folder
 from freezeframe.runs.warm.spawning import start_runner
 from freezeframe.script import open_tenant
 from freezeframe.settings import Settings

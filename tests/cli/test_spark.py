@@ -6,7 +6,7 @@ import sys
 import pytest
 from tests.cli.test_json_output import problems
 
-from freezeframe.cli.checks import software
+from freezeframe.cli.commands import checks
 from freezeframe.cli.main import main
 from freezeframe.engine.java import find_java
 from freezeframe.engine.server.launch import class_archive
@@ -51,12 +51,12 @@ def told(capsys, *words):
 def test_doctor_tells_where_the_jars_for_a_bucket_come_from(machine, tmp_path, monkeypatch):
     """From the folder of the settings, else from Spark's own fetching; an empty folder is an error."""
     monkeypatch.setenv("FREEZEFRAME_ROOT", "s3://bucket/store")
-    fetched = software.jars(load_settings())
+    fetched = checks.jars(load_settings())
     (tmp_path / "jars").mkdir()
     monkeypatch.setenv("FREEZEFRAME_SPARK_JARS_DIR", str(tmp_path / "jars"))
-    empty = software.jars(load_settings())
+    empty = checks.jars(load_settings())
     (tmp_path / "jars" / "hadoop-aws-3.4.2.jar").write_bytes(b"")
-    own = software.jars(load_settings())
+    own = checks.jars(load_settings())
 
     assert [item.level for item in (fetched, empty, own)] == ["ok", "error", "ok"]
     assert "spark-hadoop-cloud" in fetched.found

@@ -4,8 +4,7 @@ import pyarrow as pa
 import pytest
 
 from freezeframe.errors import FreezeframeError, OutcomeUnknown, StorageUnavailable
-from freezeframe.runs.model.job_root import JobRoot
-from freezeframe.runs.model.plan import ScriptResult
+from freezeframe.runs.job_root import JobRoot, ScriptResult
 from freezeframe.runs.running import find_receipt
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from freezeframe.cli.delta import describe
+from freezeframe.cli.commands.delta import describe
 from freezeframe.errors import FreezeframeError
 from freezeframe.log import DeltaLog, LogOptions
 from freezeframe.storage import LocalStorage

@@ -8,7 +8,7 @@ from tests.quick_java import with_classes
 
 from freezeframe.control.database import ControlDatabase
 from freezeframe.control.queue import Backoff, JobQueue
-from freezeframe.runs.model.request import RunRequest
+from freezeframe.runs.request import RunRequest
 from freezeframe.runs.running import run
 from freezeframe.script import tenants as stores
 from freezeframe.settings import Settings

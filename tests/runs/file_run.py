@@ -7,8 +7,7 @@ import time
 from pathlib import Path
 
 from freezeframe.errors import FixTheRequest, FreezeframeError, TryAgain
-from freezeframe.runs.model.outcome import RunOutcome
-from freezeframe.runs.model.request import RunRequest, request_store
+from freezeframe.runs.request import RunOutcome, RunRequest, request_store
 from freezeframe.store.transaction.job_status import find_committed_job
 
 LEDGER = "ledger.txt"

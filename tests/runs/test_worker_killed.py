@@ -18,7 +18,7 @@ from freezeframe.control.database import ControlDatabase
 from freezeframe.control.job import JobFilter
 from freezeframe.control.queue import JobQueue
 from freezeframe.control.submission import Submission
-from freezeframe.runs.queue.job_attempt import Times
+from freezeframe.runs.queue.attempt import Times
 from freezeframe.runs.queue.worker import Worker, WorkerOptions
 from freezeframe.settings import Settings
 
@@ -29,7 +29,7 @@ NURSERY = """
 import json, os, signal, sys
 from pathlib import Path
 from freezeframe.control.database import ControlDatabase
-from freezeframe.runs.queue.job_attempt import Times
+from freezeframe.runs.queue.attempt import Times
 from freezeframe.runs.queue.worker import Worker, WorkerOptions
 from freezeframe.settings import Settings
 from tests.runs.file_run import file_run

@@ -6,21 +6,233 @@ Modules that take long to load are imported by the command that needs them, so t
 
 from __future__ import annotations
 
+import functools
+import importlib
 import os
 import sys
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, get_args
 
 import typer
 from typer._click.exceptions import NoArgsIsHelpError
+from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-from freezeframe.cli.lazy_group import LazyGroup, Part
-from freezeframe.cli.terminal.exit_codes import FAILED, INTERRUPTED, OK, exit_code
-from freezeframe.cli.terminal.output import Output
+from freezeframe.cli.output import FAILED, INTERRUPTED, OK, Output, exit_code
 from freezeframe.configuration.gone import command_remedy
 from freezeframe.errors import FixTheRequest, FreezeframeError
 from freezeframe.extras import missing_extra
+
+_EXAMPLES = """
+init shop
+run etl.py --tenant acme --input sync-output
+worker --concurrency 4
+job submit etl.py --tenant acme --input sync-output --wait
+job list --tenant acme
+job show nightly-2026-11-23
+job logs nightly-2026-11-23
+job cancel nightly-2026-11-23
+job retry nightly-2026-11-23
+job wait nightly-2026-11-23 --timeout 600
+schedule create nightly etl.py --tenant acme --cron "0 2 * * *" --zone Europe/Berlin
+schedule list --tenant acme
+schedule enable nightly --tenant acme
+schedule disable nightly --tenant acme
+schedule delete nightly --tenant acme
+tenant list
+tenant create acme
+tenant show --tenant acme
+tenant history --tenant acme --limit 10
+tenant diff 3 4 --tenant acme
+tenant restore 3 --tenant acme --dry-run
+tenant tag before-migration --tenant acme
+tenant untag before-migration --tenant acme
+tenant delete acme
+tenant clone acme acme-test
+tenant gc --tenant acme --dry-run
+tenant verify --tenant acme
+tenant erase Contact --key 007 --tenant acme
+tenant retention --keep-days 90 --tenant acme
+stream list --tenant acme
+stream show Lead --where "Status = open" --tenant acme
+stream history Lead --tenant acme
+stream changes Lead --since 3 --tenant acme
+stream diff Lead 3 4 --tenant acme
+stream restore Lead 3 --tenant acme --dry-run
+stream path Lead --tenant acme
+stream row Lead 007 --tenant acme
+stream explain Lead --tenant acme
+stream import Lead leads.csv --key Id --tenant acme
+stream export Lead --to exported --tenant acme
+stream retype Lead Id string --tenant acme
+stream drop Lead --tenant acme
+stream release Lead --tenant acme
+stream adopt Lead --tenant acme
+stream repair Lead --tenant acme
+sql "SELECT Status, count(*) AS leads FROM Lead GROUP BY Status" --tenant acme
+file list --tenant acme
+file read config.json --tenant acme
+file write config.json new-config.json --tenant acme
+file patch config.json '{"region": "eu"}' --tenant acme
+file move old.json new.json --tenant acme
+file delete old.json --tenant acme
+file history config.json --tenant acme
+import Account.csv --key Id --tenant acme
+migrate hotglue/acme/snapshots --tenant acme --dry-run
+export exported --tenant acme
+gc --tenant acme --dry-run
+delta show snapshots/Lead
+delta history snapshots/Lead
+delta verify snapshots/Lead
+delta checkpoint snapshots/Lead
+serve --port 8750
+key create --name etl --scope snapshots:read
+key list
+key rotate 4kq2
+key revoke 4kq2
+key sign-out
+key rotate-master
+audit list --tenant acme
+audit export --tenant acme
+audit verify
+spark status
+spark start
+spark stop
+spark logs
+doctor
+upgrade
+prove --storage s3://bucket/prefix
+config show
+config get root
+config set root /srv/freezeframe
+config path
+"""
+
+
+def example(command: str) -> str | None:
+    """The example of a command such as ``tenant list``, as a shell takes it; None for a group."""
+    lines = (line for line in _EXAMPLES.splitlines() if line == command or line.startswith(f"{command} "))
+    found = next(lines, None)
+    return None if found is None else f"Example: freezeframe {found}"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A command that is not loaded yet; ``target`` is ``module:name`` in this package."""
+
+    target: str
+    help: str
+    section: str
+
+    def load(self, name: str) -> Any:
+        """The command, ready to be invoked."""
+        module, _, attribute = self.target.partition(":")
+        found = getattr(importlib.import_module(f"{__package__}.commands.{module}"), attribute)
+        holder = typer.Typer(add_completion=False, rich_markup_mode=None)
+        if isinstance(found, typer.Typer):
+            holder.add_typer(typer.Typer(no_args_is_help=True), name=name, help=self.help)
+            group = typer.main.get_group(holder).commands[name]
+            group.commands = _CommandsOnDemand(name, found)  # type: ignore[attr-defined]  # it is a group
+            return group
+        holder.command(name)(found)
+        return _with_plain_help(typer.main.get_command(holder), name)
+
+
+class _CommandsOnDemand(Mapping[str, Any]):
+    """A group's commands, each of which is made when it is used: most of the time goes into its options."""
+
+    def __init__(self, name: str, group: typer.Typer) -> None:
+        self._name = name
+        self._given = {
+            command.name or getattr(command.callback, "__name__", ""): command
+            for command in group.registered_commands
+        }
+
+    def __getitem__(self, name: str) -> Any:
+        holder = typer.Typer(add_completion=False, rich_markup_mode=None)
+        holder.registered_commands = [self._given[name]]
+        command = typer.main.get_command(holder)
+        command.name = name
+        return _with_plain_help(command, f"{self._name} {name}")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._given)
+
+    def __len__(self) -> int:
+        return len(self._given)
+
+
+def _with_plain_help(command: Any, words: str) -> Any:
+    """The command with an example, and help that says TEXT, NUMBER, PATH or MOMENT for Python's types."""
+    command.epilog = example(words)
+    for param in command.params:
+        kind = param.type_descriptor
+        if param.param_type_name == "argument":
+            param.display_type_rich = lambda ctx: None  # noqa: ARG005 - its name says enough
+        elif not (param.metavar or kind.is_choice or param.is_flag):
+            param.metavar = _kind(kind.annotation)
+        if _kind(kind.annotation) == "PATH":
+            param.process_value = functools.partial(_path, param, param.process_value)
+    return command
+
+
+def _path(parameter: Any, convert: Callable[[Any, Any], Any], ctx: Any, value: Any) -> Any:
+    """The path; an empty text is refused, because Python takes it for the working directory."""
+    if "" in (value if isinstance(value, list | tuple) else (value,)):
+        raise typer.BadParameter("The path is empty.", ctx, parameter)
+    return convert(ctx, value)
+
+
+def _kind(annotation: Any) -> str:
+    inner = next(iter(get_args(annotation)), annotation)
+    return {int: "NUMBER", float: "NUMBER", Path: "PATH", datetime: "MOMENT"}.get(inner, "TEXT")
+
+
+class LazyGroup(TyperGroup):
+    """A command group whose subclasses list their commands in ``parts``, section by section."""
+
+    parts: ClassVar[Mapping[str, Part]] = {}
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self._loaded: dict[str, Any] = {}
+        # Typer looks here for the names that a mistyped one may mean.
+        self.commands = {name: typer.core.TyperCommand(name) for name in self.parts}
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - Typer's signature
+        """The names, in order."""
+        return list(self.parts)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - Typer's signature
+        """The command of that name, loaded; None if there is none."""
+        if cmd_name in self.parts and cmd_name not in self._loaded:
+            self._loaded[cmd_name] = self.parts[cmd_name].load(cmd_name)
+        return self._loaded.get(cmd_name)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - Typer's signature
+        """Write a list of commands for each section."""
+        width = max(map(len, self.parts), default=0)
+        for section in dict.fromkeys(part.section for part in self.parts.values()):
+            rows = [(name, part.help) for name, part in self.parts.items() if part.section == section]
+            with formatter.section(section):
+                # The same width in all sections, so that they align.
+                formatter.write_dl([(name.ljust(width), text) for name, text in rows])
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """Completions of names without loading a command; of options after a hyphen."""
+        if incomplete.startswith("-"):
+            return super(TyperGroup, self).shell_complete(ctx, incomplete)
+        from typer._click.shell_completion import CompletionItem
+
+        return [
+            CompletionItem(name, help=part.help)
+            for name, part in self.parts.items()
+            if name.startswith(incomplete)
+        ]
+
 
 _COMPLETION = "_FREEZEFRAME_COMPLETE"  # set by the shell when it asks what a line could go on with
 _PREFIX = "FREEZEFRAME_"
@@ -31,32 +243,28 @@ class _Commands(LazyGroup):
     """All commands. Each module is imported when its command is used; the lines here are the help."""
 
     parts = {  # noqa: RUF012 - declared as ClassVar by the base
-        "init": Part("setup.init:init", "Start a project: a script, settings, and two syncs to try.", _BEGIN),
-        "run": Part("jobs.run:run", "Run a script for a tenant as one commit.", _JOBS),
-        "worker": Part("jobs.worker:worker", "Run the jobs of the queue.", _JOBS),
-        "job": Part("jobs.job:app", "The queue: submit, list, show, logs, cancel, retry, wait.", _JOBS),
-        "schedule": Part("jobs.schedule:app", "Scripts that are run again and again, by cron.", _JOBS),
-        "tenant": Part(
-            "tenant.commands:app", "A store's tenants: their past, their coming and going.", _DATA
-        ),
-        "stream": Part("stream.commands:app", "A tenant's streams: rows, history, import, custody.", _DATA),
+        "init": Part("project:init", "Start a project: a script, settings, and two syncs to try.", _BEGIN),
+        "run": Part("run:run", "Run a script for a tenant as one commit.", _JOBS),
+        "worker": Part("jobs:worker", "Run the jobs of the queue.", _JOBS),
+        "job": Part("jobs:app", "The queue: submit, list, show, logs, cancel, retry, wait.", _JOBS),
+        "schedule": Part("schedules:app", "Scripts that are run again and again, by cron.", _JOBS),
+        "tenant": Part("tenant:app", "A store's tenants: their past, their coming and going.", _DATA),
+        "stream": Part("stream:app", "A tenant's streams: rows, history, import, custody.", _DATA),
         "sql": Part("sql:sql_command", "Ask Spark SQL over a tenant's streams.", _DATA),
         "file": Part("file:app", "A tenant's files: list, read, write, history.", _DATA),
-        "import": Part("shortcuts:import_command", "Bring files of rows into a tenant's streams.", _DATA),
-        "migrate": Part("migrate:migrate", "Turn a directory of snapshot files into a tenant.", _DATA),
-        "export": Part("shortcuts:export_command", "Write a tenant's streams to files of rows.", _DATA),
-        "gc": Part("shortcuts:gc_command", "Delete expired versions and unreferenced files.", _DATA),
+        "import": Part("transfer:import_command", "Bring files of rows into a tenant's streams.", _DATA),
+        "migrate": Part("transfer:migrate", "Turn a directory of snapshot files into a tenant.", _DATA),
+        "export": Part("transfer:export_command", "Write a tenant's streams to files of rows.", _DATA),
+        "gc": Part("tenant:gc_command", "Delete expired versions and unreferenced files.", _DATA),
         "delta": Part("delta:app", "A Delta table's log: show, history, verify.", _DATA),
-        "serve": Part("service.serve:serve", "The REST service of a store.", _SERVICE),
-        "key": Part("service.api_key:app", "The keys of the service, and the secrets behind them.", _SERVICE),
-        "audit": Part("service.audit:app", "Who did what: list, export, verify.", _SERVICE),
+        "serve": Part("serve:serve", "The REST service of a store.", _SERVICE),
+        "key": Part("access:key_app", "The keys of the service, and the secrets behind them.", _SERVICE),
+        "audit": Part("access:audit_app", "Who did what: list, export, verify.", _SERVICE),
         "spark": Part("spark:app", "The warm Spark server: status, start, stop, logs.", _MACHINE),
-        "doctor": Part("setup.doctor:doctor", "Check that jobs can run here, and say what to do.", _MACHINE),
-        "prove": Part("setup.prove:prove", "Put every promise to the test on a storage.", _MACHINE),
-        "upgrade": Part("upgrade:upgrade", "Bring an older control database to this version.", _MACHINE),
-        "config": Part(
-            "setup.config:app", "The settings: show, get, set; and where each comes from.", _MACHINE
-        ),
+        "doctor": Part("doctor:doctor", "Check that jobs can run here, and say what to do.", _MACHINE),
+        "prove": Part("prove:prove", "Put every promise to the test on a storage.", _MACHINE),
+        "upgrade": Part("serve:upgrade", "Bring an older control database to this version.", _MACHINE),
+        "config": Part("project:app", "The settings: show, get, set; and where each comes from.", _MACHINE),
     }
 
 

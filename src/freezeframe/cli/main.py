@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from freezeframe.cli.terminal.exit_codes import INTERRUPTED
+from freezeframe.cli.output import INTERRUPTED
 
 _HELP = {"-h", "--help"}
 _READS = {
@@ -26,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     is_read = arguments is None and _is_command(sys.argv) and _is_read(sys.argv)
     if is_read or (arguments is None and _is_command(sys.argv) and sys.argv[1:2] == ["run"]):
-        from freezeframe.runs.warm.shortcut import forwarded_at_once
+        from freezeframe.runs.warm.forwarding import forwarded_at_once
 
         try:
             code = forwarded_at_once("freezeframe", sys.argv[1:])
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     code = carry_out(list(sys.argv[1:] if arguments is None else arguments))
     if is_read and sys.stdout.isatty():  # whoever types one command will type another
-        from freezeframe.runs.warm.shortcut import start_for_later
+        from freezeframe.runs.warm.forwarding import start_for_later
 
         start_for_later()
     return code

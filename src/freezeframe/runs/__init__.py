@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from freezeframe.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from freezeframe.runs.model.request import RunRequest
+    from freezeframe.runs.request import RunRequest
     from freezeframe.runs.running import run
 
 __all__ = [
@@ -19,7 +19,7 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "RunRequest": ".model.request",
+            "RunRequest": ".request",
             "run": ".running",
         },
     )

@@ -9,7 +9,7 @@ import pytest
 from tests.asgi.routes.test_events import ENVIRONMENT, EVENTS, Following
 
 from freezeframe.control.submission import Submission
-from freezeframe.runs.model.request import RunRequest
+from freezeframe.runs.request import RunRequest
 
 pytestmark = pytest.mark.long
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from freezeframe.control.submission import Submission
-from freezeframe.runs.model.request import RunRequest
+from freezeframe.runs.request import RunRequest
 from freezeframe.store.model.directory import job_roots_folder
 
 NOTEBOOK = b'{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}'

@@ -10,8 +10,8 @@ import time
 
 import pytest
 
+from freezeframe.cli.location import control
 from freezeframe.cli.main import main
-from freezeframe.cli.places.control_place import control
 
 pytestmark = pytest.mark.long
 

@@ -216,3 +216,18 @@ def test_output_copies_what_the_script_wrote_for_others(store, capsys):
     (store / "out").mkdir()
     assert main([*options, "--param", "n=1"]) == 0
     assert (store / "out" / "a.csv").read_text() == "1"
+
+
+def test_output_follows_no_link_out_of_its_folder(store, capsys):
+    """A link inside is copied as its file; one that leads elsewhere, or to a folder, is named instead."""
+    (store / "secret").write_text("not the script's to give away")
+    script = _script(
+        store,
+        "import os; os.chdir('etl-output'); open('a.csv', 'w').write('1'); os.symlink('a.csv', 'near.csv')\n"
+        f"os.symlink({str(store / 'secret')!r}, 'far.csv')\n"
+        "os.symlink('.', 'again'); os.symlink('no', 'lost')",
+    )
+    assert main(["run", script, "--tenant", "acme", "--output", "out"]) == 0
+    assert sorted(path.name for path in (store / "out").iterdir()) == ["a.csv", "near.csv"]
+    assert (store / "out" / "near.csv").read_text() == "1"
+    assert capsys.readouterr().err.count("was not copied") == 3

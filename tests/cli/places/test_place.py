@@ -8,8 +8,8 @@ import pytest
 
 import freezeframe
 import freezeframe.gluestick as gs
+from freezeframe.cli.location import TenantLocation
 from freezeframe.cli.main import main
-from freezeframe.cli.places.place import Place
 from freezeframe.errors import InputNotFound, InvalidOption, TenantNotFound
 
 
@@ -34,25 +34,25 @@ def root(tmp_path):
 def test_a_place_is_one_tenant(given):
     """Half a place, or two, is refused before anything is opened."""
     with pytest.raises(InvalidOption):
-        Place(**given)
+        TenantLocation(**given)
 
 
 def test_without_options_it_is_the_folder_snapshots(tmp_path, monkeypatch):
     """The default is told in the error where it is not there."""
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputNotFound, match="snapshots"):
-        Place().tenant()
-    assert str(Place()) == "snapshots"
+        TenantLocation().tenant()
+    assert str(TenantLocation()) == "snapshots"
 
 
 def test_a_store_tenant_is_found_by_root_id_and_environment(root):
     """The same id in two environments is two tenants; an unknown one is not made."""
-    assert Place(root=root, tenant_id="acme").tenant().streams() == ("Account",)
-    assert Place(root=root, tenant_id="acme", environment="test").tenant().streams() == ()
+    assert TenantLocation(root=root, tenant_id="acme").tenant().streams() == ("Account",)
+    assert TenantLocation(root=root, tenant_id="acme", environment="test").tenant().streams() == ()
     with pytest.raises(TenantNotFound):
-        Place(root=root, tenant_id="acme", environment="nope").tenant()
+        TenantLocation(root=root, tenant_id="acme", environment="nope").tenant()
     with pytest.raises(InputNotFound):
-        Place(root=f"{root}/nope", tenant_id="acme").tenant()
+        TenantLocation(root=f"{root}/nope", tenant_id="acme").tenant()
     assert not Path(root, "nope").exists()
 
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from freezeframe.cli.service.serve import Listeners, claim_socket
+from freezeframe.cli.commands.serve import Listeners, claim_socket
 
 pytestmark = [
     pytest.mark.long,

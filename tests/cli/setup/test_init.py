@@ -10,8 +10,8 @@ import nbformat
 import pytest
 
 import freezeframe.gluestick as gs
+from freezeframe.cli.commands import project
 from freezeframe.cli.main import main
-from freezeframe.cli.setup import init
 from freezeframe.errors import StorageUnavailable
 from freezeframe.settings import load_settings
 
@@ -81,7 +81,7 @@ def test_of_two_at_once_one_writes_the_project(tmp_path):
     """The other one is refused, and leaves the files of the first."""
     texts = {"etl.py": "pass", "sync-1/a.csv": "Id", "sync-2/a.csv": "Id"}
     with ThreadPoolExecutor(8) as threads:
-        calls = [threads.submit(init._write, tmp_path / "project", texts) for _ in range(8)]
+        calls = [threads.submit(project._write, tmp_path / "project", texts) for _ in range(8)]
     errors = [call.exception() for call in calls]
 
     assert errors.count(None) == 1

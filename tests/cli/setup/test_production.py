@@ -4,9 +4,9 @@ import os
 
 import pytest
 
-from freezeframe.cli.checks import production
-from freezeframe.cli.checks.machine import looked_at
-from freezeframe.cli.checks.production import production_looks
+from freezeframe.cli.commands import doctor
+from freezeframe.cli.commands.checks import looked_at
+from freezeframe.cli.commands.doctor import production_looks
 from freezeframe.settings import Settings
 
 
@@ -93,6 +93,6 @@ def test_a_mode_that_lets_others_in_is_told(hardened, tmp_path, name, mode):
 
 def test_root_is_told(hardened, tmp_path, monkeypatch):
     """Neither service nor worker need be root."""
-    monkeypatch.setattr(production.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(doctor.os, "geteuid", lambda: 0)
 
     assert _levels(hardened, str(tmp_path))["Account"] == "error"

@@ -10,7 +10,7 @@ import freezeframe
 from freezeframe import errors
 from freezeframe.cli.application import app
 from freezeframe.cli.main import main
-from freezeframe.cli.terminal.exit_codes import exit_code
+from freezeframe.cli.output import exit_code
 
 
 def _classes(root):

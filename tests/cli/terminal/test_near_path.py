@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from freezeframe.cli.terminal.near_path import near_path
+from freezeframe.cli.output import near_path
 
 
 def test_the_shorter_form_is_taken(tmp_path, monkeypatch):

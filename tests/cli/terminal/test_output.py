@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pytest
 
-from freezeframe.cli.terminal.output import Output
+from freezeframe.cli.output import Output
 from freezeframe.errors import VersionNotFound
 
 

@@ -13,9 +13,9 @@ import pytest
 
 import freezeframe
 from freezeframe import progress
+from freezeframe.cli import progress as shown
 from freezeframe.cli.main import main
-from freezeframe.cli.terminal import progress as shown
-from freezeframe.cli.terminal.progress import Progress
+from freezeframe.cli.progress import Progress
 
 
 class Terminal(io.StringIO):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freezeframe.cli.terminal.output import visible, visible_json, visible_lines
+from freezeframe.cli.output import visible, visible_json, visible_lines
 
 ANY_TEXT = st.text(alphabet=st.characters())
 

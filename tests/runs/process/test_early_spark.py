@@ -5,7 +5,7 @@ import threading
 import pyarrow as pa
 import pytest
 
-from freezeframe.runs.process.script_spark import script_spark, start_beside_runner
+from freezeframe.runs.process.environment import script_spark, start_beside_runner
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage
 from freezeframe.store import Tenant

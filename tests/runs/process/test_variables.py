@@ -4,9 +4,9 @@ import pytest
 
 from freezeframe.engine.environment import own_remote
 from freezeframe.errors import InvalidOption
-from freezeframe.runs.model.job_root import JobRoot
-from freezeframe.runs.model.request import RunRequest
-from freezeframe.runs.process.variables import is_secret, require_variables, script_environment
+from freezeframe.runs.job_root import JobRoot
+from freezeframe.runs.process.environment import is_secret, require_variables, script_environment
+from freezeframe.runs.request import RunRequest
 from freezeframe.settings import Settings
 
 # Variables that a program which a script starts, or Python itself, takes orders from.

@@ -8,10 +8,10 @@ from tests.runs.file_run import file_run, ledger, order
 
 from freezeframe.control.submission import Submission
 from freezeframe.errors import InputNotFound
-from freezeframe.runs.model.request import parse_run_request
-from freezeframe.runs.queue.job_attempt import Times
+from freezeframe.runs.queue.attempt import Times
 from freezeframe.runs.queue.job_log import run_listed
 from freezeframe.runs.queue.worker import Worker, WorkerOptions
+from freezeframe.runs.request import parse_run_request
 
 
 @pytest.fixture

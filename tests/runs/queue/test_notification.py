@@ -10,7 +10,7 @@ import pytest
 
 from freezeframe.control.queue import JobQueue
 from freezeframe.control.submission import Submission
-from freezeframe.runs.queue.job_attempt import notify_failure
+from freezeframe.runs.queue.attempt import notify_failure
 from freezeframe.runs.queue.worker import Worker, WorkerOptions
 
 
@@ -48,7 +48,7 @@ def receiver():
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch):
-    monkeypatch.setattr("freezeframe.runs.queue.job_attempt._PAUSES_SECONDS", (0.0, 0.0, 0.0))
+    monkeypatch.setattr("freezeframe.runs.queue.attempt._PAUSES_SECONDS", (0.0, 0.0, 0.0))
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """A job that was taken over can not be committed by its former process."""
 
-from freezeframe.runs.queue.takeover import revoke
+from freezeframe.runs.queue.attempt import revoke
 
 
 def test_a_run_that_was_revoked_cannot_commit(runs, tmp_path):

@@ -14,11 +14,9 @@ from freezeframe.control.queue import JobQueue
 from freezeframe.control.schedules import ScheduleRequest, Schedules, Timing
 from freezeframe.control.submission import Submission
 from freezeframe.errors import InvalidOption, JobRevoked
-from freezeframe.runs.model.request import request_store
-from freezeframe.runs.queue.attempt_token import attempt_token
-from freezeframe.runs.queue.heartbeat import Heartbeat
-from freezeframe.runs.queue.job_attempt import JobAttempt, Times
+from freezeframe.runs.queue.attempt import Heartbeat, JobAttempt, Times, attempt_token
 from freezeframe.runs.queue.worker import Worker, WorkerOptions
+from freezeframe.runs.request import request_store
 from freezeframe.store.run_tenant import open_job_tenant
 from freezeframe.store.transaction.job_status import find_committed_job
 

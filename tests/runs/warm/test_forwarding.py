@@ -9,19 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from freezeframe.runs.warm.place import ask, runner_folder
+from freezeframe.runs.warm.runner_folder import ask, runner_folder
 from freezeframe.settings import Settings
 
 pytestmark = pytest.mark.long
 
 AT_ONCE = """
-from freezeframe.runs.warm.shortcut import forwarded_at_once
+from freezeframe.runs.warm.forwarding import forwarded_at_once
 print(forwarded_at_once("command", []))
 """
 CLIENT = """
 import sys
 if sys.argv[1:] == ["at once"]:
-    from freezeframe.runs.warm.shortcut import forwarded_at_once
+    from freezeframe.runs.warm.forwarding import forwarded_at_once
     code = forwarded_at_once("command", ["talk"])
     assert not {"typer", "pydantic", "pyarrow"} & set(sys.modules)
     sys.exit(99 if code is None else code)

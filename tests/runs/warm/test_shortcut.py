@@ -3,7 +3,7 @@
 import pytest
 
 from freezeframe.errors import InvalidOption
-from freezeframe.runs.warm.shortcut import PlainSettings, plain_settings
+from freezeframe.runs.warm.forwarding import PlainSettings, plain_settings
 from freezeframe.settings import load_settings
 
 VARIABLES = ("STATE_DIR", "RUNNER_IDLE_SECONDS", "SCRIPT_VARIABLES")

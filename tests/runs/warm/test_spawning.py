@@ -15,11 +15,16 @@ from pathlib import Path
 import pytest
 
 from freezeframe.engine.environment import private_folder
-from freezeframe.runs.process.variables import _NEEDED
+from freezeframe.runs.process.environment import _NEEDED
 from freezeframe.runs.warm.messages import ConnectionLost, receive, require_own_user, send
-from freezeframe.runs.warm.place import ask, connect, runner_folder, runner_variables, startup_variables
-from freezeframe.runs.warm.process import ForkedProcess
-from freezeframe.runs.warm.spawning import spawn
+from freezeframe.runs.warm.runner_folder import (
+    ask,
+    connect,
+    runner_folder,
+    runner_variables,
+    startup_variables,
+)
+from freezeframe.runs.warm.spawning import ForkedProcess, spawn
 from freezeframe.settings import Settings
 
 pytestmark = pytest.mark.long

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from freezeframe.asgi.routes.routing import update_options
-from freezeframe.cli.places.update_flags import FLAGS
+from freezeframe.cli.options import FLAGS
 from freezeframe.errors import InvalidOption
 from freezeframe.store.model.update_options import (
     UpdateOptions,

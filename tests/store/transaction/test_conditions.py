@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from freezeframe.errors import PreconditionFailed, PreconditionRequired, UnreadableRequest
-from freezeframe.runs.model.import_script import main
+from freezeframe.runs.process.import_script import main
 from freezeframe.script.tenants import open_tenant
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage

@@ -28,7 +28,7 @@ from freezeframe.control.job import QueuedJob
 from freezeframe.control.queue import failed_jobs, newest_jobs
 from freezeframe.errors import NotFound, ReportDamage, TenantNotFound
 from freezeframe.identifiers import EnvironmentName, TenantId
-from freezeframe.runs.queue.job_attempt import first_line
+from freezeframe.runs.queue.attempt import first_line
 from freezeframe.service.overview.overview import Overview as Seen
 
 router = api_router("tenants")

@@ -17,13 +17,11 @@ from freezeframe.engine.java import jvm_stack
 from freezeframe.errors import FreezeframeError
 from freezeframe.extras import requires_extra
 from freezeframe.progress import Unit, watched_by
-from freezeframe.runs.model.job_root import JobRoot
-from freezeframe.runs.model.plan import ScriptPlan, ScriptResult, take_plan
-from freezeframe.runs.model.request import request_store
-from freezeframe.runs.process.python_script import run_python
-from freezeframe.runs.process.script_failure import ScriptFailure, Stopped, failure_of
-from freezeframe.runs.process.script_spark import begin_session
+from freezeframe.runs.job_root import JobRoot, ScriptPlan, ScriptResult, take_plan
+from freezeframe.runs.process.environment import begin_session
+from freezeframe.runs.process.script import ScriptFailure, Stopped, failure_of, run_python
 from freezeframe.runs.process.working_copy import apply_changes, capture, check_out
+from freezeframe.runs.request import request_store
 from freezeframe.script.adoption import refresh_copies
 from freezeframe.script.current_job import current_job
 from freezeframe.script.exported_file import own_exports

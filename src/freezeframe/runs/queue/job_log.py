@@ -18,12 +18,9 @@ from freezeframe.control.job import FinalStatus, QueuedJob
 from freezeframe.control.queue import JobQueue
 from freezeframe.control.submission import RUNNING_MAX, Submission
 from freezeframe.errors import FreezeframeError
-from freezeframe.runs.model.job_root import JobRoot, latest_root
-from freezeframe.runs.model.outcome import RunOutcome
-from freezeframe.runs.model.request import RunRequest, parse_run_request, request_folder, request_tenant
-from freezeframe.runs.queue.attempt_token import attempt_token
-from freezeframe.runs.queue.heartbeat import Heartbeat
-from freezeframe.runs.queue.job_attempt import FINAL_STATUS, Times, unexpected_error
+from freezeframe.runs.job_root import JobRoot, latest_root
+from freezeframe.runs.queue.attempt import FINAL_STATUS, Heartbeat, Times, attempt_token, unexpected_error
+from freezeframe.runs.request import RunOutcome, RunRequest, parse_run_request, request_folder, request_tenant
 from freezeframe.settings import Settings
 from freezeframe.storage.safe_open import open_regular
 from freezeframe.store.model.directory import job_roots_folder

@@ -23,7 +23,7 @@ from freezeframe.control.queue import JobQueue
 from freezeframe.control.schedules import Schedules
 from freezeframe.errors import InvalidOption, TenantNotFound, TryAgain
 from freezeframe.observation import Operation, log_context, observe
-from freezeframe.runs.queue.job_attempt import JobAttempt, RunFunction, Times, notify_failure
+from freezeframe.runs.queue.attempt import JobAttempt, RunFunction, Times, notify_failure
 from freezeframe.settings import Settings
 
 _logger = logging.getLogger(__name__)

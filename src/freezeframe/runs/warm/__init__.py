@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from freezeframe.runs.warm.process import Process
-from freezeframe.runs.warm.spawning import spawn
+from freezeframe.runs.warm.spawning import Process, spawn
 
 __all__ = ["Process", "spawn"]

@@ -10,13 +10,15 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
-from freezeframe.runs.warm.forked import Work, current_limits
-from freezeframe.runs.warm.place import RunnerSettings
-from freezeframe.runs.warm.process import ForkedProcess
-from freezeframe.runs.warm.spawning import current_umask, fork
+from freezeframe.configuration.files import plain_value
+from freezeframe.errors import FreezeframeError
+from freezeframe.runs.warm.messages import Work, current_limits
+from freezeframe.runs.warm.runner_folder import SOCKET_NAME, RunnerSettings, is_supported, runner_folder
+from freezeframe.runs.warm.spawning import ForkedProcess, current_umask, fork, start_runner
 
 _STREAMS = (0, 1, 2)
 _HANDED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
@@ -60,3 +62,52 @@ def _pass_signals(process: ForkedProcess) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@dataclass(frozen=True, slots=True)
+class PlainSettings:
+    """By what a runner is found, as far as that can be read without checking it."""
+
+    state_dir: Path
+    runner_idle_seconds: int
+    script_variables: str
+
+
+def plain_settings() -> PlainSettings | None:
+    """The three settings of a runner; None where they are not written in the plain way."""
+    try:
+        return PlainSettings(
+            state_dir=plain_value("state_dir", Path.home() / ".cache" / "freezeframe"),
+            runner_idle_seconds=plain_value("runner_idle_seconds", 1800),
+            script_variables=plain_value("script_variables", ""),
+        )
+    except (ValueError, TypeError, RuntimeError, OSError, FreezeframeError):
+        return None  # errors are reported where all settings are loaded
+
+
+def forwarded_at_once(module: str, arguments: Sequence[str]) -> int | None:
+    """What `forward` gives, if a runner of this user is there; None, and nothing done, if none is.
+
+    Only time rests on the settings being read right: the runner's process reads them again, and checks them.
+    """
+    if is_loaded():
+        return None
+    settings = plain_settings()
+    if settings is None or not settings.runner_idle_seconds or not is_supported():
+        return None
+    try:
+        Path.cwd()
+        is_there = (
+            settings.state_dir.is_dir() and (runner_folder(settings, os.environ) / SOCKET_NAME).exists()
+        )
+    except (OSError, FreezeframeError):
+        return None
+    return forward(module, arguments, settings) if is_there else None
+
+
+def start_for_later() -> None:
+    """Start a runner for the commands to come, where there can be one; no harm is done where that fails."""
+    settings = plain_settings()
+    if settings is not None:
+        with suppress(FreezeframeError, OSError):
+            start_runner(settings)

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import socket
 import struct
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 _LENGTH = struct.Struct(">I")
@@ -72,3 +74,52 @@ def require_own_user(connection: socket.socket) -> None:
     _, user, _ = _CREDENTIALS.unpack(told)
     if user != os.getuid():
         raise ConnectionLost(f"the other end belongs to user {user}")
+
+
+_LIMITS = tuple(name for name in dir(resource) if name.startswith("RLIMIT_"))
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A request to the runner: a module with its arguments and the state of the process.
+
+    Bound to its client, the process is killed with all of its group when the client is no more.
+    """
+
+    module: str
+    arguments: tuple[str, ...]
+    environment: Mapping[str, str] = field(repr=False)
+    umask: int
+    limits: Mapping[str, Sequence[int]]
+    is_bound: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """The work as a message."""
+        return {
+            "module": self.module,
+            "arguments": list(self.arguments),
+            "environment": dict(self.environment),
+            "umask": self.umask,
+            "limits": {name: list(pair) for name, pair in self.limits.items()},
+            "is_bound": self.is_bound,
+        }
+
+
+def parse_work(message: Mapping[str, Any]) -> Work:
+    """The work that a message describes."""
+    try:
+        return Work(
+            module=str(message["module"]),
+            arguments=tuple(map(str, message["arguments"])),
+            environment={str(name): str(value) for name, value in message["environment"].items()},
+            umask=int(message["umask"]),
+            limits={str(name): (int(pair[0]), int(pair[1])) for name, pair in message["limits"].items()},
+            is_bound=bool(message["is_bound"]),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise ConnectionLost("a message that asks for nothing known") from error
+
+
+def current_limits() -> dict[str, tuple[int, int]]:
+    """The resource limits of this process, which a child of it would have."""
+    return {name: resource.getrlimit(getattr(resource, name)) for name in _LIMITS}

@@ -9,26 +9,155 @@ Started by `spawning`, as `python -m freezeframe.runs.warm.runner FOLDER IDLE_SE
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import fcntl
 import gc
 import importlib
+import io
 import os
+import random
+import resource
+import runpy
 import select
 import signal
 import socket
 import sys
+import threading
 import time
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from types import TracebackType
+from typing import IO, NoReturn
 
 from freezeframe.extras import missing_extra
-from freezeframe.runs.warm.forked import Child, Work, parse_work
-from freezeframe.runs.warm.messages import receive, require_own_user, send
-from freezeframe.runs.warm.place import SOCKET_NAME, listen
+from freezeframe.runs.warm.messages import Work, parse_work, receive, require_own_user, send
+from freezeframe.runs.warm.runner_folder import SOCKET_NAME, listen
+
+_STDERR = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """A process that was just forked, with what its client sent along.
+
+    ``descriptors`` are standard input, output and error and the working folder.
+    """
+
+    work: Work
+    connection: socket.socket
+    descriptors: Sequence[int]
+
+    def run(self) -> NoReturn:
+        """Become the child process, run the module, and end with its exit code.
+
+        Nothing is run before the client says that it knows of this process: one that got no answer
+        will have run the job elsewhere.
+        """
+        os.setsid()
+        self._take_over()
+        try:
+            self.connection.settimeout(None)
+            receive(self.connection)
+        except OSError:
+            os._exit(0)
+        if self.work.is_bound:
+            threading.Thread(target=self._end_with_client, daemon=True).start()
+        code = self._run_module()
+        _end_threads()
+        with contextlib.suppress(OSError):
+            send(self.connection, {"exit": code})
+        os._exit(code)
+
+    def _take_over(self) -> None:
+        for number, descriptor in enumerate(self.descriptors[:3]):
+            os.dup2(descriptor, number)
+        os.fchdir(self.descriptors[3])
+        for descriptor in self.descriptors:
+            os.close(descriptor)
+        os.environ.clear()
+        os.environ.update(self.work.environment)
+        os.umask(self.work.umask)
+        for name, pair in self.work.limits.items():
+            # A limit of the runner that is lower than the client's cannot be raised again.
+            with contextlib.suppress(ValueError, OSError, AttributeError):
+                resource.setrlimit(getattr(resource, name), (pair[0], pair[1]))
+        for number in (signal.SIGTERM, signal.SIGCHLD):
+            signal.signal(number, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        is_unbuffered = bool(self.work.environment.get("PYTHONUNBUFFERED"))
+        for number, name in ((1, "stdout"), (_STDERR, "stderr")):
+            stream = _stream(number, getattr(sys, name), is_unbuffered=is_unbuffered)
+            setattr(sys, name, stream)
+            setattr(sys, f"__{name}__", stream)
+        time.tzset()
+        _reseed()
+        gc.enable()
+
+    def _end_with_client(self) -> None:
+        # The client sends nothing more: the wait ends with the client.
+        with contextlib.suppress(OSError):
+            receive(self.connection)
+        os.killpg(0, signal.SIGKILL)
+
+    def _run_module(self) -> int:
+        sys.argv = [sys.argv[0], *self.work.arguments]
+        sys.path.insert(0, os.getcwd())  # noqa: PTH109 - Python keeps text there
+        # Imported ahead, it would be run a second time with a warning.
+        sys.modules.pop(self.work.module, None)
+        try:
+            runpy.run_module(self.work.module, run_name="__main__", alter_sys=True)
+        except SystemExit as end:
+            return _exit_code(end)
+        except BaseException as error:  # noqa: BLE001 - the last one to see it, as the interpreter is
+            trace = _of_module(error.__traceback__)
+            sys.excepthook(type(error), error.with_traceback(trace), trace)
+            return 1
+        return 0
+
+
+def _stream(number: int, before: io.TextIOWrapper, *, is_unbuffered: bool) -> io.TextIOWrapper:
+    """A standard stream as the interpreter makes it; the one before knows where the runner's file is."""
+    raw = os.fdopen(number, "wb", closefd=False)
+    is_by_line = number == _STDERR or raw.isatty()
+    return io.TextIOWrapper(raw, before.encoding, before.errors, None, is_by_line, is_unbuffered)
+
+
+def _of_module(trace: TracebackType | None) -> TracebackType | None:
+    """The traceback without the frames of the runner, as in a process that was started directly."""
+    while trace and trace.tb_frame.f_code.co_filename in (__file__, "<frozen runpy>"):
+        trace = trace.tb_next
+    return trace
+
+
+def _exit_code(end: SystemExit) -> int:
+    if end.code is None:
+        return 0
+    if isinstance(end.code, int):
+        return end.code & 0xFF
+    sys.stderr.write(f"{end.code}\n")
+    return 1
+
+
+def _reseed() -> None:
+    """Python reseeds its own generator after a fork; numpy's would be the same in all children."""
+    random.seed()
+    if numpy := sys.modules.get("numpy"):
+        numpy.random.seed()
+
+
+def _end_threads() -> None:
+    """What the interpreter does at its end, but for taking down every module: that would cost time only."""
+    with contextlib.suppress(Exception):
+        threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001 - as multiprocessing ends a child
+        atexit._run_exitfuncs()  # noqa: SLF001 - the same
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+
 
 # Modules that a job loads before its first row moves.
 _FOR_JOBS = (
@@ -40,7 +169,7 @@ _FOR_JOBS = (
     "freezeframe.engine.spark",
     "freezeframe.runs.process.script_process",
     "freezeframe.runs.running",
-    "freezeframe.cli.jobs.run",
+    "freezeframe.cli.commands.run",
     "freezeframe.cli.application",
     # PySpark searches the stack of each call for its own frames.
     "ipykernel",
@@ -48,8 +177,8 @@ _FOR_JOBS = (
 # Loaded when nobody waits: notebooks and commands that read need them.
 _FOR_LATER = (
     "freezeframe.runs.process.notebook",
-    "freezeframe.cli.stream.commands",
-    "freezeframe.cli.tenant.commands",
+    "freezeframe.cli.commands.stream",
+    "freezeframe.cli.commands.tenant",
     "pyarrow.acero",
 )
 _REQUEST_SECONDS = 5.0

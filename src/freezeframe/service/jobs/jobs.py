@@ -19,9 +19,9 @@ from freezeframe.control.schedules import Schedules
 from freezeframe.control.submission import Submission
 from freezeframe.errors import FreezeframeError, InvalidOption, NotFound, UnreadableRequest
 from freezeframe.identifiers import EnvironmentName, FilePath, StreamName, TenantId
-from freezeframe.runs.model.request import SCRIPT_SUFFIXES, RunRequest, Scalar, parse_run_request
-from freezeframe.runs.model.script_header import BUILT_IN_IMPORT, ScriptHeader, read_script_header
 from freezeframe.runs.queue.job_log import JobFile, log_file, notebook_file
+from freezeframe.runs.request import SCRIPT_SUFFIXES, RunRequest, Scalar, parse_run_request
+from freezeframe.runs.script_header import BUILT_IN_IMPORT, ScriptHeader, read_script_header
 from freezeframe.script.formats.columnar_files import require_arrow, require_parquet
 from freezeframe.script.formats.input_parts import UnpackLimits
 from freezeframe.script.types.known_types import CsvOptions

@@ -1,0 +1,1 @@
+"""The commands, a module for each group; `application` loads them when they are used."""

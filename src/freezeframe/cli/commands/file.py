@@ -1,0 +1,236 @@
+"""``freezeframe file``: read and change a tenant's files; each change is a version of the tenant."""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from freezeframe.cli.location import TenantLocation, at_location, audited_location
+from freezeframe.cli.options import AsOf, Json, Message, Who
+from freezeframe.cli.output import Output
+from freezeframe.errors import InputNotFound, InvalidOption
+
+if TYPE_CHECKING:
+    from freezeframe.store.files import Files
+    from freezeframe.store.tenant import TenantView
+
+
+app = typer.Typer(no_args_is_help=True)
+
+FileArgument = Annotated[
+    str, typer.Argument(metavar="PATH", help="The file's path, for example mappings/a.csv.")
+]
+Version = Annotated[int | None, typer.Option(min=0, help="The tenant's version (default: the newest).")]
+Sealed = Annotated[
+    bool | None,
+    typer.Option("--sealed/--not-sealed", help="Encrypt the file, or store it plain (default: as it was)."),
+]
+_STANDARD_INPUT = Path("-")
+
+
+def list_files(
+    location: TenantLocation,
+    folder: Annotated[str, typer.Argument(help="A folder (default: the tenant's own).")] = "",
+    recursive: Annotated[bool, typer.Option("--recursive", help="Include files in subfolders.")] = False,
+    version: Version = None,
+    as_of: AsOf = None,
+    as_json: Json = False,
+) -> None:
+    """List the files, now or earlier."""
+    files = location.tenant().files
+    entries = files.list(folder, recursive=recursive, version=version, as_of=as_of)
+    output = Output(as_json=as_json)
+    if not entries:
+        output.line(f"{folder or location} holds no files; those in folders are shown by --recursive.")
+    if entries or as_json:
+        output.table(
+            str(location),
+            [entry.to_json() for entry in entries],
+            columns=("path", "size", "modified", "sealed", "tenant_version"),
+        )
+
+
+def read(
+    location: TenantLocation,
+    path: FileArgument,
+    target: Annotated[
+        Path | None, typer.Option("--to", help="A new file with mode 0600 (default: standard output).")
+    ] = None,
+    version: Version = None,
+    as_of: AsOf = None,
+    as_json: Json = False,
+) -> None:
+    """Print a file's bytes, or save them.
+
+    With --json and no --to the answer has the content as text, or in base64 if it is none.
+    """
+    files, output = location.tenant().files, Output(as_json=as_json)
+    if files.entry(path, version, as_of=as_of).sealed:
+        with audited_location(location, "file.unseal", path, version=version):
+            pass  # the entry comes before the bytes, so that no secret is read without a trace
+    if target is not None:
+        size = _save(target, files.chunks(path, version, as_of=as_of))
+        output.record({"path": path, "to": str(target), "bytes": size})
+        return
+    if as_json:
+        output.record(_content(path, files.read(path, version, as_of=as_of)))
+        return
+    for chunk in files.chunks(path, version, as_of=as_of):
+        sys.stdout.buffer.write(chunk)
+    sys.stdout.buffer.flush()
+
+
+def write(
+    location: TenantLocation,
+    path: FileArgument,
+    source: Annotated[
+        Path, typer.Argument(help="The file to read (default: standard input).")
+    ] = _STANDARD_INPUT,
+    sealed: Sealed = None,
+    message: Message = None,
+    who: Who = None,
+    as_json: Json = False,
+) -> None:
+    """Keep bytes as a file's new version.
+
+    They come from a file, or from standard input.
+    """
+    if source != _STANDARD_INPUT and not source.is_file():
+        raise InputNotFound(f"There is no file {source}.", remedy="Check the path.", path=str(source))
+
+    def change(files: Files) -> None:
+        if source == _STANDARD_INPUT:
+            files.write(path, sys.stdin.buffer, sealed=sealed)
+            return
+        with source.open("rb") as content:
+            files.write(path, content, sealed=sealed)
+
+    told = _change_files(location, change, message or f"write {path}", who)
+    Output(as_json=as_json).record(told.files.entry(path).to_json())
+
+
+def patch(
+    location: TenantLocation,
+    path: FileArgument,
+    change: Annotated[
+        str, typer.Argument(metavar="PATCH", help='JSON, for example {"a": 1}; - reads standard input.')
+    ] = "-",
+    sealed: Sealed = None,
+    message: Message = None,
+    who: Who = None,
+    as_json: Json = False,
+) -> None:
+    """Change members of a JSON file.
+
+    By a merge patch (RFC 7396): objects are merged, null removes a member. No file counts as {}. A secret
+    is best read from standard input, where no list of processes shows it.
+    """
+    text = sys.stdin.read() if change == "-" else change
+    try:
+        wanted = json.loads(text)
+    except ValueError as error:
+        raise InvalidOption(
+            "The patch is not JSON.",
+            cause="It cannot be parsed.",
+            remedy="""Quote it for the shell: '{"region": "eu"}'.""",
+        ) from error
+    told = _change_files(
+        location, lambda files: files.patch_json(path, wanted, sealed=sealed), message or f"patch {path}", who
+    )
+    Output(as_json=as_json).record(told.files.entry(path).to_json())
+
+
+def delete(
+    location: TenantLocation,
+    path: FileArgument,
+    message: Message = None,
+    who: Who = None,
+    as_json: Json = False,
+) -> None:
+    """Remove a file.
+
+    Its older versions can still be read and restored.
+    """
+    told = _change_files(location, lambda files: files.delete(path), message or f"delete {path}", who)
+    Output(as_json=as_json).record({"path": path, "deleted": True, "tenant_version": told.version})
+
+
+def move(
+    location: TenantLocation,
+    path: FileArgument,
+    target: Annotated[str, typer.Argument(help="The new path, which must not exist.")],
+    message: Message = None,
+    who: Who = None,
+    as_json: Json = False,
+) -> None:
+    """Give a file another path."""
+    told = _change_files(location, lambda files: files.move(path, target), message or f"move {path}", who)
+    Output(as_json=as_json).record({"path": target, "moved_from": path, "tenant_version": told.version})
+
+
+def history(location: TenantLocation, path: FileArgument, as_json: Json = False) -> None:
+    """List a file's versions, the newest first.
+
+    Deletions are among them.
+    """
+    from freezeframe.errors import FileNotFound
+
+    revisions = [item.to_json() for item in location.tenant().files.history(path)]
+    if not revisions:
+        raise FileNotFound(
+            f"There is and was no file {path!r}.", remedy="Check the path; freezeframe file list shows all."
+        )
+    columns = ("tenant_version", "modified", "deleted", "size", "sealed", "author", "job_id", "message")
+    Output(as_json=as_json).table(f"History of {path}", revisions, columns)
+
+
+def _change_files(
+    location: TenantLocation, change: Callable[[Files], Any], message: str, who: str | None
+) -> TenantView:
+    """The tenant after a change, which is one version."""
+    tenant = location.tenant()
+    with tenant.job(message=message, who=who) as job:
+        change(job.files)
+    return tenant.at(job.receipt.tenant_version)
+
+
+def _content(path: str, content: bytes) -> dict[str, Any]:
+    try:
+        return {"path": path, "encoding": "utf-8", "content": content.decode()}
+    except UnicodeDecodeError:
+        return {"path": path, "encoding": "base64", "content": base64.b64encode(content).decode()}
+
+
+def _save(target: Path, chunks: Iterable[bytes]) -> int:
+    """Write a new file, whole or not at all; its size."""
+    from freezeframe.storage.local import failure, write_durably
+
+    try:
+        write_durably(target, chunks)
+    except FileExistsError:
+        raise InvalidOption(
+            f"{target} is there already.", remedy="Remove it, or name another file."
+        ) from None
+    except BaseException as error:
+        with suppress(OSError):
+            target.unlink()
+        if isinstance(error, OSError):
+            raise failure("write", str(target), error) from error
+        raise
+    return target.stat().st_size
+
+
+app.command("list")(at_location(list_files))
+app.command("read")(at_location(read))
+app.command("write")(at_location(write))
+app.command("patch")(at_location(patch))
+app.command("delete")(at_location(delete))
+app.command("move")(at_location(move))
+app.command("history")(at_location(history))

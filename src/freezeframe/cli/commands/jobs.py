@@ -1,0 +1,428 @@
+"""`freezeframe job` and `worker`: the queue of a store's jobs, and what runs them."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import signal
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from freezeframe.cli.commands.run import (
+    Asked,
+    Attempts,
+    Catalog,
+    Config,
+    Connector,
+    Flow,
+    Input,
+    JobType,
+    Memory,
+    Parameters,
+    Priority,
+    Script,
+    State,
+    SyncType,
+    Timeout,
+)
+from freezeframe.cli.location import Control, control
+from freezeframe.cli.options import (
+    Environment,
+    Json,
+    LogFormatOption,
+    LogLevelOption,
+    Message,
+    NeededTenant,
+    StoreRoot,
+    Who,
+    begin_logging,
+    tenant_ids,
+)
+from freezeframe.cli.output import FAILED, Output, visible_lines, write_json
+from freezeframe.errors import InvalidOption, NotFound, TryAgain
+
+if TYPE_CHECKING:
+    from freezeframe.control.job import QueuedJob
+    from freezeframe.runs.queue.worker import Worker
+
+app = typer.Typer(no_args_is_help=True)
+
+JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="The job's id.")]
+OfTenant = Annotated[
+    str | None,
+    typer.Option(
+        "--tenant", help="The tenant; only needed where two have such a job.", autocompletion=tenant_ids
+    ),
+]
+Again = Annotated[
+    bool, typer.Option("--again", help="Queue the job again if one with this id failed or was cancelled.")
+]
+WaitForEnd = Annotated[
+    bool, typer.Option("--wait", help="Wait for its end: exit code 0 if it succeeded, else 1.")
+]
+WaitTimeout = Annotated[
+    float | None, typer.Option("--wait-timeout", help="Seconds to wait at most (default: no limit).")
+]
+_COLUMNS = ("job_id", "tenant", "status", "attempts", "created", "started", "finished")
+_LOOK_SECONDS = 0.5
+_UNSEEN_SECONDS = 5.0
+
+
+@app.command()
+def submit(
+    script: Script,
+    tenant: NeededTenant,
+    root: StoreRoot,
+    environment: Environment = None,
+    job_id: Annotated[
+        str | None,
+        typer.Option("--job-id", help="The job's id; the same id again is the same job (default: a new id)."),
+    ] = None,
+    flow: Flow = "",
+    input_dir: Input = None,
+    parameters: Parameters = None,
+    timeout: Timeout = None,
+    memory: Memory = None,
+    config: Config = None,
+    state: State = None,
+    catalog: Catalog = None,
+    connector: Connector = "",
+    job_type: JobType = "",
+    sync_type: SyncType = "",
+    attempts: Attempts = 3,
+    priority: Priority = 0,
+    at: Annotated[
+        str | None, typer.Option("--at", help="Not before this moment; UTC without a zone.")
+    ] = None,
+    message: Message = None,
+    who: Who = None,
+    again: Again = False,
+    wait_for_end: WaitForEnd = False,
+    wait_timeout: WaitTimeout = None,
+    as_json: Json = False,
+) -> None:
+    """Put a run of a script into the queue; a worker runs it.
+
+    The same id, tenant and options again give the same job.
+    """
+    files = {"config": config, "state": state, "catalog": catalog}
+    names = {"connector_id": connector, "job_type": job_type, "sync_type": sync_type}
+    asked = Asked(script, flow, input_dir, parameters, timeout, memory, message, who, files, names)
+    run_at = None if at is None else _moment(at)
+    from freezeframe.control.submission import Submission
+    from freezeframe.runs.script_header import with_permitted_script
+
+    with control(root, environment, create=True) as found:
+        name = job_id or f"job-{secrets.token_hex(8)}"
+        request = with_permitted_script(asked.request(root, found.environment, tenant, name), found.settings)
+        job = found.queue.submit(
+            Submission(
+                json.dumps(request.to_json()),
+                environment=found.environment,
+                tenant=tenant,
+                job_id=name,
+                attempts_max=attempts,
+                priority=priority,
+                run_at=run_at,
+                running_max=found.settings.jobs_per_tenant_max,
+            )
+        )
+        if again and job.is_final and job.status != "succeeded":
+            job = found.queue.retry(job.environment, job.tenant, job.job_id, attempts=attempts)
+        if wait_for_end:
+            job = _wait_until_ended(found, job, wait_timeout, Output(as_json=as_json))
+    _show(job, Output(as_json=as_json))
+    if wait_for_end and job.status != "succeeded":
+        raise typer.Exit(FAILED)
+
+
+@app.command("list")
+def list_jobs(
+    root: StoreRoot,
+    environment: Environment = None,
+    tenant: Annotated[str | None, typer.Option("--tenant", help="Only this tenant.")] = None,
+    status: Annotated[
+        str | None,
+        typer.Option(help="queued, running, succeeded, failed, cancelled, timed_out or dead: only those."),
+    ] = None,
+    schedule: Annotated[str | None, typer.Option(help="Only jobs of this schedule.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Number of entries at most.")] = 50,
+    cursor: Annotated[
+        str | None, typer.Option(help="The cursor of the next page, from the previous page.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """List jobs, the newest first, a page at a time."""
+    from freezeframe.control.job import JobFilter
+
+    with control(root, environment) as found:
+        wanted = JobFilter(
+            environment=found.environment,
+            tenant=tenant,
+            status=status,  # type: ignore[arg-type]  # checked there
+            schedule=schedule,
+        )
+        page = found.queue.list(wanted, limit=limit, cursor=cursor)
+    output = Output(as_json=as_json)
+    if page.jobs or as_json:
+        output.table(root, [job_fields(job) for job in page.jobs], columns=_COLUMNS)
+    else:
+        output.line("There are no such jobs.")
+    if page.next_cursor is not None:
+        output.line(f"There are more: --cursor {page.next_cursor}")
+
+
+@app.command()
+def show(
+    job: JobArgument,
+    root: StoreRoot,
+    environment: Environment = None,
+    tenant: OfTenant = None,
+    as_json: Json = False,
+) -> None:
+    """Show one job: its status, and how its last attempt ended."""
+    with control(root, environment) as found:
+        _show(found.job(job, tenant), Output(as_json=as_json))
+
+
+@app.command()
+def logs(
+    job: JobArgument,
+    root: StoreRoot,
+    environment: Environment = None,
+    tenant: OfTenant = None,
+    follow: Annotated[
+        bool, typer.Option("-f", "--follow", help="Follow the log until the job has ended.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Print what a job's script printed, in its last attempt.
+
+    The log is on the machine whose worker ran it, or with the store's local directory. With --json a line
+    of JSON for each line of the log.
+    """
+    from freezeframe.runs.queue.job_log import follow_log, log_file
+
+    with control(root, environment) as found:
+        named = found.job(job, tenant)
+        if follow:
+            texts = follow_log(
+                lambda: found.queue.get(named.environment, named.tenant, named.job_id), found.settings
+            )
+        else:
+            file = log_file(named, found.settings)
+            if file is None:
+                raise NotFound(
+                    f"Job {job} has no log here.",
+                    cause="It has not begun, its folder was cleaned away, or another machine ran it.",
+                    remedy="See freezeframe job show for its worker.",
+                )
+            with file.open() as log:
+                texts = iter([log.read().decode("utf-8", "replace")])
+        if as_json:
+            for line in _lines(texts):
+                write_json({"line": line})
+        else:
+            for text in texts:
+                sys.stdout.write(visible_lines(text))
+                sys.stdout.flush()
+
+
+@app.command()
+def cancel(
+    job: JobArgument,
+    root: StoreRoot,
+    environment: Environment = None,
+    tenant: OfTenant = None,
+    as_json: Json = False,
+) -> None:
+    """End a job: a queued one at once, a running one when its worker hears of it.
+
+    Nothing that it changed becomes visible; one that has ended stays as it is.
+    """
+    with control(root, environment) as found:
+        named = found.job(job, tenant)
+        _show(found.queue.cancel(named.environment, named.tenant, named.job_id), Output(as_json=as_json))
+
+
+@app.command()
+def retry(
+    job: JobArgument,
+    root: StoreRoot,
+    environment: Environment = None,
+    tenant: OfTenant = None,
+    attempts: Attempts = 1,
+    as_json: Json = False,
+) -> None:
+    """Queue a job again that failed, ran too long, died or was cancelled, under its own id."""
+    with control(root, environment) as found:
+        named = found.job(job, tenant)
+        again = found.queue.retry(named.environment, named.tenant, named.job_id, attempts=attempts)
+        _show(again, Output(as_json=as_json))
+
+
+@app.command()
+def wait(
+    job: JobArgument,
+    root: StoreRoot,
+    environment: Environment = None,
+    tenant: OfTenant = None,
+    timeout: Annotated[
+        float | None, typer.Option(help="Seconds to wait at most (default: no limit).")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Wait until a job has ended: exit code 0 if it succeeded, else 1."""
+    with control(root, environment) as found:
+        ended = _wait_until_ended(found, found.job(job, tenant), timeout, Output(as_json=as_json))
+    _show(ended, Output(as_json=as_json))
+    if ended.status != "succeeded":
+        raise typer.Exit(FAILED)
+
+
+def _wait_until_ended(found: Control, job: QueuedJob, timeout: float | None, output: Output) -> QueuedJob:
+    begun = time.monotonic()
+    end = None if timeout is None else begun + timeout
+    is_warned = False
+    while not job.is_final:
+        is_waiting = job.status == "queued" and not job.attempts and job.run_at <= datetime.now(UTC)
+        if is_waiting and not is_warned and time.monotonic() - begun >= _UNSEEN_SECONDS:
+            is_warned = True
+            output.warning(
+                f"No worker has taken job {job.job_id} for {_UNSEEN_SECONDS:g} s.",
+                f"Start one: freezeframe worker --root {found.settings.root}",
+            )
+        if end is not None and time.monotonic() >= end:
+            raise TryAgain(
+                f"Job {job.job_id} has not ended within {timeout:g} s: it is {job.status}.",
+                cause="No worker has been seen." if job.status == "queued" and not job.attempts else "",
+                remedy="Wait longer, and see that a worker runs.",
+                code="NOT_ENDED",
+            )
+        time.sleep(_LOOK_SECONDS)
+        job = found.queue.get(job.environment, job.tenant, job.job_id)
+    return job
+
+
+def _lines(texts: Iterable[str]) -> Iterator[str]:
+    """Whole lines of a text that comes in pieces."""
+    rest = ""
+    for text in texts:
+        *lines, rest = (rest + text).split("\n")
+        yield from lines
+    if rest:
+        yield rest
+
+
+def job_fields(job: QueuedJob) -> dict[str, Any]:
+    """A job as ``--json`` prints it."""
+    return {**job.to_json(), "outcome": job.outcome}
+
+
+def _show(job: QueuedJob, output: Output) -> None:
+    fields = job_fields(job)
+    if not output.as_json:
+        outcome = fields.pop("outcome") or {}
+        error = outcome.get("error") or {}
+        fields |= {
+            "version": outcome.get("tenant_version"),
+            "problem": error.get("problem"),
+            "cause": error.get("cause"),
+            "log": outcome.get("log"),
+        }
+        fields = {name: value for name, value in fields.items() if value is not None}
+    output.record(fields)
+
+
+def _moment(text: str) -> datetime:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise InvalidOption(
+            f"{text!r} is not a valid timestamp.",
+            cause=str(error),
+            remedy="Write it as 2026-11-21T08:00:00Z.",
+        ) from error
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+def worker(
+    root: StoreRoot,
+    concurrency: Annotated[int, typer.Option(min=1, help="Number of jobs to run at the same time.")] = 1,
+    once: Annotated[
+        bool, typer.Option("--once", help="Exit after one job, or at once if none is queued.")
+    ] = False,
+    drain: Annotated[
+        bool, typer.Option("--drain", help="Exit when no job can be had and none runs.")
+    ] = False,
+    poll: Annotated[float, typer.Option(help="Seconds between polls of an empty queue.")] = 1.0,
+    grace: Annotated[float, typer.Option(help="Seconds that running jobs get to end after SIGTERM.")] = 20.0,
+    metrics: Annotated[
+        str | None,
+        typer.Option(help="Serve metrics for Prometheus at HOST:PORT, for example 127.0.0.1:9750."),
+    ] = None,
+    log_format: LogFormatOption = None,
+    log_level: LogLevelOption = None,
+    as_json: Json = False,
+) -> None:
+    """Run jobs of the queue until it is stopped.
+
+    Any number of workers may share a queue. SIGTERM or Ctrl-C: no new jobs; those that run may end within
+    the grace, then they are given back for another worker; a second time: they are given back at once.
+    """
+    from freezeframe.runs.queue.attempt import Times
+    from freezeframe.runs.queue.metrics import serve_worker_metrics
+    from freezeframe.runs.queue.worker import Worker, WorkerOptions
+    from freezeframe.runs.running import run
+    from freezeframe.storage.local import keep_private
+
+    keep_private()
+    if once and drain:
+        raise InvalidOption("--once and --drain cannot be used together.", remedy="Give one of them.")
+    with control(root, create=True) as found:
+        times = Times(found.settings.job_lease_seconds, found.settings.job_beat_seconds)
+        options = WorkerOptions(concurrency, poll, grace, times)
+        server = None if metrics is None else serve_worker_metrics(metrics, found.settings)
+
+        def on_change(job: QueuedJob) -> None:
+            if server is not None and job.is_final:
+                server.count_job(job)
+            _show_change(job, as_json=as_json)
+
+        one = Worker(found.database, run, found.settings, options, on_change)
+        _listen(one)
+        begin_logging(log_format, log_level, root)
+        if not as_json and not (once or drain):
+            Output().line(f"{one.name} works for {found.database.name}")
+            sys.stdout.flush()
+        one.work("one" if once else "empty" if drain else "stopped")
+
+
+def _listen(worker: Worker) -> None:
+    def on_signal(_number: int, _frame: FrameType | None) -> None:
+        if worker.is_stopping:
+            worker.give_up()
+        else:
+            worker.stop()
+
+    signal.signal(signal.SIGTERM, on_signal)
+    signal.signal(signal.SIGINT, on_signal)
+
+
+def _show_change(job: QueuedJob, *, as_json: bool) -> None:
+    if as_json:
+        write_json(job_fields(job))
+    else:
+        count = f"attempt {job.attempts} of {job.attempts_max}"
+        moment = job.finished or job.started or job.created
+        error = ((job.outcome or {}).get("error") or {}).get("problem", "")
+        Output().line(
+            f"{moment:%Y-%m-%dT%H:%M:%SZ} {job.tenant} {job.job_id} {job.status} ({count}) {error}".rstrip()
+        )
+    sys.stdout.flush()

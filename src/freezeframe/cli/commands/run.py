@@ -1,0 +1,453 @@
+"""`freezeframe run`: one script for one tenant, as one commit."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import secrets
+import shutil
+import signal
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from freezeframe.cli.location import present_control
+from freezeframe.cli.options import Environment, Json, Message, NeededTenant, StoreRoot, Who
+from freezeframe.cli.output import INTERRUPTED, Output, near_path, visible_lines
+from freezeframe.cli.progress import ProgressLine, progress
+from freezeframe.errors import FreezeframeError, InputNotFound, InvalidOption, kinds_of
+
+if TYPE_CHECKING:
+    from freezeframe.runs.request import RunOutcome, RunRequest, Scalar
+    from freezeframe.settings import Settings
+
+
+# The summary of ``freezeframe run``, printed when the script has ended.
+
+_COUNTS = ("inserted", "updated", "unchanged", "deleted")
+
+
+def report_run(request: RunRequest, outcome: RunOutcome, output: Output) -> None:
+    """Print what changed and at which version; of a failure its log."""
+    if outcome.made_tenant:
+        output.line(_new_tenant_line(request.tenant, outcome.similar_tenants))
+    if outcome.status != "repeated":
+        _tell_empty_input(request, output)
+    for remark in outcome.remarks:
+        output.line(remark)
+    if outcome.receipt is not None:
+        _tell_changes(request.tenant, outcome, outcome.receipt, output)
+        _tell_places(outcome, output)
+    elif outcome.job_root.is_dir():
+        output.line(f"The job's root is {near_path(outcome.job_root)}")
+
+
+def _new_tenant_line(tenant: str, similar: Sequence[str]) -> str:
+    """The line for a new tenant, with similar ids, since a mistyped id creates a tenant."""
+    near = f" The store has {' and '.join(similar)}: is one of them meant?" if similar else ""
+    return f"Made a new tenant: {tenant}.{near}"
+
+
+def _tell_empty_input(request: RunRequest, output: Output) -> None:
+    """Warn of empty input: a script that finds none usually succeeds, so nobody would notice."""
+    if request.input_dir is None:
+        output.line("The script's sync-output was empty: there was no --input.")
+    elif not any(request.input_dir.iterdir()):
+        output.line(f"The script's sync-output was empty: nothing is in {near_path(request.input_dir)}.")
+
+
+def _tell_changes(tenant: str, outcome: RunOutcome, receipt: Mapping[str, Any], output: Output) -> None:
+    streams, files = receipt["streams"], (receipt["files_written"], receipt["files_deleted"])
+    if outcome.status == "repeated":
+        output.line(f"{outcome.job_id} was run before, and is not run again. What it did then:")
+    if streams:
+        shown = (*_COUNTS, "engine") if any(stream.get("engine") for stream in streams.values()) else _COUNTS
+        rows = [
+            {"stream": name, **{item: told.get(item, "") for item in shown}} for name, told in streams.items()
+        ]
+        output.table("", rows)
+        for name, told in streams.items():
+            _tell_columns(name, told, output)
+    for what, paths in zip(("written", "deleted"), files, strict=True):
+        if paths:
+            output.line(f"Files {what}: {', '.join(paths)}")
+    is_changed = any(files) or any(stream["committed"] for stream in streams.values())
+    # A version without a change keeps the job's id, by which it is never run twice, and shows that it ran.
+    output.line(_version_line(tenant, outcome, is_changed=is_changed))
+
+
+def _tell_columns(stream: str, receipt: Mapping[str, Any], output: Output) -> None:
+    """Print the columns that were added, dropped or missing, so that a changed source is noticed."""
+    told = {"added": "columns_added", "dropped": "columns_dropped", "missing": "columns_missing"}
+    found = {what: receipt.get(name) for what, name in told.items()}
+    if not receipt["stream_version"]:
+        found["added"] = None  # all columns of a new stream are new
+    parts = [f"{what} {', '.join(names)}" for what, names in found.items() if names]
+    if parts:
+        output.line(f"Columns of {stream}: {'; '.join(parts)}")
+
+
+def _version_line(tenant: str, outcome: RunOutcome, *, is_changed: bool) -> str:
+    version = outcome.tenant_version
+    if outcome.status == "repeated":
+        return f"That was version {version} of {tenant}{'' if is_changed else ', which changed nothing'}."
+    if is_changed:
+        return f"{tenant} is at version {version} ({outcome.seconds:.1f} s)."
+    return f"Nothing was changed; the run is kept as version {version} of {tenant} ({outcome.seconds:.1f} s)."
+
+
+def _tell_places(outcome: RunOutcome, output: Output) -> None:
+    written = outcome.job_root / "etl-output"
+    if written.is_dir() and any(written.iterdir()):
+        output.line(f"Output: {near_path(written)}")
+    warning = outcome.job_root / "errors.txt"
+    if warning.is_file():
+        output.line(f"The script ended well, but wrote {near_path(warning)}")
+    if outcome.log.is_file():
+        output.line(f"Log: {near_path(outcome.log)}")
+    if outcome.notebook is not None:
+        output.line(f"Notebook: {near_path(outcome.notebook)}")
+
+
+# The options of a run, shared by the commands that queue and schedule one.
+
+Script = Annotated[Path, typer.Argument(metavar="SCRIPT", help="The script: etl.py or etl.ipynb.")]
+Flow = Annotated[str, typer.Option("--flow", help="The flow, for the script's FLOW.")]
+Input = Annotated[Path | None, typer.Option("--input", help="The folder with the sync's output.")]
+Parameters = Annotated[
+    list[str] | None, typer.Option("--param", help="A parameter as name=value; may be repeated.")
+]
+Timeout = Annotated[
+    float | None,
+    typer.Option(
+        "--timeout", min=0.001, help="Time limit of an attempt in seconds; --wait-timeout limits the wait."
+    ),
+]
+Memory = Annotated[
+    int | None, typer.Option("--memory", min=1, help="Bytes of memory that the script may use.")
+]
+Config = Annotated[Path | None, typer.Option("--config", help="The connector's settings: config.json.")]
+State = Annotated[Path | None, typer.Option("--state", help="The sync's bookmarks: state.json.")]
+Catalog = Annotated[Path | None, typer.Option("--catalog", help="The streams' schemas: catalog.json.")]
+Connector = Annotated[str, typer.Option("--connector", help="For the script's CONNECTOR_ID.")]
+JobType = Annotated[str, typer.Option("--job-type", help="For the script's JOB_TYPE.")]
+SyncType = Annotated[
+    str, typer.Option("--sync-type", help="For the script's SYNC_TYPE (default: by state.json).")
+]
+Attempts = Annotated[int, typer.Option("--attempts", min=1, max=100, help="Number of attempts at most.")]
+Priority = Annotated[int, typer.Option("--priority", help="Priority; higher ones run first.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Options of a run from the command line; paths are relative to the current directory."""
+
+    script: Path
+    flow: str
+    input_dir: Path | None
+    parameters: Sequence[str] | None
+    timeout_seconds: float | None
+    memory_bytes: int | None
+    message: str | None
+    who: str | None
+    files: Mapping[str, Path | None]
+    """``config``, ``state`` and ``catalog``."""
+    names: Mapping[str, str]
+    """``connector_id``, ``job_type`` and ``sync_type``."""
+
+    def request(self, root: str, environment: str, tenant: str, job_id: str) -> RunRequest:
+        """The request, with paths that a worker in another directory can open."""
+        from freezeframe.runs.request import RunRequest, given_file, given_folder
+
+        script = given_file(self.script, "script")
+        input_dir = None if self.input_dir is None else given_folder(self.input_dir, "sync's output")
+        options: dict[str, Any] = {name: _given_path(path, name) for name, path in self.files.items()}
+        options |= self.names
+        return RunRequest(
+            root=root if "://" in root else str(Path(root).resolve()),
+            environment=environment,
+            tenant=tenant,
+            script=script,
+            job_id=job_id,
+            flow=self.flow,
+            input_dir=input_dir,
+            parameters=dict(map(_parameter, self.parameters or ())),
+            timeout_seconds=self.timeout_seconds,
+            memory_bytes=self.memory_bytes,
+            message=self.message or "",
+            who=self.who or "",
+            **options,
+        )
+
+
+def _given_path(path: Path | None, name: str) -> Path | None:
+    from freezeframe.runs.request import given_file
+
+    return None if path is None else given_file(path, f"{name} file")
+
+
+def _parameter(text: str) -> tuple[str, Scalar]:
+    """``limit=5`` is a number, ``full=true`` a truth value, ``name="5"`` and ``name=abc`` are text."""
+    name, sign, value = text.partition("=")
+    if not sign or not name:
+        raise InvalidOption(
+            f"{text!r} is not a parameter.",
+            cause="It has no name before an equals sign.",
+            remedy="Write it as name=value.",
+        )
+    try:
+        found = json.loads(value)
+    except ValueError:
+        return name, value
+    return name, found if isinstance(found, str | int | float | bool | None) else value
+
+
+# ``freezeframe run``: one script for one tenant, here and now, as one commit.
+
+_logger = logging.getLogger(__name__)
+
+JobId = Annotated[
+    str | None,
+    typer.Option(
+        "--job-id", help="The run's id; a second run with the same id changes nothing (default: a new id)."
+    ),
+]
+Variables = Annotated[
+    list[str] | None,
+    typer.Option("--var", help="An environment variable of the script as name=value; may be repeated."),
+]
+Engine = Annotated[
+    str | None,
+    typer.Option(
+        "--engine",
+        help="spark: Spark searches and merges stored rows; auto: small upserts need no Spark.",
+    ),
+]
+KeptRoot = Annotated[Path | None, typer.Option("--job-root", help="A new folder to run in, which is kept.")]
+
+CopiedOutput = Annotated[
+    Path | None,
+    typer.Option("--output", help="A folder that gets the script's etl-output, if the script succeeds."),
+]
+
+
+def run(
+    script: Script,
+    tenant: NeededTenant,
+    root: StoreRoot,
+    environment: Environment = None,
+    flow: Flow = "",
+    input_dir: Input = None,
+    parameters: Parameters = None,
+    variables: Variables = None,
+    job_id: JobId = None,
+    timeout: Timeout = None,
+    memory: Memory = None,
+    config: Config = None,
+    state: State = None,
+    catalog: Catalog = None,
+    connector: Connector = "",
+    job_type: JobType = "",
+    sync_type: SyncType = "",
+    job_root: KeptRoot = None,
+    output_dir: CopiedOutput = None,
+    message: Message = None,
+    who: Who = None,
+    engine: Engine = None,
+    as_json: Json = False,
+) -> None:
+    """Run a script for a tenant as one commit; the tenant is made if it is not there.
+
+    A failure of any kind changes nothing. What the script prints is shown as it comes.
+    """
+    settings = _begin(engine)
+    # Loading a job's modules takes longer than most jobs, so the run goes to a process that has loaded them.
+    code = _forward(settings, script, as_json=as_json) if _is_command(sys.argv) else None
+    if code is not None:
+        raise typer.Exit(code)
+    from freezeframe.runs.running import run as run_request
+
+    files = {"config": config, "state": state, "catalog": catalog}
+    names = {"connector_id": connector, "job_type": job_type, "sync_type": sync_type}
+    asked = Asked(script, flow, input_dir, parameters, timeout, memory, message, who, files, names)
+    name = job_id or f"run-{secrets.token_hex(8)}"
+    request = replace(
+        asked.request(root, environment or settings.environment, tenant, name),
+        job_root=None if job_root is None else job_root.absolute(),
+    )
+    given = dict(map(_variable, variables or ()))
+    with _cancel_on_signal() as is_cancelled, progress("", as_json=as_json) as line:
+        run_it = partial(
+            run_request, settings=settings, variables=given, on_line=_silent if as_json else _printer(line)
+        )
+        outcome = _run_as_listed_job(
+            request, settings, lambda item, ask: run_it(item, is_cancelled=ask), is_cancelled
+        )
+    if output_dir is not None and outcome.is_success:
+        for link in _copy_output(outcome.job_root / "etl-output", output_dir):
+            Output(as_json=as_json).warning(
+                f"The link {link} of the output was not copied.", "Have the script write a plain file."
+            )
+    _end(request, outcome, Output(as_json=as_json))
+
+
+def _run_as_listed_job(
+    request: RunRequest,
+    settings: Settings,
+    run_it: Callable[[RunRequest, Callable[[], bool]], RunOutcome],
+    is_cancelled: Callable[[], bool],
+) -> RunOutcome:
+    """Run the script as one of the store's jobs, if the store has a control database."""
+    with ExitStack() as stack:
+        try:
+            found = stack.enter_context(present_control(request.root, request.environment))
+        except FreezeframeError as error:
+            _logger.warning("The run is not listed among the jobs: %s", error)
+            found = None
+        if found is None:
+            return run_it(request, is_cancelled)
+        from freezeframe.runs.queue.job_log import run_listed
+
+        return run_listed(found.queue, request, settings, run_it, is_cancelled)
+
+
+def _end(request: RunRequest, outcome: RunOutcome, output: Output) -> None:
+    """Print the outcome of the run; raise the error that the exit code follows from."""
+    if output.as_json:
+        output.record(outcome.to_json())
+    else:
+        report_run(request, outcome, output)
+    if outcome.status == "cancelled":
+        output.error(_error_of(outcome.error or {}))
+        raise typer.Exit(INTERRUPTED)
+    if outcome.error is not None:
+        raise _error_of(outcome.error)
+
+
+def _copy_output(written: Path, target: Path) -> list[str]:
+    """Copy what the script wrote for others, replacing files of the same name; return the links left out.
+
+    A link to a folder, or to anything outside of the output, is not followed.
+    """
+    if written.is_symlink() or not written.is_dir():
+        raise InputNotFound(
+            f"There is no output to copy to {target}.",
+            cause=f"{written} is gone: the job was run before, and its folder was cleaned away.",
+            remedy="Run the script again under another --job-id.",
+        )
+    left_out: list[str] = []
+
+    def find_links(folder: str, names: list[str]) -> list[str]:
+        links = [
+            name for name in names if (path := Path(folder, name)).is_symlink() and _leads_away(path, written)
+        ]
+        left_out.extend(str(Path(folder, name).relative_to(written)) for name in links)
+        return links
+
+    shutil.copytree(written, target, dirs_exist_ok=True, ignore=find_links)
+    return left_out
+
+
+def _leads_away(link: Path, folder: Path) -> bool:
+    try:
+        goal = link.resolve(strict=True)
+    except (OSError, RuntimeError):  # it leads nowhere, or in a circle
+        return True
+    return not goal.is_file() or not goal.is_relative_to(folder.resolve())
+
+
+def _begin(engine: str | None) -> Settings:
+    from freezeframe.settings import load_settings
+    from freezeframe.storage.local import keep_private
+
+    keep_private()
+    return load_settings(engine=engine)
+
+
+def _forward(settings: Settings, script: Path, *, as_json: bool) -> int | None:
+    """The outcome of the command in the warm runner; None if there is no runner."""
+    from freezeframe.configuration.variables import unknown_variables
+    from freezeframe.runs.process.environment import start_beside_runner
+    from freezeframe.runs.warm.forwarding import forward
+
+    for variable in unknown_variables(os.environ, type(settings).model_fields):
+        del os.environ[variable.name]  # this process has warned of it already
+    start_beside_runner(script, settings, _silent if as_json else partial(print, flush=True))
+    return forward("freezeframe", sys.argv[1:], settings)
+
+
+def _is_command(arguments: Sequence[str]) -> bool:
+    """Whether this process is the command, not a program that calls it as a function."""
+    return "run" in arguments[1:] and Path(arguments[0]).name in {"freezeframe", "__main__.py"}
+
+
+def _variable(text: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not sign:
+        raise InvalidOption(
+            f"{text!r} is not a variable.", cause="It has no equals sign.", remedy="Write it as name=value."
+        )
+    return name, value
+
+
+def _error_of(record: Mapping[str, Any]) -> FreezeframeError:
+    """The error, of the class that its code names, if there is one: the exit code follows from it."""
+    kinds = {kind.code: kind for kind in kinds_of(FreezeframeError)}
+    kind = kinds.get(record.get("code", ""), FreezeframeError)
+    return kind(
+        record.get("problem", ""),
+        cause=record.get("cause", ""),
+        remedy=record.get("remedy", ""),
+        code=record.get("code"),
+        **record.get("details", {}),
+    )
+
+
+def _printer(progress_line: ProgressLine) -> Callable[[str], None]:
+    """Prints the script's output; if nobody reads it, the script goes on all the same."""
+    is_read = True
+
+    def show(line: str) -> None:
+        nonlocal is_read
+        if is_read:
+            try:
+                with progress_line.away():
+                    sys.stdout.write(f"{visible_lines(line)}\n")
+                    sys.stdout.flush()
+            except BrokenPipeError:
+                is_read = False
+
+    return show
+
+
+def _silent(_: str) -> None:
+    """Prints nothing: JSON is for programs, and the script's output is in the log."""
+
+
+@contextmanager
+def _cancel_on_signal() -> Iterator[Callable[[], bool]]:
+    """Whether this process was asked to end; the first request ends the script with time to clean up."""
+    asked: list[int] = []
+    before: dict[int, Any] = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def ask(number: int, _: FrameType | None) -> None:
+        asked.append(number)
+        signal.signal(number, before[number] or signal.SIG_DFL)
+
+    with suppress(ValueError):  # not in the main thread, which gets no signals
+        for number in before:
+            signal.signal(number, ask)
+    try:
+        yield lambda: bool(asked)
+    finally:
+        with suppress(ValueError):
+            for number, handler in before.items():
+                signal.signal(number, handler or signal.SIG_DFL)

@@ -1,0 +1,191 @@
+"""``freezeframe spark``: show, start and stop the warm Spark server and the warm runner.
+
+Jobs start both by themselves. These commands are for who wants them up before the first job, wants to
+know what runs, or wants it gone.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from freezeframe.cli.options import Json
+from freezeframe.cli.output import CONFLICT, Output
+from freezeframe.errors import InputNotFound
+
+if TYPE_CHECKING:
+    from freezeframe.engine.server.server import ServerStatus
+    from freezeframe.settings import Settings
+
+
+app = typer.Typer(no_args_is_help=True)
+
+IdleSeconds = Annotated[
+    int | None,
+    typer.Option(
+        "--idle-seconds", min=1, help="Idle time after which Spark stops (default: from the settings)."
+    ),
+]
+Now = Annotated[bool, typer.Option("--now", help="Stop at once, even if jobs use it: they retry or fail.")]
+Follow = Annotated[bool, typer.Option("--follow", "-f", help="Follow new lines.")]
+
+_MIB = 1024 * 1024
+_STOP_SECONDS = 60.0
+
+
+@app.command()
+def status(as_json: Json = False) -> None:
+    """What runs: ports, processes, memory, who uses it and since when nobody does."""
+    from freezeframe.engine.server.server import standings
+    from freezeframe.settings import load_settings
+
+    settings = load_settings()
+    servers = standings(settings)
+    runner = _runner(settings)
+    output = Output(as_json=as_json)
+    if as_json:
+        output.record(
+            {
+                "spark": settings.spark.partition(";")[0],
+                "servers": [server.to_json() for server in servers],
+                "runner": runner,
+                "state_dir": str(settings.state_dir),
+            }
+        )
+        return
+    if settings.spark.startswith("sc://"):
+        output.line(f"Jobs use the Spark server at {settings.spark.partition(';')[0]}.")
+    if not servers:
+        output.line("No warm Spark server runs; the first job that needs one starts it.")
+    for server in servers:
+        output.record(_to_dict(server))
+    if runner is None:
+        output.line("No warm runner runs; the first job starts one.")
+    else:
+        output.record(_describe_runner(runner))
+
+
+@app.command()
+def start(idle_seconds: IdleSeconds = None, as_json: Json = False) -> None:
+    """Start the warm server and the runner, ahead of the first job; nothing happens to those that run."""
+    import os
+
+    from freezeframe.engine.configuration import local_master, warm_master
+    from freezeframe.engine.environment import foreign_remote
+    from freezeframe.engine.server.launch import is_archive_awaited
+    from freezeframe.engine.server.server import attach, keep_idle, standings
+    from freezeframe.runs.warm.spawning import start_runner
+    from freezeframe.settings import load_settings
+
+    settings = load_settings()
+    output = Output(as_json=as_json)
+    # The runner loads while Java starts.
+    start_runner(settings)
+    master = warm_master(settings.spark) or local_master()
+    if settings.spark.startswith("sc://") or foreign_remote(os.environ):
+        output.line("Spark is a server elsewhere, which is not started from here.")
+    else:
+        attachment = attach(settings, master, output.line)
+        if not as_json and is_archive_awaited(settings):
+            output.line("Later starts will be faster: after a first job its classes are archived at rest.")
+        if idle_seconds is not None:
+            keep_idle(attachment.folder, idle_seconds)
+        attachment.close()
+    if as_json:
+        running = [server.to_json() for server in standings(settings)]
+        output.record({"servers": running, "runner": _runner(settings)})
+
+
+@app.command()
+def stop(now: Now = False, as_json: Json = False) -> None:
+    """Stop the warm server and the runner as soon as no job uses them; with --now at once.
+
+    The exit code is 3 if jobs still use one of them: it stops when they have ended.
+    """
+    from freezeframe.engine.server.server import standings
+    from freezeframe.engine.server.server import stop as stop_server
+    from freezeframe.runs.warm.runner_folder import retire_all
+    from freezeframe.settings import load_settings
+
+    settings = load_settings()
+    output = Output(as_json=as_json)
+    retire_all(settings)
+    servers = standings(settings)
+    left = [server for server in servers if not stop_server(server, _STOP_SECONDS, at_once=now)]
+    if as_json:
+        output.record({"stopped": len(servers) - len(left), "still_used": len(left)})
+    elif left:
+        output.line("Jobs still use it: it stops when they have ended. With --now it stops at once.")
+    else:
+        output.line("Stopped." if servers else "No warm Spark server was running.")
+    if left:
+        raise typer.Exit(CONFLICT)
+
+
+@app.command()
+def logs(follow: Follow = False, as_json: Json = False) -> None:
+    """The server's log: of the one that runs, or of the last one that ran."""
+    from freezeframe.engine.server.server import follow_lines
+    from freezeframe.settings import load_settings
+
+    output = Output(as_json=as_json)
+    log = _newest_log(load_settings())
+    if as_json:
+        output.record({"log": str(log), "lines": list(follow_lines(log, follow=False))})
+        return
+    for line in follow_lines(log, follow=follow):
+        output.line(line.rstrip("\n"))
+
+
+def _newest_log(settings: Settings) -> Path:
+    found = sorted(settings.state_dir.glob("spark-*/server.log"), key=lambda path: path.stat().st_mtime)
+    if not found:
+        raise InputNotFound(
+            "There is no log of a warm Spark server.",
+            cause=f"None was ever started with the state folder {settings.state_dir}.",
+            remedy="Start one: freezeframe spark start.",
+        )
+    return found[-1]
+
+
+def _runner(settings: Settings) -> dict[str, Any] | None:
+    import os
+
+    from freezeframe.runs.warm.runner_folder import ask, is_supported, runner_folder
+
+    if not is_supported() or not settings.runner_idle_seconds:
+        return None
+    return ask(runner_folder(settings, os.environ), {"about": True}, 1.0)
+
+
+def _to_dict(server: ServerStatus) -> dict[str, object]:
+    memory = "unknown" if server.memory_bytes is None else f"{server.memory_bytes // _MIB} MiB"
+    clients = "unknown" if server.clients is None else server.clients
+    return {
+        "Spark server": f"127.0.0.1:{server.port} ({server.master})" + " retiring" * server.is_retiring,
+        "Process": server.process,
+        "Memory": f"{memory} (heap up to {server.spark_memory})",
+        "Up since": _moment(server.started_at),
+        "Used by": f"{clients} processes",
+        "Idle for": f"{server.idle_seconds:.0f} s",
+        "Java": server.java,
+        "Log": server.log,
+    }
+
+
+def _describe_runner(runner: dict[str, Any]) -> dict[str, object]:
+    return {
+        "Runner": f"process {runner['process']}",
+        "Up since": _moment(runner["started"]),
+        "Jobs": len(runner["jobs"]),
+        "Idle for": f"{runner['idle_seconds']:.0f} s",
+    }
+
+
+def _moment(seconds: float) -> str:
+    moment = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+    return f"{moment} ({(time.time() - seconds) / 60:.0f} min)"

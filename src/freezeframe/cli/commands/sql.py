@@ -1,0 +1,74 @@
+"""``freezeframe sql``: Spark SQL over a tenant's streams, now or as of a version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from freezeframe.cli.location import TenantLocation, at_location
+from freezeframe.cli.options import Json, point
+from freezeframe.cli.progress import progress
+from freezeframe.cli.rows import Format, FormatOption, print_rows
+from freezeframe.errors import InvalidOption
+
+if TYPE_CHECKING:
+    from freezeframe.store.tenant import TenantView
+
+
+def sql(
+    location: TenantLocation,
+    query: Annotated[
+        str, typer.Argument(metavar="QUERY", help="A SELECT; each stream is a view of its name.")
+    ],
+    version: Annotated[
+        str | None,
+        typer.Option(help="A version of the tenant, tag or moment (default: the newest version)."),
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Number of rows at most.")] = 1000,
+    form: FormatOption = Format.TABLE,
+    as_json: Json = False,
+) -> None:
+    """Ask Spark SQL over a tenant's streams.
+
+    All streams are of one version. A stream whose name is not a plain word stands in backquotes.
+    """
+    from freezeframe.script.snapshots import tenant_views
+    from freezeframe.script.tenants import spark
+
+    tenant = location.tenant()
+    seen = tenant.at(tenant.version if version is None else point(version))
+    asked = query.casefold()
+    with progress("Asking Spark", as_json=as_json), _query_errors(seen):
+        # A view costs a Spark query, so only streams that the query can name become one.
+        names = [name for name in seen.streams() if name.casefold() in asked]
+        tenant_views(seen, names)
+        try:
+            rows = spark().sql(query).limit(limit + 1).toArrow()
+        finally:
+            for name in names:
+                spark().catalog.dropTempView(name)
+    shown = rows.slice(0, limit)
+    more = "the first " if rows.num_rows > limit else ""
+    title = f"{location} at version {seen.version}: {more}{shown.num_rows:,} rows"
+    print_rows(title, shown, form, as_json=as_json)
+
+
+@contextmanager
+def _query_errors(seen: TenantView) -> Iterator[None]:
+    from freezeframe.engine.spark_errors import SparkError, cause_of, machine_error
+
+    try:
+        yield
+    except SparkError as error:
+        streams = ", ".join(seen.streams()) or "none"
+        raise machine_error(error) or InvalidOption(
+            "Spark cannot answer the query.",
+            cause=cause_of(error),
+            remedy=f"Change the query. The streams at version {seen.version} are: {streams}.",
+        ) from error
+
+
+sql_command = at_location(sql)

@@ -1,0 +1,489 @@
+"""`freezeframe stream`: the streams of a tenant."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from freezeframe.cli.commands.tenant import carry_out_restoration, stream_fields
+from freezeframe.cli.commands.transfer import Key, export, import_rows
+from freezeframe.cli.location import TenantLocation, at_location
+from freezeframe.cli.options import (
+    AsOf,
+    DryRun,
+    Json,
+    LaterVersion,
+    Message,
+    SeenVersion,
+    StreamArgument,
+    StreamVersion,
+    TenantVersion,
+    Who,
+    Yes,
+    point,
+    with_update,
+)
+from freezeframe.cli.output import NOT_FOUND, Output, cell_changes, require_yes, sparkline
+from freezeframe.cli.progress import progress
+from freezeframe.cli.rows import Format, FormatOption, named_keys, print_rows
+from freezeframe.errors import InvalidOption
+from freezeframe.identifiers import StreamName
+from freezeframe.store.model.update_options import UpdateOptions
+
+if TYPE_CHECKING:
+    from freezeframe.store import Stream, Tenant
+
+
+# ``freezeframe stream changes|diff|restore``: row changes between versions, and restoring one.
+
+Limit = Annotated[int, typer.Option(min=1, help="Number of rows at most.")]
+_ROWS_SHOWN = 20
+
+
+def changes(
+    location: TenantLocation,
+    name: StreamArgument,
+    since: Annotated[
+        str | None,
+        typer.Option(help="A version of the tenant, tag or moment (default: the stream's first version)."),
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option(help="A version of the tenant, tag or moment (default: the newest).")
+    ] = None,
+    limit: Limit = _ROWS_SHOWN,
+    as_json: Json = False,
+) -> None:
+    """Show what became of a stream's rows.
+
+    Each that was inserted, updated or deleted between two versions of the tenant.
+    """
+    stream = location.tenant().stream(name)
+    ends = (None if item is None else point(item) for item in (since, until))
+    _show_changes(name, stream.changes(*ends, as_="arrow"), stream.key(), limit, as_json=as_json)
+
+
+def diff(
+    location: TenantLocation,
+    name: StreamArgument,
+    before: TenantVersion,
+    after: LaterVersion = None,
+    limit: Limit = _ROWS_SHOWN,
+    as_json: Json = False,
+) -> None:
+    """Show a stream's rows that differ.
+
+    Between two versions of the tenant, even if the stream came or went between.
+    """
+    tenant = location.tenant()
+    found = tenant.diff(point(before), None if after is None else point(after))
+    difference = found.streams.get(str(StreamName(name)))
+    if difference is not None:
+        there = tenant.at(found.after if difference.fate != "removed" else found.before)
+        _show_changes(name, difference.changes("arrow"), there.stream(name).key(), limit, as_json=as_json)
+        return
+    tenant.at(found.after).stream(name).columns()  # an unknown stream is an error, not an empty difference
+    output = Output(as_json=as_json)
+    output.line(f"{name} is the same at versions {found.before} and {found.after}.")
+    if as_json:
+        output.table(name, [])
+
+
+def restore(
+    location: TenantLocation,
+    name: StreamArgument,
+    version: TenantVersion,
+    message: Message = None,
+    who: Who = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
+    """Bring a stream's earlier version back.
+
+    As it was at a version of the tenant; that is a new version.
+    """
+    parts = {"streams": [name]}
+    carry_out_restoration(location, version, parts, (who, message), dry_run=dry_run, yes=yes, as_json=as_json)
+
+
+def _show_changes(name: str, table: Any, key: Sequence[str], limit: int, *, as_json: bool) -> None:
+    from freezeframe.engine.frames.python_values import shown_rows
+
+    rows = shown_rows(table.slice(0, limit))
+    Output(as_json=as_json).table(
+        f"{name}: {min(limit, table.num_rows)} of {table.num_rows} changes",
+        rows if as_json else cell_changes(rows, key),
+        columns=table.column_names if as_json else ("change", *key, "cells"),
+    )
+
+
+# ``freezeframe stream row``: a row and the versions that changed it.
+
+
+def row(
+    location: TenantLocation,
+    name: StreamArgument,
+    key: Annotated[
+        str, typer.Argument(help="The key's value; of several columns a JSON array of the values.")
+    ],
+    until: Annotated[
+        str | None, typer.Option(help="A version of the tenant, tag or moment (default: the newest).")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Number of versions at most.")] = 20,
+    as_json: Json = False,
+) -> None:
+    """Show a row and what each version did to it.
+
+    The versions of the tenant that inserted, updated or deleted the row, the newest first. The exit code is 4
+    where the row is not there, also if its history is.
+    """
+    from freezeframe.engine.frames.python_values import shown_rows
+
+    tenant = location.tenant()
+    seen = tenant if until is None else tenant.at(point(until))
+    (values,) = named_keys(seen.stream(name), [key], None)
+    found = tenant.stream(name).row_history(
+        values, until=None if until is None else seen.version, limit=limit
+    )
+    output = Output(as_json=as_json)
+    if as_json:
+        output.record(found.to_json())
+        _require_row(found.row)
+        return
+    if found.row is None:
+        output.line(f"{name} has no row {key} at version {seen.version}.")
+    else:
+        output.table(
+            f"{name} {key}", [{"column": column, "value": value} for column, value in found.row.items()]
+        )
+    rows = [
+        {
+            "tenant_version": version.version,
+            "timestamp": version.timestamp.isoformat(timespec="seconds"),
+            "author": version.entry.who,
+            "job_id": version.entry.job_id,
+            **cell_changes(shown_rows(version.changes), tuple(found.key))[0],
+        }
+        for version in found.versions
+    ]
+    output.table(
+        "Versions that touched it",
+        rows,
+        columns=("tenant_version", "timestamp", "author", "job_id", "change", "cells"),
+    )
+    if found.following is not None:
+        output.line(f"Older ones: --until {found.following}")
+    elif not found.is_whole:
+        output.line("Older versions are no longer kept, or had another key.")
+    _require_row(found.row)
+
+
+def _require_row(row: object | None) -> None:
+    if row is None:
+        raise typer.Exit(NOT_FOUND)
+
+
+# ``freezeframe stream release|adopt|repair``: whether the tenant log alone writes a stream's table.
+
+
+def release(location: TenantLocation, name: StreamArgument, who: Who = None, as_json: Json = False) -> None:
+    """Let a stream go, for others to write.
+
+    Its table stays where it is; adopt takes it back.
+    """
+    version = location.tenant().stream(name).release(who=who)
+    Output(as_json=as_json).record({"stream": name, "tenant_version": version})
+
+
+def adopt(
+    location: TenantLocation,
+    name: StreamArgument,
+    key: Annotated[
+        list[str] | None, typer.Option(help="A column of the key (default: as stored with the table).")
+    ] = None,
+    no_key: Annotated[bool, typer.Option("--no-key", help="The stream has no key.")] = False,
+    who: Who = None,
+    as_json: Json = False,
+) -> None:
+    """Take a Delta table in as a stream.
+
+    It is the one in the folder NAME.snapshot; other writers must then refuse it.
+    """
+    if key and no_key:
+        raise InvalidOption("--key and --no-key cannot be used together.", remedy="Give one of them.")
+    tenant = location.tenant()
+    version = tenant.adopt(name, () if no_key else (key or None), who=who)
+    Output(as_json=as_json).record(
+        {"stream": name, "key": list(tenant.stream(name).key()), "tenant_version": version}
+    )
+
+
+def repair(
+    location: TenantLocation,
+    name: StreamArgument,
+    undo: Annotated[bool, typer.Option("--undo", help="Ignore commits of other writers.")] = False,
+    who: Who = None,
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
+    """Mend a stream that others wrote to.
+
+    Its table was changed around the tenant log, and updates refuse it. What others committed is taken
+    over if it can be; if not, or with --undo, a new version undoes it.
+    """
+    stream = location.tenant().stream(name)
+    if undo and not yes:
+        require_yes(f"Undo what others committed to {name}?")
+    Output(as_json=as_json).record(stream.repair(undo=undo, who=who).to_json())
+
+
+# ``freezeframe stream drop``: remove a stream.
+
+
+def drop(
+    location: TenantLocation,
+    name: StreamArgument,
+    message: Message = None,
+    who: Who = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
+    """Remove a stream in a new version.
+
+    Its past stays: earlier versions can be read, and stream restore brings it back.
+    """
+    tenant, output = location.tenant(), Output(as_json=as_json)
+    stream = tenant.stream(name)
+    effect = {"stream": stream.name, "rows": stream.row_count(), "tenant_version": tenant.version}
+    if dry_run:
+        output.record(effect)
+        return
+    if not yes:
+        require_yes(f"Drop {stream.name} with its {effect['rows']} rows from {location}?")
+    version = tenant.drop_stream(stream.name, message=message, who=who)
+    output.record({**effect, "tenant_version": version})
+
+
+# ``freezeframe stream path``: the location of a stream's Delta table, and snippets for other tools.
+
+_SNIPPETS = {
+    "duckdb": "duckdb.sql(\"INSTALL delta; SELECT * FROM delta_scan('{path}')\")",
+    "polars": 'polars.scan_delta("{path}")',
+    "delta_rs": 'deltalake.QueryBuilder().register("t", deltalake.DeltaTable("{path}"))',
+    "spark": 'spark.read.format("delta").load("{path}")',
+}
+
+
+def path(location: TenantLocation, name: StreamArgument, as_json: Json = False) -> None:
+    """Print where a stream's Delta table is.
+
+    With a line of Python each for DuckDB, Polars, delta-rs and Spark; the table is for reading only.
+    """
+    from freezeframe.store.model.directory import table_folder
+
+    tenant = location.tenant()
+    stream = tenant.stream(name)
+    stream.columns()  # an unknown stream is an error, not a path
+    found = f"{tenant.place.storage.root}/{table_folder(StreamName(name))}"
+    snippets = {tool: text.replace("{path}", found) for tool, text in _SNIPPETS.items()}
+    output = Output(as_json=as_json)
+    if as_json:
+        output.record(
+            {"stream": stream.name, "path": found, "stream_version": stream.stream_version(), **snippets}
+        )
+        return
+    output.line(found)
+    output.record(snippets)
+
+
+# ``freezeframe stream retype``: change the type of a column.
+
+
+def retype(
+    location: TenantLocation,
+    name: StreamArgument,
+    column: Annotated[str, typer.Argument(help="The column, which may be one of the key.")],
+    kind: Annotated[
+        str,
+        typer.Argument(metavar="TYPE", help="string, long, double, decimal(10,2), date, boolean and so on."),
+    ],
+    message: Message = None,
+    who: Who = None,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> None:
+    """Give a column another type.
+
+    As one new version, if every stored value survives it; else the first rows that do not are named.
+    """
+    stream = location.tenant().stream(name)
+    with progress(f"Retyping {name}", as_json=as_json):
+        done = stream.retype(column, kind, dry_run=dry_run, message=message, who=who)
+    Output(as_json=as_json).record(done.to_json())
+
+
+# ``freezeframe stream``: list and show a tenant's streams, without Spark.
+
+app = typer.Typer(no_args_is_help=True)
+
+
+def list_streams(location: TenantLocation, as_json: Json = False) -> None:
+    """List the streams.
+
+    Each with the tenant's version that changed it last, its own version, key, rows and columns.
+    """
+    tenant = location.tenant()
+    rows = [stream_fields(tenant.stream(name)) for name in tenant.streams()]
+    output = Output(as_json=as_json)
+    if not rows:
+        output.line(f"{location} holds no streams yet: a job's update_snapshot makes them.")
+    if rows or as_json:
+        output.table(str(location), rows)
+
+
+def show(
+    location: TenantLocation,
+    name: StreamArgument,
+    version: SeenVersion = None,
+    as_of: AsOf = None,
+    stream_version: StreamVersion = None,
+    tenant_version: Annotated[
+        int | None, typer.Option("--tenant-version", help="The same as --version.")
+    ] = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(help='"COLUMN OP VALUE" with = != < <= > >=, or "COLUMN is null"; all must hold.'),
+    ] = None,
+    columns: Annotated[
+        list[str] | None, typer.Option("--column", "--columns", help="A column; may be repeated.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Number of rows at most.")] = 20,
+    form: FormatOption = Format.TABLE,
+    as_json: Json = False,
+) -> None:
+    """Show rows of a stream, now or earlier."""
+    stream = location.tenant().stream(name)
+    moment: dict[str, Any] = {
+        "version": version,
+        "as_of": as_of,
+        "stream_version": stream_version,
+        "tenant_version": tenant_version,
+    }
+    condition = None if not where else _predicate(stream, where, moment)
+    table = stream.read(**moment, columns=columns, where=condition, as_="arrow")
+    title = f"{name}: {min(limit, table.num_rows)} of {table.num_rows} rows"
+    print_rows(title, table.slice(0, limit), form, as_json=as_json)
+
+
+def history(
+    location: TenantLocation,
+    name: Annotated[str | None, typer.Argument(help="A stream (default: all of them).")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Number of tenant versions at most.")] = 50,
+    as_json: Json = False,
+) -> None:
+    """List what became of rows, version by version.
+
+    The tenant's versions, the newest first, with each stream's counts.
+    """
+    tenant = location.tenant()
+    if name is not None:
+        name = tenant.stream(name).name  # as it is stored, however the shell writes its letters
+        tenant.stream(name).columns()  # an unknown stream is an error, not an empty history
+    rows = [
+        {
+            "tenant_version": entry.version,
+            "timestamp": entry.timestamp.isoformat(timespec="seconds"),
+            "stream": stream,
+            **counts.to_json(),
+            "job_id": entry.job_id,
+        }
+        for entry in tenant.history(limit=limit)
+        for stream, counts in entry.streams.items()
+        if name in {None, stream}
+    ]
+    output = Output(as_json=as_json)
+    if name is not None and rows and not as_json:
+        versions = [int(row["tenant_version"] or 0) for row in reversed(rows)]
+        counts = [_rows_at(tenant, name, version) for version in versions]
+        output.line(f"Rows {sparkline(counts)} {counts[0]:,} at version {versions[0]}, {counts[-1]:,} now")
+    output.table(f"History of {name or location}", rows)
+
+
+@with_update
+def explain(
+    location: TenantLocation,
+    name: StreamArgument,
+    batch: Annotated[
+        Path | None, typer.Option(help="A file with the rows of the update, as import takes it.")
+    ] = None,
+    key: Key = None,
+    *,
+    update: UpdateOptions,
+    as_json: Json = False,
+) -> None:
+    """Show how an update would be carried out.
+
+    File by file, and why; nothing is written. Without --batch it is about an
+    update that brings new rows only.
+    """
+    from freezeframe.script.transfer import file_rows
+
+    stream = location.tenant().stream(name)
+    stored = stream.columns() if stream.stream_version() >= 0 else None
+    rows = None if batch is None else file_rows(batch, stored=stored)
+    explanation = stream.explain(rows, key=key or None, **update)
+    output = Output(as_json=as_json)
+    if as_json:
+        output.record(explanation.to_json())
+        return
+    route = explanation.route
+    output.line(f"{name}, stream version {explanation.stream_version}: {route.kind}, {route.reason}.")
+    if route.engine:
+        who = {"spark": "Spark", "process": "the job's own process"}[route.engine]
+        output.line(f"Stored rows: {who} searches or merges them.")
+    counts = explanation.counts
+    if counts is not None:
+        output.line(
+            f"Rows: {counts.inserted:,} new, {counts.updated:,} updated, {counts.unchanged:,} unchanged, "
+            f"{counts.deleted:,} deleted; {explanation.bytes_written:,} bytes to be written."
+        )
+    if route.choices:
+        files = explanation.files()
+        output.table("Its files", [{**line, "file": line["file"].rpartition("/")[2]} for line in files])
+
+
+def _rows_at(tenant: Tenant, name: str, version: int) -> int:
+    """The number of rows at a version; None if that version had dropped the stream."""
+    seen = tenant.at(version)
+    return seen.stream(name).row_count() if name in seen.streams() else 0
+
+
+def _predicate(stream: Stream, where: list[str], moment: dict[str, Any]) -> Any:
+    import pyarrow.compute as pc
+
+    from freezeframe.script.types.written_values import predicate
+
+    # A predicate that no row meets reads the columns of that moment alone.
+    return predicate(where, stream.read(**moment, where=pc.scalar(False), as_="arrow").schema)
+
+
+app.command("list")(at_location(list_streams))
+app.command("show")(at_location(show))
+app.command("history")(at_location(history))
+app.command("changes")(at_location(changes))
+app.command("row")(at_location(row))
+app.command("diff")(at_location(diff))
+app.command("restore")(at_location(restore))
+app.command("path")(at_location(path))
+app.command("explain")(at_location(explain))
+app.command("import")(at_location(import_rows))
+app.command("export")(at_location(export))
+app.command("retype")(at_location(retype))
+app.command("drop")(at_location(drop))
+app.command("release")(at_location(release))
+app.command("adopt")(at_location(adopt))
+app.command("repair")(at_location(repair))

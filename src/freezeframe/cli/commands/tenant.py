@@ -1,0 +1,597 @@
+"""`freezeframe tenant` and `gc`: the tenants of a store, and one of them as a whole."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from freezeframe.cli.location import (
+    TenantLocation,
+    at_location,
+    audited_change,
+    audited_location,
+    forget_jobs,
+    location_of,
+    open_store,
+)
+from freezeframe.cli.options import (
+    AsOf,
+    Directory,
+    DryRun,
+    Environment,
+    Json,
+    LaterVersion,
+    Message,
+    Root,
+    StoreRoot,
+    StreamArgument,
+    TenantOption,
+    TenantVersion,
+    Who,
+    Yes,
+    point,
+    tenant_ids,
+)
+from freezeframe.cli.output import FAILED, Output, require_yes
+from freezeframe.cli.progress import progress
+from freezeframe.clock import rfc3339
+from freezeframe.errors import FreezeframeError, InvalidOption
+from freezeframe.identifiers import FilePath, StreamName
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from freezeframe.store import Tenant
+    from freezeframe.store.tenant_log.history import HistoryEntry
+    from freezeframe.store.versions.restore import Restoration
+    from freezeframe.store.versions.tenant_diff import TenantDiff
+
+
+TagName = Annotated[str, typer.Argument(metavar="TAG", help="The tag's name.")]
+
+
+def show(
+    location: TenantLocation,
+    version: Annotated[
+        int | None, typer.Option(min=0, help="The tenant's version (default: the newest).")
+    ] = None,
+    as_of: AsOf = None,
+    as_json: Json = False,
+) -> None:
+    """Show what a tenant holds, now or earlier.
+
+    Its streams, files, tags and retention, at a version or moment.
+    """
+    if version is not None and as_of is not None:
+        raise InvalidOption("--version and --as-of cannot be used together.", remedy="Give one of them.")
+    tenant = location.tenant()
+    moment = version if as_of is None else as_of
+    if moment is None and tenant.version >= 0:
+        moment = tenant.version
+    seen = None if moment is None else tenant.at(moment)
+    streams = [] if seen is None else [stream_fields(seen.stream(name)) for name in seen.streams()]
+    files = [] if seen is None else [entry.to_json() for entry in seen.files.list(recursive=True)]
+    fields: dict[str, Any] = {
+        "tenant": location.name,
+        "tenant_version": -1 if seen is None else seen.version,
+        "timestamp": None if seen is None else rfc3339(seen.timestamp),
+        "tags": tenant.tags(),
+        "retention": retention_fields(tenant),
+    }
+    output = Output(as_json=as_json)
+    if as_json:
+        output.record({**fields, "streams": streams, "files": files})
+        return
+    output.record(
+        {**fields, "tags": _tags(fields["tags"]) or None, "retention": _retention(fields["retention"])}
+    )
+    if streams:
+        output.table("Streams", streams)
+    if files:
+        output.table("Files", files, columns=("path", "size", "modified", "sealed", "tenant_version"))
+
+
+def history(
+    location: TenantLocation,
+    limit: Annotated[int, typer.Option(min=1, help="Number of versions at most.")] = 50,
+    job: Annotated[str | None, typer.Option(help="Only versions of this job.")] = None,
+    stream: Annotated[str | None, typer.Option(help="Only versions that changed this stream.")] = None,
+    file: Annotated[str | None, typer.Option(help="Only versions that changed this file.")] = None,
+    as_json: Json = False,
+) -> None:
+    """List the versions, the newest first.
+
+    Every one that is listed can be read and restored.
+    """
+    # Names are compared as they are stored, however the shell writes their letters.
+    wanted = None if stream is None else str(StreamName(stream))
+    path = None if file is None else str(FilePath(file))
+    entries = list(location.tenant().history(limit, job_id=job, stream=wanted, path=path))
+    output = Output(as_json=as_json)
+    if as_json:
+        output.table(str(location), [entry.to_json() for entry in entries])
+    else:
+        output.table(f"History of {location}", [_line(entry) for entry in entries])
+
+
+def diff(
+    location: TenantLocation,
+    before: TenantVersion,
+    after: LaterVersion = None,
+    text: Annotated[bool, typer.Option("--text", help="Show the changed lines of files as well.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Show what differs between two versions.
+
+    Streams by rows, files by name, with --text by lines.
+    """
+    found = location.tenant().diff(point(before), None if after is None else point(after))
+    output = Output(as_json=as_json)
+    fields = found.to_json()
+    texts = {path: one.text() for path, one in found.files.items()} if text else {}
+    if as_json:
+        for path, lines in texts.items():
+            fields["files"][path]["text"] = lines
+        output.record(fields)
+        return
+    _show_difference(output, found, fields)
+    for path, lines in texts.items():
+        output.line(lines if lines is not None else f"{path}: sealed, too large, or no text.")
+
+
+def restore(
+    location: TenantLocation,
+    version: TenantVersion,
+    stream: Annotated[list[str] | None, typer.Option(help="Only this stream; may be repeated.")] = None,
+    file: Annotated[list[str] | None, typer.Option(help="Only this file; may be repeated.")] = None,
+    message: Message = None,
+    who: Who = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
+    """Bring an earlier version back, whole or in parts.
+
+    That is a new version: nothing that came since is lost.
+    """
+    parts = {"streams": stream, "files": file}
+    carry_out_restoration(location, version, parts, (who, message), dry_run=dry_run, yes=yes, as_json=as_json)
+
+
+def carry_out_restoration(
+    location: TenantLocation,
+    version: str,
+    parts: Mapping[str, Sequence[str] | None],
+    author: tuple[str | None, str | None],
+    *,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Show the effect of a restoration, and carry it out after a confirmation.
+
+    ``parts`` names the ``streams`` and ``files`` to restore (none: everything), ``author`` who and why.
+    """
+    tenant, output = location.tenant(), Output(as_json=as_json)
+    chosen: dict[str, Any] = {kind: names or None for kind, names in parts.items()}
+    who, message = author
+    number = tenant.at(point(version)).version
+    if dry_run or not yes:
+        preview = tenant.restore(number, dry_run=True, **chosen)
+        if dry_run or preview.is_empty:
+            _show_restoration(output, preview, as_json=as_json)
+            return
+        if not as_json:
+            _show_restoration(output, preview, as_json=False)
+        require_yes(f"Make {location} what it was at version {number}?")
+    with progress(f"Restoring {location}", as_json=as_json):
+        done = tenant.restore(number, message=message, who=who, **chosen)
+    _show_restoration(output, done, as_json=as_json)
+
+
+def tag(
+    location: TenantLocation,
+    name: TagName,
+    version: LaterVersion = None,
+    who: Who = None,
+    as_json: Json = False,
+) -> None:
+    """Name a version and keep it.
+
+    It is kept whatever the retention says, until the tag is taken off or an erasure ends all history.
+    """
+    tenant = location.tenant()
+    wanted = None if version is None else tenant.at(point(version)).version
+    tagged = tenant.tag(name, wanted, who=who)
+    Output(as_json=as_json).record({"tag": name, "tenant_version": tagged})
+
+
+def untag(location: TenantLocation, name: TagName, who: Who = None, as_json: Json = False) -> None:
+    """Take a tag off.
+
+    Its version is then kept as long as the retention says.
+    """
+    tenant = location.tenant()
+    tenant.untag(name, who=who)
+    output = Output(as_json=as_json)
+    if as_json:
+        output.record({"tags": tenant.tags()})
+    else:
+        output.line(f"{location} has the tags: {_tags(tenant.tags()) or 'none'}.")
+
+
+def stream_fields(stream: Any) -> dict[str, Any]:
+    """A stream as lists show it: its versions, key and size."""
+    return {
+        "stream": stream.name,
+        "tenant_version": stream.version(),
+        "stream_version": stream.stream_version(),
+        "key": list(stream.key()),
+        "rows": stream.row_count(),
+        "columns": len(stream.columns()),
+    }
+
+
+def _tags(tags: dict[str, int]) -> str:
+    return ", ".join(f"{name} = {version}" for name, version in sorted(tags.items()))
+
+
+def _retention(policy: dict[str, Any]) -> str:
+    versions, days = policy["keep_versions"], policy["keep_days"]
+    limits = [
+        *([] if versions is None else [f"the newest {versions} versions"]),
+        *([] if days is None else [f"those of the last {days:g} days"]),
+    ]
+    return " and ".join(limits) or "all versions"
+
+
+def _line(entry: HistoryEntry) -> dict[str, Any]:
+    counts = (f"{name} +{one.inserted} ~{one.updated} -{one.deleted}" for name, one in entry.streams.items())
+    return {
+        "tenant_version": entry.version,
+        "timestamp": entry.timestamp.isoformat(timespec="seconds"),
+        "kind": entry.kind if entry.restored is None else f"restore of {entry.restored}",
+        "author": entry.who or None,
+        "job_id": entry.job_id,
+        "message": " ".join(filter(None, [entry.message, "(changed nothing)" if entry.is_idle else ""]))
+        or None,
+        "streams": [*counts, *(f"{name} dropped" for name in entry.streams_dropped)],
+        "files": [*entry.files_written, *(f"{path} deleted" for path in entry.files_deleted)],
+        "tags": list(entry.tags),
+    }
+
+
+def _show_difference(output: Output, found: TenantDiff, fields: dict[str, Any]) -> None:
+    if not (found.streams or found.files):
+        output.line(f"Versions {found.before} and {found.after} hold the same.")
+    if found.streams:
+        rows = [{"stream": name, **one} for name, one in fields["streams"].items()]
+        output.table(f"Streams from version {found.before} to {found.after}", rows)
+    if found.files:
+        rows = [{"file": path, **one} for path, one in fields["files"].items()]
+        output.table(f"Files from version {found.before} to {found.after}", rows)
+
+
+def _show_restoration(output: Output, told: Restoration, *, as_json: bool) -> None:
+    if as_json:
+        output.record(told.to_json())
+        return
+    if told.is_empty:
+        output.line(f"Everything is as it was at version {told.version} already.")
+        return
+    if told.streams:
+        rows = [{"stream": name, **one.to_json()} for name, one in told.streams.items()]
+        output.table("Streams", rows)
+    files = [
+        *({"file": path, "fate": "written"} for path in told.files_written),
+        *({"file": path, "fate": "deleted"} for path in told.files_deleted),
+    ]
+    if files:
+        output.table("Files", files)
+    if told.committed:
+        output.line(f"Restored version {told.version} as version {told.tenant_version}.")
+
+
+_GC_SHOWN = ("files", "bytes", "versions_expired")
+
+
+def gc(location: TenantLocation, dry_run: DryRun = False, yes: Yes = False, as_json: Json = False) -> None:
+    """Delete expired versions and unreferenced files.
+
+    What the retention lets go, and what dead jobs left.
+    """
+    tenant, output = location.tenant(), Output(as_json=as_json)
+    if not (dry_run or yes):
+        require_yes(f"Delete what {location} no longer needs?")
+    with progress(f"Cleaning {location}", as_json=as_json):
+        told = tenant.gc(dry_run=dry_run)
+    if as_json:
+        output.record({**told.to_json(), "names": list(told.names)})
+        return
+    verb = "would be" if dry_run else "were"
+    output.line(f"{told.files:,} files of {told.bytes:,} bytes {verb} deleted.")
+    if told.versions_expired or told.revoked:
+        output.line(
+            f"{told.versions_expired:,} versions and {len(told.revoked):,} dead jobs {verb} given up; "
+            "what only they need goes after the grace period."
+        )
+    if dry_run and told.names:
+        output.table("Files", [{"file": name} for name in told.names])
+
+
+def gc_all(root: str | None, environment: str | None, *, dry_run: bool, yes: bool, as_json: bool) -> None:
+    """Run ``gc`` for each tenant of a store; one that fails does not stop the others (exit code 1)."""
+    from freezeframe.settings import load_settings
+
+    root = root or load_settings().root
+    store, output = open_store(root, environment), Output(as_json=as_json)
+    if not (dry_run or yes):
+        require_yes(f"Delete what the tenants of {root} no longer need?")
+    rows = []
+    with progress(f"Cleaning {root}", as_json=as_json):
+        for tenant_id in itertools.chain.from_iterable(store.tenant_pages()):
+            try:
+                told = store.tenant(tenant_id).gc(dry_run=dry_run)
+                rows.append({"tenant": tenant_id, **{name: getattr(told, name) for name in _GC_SHOWN}})
+            except FreezeframeError as error:
+                rows.append({"tenant": tenant_id, **dict.fromkeys(_GC_SHOWN, 0), "error": error.problem})
+    output.table("", [{"error": "", **row} for row in rows], ("tenant", *_GC_SHOWN, "error"))
+    if any("error" in row for row in rows):
+        raise typer.Exit(FAILED)
+
+
+def verify(location: TenantLocation, as_json: Json = False) -> None:
+    """Read all that a tenant's versions need; name each file that is damaged (exit code 1).
+
+    Entries and their chain, tables, data files by their sizes and hashes, and the bytes of files.
+    """
+    output = Output(as_json=as_json)
+    with progress(f"Verifying {location}", as_json=as_json):
+        told = location.verify()
+    if as_json:
+        output.record(told.to_json())
+    elif told.is_sound:
+        output.line(
+            f"{location} is sound: {told.entries:,} entries, {told.streams:,} streams, "
+            f"{told.data_files:,} data files and {told.blobs:,} stored files were read."
+        )
+    else:
+        output.table(f"{location} is damaged", told.to_json()["findings"])
+    if not told.is_sound:
+        raise typer.Exit(FAILED)
+
+
+def erase(
+    location: TenantLocation,
+    stream: StreamArgument,
+    key: Annotated[
+        list[str] | None,
+        typer.Option(help="A row's key; one of several columns as a JSON array. May be repeated."),
+    ] = None,
+    keys_file: Annotated[
+        Path | None, typer.Option(help="A CSV file with the columns of the key; other columns are ignored.")
+    ] = None,
+    who: Who = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
+    """Remove rows of a stream for good.
+
+    From every version and all bytes; at the end what is left is read for the keys.
+    The tenant's history begins anew: older
+    versions of all streams and files are gone. The exit code is 1 if a row with a key is still there.
+    """
+    from freezeframe.cli.rows import named_keys, stored_rows
+
+    tenant, output = location.tenant(), Output(as_json=as_json)
+    rows = tenant.stream(stream)
+    keys = named_keys(rows, key or (), keys_file)
+    if dry_run or not yes:
+        effect = {
+            "stream": stream,
+            "keys": len(keys),
+            "rows_now": stored_rows(rows, keys),
+            "versions_lost": sum(1 for _ in tenant.history()),
+        }
+        if dry_run:
+            output.record(effect)
+            return
+        question = (
+            f"Erase {len(keys)} keys of {stream} and all {effect['versions_lost']} versions of {location}?"
+        )
+        require_yes(question)
+    # Keys are personal data, so the audit has only their number.
+    with (
+        progress(f"Erasing from {stream}", as_json=as_json),
+        audited_location(location, "rows.erase", stream, keys=len(keys)),
+    ):
+        erasure = tenant.erase(stream, keys, who=who)
+    _show_erasure(output, erasure.to_json(), as_json=as_json)
+    if not erasure.left.is_clean:
+        raise typer.Exit(FAILED)
+
+
+def retention(
+    location: TenantLocation,
+    keep_versions: Annotated[
+        int | None, typer.Option(min=1, help="Keep this many of the newest versions.")
+    ] = None,
+    keep_days: Annotated[
+        float | None, typer.Option(min=0, help="Keep the versions of this many days.")
+    ] = None,
+    keep_all: Annotated[bool, typer.Option("--keep-all", help="Keep everything, for ever.")] = False,
+    who: Who = None,
+    as_json: Json = False,
+) -> None:
+    """Show or set how long versions are kept.
+
+    It is gc that carries it out.
+    """
+    if keep_all and (keep_versions is not None or keep_days is not None):
+        raise InvalidOption("--keep-all allows no limit beside it.", remedy="Give the one or the others.")
+    tenant = location.tenant()
+    if keep_all or keep_versions is not None or keep_days is not None:
+        tenant.set_retention(keep_versions, keep_days, who=who)
+    Output(as_json=as_json).record(retention_fields(tenant))
+
+
+def retention_fields(tenant: Tenant) -> dict[str, Any]:
+    """The limits by name."""
+    policy = tenant.retention()
+    return {"keep_versions": policy.keep_versions, "keep_days": policy.keep_days}
+
+
+def _show_erasure(output: Output, fields: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        output.record(fields)
+        return
+    left = fields.pop("left")
+    output.record({**fields, **left})
+    if left["remaining"]:
+        output.line("Rows with a key are still there: run the command again.")
+
+
+TenantArgument = Annotated[
+    str, typer.Argument(metavar="TENANT", help="The tenant's id.", autocompletion=tenant_ids)
+]
+_PAGE = 100
+
+
+def list_tenants(
+    root: StoreRoot,
+    environment: Environment = None,
+    prefix: Annotated[str, typer.Option(help="Only ids with this prefix.")] = "",
+    after: Annotated[str | None, typer.Option(help="Only ids after this one, for the next page.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Number of entries at most.")] = _PAGE,
+    as_json: Json = False,
+) -> None:
+    """List a store's tenants by id, a page at a time."""
+    found = open_store(root, environment).tenants(prefix, after, limit)
+    output = Output(as_json=as_json)
+    if not found:
+        output.line(f"{root} has no such tenants: freezeframe tenant create makes them.")
+    if found or as_json:
+        output.table(root, [{"tenant": item} for item in found])
+    if len(found) == limit:
+        output.line(f"There may be more: --after {found[-1]}")
+
+
+def create(
+    tenant: TenantArgument, root: StoreRoot, environment: Environment = None, as_json: Json = False
+) -> None:
+    """Make a tenant.
+
+    The store is made with it; a tenant that is there already stays as it is.
+    """
+    made = open_store(root, environment, create=True).tenant(tenant, create=True)
+    Output(as_json=as_json).record({"tenant": tenant, "tenant_version": made.version})
+
+
+def delete(
+    tenant: TenantArgument,
+    root: StoreRoot,
+    environment: Environment = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
+    """Remove a tenant for good.
+
+    All that is kept for it goes, its jobs and schedules too; how much it was is printed.
+    """
+    store, output = open_store(root, environment), Output(as_json=as_json)
+    there = store.tenant(tenant)  # jobs may wait for a tenant that does not exist yet
+    if dry_run:
+        files = there.files.list(recursive=True)
+        output.record(
+            {
+                "tenant": tenant,
+                "tenant_version": there.version,
+                "streams": list(there.streams()),
+                "files": [file.path for file in files],
+            }
+        )
+        return
+    if not yes:
+        require_yes(f"Remove all that is kept for {tenant} in {root}, for good?")
+    with (
+        progress(f"Deleting {tenant}", as_json=as_json),
+        audited_change(root, store, tenant, "tenant.delete", tenant, outlives_tenant=True),
+    ):
+        forget_jobs(root, store.environment, tenant)
+        removed = store.delete_tenant(tenant)
+    output.record(removed.to_json())
+
+
+def clone(
+    source: Annotated[str, typer.Argument(help="The id of the tenant to copy.")],
+    target: Annotated[str, typer.Argument(help="The id of the new tenant.")],
+    root: StoreRoot,
+    environment: Environment = None,
+    to_root: Annotated[
+        str | None, typer.Option("--to-root", help="The store of the new tenant (default: the same).")
+    ] = None,
+    to_environment: Annotated[
+        str | None, typer.Option("--to-env", help="The environment of the new tenant (default: the same).")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Copy a tenant to a new one, in this store or in another.
+
+    Its newest streams and files, and none of its past.
+    """
+    store = open_store(root, environment)
+    goal_root = to_root or root
+    goal = open_store(goal_root, to_environment or store.environment, create=to_root is not None)
+    with progress(f"Copying {source}", as_json=as_json):
+        with audited_change(root, store, source, "tenant.cloned", target):
+            made = store.clone_tenant(source, target, to=goal)
+        with audited_change(goal_root, goal, target, "tenant.clone", target, source=source):
+            pass  # the copy's own audit begins with where it came from
+    Output(as_json=as_json).record({"tenant": target, "tenant_version": made.version})
+
+
+def gc_command(
+    all_tenants: Annotated[bool, typer.Option("--all", help="Clean every tenant of the store.")] = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    as_json: Json = False,
+    directory: Directory = None,
+    root: Root = None,
+    tenant_id: TenantOption = None,
+    environment: Environment = None,
+) -> None:
+    """Delete expired versions and unreferenced files.
+
+    What the retention lets go, and what dead jobs left: of one tenant, or of each with --all.
+    """
+    how: dict[str, bool] = {"dry_run": dry_run, "yes": yes, "as_json": as_json}
+    if not all_tenants:
+        gc(location_of(directory, root, tenant_id, environment), **how)
+        return
+    if directory is not None or tenant_id is not None:
+        raise InvalidOption(
+            "--all and a single tenant cannot be used together.", remedy="Leave --dir and --tenant out."
+        )
+    gc_all(root, environment, **how)
+
+
+app = typer.Typer(no_args_is_help=True)
+app.command("list")(list_tenants)
+app.command("create")(create)
+app.command("show")(at_location(show))
+app.command("history")(at_location(history))
+app.command("diff")(at_location(diff))
+app.command("restore")(at_location(restore))
+app.command("tag")(at_location(tag))
+app.command("untag")(at_location(untag))
+app.command("delete")(delete)
+app.command("clone")(clone)
+app.command("gc")(at_location(gc))
+app.command("verify")(at_location(verify))
+app.command("erase")(at_location(erase))
+app.command("retention")(at_location(retention))

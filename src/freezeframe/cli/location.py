@@ -1,0 +1,362 @@
+"""The tenant, the store and the control database that a command works on, and the audit of its changes."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from freezeframe.cli.options import Directory, Environment, Root, TenantOption, expand
+from freezeframe.control.control_file import control_file
+from freezeframe.errors import FreezeframeError, InputNotFound, InvalidOption, NotFound, TenantNotFound
+
+if TYPE_CHECKING:
+    from freezeframe.control.database import ControlDatabase
+    from freezeframe.control.job import QueuedJob
+    from freezeframe.control.queue import JobQueue
+    from freezeframe.control.schedules import Schedules
+    from freezeframe.service.access.audit import Audit, AuditedOperation
+    from freezeframe.settings import Settings
+    from freezeframe.storage import Storage
+    from freezeframe.store import Tenant
+    from freezeframe.store.maintenance.verification import Verification
+    from freezeframe.store.snapshot_store import Store
+
+
+_HERE = Path("snapshots")
+_COMPARED_IDS_MAX = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class TenantLocation:
+    """Location of a tenant: a bare directory, or a store's root with a tenant's id."""
+
+    directory: Path | None = None
+    root: str | None = None
+    tenant_id: str | None = None
+    environment: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.root is None and (self.tenant_id is not None or self.environment is not None):
+            raise InvalidOption(
+                "A tenant's id means nothing without its store.",
+                cause="--tenant or --env is given without --root.",
+                remedy="Name the store by --root, or the tenant's own directory by --dir.",
+            )
+        if self.root is not None and self.directory is not None:
+            raise InvalidOption(
+                "--dir and --root cannot be used together.",
+                cause="The one is a tenant's own directory, the other a store of many.",
+                remedy="Give one of them.",
+            )
+        if self.root is not None and self.tenant_id is None:
+            raise InvalidOption(
+                "The store's tenant is not named.",
+                remedy="Name it by --tenant or FREEZEFRAME_TENANT; freezeframe tenant list --root shows all.",
+            )
+
+    @property
+    def name(self) -> str:
+        """The tenant's id, or the path of its directory."""
+        return self.tenant_id or str(self._folder)
+
+    def __str__(self) -> str:
+        return self.name if self.root is None else f"{self.tenant_id} in {self.root}"
+
+    def tenant(self) -> Tenant:
+        """The tenant, which must be there."""
+        if self.root is not None and self.tenant_id is not None:
+            return _tenant_of(open_store(self.root, self.environment), self.tenant_id)
+        self._require_folder()
+        from freezeframe.script.tenants import open_tenant
+
+        return open_tenant(self._folder)
+
+    def verify(self) -> Verification:
+        """Name what is damaged of the tenant, even where its log cannot be opened; see ``Tenant.verify``."""
+        if self.root is not None and self.tenant_id is not None:
+            return open_store(self.root, self.environment).verify_tenant(self.tenant_id)
+        from freezeframe.settings import load_settings
+        from freezeframe.store.maintenance.verification import verify_tenant
+
+        return verify_tenant(self._storage(), load_settings())
+
+    def _storage(self) -> Storage:
+        self._require_folder()
+        from freezeframe.storage import LocalStorage
+        from freezeframe.store.model.directory import require_known_format, require_no_store
+
+        storage = LocalStorage(self._folder)
+        require_known_format(storage)
+        require_no_store(storage)
+        return storage
+
+    @property
+    def _folder(self) -> Path:
+        return _HERE if self.directory is None else self.directory
+
+    def _require_folder(self) -> None:
+        if not self._folder.is_dir():
+            no_tenant = "No tenant is named, so one in this directory was looked for."
+            raise InputNotFound(
+                f"There is no directory {self._folder}.",
+                cause=no_tenant if self.directory is None else "",
+                remedy="Name a store's tenant by --tenant (freezeframe tenant create NAME makes one), or the"
+                " directory of a tenant by --dir.",
+                path=str(self._folder),
+            )
+
+
+def location_of(
+    directory: Path | None, root: str | None, tenant_id: str | None, environment: str | None
+) -> TenantLocation:
+    """Return the location that the options name, completed from the settings."""
+    if directory is None:
+        from freezeframe.settings import load_settings
+
+        tenant_id = tenant_id or load_settings().tenant or None
+        if tenant_id is not None:
+            root = root or load_settings().root
+    return TenantLocation(directory, root, tenant_id, environment)
+
+
+def open_store(root: str, environment: str | None, *, create: bool = False) -> Store:
+    """The store at a root; with ``create`` it need not exist yet."""
+    if not create:
+        require_root(root)
+    from freezeframe.script import tenants
+
+    if environment is None:
+        from freezeframe.settings import load_settings
+
+        environment = load_settings().environment
+    return tenants.open(root, environment)
+
+
+def require_root(root: str) -> None:
+    """Require that a local root exists; a bucket is checked on first use."""
+    if "://" not in root and not Path(root).exists():
+        raise InputNotFound(
+            f"There is no directory {root}.",
+            cause="No store was made there yet, or it is somewhere else.",
+            remedy="Name a store by --root; freezeframe run and tenant create make a new one.",
+            path=root,
+        )
+
+
+def _tenant_of(store: Store, tenant_id: str) -> Tenant:
+    """The store's tenant; the error suggests a similar id."""
+    try:
+        return store.tenant(tenant_id)
+    except TenantNotFound as error:
+        from freezeframe.configuration.layers import nearest
+
+        near = nearest(tenant_id, store.tenants("", None, _COMPARED_IDS_MAX))
+        if not near:
+            raise
+        remedy = f"Did you mean {' or '.join(near)}?"
+        raise TenantNotFound(error.problem, cause=error.cause, remedy=remedy, tenant=tenant_id) from None
+
+
+def at_location(command: Callable[..., None]) -> Callable[..., None]:
+    """Return the command with options that name a tenant in place of its parameter ``location``.
+
+    Its errors name options as flags.
+    """
+
+    @functools.wraps(command)
+    def carried_out(**arguments: Any) -> None:
+        try:
+            command(**arguments)
+        except FreezeframeError as error:
+            from freezeframe.store.model.update_options import as_flag, say_options
+
+            say_options(error, as_flag)
+            raise
+
+    options = {
+        "directory": Directory,
+        "root": Root,
+        "tenant_id": TenantOption,
+        "environment": Environment,
+    }
+    return expand(carried_out, "location", options, location_of)
+
+
+# The control database of a command: the store's own, or the one in the settings.
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """An open control database with its queue, schedules and settings."""
+
+    settings: Settings
+    database: ControlDatabase
+    environment: str
+
+    @property
+    def queue(self) -> JobQueue:
+        """The jobs."""
+        from freezeframe.control.queue import JobQueue
+
+        return JobQueue(self.database)
+
+    @property
+    def schedules(self) -> Schedules:
+        """The schedules."""
+        from freezeframe.control.schedules import Schedules
+
+        return Schedules(self.database)
+
+    def job(self, job_id: str, tenant: str | None) -> QueuedJob:
+        """The job of that id; the tenant is needed only if two tenants have a job of the same id."""
+        if tenant is None:
+            from freezeframe.control.job import JobFilter
+
+            wanted = JobFilter(environment=self.environment, job_id=job_id)
+            found = self.queue.list(wanted, limit=2).jobs
+            if len(found) > 1:
+                raise InvalidOption(
+                    f"Several tenants have a job {job_id}.", remedy="Name the tenant by --tenant."
+                )
+            if not found:
+                raise NotFound(
+                    f"There is no job {job_id}.", remedy="See freezeframe job list.", code="JOB_NOT_FOUND"
+                )
+            return found[0]
+        return self.queue.get(self.environment, tenant, job_id)
+
+
+@contextmanager
+def control(root: str, environment: str | None = None, *, create: bool = False) -> Iterator[Control]:
+    """The control database of the store at ``root``, closed at the end.
+
+    With ``create`` neither need be there yet; without, a mistyped root is an error and no new store.
+    """
+    from freezeframe.settings import load_settings
+
+    settings = load_settings(root=root, environment=environment)
+    if not create and not settings.database_url:
+        require_root(root)
+    with _open_control(root, settings) as found:
+        yield found
+
+
+@contextmanager
+def present_control(root: str, environment: str | None = None) -> Iterator[Control | None]:
+    """The control database of the store at ``root`` as ``control`` gives it; None where it has none."""
+    from freezeframe.settings import load_settings
+
+    settings = load_settings(root=root, environment=environment)
+    if not settings.database_url and ("://" in root or not control_file(root).is_file()):
+        yield None
+        return
+    with _open_control(root, settings) as found:
+        yield found
+
+
+@contextmanager
+def _open_control(root: str, settings: Settings) -> Iterator[Control]:
+    from freezeframe.control.database import ControlDatabase, database_url
+
+    database = ControlDatabase.open(database_url(settings, root))
+    try:
+        yield Control(settings, database, settings.environment)
+    finally:
+        database.close()
+
+
+def forget_jobs(root: str, environment: str, tenant: str) -> None:
+    """Take a tenant's schedules and jobs out of the control database of its store, where it has one."""
+    with present_control(root, environment) as found:
+        if found is not None:
+            found.schedules.forget(environment, tenant)  # first, because due schedules create jobs
+            found.queue.forget(environment, tenant)
+
+
+# Audit entries of commands: changes of keys, people and tenants, and sealed files that were read.
+
+
+def command_principal() -> str:
+    """The principal of a command, for the audit."""
+    from freezeframe.store.model.update_options import system_user
+
+    return f"command:{system_user()}"
+
+
+@dataclass(frozen=True, slots=True)
+class AuditedControl:
+    """An open control database with its audit."""
+
+    control: Control
+    audit: Audit
+
+    def audit_change(
+        self, action: str, subject: str = "", **details: Any
+    ) -> AbstractContextManager[AuditedOperation]:
+        """A ``with`` block for a change of keys or people, entered after its audit entry is durable."""
+        from freezeframe.service.access.audit import AuditPlace
+
+        who = {"principal": command_principal(), "action": action, "request_id": ""}
+        return self.audit.operation(AuditPlace(), (subject,), details=details, **who)
+
+
+@contextmanager
+def opened_audit(
+    root: str, environment: str | None = None, *, create: bool = False
+) -> Iterator[AuditedControl]:
+    """The control database of the store at ``root`` and the audit in it; see ``control``."""
+    with control(root, environment, create=create) as found:
+        yield _audited(found, root)
+
+
+@contextmanager
+def audited_change(
+    root: str,
+    store: Store,
+    tenant: str,
+    action: str,
+    subject: str,
+    *,
+    outlives_tenant: bool = False,
+    **details: Any,
+) -> Iterator[None]:
+    """A change of a tenant, in its audit; nothing is written where the store has no control database.
+
+    With ``outlives_tenant`` the entry is about the service, because a deleted tenant has no audit to query.
+    """
+    with present_control(root, store.environment) as found:
+        if found is None:
+            yield
+            return
+        from freezeframe.identifiers import TenantId
+        from freezeframe.service.access.access import tenant_place
+        from freezeframe.service.access.audit import AuditPlace
+
+        place, named = tenant_place(store, TenantId(tenant)), subject
+        if outlives_tenant:
+            place, named = AuditPlace(), f"{store.environment}/{tenant}"
+        trace = {"principal": command_principal(), "action": action, "request_id": ""}
+        with _audited(found, root).audit.operation(place, (named,), details=details, **trace):
+            yield
+
+
+def audited_location(
+    location: TenantLocation, action: str, subject: str, **details: Any
+) -> AbstractContextManager[None]:
+    """``audited_change`` of a command's tenant; nothing for a tenant's own directory, which has no audit."""
+    if location.root is None or location.tenant_id is None:
+        return nullcontext()
+
+    store = open_store(location.root, location.environment)
+    return audited_change(location.root, store, location.tenant_id, action, subject, **details)
+
+
+def _audited(found: Control, root: str) -> AuditedControl:
+    from freezeframe.service.access.audit import Audit
+    from freezeframe.service.base.secret import load_secret
+
+    return AuditedControl(found, Audit(found.database, load_secret(found.settings, root)))

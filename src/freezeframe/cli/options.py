@@ -1,0 +1,340 @@
+"""Options and arguments that several commands share, those of an update among them."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from freezeframe.cli.output import require_yes
+from freezeframe.errors import InvalidOption
+from freezeframe.store.model.update_options import (
+    Deletes,
+    History,
+    ModeOption,
+    NullKeys,
+    Nulls,
+    OnDrift,
+    SchemaRule,
+    UpdateOptions,
+)
+
+if TYPE_CHECKING:
+    from freezeframe.store.tenant_log.history import Point
+
+
+# Logging options of the long-running commands.
+
+
+class LogFormatName(StrEnum):
+    """Format of log lines."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class LogLevelName(StrEnum):
+    """Lowest level that is logged."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+LogFormatOption = Annotated[
+    LogFormatName | None, typer.Option("--log-format", help="text or json (default: from the settings).")
+]
+LogLevelOption = Annotated[
+    LogLevelName | None,
+    typer.Option("--log-level", help="info has a line for each request and job (default: warning)."),
+]
+
+
+def begin_logging(kind: LogFormatName | None, level: LogLevelName | None, root: str) -> None:
+    """Write this process's log, and those of the processes that it starts, as the options or settings say."""
+    from freezeframe.observation import configure_logging
+    from freezeframe.settings import load_settings
+
+    for name, value in (("FORMAT", kind), ("LEVEL", level)):
+        if value is not None:
+            os.environ[f"FREEZEFRAME_LOG_{name}"] = value.value
+    settings = load_settings(root=root)
+    configure_logging(settings.log_format, settings.log_level)
+
+
+# Shell completion of tenants and streams of the store or folder that the line names.
+#
+# A shell completes while a person types, so nothing here fails, prints or starts anything. The offered names
+# become a part of a command line, so names with characters that a shell interprets are left out.
+
+_NAMES_MAX = 200
+_PLAIN = re.compile(r"[\w.@+-]+")
+
+
+def tenant_ids(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The ids of the store's tenants that begin with ``incomplete``."""
+    try:
+        return _plain(_store(ctx.params).tenants(incomplete, None, _NAMES_MAX), incomplete)
+    except Exception:  # noqa: BLE001 - no answer is the answer
+        return []
+
+
+def stream_names(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The names of the tenant's streams that begin with ``incomplete``."""
+    try:
+        return _plain(_tenant(ctx.params).streams(), incomplete)
+    except Exception:  # noqa: BLE001 - no answer is the answer
+        return []
+
+
+def _plain(names: Iterable[str], incomplete: str) -> list[str]:
+    return [name for name in names if name.startswith(incomplete) and _PLAIN.fullmatch(name)]
+
+
+def _store(given: dict[str, Any]) -> Any:
+    from freezeframe.script import tenants
+    from freezeframe.settings import load_settings
+
+    settings = load_settings(root=given.get("root"), environment=given.get("environment"))
+    if "://" not in settings.root and not Path(settings.root).is_dir():
+        raise FileNotFoundError(settings.root)
+    return tenants.open(settings.root, settings.environment)
+
+
+def _tenant(given: dict[str, Any]) -> Any:
+    if given.get("tenant_id") is not None:
+        return _store(given).tenant(given["tenant_id"])
+    from freezeframe.script.tenants import open_tenant
+
+    folder = given.get("directory") or Path("snapshots")
+    if not folder.is_dir():
+        raise FileNotFoundError(folder)
+    return open_tenant(folder)
+
+
+# The options that name a tenant, and others.
+
+
+def _store_of_the_settings() -> str:
+    from freezeframe.settings import load_settings
+
+    return load_settings().root
+
+
+def _tenant_of_the_settings() -> str:
+    from freezeframe.settings import load_settings
+
+    tenant = load_settings().tenant
+    if not tenant:
+        raise InvalidOption(
+            "The tenant is not named.",
+            remedy="Name it by --tenant, FREEZEFRAME_TENANT, or tenant in the project's freezeframe.toml.",
+        )
+    return tenant
+
+
+Directory = Annotated[
+    Path | None, typer.Option("--dir", help="The tenant's own directory (default: snapshots).")
+]
+Root = Annotated[
+    str | None,
+    typer.Option("--root", help="A store: a directory, or s3://bucket/prefix (default: from the settings)."),
+]
+TenantOption = Annotated[
+    str | None,
+    typer.Option(
+        "--tenant",
+        help="The tenant's id in the store (default: from the settings).",
+        autocompletion=tenant_ids,
+    ),
+]
+NeededTenant = Annotated[
+    str,
+    typer.Option(
+        "--tenant",
+        help="The tenant's id (default: from the settings).",
+        autocompletion=tenant_ids,
+        default_factory=_tenant_of_the_settings,
+        show_default=False,
+    ),
+]
+Environment = Annotated[
+    str | None, typer.Option("--env", help="The store's environment (default: from the settings).")
+]
+StoreRoot = Annotated[
+    str,
+    typer.Option(
+        "--root",
+        help="The store: a directory, or s3://bucket/prefix (default: from the settings).",
+        default_factory=_store_of_the_settings,
+        show_default=False,
+    ),
+]
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only report what would be done.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation; required without a terminal.")]
+Who = Annotated[str | None, typer.Option("--who", help="The author, for the history.")]
+Message = Annotated[str | None, typer.Option("--message", help="The reason, for the history.")]
+StreamArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME", help="The stream's name, for example Account.", autocompletion=stream_names
+    ),
+]
+SeenVersion = Annotated[
+    int | None, typer.Option("--version", min=0, help="The tenant's version (default: the newest).")
+]
+StreamVersion = Annotated[
+    int | None,
+    typer.Option(
+        "--stream-version", min=0, help="The stream's own version number, in place of the tenant's."
+    ),
+]
+AsOf = Annotated[str | None, typer.Option(help="A moment in ISO form; UTC without a zone.")]
+_POINT = "A version of the tenant, a tag, or a moment (ISO; UTC without a zone)"
+TenantVersion = Annotated[str, typer.Argument(metavar="VERSION", help=f"{_POINT}.")]
+LaterVersion = Annotated[
+    str | None, typer.Argument(metavar="LATER", help=f"{_POINT} (default: the newest version).")
+]
+
+
+def point(text: str) -> Point:
+    """A version or a moment from an argument: digits are a version's number, even if a tag has that name."""
+    return int(text) if text.isdecimal() else text
+
+
+def expand(
+    command: Callable[..., None], name: str, options: Mapping[str, Any], make: Callable[..., Any]
+) -> Callable[..., None]:
+    """The command with ``options`` (annotations by name, None by default) in place of one parameter.
+
+    It gets what ``make`` makes of their values. A place's options come last.
+    """
+    signature = inspect.signature(command, eval_str=True)
+    own = [
+        parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in signature.parameters.values()
+    ]
+    where = next(number for number, one in enumerate(own) if one.name == name)
+    added = [
+        inspect.Parameter(option, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+        for option, annotation in options.items()
+    ]
+    rest = own[where + 1 :]
+    parameters = [*own[:where], *rest, *added] if where == 0 else [*own[:where], *added, *rest]
+
+    @functools.wraps(command)
+    def expanded(**arguments: Any) -> None:
+        given = {option: arguments.pop(option) for option in options}
+        command(**{name: make(**given)}, **arguments)
+
+    # Typer reads a command's parameters from these two.
+    expanded.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    expanded.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return expanded
+
+
+FLAGS: dict[str, Any] = {
+    "mode": Annotated[
+        ModeOption | None,
+        typer.Option(help="upsert (default), or full: stored rows that the file lacks are deleted."),
+    ],
+    "override": Annotated[
+        bool | None, typer.Option("--override", help="Replace all rows, columns and types; needs no key.")
+    ],
+    "replace_where": Annotated[
+        str | None,
+        typer.Option(
+            metavar="SQL", help='Replace the stored rows for which this is true; needs no key: "Month = 10".'
+        ),
+    ],
+    "deletes": Annotated[
+        Deletes | None, typer.Option(help="With --mode full: remove, or flag deleted rows in _deleted.")
+    ],
+    "max_delete_ratio": Annotated[
+        float | None, typer.Option(help="With --mode full: the share of rows that may go (default: 0.5).")
+    ],
+    "nulls": Annotated[
+        Nulls | None, typer.Option(help="keep (default) stored cells where a value is missing, or overwrite.")
+    ],
+    "null_keys": Annotated[
+        NullKeys | None, typer.Option(help="Rows without a key: error (default), match, or drop.")
+    ],
+    "order_by": Annotated[
+        list[str] | None, typer.Option(help="A column by which rows of one key arrive; the last counts.")
+    ],
+    "drop_duplicates": Annotated[
+        bool | None,
+        typer.Option(
+            "--drop-duplicates/--no-drop-duplicates",
+            help="Of rows that share a key the last counts (default), or they are an error.",
+        ),
+    ],
+    "drop_column": Annotated[list[str] | None, typer.Option(help="A column to leave out and remove.")],
+    "schema": Annotated[
+        SchemaRule | None, typer.Option(help="evolve (default), or frozen: refuse new columns and types.")
+    ],
+    "on_drift": Annotated[
+        OnDrift | None, typer.Option(help="Types that do not fit: error (default), or string: kept as text.")
+    ],
+    "history": Annotated[
+        History | None, typer.Option(help="scd2 keeps changed and deleted rows; none ends that.")
+    ],
+}
+
+
+def with_update(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with these flags in place of its parameter ``update``: an ``UpdateOptions``."""
+    return expand(command, "update", FLAGS, _given)
+
+
+CSV_FLAGS: dict[str, Any] = {
+    "types": Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN=TYPE", help="The type that a CSV column must be of: Phone=string."),
+    ],
+    "parse_dates": Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="A CSV column of dates or times, which are text without it."),
+    ],
+    "escape": Annotated[
+        str | None,
+        typer.Option(help="What stands before a quote in CSV, if not a quote: a backslash in Spark's."),
+    ],
+}
+
+
+def with_csv(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with these flags in place of its parameter ``csv``: options of ``import_stream``."""
+    return expand(command, "csv", CSV_FLAGS, _csv_options)
+
+
+def require_yes_for(update: UpdateOptions, streams: Iterable[str], what: str) -> None:
+    """Ask before rows are deleted that the file or files (``what``) do not have."""
+    names, mode = ", ".join(dict.fromkeys(streams)), update.get("mode")
+    if update.get("override"):
+        require_yes(f"Replace all rows of {names} by {what}?")
+    elif update.get("replace_where") is not None:
+        require_yes(f"Replace the rows of {names} where {update['replace_where']} by {what}?")
+    elif mode == "full":
+        require_yes(f"Delete the rows of {names} that {what} does not have?")
+
+
+def _given(**flags: Any) -> UpdateOptions:
+    return cast("UpdateOptions", {name: value for name, value in flags.items() if value not in (None, [])})
+
+
+def _csv_options(
+    types: list[str] | None, parse_dates: list[str] | None, escape: str | None
+) -> dict[str, Any]:
+    from freezeframe.script.types.known_types import types_of_words
+
+    return {"types": types_of_words(types or ()), "parse_dates": parse_dates or None, "escape": escape or ""}

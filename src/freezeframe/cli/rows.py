@@ -1,0 +1,132 @@
+"""Rows on standard output, and keys of rows from the command line or a file."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from enum import StrEnum
+from functools import reduce
+from operator import and_
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import typer
+
+from freezeframe.cli.output import Output
+from freezeframe.errors import BadInput, InputNotFound, InvalidOption, MissingColumn
+from freezeframe.script.formats.csv_file import read_csv_text
+from freezeframe.script.types.written_values import exact_values
+
+if TYPE_CHECKING:
+    from freezeframe.store import Stream
+
+
+class Format(StrEnum):
+    """Output format of rows."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSON = "json"
+
+
+FormatOption = Annotated[
+    Format,
+    typer.Option("--format", help="The format of the rows."),
+]
+
+
+def print_rows(title: str, rows: pa.Table, form: Format, *, as_json: bool) -> None:
+    """Print rows: with a title and aligned columns, as CSV with a header, or as a JSON array of objects."""
+    from freezeframe.engine.frames.python_values import shown_rows
+    from freezeframe.script.formats.written_rows import csv_text
+
+    if form is Format.CSV and not as_json:
+        sys.stdout.write(csv_text(rows))
+        return
+    output = Output(as_json=as_json or form is Format.JSON)
+    output.table(title, shown_rows(rows), columns=rows.column_names)
+
+
+def named_keys(stream: Stream, given: Sequence[str], file: Path | None) -> list[tuple[Any, ...]]:
+    """The keys that are given as text and those of a CSV file, as values of the stream's types."""
+    names = stream.key()
+    if not names:
+        raise InvalidOption(
+            f"The stream {stream.name!r} has no key.", remedy="Replace its content by an update instead."
+        )
+    rows = [_parts(text, names) for text in given]
+    if file is not None:
+        rows += _rows_of(file, names)
+    if not rows:
+        raise InvalidOption("No key is named.", remedy="Name rows by --key or --keys-file.")
+    columns = [
+        _convert([row[place] for row in rows], stream.columns().field(name))
+        for place, name in enumerate(names)
+    ]
+    return list(zip(*columns, strict=True))
+
+
+def stored_rows(stream: Stream, keys: Sequence[tuple[Any, ...]]) -> int:
+    """How many current rows have one of the keys."""
+    names = stream.key()
+    columns = [stream.columns().field(name) for name in names]
+    # Each column narrows the files to read; rows with the whole key are then looked up.
+    where = reduce(
+        and_,
+        [
+            pc.field(field.name).isin(pa.array([key[place] for key in keys], field.type))
+            for place, field in enumerate(columns)
+        ],
+    )
+    wanted = set(keys)
+    found = stream.read(columns=names, where=where, as_="arrow").select(list(names)).to_pylist()
+    return sum(tuple(row[name] for name in names) in wanted for row in found)
+
+
+def _parts(text: str, names: tuple[str, ...]) -> list[str | None]:
+    if len(names) == 1:
+        return [text]
+    try:
+        parts = json.loads(text)
+    except ValueError:
+        parts = None
+    if not isinstance(parts, list) or len(parts) != len(names):
+        raise BadInput(
+            f"{text!r} is not a key of the stream.",
+            cause=f"Its key has the columns {list(names)}.",
+            remedy=f"Write it as a JSON array of {len(names)} values, in that order.",
+        )
+    return [part if isinstance(part, str) else json.dumps(part) for part in parts]
+
+
+def _rows_of(file: Path, names: tuple[str, ...]) -> list[list[str | None]]:
+    if not file.is_file():
+        raise InputNotFound(f"There is no file {file}.", remedy="Check the path.", path=str(file))
+    table = read_csv_text(file)
+    for name in names:
+        if name not in table.column_names:
+            raise MissingColumn(
+                f"The file {file} lacks the column {name!r} of the key.",
+                cause=f"Its columns are {table.column_names}.",
+                remedy="Name the columns as the stream does.",
+                column=name,
+            )
+    columns = [table.column(name).to_pylist() for name in names]
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+def _convert(texts: list[str | None], field: pa.Field) -> list[Any]:
+    if None not in texts:
+        text = pa.chunked_array([pa.array(texts, pa.string())])
+        values = exact_values(text, field.type, naive_is_utc=True)
+        if values is not None:
+            return list(values.to_pylist())
+    raise BadInput(
+        f"A key's value is none of the column {field.name!r}.",
+        cause=f"The column is of type {field.type}, and a key has no missing value.",
+        remedy="Write each value as the stream shows it; nothing was erased.",
+        column=field.name,
+    )

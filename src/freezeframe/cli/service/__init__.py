@@ -1,1 +1,0 @@
-"""``freezeframe serve|key|audit``: the REST service, and who may use it."""

@@ -1,1 +1,0 @@
-"""``freezeframe init|config|doctor``: a project, its settings, and whether the machine is ready."""

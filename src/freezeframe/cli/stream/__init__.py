@@ -1,1 +1,0 @@
-"""``freezeframe stream``: one stream of a tenant."""

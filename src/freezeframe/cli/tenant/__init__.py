@@ -1,1 +1,0 @@
-"""``freezeframe tenant``: the tenants of a store, and one of them as a whole."""

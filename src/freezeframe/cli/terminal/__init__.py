@@ -1,1 +1,0 @@
-"""What commands print and ask: text, JSON, progress, confirmations, exit codes."""

@@ -1,0 +1,377 @@
+"""One attempt of a claimed job: its lease, takeover, run, report, and the notice of its failure."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from freezeframe.clock import rfc3339
+from freezeframe.configuration.masking import SecretMask, secret_values
+from freezeframe.control.job import FinalStatus, QueuedJob
+from freezeframe.control.queue import JobQueue, LeaseState
+from freezeframe.errors import (
+    FixTheRequest,
+    FreezeframeError,
+    InvalidOption,
+    ReportDamage,
+    TenantNotFound,
+    TryAgain,
+    kinds_of,
+)
+from freezeframe.runs.request import (
+    RunOutcome,
+    RunRequest,
+    parse_run_request,
+    request_folder,
+    request_store,
+    request_tenant,
+)
+from freezeframe.runs.script_header import with_permitted_script
+from freezeframe.settings import Settings, load_settings
+from freezeframe.store.transaction.job_status import find_committed_job, revoke_job
+
+
+def attempt_token(job: QueuedJob, number: int) -> str:
+    """The token of the job's attempt ``number`` (from 1), the same to every worker that asks.
+
+    It is no other job's: an id that is submitted again after its queue was lost has another moment.
+    An attempt that was given back has ended, so that the next one may have its number.
+    """
+    return f"{job.job_id}/{round(job.created.timestamp() * 1000)}/{number}"
+
+
+def revoke(
+    request: RunRequest, reason: str, *, tokens: Iterable[str] = (), settings: Settings | None = None
+) -> None:
+    """Land a ``revoke`` in the tenant's log for every run of the request's job that is under way.
+
+    Such a run's commit is refused with ``JobRevoked`` from then on: of runs that have announced
+    themselves, and of those that ``tokens`` or the request's own token name, wherever they are. A run that
+    had committed before stays committed: running the request again is then answered with its receipt.
+    Nothing is written where there is nothing to revoke. A tenant that is not there yet is made where a
+    token is named, as the run would make it: its log is the only place that keeps the run from committing.
+    """
+    settings = load_settings() if settings is None else settings
+    named = {*tokens, request.token} - {""}
+    if named:
+        request_store(request, settings).tenant(request.tenant, create=True)
+    tenant = request_tenant(request, settings)
+    if tenant is not None:
+        revoke_job(tenant.place, request.job_id, reason, tokens=named)
+
+
+_logger = logging.getLogger(__name__)
+
+
+class Heartbeat:
+    """Renews a job's lease as long as the ``with`` block lasts.
+
+    A queue that cannot be reached is asked again at the next beat: whether the lease was lost meanwhile is
+    the queue's to say, and a commit that comes too late is refused by the tenant's log.
+    """
+
+    def __init__(self, queue: JobQueue, job: QueuedJob, lease_seconds: float, beat_seconds: float) -> None:
+        self._queue = queue
+        self._job = job
+        self._lease_seconds = lease_seconds
+        self._beat_seconds = beat_seconds
+        self._stop = threading.Event()
+        self._state: LeaseState = "cancel" if job.cancel_requested else "held"
+        self._thread = threading.Thread(target=self._beat, name="freezeframe-heartbeat", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    @property
+    def state(self) -> LeaseState:
+        """The job's state as the queue last reported it."""
+        return self._state
+
+    def wait(self, seconds: float) -> None:
+        """Wait while the lease is renewed."""
+        self._stop.wait(seconds)
+
+    def _beat(self) -> None:
+        while self._state != "lost" and not self._stop.wait(self._beat_seconds):
+            try:
+                self._state = self._queue.heartbeat(self._job, self._lease_seconds)
+            except FreezeframeError:
+                _logger.warning("The lease of job %s was not renewed", self._job.job_id, exc_info=True)
+
+
+# One attempt of a claimed job: takeover, run, report to the queue.
+#
+# If another worker had the job before and fell silent, whatever it may still commit is made void first, by
+# an entry in the tenant's log. Only then is the job run, under the same id: had the other one committed
+# after all, the run is answered with that commit and does nothing.
+
+_WAITS_SECONDS = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0)
+FINAL_STATUS: dict[str, FinalStatus] = {
+    "succeeded": "succeeded",
+    "repeated": "succeeded",
+    "failed": "failed",
+    "timed_out": "timed_out",
+    "cancelled": "cancelled",
+}
+
+
+class RunFunction(Protocol):
+    """Runs a request to its end; ``freezeframe.runs.running.run`` is the one."""
+
+    def __call__(
+        self,
+        request: RunRequest,
+        *,
+        settings: Settings,
+        on_line: Callable[[str], None] = ...,
+        is_cancelled: Callable[[], bool] = ...,
+    ) -> RunOutcome:
+        """Run the job and return its outcome."""
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Duration of a lease and its renewal interval, in seconds."""
+
+    lease_seconds: float = 30.0
+    beat_seconds: float = 10.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.beat_seconds * 2 <= self.lease_seconds:
+            raise InvalidOption(
+                f"A lease of {self.lease_seconds} s cannot be renewed every {self.beat_seconds} s.",
+                remedy="Let the lease last at least two beats.",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class JobAttempt:
+    """A claimed job with all that its attempt needs.
+
+    ``must_stop`` is asked again and again: once it says yes the run is ended and the job given back.
+    """
+
+    queue: JobQueue
+    job: QueuedJob
+    run: RunFunction
+    settings: Settings
+    times: Times
+    must_stop: Callable[[], bool]
+
+    def perform(self) -> QueuedJob | None:
+        """Run the job, report its outcome, and return the job.
+
+        Returns:
+            None if it is another worker's by now, or could not be reported: then another one finds out.
+        """
+        job = self.job
+        with Heartbeat(self.queue, job, self.times.lease_seconds, self.times.beat_seconds) as heartbeat:
+            try:
+                report = self._report(heartbeat)
+            except FreezeframeError as error:
+                _logger.warning("Job %s of %s cannot be run: %s", job.job_id, job.tenant, error)
+                report = _Report("failed", {"error": self._shown(error)}, isinstance(error, TryAgain))
+            except Exception as error:
+                # A bug in this package must not stop the worker, nor be reported as the script's.
+                _logger.exception("Job %s of %s met something unexpected", job.job_id, job.tenant)
+                report = _Report("failed", {"error": self._shown(unexpected_error(error))}, may_retry=True)
+            return self._send_report(heartbeat, report)
+
+    def _report(self, heartbeat: Heartbeat) -> _Report | None:
+        """The outcome of the attempt; None if the job is to be given back."""
+        request = self._request()
+        self._require_same_tenant(request)
+        if self.job.taken_over_from and not self._make_void(request, heartbeat):
+            return _LEFT
+        if self.job.only_close:
+            return self._close(request)
+        outcome = self.run(
+            replace(request, token=attempt_token(self.job, self.job.attempts)),
+            settings=self.settings,
+            is_cancelled=lambda: heartbeat.state != "held" or self.must_stop(),
+        )
+        if outcome.status == "cancelled" and heartbeat.state == "held":
+            return None
+        return _Report(FINAL_STATUS[outcome.status], outcome.to_json(), _may_help(outcome.error))
+
+    def _shown(self, error: FreezeframeError) -> Any:
+        return SecretMask(secret_values(self.settings)).values(error.to_json())
+
+    def _request(self) -> RunRequest:
+        request = parse_run_request(self.job.request)
+        named = (request.environment, request.tenant, request.job_id)
+        if named != (self.job.environment, self.job.tenant, self.job.job_id):
+            raise InvalidOption(
+                f"Job {self.job.job_id} of {self.job.tenant} asks for job {named[2]} of {named[1]}.",
+                cause="A job may only be what the queue knows it as.",
+                remedy="Submit it under the names that its request has.",
+            )
+        return with_permitted_script(request, self.settings)
+
+    def _require_same_tenant(self, request: RunRequest) -> None:
+        if self.job.incarnation and self.job.incarnation != request_folder(request, self.settings):
+            raise TenantNotFound(
+                f"The tenant {request.tenant!r} that the job was for was deleted.",
+                cause="If there is one of that id, it was made after the job was submitted.",
+                remedy="Submit the job again if it is meant for the tenant that is there now.",
+                tenant=request.tenant,
+            )
+
+    def _make_void(self, request: RunRequest, heartbeat: Heartbeat) -> bool:
+        """Prevent the former worker from committing, with retries; False if this worker is to stop."""
+        reason = f"The worker {self.job.taken_over_from} fell silent; the job was taken over."
+        # All earlier ones: the previous worker may have stopped before it could do this.
+        begun = self.job.attempts + (1 if self.job.only_close else 0)
+        tokens = [attempt_token(self.job, number) for number in range(1, begun)]
+        tries = 0
+        while heartbeat.state != "lost" and not self.must_stop():
+            try:
+                revoke(request, reason, tokens=tokens, settings=self.settings)
+            except TryAgain as error:
+                _logger.warning("Job %s cannot be taken over yet: %s", self.job.job_id, error)
+                heartbeat.wait(_WAITS_SECONDS[min(tries, len(_WAITS_SECONDS) - 1)])
+                tries += 1
+            else:
+                return True
+        return False
+
+    def _close(self, request: RunRequest) -> _Report:
+        """The outcome of a job that may not be run again: it may have been committed all the same."""
+        tenant = request_tenant(request, self.settings)
+        receipt = None if tenant is None else find_committed_job(tenant.place, request.job_id)
+        if receipt is not None:
+            return _Report("succeeded", {"status": "repeated", "receipt": receipt.to_json()})
+        if self.job.cancel_requested:
+            return _Report("cancelled", None)
+        error = TryAgain(
+            f"The job's worker {self.job.taken_over_from} fell silent, and {self.job.attempts} attempts "
+            "are all it has.",
+            cause="A worker was killed or lost its machine each time, or the job brings it down.",
+            remedy="See the job's log, then freezeframe job retry.",
+            code="WORKER_LOST",
+        )
+        return _Report("dead", {"error": error.to_json()})
+
+    def _send_report(self, heartbeat: Heartbeat, report: _Report | None) -> QueuedJob | None:
+        if report is _LEFT:
+            return None
+        for wait_seconds in (*_WAITS_SECONDS, 0.0):
+            if heartbeat.state == "lost":
+                break
+            try:
+                return self._tell(report)
+            except TryAgain as error:
+                # Including JobRevoked, which the next heartbeat reports as well.
+                _logger.warning("The end of job %s was not taken: %s", self.job.job_id, error)
+                heartbeat.wait(wait_seconds)
+        return None
+
+    def _tell(self, report: _Report | None) -> QueuedJob:
+        if report is None:
+            return self.queue.give_back(self.job)
+        outcome = None if report.outcome is None else json.dumps(report.outcome, default=str)
+        return self.queue.finish(self.job, report.status, outcome, may_retry=report.may_retry)
+
+
+def unexpected_error(error: BaseException) -> FreezeframeError:
+    """The error of a job that ended by an unexpected exception."""
+    return FreezeframeError(
+        "The run met something that it did not expect.",
+        cause=f"{type(error).__name__}: {error}",
+        remedy="See the log of what ran it, and report it.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Report:
+    status: FinalStatus
+    outcome: Mapping[str, Any] | None
+    may_retry: bool = False
+
+
+# The job's status stays: its lease expires, and another worker takes it over.
+_LEFT = _Report("failed", None)
+
+
+def _may_help(error: Mapping[str, Any] | None) -> bool:
+    """Whether another attempt could succeed: not if the request or the data must change."""
+    code = None if error is None else error.get("code")
+    if error is not None and error.get("details", {}).get("is_permanent"):
+        return False
+    return not any(code == kind.code for root in (FixTheRequest, ReportDamage) for kind in kinds_of(root))
+
+
+# Posts a job that ended without success to the address of the settings.
+
+
+_PAUSES_SECONDS = (1.0, 3.0, 0.0)
+_TIMEOUT_SECONDS = 5.0
+_FAILURES = frozenset({"failed", "timed_out", "dead"})
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Leaves a redirect as the error that it is: the address of the settings is the one that is meant."""
+
+    def redirect_request(self, *_: Any, **__: Any) -> None:
+        """See ``HTTPRedirectHandler``."""
+
+
+_opener = urllib.request.build_opener(_NoRedirects)
+
+
+def notify_failure(url: str, job: QueuedJob) -> bool:
+    """Post the job if it ended without success; whether the receiver took it.
+
+    It is tried three times; then a warning is logged.
+    """
+    if not url or job.status not in _FAILURES:
+        return False
+    headers = {"content-type": "application/json"}
+    problem = ""
+    for pause_seconds in _PAUSES_SECONDS:
+        try:
+            request = urllib.request.Request(url, json.dumps(_event(job)).encode(), headers)  # noqa: S310 - of the settings
+            with _opener.open(request, timeout=_TIMEOUT_SECONDS):
+                return True
+        except (OSError, ValueError) as error:
+            # Neither the address, which may hold a token, nor the answer's text.
+            problem = str(error.code) if isinstance(error, urllib.error.HTTPError) else type(error).__name__
+            time.sleep(pause_seconds)
+    _logger.warning("The end of job %s of %s was not posted: %s", job.job_id, job.tenant, problem)
+    return False
+
+
+def _event(job: QueuedJob) -> dict[str, Any]:
+    return {
+        "type": "job.failed",
+        "environment": job.environment,
+        "tenant": job.tenant,
+        "job_id": job.job_id,
+        "status": job.status,
+        "attempts": job.attempts,
+        "error": first_line(job.outcome),
+        "error_code": ((job.outcome or {}).get("error") or {}).get("code"),
+        "finished": None if job.finished is None else rfc3339(job.finished),
+    }
+
+
+def first_line(outcome: Mapping[str, Any] | None) -> str:
+    """The first line of the error in a job's outcome: a script's own words where it failed; empty: none."""
+    error = (outcome or {}).get("error") or {}
+    told = error.get("cause") if error.get("code") == "SCRIPT_FAILED" else None
+    return next(iter(str(told or error.get("problem") or "").splitlines()), "")

@@ -1,0 +1,274 @@
+"""Requests of runs, what they resolve to, and the outcome of a run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal, get_args
+
+from freezeframe.errors import InputNotFound, InvalidOption, TenantNotFound
+from freezeframe.identifiers import EnvironmentName, TenantId
+from freezeframe.script.tenants import shared_engine, storage_at
+from freezeframe.settings import Settings
+from freezeframe.store.snapshot_store import Store
+from freezeframe.store.tenant import Tenant
+
+# A run request: script, tenant, input, parameters and limits.
+#
+# A request is a value: it is kept in the queue, sent by the service and read by a worker on another day,
+# so it holds no open thing and can be written as JSON and read back.
+
+Scalar = str | int | float | bool | None
+
+SCRIPT_SUFFIXES = (".py", ".ipynb")
+JOB_ID_LENGTH_MAX = 500
+PARAMETER_NAME_LENGTH_MAX = 100
+# Linux limits an environment variable to 128 KiB.
+PARAMETER_BYTES_MAX = 100_000
+_TEXTS = ("root", "job_id", "flow", "connector_id", "job_type", "sync_type", "message", "who", "token")
+_PATHS = ("script", "input_dir", "config", "state", "catalog", "job_root")
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """One run of a script for a tenant of the store at ``root``.
+
+    ``job_id`` is the caller's and unique for each run: the same id again is answered and not run again.
+    ``parameters`` reach the script by ``parameters.json`` and by variables named ``PARAM_`` and their name;
+    nothing else of a request names a variable. ``config``, ``state`` and ``catalog`` are files to be laid
+    beside ``sync-output``; ``job_root`` is a new or empty folder to run in, where the store's own place is
+    not wanted. Limits of None are none. ``token`` names this one run of the job, so that it can be revoked
+    at any time (``runs.takeover``); who runs a request that has none makes one up.
+
+    Raises:
+        InvalidName: no tenant or environment can have that name.
+        InvalidOption: anything else that cannot be.
+    """
+
+    root: str
+    environment: str
+    tenant: str
+    script: Path
+    job_id: str
+    flow: str = ""
+    input_dir: Path | None = None
+    parameters: Mapping[str, Scalar] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    connector_id: str = ""
+    job_type: str = ""
+    sync_type: str = ""
+    timeout_seconds: float | None = None
+    memory_bytes: int | None = None
+    message: str = ""
+    who: str = ""
+    config: Path | None = None
+    state: Path | None = None
+    catalog: Path | None = None
+    job_root: Path | None = None
+    token: str = field(default="", repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "environment", str(EnvironmentName(self.environment)))
+        object.__setattr__(self, "tenant", str(TenantId(self.tenant)))
+        for name in _PATHS:
+            path = getattr(self, name)
+            object.__setattr__(self, name, None if path is None else Path(path))
+        object.__setattr__(self, "parameters", MappingProxyType(dict(self.parameters)))
+        _require_texts(self)
+        _require_script(self.script)
+        _require_parameters(self.parameters)
+        _require_limits(self)
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields by name, paths as text."""
+        named = {item.name: getattr(self, item.name) for item in fields(self)}
+        paths = {name: None if named[name] is None else str(named[name]) for name in _PATHS}
+        # Includes ``variables``, so that a job of an earlier version submitted again is the same request.
+        return {**named, **paths, "parameters": dict(self.parameters), "variables": {}}
+
+
+def parse_run_request(record: Mapping[str, Any] | str) -> RunRequest:
+    """The request in what ``to_json`` gave, as an object or as its text.
+
+    Former versions wrote ``variables`` beside the parameters; they are parameters now.
+    """
+    try:
+        found = json.loads(record) if isinstance(record, str) else dict(record)
+        former = found.pop("variables", {})
+        return RunRequest(**{**found, "parameters": {**found.get("parameters", {}), **former}})
+    except (TypeError, ValueError) as error:
+        raise InvalidOption(
+            "This is not a request for a run.",
+            cause=str(error),
+            remedy="Pass what RunRequest.to_json() gives.",
+        ) from error
+
+
+def _require_texts(request: RunRequest) -> None:
+    for name in _TEXTS:
+        value = getattr(request, name)
+        if not isinstance(value, str) or not is_variable_text(value):
+            raise InvalidOption(f"{name} cannot be {value!r}.", remedy="Pass a text.")
+    if not request.root:
+        raise InvalidOption("No store is named.", remedy="Pass a directory, or s3://bucket/prefix.")
+    if not request.job_id.strip() or len(request.job_id) > JOB_ID_LENGTH_MAX:
+        raise InvalidOption(
+            f"{request.job_id!r} cannot be a job's id.",
+            cause="It identifies one run and is kept in the tenant's log.",
+            remedy=f"Pass a text of 1 to {JOB_ID_LENGTH_MAX} characters.",
+        )
+
+
+def _require_script(script: Path) -> None:
+    if script.suffix not in SCRIPT_SUFFIXES:
+        raise InvalidOption(
+            f"{str(script)!r} is not a script that can be run.",
+            cause="Its name does not end with .py or .ipynb.",
+            remedy="Name a Python file or a notebook.",
+        )
+
+
+def _require_parameters(parameters: Mapping[Any, Any]) -> None:
+    for name, value in parameters.items():
+        if not isinstance(name, str) or not name.isidentifier() or len(name) > PARAMETER_NAME_LENGTH_MAX:
+            raise InvalidOption(
+                f"{name!r} cannot be a parameter's name.",
+                cause="A notebook gets it as a variable.",
+                remedy=f"Use at most {PARAMETER_NAME_LENGTH_MAX} letters, digits and underscores, not "
+                "beginning with a digit.",
+            )
+        if not isinstance(value, Scalar) or not is_variable_text(str(value)):
+            raise InvalidOption(
+                f"The parameter {name} cannot be {value!r}.",
+                remedy="Pass a text without NUL characters, a number, true, false or null.",
+            )
+        if len(str(value).encode()) > PARAMETER_BYTES_MAX:
+            raise InvalidOption(
+                f"The parameter {name} has more than {PARAMETER_BYTES_MAX} bytes.",
+                remedy="Pass large input as a file.",
+            )
+
+
+def is_variable_text(text: str) -> bool:
+    """Whether an environment variable can hold the text: UTF-8 without NUL."""
+    try:
+        return b"\0" not in text.encode()
+    except UnicodeEncodeError:
+        return False
+
+
+def _require_limits(request: RunRequest) -> None:
+    for name in ("timeout_seconds", "memory_bytes"):
+        value = getattr(request, name)
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if value is not None and not (is_number and value > 0):
+            raise InvalidOption(
+                f"{name} cannot be {value!r}.", remedy="Pass a positive number, or nothing for no limit."
+            )
+
+
+# Checks that files and folders named by the caller exist.
+
+
+def given_file(path: Path, what: str) -> Path:
+    """The file's absolute path; ``what`` is what a message calls it."""
+    if not path.is_file():
+        raise _absent(path, "file", what)
+    return path.absolute()
+
+
+def given_folder(path: Path, what: str) -> Path:
+    """The folder's absolute path; ``what`` is what a message calls it."""
+    if not path.is_dir():
+        raise _absent(path, "folder", what)
+    return path.absolute()
+
+
+def _absent(path: Path, kind: str, what: str) -> InputNotFound:
+    seen = "It is something else." if path.exists() else f"It was looked for from {Path.cwd()}."
+    return InputNotFound(
+        f"There is no {kind} {path}, which is named as the {what}.",
+        cause=seen,
+        remedy=f"Name a {kind} that is there.",
+        path=str(path),
+    )
+
+
+# Opens the tenant of a request with the run's settings.
+
+
+def request_store(request: RunRequest, settings: Settings) -> Store:
+    """The store of the request; errors as of ``freezeframe.open``."""
+    return Store(storage_at(request.root, settings), shared_engine(), settings, request.environment)
+
+
+def request_folder(request: RunRequest, settings: Settings) -> str | None:
+    """The folder of the request's tenant, which no other tenant has; None where there is no such tenant."""
+    return request_store(request, settings).folder(request.tenant)
+
+
+def request_tenant(request: RunRequest, settings: Settings) -> Tenant | None:
+    """The tenant of the request, or None where the store has none of that id (yet)."""
+    if "://" not in request.root and not Path(request.root).exists():
+        return None
+    try:
+        return request_store(request, settings).tenant(request.tenant)
+    except TenantNotFound:
+        return None
+
+
+Status = Literal["succeeded", "failed", "cancelled", "timed_out", "repeated"]
+_OUTCOME_PATHS = ("job_root", "log", "notebook")
+
+
+@dataclass(frozen=True, slots=True)
+class RunOutcome:
+    """Outcome of a run, and the locations of its results.
+
+    ``receipt`` is the tenant's answer (``JobReceipt.to_json``) of a run that succeeded, or had succeeded
+    before (``repeated``: nothing was run). Any other status: nothing of the run is visible, and
+    ``error`` is an error as ``FreezeframeError.to_json`` gives it. ``notebook`` is the executed one.
+    ``exit_code`` is the script's; None where it was not run, or ended by a signal. ``made_tenant``: the
+    store had no tenant of that id before; ``similar_tenants`` are ids of others that may have been meant.
+    ``remarks`` is what a person should read about the input: numbers kept as text, files passed over; of
+    a repeated run that its script is another one than the job's.
+    """
+
+    status: Status
+    job_id: str
+    job_root: Path
+    seconds: float
+    tenant_version: int | None
+    receipt: Mapping[str, Any] | None
+    error: Mapping[str, Any] | None
+    log: Path
+    notebook: Path | None
+    exit_code: int | None
+    made_tenant: bool = False
+    similar_tenants: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.status not in get_args(Status):
+            raise InvalidOption(f"{self.status!r} is not a status of a run.", remedy="See RunOutcome.")
+        if self.is_success != (self.receipt is not None) or self.is_success == (self.error is not None):
+            raise InvalidOption(
+                f"A run that is {self.status} cannot have been answered so.",
+                cause="A success has a receipt and no error, anything else an error and no receipt.",
+                remedy="Pass the one that belongs to the status.",
+            )
+
+    @property
+    def is_success(self) -> bool:
+        """Whether what the script did is visible, by this run or by an earlier one of the same id."""
+        return self.status in {"succeeded", "repeated"}
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields by name, paths as text."""
+        named = {field.name: getattr(self, field.name) for field in fields(self)}
+        paths = {name: None if named[name] is None else str(named[name]) for name in _OUTCOME_PATHS}
+        mappings = {name: None if named[name] is None else dict(named[name]) for name in ("receipt", "error")}
+        lists = {name: list(named[name]) for name in ("similar_tenants", "remarks")}
+        return {**named, **paths, **mappings, **lists}

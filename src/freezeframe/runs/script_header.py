@@ -1,0 +1,273 @@
+"""What a script says about itself, its requirements, and whether it may be run."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import site
+import subprocess
+import sys
+import tomllib
+import venv
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from freezeframe.engine.environment import private_folder
+from freezeframe.errors import InvalidOption, SetupError
+from freezeframe.runs.request import PARAMETER_NAME_LENGTH_MAX, RunRequest, Scalar
+from freezeframe.settings import Settings
+
+# What a script says about itself: a description and its parameters, in the header of PEP 723.
+#
+# A header is a comment that ``# /// script`` begins and ``# ///`` ends; inside is TOML. Ours is its table
+# ``[tool.freezeframe]``. Nothing of the script is run to read it.
+
+HEADER_BYTES_MAX = 64 * 1024
+_BLOCK = re.compile(r"^# /// script\s*$\n(?P<content>(?:^#(?:| .*)$\n)+?)^# ///\s*$", re.MULTILINE)
+_KINDS: Mapping[str, tuple[type, ...]] = {
+    "text": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+}
+_FIELDS = frozenset({"type", "default", "description", "choices", "required"})
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptParameter:
+    """A parameter that a script declares: its name, its type, and what a caller may give.
+
+    ``type`` is ``text``, ``integer``, ``number`` or ``boolean``. Without ``choices`` any value of
+    the type may be given. A required one has no default.
+    """
+
+    name: str
+    type: str = "text"
+    default: Scalar = None
+    description: str = ""
+    choices: tuple[Scalar, ...] = ()
+    is_required: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.name.isidentifier() or len(self.name) > PARAMETER_NAME_LENGTH_MAX:
+            raise _wrong(f"{self.name!r} cannot be a parameter's name.")
+        if self.type not in _KINDS:
+            raise _wrong(f"{self.name} cannot have the type {self.type!r}.")
+        if self.is_required and self.default is not None:
+            raise _wrong(f"{self.name} is required and has a default.")
+        for value in (*self.choices, *(() if self.default is None else (self.default,))):
+            if not self.takes(value):
+                raise _wrong(f"{value!r} cannot be a value of {self.name} ({self.type}).")
+
+    def takes(self, value: Scalar) -> bool:
+        """Whether the value has the type, and is one of the choices if there are any."""
+        is_kind = isinstance(value, _KINDS[self.type]) and (
+            self.type == "boolean" or not isinstance(value, bool)
+        )
+        return is_kind and (not self.choices or value in self.choices)
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptHeader:
+    """A script's description and parameters; ``parameters`` is None where it declares none."""
+
+    description: str = ""
+    parameters: tuple[ScriptParameter, ...] | None = None
+
+    def filled(self, given: Mapping[str, Scalar]) -> Mapping[str, Scalar]:
+        """What a run is given, checked, with the declared defaults; a script that declares none takes any."""
+        if self.parameters is None:
+            return given
+        known = {parameter.name: parameter for parameter in self.parameters}
+        names = ", ".join(known) or "none"
+        for name, value in given.items():
+            if name not in known:
+                raise InvalidOption(
+                    f"The script has no parameter {name!r}.",
+                    cause=f"Its header declares {names}.",
+                    remedy="Give one of these, or declare it in the script.",
+                )
+            if value is not None and not known[name].takes(value):
+                raise InvalidOption(
+                    f"{name} cannot be {value!r}.", cause=_expected(known[name]), remedy="Give such a value."
+                )
+        for parameter in self.parameters:
+            if parameter.is_required and given.get(parameter.name) is None:
+                raise InvalidOption(
+                    f"The parameter {parameter.name} is missing.",
+                    cause="The script's header says that it is required.",
+                    remedy=f"Give {parameter.name} ({parameter.type}).",
+                )
+        return {
+            **{
+                parameter.name: parameter.default
+                for parameter in self.parameters
+                if parameter.default is not None
+            },
+            **given,
+        }
+
+
+def read_script_header(script: Path) -> ScriptHeader:
+    """The header of a script's first 64 KiB; an empty one of a notebook, or where there is none."""
+    if script.suffix != ".py":
+        return ScriptHeader()
+    with script.open("rb") as file:
+        return parse_script_header(file.read(HEADER_BYTES_MAX).decode(errors="replace"))
+
+
+def parse_script_header(text: str) -> ScriptHeader:
+    """The header in a script's text; errors as of ``read_script_header``."""
+    found = _BLOCK.search(text.replace("\r\n", "\n"))
+    if found is None:
+        return ScriptHeader()
+    content = "\n".join(line[2:] for line in found["content"].splitlines())
+    try:
+        ours = tomllib.loads(content).get("tool", {}).get("freezeframe", {})
+        description, declared = ours.get("description", ""), ours.get("parameters")
+        if not isinstance(description, str):
+            raise _wrong("description is no text.")
+        parameters = None if declared is None else tuple(_parameter(*item) for item in declared.items())
+    except (tomllib.TOMLDecodeError, AttributeError, TypeError) as error:
+        raise _wrong(str(error)) from error
+    return ScriptHeader(description, parameters)
+
+
+def _parameter(name: str, said: Any) -> ScriptParameter:
+    """A parameter from its table, or from its default alone."""
+    table = said if isinstance(said, dict) else {"default": said}
+    if unknown := sorted(table.keys() - _FIELDS):
+        raise _wrong(f"{name} has the unknown field {unknown[0]}.")
+    choices, default = tuple(table.get("choices", ())), table.get("default")
+    example = next(iter((*choices, *(() if default is None else (default,)))), "")
+    if not isinstance(example, str | int | float | bool):
+        raise _wrong(f"{name} cannot be {example!r}.")
+    return ScriptParameter(
+        name=name,
+        type=table.get("type", _kind_of(example)),
+        default=default,
+        description=str(table.get("description", "")),
+        choices=choices,
+        is_required=table.get("required") is True,
+    )
+
+
+def _kind_of(value: Scalar) -> str:
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int):
+        return "integer"
+    return "number" if isinstance(value, float) else "text"
+
+
+def _expected(parameter: ScriptParameter) -> str:
+    if parameter.choices:
+        return f"It is one of {', '.join(str(choice) for choice in parameter.choices)}."
+    return f"It takes a value of the type {parameter.type!r}."
+
+
+def _wrong(cause: str) -> InvalidOption:
+    return InvalidOption(
+        "The script's header cannot be read.",
+        cause=cause,
+        remedy="Correct the table [tool.freezeframe] between `# /// script` and `# ///`.",
+        code="SCRIPT_HEADER",
+    )
+
+
+# A script's ``requirements.txt``, installed once for all its runs.
+#
+# They go into a virtual environment of their own on top of ours, kept in the state folder under the hash of
+# what was asked for. Where two versions of a package are there, the script gets its own.
+
+_FILE = "requirements.txt"
+_DONE = "complete"
+_OUTPUT_MAX = 4_000
+_INSTALL_SECONDS = 1800
+
+
+def interpreter(script: Path, settings: Settings) -> str:
+    """The Python that the script is to run with: this one, or that of its requirements' environment."""
+    file = script.parent / _FILE
+    if not file.is_file():
+        return sys.executable
+    wanted = file.read_bytes()
+    if not any(line.partition(b"#")[0].strip() for line in wanted.splitlines()):
+        return sys.executable
+    folder = private_folder(settings.state_dir) / f"requirements-{_digest(wanted)}"
+    private_folder(folder)
+    with (folder / "lock").open("ab") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / _DONE).exists():
+            _install(folder / "venv", file)
+            (folder / _DONE).touch()
+    return str(folder / "venv" / "bin" / "python")
+
+
+def _digest(wanted: bytes) -> str:
+    identity = f"{sys.executable}\n{sys.version}\n".encode() + wanted
+    return hashlib.sha256(identity).hexdigest()[:24]
+
+
+def _install(place: Path, file: Path) -> None:
+    shutil.rmtree(place, ignore_errors=True)  # left by an interrupted installation
+    venv.EnvBuilder(system_site_packages=True, symlinks=True).create(place)
+    library = next(place.glob("lib/python*/site-packages"))
+    # A virtual environment's "system" is the Python below ours; ours is added by hand, last of all.
+    ours = "; ".join(f"site.addsitedir({path!r})" for path in site.getsitepackages())
+    (library / "freezeframe-packages.pth").write_text(f"import site; {ours}\n", encoding="utf-8")
+    python = place / "bin" / "python"
+    command = [sys.executable, "-m", "pip", "--python", str(python), "install", "-r", str(file)]
+    done = subprocess.run(  # noqa: S603 - pip, which we depend on
+        command,
+        cwd=file.parent,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        check=False,
+        timeout=_INSTALL_SECONDS,
+        env={**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1"},
+    )
+    if done.returncode:
+        raise SetupError(
+            f"The packages in {file} could not be installed.",
+            cause=done.stdout.strip()[-_OUTPUT_MAX:],
+            remedy="Correct the file, or make the package index reachable, and run it again.",
+            code="REQUIREMENTS",
+            file=str(file),
+        )
+
+
+# Permitted scripts of a worker: the configured folder, and the built-in import.
+
+BUILT_IN_IMPORT = Path("freezeframe:import.py")
+"""How a request names the product's own import: not by a path, which another installation has elsewhere."""
+_IMPORT_SCRIPT = Path(__file__).parent / "process" / "import_script.py"
+
+
+def with_permitted_script(request: RunRequest, settings: Settings) -> RunRequest:
+    """The request with the script's real path, links followed; an import gets this version's script.
+
+    Where ``service_scripts_dir`` is set, only files below it may be run, whoever submitted the job: a row
+    of the queue is not proof of who wrote it. Without it any path may.
+    """
+    if request.script == BUILT_IN_IMPORT:
+        return replace(request, script=_IMPORT_SCRIPT)
+    folder = settings.service_scripts_dir
+    if folder is None:
+        return request
+    script = request.script.resolve()
+    if not script.is_relative_to(folder.resolve()):
+        raise InvalidOption(
+            f"The script {request.script} may not be run.",
+            cause=f"Jobs of the queue run only scripts in {folder} (service_scripts_dir), links followed.",
+            remedy="Put the script there, or run it by freezeframe run.",
+        )
+    return replace(request, script=script)

@@ -1,0 +1,70 @@
+"""A request for a run is a value that can be kept and read back, and refuses what cannot be run."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from freezeframe.errors import InvalidName, InvalidOption
+from freezeframe.runs.request import RunRequest, parse_run_request
+
+
+def request(**changes):
+    given = {"root": "store", "environment": "default", "tenant": "acme", "script": "etl.py", "job_id": "1"}
+    return RunRequest(**{**given, **changes})
+
+
+def test_a_request_comes_back_from_its_json():
+    """All fields survive the way through the queue."""
+    asked = request(
+        flow="qbo",
+        input_dir=Path("in"),
+        parameters={"limit": 5, "full": True, "none": None, "text": "ü"},
+        timeout_seconds=2.5,
+        memory_bytes=10,
+        state=Path("state.json"),
+    )
+    assert asked == parse_run_request(json.dumps(asked.to_json()))
+    assert asked == parse_run_request(asked.to_json())
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"tenant": "../other"}, InvalidName),
+        ({"environment": "a/b"}, InvalidName),
+        ({"script": "etl.sh"}, InvalidOption),
+        ({"job_id": ""}, InvalidOption),
+        ({"job_id": "x" * 501}, InvalidOption),
+        ({"job_id": "a\0b"}, InvalidOption),
+        ({"root": ""}, InvalidOption),
+        ({"parameters": {"a b": 1}}, InvalidOption),
+        ({"parameters": {"a": [1]}}, InvalidOption),
+        ({"parameters": {"x" * 101: 1}}, InvalidOption),
+        ({"parameters": {"a=b": 1}}, InvalidOption),
+        ({"parameters": {"a": "\0"}}, InvalidOption),
+        ({"parameters": {"a": "\ud800"}}, InvalidOption),
+        ({"parameters": {"a": "x" * 100_001}}, InvalidOption),
+        ({"flow": "\ud800"}, InvalidOption),
+        ({"timeout_seconds": 0}, InvalidOption),
+        ({"memory_bytes": True}, InvalidOption),
+    ],
+)
+def test_what_cannot_be_run_is_refused(changes, error):
+    """Each bad field is a typed error before anything is written."""
+    with pytest.raises(error):
+        request(**changes)
+
+
+def test_variables_of_a_former_version_are_parameters():
+    """A job that waited in the queue when the version changed can be run."""
+    former = {**request(parameters={"limit": 5}).to_json(), "variables": {"IMPORT_OPTIONS": "{}"}}
+    assert request(parameters={"limit": 5, "IMPORT_OPTIONS": "{}"}) == parse_run_request(former)
+
+
+def test_other_json_is_refused():
+    """What is not a request says so."""
+    with pytest.raises(InvalidOption):
+        parse_run_request("{}")
+    with pytest.raises(InvalidOption):
+        parse_run_request("no json")

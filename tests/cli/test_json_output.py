@@ -3,9 +3,6 @@
 import ast
 import json
 import re
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,7 +17,7 @@ SCHEMA = json.loads(
     (Path(__file__).parents[2] / "docs" / "reference" / "json-output.schema.json").read_text(encoding="utf-8")
 )
 # Tried where Spark runs: test_spark.py and test_sql.py.
-ELSEWHERE = {"spark start", "sql"}
+ELSEWHERE = {"serve", "spark start", "sql"}
 SCRIPT = "import os\nprint('said')\nopen(os.environ['ROOT_DIR'] + '/snapshots/note.txt', 'w').write('kept')\n"
 
 
@@ -76,7 +73,7 @@ def test_every_command_has_a_result_in_the_schema():
 
 
 def test_every_command_is_tried():
-    """By a test of this file, or by one that needs Spark."""
+    """By a test of this file, by that of the service, or by one that needs Spark."""
     words = {
         path.value
         for path in ast.walk(ast.parse(Path(__file__).read_text()))
@@ -230,18 +227,6 @@ def test_set_up_and_service_print_what_the_schema_says(printed, tmp_path, monkey
 
 
 @pytest.mark.long
-def test_the_service_prints_its_address(tmp_path):
-    """One line, as soon as it listens."""
-    command = [sys.executable, "-m", "freezeframe", "serve", "--root", tmp_path / "store", "--port", "0"]
-    with subprocess.Popen(
-        [*command, "--workers", "1", "--json"], stdout=subprocess.PIPE, text=True
-    ) as service:
-        line = service.stdout.readline()
-        service.send_signal(signal.SIGTERM)
-
-    assert problems("serve", json.loads(line)) == []
-
-
 def test_errors_and_warnings_go_to_standard_error_as_objects(capsys, tmp_path, monkeypatch):
     """Of every command in the same form; standard output stays empty."""
     monkeypatch.chdir(tmp_path)

@@ -10,7 +10,8 @@ from tests.browser.process import Process
 
 from freezeframe.cli.main import main
 
-pytestmark = pytest.mark.long
+# `asgi/test_restart.py` starts a service again in every run, under writers.
+pytestmark = pytest.mark.nightly
 
 FILES = "/api/v1/environments/default/tenants/acme/files"
 

@@ -65,17 +65,17 @@ _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 def own_jars(settings: Settings) -> list[Path]:
-    """The jars of the settings' folder."""
+    """Return the jars of the settings' folder."""
     return [] if settings.spark_jars_dir is None else sorted(settings.spark_jars_dir.glob("*.jar"))
 
 
 def is_bucket(settings: Settings) -> bool:
-    """Whether the store of the settings is in a bucket."""
+    """Return whether the store of the settings is in a bucket."""
     return "://" in settings.root
 
 
 def server_options(settings: Settings) -> dict[str, str]:
-    """Start options of an own server, without secrets; empty without own jars and without a bucket.
+    """Return start options of an own server, without secrets; empty without own jars and a bucket.
 
     Where a store in a bucket has no jars of its own, Spark fetches ``PACKAGES``.
     ``spark.freezeframe.s3`` changes with the keys: a server holds on to those that it met first.
@@ -92,7 +92,7 @@ def server_options(settings: Settings) -> dict[str, str]:
 
 
 def bucket_variables(settings: Settings) -> dict[str, str]:
-    """The key as variables of a server of ours, for sessions that are not ours."""
+    """Return the key as variables of a server of ours, for sessions that are not ours."""
     if not is_bucket(settings):
         return {}
     access = S3Access.of(settings, os.environ)
@@ -105,7 +105,7 @@ def bucket_variables(settings: Settings) -> dict[str, str]:
 
 
 def session_options(settings: Settings, server: str) -> dict[str, str]:
-    """Spark options of a session, keys included; empty unless the store is in a bucket.
+    """Return Spark options of a session, keys included; empty unless the store is in a bucket.
 
     ``server`` is where Spark is. To one elsewhere go the settings' own keys alone, and only where nobody
     can listen: this machine's own variables are no business of a server that has a role of its own.
@@ -341,24 +341,24 @@ _CONTINUED = re.compile(r"(?<!\\)((?:\\\\)*)\\\n\s*")
 
 
 def cores() -> int:
-    """The number of tasks that this machine runs concurrently."""
+    """Return the number of tasks that this machine runs concurrently."""
     return max(1, min(os.cpu_count() or 1, PARTITIONS_MAX))
 
 
 def local_master() -> str:
-    """The master URL of a local Spark, with one task per core."""
+    """Return the master URL of a local Spark, with one task per core."""
     return f"local[{cores()}]"
 
 
 def warm_master(spark: str) -> str | None:
-    """The warm server's master URL by the setting ``spark``; None for no warm server."""
+    """Return the warm server's master URL by the setting ``spark``; None for no warm server."""
     if spark == "auto":
         return local_master()
     return spark if spark.startswith("spark://") else None
 
 
 def server_configuration(settings: Settings, master: str) -> dict[str, str]:
-    """Start options of a warm server, without the token, which is passed in the environment.
+    """Return start options of a warm server, without the token, which is passed in the environment.
 
     The user's file replaces our defaults; lists of jars are joined.
     """
@@ -382,7 +382,7 @@ def server_configuration(settings: Settings, master: str) -> dict[str, str]:
 
 
 def user_defaults() -> dict[str, str]:
-    """The options of ``spark-defaults.conf`` in the folder of ``SPARK_CONF_DIR``, as written there."""
+    """Return the options of ``spark-defaults.conf`` in the folder of ``SPARK_CONF_DIR``, as written there."""
     file = Path(os.environ.get("SPARK_CONF_DIR", ""), "spark-defaults.conf")
     if not os.environ.get("SPARK_CONF_DIR") or not file.is_file():
         return {}
@@ -392,7 +392,7 @@ def user_defaults() -> dict[str, str]:
 
 
 def session_configuration(master: str | None) -> dict[str, str]:
-    """Options of the engine's own sessions; ``master`` is that of a server of ours."""
+    """Return the options of the engine's own sessions; ``master`` is that of a server of ours."""
     is_local = master is not None and master.startswith("local")
     return {**SESSION_CONFIGURATION, **(_LOCAL_PLANNING if is_local else _ADAPTIVE_PLANNING)}
 
@@ -414,6 +414,6 @@ def _local_defaults(memory: str) -> dict[str, str]:
 
 
 def _bytes(memory: str) -> int:
-    """The size that Java takes for its heap; a number alone means MiB, as for Spark."""
+    """Return the size that Java takes for its heap; a number alone means MiB, as for Spark."""
     found = re.fullmatch(r"(\d+)([bkmgt]?)b?", memory.strip().lower())
     return int(found[1]) * _UNITS[found[2]] if found else _SMALL_HEAP_BYTES

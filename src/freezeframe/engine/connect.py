@@ -72,7 +72,7 @@ _PREFIX = ".freezeframe-probe-"
 
 
 def has_our_files(process: int, variable: str) -> bool:
-    """Whether a process of this machine has this process's view of the files: the same mounts and root.
+    """Return whether a process of this machine sees the same files as this one: the same mounts and root.
 
     ``variable`` is one of its environment that no other process has (``NAME=value``): the number may be
     another process's in another view of the processes. False where the system does not tell.
@@ -226,23 +226,23 @@ class Connection:
         atexit.register(self.close)
 
     def is_alive(self) -> bool:
-        """Whether the server is known to run, without asking it; one elsewhere may."""
+        """Return whether the server is known to run, without asking it; one elsewhere may."""
         return self.attachment is None or self.attachment.is_alive()
 
     def sees_our_files(self) -> bool:
-        """Whether the server is known to see this machine's files as this process does, without asking it."""
+        """Return whether the server is known to see this machine's files; the server is not asked."""
         if self.attachment is None or not self.is_one_process:
             return False
         address = self.attachment.address
         return has_our_files(address.process, f"{TOKEN_VARIABLE}={address.token}")
 
     def is_of_same_server(self, session: Any) -> bool:
-        """Whether a session is on the same server of ours: no other has its token."""
+        """Return whether a session is on the same server of ours: no other has its token."""
         is_ours = self.attachment is not None and isinstance(session, SparkSession)
         return is_ours and session.client.token == self.attachment.address.token  # type: ignore[union-attr]
 
     def log_tail(self) -> str:
-        """The end of the server's log, if readable."""
+        """Return the end of the server's log, if readable."""
         return self.attachment.log_tail() if self.attachment else ""
 
     def abandon(self) -> None:
@@ -311,12 +311,12 @@ def connect(
 
 
 def can_share(settings: Settings) -> bool:
-    """Whether the settings mean a server of ours that several processes use."""
+    """Return whether the settings mean a server of ours that several processes use."""
     return warm_master(_where(settings)) is not None
 
 
 def _where(settings: Settings) -> str:
-    """The setting, or Spark's own variable where the setting is open."""
+    """Return the setting, or Spark's own variable where the setting is open."""
     remote = foreign_remote(os.environ)
     return remote if remote and settings.spark == "auto" else settings.spark
 
@@ -348,7 +348,7 @@ def _digest(options: Mapping[str, str]) -> str:
 
 
 def _agreed_id(name: Path) -> str:
-    """The id in the file, written by the first process that asks; garbled, it is nobody's."""
+    """Return the id in the file, written by the first process that asks; garbled, it is nobody's."""
     try:
         with name.open("x") as file:
             file.write(str(uuid.uuid4()))

@@ -22,13 +22,13 @@ OWN_REMOTE = "FREEZEFRAME_OWN_REMOTE"
 
 
 def foreign_remote(environment: Mapping[str, str]) -> str:
-    """The user's server in ``SPARK_REMOTE``; empty without one."""
+    """Return the user's server in ``SPARK_REMOTE``; empty without one."""
     remote = environment.get(REMOTE, "")
     return "" if remote == environment.get(OWN_REMOTE) else remote
 
 
 def own_remote(url: str) -> dict[str, str]:
-    """The variables that name a server of ours."""
+    """Return the variables that name a server of ours."""
     return {REMOTE: url, OWN_REMOTE: url}
 
 

@@ -45,7 +45,7 @@ class Java:
 def find_java(
     environment: Mapping[str, str] | None = None, installed: tuple[tuple[Path, str], ...] = _INSTALLED
 ) -> Java:
-    """The first supported Java of ``JAVA_HOME``, ``PATH`` and the places where systems install it."""
+    """Return the first supported Java of ``JAVA_HOME``, ``PATH`` and the places where systems install it."""
     refused = []
     for command in _commands(os.environ if environment is None else environment, installed):
         version = _version(command)
@@ -80,7 +80,7 @@ def _places(environment: Mapping[str, str], installed: tuple[tuple[Path, str], .
 
 
 def _version(command: Path) -> int:
-    """The major version; 0 if unknown."""
+    """Return the major version; 0 if unknown."""
     try:
         told = subprocess.run(  # noqa: S603 - the command is the Java that the machine offers
             [command, "-version"], capture_output=True, text=True, timeout=30, check=False
@@ -96,7 +96,7 @@ _PACKAGES = ("pyspark", "pyspark-client")
 
 
 def spark_version() -> str:
-    """The version of PySpark."""
+    """Return the version of PySpark."""
     for name in _PACKAGES:
         try:
             return metadata.version(name)
@@ -113,7 +113,7 @@ def spark_home() -> Path:
 
 
 def spark_jars() -> Path:
-    """The folder with Spark's jars."""
+    """Return the folder with Spark's jars."""
     release = spark_version()
     found = find_spec("pyspark")
     jars = Path(found.origin).parent / "jars" if found and found.origin else Path()
@@ -135,12 +135,12 @@ _FRAMES = re.compile(r"\n(?:\s+at \S+\(.*\)|\s+\.\.\. \d+ more|Driver stacktrace
 
 
 def without_jvm_stack(text: str) -> str:
-    """The text of an error or traceback without JVM stack frames."""
+    """Return the text of an error or traceback without JVM stack frames."""
     return _FRAMES.sub("", _STACK.sub("", text))
 
 
 def jvm_stack(error: BaseException | None) -> str:
-    """The JVM stack of the error or one of its causes, at most 64 KiB; empty if there is none."""
+    """Return the JVM stack of the error or one of its causes, at most 64 KiB; empty if there is none."""
     while error is not None:
         stack = str(error).partition(_HEADING)[2]
         if stack:

@@ -43,7 +43,7 @@ _VALIDATE = AnySession.Builder._validate_startup_urls  # noqa: SLF001
 
 
 def process_session(settings: Settings, progress: Callable[[str], None]) -> Any:
-    """The session of this process, made if there is none; one whose server of ours died is replaced."""
+    """Return the session of this process; make one if there is none or its own server died."""
     with _lock:
         found = _existing_session()
         is_dead = _made is not None and found is _made.session and not _made.is_alive()
@@ -54,7 +54,7 @@ def process_session(settings: Settings, progress: Callable[[str], None]) -> Any:
 
 
 def is_of_this_machine(session: Any) -> bool:
-    """Whether the session was made here and its server is known to see this machine's files."""
+    """Return whether the session was made here and its server is known to see this machine's files."""
     made = _made
     return made is not None and session is made.session and made.sees_our_files()
 
@@ -62,7 +62,7 @@ def is_of_this_machine(session: Any) -> bool:
 def run_on_session(
     settings: Settings, progress: Callable[[str], None], ask: Callable[[Any], _Answer]
 ) -> _Answer:
-    """The answer of the session of this process; asked once more if a session made here was gone."""
+    """Return the answer of the session of this process; asked once more if a session made here was gone."""
     session = process_session(settings, progress)
     try:
         with spark_errors():
@@ -75,7 +75,6 @@ def run_on_session(
 
 
 def _existing_session() -> Any:
-    """The existing session that Spark's builder would return."""
     for kind in (AnySession, SparkSession):
         with suppress(PySparkRuntimeError):
             return kind.active()
@@ -145,7 +144,7 @@ def _end(*, is_gone: bool = False) -> None:
 
 
 def _forgotten(session: Any) -> bool:
-    """Whether the session was made here; then the next question makes another one."""
+    """Return whether the session was made here; then the next question makes another one."""
     with _lock:
         is_ours = _made is not None and _made.session is session
         if is_ours:
@@ -171,14 +170,14 @@ class SparkLink:
         self._connection: Connection | None = None
 
     def connection(self) -> Connection:
-        """The open connection; opened if it is not."""
+        """Return the open connection; opened if it is not."""
         with self._lock:
             if self._connection is None:
                 self._connection = connect(self._settings, self._progress, is_shared=self._is_shared)
             return self._connection
 
     def run(self, ask: Callable[[SparkSession], _Answer]) -> _Answer:
-        """The answer, asked once more on a new session if the first one was gone."""
+        """Return the answer, asked once more on a new session if the first one was gone."""
         try:
             return self._ask(ask)
         except EngineUnavailable as error:

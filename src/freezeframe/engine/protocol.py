@@ -252,11 +252,11 @@ class TableEngine(Protocol):
         ...
 
     def find_all(self, tasks: Sequence[FindTask]) -> tuple[pa.Table, ...]:
-        """What ``find`` says of each task, asked together: of small ones all are one job of Spark's."""
+        """Run ``find`` for several tasks; small ones share one Spark job."""
         ...
 
     def run(self, calls: Sequence[Callable[[], Any]]) -> list[Any] | None:
-        """The results of the calls, each computed as a task of Spark's Python workers.
+        """Return the results of the calls, each computed as a task of Spark's Python workers.
 
         A call is a function of an importable module with its arguments (``functools.partial``). None: it is
         not known whether the workers have this package and see this machine's files; nothing was run.
@@ -264,7 +264,7 @@ class TableEngine(Protocol):
         ...
 
     def count_found(self, task: FindTask) -> tuple[int, ...]:
-        """The number of rows with a key of the batch in each file of ``stored``; errors as for ``find``."""
+        """Count the rows with a key of the batch in each file of ``stored``; errors as for ``find``."""
         ...
 
     def write_batch(self, frame: Any, task: WriteTask) -> WrittenBatch:
@@ -275,7 +275,7 @@ class TableEngine(Protocol):
         ...
 
     def numbered_rows(self, frame: Any, name: str) -> Any | None:
-        """A Spark frame with a column ``name`` of growing numbers, if its rows are in the order of files.
+        """Add a column ``name`` of growing numbers to a Spark frame whose rows are in the order of files.
 
         None if nobody knows their order.
         """
@@ -289,7 +289,7 @@ class TableEngine(Protocol):
         *,
         like: Any = None,
     ) -> Any:
-        """A lazy Spark frame over Parquet files, with the columns and types of ``schema``.
+        """Return a lazy Spark frame over Parquet files, with the columns and types of ``schema``.
 
         ``deleted`` names, by file, the positions of rows that are left out. It belongs to the session of
         the frame ``like``, classic or Connect, or to ``session``.
@@ -338,7 +338,7 @@ class ForwardingEngine(ABC):
 
     @abstractmethod
     def _behind(self) -> TableEngine:
-        """The delegate engine."""
+        """Return the delegate engine."""
 
     @property
     def session(self) -> Any:

@@ -91,7 +91,7 @@ class SparkEngine:
         return self._work.run(lambda session: settle(session, task, written))
 
     def numbered_rows(self, frame: Any, name: str) -> Any | None:
-        """A frame with its rows numbered in the order of files; see `TableEngine.numbered_rows`."""
+        """Return a frame with its rows numbered in the order of files; see `TableEngine.numbered_rows`."""
         with spark_errors():
             return numbered_rows(frame, name)
 
@@ -116,13 +116,13 @@ class SparkEngine:
         return self._work.run(lambda session: find_all(session, tasks))
 
     def run(self, calls: Sequence[Callable[[], Any]]) -> list[Any] | None:
-        """The calls' results, each computed by a Python worker; see `TableEngine.run`."""
+        """Return the calls' results, each computed by a Python worker; see `TableEngine.run`."""
         if not self._work.connection().sees_our_files():
             return None
         return self._work.run(lambda session: answers(session, calls))
 
     def count_found(self, task: FindTask) -> tuple[int, ...]:
-        """The number of rows with a key of a batch per file; see `TableEngine.count_found`."""
+        """Return the number of rows with a key of a batch per file; see `TableEngine.count_found`."""
         return self._work.run(lambda session: count_found(session, task))
 
     def read(
@@ -133,7 +133,7 @@ class SparkEngine:
         *,
         like: Any = None,
     ) -> Any:
-        """A lazy Spark frame over Parquet files; see `TableEngine.read`."""
+        """Return a lazy Spark frame over Parquet files; see `TableEngine.read`."""
         kinds = struct_type(schema)
         options = self._storage_options(files[0]) if files else {}
         if like is not None:
@@ -160,7 +160,6 @@ class SparkEngine:
         self._shared.add(path)
 
     def _memory(self) -> Path:
-        """The folder that caches the results of shared-file checks."""
         return private_folder(private_folder(self._settings.state_dir) / "shared")
 
     def close(self) -> None:

@@ -161,7 +161,7 @@ def spark_errors() -> Iterator[None]:
 
 
 def translate_error(error: Exception) -> FreezeframeError:
-    """The typed error for one of Spark's errors."""
+    """Return the typed error for one of Spark's errors."""
     found = _translate_known(error)
     if found is not None:
         return found
@@ -187,21 +187,21 @@ def translate_error(error: Exception) -> FreezeframeError:
 
 
 def error_class(error: BaseException) -> str:
-    """Spark's name for the kind of an error; empty where it has none."""
+    """Return Spark's name for the kind of an error; empty where it has none."""
     given = error.getCondition() if isinstance(error, PySparkException) else None
     found = _ERROR_CLASS.search(str(error))
     return given or (found[1] if found else "")
 
 
 def is_fault_of_request(error: BaseException) -> bool:
-    """Whether Spark says by its SQLSTATE that the query or its data must change."""
+    """Return whether Spark says by its SQLSTATE that the query or its data must change."""
     given = error.getSqlState() if isinstance(error, PySparkException) else None
     found = _SQLSTATE.search(str(error))
     return (given or (found[1] if found else "")).startswith(_FAULTS_OF_REQUEST)
 
 
 def machine_error(error: BaseException) -> FreezeframeError | None:
-    """The typed error for a failure or a limit of the machine or its set-up; None for the script's own."""
+    """Return the typed error for a failure of the machine or its set-up; None for the script's own."""
     found = _translate_known(error)
     return found if isinstance(found, SetupError | EngineUnavailable | StorageFull | InvalidOption) else None
 
@@ -217,5 +217,5 @@ def _translate_known(error: BaseException) -> FreezeframeError | None:
 
 
 def cause_of(error: BaseException) -> str:
-    """Spark's message without the server's stack."""
+    """Return Spark's message without the server's stack."""
     return without_jvm_stack(str(error)).strip()[:_CAUSE_MAX]

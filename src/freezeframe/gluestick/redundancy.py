@@ -27,7 +27,7 @@ UPDATED_COLUMN = "_updated"
 
 
 def get_row_hash(row: Mapping[str, Any] | pd.Series[Any], columns: Sequence[str]) -> str:
-    """The hash of a row's values in ``columns``: 32 hexadecimal digits, whatever the columns' order.
+    """Return the hash of a row's values in ``columns``: 32 hexadecimal digits, whatever the columns' order.
 
     Rows of different values have different hashes; 7, 7.0 and ``Decimal("7")`` are one value, and
     a missing value counts as if its column were not there.
@@ -43,7 +43,7 @@ def drop_redundant(
     updated_flag: bool = False,  # noqa: FBT001, FBT002
     use_csv: bool = False,  # noqa: FBT001, FBT002
 ) -> pd.DataFrame:
-    """The rows that are new, or different from the last row with their key; the others are dropped.
+    """Return the rows that are new, or different from the last row with their key; the others are dropped.
 
     The hashes of the rows given are kept in the stream ``{name}.hash``, in one commit, so that the
     next run compares with them. Rows that do not come any more are no business of this function.
@@ -107,7 +107,7 @@ def _check_key(df: pd.DataFrame, key: list[str]) -> None:
 def _known_hashes(
     directory: Directory, state: str, key: list[str], kept: pd.DataFrame
 ) -> tuple[dict[str, str], bool]:
-    """The stored hash by the key's hash (by itself without a key), and whether gluestick made some."""
+    """Return the stored hash by the key's hash (by itself without a key), and whether gluestick made some."""
     stream = open_tenant(directory).stream(state)
     if len(kept):
         # First, so that the key's types in a file of gluestick's are read as those of the rows.
@@ -123,7 +123,7 @@ def _known_hashes(
 def _unlike_gluestick(
     rows: pd.DataFrame, is_new: list[bool], identities: list[str] | None, known: dict[str, str]
 ) -> list[bool]:
-    """The same answers, but rows that gluestick's own hash knows are not new.
+    """Return the same answers, but rows that gluestick's own hash knows are not new.
 
     gluestick's state was adopted: without this, the first run after that would send every row again.
     """
@@ -139,7 +139,7 @@ def _unlike_gluestick(
 
 
 def _gluestick_hash(row: pd.Series[Any], columns: Sequence[str]) -> str:
-    """The hash that gluestick's state files hold: MD5 of the joined texts of what is not missing."""
+    """Return the hash that gluestick's state files hold: MD5 of the joined texts of what is not missing."""
     text = "".join(str(row[name]) for name in columns if not is_missing(row[name]))
     return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
 
@@ -155,7 +155,7 @@ _logger = logging.getLogger(__name__)
 def merge_id_from_snapshot(
     df: pd.DataFrame, snapshot_dir: Directory, stream: str, flow_id: str, pk: str
 ) -> pd.DataFrame:
-    """The rows with the target's own id in the column ``pk``, None where the target gave none yet.
+    """Return the rows with the target's own id in the column ``pk``, None where the target gave none yet.
 
     The id map is the snapshot ``{stream}_{flow_id}`` with the columns InputId and RemoteId, as a
     target writes it; of several entries for one InputId the last counts. Ids are compared as

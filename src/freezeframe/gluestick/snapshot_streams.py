@@ -23,7 +23,7 @@ from freezeframe.store.table.reader import as_kind, with_columns
 
 
 def with_read_options(rows: pa.Table, options: Mapping[str, Any]) -> pd.DataFrame:
-    """The rows as pandas: ``usecols``, ``dtype``, ``dtype_backend``, ``parse_dates``, ``index_col`` applied.
+    """Convert to pandas with ``usecols``, ``dtype``, ``dtype_backend``, ``parse_dates`` and ``index_col``.
 
     Raises:
         MissingColumn: an option names a column that is not there.
@@ -99,7 +99,7 @@ _TRIES_MAX = 5
 
 
 def read_snapshots(stream: str, snapshot_dir: Directory, **kwargs: Any) -> pd.DataFrame | None:
-    """The stream's rows as pandas, or None if there is no such snapshot.
+    """Return the stream's rows as pandas, or None if there is no such snapshot.
 
     Of pandas' ``read_csv`` options, ``usecols``, ``dtype``, ``dtype_backend``, ``parse_dates`` and
     ``index_col`` are applied to the rows; options about a file's text have nothing to do and are
@@ -181,7 +181,7 @@ def snapshot_records(
 
 
 def with_whole_keys(frame: pd.DataFrame, key: list[str]) -> pd.DataFrame:
-    """The frame with key columns of floats as integers, where all of them are whole.
+    """Return the frame with key columns of floats as integers, where all of them are whole.
 
     Pandas turns integers into floats beside a missing value, and a key has one type.
     """
@@ -244,7 +244,7 @@ def _prepare(known: Stream, rows: pd.DataFrame, key: list[str], *, coerce: bool,
 
 
 def _misfits(stored: pa.Schema, batch: pa.Table, key: list[str]) -> list[str]:
-    """The columns whose stored and new values have no type in common."""
+    """Return the columns whose stored and new values have no type in common."""
     found, known = [], set(stored.names)
     for name in batch.column_names:
         if name in known:
@@ -277,7 +277,7 @@ def _retype(
 
 
 def _coerce(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
-    """The values in another type, or None if one of them would not come back the same."""
+    """Return the values in another type, or None if one of them would not come back the same."""
     if pa.types.is_string(column.type):
         return exact_values(column, kind)
     if pa.types.is_timestamp(column.type) and pa.types.is_timestamp(kind):

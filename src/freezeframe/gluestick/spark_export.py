@@ -45,7 +45,7 @@ _DROP_IN = "freezeframe.gluestick"
 
 
 def installed_name(name: str) -> Any:
-    """The attribute of that name in the installed gluestick, which is loaded now at the latest.
+    """Return the attribute of that name in the installed gluestick, which is loaded now at the latest.
 
     Raises:
         SetupError: gluestick is not installed.
@@ -146,7 +146,7 @@ def _plugin(name: str) -> Path:
 
 
 def _with_json_cells(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with text in place of lists, objects and bytes."""
+    """Return the frame with text in place of lists, objects and bytes."""
     nested = [
         place
         for place, kind in enumerate(frame.dtypes)
@@ -168,7 +168,7 @@ def _cell_text(value: Any) -> Any:
 
 
 def _json_value(value: Any) -> Any:
-    """A value in a list or object as ``json_form`` has it; pandas has a map as a list of pairs."""
+    """Return a value in a list or object as ``json_form`` has it; pandas has a map as a list of pairs."""
     if isinstance(value, dict):
         return {str(name): _json_value(one) for name, one in value.items()}
     if isinstance(value, list) and value and all(isinstance(item, tuple) for item in value):
@@ -220,7 +220,7 @@ def _tables(files: list[Path], schema: pa.Schema) -> Tables:
 
 
 def _file_name(scratch: Path, name: str, kind: str, options: dict[str, Any]) -> str:
-    """The name that gluestick gives the file, by prefixes and variables; without gluestick the plain one."""
+    """Return the name that gluestick gives the file; without gluestick the plain one."""
     if not options.get("output_file_prefix", os.environ.get("OUTPUT_FILE_PREFIX")):
         return f"{name}.{kind}"  # its import takes longer than writing ten thousand rows
     try:
@@ -291,13 +291,12 @@ def _singer(frame: Any, output: Path, write: Write) -> None:
 
 
 def _first_values(table: pa.Table, known: dict[str, pa.Array]) -> dict[str, pa.Array]:
-    """The first value of each column that had none before."""
     columns = {name: pc.drop_null(table.column(name)) for name in table.column_names if name not in known}
     return {name: column.slice(0, 1).combine_chunks() for name, column in columns.items() if len(column)}
 
 
 def _messages(table: pa.Table, scratch: Path, write: Write) -> tuple[str, list[bytes]]:
-    """The name of the file that gluestick writes for the rows, and its messages, each with its newline."""
+    """Return the name of the file that gluestick writes for the rows, and its messages as lines."""
     folder = Path(tempfile.mkdtemp(dir=scratch))
     write(to_pandas(table, "numpy_nullable"), str(folder))
     (file,) = folder.iterdir()

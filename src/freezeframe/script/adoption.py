@@ -81,7 +81,7 @@ class LegacyFile:
     sha256: str
 
     def read(self, known: pa.Schema | None, limits: UnpackLimits = UNLIMITED) -> pa.Table:
-        """The rows; ``known`` types win over a CSV file's text, where every value is exact in them."""
+        """Return the rows; ``known`` types win over a CSV file's text, where every value is exact in them."""
         if self.path.suffix == ".csv":
             table = typed_columns(read_csv_text(self.path), known)
         else:
@@ -124,7 +124,7 @@ class Adoption:
             self.stream.apply(frame, update)
 
     def view(self, known: pa.Schema | None = None) -> pa.Table:
-        """The stream's rows as they would be after the adoption; nothing is written."""
+        """Return the stream's rows as they would be after the adoption; nothing is written."""
         with _naming(self.file):
             table = self._rows(known)
             if not self.replaces:
@@ -164,7 +164,7 @@ class Adoption:
 
 
 def pending_adoption(directory: str | os.PathLike[str], stream: Stream) -> Adoption | None:
-    """The file of that stream that is still to be adopted, or None."""
+    """Return the file of that stream that is still to be adopted, or None."""
     file = _find(Path(directory), stream.name)
     version = stream.stream_version()
     if file is None:
@@ -197,7 +197,7 @@ def adopt(directory: str | os.PathLike[str], stream: Stream, update: Update, fra
 
 
 def snapshot_file_stream(path: str) -> str | None:
-    """The stream that a file of that path would be a snapshot file of; None for any other file."""
+    """Return the stream that a file of that path would be a snapshot file of; None for any other file."""
     suffix = next((item for item in _SUFFIXES if path.endswith(item)), None)
     return None if suffix is None or "/" in path else path.removesuffix(suffix)
 
@@ -212,7 +212,7 @@ def merge_file(
     sort_columns: Sequence[str],
     dtype_backend: str | None = None,
 ) -> Any:
-    """The whole content after ``update``, on top of what the stream's file says; errors as of both.
+    """Return the whole content after ``update``, on top of what the stream's file says; errors as of both.
 
     A file that the stream adopted then has the new content as well.
     """
@@ -261,7 +261,7 @@ def _preview(
     sort_columns: Sequence[str],
     dtype_backend: str | None,
 ) -> Any:
-    """The stream's rows after adoption and update, in the kind of ``frame``; nothing is stored."""
+    """Return the stream's rows after adoption and update, in the kind of ``frame``; nothing is stored."""
     with tempfile.TemporaryDirectory(prefix="freezeframe-") as folder:
         # The merge needs stored rows to start from, and the tenant's own directory must stay as it is.
         scratch = Tenant(LocalStorage(Path(folder)), shared_engine(), load_settings())
@@ -282,7 +282,7 @@ def as_frame(
     as_: FrameKind,
     dtype_backend: str | None = None,
 ) -> Any:
-    """The rows of a view as a reader of the stream would get them."""
+    """Return the rows of a view as a reader of the stream would get them."""
     if where is not None:
         expression = as_expression(where)
         columns_of(expression, table.schema)
@@ -304,7 +304,7 @@ def as_frame(
 
 
 def column_types(frame: Any) -> pa.Schema:
-    """The columns of a pandas, Arrow or Spark frame, in the types that a stream would keep."""
+    """Return the columns of a pandas, Arrow or Spark frame, in the types that a stream would keep."""
     if kind_of(frame) == "spark":
         return delta_to_arrow(json.loads(frame.schema.json()))
     return to_arrow(frame).schema

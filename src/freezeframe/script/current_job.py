@@ -60,18 +60,18 @@ def current_job(folder: Path, tenant: JobTenant, names: dict[str, Any]) -> Itera
 
 
 def is_working_copy(directory: str | os.PathLike[str]) -> bool:
-    """Whether a directory is the working copy of a job that is run."""
+    """Return whether a directory is the working copy of a job that is run."""
     return (Path(directory) / JOB_FILE).is_file()
 
 
 def job_folder() -> Path | None:
-    """The snapshot directory of the job whose script this process runs; None outside of jobs."""
+    """Return the snapshot directory of the job whose script this process runs; None outside of jobs."""
     own = (folder for folder, found in _current.items() if found.process == os.getpid())
     return next(map(Path, own), None)
 
 
 def job_folder_beside(path: Path) -> Path | None:
-    """The snapshot directory of the job that a resolved directory does not belong to; None outside of jobs.
+    """Return the snapshot directory of the running job for a directory outside of it; None without a job.
 
     In a job's own process that is the job's; a process that the script started finds it by its place.
     """
@@ -83,7 +83,7 @@ def job_folder_beside(path: Path) -> Path | None:
 
 
 def job_at(path: Path) -> JobTenant | None:
-    """The open job that a resolved directory means; None for a tenant's own directory."""
+    """Return the open job that a resolved directory means; None for a tenant's own directory."""
     found = _current.get(str(path))
     if found is not None and found.process == os.getpid():
         return found.tenant

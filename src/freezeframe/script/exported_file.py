@@ -63,12 +63,12 @@ class KnownFile:
     pending: FileState | None = None
 
     def holds(self, sha256: str) -> bool:
-        """Whether the content is one that the stream has given or taken."""
+        """Return whether the content is one that the stream has given or taken."""
         return sha256 in {self.held.sha256, self.pending.sha256 if self.pending else None}
 
 
 def known_file(directory: Path, stream: Stream) -> KnownFile | None:
-    """The recorded state of the stream's adopted file; None if it adopted none."""
+    """Return the recorded state of the stream's adopted file; None if it adopted none."""
     note = stream.notes().get(ADOPTED_NOTE)
     if note is None:
         return None
@@ -82,7 +82,7 @@ def known_file(directory: Path, stream: Stream) -> KnownFile | None:
 
 
 def _recognise(directory: Path, stream: Stream, taken: KnownFile) -> KnownFile:
-    """The state without a record: a working copy begins without one, though the file is our own export.
+    """Return the state without a record: a working copy has none, though the file may be our own export.
 
     A file with exactly the bytes that an export would write holds exactly the stream's rows.
     """
@@ -111,7 +111,7 @@ def export(directory: str | os.PathLike[str], stream: Stream) -> None:
 
 
 def own_exports(directory: Path) -> frozenset[str]:
-    """The files there that ``export`` wrote and nobody has changed since, as far as that is recorded."""
+    """Return the files that ``export`` wrote and no other program changed since, as far as recorded."""
     found = set()
     for path in (directory / OURS / "exported").rglob("*.json"):
         with reads_of(str(path)):
@@ -124,7 +124,7 @@ def own_exports(directory: Path) -> frozenset[str]:
 
 
 def file_sha256(path: Path) -> str:
-    """The digest of a file's bytes, in hexadecimal."""
+    """Return the digest of a file's bytes, in hexadecimal."""
     with reads_of(str(path)), path.open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()
 
@@ -154,12 +154,12 @@ def _write(directory: Path, stream: Stream) -> None:
 
 
 def rows_as_file(path: Path, stream: Stream, version: int) -> bytes:
-    """The stream's rows as a file of the path's kind; where one is there, in its order of columns."""
+    """Return the stream's rows as a file of the path's kind; where one is there, in its order of columns."""
     return _content(path, sort_rows(stream.read(stream_version=version, as_="arrow"), stream.key()))
 
 
 def _content(path: Path, rows: pa.Table) -> bytes:
-    """The rows as the file's format has them; columns that it knows stay in their order."""
+    """Return the rows as the file's format has them; columns that it knows stay in their order."""
     is_csv = path.suffix == ".csv"
     with reads_of(str(path)):
         first, compression = _form(path, is_csv=is_csv)
@@ -175,7 +175,7 @@ def _content(path: Path, rows: pa.Table) -> bytes:
 
 
 def _form(path: Path, *, is_csv: bool) -> tuple[list[str], str]:
-    """The columns and the compression of the existing file; without one no columns, and ZSTD."""
+    """Return the columns and the compression of the existing file; without one no columns, and ZSTD."""
     if not path.is_file():
         return [], "zstd"
     return (_header(path), "") if is_csv else (pq.read_schema(path).names, _compression(path))
@@ -205,7 +205,7 @@ def _record_name(stream: Stream) -> str:
 
 
 def record_text(name: str, held: FileState, pending: FileState | None) -> bytes:
-    """The record of a file of ours."""
+    """Return the record of a file of ours."""
     states = {"held": held, "pending": pending}
     record = {
         which: {"sha256": state.sha256, "version": state.version} if state else None
@@ -253,13 +253,13 @@ def refresh_left(directory: str | os.PathLike[str], stream: Stream) -> None:
 
 
 def is_left(directory: Path, name: str, sha256: str) -> bool:
-    """Whether a file of that content is our own copy."""
+    """Return whether a file of that content is our own copy."""
     known = _find_known(directory, name)
     return known is not None and known.holds(sha256)
 
 
 def left_version(directory: Path, name: str) -> int | None:
-    """The version of its stream that a file held when it was left; None for one that never was."""
+    """Return the version of its stream that a file held when it was left; None for one that never was."""
     known = _find_known(directory, name)
     return None if known is None else known.held.version
 
@@ -290,14 +290,14 @@ def _replace(folder: Path, stream: Stream, name: str) -> None:
 
 
 def _present(known: KnownFile | None, found: str | None) -> FileState | None:
-    """Which of the two recorded contents the file has, also after a crash."""
+    """Return which of the two recorded contents the file has, also after a crash."""
     if known is None or known.pending is None or known.pending.sha256 != found:
         return None if known is None else known.held
     return known.pending
 
 
 def _is_passed_over(path: Path) -> bool:
-    """Whether nobody adopts the file: a CSV file beside a Parquet file does not count."""
+    """Return whether nobody adopts the file: a CSV file beside a Parquet file does not count."""
     return path.name.endswith(CSV) and path.with_name(path.name.removesuffix(CSV) + PARQUET).is_file()
 
 

@@ -60,7 +60,7 @@ _NAMED_MAX = 5
 def stream_files(
     path: str | os.PathLike[str], extensions: Collection[str], ignore: Collection[str] = ()
 ) -> dict[str, list[Path]]:
-    """The files with one of these extensions (``".csv"``) by stream, in order of the stamps in their names.
+    """Return the files with these extensions (``".csv"``) by stream, ordered by the stamps in their names.
 
     ``path`` is a folder or a single file. Files of other extensions, hidden ones, schema files, a
     catalog, sub-folders and the streams in ``ignore`` are left out. Streams are in alphabetical order.
@@ -91,13 +91,13 @@ def stream_files(
 
 
 def file_extension(file: Path) -> str:
-    """What the name ends with, in lower case; of a packed file with what it holds (``.csv.gz``)."""
+    """Return what the name ends with, in lower case; of a packed file with what it holds (``.csv.gz``)."""
     inner, outer = Path(file.stem).suffix, file.suffix
     return f"{inner}{outer}".casefold() if outer.casefold() == ".gz" else outer.casefold()
 
 
 def stream_of(file: Path) -> str:
-    """The stream that a file's name means."""
+    """Return the stream that a file's name means."""
     stream, stamp = _stream_and_stamp(file)
     return stream if stamp else _stem(file)
 
@@ -113,7 +113,7 @@ def _stream_and_stamp(file: Path) -> tuple[str, str]:
 
 
 def _moment(file: Path) -> tuple[tuple[int, ...], str]:
-    """What orders the files of a stream: numbers, and a time of day as text."""
+    """Return what orders the files of a stream: numbers, and a time of day as text."""
     numbers, _, time = _stream_and_stamp(file)[1].partition("T")
     return tuple(map(int, re.findall(r"\d+", numbers))), time.rstrip("Z")
 
@@ -142,7 +142,7 @@ class CsvFiles:
     escape: str = ""
 
     def columns(self, name: str) -> Iterator[tuple[Path, pa.ChunkedArray]]:
-        """The text of a column in each file that has it."""
+        """Yield the text of a column in each file that has it."""
         for file in self.files:
             text = read_csv_text(file, self.escape)
             if name in text.column_names:
@@ -158,7 +158,7 @@ class _Value:
     row: int
 
     def where(self) -> str:
-        """Its line, or its row where the line is costly to find."""
+        """Return its line, or its row where the line is costly to find."""
         return place_of_row(self.file, self.row)
 
     def __str__(self) -> str:
@@ -167,12 +167,12 @@ class _Value:
 
 
 def read_csv_files(source: CsvFiles, known: KnownTypes) -> pa.Table:
-    """The rows of all files in typed columns."""
+    """Return the rows of all files in typed columns."""
     return typed_csv(source, read_csv_texts(source.files, source.escape), known)
 
 
 def typed_csv(source: CsvFiles, text: pa.Table, known: KnownTypes) -> pa.Table:
-    """The text of CSV files in typed columns."""
+    """Return the text of CSV files in typed columns."""
     settled = {name: known.rule(name).settled(text.column(name)) for name in text.column_names}
     check_columns(source, known, {name: left for name, (_, left) in settled.items()})
     return pa.table({name: column for name, (column, _) in settled.items()})
@@ -213,7 +213,7 @@ def _number_remark(source: CsvFiles, name: str) -> str:
 
 
 def _reason(source: CsvFiles, name: str) -> tuple[str, bool]:
-    """Which value no type holds as it is written beside those before it, and whether it is too long."""
+    """Return why no type holds a value beside those before it, and whether the value is too long."""
     rule = KnownTypes().rule(name)
     value = _first_beyond(
         source, name, rule, lambda left: not left or rule.ways[left[0]] is not NUMBERS_AS_TEXT
@@ -232,7 +232,6 @@ def _reason(source: CsvFiles, name: str) -> tuple[str, bool]:
 def _first_beyond(
     source: CsvFiles, name: str, rule: ColumnRule, is_good: Callable[[Left], bool]
 ) -> _Value | None:
-    """The first value from which on a column is not good."""
     left: Left = None
     for file, column in source.columns(name):
         after = rule.narrow(column, left)
@@ -253,7 +252,7 @@ def _first_beyond(
 
 
 def _first_of_another_scale(source: CsvFiles, name: str, value: _Value) -> _Value | None:
-    """The first value before another one with another number of digits behind the point."""
+    """Return the first value before another one with another number of digits behind the point."""
     digits = len(value.text.partition(".")[2])
     for file, column in source.columns(name):
         for row, text in enumerate(column.to_pylist()):
@@ -294,7 +293,7 @@ def survey_csv(part: InputPart, known: KnownTypes, escape: str = "") -> CsvSurve
 
 
 def joined_left(surveys: Iterable[CsvSurvey]) -> dict[str, Left]:
-    """The joined findings of several parts."""
+    """Return the joined findings of several parts."""
     left: dict[str, Left] = {}
     for survey in surveys:
         left |= {name: both(left.get(name), found) for name, found in survey.left.items()}
@@ -302,14 +301,14 @@ def joined_left(surveys: Iterable[CsvSurvey]) -> dict[str, Left]:
 
 
 def csv_schema(known: KnownTypes, left: Mapping[str, Left]) -> pa.Schema:
-    """The columns and types that the survey found."""
+    """Return the columns and types that the survey found."""
     return pa.schema([pa.field(name, known.rule(name).kind(found)) for name, found in left.items()])
 
 
 def csv_tables(
     part: InputPart, survey: CsvSurvey, known: KnownTypes, left: Mapping[str, Left], escape: str = ""
 ) -> Iterator[pa.Table]:
-    """The rows of a part in the columns of all parts that were surveyed; a column that it lacks is NULL."""
+    """Yield the rows of a part in the columns of all surveyed parts; a column that it lacks is NULL."""
     part.require_unchanged()
     schema, rules = csv_schema(known, left), {name: known.rule(name) for name in left}
     for piece in csv_text_pieces(part, survey.block_bytes, escape, is_checked=True):
@@ -326,7 +325,7 @@ def csv_tables(
 
 
 def streamed_csv(file: Path, known: KnownTypes, stream: str = "", escape: str = "") -> pa.RecordBatchReader:
-    """A CSV file's rows, in the known types where every value is exact in them, else as inferred."""
+    """Return a CSV file's rows, in the known types where every value is exact in them, else as inferred."""
     (part,) = divide(file, [0])
     survey = survey_csv(part, known, escape)
     check_columns(CsvFiles(stream, (file,), escape), known, survey.left)
@@ -338,14 +337,14 @@ def streamed_csv(file: Path, known: KnownTypes, stream: str = "", escape: str = 
 def streamed_json_lines(
     file: Path, known: KnownTypes, columns: pa.Schema | None = None, limits: UnpackLimits = UNLIMITED
 ) -> pa.RecordBatchReader:
-    """A JSON Lines file's rows, as ``read_json_files`` gives them."""
+    """Return a JSON Lines file's rows, as ``read_json_files`` gives them."""
     (part,) = parts = divide(file, [0])
     found = joined_json(parts, [survey_json(part, known, limits)], known, columns)
     return _reader(json_schema(known, found), lambda: json_tables(part, found, known, found))
 
 
 def streamed_parquet(file: Path, limits: UnpackLimits = UNLIMITED) -> pa.RecordBatchReader:
-    """A Parquet file's rows, as ``read_parquet_files`` gives them."""
+    """Return a Parquet file's rows, as ``read_parquet_files`` gives them."""
     schema, (part,) = parquet_schema([file]), parquet_parts(file, sys.maxsize)
     return _reader(schema, lambda: parquet_tables(part, schema, limits))
 

@@ -83,7 +83,7 @@ class TextFormat:
 
 
 def csv_format(escape: str = "") -> TextFormat:
-    """CSV files in which ``escape`` stands before a quote in a quoted field, if not a quote."""
+    """Return the format of CSV files with this escape character before quotes in quoted fields."""
 
     def joined(
         stream: str, parts: Sequence[InputPart], surveys: Sequence[CsvSurvey], known: KnownTypes
@@ -120,7 +120,7 @@ def text_frames(
     in_process_bytes_max: int = IN_PROCESS_BYTES_MAX,
     part_bytes: int = PART_BYTES,
 ) -> dict[str, Any]:
-    """By stream the rows of its files, typed by what is known of its columns."""
+    """Return the rows of each stream's files, typed by what is known of its columns."""
     frames, parts = {}, {}
     for stream, (files, known) in streams.items():
         if _bytes(files) <= in_process_bytes_max:
@@ -150,7 +150,7 @@ def parquet_frame(
     in_process_bytes_max: int = IN_PROCESS_BYTES_MAX,
     part_bytes: int = PART_BYTES,
 ) -> Any:
-    """The rows of a stream's Parquet files."""
+    """Return the rows of a stream's Parquet files."""
     if _bytes(files) <= in_process_bytes_max:
         return _local(session, read_parquet_files(files))
     parts = [part for file in files for part in parquet_parts(file, part_bytes)]
@@ -161,7 +161,6 @@ def parquet_frame(
 
 
 def _local(session: Any, rows: pa.Table) -> Any:
-    """Rows of this process as a frame."""
     if any(pa.types.is_nested(item.type) and has_untyped(item.type) for item in rows.schema):
         # ``createDataFrame`` casts the rows, and PyArrow gives nested nulls a wrong length by that.
         return mark_file_order(frame_of(session, [functools.partial(list, (rows,))], rows.schema))
@@ -194,7 +193,7 @@ def read_csv_folder(
     dtype_backend: DtypeBackend | None = None,
     session: Any = None,
 ) -> dict[str, Any]:
-    r"""Each stream's rows from the CSV files (``.csv``, ``.tsv``, ``.csv.gz``) of a folder, or from one file.
+    r"""Read each stream's rows from the CSV files (``.csv``, ``.tsv``, ``.csv.gz``) of a folder, or a file.
 
     The stream is the file's name up to the last ``-``, if only digits, ``T``, ``Z`` and ``_`` follow it;
     several files of one stream are appended in the order of these stamps. A column's type is the one that
@@ -259,7 +258,7 @@ def read_json_folder(
     dtype_backend: DtypeBackend | None = None,
     session: Any = None,
 ) -> dict[str, Any]:
-    """Each stream's rows from the JSON files of a folder, or from one file.
+    """Return each stream's rows from the JSON files of a folder, or from one file.
 
     ``.jsonl`` and ``.ndjson`` hold an object a line, ``.json`` the same or one array of objects.
     Names, order of files and parameters are those of ``read_csv_folder``. A column is of the type of
@@ -295,7 +294,7 @@ def read_parquet_folder(
     session: Any = None,
     limits: UnpackLimits = UNLIMITED,
 ) -> dict[str, Any]:
-    """Each stream's rows from the Parquet files of a folder (or from one file).
+    """Return each stream's rows from the Parquet files of a folder (or from one file).
 
     Names, order of files, ``ignore``, ``as_``, ``dtype_backend`` and ``session`` are those of
     ``read_csv_folder``; types are the files' own, joined without loss where several files differ. Dates and
@@ -327,7 +326,7 @@ def _typed_streams(
     snapshot_dir: Directory | None = None,
     options: CsvOptions = NO_CSV_OPTIONS,
 ) -> dict[str, tuple[list[Path], KnownTypes]]:
-    """By stream its files, and what is known of its columns."""
+    """Return each stream's files, and what is known of its columns."""
     files = stream_files(path, extensions, ignore)
     resolved = Path(path).resolve()
     folder = resolved if resolved.is_dir() else resolved.parent
@@ -371,7 +370,7 @@ def _to_frame(
     as_: FrameKind,
     dtype_backend: str | None,
 ) -> Any:
-    """The table and the converted columns, in the order of ``names``, as the kind wanted."""
+    """Return the table and the converted columns, in the order of ``names``, as the kind wanted."""
     if as_ == "pandas":
         frame = as_kind(table, as_, dtype_backend)
         # As pandas does with converters: it keeps whatever they return.

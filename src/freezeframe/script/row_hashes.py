@@ -29,19 +29,19 @@ DIGEST_BYTES = 16
 
 
 def row_hash(values: Mapping[str, Any]) -> str:
-    """The hash of one row, 32 hexadecimal digits; the order of its columns does not count."""
+    """Return the hash of one row, 32 hexadecimal digits; the order of its columns does not count."""
     cells = ((name, canonical_cell(values[name])) for name in sorted(values))
     return _digest(_part(name.encode(*_LENIENT)) + _part(cell) for name, cell in cells if cell is not None)
 
 
 def frame_hashes(frame: pd.DataFrame) -> list[str]:
-    """The hash of each row of a pandas frame, in its order; the index does not count."""
+    """Return the hash of each row of a pandas frame, in its order; the index does not count."""
     names = [str(name) for name in frame.columns]
     return _column_hashes(names, [frame.iloc[:, place].tolist() for place in range(len(names))], len(frame))
 
 
 def table_hashes(table: pa.Table) -> list[str]:
-    """The hash of each row of an Arrow table, in its order; equal to that of the same row in pandas."""
+    """Return the hash of each row of an Arrow table; it equals that of the same row in pandas."""
     columns = [
         python_values(column, _Instant)
         if pa.types.is_timestamp(column.type) and column.type.tz
@@ -52,7 +52,7 @@ def table_hashes(table: pa.Table) -> list[str]:
 
 
 def canonical_cell(value: Any) -> bytes | None:
-    """One value as tagged text; None for a missing one (None, NaN, NaT, ``pd.NA``)."""
+    """Return one value as tagged text; None for a missing one (None, NaN, NaT, ``pd.NA``)."""
     # The common types first: a frame has millions of cells.
     quick = _QUICK.get(type(value))
     if quick is not None:

@@ -45,7 +45,7 @@ def get_snapshot(
     tenant_version: int | None = None,
     history: bool = False,
 ) -> Any:
-    """The stream's rows, or None if the tenant has no such stream.
+    """Return the stream's rows, or None if the tenant has no such stream.
 
     Args:
         snapshot_dir: the tenant's directory; one that does not exist holds no streams.
@@ -151,7 +151,7 @@ def update_snapshot(
 
 
 def stored_schemas(snapshot_dir: Directory) -> dict[str, pa.Schema]:
-    """The columns of every stream in a tenant's directory, by stream name; empty if it is none yet."""
+    """Return the columns of every stream in a tenant's directory, by stream name; empty if it is none yet."""
     if not (Path(snapshot_dir) / FORMAT_FILE).is_file() and not is_working_copy(snapshot_dir):
         return {}
     tenant = open_tenant(snapshot_dir)

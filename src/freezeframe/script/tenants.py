@@ -63,7 +63,7 @@ _tenants: dict[str, Tenant] = {}
 
 
 def open_tenant(snapshot_dir: str | os.PathLike[str]) -> Tenant:
-    """The tenant whose snapshot directory this is; the directory need not exist yet.
+    """Return the tenant whose snapshot directory this is; the directory need not exist yet.
 
     In the script of a run, the run's snapshot directory means its open job: see ``current_job``. Any other
     directory can only be read there.
@@ -106,14 +106,14 @@ def _refresh_files(path: Path, stream: Stream) -> None:
 
 @cache
 def shared_engine() -> TableEngine:
-    """This process's engine; it reaches for Spark only when it is first used."""
+    """Return this process's engine; it connects to Spark when it is first used."""
     engine = DeferredEngine(_spark_engine)
     atexit.register(engine.close)
     return engine
 
 
 def spark() -> SparkSession:
-    """The one Spark session of this process, classic or Connect.
+    """Return the one Spark session of this process, classic or Connect.
 
     ``SparkSession.builder.getOrCreate()`` returns it as well, and frames of the library belong to it. Where
     there is none, it is made where the setting ``spark`` says that Spark is, and becomes the default one.
@@ -158,7 +158,7 @@ def open(  # noqa: A001 - freezeframe.open
 
 
 def storage_at(root: str, settings: Settings, *, is_asked_again: bool = False) -> Storage:
-    """The storage at a store's root; errors as of ``open``.
+    """Return the storage at a store's root; errors as of ``open``.
 
     A bucket is put to the test at first contact; ``is_asked_again`` does it anew.
     """

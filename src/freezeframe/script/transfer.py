@@ -68,22 +68,22 @@ class StreamSchema:
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> StreamSchema:
-        """The schema of a stream's rows at one version."""
+        """Return the schema of a stream's rows at one version."""
         return cls(row_columns(snapshot), stored_key(snapshot.metadata) or ())
 
     @classmethod
     def parse(cls, text: bytes) -> StreamSchema:
-        """The schema that ``to_json`` gave."""
+        """Return the schema that ``to_json`` gave."""
         record = json.loads(text)
         return cls(arrow_columns(record["schema"]), tuple(map(str, record["key"])))
 
     def to_json(self) -> bytes:
-        """The content of a schema file."""
+        """Return the content of a schema file."""
         record = {"key": list(self.key), "schema": delta_columns(self.columns, None)}
         return json.dumps(record, ensure_ascii=False, indent=2).encode() + b"\n"
 
     def of_parquet(self) -> pa.Schema:
-        """The columns for a Parquet file, with this schema in its metadata."""
+        """Return the columns for a Parquet file, with this schema in its metadata."""
         plain = [field.remove_metadata() for field in self.columns]
         return pa.schema(plain, metadata={_METADATA_KEY: self.to_json()})
 
@@ -133,7 +133,7 @@ def export_stream(
 
 
 def new_file(name: str, folder: str | os.PathLike[str], kind: FileKind) -> Path:
-    """The path of the file that an export of the stream of this name makes."""
+    """Return the path of the file that an export of the stream of this name makes."""
     if Path(folder).is_file():
         raise InvalidOption(f"{folder} is a file.", remedy="Name a folder; it is made if it is not there.")
     if kind not in get_args(FileKind):
@@ -197,7 +197,7 @@ def import_stream(
 def with_exported_key(
     known: StreamSchema | None, key: Names | None, options: UpdateOptions, *, is_new: bool
 ) -> tuple[Names | None, UpdateOptions]:
-    """Key and options of an import: a key that is not given is that of the exported stream."""
+    """Return key and options of an import: without a key that of the exported stream counts."""
     if key is not None or known is None:
         return key, options
     if known.key or not is_new or options.get("mode") == "full" or replaces_rows(options):
@@ -215,14 +215,14 @@ class _Source:
     csv: CsvOptions
 
     def known(self, types: pa.Schema | None) -> KnownTypes:
-        """What is known of its columns beside the types of a schema file or of the stream."""
+        """Return what is known of its columns beside the types of a schema file or of the stream."""
         return self.csv.known(self.stream, types)
 
 
 def _read_held(
     source: _Source, columns: pa.Schema | None, stored: pa.Schema | None, limits: UnpackLimits
 ) -> pa.Table | None:
-    """The rows in memory; None if they are within the limits but too large for memory."""
+    """Return the rows in memory; None if they are within the limits but too large for memory."""
     if limits.bytes_max <= UNPACKED_MEMORY_BYTES_MAX or limits is UNLIMITED:
         return _rows(source, columns, stored, limits)
     try:
@@ -241,7 +241,7 @@ def file_rows(
     stream: str = "",
     csv: CsvOptions = NO_CSV_OPTIONS,
 ) -> pa.Table:
-    """The rows that an import of the file brings in; ``columns`` are the types of a schema file.
+    """Return the rows that an import of the file brings in; ``columns`` are the types of a schema file.
 
     Without one, a column of text or JSON is of its ``stored`` type wherever every value is exact in it.
     """
@@ -276,7 +276,7 @@ def _streamed(
 
 
 def _kind(path: Path, limits: UnpackLimits, csv: CsvOptions) -> str:
-    """Which of five kinds a file is of; what is packed has no limits."""
+    """Return which of five kinds a file is of; what is packed has no limits."""
     kind = file_extension(path)
     is_csv = kind in CSV_EXTENSIONS and (limits is UNLIMITED or not kind.endswith(".gz"))
     if not is_csv and kind not in _KINDS:
@@ -294,12 +294,12 @@ def _kind(path: Path, limits: UnpackLimits, csv: CsvOptions) -> str:
 
 
 def schema_file(file: Path) -> Path:
-    """The path of an exported file's schema."""
+    """Return the path of an exported file's schema."""
     return file.with_name(f"{file.name.rpartition(_MIDDLE)[0]}{_MIDDLE}schema.json")
 
 
 def schema_of(file: Path, schema_from: str | os.PathLike[str] | None = None) -> StreamSchema | None:
-    """The schema of a file: the one named, the one that an export left beside it or in it, or None."""
+    """Return the schema of a file: the one named, the one that an export left beside it or in it, or None."""
     if schema_from is not None:
         return read_schema(Path(schema_from))
     if file_extension(file) == ".parquet":
@@ -312,7 +312,7 @@ def schema_of(file: Path, schema_from: str | os.PathLike[str] | None = None) -> 
 
 
 def read_schema(file: Path) -> StreamSchema:
-    """The schema in a schema file."""
+    """Return the schema in a schema file."""
     try:
         return StreamSchema.parse(_existing(file).read_bytes())
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -325,7 +325,6 @@ def read_schema(file: Path) -> StreamSchema:
 
 
 def _fit(path: Path, rows: pa.Table, columns: pa.Schema) -> pa.Table:
-    """The rows with exactly these columns and types."""
     odd = sorted(set(rows.column_names) ^ set(columns.names))
     if odd:
         raise _misfit(path, f"Only one of the two has the columns {odd}.", odd)
@@ -338,7 +337,7 @@ def _fit(path: Path, rows: pa.Table, columns: pa.Schema) -> pa.Table:
 
 
 def _fit_reader(path: Path, rows: pa.RecordBatchReader, columns: pa.Schema) -> pa.RecordBatchReader:
-    """The rows with exactly these columns and types; whether they fit is known before the first."""
+    """Return the rows with exactly these columns and types; whether they fit is known before the first."""
     fitted = _fit(path, rows.schema.empty_table(), columns)
     tables = (pa.Table.from_batches([batch]).select(columns.names).cast(fitted.schema) for batch in rows)
     batches = (batch for table in tables for batch in table.to_batches())
@@ -346,7 +345,7 @@ def _fit_reader(path: Path, rows: pa.RecordBatchReader, columns: pa.Schema) -> p
 
 
 def _fitting(found: pa.DataType, wanted: pa.Field) -> pa.DataType | None:
-    """The type of a column that was found with one type and wanted with another; None if it does not fit."""
+    """Return the type of a column found with one type and wanted with another; None if it does not fit."""
     if is_undecided(wanted):
         return found
     return wanted.type if pa.types.is_null(found) or found.equals(wanted.type) else None
@@ -371,7 +370,7 @@ def _rows_out(stream: Stream, version: Point | None, stream_version: int | None)
 
 
 def _count_rows(rows: pa.RecordBatchReader) -> pa.RecordBatchReader:
-    """The same rows, with progress reported as they are consumed."""
+    """Return the same rows, with progress reported as they are consumed."""
 
     def batches() -> Iterator[pa.RecordBatch]:
         for batch in rows:
@@ -390,7 +389,7 @@ def _write_parquet(path: Path, rows: pa.RecordBatchReader, schema: pa.Schema) ->
 
 
 def _without_undecided(path: Path, rows: _Rows) -> _Rows:
-    """Columns of a Parquet file that had no value when they were exported, and have none, without a type."""
+    """Remove the types of exported columns of a Parquet file that had no value, and have none."""
     footer, known = pq.read_metadata(path), schema_of(path)
     undecided = {field.name for field in known.columns if is_undecided(field)} if known is not None else set()
     for group in map(footer.row_group, range(footer.num_row_groups)):

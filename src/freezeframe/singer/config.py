@@ -87,7 +87,7 @@ class TargetConfig(BaseModel):
 
 
 def load_config(places: Sequence[str], variables: Mapping[str, str] = os.environ) -> TargetConfig:
-    """The settings of JSON files, a later one over an earlier one, under those of ``ENV``.
+    """Return the settings of JSON files, a later one over an earlier one, under those of ``ENV``.
 
     A value of null counts as one that is not given.
     """
@@ -122,7 +122,7 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def _variables(variables: Mapping[str, str]) -> dict[str, str]:
-    """Settings of the environment; what has the prefix and no known name may be another program's."""
+    """Return the settings of the environment; unknown names with the prefix may be another program's."""
     names = {f"{VARIABLE_PREFIX}{name.upper()}": name for name in TargetConfig.model_fields}
     return {names[one]: value for one, value in variables.items() if one in names and value}
 
@@ -171,12 +171,12 @@ _CAPABILITIES = ("about", "activate-version", "hard-delete")
 
 
 def version_line() -> str:
-    """The name and the version of the target."""
+    """Return the name and the version of the target."""
     return f"{NAME} v{metadata('freezeframe')['Version']}"
 
 
 def about(form: AboutFormat) -> str:
-    """Name, version, capabilities and settings of the target."""
+    """Return name, version, capabilities and settings of the target."""
     facts = {
         "name": NAME,
         "description": _DESCRIPTION,
@@ -191,7 +191,7 @@ def about(form: AboutFormat) -> str:
 
 
 def settings_table() -> str:
-    """The settings as a Markdown table."""
+    """Return the settings as a Markdown table."""
     lines = ["| setting | default | meaning |", "| --- | --- | --- |"]
     for name, field in TargetConfig.model_fields.items():
         default = "required" if field.is_required() else "" if field.default is None else f"`{field.default}`"

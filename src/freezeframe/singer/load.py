@@ -199,7 +199,7 @@ def _rows(job: Job, spool: RecordSpool, version: int | None = None) -> pa.Record
 
 
 def _loaded_versions(job: Job) -> dict[str, int]:
-    """The version of its source that each stream is of."""
+    """Return the version of its source that each stream is of."""
     found = job.files.read_json(VERSIONS_FILE) if job.files.exists(VERSIONS_FILE) else {}
     if not isinstance(found, dict):
         raise UnreadableInput(

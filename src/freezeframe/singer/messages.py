@@ -53,7 +53,7 @@ Message = SchemaMessage | RecordMessage | StateMessage | ActivateVersionMessage
 
 
 def read_messages(lines: Iterable[bytes]) -> Iterator[Message]:
-    """The messages in their order; empty lines count, and are passed over."""
+    """Yield the messages in their order; empty lines count, and are passed over."""
     for number, line in enumerate(lines, start=1):
         if line.strip():
             yield _message(number, line)
@@ -79,7 +79,7 @@ def _message(line: int, text: bytes) -> Message:
 
 
 def unreadable(line: int, cause: str, **details: Any) -> UnreadableInput:
-    """The error for a line that the target cannot take."""
+    """Return the error for a line that the target cannot take."""
     return UnreadableInput(
         f"Line {line} of the tap's output cannot be taken.",
         cause=cause,
@@ -142,7 +142,7 @@ def _version(line: int, message: dict[str, Any]) -> int:
 
 
 def _member(line: int, message: dict[str, Any], name: str, kind: type) -> Any:
-    """A required member of the message."""
+    """Return a required member of the message."""
     value = message.get(name)
     if type(value) is not kind:
         found = "is missing" if name not in message else f"has the wrong type: {value!r:.80}"

@@ -29,40 +29,40 @@ _JSON_TYPES = {bool: "boolean", str: "string", dict: "object", list: "array"}
 
 
 def allowed_types(schema: Mapping[str, Any]) -> frozenset[str]:
-    """The JSON types that a property's schema names, without ``null``; empty if it names none."""
+    """Return the JSON types that a property's schema names, without ``null``; empty if it names none."""
     return frozenset(name for _, names in type_alternatives(schema) for name in names) - {"null"}
 
 
 def json_type(value: Any) -> str:
-    """The JSON type of a value that is not null; one of ``integer`` is a ``number`` as well."""
+    """Return the JSON type of a value that is not null; one of ``integer`` is a ``number`` as well."""
     if isinstance(value, JsonNumber):
         return "integer" if value.is_integer else "number"
     return _JSON_TYPES[type(value)]
 
 
 def is_allowed(value: Any, types: frozenset[str]) -> bool:
-    """Whether a value that is not null is of one of the types; a number may be an integer with a point."""
+    """Return whether a non-null value is of one of the types; a number may be an integer with a point."""
     return (
         not types or json_type(value) in types or (isinstance(value, JsonNumber) and bool(types & _NUMBERS))
     )
 
 
 def column_rule(name: str, schema: Mapping[str, Any], stored: pa.Schema | None) -> ColumnRule:
-    """How the cells of a column become values: of the stored type if all fit, else of the declared one."""
+    """Return how a column's cells become values: of the stored type if all fit, else of the declared one."""
     declared = _declared_rule(schema)
     known = KnownTypes(stored).rule(name, declared.ways)
     return declared if pa.types.is_null(known.kind_without_values) else known
 
 
 def wider_rule() -> ColumnRule:
-    """How numbers are read that neither a double nor the usual decimal holds: in the scale that they need."""
+    """Return how numbers that no double or usual decimal holds are read: in the scale that they need."""
     return ColumnRule(
         tuple(exact_reading(pa.decimal128(_DIGITS, scale)) for scale in range(_DIGITS + 1)), pa.null()
     )
 
 
 def must_be_number(schema: Mapping[str, Any]) -> bool:
-    """Whether the column of the property is refused where no type of numbers holds all of its values."""
+    """Return whether the column is refused where no type of numbers holds all of its values."""
     types = allowed_types(schema)
     return bool(types) and types <= _NUMBERS
 
@@ -81,7 +81,7 @@ def _declared_rule(schema: Mapping[str, Any]) -> ColumnRule:
 
 
 def _decimal_types(schema: Mapping[str, Any]) -> Iterator[pa.DataType]:
-    """The decimal that ``multipleOf`` means, or the format ``singer.decimal``; nothing without them."""
+    """Yield the decimal that ``multipleOf`` means, or the format ``singer.decimal``; nothing without them."""
     step = schema.get("multipleOf")
     if isinstance(step, JsonNumber) and "number" in allowed_types(schema):
         scale = _scale(step)
@@ -125,7 +125,7 @@ class _Segment:
     version: int | None
 
     def counts_for(self, version: int | None) -> bool:
-        """Whether its rows are of the version that is asked for (None: any), or of none."""
+        """Return whether its rows are of the version that is asked for (None: any), or of none."""
         return version is None or self.version in (version, None)
 
 
@@ -151,7 +151,7 @@ class RecordSpool:
         self.declare(schema)
 
     def has_rows(self, version: int | None = None) -> bool:
-        """Whether a record came; with ``version`` one of no other version."""
+        """Return whether a record came; with ``version`` one of no other version."""
         self._flush()
         return any(segment.counts_for(version) for segment in self._segments)
 
@@ -172,7 +172,7 @@ class RecordSpool:
         self._types = {name: allowed_types(one) for name, one in self._properties.items()}
 
     def add(self, message: RecordMessage) -> None:
-        """Take a record."""
+        """Add a record."""
         lacking = [name for name in self.key if message.record.get(name) is None]
         if lacking:
             raise NullKeyError(
@@ -198,7 +198,7 @@ class RecordSpool:
             self._flush()
 
     def reader(self, stored: pa.Schema | None, version: int | None = None) -> pa.RecordBatchReader:
-        """The rows in the stored types, or the declared ones; with ``version`` those of no other version."""
+        """Return the rows in the stored or declared types; with ``version`` only those of that version."""
         self._flush()
         segments = [segment for segment in self._segments if segment.counts_for(version)]
         rules = self._rules(stored)
@@ -220,7 +220,7 @@ class RecordSpool:
         return pa.RecordBatchReader.from_batches(schema, batches)
 
     def _left(self, segments: Iterable[_Segment], rules: Mapping[str, ColumnRule]) -> dict[str, Left]:
-        """Which ways of each rule read all values of its column."""
+        """Return which ways of each rule read all values of its column."""
         left: dict[str, Left] = dict.fromkeys(rules)
         for table in map(self._table, segments):
             for name in rules.keys() & set(table.column_names):
@@ -228,7 +228,7 @@ class RecordSpool:
         return left
 
     def _is_number(self, name: str, stored: pa.Schema | None) -> bool:
-        """Whether the column must not become text."""
+        """Return whether the column must not become text."""
         place = -1 if stored is None else stored.get_field_index(name)
         was_text = stored is not None and place >= 0 and pa.types.is_string(stored.field(place).type)
         return not was_text and must_be_number(self._schema(name))
@@ -263,7 +263,7 @@ class RecordSpool:
         return {name: column_rule(name, self._schema(name), stored) for name in names}
 
     def _schema(self, name: str) -> Mapping[str, Any]:
-        """What is declared of a column; where no type is, the types that its values have."""
+        """Return what is declared of a column; where no type is, the types that its values have."""
         if self._types.get(name):
             return self._properties[name]
         return {"type": sorted(self._seen.get(name, ()))}
@@ -280,7 +280,6 @@ class RecordSpool:
                 )
 
     def _flush(self) -> None:
-        """Write what is held as a segment."""
         if not self._rows:
             return
         names = dict.fromkeys([*self._properties, *itertools.chain.from_iterable(self._rows)])
@@ -313,5 +312,5 @@ def _to_typed_table(
 
 
 def stream_name(name: str) -> str:
-    """The name under which a tap's stream is stored: marks that a stream's name must not have are ``_``."""
+    """Return the name under which a tap's stream is stored: forbidden marks become ``_``."""
     return name.translate(_REFUSED_MARKS)

@@ -37,14 +37,14 @@ def require_valid(name: str, column: pa.ChunkedArray) -> None:
 
 
 def may_hold_text(kind: pa.DataType) -> bool:
-    """Whether values of a stored type can hold text, at any depth."""
+    """Return whether values of a stored type can hold text, at any depth."""
     if pa.types.is_nested(kind):
         return any(may_hold_text(kind.field(place).type) for place in range(kind.num_fields))
     return bool(pa.types.is_string(kind))
 
 
 def not_utf8(name: str, rows: list[int]) -> BadInput:
-    """The error for a column with text that is not UTF-8; ``rows`` are the first of them, where known."""
+    """Return the error for a column with text that is not UTF-8; ``rows`` are the first of them, if known."""
     where = f" (row {', '.join(map(str, rows))})" if rows else ""
     return BadInput(
         f"Column {name!r} holds text that is not UTF-8{where}.",
@@ -123,7 +123,7 @@ _KEPT: frozenset[pa.DataType] = frozenset(
 
 
 def stored_column(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column in a type that a stream can keep, every value as it was.
+    """Return the column in a type that a stream can keep, every value as it was.
 
     Dictionaries are decoded, UUIDs become their text, an unsigned 64-bit column becomes
     ``int64`` where its values fit and ``decimal(20, 0)`` where they do not. NaN stays NaN.
@@ -140,12 +140,11 @@ def stored_column(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _is_long(column: pa.ChunkedArray) -> bool:
-    """Whether all values of this unsigned 64-bit column fit int64."""
     return column.type == pa.uint64() and (pc.max(column).as_py() or 0) < 2**63
 
 
 def stored_type(name: str, kind: pa.DataType) -> pa.DataType:
-    """The type in which a stream keeps values of ``kind``; ``name`` is for the message."""
+    """Return the type in which a stream keeps values of ``kind``; ``name`` is for the message."""
     if kind in _KEPT:
         return kind
     if kind in _STORED_AS:
@@ -203,7 +202,7 @@ def _stored_nested(name: str, kind: pa.DataType) -> pa.DataType | None:
 
 
 def _is_encoded(kind: pa.StructType) -> bool:
-    """Whether this is Spark's VARIANT or geometry, whose fields have no meaning of their own."""
+    """Return whether this is Spark's VARIANT or geometry, whose fields have no meaning of their own."""
     marks = (field.metadata or {} for field in kind)
     return any(mark in metadata for metadata in marks for mark in _SPARKS_MARKS)
 
@@ -255,7 +254,7 @@ def _would_change(
 
 
 def _rows_that_change(column: pa.ChunkedArray, target: pa.DataType) -> list[int]:
-    """The first rows (from 0) whose own value does not survive the cast; halves the column until found."""
+    """Return the first rows (from 0) whose value does not survive the cast, found by halving the column."""
     rows: list[int] = []
     pending = [(0, len(column))]
     while pending and len(rows) < ROWS_NAMED_MAX:

@@ -56,7 +56,7 @@ def check_batch(
     null_keys: str = "error",
     order_by: Sequence[str] = (),
 ) -> Batch:
-    """The table as a ``Batch``: of rows that share a key the last to arrive stays.
+    """Return the table as a ``Batch``: of rows that share a key the last to arrive stays.
 
     With ``order_by`` the last is the one with the largest values there; null is the smallest, and of
     equal ones the last to arrive stays.
@@ -82,7 +82,7 @@ def check_batch(
 
 
 def key_columns(key: str | Sequence[str]) -> tuple[str, ...]:
-    """The key as a tuple of column names, whether one name or several were given."""
+    """Return the key as a tuple of column names, whether one name or several were given."""
     names = (key,) if isinstance(key, str) else tuple(key)
     if not names or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
         raise InvalidOption(
@@ -208,7 +208,7 @@ def _last_of_each_key(
 
 
 def _arrival(table: pa.Table, order_by: Sequence[str]) -> npt.NDArray[np.int64]:
-    """The row numbers sorted by the columns; ties keep their order."""
+    """Return the row numbers sorted by the columns; ties keep their order."""
     columns: dict[str, pa.ChunkedArray] = {}
     for place, name in enumerate(order_by):
         column = table.column(name)
@@ -224,7 +224,7 @@ def _arrival(table: pa.Table, order_by: Sequence[str]) -> npt.NDArray[np.int64]:
 
 
 def comparable_key(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column in a form with equal bits for equal keys, for grouping and joining in Arrow.
+    """Return the column in a form with equal bits for equal keys, for grouping and joining in Arrow.
 
     Spark joins 0.0 with -0.0, and NaN with NaN whatever its bits.
     """
@@ -257,7 +257,7 @@ def _duplicate_key(groups: pa.Table, places: Sequence[str], names: Sequence[str]
 
 
 def bounded_rows(files: Iterable[AbstractContextManager[pq.ParquetFile]], bytes_max: int) -> pa.Table | None:
-    """All rows of the files, opened one after the other; None if they take more than ``bytes_max``.
+    """Return all rows of the files, opened one after the other; None if they take more than ``bytes_max``.
 
     A column that only some of the files have is null in the rows of the others.
     """
@@ -281,13 +281,13 @@ _REPEATED_TIMES = 10
 
 
 def repeats(column: pa.ChunkedArray) -> bool:
-    """Whether the column has few distinct values, by a sample."""
+    """Return whether the column has few distinct values, by a sample."""
     sample = column.slice(len(column) // 2, _SAMPLE_ROWS)
     return len(column) > _SAMPLE_ROWS and len(sample.unique()) * _REPEATED_TIMES < len(sample)
 
 
 def distinct_values(column: pa.ChunkedArray) -> tuple[pa.Array, npt.NDArray[np.int64]]:
-    """The distinct values, and each row's index into them; for a null the number of values."""
+    """Return the distinct values, and each row's index into them; for a null the number of values."""
     chunks = column.dictionary_encode().unify_dictionaries().chunks
     values = chunks[0].dictionary
     return values, np.concatenate([chunk.indices.fill_null(len(values)).to_numpy() for chunk in chunks])

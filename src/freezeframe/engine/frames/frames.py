@@ -46,7 +46,7 @@ _BLOCKS_MAX = 50
 
 
 def kind_of(frame: Any) -> FrameKind:
-    """The library of a frame; any object with ``__arrow_c_stream__`` is ``"arrow"``."""
+    """Return the library of a frame; any object with ``__arrow_c_stream__`` is ``"arrow"``."""
     if isinstance(frame, (pa.Table, pa.RecordBatch)):
         return "arrow"
     if _is_frame_of("pandas", frame):
@@ -66,7 +66,7 @@ def kind_of(frame: Any) -> FrameKind:
 
 
 def is_spark(frame: Any) -> bool:
-    """Whether it is a Spark frame, classic or Connect, without loading PySpark."""
+    """Return whether it is a Spark frame, classic or Connect, without loading PySpark."""
     if type(frame).__module__.startswith("pyspark.pandas."):
         raise BadInput(
             "A pandas-on-Spark frame is not taken.",
@@ -108,7 +108,7 @@ def to_arrow(frame: Any) -> pa.Table:
 
 
 def arrow_names(schema: pa.Schema) -> list[str]:
-    """The columns' names."""
+    """Return the columns' names."""
     try:
         return list(schema.names)
     except UnicodeDecodeError as error:
@@ -226,7 +226,7 @@ def _pandas_column(name: str, column: pa.ChunkedArray, dtype_backend: str) -> pd
 
 
 def _series(column: pa.ChunkedArray) -> pd.Series[Any]:
-    """The column in pandas' ordinary type for it."""
+    """Return the column in pandas' ordinary type for it."""
     import pandas as pd  # noqa: PLC0415 - as above
 
     kind = column.type
@@ -268,7 +268,6 @@ def _text(column: pa.ChunkedArray) -> pd.Series[Any]:
 
 
 def _with_nan(values: np.ndarray[Any, Any], column: pa.ChunkedArray) -> np.ndarray[Any, Any]:
-    """The objects with NaN, as pandas has it, where the column is null."""
     values = values if values.flags.writeable else values.copy()
     values[column.is_null().to_numpy()] = np.nan
     return values
@@ -280,7 +279,7 @@ def _exact_as_floats(column: pa.ChunkedArray) -> bool:
 
 
 def _objects(column: pa.ChunkedArray) -> Any:
-    """Dates, decimals, bytes and nested values as Python objects, lists as numpy arrays.
+    """Return dates, decimals, bytes and nested values as Python objects, lists as numpy arrays.
 
     PyArrow, and so ``pandas.read_parquet``, turns integers beside a null in a nested value into floats, and
     takes the zone of times in lists away: both would change the column's type on the way back.
@@ -300,7 +299,7 @@ def _objects(column: pa.ChunkedArray) -> Any:
 
 
 def _lists_moments(kind: pa.DataType) -> bool:
-    """Whether the type has a list of timestamps with a zone anywhere."""
+    """Return whether the type has a list of timestamps with a zone anywhere."""
     parts = [kind.field(place).type for place in range(kind.num_fields)]
     is_list = pa.types.is_list(kind) and not pa.types.is_map(kind)
     return (is_list and pa.types.is_timestamp(kind.value_type) and kind.value_type.tz is not None) or any(
@@ -309,7 +308,7 @@ def _lists_moments(kind: pa.DataType) -> bool:
 
 
 def _with_arrays(value: Any, kind: pa.DataType) -> Any:
-    """A nested Python value whose lists are numpy arrays of objects."""
+    """Return a nested Python value whose lists are numpy arrays of objects."""
     if value is None or not pa.types.is_nested(kind):
         return value
     if pa.types.is_struct(kind):

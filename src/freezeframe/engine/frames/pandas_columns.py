@@ -37,7 +37,7 @@ _CANNOT_BE_KEPT = (pa.ArrowException, TypeError, ValueError, OverflowError, Unic
 
 
 def arrow_column(name: str, series: pd.Series[Any]) -> pa.ChunkedArray:
-    """The column as Arrow: NaN, None, NaT and ``pd.NA`` are NULL, all else is exactly as it was.
+    """Return the column as Arrow: NaN, None, NaT and ``pd.NA`` are NULL, all else is exactly as it was.
 
     A column of at least one row without any value has the type ``null``: pandas cannot say
     what it was meant to hold. Floats that are all whole beside missing ones are integers, of which pandas
@@ -115,7 +115,7 @@ def _of_difficult_objects(name: str, values: np.ndarray[Any, Any], error: Except
 
 
 def _are_maps(values: Iterable[Any]) -> bool:
-    """Whether they are lists of pairs, as which pandas has maps."""
+    """Return whether they are lists of pairs, as which pandas has maps."""
     lists = [value for value in values if not is_missing(value)]
     return any(lists) and all(
         isinstance(value, list) and all(isinstance(pair, tuple) and len(pair) == _PAIR for pair in value)
@@ -159,7 +159,7 @@ def _without_nan(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _whole_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The floats as integers if all of them are whole, within 2**53 and none is -0.0."""
+    """Return the floats as integers if all of them are whole, within 2**53 and none is -0.0."""
     ends = pc.min_max(column).as_py()
     if not -_EXACT_IN_DOUBLE <= ends["min"] <= ends["max"] <= _EXACT_IN_DOUBLE:
         return column
@@ -171,7 +171,7 @@ def _whole_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether pandas treats this value as missing: None, NaN (Decimal too), NaT, ``pd.NA``."""
+    """Return whether pandas treats this value as missing: None, NaN (Decimal too), NaT, ``pd.NA``."""
     if value is None or type(value).__name__ in _MISSING:
         return True
     if isinstance(value, (float, np.floating, Decimal)):
@@ -180,7 +180,7 @@ def is_missing(value: Any) -> bool:
 
 
 def _check_kinds(name: str, values: Iterable[Any]) -> frozenset[str]:
-    """The kinds of values in the column; refuses mixed and unsupported kinds."""
+    """Return the kinds of values in the column; refuses mixed and unsupported kinds."""
     first_rows: dict[str, list[int]] = {}
     for row, kind in _kinds(values):
         rows = first_rows.setdefault(kind, [])

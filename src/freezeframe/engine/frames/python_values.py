@@ -28,12 +28,12 @@ Far = Callable[[np.datetime64], Any]
 
 
 def as_it_is(value: np.datetime64) -> Any:
-    """The value unchanged."""
+    """Return the value unchanged."""
     return value
 
 
 def moment_text(value: np.datetime64) -> str:
-    """The moment as ISO 8601 writes it; a year beyond 9999 or before 0 has its sign. Spark writes the same.
+    """Return the moment in ISO 8601, as Spark writes it; a year beyond 9999 or before 0 has a sign.
 
     ``+10000-01-01``, ``-0221-09-04``, ``+10000-01-01T00:00:00.000001``.
     """
@@ -45,7 +45,7 @@ def moment_text(value: np.datetime64) -> str:
 
 
 def python_values(column: pa.Array | pa.ChunkedArray, far: Far = as_it_is) -> list[Any]:
-    """What ``to_pylist`` gives, with ``numpy.datetime64`` for moments that ``datetime`` cannot hold.
+    """Return what ``to_pylist`` gives, with ``numpy.datetime64`` for moments that ``datetime`` cannot hold.
 
     Values of one column stay comparable with each other: if ``datetime`` cannot hold one of them, all are
     ``datetime64[D]``, or for times ``datetime64[us]``, those with a zone in UTC; or what ``far`` makes of
@@ -59,14 +59,14 @@ def python_values(column: pa.Array | pa.ChunkedArray, far: Far = as_it_is) -> li
 
 
 def shown_rows(table: pa.Table) -> list[dict[str, Any]]:
-    """The rows as dictionaries for printing: times beyond ``datetime`` are text."""
+    """Return the rows as dictionaries for printing: times beyond ``datetime`` are text."""
     columns = [python_values(column, moment_text) for column in table.columns]
     rows = zip(*columns, strict=True) if columns else (() for _ in range(len(table)))
     return [dict(zip(table.column_names, row, strict=True)) for row in rows]
 
 
 def date_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Dates as text in the format of ``moment_text``."""
+    """Return dates as text in the format of ``moment_text``."""
     ends = pc.min_max(column.cast(pa.int32())).as_py()
     low, high = _DAYS_OF_PYTHON
     if ends["min"] is None or (low <= ends["min"] and ends["max"] <= high):
@@ -77,7 +77,7 @@ def date_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def moment_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Times as text: ISO 8601 with a blank, six digits of a fraction or none, and the offset of an instant.
+    """Return times in ISO 8601, with a blank, six or no digits of a fraction, and the offset of an instant.
 
     ``2026-01-02 03:04:05``, ``2026-01-02 03:04:05.678900+00:00``; years as ``moment_text`` has them.
     """
@@ -95,7 +95,7 @@ def moment_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def far_moments(text: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
-    """Dates or times (in microseconds) of which some are beyond ``datetime``; None if one text is none.
+    """Parse dates or times (microseconds) beyond the range of ``datetime``; None if a text is none of them.
 
     The texts are those of ``moment_text`` and ``moment_texts``.
     """
@@ -115,7 +115,7 @@ def far_moments(text: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | N
 
 
 def _number(text: str, unit: Any) -> int | None:
-    """Days or microseconds since 1970; None if numpy refuses the text, or wraps it around."""
+    """Return days or microseconds since 1970; None if numpy refuses the text, or overflows."""
     plain = text.removeprefix("+")
     try:
         number = int(np.datetime64(plain, unit).astype(np.int64))

@@ -21,7 +21,7 @@ _NO_MEMBERS = pa.struct([(NO_MEMBER, _TEXT)])
 def settled_type(
     kind: pa.DataType, *, nothing: pa.DataType = _TEXT, empty: pa.DataType = _NO_MEMBERS
 ) -> pa.DataType:
-    """The type in which files hold the values: text where nothing has decided a type yet.
+    """Return the type in which files hold the values: text where nothing has decided a type yet.
 
     ``nothing`` is the type in the place of ``null``, ``empty`` that of structs without members.
     """
@@ -38,18 +38,18 @@ def settled_type(
 
 
 def spark_schema(schema: pa.Schema) -> pa.Schema:
-    """The columns as Spark frames show them: text where nothing has a type, but structs without members."""
+    """Return the columns as Spark frames show them: text where nothing has a type; structs may be empty."""
     return pa.schema([(item.name, settled_type(item.type, empty=pa.struct([]))) for item in schema])
 
 
 def parquet_schema(schema: pa.Schema) -> pa.Schema:
-    """The columns as exported Parquet has them, which has no structs without members."""
+    """Return the columns as exported Parquet has them, which has no structs without members."""
     fields = [item.with_type(settled_type(item.type, nothing=pa.null())) for item in schema]
     return pa.schema(fields, metadata=schema.metadata)
 
 
 def has_untyped(kind: pa.DataType) -> bool:
-    """Whether the type, or a part of it, is one that the first value will decide."""
+    """Return whether the type, or a part of it, is one that the first value will decide."""
     if pa.types.is_null(kind):
         return True
     if pa.types.is_struct(kind):
@@ -60,7 +60,7 @@ def has_untyped(kind: pa.DataType) -> bool:
 
 
 def filled_type(array: Any) -> pa.DataType:
-    """The type of a column or array, open where it has no value."""
+    """Return the type of a column or array, open where it has no value."""
     if array.null_count == len(array):
         return pa.null()
     kind, whole = array.type, array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
@@ -75,7 +75,7 @@ def filled_type(array: Any) -> pa.DataType:
 
 
 def fit(column: Any, kind: pa.DataType) -> Any:
-    """The column or array in a type: members by name, absent ones null; what has no value takes any type."""
+    """Convert to a type: members match by name, absent ones are null; parts without a value take any type."""
     if column.type == kind:
         return column
     if isinstance(column, pa.Array):

@@ -46,22 +46,22 @@ PHYSICAL_NAME = "delta.columnMapping.physicalName"
 
 
 def quote(name: str) -> str:
-    """A quoted column name for Spark expressions."""
+    """Return a quoted column name for Spark expressions."""
     return f"`{name.replace('`', '``')}`"
 
 
 def functions_of(frame: DataFrame) -> Any:
-    """Spark's functions for the columns of a frame, classic or Connect."""
+    """Return Spark's functions for the columns of a frame, classic or Connect."""
     return F if isinstance(frame, ConnectFrame) else classic_functions
 
 
 def any_of(conditions: Sequence[Column]) -> Column:
-    """The disjunction of one or more conditions."""
+    """Return the disjunction of one or more conditions."""
     return _join(conditions, operator.or_)
 
 
 def all_of(conditions: Sequence[Column]) -> Column:
-    """The conjunction of one or more conditions."""
+    """Return the conjunction of one or more conditions."""
     return _join(conditions, operator.and_)
 
 
@@ -75,23 +75,23 @@ def _join(conditions: Sequence[Column], join: Callable[[Column, Column], Column]
 
 
 def struct_type(schema: Mapping[str, Any]) -> StructType:
-    """A Delta schema as Spark's type."""
+    """Return a Delta schema as Spark's type."""
     return StructType.fromJson(dict(schema))
 
 
 def written_fields(schema: StructType) -> list[StructField]:
-    """The columns of Parquet files: all except undecided ones."""
+    """Return the columns of Parquet files: all except undecided ones."""
     return [field for field in schema.fields if not isinstance(field.dataType, NullType)]
 
 
 def physical_field(field: StructField) -> StructField:
-    """The field in files: physical names at every depth, every value nullable."""
+    """Return the field in files: physical names at every depth, every value nullable."""
     name = str((field.metadata or {}).get(PHYSICAL_NAME, field.name))
     return StructField(name, _physical_type(field.dataType))
 
 
 def _physical_type(kind: DataType) -> DataType:
-    """The type in files; of data without a type it is that of ``untyped.settled_type``."""
+    """Return the type in files; of data without a type it is that of ``untyped.settled_type``."""
     if isinstance(kind, NullType):
         return StringType()
     if isinstance(kind, StructType):
@@ -104,7 +104,7 @@ def _physical_type(kind: DataType) -> DataType:
 
 
 def nullable_type(kind: DataType) -> DataType:
-    """The type with every part nullable; keys without a type are text: Arrow has no maps of such keys."""
+    """Return the type with every part nullable; map keys without a type become text, as Arrow needs."""
     if isinstance(kind, StructType):
         return StructType([StructField(field.name, nullable_type(field.dataType)) for field in kind.fields])
     if isinstance(kind, ArrayType):
@@ -116,7 +116,7 @@ def nullable_type(kind: DataType) -> DataType:
 
 
 def from_file(column: Column, field: StructField, functions: Any = F) -> Column:
-    """The values of ``physical_field`` as the field's own."""
+    """Return the values of ``physical_field`` as the field's own."""
     held = physical_field(field).dataType
     if _plain(field.dataType) == _plain(held):
         return column
@@ -126,7 +126,7 @@ def from_file(column: Column, field: StructField, functions: Any = F) -> Column:
 
 
 def to_file(column: Column, field: StructField, functions: Any = F) -> Column:
-    """The field's values as those of ``physical_field``."""
+    """Return the field's values as those of ``physical_field``."""
     held = physical_field(field).dataType
     if _plain(field.dataType) == _plain(held):
         return column
@@ -138,7 +138,7 @@ def to_file(column: Column, field: StructField, functions: Any = F) -> Column:
 def fit_column(
     column: Column, source: DataType, target: DataType, *, tries: bool = False, functions: Any = F
 ) -> Column:
-    """The values as ``target``: fields match by name, absent ones are null, leaves are cast.
+    """Return the values as ``target``: fields match by name, absent ones are null, leaves are cast.
 
     With ``tries`` a leaf that cannot be cast is null, for values that are only compared.
     """
@@ -183,7 +183,7 @@ def fit_column(
 
 
 def _time_text(column: Column, *, has_zone: bool) -> Column:
-    """A time as ``python_values.moment_texts`` writes it, whatever the zone of the session."""
+    """Return a time as ``python_values.moment_texts`` writes it, whatever the zone of the session."""
     text = (_in_utc(column) if has_zone else column).cast("string")
     fraction = F.rpad(F.substring_index(text, ".", -1), 6, "0")
     whole = F.concat_ws(".", F.substring_index(text, ".", 1), fraction)
@@ -192,7 +192,7 @@ def _time_text(column: Column, *, has_zone: bool) -> Column:
 
 
 def _in_utc(column: Column) -> Column:
-    """An instant as the local time in UTC; a cast would take the zone of the session."""
+    """Return an instant as the local time in UTC; a cast would take the zone of the session."""
     microseconds, per_day = F.unix_micros(column), F.lit(86_400_000_000)
     days = F.floor(microseconds.cast("decimal(20,0)") / per_day.cast("decimal(20,0)")).cast("int")
     seconds = (F.pmod(microseconds, per_day).cast("decimal(18,6)") / F.lit(1_000_000)).cast("decimal(18,6)")
@@ -200,7 +200,7 @@ def _in_utc(column: Column) -> Column:
 
 
 def comparable(column: Column, kind: DataType) -> Column:
-    """A value with the exact equality of the column's values.
+    """Return a value with the exact equality of the column's values.
 
     Maps, which have no order, become sorted arrays. To Spark -0.0 equals 0.0, so numbers get a sign beside
     them, which is looked for where they are zero.
@@ -233,7 +233,7 @@ def comparable(column: Column, kind: DataType) -> Column:
 
 
 def _needs_form(kind: DataType) -> bool:
-    """Whether values of the type can be the same to Spark, or differ, without being or doing so."""
+    """Return whether values of the type can be the same to Spark, or differ, without being or doing so."""
     if isinstance(kind, MapType | FloatType | DoubleType):
         return True
     if isinstance(kind, ArrayType):
@@ -242,7 +242,7 @@ def _needs_form(kind: DataType) -> bool:
 
 
 def undecodable(column: Column, kind: DataType) -> Column | None:
-    """Whether a text in the value, at any depth, is not UTF-8 (null: there is none); None for other types."""
+    """Return whether a text at any depth is not UTF-8 (null: no text); None for types without text."""
     if isinstance(kind, StringType):
         return ~F.is_valid_utf8(column)
     if isinstance(kind, MapType):
@@ -264,7 +264,7 @@ def _any_of(conditions: Sequence[Column | None]) -> Column | None:
 
 
 def _plain(kind: DataType) -> DataType:
-    """The type without metadata and nullability, for comparison."""
+    """Return the type without metadata and nullability, for comparison."""
     if isinstance(kind, StructType):
         return StructType([StructField(field.name, _plain(field.dataType)) for field in kind.fields])
     if isinstance(kind, ArrayType):
@@ -301,7 +301,7 @@ def require_kept_types(schema: StructType) -> None:
 
 
 def layout_settings(fields: Sequence[StructField]) -> tuple[str, ...]:
-    """The settings of a session that decide how the files hold these columns; none for most columns."""
+    """Return the session settings that decide how files hold these columns; none for most columns."""
     kinds = [field.dataType for field in fields]
     is_settled = all(isinstance(kind, _SETTLED) for kind in kinds)
     return () if is_settled else tuple(LANDING_CONFIGURATION)
@@ -314,7 +314,7 @@ def _is_kept(kind: DataType) -> bool:
 
 
 def _leaves(place: str, kind: DataType) -> Iterator[tuple[str, DataType]]:
-    """The columns and what is in them, down to types that hold no others."""
+    """Yield the columns and what is in them, down to types that hold no others."""
     if isinstance(kind, StructType):
         for field in kind.fields:
             yield from _leaves(f"{place}.{field.name}" if place else field.name, field.dataType)

@@ -34,7 +34,7 @@ _KEYS_SHOWN_MAX = 10
 
 
 def key_column(names: Sequence[str], null_keys: NullKeys) -> Column:
-    """The key as one value: null if it may not be matched, never null if a null equals a null."""
+    """Return the key as one value: null if it may not be matched, never null if a null equals a null."""
     if len(names) == 1 and null_keys == "error":
         return F.col(names[0])
     # Structs are equal if their fields are, nulls included.
@@ -45,26 +45,26 @@ def key_column(names: Sequence[str], null_keys: NullKeys) -> Column:
 
 
 def shown_keys(frame: DataFrame, key: Sequence[str]) -> list[Any]:
-    """Up to ten keys of the frame as Python values, composite ones as tuples."""
+    """Return up to ten keys of the frame as Python values, composite ones as tuples."""
     rows = named_keys(frame, key).limit(_KEYS_SHOWN_MAX).collect()
     return [row[0] if len(key) == 1 else tuple(row) for row in rows]
 
 
 def named_keys(frame: DataFrame, key: Sequence[str], *further: Column) -> DataFrame:
-    """The key's columns as ``k0 … kn``, and further columns."""
+    """Return the key's columns as ``k0 … kn``, and further columns."""
     columns = [F.col(quote(name)).alias(f"k{index}") for index, name in enumerate(key)]
     return frame.select(*columns, *further)
 
 
 def repeated_keys(batch: DataFrame, key: Sequence[str]) -> DuplicateKeyError:
-    """The error for a batch that holds keys more than once, naming up to ten of them."""
+    """Return the error for a batch that holds keys more than once, naming up to ten of them."""
     generated = [f"k{index}" for index in range(len(key))]
     groups = named_keys(batch, key).groupBy(*generated).agg(F.count(F.lit(1)).alias("times"))
     return duplicate_keys(shown_keys(groups.where(F.col("times") > 1), generated), key)
 
 
 def duplicate_keys(keys: list[Any], key: Sequence[str]) -> DuplicateKeyError:
-    """The error for rows that share a key, with the keys."""
+    """Return the error for rows that share a key, with the keys."""
     return DuplicateKeyError(
         f"Several rows of the batch share a key ({', '.join(key)}): {', '.join(map(repr, keys))}.",
         remedy="Leave one row of each, or pass order_by= to say which is the last.",
@@ -95,7 +95,7 @@ def _answer(found: pa.Table, numbers: pa.Array) -> pa.Table:
 
 
 def _is_small(task: FindTask) -> bool:
-    """Whether one Spark task suffices for all files."""
+    """Return whether one Spark task suffices for all files."""
     if task.rows > INLINE_KEYS_MAX:
         return False
     keys = () if isinstance(task.keys, pa.Table) else task.keys
@@ -128,7 +128,7 @@ def count_found(session: SparkSession, task: FindTask) -> tuple[int, ...]:
 
 
 def _matches(session: SparkSession, task: FindTask, *, in_one_task: bool = False) -> DataFrame:
-    """One row per stored row, deleted or not, with a key of the batch.
+    """Return one row per stored row, deleted or not, with a key of the batch.
 
     ``in_one_task``: nothing goes to other tasks, so it takes no job of Spark's to get the keys there.
     """
@@ -155,12 +155,11 @@ def _matches(session: SparkSession, task: FindTask, *, in_one_task: bool = False
 
 
 def _split(keys: int, size_bytes: int) -> int:
-    """The number of tasks of a search that splits both sides by key."""
     return max(math.ceil(keys / KEYS_PER_TASK), math.ceil(size_bytes / FILE_BYTES))
 
 
 def _batch(session: SparkSession, task: FindTask, names: Sequence[str]) -> DataFrame:
-    """The keys under these names, and the index of each."""
+    """Return the keys under these names, and the index of each."""
     if isinstance(task.keys, pa.Table):
         places = pa.array(np.arange(len(task.keys)), pa.int64())
         table = task.keys.rename_columns(list(names)).append_column(_PLACE, places)
@@ -173,7 +172,7 @@ def _batch(session: SparkSession, task: FindTask, names: Sequence[str]) -> DataF
 
 
 def _file_indexes(names: pa.ChunkedArray, task: FindTask) -> pa.ChunkedArray:
-    """The files' names as indexes into the task's."""
+    """Return the files' names as indexes into the task's."""
     known = pa.array([_file_name(path) for path in task.stored], pa.string())
     numbers = pc.index_in(names, value_set=known)
     if numbers.null_count:

@@ -47,12 +47,12 @@ class Layout:
         return frame.coalesce(1) if self.partitions == 1 else frame.repartition(self.partitions, *key)
 
     def add_join_hint(self, batch: DataFrame) -> DataFrame:
-        """The batch with the join hint for its size."""
+        """Return the batch with the join hint for its size."""
         return batch.hint("shuffle_hash") if self.is_batch_hashed else batch
 
 
 def layout_of(session: SparkSession, task: MergeTask) -> Layout:
-    """The layout of a merge in the session; see ``choose_layout``."""
+    """Return the layout of a merge in the session; see ``choose_layout``."""
     batch, stored = size_of(task.batch), size_of(task.stored)
     size = task.size_bytes
     if size is None and batch is not None and stored is not None:
@@ -67,7 +67,7 @@ def layout_of(session: SparkSession, task: MergeTask) -> Layout:
 
 
 def choose_layout(size: int, unpacked_batch: int | None, at_once: int) -> Layout:
-    """One task per output file; of a smaller merge so many that all cores have work, if it is worth a task.
+    """Choose one task per output file, and for smaller merges enough to use all cores where it pays.
 
     ``size`` are the bytes of all input files, ``unpacked_batch`` those of the batch's rows (None: unknown),
     ``at_once`` the tasks that Spark runs at once.
@@ -78,7 +78,7 @@ def choose_layout(size: int, unpacked_batch: int | None, at_once: int) -> Layout
 
 
 def tasks_at_once(session: SparkSession) -> int:
-    """The number of tasks that the session's Spark runs at once, wherever it is; Spark is asked once.
+    """Return the number of tasks that the session's Spark runs at once, wherever it is; Spark is asked once.
 
     It splits a range into as many parts, unless it is told into how many.
     """
@@ -97,7 +97,7 @@ _VALUE_ERRORS = ("CAST_", "ARITHMETIC_", "DIVIDE_", "NUMERIC_", "INVALID_", "CAN
 
 
 def inside(where: str) -> Column:
-    """Whether the predicate is true for a row: false and null are both no."""
+    """Return whether the predicate is true for a row: false and null are both no."""
     return F.coalesce(F.expr(where), F.lit(False))  # noqa: FBT003 - an SQL literal
 
 
@@ -149,7 +149,7 @@ class PeriodColumns:
 
     @classmethod
     def of(cls, validity: Validity, names: Sequence[str]) -> PeriodColumns:
-        """The columns of a target with these names."""
+        """Return the columns of a target with these names."""
         return cls(validity, names.index(validity.valid_from), names.index(validity.valid_to))
 
     @property
@@ -158,7 +158,7 @@ class PeriodColumns:
         return F.col(f"o{self.valid_to}").isNotNull()
 
     def versions(self, results: Sequence[Column], *, changed: Column, ended: Column) -> Column:
-        """The rows that a key leads to: as it was, closed, where it ``changed``; and as it is now.
+        """Return the rows that a key leads to: as it was, closed, where it ``changed``; and as it is now.
 
         ``results`` are the values now, in the target's order; where the key ``ended``, they are the old ones.
         """
@@ -176,7 +176,7 @@ class PeriodColumns:
 
 
 def add_closed_rows(joined: DataFrame, closed: DataFrame, fate: int, width: int) -> DataFrame:
-    """The joined rows and the closed ones, which have the ``fate`` and stay as they are."""
+    """Return the joined rows and the closed ones, which have the ``fate`` and stay as they are."""
     row = F.struct(*(F.col(f"o{index}").alias(f"r{index}") for index in range(width)))
     past = closed.select(
         F.lit(fate).alias("fate"),
@@ -189,7 +189,7 @@ def add_closed_rows(joined: DataFrame, closed: DataFrame, fate: int, width: int)
 
 
 def with_periods(joined: DataFrame, width: int) -> DataFrame:
-    """Each row of each key by itself, under ``r0 … rn``."""
+    """Return each row of each key by itself, under ``r0 … rn``."""
     one = joined.select(F.explode(_ROWS).alias("row"))
     return one.select(*(F.col("row").getField(f"r{index}").alias(f"r{index}") for index in range(width)))
 
@@ -284,7 +284,7 @@ def _fit_frame(
 
 
 def _encode(sides: _Sides, frame: DataFrame, letter: str, **further: Column) -> DataFrame:
-    """The frame under generated names, which cannot clash with the stream's names."""
+    """Return the frame under generated names, which cannot clash with the stream's names."""
     return frame.select(
         *(F.col(quote(name)).alias(f"{letter}{index}") for index, name in enumerate(sides.target.names)),
         *(column.alias(name) for name, column in further.items()),
@@ -325,7 +325,6 @@ def _merge_by_key(session: SparkSession, sides: _Sides) -> MergeResult:
 
 
 def _rows(sides: _Sides, joined: DataFrame) -> DataFrame:
-    """The rows of the new content, under the target's names."""
     results = with_periods(joined, len(sides.target.names)) if sides.task.validity else joined
     return results.select(*(F.col(f"r{index}").alias(name) for index, name in enumerate(sides.target.names)))
 
@@ -337,7 +336,7 @@ def _rows_written(sides: _Sides, counts: Mapping[str, int]) -> int:
 
 
 def _join_sides(sides: _Sides, key: list[int]) -> DataFrame:
-    """Every key of either side once, with its ``fate`` and the resulting values ``r0 … rn``."""
+    """Return every key of either side once, with its ``fate`` and the resulting values ``r0 … rn``."""
     task = sides.task
     within = inside(task.where) if task.where is not None else F.lit(True)  # noqa: FBT003 - an SQL literal
     stored = _encode(sides, sides.stored, "o", stored=F.lit(1), within=within)
@@ -357,7 +356,7 @@ def _join_sides(sides: _Sides, key: list[int]) -> DataFrame:
 
 
 def _match_keys(sides: _Sides, key: list[int], stored: DataFrame, batch: DataFrame) -> DataFrame:
-    """Both sides of each key in one row, and the key's fate."""
+    """Join both sides of each key in one row, with the key's fate."""
     old_key, new_key = (key_column([f"{letter}{i}" for i in key], sides.task.null_keys) for letter in "on")
     stored = sides.layout.repartition_by_key(stored.withColumn("old_key", old_key), [F.col("old_key")])
     batch = sides.layout.repartition_by_key(batch.withColumn("new_key", new_key), [F.col("new_key")])
@@ -392,7 +391,7 @@ def _fate(sides: _Sides, key: list[int]) -> Column:
 
 
 def _is_flagged(sides: _Sides, letter: str = "o") -> Column:
-    """Whether the stored row, or (``n``) that of the batch, is flagged as deleted."""
+    """Return whether the stored row, or (``n``) that of the batch, is flagged as deleted."""
     if not sides.task.flag:
         return F.lit(False)  # noqa: FBT003 - an SQL literal
     place = sides.target.names.index(sides.task.flag)
@@ -400,12 +399,12 @@ def _is_flagged(sides: _Sides, letter: str = "o") -> Column:
 
 
 def _updates_cells(sides: _Sides) -> bool:
-    """Whether rows of the batch update cells of stored rows; else they replace the rows."""
+    """Return whether rows of the batch update cells of stored rows; else they replace the rows."""
     return sides.task.mode in ("upsert", "full")
 
 
 def _has_changes(sides: _Sides, key: list[int]) -> Column:
-    """Whether any cell gets another value, null-safe; a cell that the batch does not decide does not."""
+    """Return whether any cell that the batch decides gets another value, null-safe."""
     task, updates = sides.task, _updates_cells(sides)
     # A row that comes back is no longer deleted.
     differences = [_is_flagged(sides) & ~_is_flagged(sides, "n")]
@@ -495,7 +494,7 @@ def _merge_by_content(session: SparkSession, sides: _Sides) -> MergeResult:
 
 
 def _multiset_difference(sides: _Sides, old: DataFrame, new: DataFrame) -> tuple[int, int, int]:
-    """Number of rows only in ``new``, only in ``old`` and in both, as multisets."""
+    """Return number of rows only in ``new``, only in ``old`` and in both, as multisets."""
     values = [
         comparable(F.col(quote(field.name)), field.dataType).alias(f"v{index}")
         for index, field in enumerate(sides.target.fields)

@@ -49,7 +49,7 @@ def read_files(
     with_places: bool = False,
     options: Mapping[str, str] = NO_OPTIONS,
 ) -> DataFrame:
-    """The rows of the files under logical names; a column that a file lacks, or cannot hold, is null.
+    """Return the rows of the files under logical names; a column that a file lacks, or cannot hold, is null.
 
     ``session`` is classic or Connect; ``options`` are what it has to know to reach the files.
     ``with_places`` adds two columns: the name of a row's file, and the row's position in it from 0.
@@ -80,7 +80,7 @@ def read_files(
 
 
 def exact_path(path: str) -> str:
-    """The path as Spark reads exactly that one: it takes every path for a pattern."""
+    """Return the path as Spark reads exactly that one: it takes every path for a pattern."""
     name = path.rstrip("/").rpartition("/")[2]
     if name.startswith(("_", ".")):
         raise UnsupportedTable(f"Spark reads no file whose name begins with '{name[0]}': {path}.")
@@ -102,7 +102,7 @@ def write_files(session: SparkSession, frame: DataFrame, schema: StructType, out
 
 
 def write_mode(output: str) -> str:
-    """How Spark is to treat a folder that is there: in a bucket it is begun, and may not be removed first.
+    """Return how Spark treats an existing folder: in a bucket it appends, and may not remove it first.
 
     Hadoop marks an empty folder of a bucket by an object that nobody but Hadoop can delete.
     """
@@ -110,7 +110,7 @@ def write_mode(output: str) -> str:
 
 
 def written_names(session: SparkSession, output: str) -> tuple[str, ...]:
-    """The Parquet files of a folder that was just written, in order."""
+    """Return the Parquet files of a folder that was just written, in order."""
     folder = local_folder(output)
     if folder is None:
         reader = session.read.options(**READ_OPTIONS).schema("none int")
@@ -128,7 +128,7 @@ def require_rows(session: SparkSession, output: str, names: Sequence[str], expec
 
 
 def rows_in(session: SparkSession, files: Sequence[str]) -> int:
-    """How many rows the files hold by their footers."""
+    """Return how many rows the files hold by their footers."""
     paths = [local_folder(file) for file in files]
     if all(paths):  # also if it is absent
         return sum(pq.read_metadata(path).num_rows for path in paths)
@@ -137,7 +137,7 @@ def rows_in(session: SparkSession, files: Sequence[str]) -> int:
 
 
 def local_folder(uri: str) -> Path | None:
-    """The folder as a path of this machine; None for another file system."""
+    """Return the folder as a path of this machine; None for another file system."""
     if uri.startswith("/"):
         return Path(uri)
     if uri.startswith("file:"):
@@ -146,7 +146,7 @@ def local_folder(uri: str) -> Path | None:
 
 
 def unpacked_size_of(files: Sequence[str]) -> int:
-    """Bytes of the rows of files on this machine: compression may have made them many times smaller."""
+    """Return the bytes of the rows of local files, which compression may have made many times smaller."""
     footers = (pq.read_metadata(local_folder(file)) for file in files)
     return sum(
         footer.row_group(group).total_byte_size
@@ -156,7 +156,7 @@ def unpacked_size_of(files: Sequence[str]) -> int:
 
 
 def size_of(files: Sequence[str]) -> int | None:
-    """Bytes of the files together; None if they are not on this machine's disk."""
+    """Return bytes of the files together; None if they are not on this machine's disk."""
     paths = [local_folder(file) for file in files]
     try:
         return sum(path.stat().st_size for path in paths if path is not None) if all(paths) else None
@@ -175,7 +175,7 @@ _KEPT_BYTES_MIN = 1_000_000
 
 
 def are_large(deleted: Mapping[str, Positions]) -> bool:
-    """Whether a session would cache the bitmaps, so that a short-lived one should be used."""
+    """Return whether a session would cache the bitmaps, so that a short-lived one should be used."""
     chunks = sum(len(np.unique(positions >> _CHUNK_BITS)) for positions in deleted.values())
     return chunks * ((1 << _CHUNK_BITS) // 8) >= _KEPT_BYTES_MIN
 
@@ -187,7 +187,7 @@ def live_rows(
     deleted: Mapping[str, Positions],
     options: Mapping[str, str] = NO_OPTIONS,
 ) -> DataFrame:
-    """The rows of the files that are not deleted, under logical names; arguments as of ``read_files``."""
+    """Return the rows that are not deleted, under logical names; arguments as of ``read_files``."""
     marked = [file for file in files if file in deleted and len(deleted[file])]
     whole = [file for file in files if file not in marked]
     if not marked:
@@ -220,7 +220,7 @@ def _filter_deleted(rows: DataFrame, schema: StructType, bitmaps: DataFrame) -> 
 
 
 def _bitmaps(deleted: Mapping[str, Positions]) -> pa.Table:
-    """1,024 words of 64 bits for each block of 65,536 rows with a deleted one."""
+    """Return 1,024 words of 64 bits for each block of 65,536 rows with a deleted row."""
     files, chunks, words = [], [], []
     for name, positions in deleted.items():
         numbers = np.asarray(positions, np.int64)

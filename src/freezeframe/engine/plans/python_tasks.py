@@ -34,7 +34,7 @@ _NAMES: dict[pa.DataType, str] = {
 
 
 def spark_ddl(schema: pa.Schema) -> str:
-    """The schema as ``createDataFrame`` and ``StructType.fromDDL`` take it.
+    """Return the schema as ``createDataFrame`` and ``StructType.fromDDL`` take it.
 
     Args:
         schema: types that a stream can keep (``engine.arrow_columns.stored_type``).
@@ -59,7 +59,7 @@ def _quote(name: str) -> str:
 
 
 def collect(frame: Any) -> pa.Table:
-    """All rows of a frame; of a Connect frame by one request.
+    """Return all rows of a frame; of a Connect frame by one request.
 
     ``toArrow`` and ``toPandas`` ask for the schema or for settings before it.
     """
@@ -81,7 +81,7 @@ _ANSWERS = "place bigint, answer binary"
 
 
 def answers(session: Any, calls: Calls) -> list[Any]:
-    """The results of the calls, in order."""
+    """Return the results of the calls, in order."""
     if not calls:
         return []
     with _spark_errors():
@@ -95,7 +95,7 @@ def answers(session: Any, calls: Calls) -> list[Any]:
 
 
 def frame_of(session: Any, calls: Calls, schema: pa.Schema) -> Any:
-    """A lazy frame of the rows that the calls give; each call gives tables with the columns of ``schema``."""
+    """Return a lazy frame of the rows of the calls, each of which yields tables of ``schema``."""
     with _spark_errors():
         if not calls:
             return session.createDataFrame([], spark_ddl(schema))
@@ -144,14 +144,14 @@ _MARK = "_freezeframe_in_file_order"
 
 
 def mark_file_order(frame: Any) -> Any:
-    """The frame, known to have its rows in the order of their files."""
+    """Return the frame, known to have its rows in the order of their files."""
     with contextlib.suppress(AttributeError):
         setattr(getattr(frame, "_plan", frame), _MARK, True)
     return frame
 
 
 def numbered_rows(frame: Any, name: str) -> Any | None:
-    """The frame with a column of growing numbers; None if the order of its rows is not that of files."""
+    """Add a column of growing numbers; None if the order of the frame's rows is not that of files."""
     step = getattr(frame, "_plan", frame)
     while not getattr(step, _MARK, False):
         if type(step).__name__ not in _KEEPING:

@@ -80,7 +80,7 @@ _VALUE_BYTES = 8
 
 
 def collect_small(frame: Any, schema: StructType) -> pa.Table | None:
-    """All rows of a Spark Connect frame with this schema; None for a classic frame and a larger one."""
+    """Return all rows of a small Spark Connect frame; None for a classic or a larger one."""
     if not isinstance(frame, ConnectFrame):
         return None
     with _interpreting(frame.sparkSession):
@@ -93,7 +93,7 @@ def collect_small(frame: Any, schema: StructType) -> pa.Table | None:
 
 
 def _limited(frame: ConnectFrame, schema: StructType) -> Any:
-    """The frame, failing with ``_TOO_LARGE`` as soon as a task has read more than the limits allow.
+    """Return the frame, failing with ``_TOO_LARGE`` as soon as a task has read more than the limits allow.
 
     A task cannot sum the bytes of the rows before: each row may take its share of ``BYTES_MAX``, as if all
     rows so far had its size. What a partition may return is bounded by that, and rows of about one size are
@@ -114,7 +114,7 @@ def _limited(frame: ConnectFrame, schema: StructType) -> Any:
 
 
 def rows_to_write(rows: pa.Table, task: WriteTask, schema: StructType) -> pa.Table | None:
-    """The rows cast to ``schema``; None if they are not plain."""
+    """Return the rows cast to ``schema``; None if they are not plain."""
     target = to_arrow_schema(schema, **_IN_UTC)
     try:
         table = rows.rename_columns(target.names).cast(target)
@@ -124,7 +124,7 @@ def rows_to_write(rows: pa.Table, task: WriteTask, schema: StructType) -> pa.Tab
 
 
 def read_back(task: WriteTask, rows: int) -> tuple[tuple[str, ...], pa.Table] | None:
-    """Names and rows of the files that Spark wrote for the task, which are ``rows`` in all.
+    """Return names and rows of the files that Spark wrote for the task, which are ``rows`` in all.
 
     None if the folder is not of this machine, if the rows are not all here, take more than
     ``task.read_bytes_max``, or are not plain: then Spark is asked about them.
@@ -143,7 +143,7 @@ def read_back(task: WriteTask, rows: int) -> tuple[tuple[str, ...], pa.Table] | 
 
 
 def _are_plain(table: pa.Table, task: WriteTask) -> bool:
-    """Whether all text is UTF-8, and no key repeats, is null, or is a floating-point number."""
+    """Return whether all text is UTF-8, and no key repeats, is null, or is a floating-point number."""
     try:
         table.validate(full=True)
     except pa.ArrowException:
@@ -189,7 +189,7 @@ def _interpreting(session: SparkSession) -> _Interpretation:
 
 
 def _collect_rows(frame: Any) -> pa.Table | None:
-    """All rows; None once those of all tasks exceed a limit."""
+    """Return all rows; None once those of all tasks exceed a limit."""
     client = frame.sparkSession.client
     answers: Any = client.to_table_as_iterator(frame._plan.to_proto(client), {})  # noqa: SLF001
     parts, rows, size = [], 0, 0
@@ -205,7 +205,7 @@ def _collect_rows(frame: Any) -> pa.Table | None:
 
 
 def _has_plain_keys(table: pa.Table, task: WriteTask) -> bool:
-    """Whether no key is null or repeats, by equality that every engine agrees on."""
+    """Return whether no key is null or repeats, by equality that every engine agrees on."""
     if not len(table):
         return True
     if not set(task.key) <= set(table.column_names):  # files lack a key's column that has no type
@@ -241,27 +241,27 @@ class Counting:
 
     @classmethod
     def of_rows(cls, frame: DataFrame) -> Counting:
-        """The number of rows, under the name ``rows``."""
+        """Return the number of rows, under the name ``rows``."""
         functions = functions_of(frame)
         return cls(frame, rows=functions.count(functions.lit(1)))
 
     def frame(self) -> DataFrame:
-        """The frame to write, once, with the counts observed."""
+        """Return the frame to write, once, with the counts observed."""
         return self._rows.observe(self._observation, *self._columns)
 
     def read_metrics(self) -> Mapping[str, int] | None:
-        """The counts after the frame was written; None if Spark did not report them."""
+        """Return the counts after the frame was written; None if Spark did not report them."""
         told = self._observation.get
         if self._names - told.keys() or None in told.values():
             return None
         return {name: int(value) for name, value in told.items()}
 
     def counts(self) -> Mapping[str, int]:
-        """The counts after the frame was written; computed from the rows if Spark did not report them."""
+        """Return the counts after the frame was written; query them if Spark did not report them."""
         return self.read_metrics() or self.query()
 
     def query(self) -> Mapping[str, int]:
-        """The counts by a separate query, for a frame that is not written."""
+        """Return the counts by a separate query, for a frame that is not written."""
         row = self._rows.agg(*self._columns).collect()[0]
         return {name: int(row[name]) for name in self._names}
 
@@ -354,7 +354,7 @@ def _require_all(frame: Written, files: Sequence[str], rows: int) -> None:
 
 
 def _has_our_settings(session: Any, names: Sequence[str]) -> bool:
-    """Whether a session writes what these settings are about in the way that stored files have."""
+    """Return whether a session writes what these settings are about in the way that stored files have."""
     if not names:
         return True
     if isinstance(session, SparkSession):
@@ -365,7 +365,7 @@ def _has_our_settings(session: Any, names: Sequence[str]) -> bool:
 
 
 def batch_schema(given: StructType, task: WriteTask) -> StructType:
-    """The schema of a frame, with the physical names of the task, checked before anything is written."""
+    """Check the schema of a frame before anything is written, and add the physical names of the task."""
     if given.names:  # a frame without any column is an empty file of rows
         require_key_columns(given.names, task.key)
         require_order_columns(given.names, task.order_by)
@@ -392,7 +392,7 @@ def _has_null(key: Sequence[str]) -> Column:
 
 
 def _null_keys(rows: DataFrame, key: Sequence[str], count: int) -> NullKeyError:
-    """The error for rows with a null in their key, with the first of these keys."""
+    """Return the error for rows with a null in their key, with the first of these keys."""
     keys = shown_keys(rows.where(_has_null(key)), key)
     return NullKeyError(
         f"{count} rows of the frame have a null in the key ({', '.join(key)}): {', '.join(map(repr, keys))}"
@@ -405,7 +405,7 @@ def _null_keys(rows: DataFrame, key: Sequence[str], count: int) -> NullKeyError:
 
 
 def _key_counts(rows: DataFrame, key: Sequence[str], schema: StructType) -> tuple[int, int, int, int]:
-    """Rows in all, those with a null in their key, keys (nulls match) that repeat, rows with odd text."""
+    """Count all rows, rows with a null key, repeated keys (nulls match), and rows with invalid text."""
     keys = [F.col(quote(name)).alias(f"k{index}") for index, name in enumerate(key)]
     generated = [f"k{index}" for index in range(len(key))]
     found = list(_undecodable(schema).values())
@@ -421,7 +421,7 @@ def _key_counts(rows: DataFrame, key: Sequence[str], schema: StructType) -> tupl
 
 
 def _undecodable(schema: StructType) -> dict[str, Column]:
-    """For each column that can hold text whether a text in it is not UTF-8."""
+    """Return, for each column that can hold text, whether a text in it is not UTF-8."""
     found = {field.name: undecodable(F.col(quote(field.name)), field.dataType) for field in schema.fields}
     return {name: condition for name, condition in found.items() if condition is not None}
 
@@ -433,7 +433,7 @@ def _not_utf8(rows: DataFrame, schema: StructType) -> BadInput:
 
 
 def _unique(rows: DataFrame, task: WriteTask, schema: StructType) -> DataFrame:
-    """One row for each key: equal rows collapse, of others the last by ``order_by`` stays."""
+    """Return one row for each key: equal rows collapse, of others the last by ``order_by`` stays."""
     generated = [f"k{index}" for index in range(len(task.key))]
     coded = rows.select(
         *(F.col(quote(name)).alias(f"c{index}") for index, name in enumerate(schema.names)),

@@ -116,7 +116,7 @@ def _new_file(folder: Path) -> Path:
 
 
 def _lock_file(file: Path) -> IO[str]:
-    """The file, open at its end and locked; a restart of the server deletes it."""
+    """Return the file, open at its end and locked; a restart of the server deletes it."""
     file.parent.mkdir(mode=0o700, exist_ok=True)
     lock = file.open("a")
     fcntl.flock(lock, fcntl.LOCK_SH)

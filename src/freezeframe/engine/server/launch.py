@@ -111,7 +111,7 @@ def _command(settings: Settings, master: str, java: Java, work: Path, archive: P
 
 
 def _first_jar(work: Path) -> Path:
-    """An empty jar, which Spark fetches from itself at its start, over an encrypted connection.
+    """Return an empty jar, which Spark fetches from itself at its start, over an encrypted connection.
 
     What encrypts is set up by the class loader of the thread that first needs it. A task holds its class
     loader while it asks the driver for a class: both would wait for each other for two minutes, and the
@@ -123,7 +123,7 @@ def _first_jar(work: Path) -> Path:
 
 
 def _class_sharing(settings: Settings, archive: Path, work: Path) -> list[str]:
-    """Classes as an archive has them, loaded and verified: half of what a start and a first job cost.
+    """Return the options to load classes from an archive, which halves the cost of a start and a first job.
 
     Without one, the classes that are loaded are listed, which costs nothing that can be measured.
     """
@@ -133,7 +133,7 @@ def _class_sharing(settings: Settings, archive: Path, work: Path) -> list[str]:
 
 
 def is_archive_awaited(settings: Settings) -> bool:
-    """Whether a server of these settings still has to archive its classes."""
+    """Return whether a server of these settings still has to archive its classes."""
     return _is_lasting(settings) and not class_archive(settings.state_dir, find_java()).exists()
 
 
@@ -142,7 +142,7 @@ def _is_lasting(settings: Settings) -> bool:
 
 
 def _archive_order(settings: Settings, java: Java, work: Path, archive: Path) -> dict[str, object] | None:
-    """How `engine.watcher` has the archive made, if it is to be made."""
+    """Return how `engine.watcher` has the archive made, if it is to be made."""
     if archive.exists() or not _is_lasting(settings):
         return None
     whole, draft = work / "classes-whole.lst", work / "classes.jsa"
@@ -164,7 +164,7 @@ def _archive_order(settings: Settings, java: Java, work: Path, archive: Path) ->
 
 
 def class_archive(state: Path, java: Java) -> Path:
-    """Where the classes are that this Java, these jars and these options can share, whatever else is set."""
+    """Return the path of the classes that servers with this Java, these jars and these options share."""
     options = " ".join(JAVA_OPTIONS)
     identity = f"{java.command.resolve()} {java.version} {spark_jars()} {spark_version()} {options}"
     return state / f"classes-{hashlib.sha256(identity.encode()).hexdigest()[:16]}.jsa"
@@ -180,7 +180,7 @@ def _environment(token: str, settings: Settings, master: str) -> dict[str, str]:
 
 
 def worker_python(settings: Settings, master: str, own: str = sys.executable) -> str:
-    """The Python that a server runs functions of jobs with: ``own``, unless one is named.
+    """Return the Python that a server runs functions of jobs with: ``own``, unless one is named.
 
     Empty on a cluster, whose machines have one of their own.
     """

@@ -77,7 +77,7 @@ class Attachment:
     _clients: IO[str]
 
     def is_alive(self) -> bool:
-        """Whether the server that was found then still runs, and is held."""
+        """Return whether the server that was found then still runs, and is held."""
         try:
             found = None if self._clients.closed else living_address(self.folder)
         except FileNotFoundError:
@@ -89,7 +89,7 @@ class Attachment:
         self._clients.close()
 
     def log_tail(self) -> str:
-        """The last lines of the server's log."""
+        """Return the last lines of the server's log."""
         return _log_tail(self.folder)
 
 
@@ -107,7 +107,7 @@ class StartLimit:
         self._size = -1
 
     def is_over(self) -> bool:
-        """Whether the time is over."""
+        """Return whether the time is over."""
         return time.monotonic() > self._deadline
 
     def require(self) -> None:
@@ -154,7 +154,7 @@ def attach(settings: Settings, master: str, progress: Progress, *, is_private: b
 
 
 def server_folder(settings: Settings, master: str) -> Path:
-    """The folder of the server that these settings mean, created with mode 0700."""
+    """Return the folder of the server that these settings mean, created with mode 0700."""
     return private_folder(private_folder(settings.state_dir) / f"spark-{_server_name(settings, master)}")
 
 
@@ -179,7 +179,7 @@ def _private_folder(settings: Settings, master: str) -> Path:
 
 
 def living_address(folder: Path) -> Address | None:
-    """The address of the server of a folder if its watcher lives and it listens.
+    """Return the address of the server of a folder if its watcher lives and it listens.
 
     What dead ones left is not believed.
     """
@@ -336,7 +336,7 @@ class ServerStatus:
     is_retiring: bool
 
     def to_json(self) -> dict[str, Any]:
-        """All fields by name."""
+        """Return all fields by name."""
         return {**asdict(self), "folder": str(self.folder), "log": str(self.log)}
 
     @property
@@ -346,7 +346,7 @@ class ServerStatus:
 
 
 def standings(settings: Settings) -> list[ServerStatus]:
-    """The servers of this user that run, the newest first."""
+    """Return the servers of this user that run, the newest first."""
     found = (_standing(folder) for folder in settings.state_dir.glob("spark-*") if folder.is_dir())
     return sorted((item for item in found if item), key=lambda item: item.started_at, reverse=True)
 
@@ -377,7 +377,7 @@ def stop(server: ServerStatus, wait_seconds: float, *, at_once: bool = False) ->
 
 
 def follow_lines(log: Path, *, follow: bool) -> Iterator[str]:
-    """The lines of a log; with ``follow`` those to come as well, also of the next server's."""
+    """Yield the lines of a log; with ``follow`` those to come as well, also of the next server's."""
     with contextlib.ExitStack() as stack:
         file = stack.enter_context(log.open(errors="replace"))
         while True:
@@ -416,7 +416,6 @@ def _standing(folder: Path) -> ServerStatus | None:
 
 
 def _memory_bytes(process: int) -> int | None:
-    """The proportional set size (PSS) of the process."""
     try:
         lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
     except (FileNotFoundError, ProcessLookupError):
@@ -433,7 +432,7 @@ def _is_alive(process: int) -> bool:
 
 
 def _clients(folder: Path) -> int | None:
-    """The number of holders of the clients' lock, from the system's list of locks by inode."""
+    """Return the number of holders of the clients' lock, from the system's list of locks by inode."""
     if not _LOCKS.exists():
         return None
     number = f":{(folder / 'clients.lock').stat().st_ino}"

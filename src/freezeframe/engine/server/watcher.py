@@ -273,7 +273,7 @@ def _wait_until_idle(
 
 
 def _is_over(folder: Path, idle_seconds: float, last_used: float) -> bool:
-    """Whether it was idle for the configured time, which a later request may have shortened."""
+    """Return whether it was idle for the configured time, which a later request may have shortened."""
     idle = time.monotonic() - last_used
     try:
         return idle >= float((folder / IDLE_SECONDS).read_text())

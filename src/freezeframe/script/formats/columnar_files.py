@@ -41,7 +41,7 @@ _BUFFER_BYTES = 16
 
 
 def message_sizes(content: IO[bytes], start: int) -> Iterator[tuple[int, int]]:
-    """Rows and bytes of each batch of rows from ``start`` on; those of a dictionary are not rows."""
+    """Yield rows and bytes of each batch of rows from ``start`` on; those of a dictionary are not rows."""
     content.seek(start)
     reader = pa.ipc.MessageReader.open_stream(pa.PythonFile(content, mode="r"))
     for message in reader:
@@ -71,7 +71,7 @@ def _unpacked_bytes(metadata: bytes, batch: int, body: pa.Buffer) -> int:
 
 
 def _field(metadata: bytes, table: int, number: int) -> int:
-    """Where a field of a table is; 0 where it has none."""
+    """Return where a field of a table is; 0 where it has none."""
     fields = table - struct.unpack_from("<i", metadata, table)[0]
     size = struct.unpack_from("<H", metadata, fields)[0]
     place = 4 + 2 * number
@@ -80,7 +80,7 @@ def _field(metadata: bytes, table: int, number: int) -> int:
 
 
 def _inner(metadata: bytes, table: int, number: int | None) -> int:
-    """Where the table or vector begins that a field (None: the root) points to."""
+    """Return where the table or vector begins that a field (None: the root) points to."""
     place = table if number is None else _field(metadata, table, number)
     if number is not None and not place:
         raise struct.error("a message without its table")
@@ -98,7 +98,7 @@ _STREAM_END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 
 
 def streamed_arrow(file: Path, limits: UnpackLimits = UNLIMITED) -> pa.RecordBatchReader:
-    """The rows of a file piece by piece, in types that a stream keeps; encodings are undone."""
+    """Return the rows of a file piece by piece, in types that a stream keeps; encodings are undone."""
     with reads_of(str(file)), file.open("rb") as content:
         schema = _schema(_open(content, str(file)), str(file))
 
@@ -111,7 +111,7 @@ def streamed_arrow(file: Path, limits: UnpackLimits = UNLIMITED) -> pa.RecordBat
 
 
 def read_arrow(file: Path, limits: UnpackLimits = UNLIMITED) -> pa.Table:
-    """All rows of a file; errors as of ``streamed_arrow``."""
+    """Return all rows of a file; errors as of ``streamed_arrow``."""
     return streamed_arrow(file, limits).read_all()
 
 
@@ -126,7 +126,7 @@ def require_arrow(content: IO[bytes], name: str, limits: UnpackLimits = UNLIMITE
 def arrow_batches(
     content: IO[bytes], name: str, limits: UnpackLimits = UNLIMITED
 ) -> Iterator[pa.RecordBatch]:
-    """The batches of a stream or file, each validated in full; ``name`` is for messages."""
+    """Yield the batches of a stream or file, each validated in full; ``name`` is for messages."""
     unpacking = Unpacking(Path(name).name, content.seek(0, os.SEEK_END), limits)
     if limits is not UNLIMITED:
         _require_within(content, name, unpacking)
@@ -145,7 +145,6 @@ def arrow_batches(
 
 
 def _require_within(content: IO[bytes], name: str, unpacking: Unpacking) -> None:
-    """Check the sizes of all messages before one is unpacked."""
     content.seek(0)
     is_file = content.read(len(_FILE_MAGIC)) == _FILE_MAGIC
     rows = size = 0
@@ -209,7 +208,7 @@ _BITS = {"BOOLEAN": 1, "INT32": 32, "INT64": 64, "INT96": 64, "FLOAT": 32, "DOUB
 
 
 def parquet_batches(file: Path, limits: UnpackLimits) -> Iterator[pa.RecordBatch]:
-    """The rows, in the columns of the file; texts and binary values may be dictionaries."""
+    """Yield the rows, in the columns of the file; texts and binary values may be dictionaries."""
     unpacking = Unpacking(file.name, file.stat().st_size, limits)
     with pq.ParquetFile(file) as described:
         metadata = described.metadata
@@ -223,7 +222,7 @@ def parquet_batches(file: Path, limits: UnpackLimits) -> Iterator[pa.RecordBatch
 
 
 def announced_bytes(metadata: pq.FileMetaData) -> int:
-    """The least that the file unpacks to: its pages, or values of fixed width as often as they are."""
+    """Return the least that the file unpacks to: its pages, or values of fixed width as often as they are."""
     size = 0
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
@@ -256,7 +255,7 @@ _UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
 
 
 def read_parquet_files(files: Sequence[Path], limits: UnpackLimits = UNLIMITED) -> pa.Table:
-    """The rows of all files, in their order; a column that a file lacks is NULL there.
+    """Return the rows of all files, in their order; a column that a file lacks is NULL there.
 
     Types that differ between files are joined where every value stays the same (int and long,
     long and decimal, date and timestamp ...), as for a stream.
@@ -310,7 +309,7 @@ def _target(schema: pa.Schema) -> pa.Schema:
 
 
 def parquet_parts(file: Path, part_bytes: int = UNPACKED_PART_BYTES) -> tuple[InputPart, ...]:
-    """A file in parts of whole row groups, of about ``part_bytes`` unpacked; errors as of the reading."""
+    """Divide a file into parts of whole row groups, of about ``part_bytes`` unpacked."""
     with opened_parquet(file) as parquet:
         groups = parquet.num_row_groups
         sizes = [parquet.metadata.row_group(group).total_byte_size for group in range(groups)]
@@ -323,7 +322,7 @@ def parquet_parts(file: Path, part_bytes: int = UNPACKED_PART_BYTES) -> tuple[In
 
 
 def parquet_schema(files: Sequence[Path]) -> pa.Schema:
-    """The columns that ``read_parquet_files`` gives; values are read only where types do not decide."""
+    """Return the columns of ``read_parquet_files``; values are read only where types do not decide."""
     schema: pa.Schema | None = None
     for file in files:
         with opened_parquet(file) as parquet:
@@ -338,7 +337,7 @@ def parquet_schema(files: Sequence[Path]) -> pa.Schema:
 
 
 def _convert_types(file: Path, parquet: pq.ParquetFile) -> pa.Table:
-    """The file's columns, without rows; of unsigned ones only the values say whether they are ``int64``."""
+    """Return the columns without rows; unsigned ones are ``int64`` if all their values are."""
     empty = _parquet_rows(file, parquet.schema_arrow.empty_table())
     names = [field.name for field in parquet.schema_arrow if field.type == pa.uint64()]
     batches = parquet.iter_batches(_ROWS, columns=names) if names else ()
@@ -348,7 +347,6 @@ def _convert_types(file: Path, parquet: pq.ParquetFile) -> pa.Table:
 
 
 def _odd(schema: pa.Schema, other: pa.Schema) -> list[str]:
-    """The columns that have another type in the second schema."""
     known = {item.name: item.type for item in schema}
     return [item.name for item in other if known.get(item.name, item.type) != item.type]
 
@@ -356,7 +354,7 @@ def _odd(schema: pa.Schema, other: pa.Schema) -> list[str]:
 def parquet_tables(
     part: InputPart, schema: pa.Schema, limits: UnpackLimits = UNLIMITED
 ) -> Iterator[pa.Table]:
-    """The rows of a part in the columns of ``schema``, piece by piece; ``limits`` are for whole files."""
+    """Yield the rows of a part in the columns of ``schema``; ``limits`` are for whole files."""
     part.require_unchanged()
     with opened_parquet(part.file) as parquet:
         groups = list(range(part.start, part.stop))
@@ -401,7 +399,6 @@ def _parquet_rows(file: Path, table: pa.Table) -> pa.Table:
 
 
 def _read_bounded(file: Path, schema: pa.Schema, limits: UnpackLimits) -> pa.Table:
-    """The rows in the file's own types, within the limits."""
     empty = schema.empty_table()
     parts = [pa.Table.from_batches([batch]).cast(schema) for batch in parquet_batches(file, limits)]
     return pa.concat_tables([empty, *parts])

@@ -50,14 +50,13 @@ class _Source:
     delimiter: bytes
 
     def unreadable(self, problem: str, cause: str, remedy: str = _REMEDY, **details: Any) -> UnreadableInput:
-        """The error for this file; ``problem`` goes on behind its name."""
         return UnreadableInput(
             f"{self.name!r} {problem}", cause=cause, remedy=remedy, file=self.name, **details
         )
 
 
 def read_csv_text(file: Path, escape: str = "") -> pa.Table:
-    r"""The file's rows, every column ``string``, in the order of its header.
+    r"""Return the file's rows, every column ``string``, in the order of its header.
 
     A byte order mark and CRLF are understood; blank lines are skipped. Fields are separated by commas, or by
     what the header has in their place (``find_delimiter``). A column without a
@@ -73,7 +72,7 @@ def read_csv_text(file: Path, escape: str = "") -> pa.Table:
 
 
 def read_csv_texts(files: Iterable[Path], escape: str = "") -> pa.Table:
-    """The rows of several files, in their order; a column that a file lacks is NULL there."""
+    """Return the rows of several files, in their order; a column that a file lacks is NULL there."""
     return pa.concat_tables((read_csv_text(file, escape) for file in files), promote_options="default")
 
 
@@ -146,7 +145,7 @@ def _as_doubled(escaped: re.Match[bytes]) -> bytes:
 
 
 def place_of_row(file: Path, row: int) -> str:
-    """Where a row of a file is, for messages: its line, or its number where the line is costly to find."""
+    """Return a row's line for messages, or its number where the line is costly to find."""
     line = None
     if row < _LINES_COUNTED_MAX and file.suffix.casefold() != ".gz":
         line = line_of_row(file, row + 1)
@@ -158,7 +157,7 @@ class LongRow(Exception):
 
 
 def block_sizes() -> Iterator[int]:
-    """Sizes of blocks in bytes to read a file in, the next one where a row is longer than the last."""
+    """Yield sizes of blocks in bytes to read a file in, the next one where a row is longer than the last."""
     size = _PIECE_BYTES
     while size < _BLOCK_BYTES_MAX:
         yield size
@@ -169,7 +168,7 @@ def block_sizes() -> Iterator[int]:
 def csv_text_pieces(
     part: InputPart, block_bytes: int, escape: str = "", *, is_checked: bool = False
 ) -> Iterator[pa.Table]:
-    """The rows that ``read_csv_text`` gives of a part, piece by piece, for files that are larger than memory.
+    """Yield the rows of a part as ``read_csv_text`` has them, for files that are larger than memory.
 
     ``is_checked`` spares the look for text behind closing quotes.
     """
@@ -374,7 +373,7 @@ class CsvRow:
 
 
 def find_delimiter(file: Path) -> bytes:
-    """A comma, unless the header has none and has semicolons, tabs or bars: then what it has most of.
+    """Return a comma, unless the header has none and has semicolons, tabs or bars: then what it has most of.
 
     In a ``.tsv`` file it is a tab, if the header has one.
     """
@@ -388,7 +387,7 @@ def find_delimiter(file: Path) -> bytes:
 
 
 def is_escaped(file: Path, escape: str) -> bool:
-    """Whether a file has the escape character anywhere."""
+    """Return whether a file has the escape character anywhere."""
     if not escape or not file.stat().st_size:
         return False
     with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as content:
@@ -396,12 +395,12 @@ def is_escaped(file: Path, escape: str) -> bool:
 
 
 def line_of_row(file: Path, row: int) -> int | None:
-    """The line (from 1) on which a row begins; the header is row 0. None if the file has not as many."""
+    """Return the line (from 1) on which a row begins; the header is row 0. None if there are fewer rows."""
     return next((found.line for number, found in enumerate(_rows(file)) if number == row), None)
 
 
 def misquoted_line(file: Path, start: int, stop: int, delimiter: bytes) -> int | None:
-    """The first line (from 1) on which text follows a closing quote; None if there is none.
+    """Return the first line (from 1) on which text follows a closing quote; None if there is none.
 
     The bytes from ``start`` to ``stop`` are looked at, which begin with a row and end with one.
     """
@@ -430,7 +429,7 @@ class _Quoting:
         self._around[[*self._ends, _QUOTE]] = True
 
     def first_misplaced(self) -> int | None:
-        """Where the first closing quote is that text follows."""
+        """Return where the first closing quote is that text follows."""
         content, last, is_quoted = self._content, len(self._content) - 1, False
         for begin in range(0, len(content), _BLOCK_BYTES):
             quotes = begin + np.flatnonzero(content[begin : begin + _BLOCK_BYTES] == _QUOTE)
@@ -457,14 +456,14 @@ class _Quoting:
 
 @functools.cache
 def _field(delimiter: bytes) -> re.Pattern[bytes]:
-    """One field and what ends it. Quotes count only at a field's beginning; inside them "" is a quote."""
+    """Match one field and its end. Quotes count only at a field's beginning; inside them "" is a quote."""
     end = re.escape(delimiter)
     quoted = rb'(?P<quoted>"[^"]*(?:""[^"]*)*(?P<close>"|\Z))?'
     return re.compile(quoted + rb"[^" + end + rb"\r\n]*(?P<end>" + end + rb"|\r\n|\r|\n|\Z)")
 
 
 def ragged_row(file: Path) -> tuple[CsvRow, int] | None:
-    """The first row that has not as many fields as the header, with the header's number of them."""
+    """Return the first row that has not as many fields as the header, with the header's number of them."""
     header = 0
     for row in _rows(file):
         header = header or row.fields
@@ -474,12 +473,12 @@ def ragged_row(file: Path) -> tuple[CsvRow, int] | None:
 
 
 def unclosed_row(file: Path) -> CsvRow | None:
-    """The last row if the file ends inside one of its quoted fields; None if it does not."""
+    """Return the last row if the file ends inside one of its quoted fields; None if it does not."""
     return next((row for row in _rows(file) if not row.is_closed), None)
 
 
 def undecodable_line(file: Path) -> int | None:
-    """The first line (from 1) that is not UTF-8; None if all are."""
+    """Return the first line (from 1) that is not UTF-8; None if all are."""
     with file.open("rb") as lines:
         for number, line in enumerate(lines, start=1):
             try:
@@ -519,7 +518,7 @@ _Positions = npt.NDArray[np.intp]
 def csv_parts(
     file: Path, part_bytes: int = PART_BYTES, block_bytes: int = _BLOCK_BYTES, escape: str = ""
 ) -> tuple[InputPart, ...]:
-    """A CSV file in parts of whole rows, of about ``part_bytes``; ``block_bytes`` are read at once.
+    """Return a CSV file in parts of whole rows, of about ``part_bytes``; ``block_bytes`` are read at once.
 
     It is one part if a quote stands within a field that is not quoted: then only who reads it from its
     beginning knows which newlines end a row. So it is if it is packed or has the escape character.
@@ -549,14 +548,14 @@ def _csv_cuts(file: Path, part_bytes: int, block_bytes: int) -> list[int]:
 
 
 def _row_end(block: npt.NDArray[np.uint8], begin: int, quotes: _Positions, *, is_quoted: bool) -> int | None:
-    """Behind the first newline from ``begin`` on that is not part of a quoted field."""
+    """Return the position behind the first newline from ``begin`` on that is not in a quoted field."""
     newlines = begin + np.flatnonzero(block[begin:] == _LINE_FEED)
     outside = newlines[(np.searchsorted(quotes, newlines) + is_quoted) % 2 == 0]
     return int(outside[0]) + 1 if len(outside) else None
 
 
 def _blocks(file: Path, block_bytes: int) -> Iterator[tuple[int, npt.NDArray[np.uint8], int]]:
-    """Each block with its place in the file and the byte before it; a byte order mark counts as newlines."""
+    """Yield each block with its offset and the byte before it; a byte order mark counts as newlines."""
     place, before = 0, _LINE_FEED
     with file.open("rb") as content:
         while block := content.read(block_bytes):

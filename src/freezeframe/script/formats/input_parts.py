@@ -44,7 +44,7 @@ class UnpackLimits:
 
     @classmethod
     def of(cls, settings: Settings, bytes_max: int | None = None) -> UnpackLimits:
-        """The limits of files from outside; ``bytes_max`` where all of one is held in memory."""
+        """Return the limits of files from outside; ``bytes_max`` where all of one is held in memory."""
         return cls(
             settings.unpacked_rows_max,
             min(settings.unpacked_bytes_max, _ALL if bytes_max is None else bytes_max),
@@ -63,7 +63,7 @@ class Unpacking:
         self._rows = self._bytes = 0
 
     def expect(self, rows: int, size: int) -> None:
-        """Refuse a file that says of itself that it unpacks to so much."""
+        """Refuse a file whose metadata announce more than the limits."""
         limits = self._limits
         if rows > limits.rows_max:
             raise self._refusal(f"{rows:,} rows", f"{limits.rows_max:,} rows", "unpacked_rows_max")
@@ -80,7 +80,7 @@ class Unpacking:
         self.expect(self._rows, self._bytes)
 
     def decode(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """The rows, counted by what they take without encodings, in parts of bounded size."""
+        """Yield the rows, counted by what they take without encodings, in parts of bounded size."""
         size = sum(decoded_bytes(column) for column in batch.columns)
         self.count(len(batch), size)
         rows = max(1, len(batch) * UNPACKED_PART_BYTES // max(size, UNPACKED_PART_BYTES))
@@ -99,7 +99,7 @@ class Unpacking:
 
 
 def decoded_bytes(column: pa.Array) -> int:
-    """About how many bytes the values take once dictionaries, views and runs are undone."""
+    """Return about how many bytes the values take once dictionaries, views and runs are undone."""
     kind = column.type
     if pa.types.is_dictionary(kind):
         return _taken_bytes(column.dictionary, column.indices)
@@ -122,7 +122,7 @@ def decoded_bytes(column: pa.Array) -> int:
 
 
 def _taken_bytes(values: pa.Array, places: pa.Array) -> int:
-    """The bytes of the values at these positions; each of them may be there many times."""
+    """Return the bytes of the values at these positions; each of them may be there many times."""
     try:
         lengths = pc.binary_length(values)
     except pa.ArrowNotImplementedError:  # fixed width or nested: at most all values each time
@@ -161,11 +161,11 @@ class InputPart:
         return self.stop == self.end
 
     def section(self) -> io.RawIOBase:
-        """The bytes of the part, to be read once."""
+        """Return the bytes of the part, to be read once."""
         return _Section(self.file, self.start, self.stop)
 
     def lines_before(self, block_bytes: int = _BLOCK_BYTES) -> int:
-        """How many lines of the file end before the part; it is one of a text file."""
+        """Return how many lines of the file end before the part; it is one of a text file."""
         with self.file.open("rb") as content:
             sizes = [block_bytes] * (self.start // block_bytes) + [self.start % block_bytes]
             return sum(content.read(size).count(b"\n") for size in sizes)
@@ -185,7 +185,7 @@ class InputPart:
             raise self.changed()
 
     def changed(self) -> UnreadableInput:
-        """The error for a file that was written since it was divided."""
+        """Return the error for a file that was written since it was divided."""
         return UnreadableInput(
             f"{str(self.file)!r} was changed while it was read.",
             cause="Its types were found in what it held before.",
@@ -214,7 +214,7 @@ class _Section(io.RawIOBase):
 
 
 def divide(file: Path, cuts: list[int], end: int | None = None) -> tuple[InputPart, ...]:
-    """The file in parts that begin at ``cuts``; ``end`` is its size, unless it is counted otherwise."""
+    """Divide a file into parts that begin at ``cuts``; ``end`` is its size, unless counted otherwise."""
     found = file.stat()
     end = found.st_size if end is None else end
     stops = [*cuts[1:], end]
@@ -225,7 +225,7 @@ def divide(file: Path, cuts: list[int], end: int | None = None) -> tuple[InputPa
 
 
 def line_parts(file: Path, part_bytes: int = PART_BYTES) -> tuple[InputPart, ...]:
-    """A file in parts of whole lines, of about ``part_bytes``."""
+    """Return a file in parts of whole lines, of about ``part_bytes``."""
     cuts = [0]
     with reads_of(str(file)), file.open("rb") as content:
         end = content.seek(0, io.SEEK_END)

@@ -34,7 +34,7 @@ class UnkeptValue(ValueError):
 
 
 def read_number(text: str) -> int | float | Decimal:
-    """The value of a JSON number with a point or an exponent, for ``parse_float``.
+    """Return the value of a JSON number with a point or an exponent, for ``parse_float``.
 
     Without a point a whole number of up to 64 bits is an integer (``1e3``). Any other is a double if that
     is written as the same number, else a decimal.
@@ -61,7 +61,7 @@ def read_number(text: str) -> int | float | Decimal:
 
 
 def decimal_places(value: Decimal) -> tuple[int, int]:
-    """How many digits a number has before the point, and behind it without zeros at the end."""
+    """Return how many digits a number has before the point, and behind it without zeros at the end."""
     _, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int)  # noqa: S101 - a JSON number is finite
     zeros = len(digits) - len("".join(map(str, digits)).rstrip("0"))
@@ -69,7 +69,7 @@ def decimal_places(value: Decimal) -> tuple[int, int]:
 
 
 def decimal_type(before: int, after: int) -> pa.DataType | None:
-    """The type of numbers with at most so many digits before and behind the point; None if there is none."""
+    """Return the type of numbers with so many digits before and behind the point; None if there is none."""
     if before + after > DIGITS_MAX:
         return None
     is_usual = after and before <= DIGITS_MAX - _USUAL.scale and after <= _USUAL.scale
@@ -77,7 +77,7 @@ def decimal_type(before: int, after: int) -> pa.DataType | None:
 
 
 def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of which each member is given once, for ``object_pairs_hook``."""
+    """Return an object of which each member is given once, for ``object_pairs_hook``."""
     found = dict(pairs)
     if len(found) != len(pairs):
         names = [name for name, _ in pairs]
@@ -117,7 +117,7 @@ class JsonNumber(str):
 
 
 def parse_letters(line: bytes) -> Any:
-    """The value of a JSON text in UTF-8, its numbers as ``JsonNumber``."""
+    """Return the value of a JSON text in UTF-8, its numbers as ``JsonNumber``."""
     text = line.decode()
     value = _LETTERS.decode(text)
     require_text(text, value)
@@ -125,7 +125,7 @@ def parse_letters(line: bytes) -> Any:
 
 
 def json_text(value: Any) -> str:
-    """A value as JSON, a ``JsonNumber`` by its own letters."""
+    """Return a value as JSON, a ``JsonNumber`` by its own letters."""
     if isinstance(value, JsonNumber | Decimal):
         return str(value)
     if isinstance(value, dict):
@@ -137,7 +137,7 @@ def json_text(value: Any) -> str:
 
 
 def value_text(value: Any) -> str:
-    """A value that is not null as the text of its cell: texts as they are, all else as JSON."""
+    """Return a value that is not null as the text of its cell: texts as they are, all else as JSON."""
     return str(value) if isinstance(value, str) else json_text(value)
 
 
@@ -182,7 +182,7 @@ class Numbers:
     after: int
 
     def join(self, other: Numbers) -> Numbers:
-        """What both need."""
+        """Return what both need."""
         return Numbers(
             self.is_whole and other.is_whole,
             self.is_long and other.is_long,
@@ -225,7 +225,7 @@ class JsonColumn:
     left: Left = None
 
     def with_values(self, values: Values, rule: ColumnRule) -> JsonColumn:
-        """The column after more values; ``rule`` has the ways that are known of it."""
+        """Return the column after more values; ``rule`` has the ways that are known of it."""
         kind = found_kind(values)
         if kind == pa.null():
             return self
@@ -234,16 +234,16 @@ class JsonColumn:
         return JsonColumn(joined_kinds(self.kind, kind), left)
 
     def join(self, other: JsonColumn) -> JsonColumn:
-        """The finding of both together."""
+        """Return the finding of both together."""
         return JsonColumn(joined_kinds(self.kind, other.kind), both(self.left, other.left))
 
     def type(self, rule: ColumnRule) -> pa.DataType | None:
-        """The column's type once all values have been seen; None if there is none that holds them."""
+        """Return the column's type once all values have been seen; None if there is none that holds them."""
         found = type_of(self.kind)
         return _decided(rule.kind(self.left), found) if self.left is None or self.left else found
 
     def array(self, values: Values, rule: ColumnRule) -> pa.Array | pa.ChunkedArray | None:
-        """Some of the values in the column's type; None if they are none of those that were seen."""
+        """Return some of the values in the column's type; None if they are none of those that were seen."""
         kind = found_kind(values) if self.left else None
         if self.left and kind != pa.null():
             return _exact(values, kind, rule.ways[self.left[0]], self.kind)
@@ -251,7 +251,7 @@ class JsonColumn:
 
 
 def found_kind(values: Values) -> Kind | None:
-    """The kind of these values, None if they are of several."""
+    """Return the kind of these values, None if they are of several."""
     present = [value for value in values if value is not None]
     kinds = set(map(type, present))
     if not kinds:
@@ -267,7 +267,7 @@ def found_kind(values: Values) -> Kind | None:
 
 
 def joined_kinds(one: Kind | None, other: Kind | None) -> Kind | None:
-    """The kind of the values of both, None if they are of several; members as ``one`` has them first."""
+    """Return the kind of both, None if they do not go together; members of the first come first."""
     if one is None or other is None:
         return None
     if one == pa.null():
@@ -289,7 +289,7 @@ def joined_kinds(one: Kind | None, other: Kind | None) -> Kind | None:
 
 
 def type_of(kind: Kind | None) -> pa.DataType | None:
-    """The type that holds all values of which this was found, None if there is none."""
+    """Return the type that holds all values of which this was found, None if there is none."""
     if isinstance(kind, Numbers):
         return kind.type
     if isinstance(kind, Lists):
@@ -365,7 +365,7 @@ def _objects(members: Mapping[str, Kind | None]) -> Objects | None:
 
 
 def _decided(known: pa.DataType, found: pa.DataType | None) -> pa.DataType:
-    """The known type; what is open in it has the type that was found there."""
+    """Return the known type; what is open in it has the type that was found there."""
     if found is None or pa.types.is_null(known):
         return known if found is None else found
     if pa.types.is_list(known) and pa.types.is_list(found):
@@ -381,7 +381,7 @@ def _decided(known: pa.DataType, found: pa.DataType | None) -> pa.DataType:
 def _exact(
     values: Values, kind: Kind | None, way: Reading, whole: Kind | None
 ) -> pa.Array | pa.ChunkedArray | None:
-    """The values, of which ``kind`` was found, in the type of ``way``, or None if one is not exact in it.
+    """Return values of the found ``kind`` in the type of ``way``, or None if one is not exact in it.
 
     What is open in that type has the type of ``whole``, which was found of these and other values.
     Texts are read as those of a CSV file are, so that dates and decimals are what JSON has no value for.

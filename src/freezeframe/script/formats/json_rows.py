@@ -82,7 +82,7 @@ def joined_json(
     known: KnownTypes,
     columns: pa.Schema | None = None,
 ) -> Columns:
-    """The joined findings of several parts; ``columns`` are there in any case."""
+    """Return the joined findings of several parts; ``columns`` are there in any case."""
     found: dict[str, JsonColumn] = {}
     for survey in surveys:
         for name, column in survey.items():
@@ -99,12 +99,12 @@ def joined_json(
 
 
 def json_schema(known: KnownTypes, columns: Columns) -> pa.Schema:
-    """The columns and types that the survey found."""
+    """Return the columns and types that the survey found."""
     return pa.schema([pa.field(name, column.type(_rule(known, name))) for name, column in columns.items()])
 
 
 def json_tables(part: InputPart, _: Columns, known: KnownTypes, columns: Columns) -> Iterator[pa.Table]:
-    """The rows of a part in the columns of all parts that were surveyed; what a line lacks is NULL."""
+    """Return the rows of a part in the columns of all parts that were surveyed; what a line lacks is NULL."""
     part.require_unchanged()
     return _tables(part, _pieces(part, _PIECE_BYTES, QUICK), known, columns)
 
@@ -117,7 +117,7 @@ def read_json_files(
     *,
     piece_bytes: int = _PIECE_BYTES,
 ) -> pa.Table:
-    """The rows of several files, in their order; an empty file has no columns.
+    """Return the rows of several files, in their order; an empty file has no columns.
 
     Lines are read ``piece_bytes`` at a time, and once more in a file whose first rows left the types open.
     """
@@ -139,7 +139,7 @@ def read_json_files(
 
 
 def json_parts(file: Path, part_bytes: int = PART_BYTES) -> tuple[InputPart, ...]:
-    """A file in parts of whole lines, of about ``part_bytes``; one part where it is an array."""
+    """Return a file in parts of whole lines, of about ``part_bytes``; one part where it is an array."""
     return divide(file, [0]) if _is_array(file) else line_parts(file, part_bytes)
 
 
@@ -154,7 +154,7 @@ def _survey(
     limits: UnpackLimits,
     made: list[_Piece] | None = None,
 ) -> Columns:
-    """What the values say; ``made`` is given each piece, in the types that are found by then."""
+    """Return what the values say; ``made`` is given each piece, in the types that are found by then."""
     columns: dict[str, JsonColumn] = {}
     unpacking, count = Unpacking(part.file.name, part.size, limits), 0
     for rows in pieces:
@@ -174,7 +174,7 @@ def _survey(
 
 
 def _fitted(piece: _Piece, schema: pa.Schema) -> pa.Table | None:
-    """The rows in their final types, None if these were not known when they were made."""
+    """Return the rows in their final types, None if these were not known when they were made."""
     arrays = []
     for field in schema:
         array = piece.arrays.get(field.name, _ABSENT)
@@ -202,14 +202,14 @@ def _tables(
 
 
 def _cells(rows: Rows, names: Iterable[str], *, is_even: bool) -> Iterator[tuple[str, Values]]:
-    """The values of each column; rows are even if each has these names in this order."""
+    """Return the values of each column; rows are even if each has these names in this order."""
     if is_even:
         return zip(names, zip(*map(dict.values, rows), strict=True), strict=True)
     return ((name, [row.get(name) for row in rows]) for name in names)
 
 
 def _rule(known: KnownTypes, name: str) -> ColumnRule:
-    """The ways that are known of a column; one that is said to be text takes values of several kinds."""
+    """Return the known ways to read a column; a column declared as text takes values of several kinds."""
     rule = known.rule(name, ())
     is_text = pa.string() in (known.declared.get(name), known.requested.get(name))
     return replace(rule, ways=(*rule.ways, ANY_TEXT)) if is_text else rule
@@ -218,7 +218,7 @@ def _rule(known: KnownTypes, name: str) -> ColumnRule:
 def _numbered_rows(
     part: InputPart, piece_bytes: int, decoder: json.JSONDecoder = STRICT
 ) -> Iterator[Numbered]:
-    """The objects with the numbers of their lines in the part, from 1, some at a time."""
+    """Yield the objects with the numbers of their lines in the part, from 1, some at a time."""
     with reads_of(str(part.file)):
         if part.start == 0 and _is_array(part.file):
             yield from _array_rows(part, piece_bytes, decoder)
@@ -242,7 +242,7 @@ def _line_rows(part: InputPart, piece_bytes: int, decoder: json.JSONDecoder) -> 
 
 
 def _objects(lines: Sequence[bytes], decoder: json.JSONDecoder) -> Rows | None:
-    """The objects of lines, parsed at once; None if not every line is one."""
+    """Return the objects of lines, parsed at once; None if not every line is one."""
     try:
         text = _SEAM.join(lines).decode()
         values = decoder.decode(f"[{text}]")
@@ -267,7 +267,7 @@ def _object(part: InputPart, number: int, line: bytes, decoder: json.JSONDecoder
 
 
 def _is_array(file: Path) -> bool:
-    """Whether a file named ``.json`` is an array, and not lines."""
+    """Return whether a file named ``.json`` is an array, and not lines."""
     if file.suffix.casefold() != ".json":
         return False
     with reads_of(str(file)), file.open("rb") as content:
@@ -298,7 +298,7 @@ class _Array:
         self._text, self._place, self.line = "", 0, 1
 
     def pieces(self) -> Iterator[list[tuple[int, Any]]]:
-        """The values with their lines."""
+        """Yield the values with their lines."""
         self._take("[")
         rows: list[tuple[int, Any]] = []
         is_open = self._next() != "]" or self._take("]") != "]"
@@ -315,7 +315,7 @@ class _Array:
             raise ValueError("more text follows the array")
 
     def _next(self) -> str:
-        """The next letter behind white space, without taking it; empty at the end."""
+        """Return the next letter behind white space, without taking it; empty at the end."""
         while True:
             self._advance(_BLANKS.match(self._text, self._place).end())  # type: ignore[union-attr]  # it matches nothing, too
             if self._place < len(self._text):
@@ -353,7 +353,7 @@ class _Array:
 
 
 def _mixed_types_error(name: str, surveys: Iterable[tuple[InputPart, Columns]]) -> UnreadableInput:
-    """The error for the first value that no type holds beside those before it."""
+    """Return the error for the first value that no type holds beside those before it."""
     kind: Kind | None = pa.null()
     for part, survey in surveys:
         after = joined_kinds(kind, survey.get(name, JsonColumn()).kind)
@@ -364,7 +364,7 @@ def _mixed_types_error(name: str, surveys: Iterable[tuple[InputPart, Columns]]) 
 
 
 def _mixed_part_error(part: InputPart, name: str, kind: Kind | None) -> UnreadableInput:
-    """The error for a part of which a value cannot be joined with ``kind``, which those before it have."""
+    """Return the error for the first value of a part that cannot be joined with ``kind``."""
     for rows in _numbered_rows(part, _PIECE_BYTES):
         for number, row in rows:
             kind = joined_kinds(kind, found_kind([row.get(name)]))
@@ -383,7 +383,7 @@ def _mixed_part_error(part: InputPart, name: str, kind: Kind | None) -> Unreadab
 def _unfit_error(
     name: str, rule: ColumnRule, surveys: Iterable[tuple[InputPart, Columns]]
 ) -> UnreadableInput:
-    """The error for the first value that is not exact in the type that was asked for."""
+    """Return the error for the first value that is not exact in the type that was asked for."""
     column = JsonColumn()
     for part, survey in surveys:
         if column.join(survey.get(name, JsonColumn())).left == ():

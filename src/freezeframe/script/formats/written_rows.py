@@ -31,7 +31,7 @@ Form = Callable[[Any], Any]
 
 
 def json_lines(rows: pa.Table, batch_rows: int) -> Iterator[bytes]:
-    """The rows, some at a time."""
+    """Yield the rows, some at a time."""
     forms = {field.name: json_form(field.type) for field in rows.schema}
     for start in range(0, len(rows), batch_rows):
         batch = shown_rows(rows.slice(start, batch_rows))
@@ -43,7 +43,7 @@ def json_lines(rows: pa.Table, batch_rows: int) -> Iterator[bytes]:
 
 
 def json_form(kind: pa.DataType) -> Form:
-    """What makes a value of JSON of a value of the type."""
+    """Return what makes a value of JSON of a value of the type."""
     form = _form(kind)
     return lambda value: None if value is None else form(value)
 
@@ -99,7 +99,7 @@ _DELIMITERS = r"[;\t|]"
 
 
 def csv_text(rows: pa.Table) -> str:
-    """The rows below a header, each line ended by a newline."""
+    """Return the rows below a header, each line ended by a newline."""
     # A reader takes another delimiter in a header without a comma for that of the file.
     needs_quotes = _NEEDS_QUOTES if rows.num_columns > 1 else f"{_NEEDS_QUOTES}|{_DELIMITERS}"
     names = pa.chunked_array([pa.array(rows.column_names, pa.string())])
@@ -112,7 +112,7 @@ def csv_text(rows: pa.Table) -> str:
 
 
 def csv_pieces(schema: pa.Schema, tables: Iterable[pa.Table], piece_rows: int) -> Iterator[bytes]:
-    """The file of the rows, some at a time."""
+    """Yield the file of the rows, some at a time."""
     header = csv_text(schema.empty_table())
     if "" in schema.names:
         raise _unwritable("A column has no name.", "A reader gives such a column a name of its own.")
@@ -130,7 +130,6 @@ def _unwritable(problem: str, cause: str) -> BadInput:
 
 
 def _join_texts(lines: pa.Array) -> str:
-    """The concatenated texts, as the array holds them."""
     offsets = np.frombuffer(lines.buffers()[1], np.int32)
     first, last = (int(offsets[lines.offset + at]) for at in (0, len(lines)))
     return str(lines.buffers()[2].slice(first, last - first).to_pybytes(), "utf-8")
@@ -168,7 +167,7 @@ def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _texts(column: pa.ChunkedArray, write: Callable[[Any], str]) -> pa.ChunkedArray:
-    """What ``write`` makes of each value in the form of JSON."""
+    """Return what ``write`` makes of each value in the form of JSON."""
     form = json_form(column.type)
     values = python_values(column, moment_text)
     texts = [None if value is None else write(form(value)) for value in values]

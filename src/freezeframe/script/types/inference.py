@@ -90,11 +90,11 @@ class ColumnRule:
     kind_without_values: pa.DataType
 
     def whole(self, text: pa.ChunkedArray) -> pa.ChunkedArray:
-        """All values of the column."""
+        """Return all values of the column."""
         return self.settled(text)[0]
 
     def settled(self, text: pa.ChunkedArray) -> tuple[pa.ChunkedArray, Left]:
-        """All values of the column, and the way that reads them."""
+        """Return all values of the column, and the way that reads them."""
         present = pc.drop_null(text)
         if not len(present):
             return pa.chunked_array([pa.nulls(len(text), self.kind_without_values)]), None
@@ -104,7 +104,7 @@ class ColumnRule:
         return text, ()
 
     def narrow(self, text: pa.ChunkedArray, before: Left = None) -> Left:
-        """The possible types after one more piece of the column."""
+        """Return the possible types after one more piece of the column."""
         present = pc.drop_null(text)
         if not len(present):
             return before
@@ -112,13 +112,13 @@ class ColumnRule:
         return tuple(place for place, _ in self._readings(present, among))
 
     def kind(self, left: Left) -> pa.DataType:
-        """The type of the column, once all of its pieces have been seen."""
+        """Return the type of the column, once all of its pieces have been seen."""
         if left is None:
             return self.kind_without_values
         return self.ways[left[0]].kind if left else pa.string()
 
     def read(self, text: pa.ChunkedArray, left: Left) -> pa.ChunkedArray | None:
-        """A piece in the type of the whole column; None if the piece was not among those seen."""
+        """Return a piece in the type of the whole column; None if the piece was not among those seen."""
         if text.null_count == len(text):
             return pa.chunked_array([pa.nulls(len(text), self.kind(left))])
         if not left:
@@ -134,7 +134,7 @@ class ColumnRule:
     def _readings(
         self, text: pa.ChunkedArray, among: Iterable[int]
     ) -> Iterator[tuple[int, pa.ChunkedArray | None]]:
-        """The ways that read the text, with its values, or None where the shape of its numbers decided."""
+        """Yield the ways that read the text, with its values, or None where the shape of numbers decided."""
         shape: NumberShape | None = None
         is_known = False
         for place in among:
@@ -151,14 +151,14 @@ class ColumnRule:
 
 
 def both(one: Left, other: Left) -> Left:
-    """The possible types after the pieces that either has seen."""
+    """Return the possible types after the pieces that either has seen."""
     if one is None or other is None:
         return one if other is None else other
     return tuple(place for place in one if place in other)
 
 
 def number_shape(text: pa.ChunkedArray) -> NumberShape | None:
-    """How the numbers of a column are written; None if a value is no plain decimal number."""
+    """Return how the numbers of a column are written; None if a value is no plain decimal number."""
     if not all_match(text, _PLAIN_NUMBER):
         return None
     point, length = pc.find_substring(text, "."), pc.binary_length(text)
@@ -234,7 +234,7 @@ def _fits_decimal(shape: NumberShape, style: Style, scale: int) -> bool:
 
 
 def _numbers() -> Iterator[Reading]:
-    """The types of numbers; which of them are left says how the numbers seen so far are written."""
+    """Yield the types of numbers; which of them are left says how the numbers seen so far are written."""
     scales = range(1, DECIMAL_DIGITS)
     even: dict[int, Style] = {scale: functools.partial(_is_even, scale=scale) for scale in scales}
     yield _number(pa.decimal128(DECIMAL_DIGITS, 0), _is_whole)
@@ -290,7 +290,7 @@ class KnownTypes:
     dates: bool | frozenset[str] = False
 
     def rule(self, name: str, otherwise: tuple[Reading, ...] = INFERENCE.ways) -> ColumnRule:
-        """How a column of text is read. A type is taken only if every value of the column is exact in it.
+        """Return how a column of text is read. A type is used only if every value is exact in it.
 
         Args:
             name: the column.
@@ -307,11 +307,11 @@ class KnownTypes:
         return ColumnRule((exact_reading(kind), *further.ways), kind)
 
     def is_required(self, name: str) -> bool:
-        """Whether a column must be of the type that was asked for."""
+        """Return whether a column must be of the type that was asked for."""
         return name in self.requested and self._stored_type(name) is None and name not in self.declared
 
     def table(self, text: pa.Table) -> pa.Table:
-        """The columns in the known types, others as inferred."""
+        """Return the columns in the known types, others as inferred."""
         return pa.table({name: self.rule(name).whole(text.column(name)) for name in text.column_names})
 
     def _stored_type(self, name: str) -> pa.DataType | None:
@@ -331,12 +331,12 @@ class KnownTypes:
 
 
 def typed_columns(text: pa.Table, stored: pa.Schema | None) -> pa.Table:
-    """The columns in the types of ``stored`` where every value is exact in them, else as inferred."""
+    """Return the columns in the types of ``stored`` where every value is exact in them, else as inferred."""
     return KnownTypes(stored).table(text)
 
 
 def declared_rule(kind: pa.DataType) -> ColumnRule:
-    """How a column of text is read whose type is declared; integers of more than 64 bits are decimals."""
+    """Return how a column of a declared type is read; integers of more than 64 bits are decimals."""
     ways = _exact_readings(kind)
     if pa.types.is_integer(kind):
         ways = (*ways, exact_reading(_LONGEST_INTEGER))
@@ -349,5 +349,5 @@ def _exact_readings(kind: pa.DataType) -> tuple[Reading, ...]:
 
 
 def exact_reading(kind: pa.DataType) -> Reading:
-    """The way to read text as values of a type, each of them exact."""
+    """Return the way to read text as values of a type, each of them exact."""
     return Reading(kind, functools.partial(written_values, kind=kind))

@@ -38,7 +38,7 @@ _TIME = re.compile(r"(?:datetime64|timestamp)\[(?:s|ms|us|ns)(?:,\s*(?:tz=)?(?P<
 
 
 def named_type(name: Any) -> pa.DataType:
-    """The Arrow type that is meant by a name of pandas, Arrow or Spark, or by a type object of theirs."""
+    """Return the Arrow type for a name of pandas, Arrow or Spark, or for a type object of theirs."""
     text = (name.__name__ if isinstance(name, type) else str(name)).strip().lower()
     found = _NAMES.get(text)
     if found is not None:
@@ -99,7 +99,7 @@ class CsvOptions:
         stored: pa.Schema | None = None,
         declared: Mapping[str, pa.DataType] = MappingProxyType({}),
     ) -> KnownTypes:
-        """What is known of a stream's columns with these options."""
+        """Return what is known of a stream's columns with these options."""
         dates = self.parse_dates
         wanted = dates.get(stream) if isinstance(dates, Mapping) else dates
         return KnownTypes(stored, dict(declared), self._types(stream), _date_columns(wanted))
@@ -113,7 +113,7 @@ class CsvOptions:
 
 
 def types_of_words(words: Sequence[str]) -> dict[str, str]:
-    """The option ``types`` of ``COLUMN=TYPE`` for each column."""
+    """Return the option ``types`` of ``COLUMN=TYPE`` for each column."""
     parts = [word.rpartition("=") for word in words]
     for word, (column, _, kind) in zip(words, parts, strict=True):
         if not column or not kind:
@@ -155,12 +155,12 @@ class Catalog:
     streams: Mapping[str, Mapping[str, pa.DataType]]
 
     def columns(self, stream: str) -> Mapping[str, pa.DataType]:
-        """The declared columns of one stream; none if the catalog does not know it."""
+        """Return the declared columns of one stream; none if the catalog does not know it."""
         return self.streams.get(stream, {})
 
 
 def catalog_beside(folder: Path) -> Catalog:
-    """The catalog in the folder's parent, where a sync leaves it; an empty one if there is none."""
+    """Return the catalog in the folder's parent, where a sync leaves it; an empty one if there is none."""
     file = folder.resolve().parent / FILE_NAME
     try:
         with reads_of(str(file)):
@@ -188,7 +188,7 @@ def _declared_types(document: Any) -> dict[str, dict[str, pa.DataType]]:
 
 
 def declared_type(schema: Mapping[str, Any]) -> pa.DataType | None:
-    """The Arrow type of one property, or None if its schema says nothing about a type.
+    """Return the Arrow type of one property, or None if its schema says nothing about a type.
 
     ``date-time`` is an instant in UTC, ``date`` a date. Where several types are allowed that
     do not go together, or a list or object, it is text.
@@ -204,7 +204,7 @@ def declared_type(schema: Mapping[str, Any]) -> pa.DataType | None:
 
 
 def type_alternatives(schema: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
-    """Each way to meet the schema: its format ("" for none) and its type names."""
+    """Yield each way to meet the schema: its format ("" for none) and its type names."""
     names = schema.get("type", [])
     yield str(schema.get("format", "")), [names] if isinstance(names, str) else list(names)
     for choice in (*schema.get("anyOf", []), *schema.get("oneOf", [])):

@@ -48,7 +48,7 @@ SAFE_DIGITS = {pa.float64(): 15, pa.float32(): 6}
 def exact_values(
     text: pa.ChunkedArray, kind: pa.DataType, *, naive_is_utc: bool = False
 ) -> pa.ChunkedArray | None:
-    """The text as values of ``kind``, nulls as nulls, or None if a single one is not exact.
+    """Return the text as values of ``kind``, nulls as nulls, or None if a single one is not exact.
 
     Integers may carry a ".0" (what pandas makes of integers beside missing ones); numbers
     follow JSON's grammar; booleans are true/false, True/False or TRUE/FALSE; dates and timestamps are
@@ -67,18 +67,18 @@ def exact_values(
 
 
 def naive_as_utc(text: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    """Timestamps without a zone as those of UTC, nulls as nulls, or None if a single one is not exact."""
+    """Parse timestamps without a zone as UTC; nulls stay nulls. None if a single one is not exact."""
     naive = cast_or_none(text, NAIVE_TIMESTAMP) if all_match(text, _NAIVE + "$") else None
     return None if naive is None else pc.assume_timezone(naive, "UTC")
 
 
 def all_match(text: pa.ChunkedArray, pattern: str) -> bool:
-    """Whether every text that is not null matches the RE2 pattern."""
+    """Return whether every text that is not null matches the RE2 pattern."""
     return bool(pc.all(pc.match_substring_regex(text, pattern), min_count=0).as_py())
 
 
 def cast_or_none(text: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
-    """The text parsed by Arrow, or None where Arrow refuses one of them."""
+    """Return the text parsed by Arrow, or None where Arrow refuses one of them."""
     try:
         return text.cast(kind)
     except pa.ArrowInvalid:
@@ -111,7 +111,7 @@ def _floats(text: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
 
 
 def digits(text: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Of each number its digits from the first on that is not zero, without sign, point and exponent."""
+    """Return each number's digits from the first non-zero one, without sign, point and exponent."""
     return pc.utf8_ltrim(pc.replace_substring_regex(text, r"[eE].*$|[-.]", ""), "0")
 
 
@@ -162,7 +162,7 @@ _SAFE_DIGITS = 15
 
 
 def written_values(text: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
-    """The text as values of ``kind``, nulls as nulls, or None if a single one is not exact."""
+    """Return the text as values of ``kind``, nulls as nulls, or None if a single one is not exact."""
     if pa.types.is_nested(kind):
         return _nested(text, kind)
     if pa.types.is_binary(kind):
@@ -174,7 +174,7 @@ def written_values(text: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray 
 
 
 def json_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array | None:
-    """Values of JSON in a type, or None if a single one is not exact; a member that an object lacks is null.
+    """Convert values of JSON to a type; None if a single one is not exact. Absent members are null.
 
     What JSON has no value for is text: dates and decimals, for example. A map is an object, or a list of
     pairs.
@@ -254,7 +254,7 @@ def _are_lists(values: Sequence[Any]) -> bool:
 
 
 def _offsets(values: Sequence[Any]) -> pa.Array:
-    """Where each list begins, null for none, and the end."""
+    """Return where each list begins, null for none, and the end."""
     begins = [*accumulate((len(value or ()) for value in values), initial=0)]
     held = [None if value is None else begin for value, begin in zip(values, begins, strict=False)]
     return pa.array([*held, begins[-1]], pa.int32())
@@ -271,7 +271,7 @@ def _written_values_floats(text: pa.ChunkedArray, kind: pa.DataType) -> pa.Chunk
 
 
 def _singles(texts: Sequence[str | None]) -> pa.Array | None:
-    """Doubles that are written in full and that a float32 holds."""
+    """Convert doubles that are written in full and that a float32 holds."""
     doubles = written_values(pa.chunked_array([texts], pa.string()), pa.float64())
     if doubles is None:
         return None
@@ -306,7 +306,7 @@ class _Fraction(str):
 
 
 def _text(value: Any, kind: pa.DataType) -> str:
-    """A number as text, empty where a fraction may have lost digits when it was read."""
+    """Return a number as text, empty where a fraction may have lost digits when it was read."""
     text = str(value)
     digits = text.partition("e")[0].replace(".", "").lstrip("-0")
     is_lossy = type(value) is float and len(digits) > _SAFE_DIGITS and not pa.types.is_floating(kind)
@@ -334,7 +334,7 @@ _NULLNESS = re.compile(r"\s+is\s+(not\s+)?null\s*", re.IGNORECASE)
 
 
 def predicate(conditions: Sequence[str], columns: pa.Schema) -> pc.Expression:
-    """All conditions as one expression; a row must meet every one of them.
+    """Return all conditions as one expression; a row must meet every one of them.
 
     A value is compared in its column's own type; quotes around it are optional. ``is null`` and
     ``is not null`` ask for missing values, which no comparison ever meets.

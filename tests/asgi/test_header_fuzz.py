@@ -20,24 +20,15 @@ NUMBERS = st.one_of(
     st.integers(2**31 - 2, 2**70),
     st.sampled_from(["", "0x1", "1e3", "+1", "٣", "1_0", "NaN"]),
 ).map(str)
-TOKENS = st.sampled_from(
-    [
-        "*",
-        '"0"',
-        'W/"0"',
-        '"',
-        '""',
-        "0",
-        ",",
-        '"0", "1"',
-        "sha-256=:AAAA:",
-        "sha-256=::",
-        "sha-256=:=:",
-        "bytes",
-        "ü",
-    ]
-)
+TOKENS = st.sampled_from([
+    "*", '"0"', 'W/"0"', '"', '""', "0", ",", '"0", "1"', "sha-256=:AAAA:", "sha-256=::", "sha-256=:=:",
+    "bytes", "ü",
+])  # fmt: skip
 BYTES = st.binary(max_size=40).map(lambda raw: raw.translate(None, b"\r\n\0"))
+KINDS = [
+    "application/json", "application/x+json", "text/csv; charset=\xff", "multipart/form-data", "a/b", ";",
+    "multipart/form-data; boundary=", "application/vnd.apache.arrow.stream",
+]  # fmt: skip
 VALUES = {
     "authorization": st.sampled_from(
         ["Bearer ", "Basic ", "bearer\t", "Bearer {key}", "Bearer {key} {key}", "{key}"]
@@ -58,18 +49,7 @@ VALUES = {
     "content-encoding": st.sampled_from(["gzip", "br", "identity"]),
     "idempotency-key": st.sampled_from(["", "a" * 201, "k", "k\t", "ü"]),
     "accept": st.sampled_from(["*/*;q=9", "application/vnd.apache.arrow.stream", "a" * 300, ",;,"]),
-    "content-type": st.sampled_from(
-        [
-            "application/json",
-            "application/x+json",
-            "text/csv; charset=\xff",
-            "multipart/form-data",
-            "a/b",
-            ";",
-            "multipart/form-data; boundary=",
-            "application/vnd.apache.arrow.stream",
-        ]
-    ),
+    "content-type": st.sampled_from(KINDS),
     "host": st.sampled_from(["", "evil.example", "a:b:c", "[::1", "127.0.0.1:99999"]),
     "origin": st.sampled_from(["null", "https://evil.example", "http://", "\xff"]),
     "last-event-id": NUMBERS,
@@ -94,48 +74,14 @@ ASKED = sorted(
 _LISTS = ("files", "streams/{stream}/rows", "streams/{stream}/changes", "streams/{stream}/history", "jobs")
 PAGED = {("get", f"{T}/{name}") for name in (*_LISTS, "streams/{stream}/diff", "history", "audit")}
 CURSORS = st.text("AZaz09-_=.", max_size=40) | st.sampled_from(["AAAA", "%00", "%ff", "null", "a" * 4001])
+NAMES = [
+    "..", ".", "", "%2e%2e", "%2E%2e%2F", "%252e%252e", "%00", "%ff", "%c0%ae", "\\", "%5c", ";", "*", "~",
+    "%", "%zz", "api", "v1", "environments", "tenants", "streams", "files", "tenant", "dev", OWN, VICTIM,
+    "Account", "snapshots", "rows", "diff", "_freezeframe", "CON", "a.txt", "%F0%9F%98%80", "%E2%80%AE",
+    "a" * 300,
+]  # fmt: skip
 SEGMENTS = st.one_of(
-    st.sampled_from(
-        [
-            "..",
-            ".",
-            "",
-            "%2e%2e",
-            "%2E%2e%2F",
-            "%252e%252e",
-            "%00",
-            "%ff",
-            "%c0%ae",
-            "\\",
-            "%5c",
-            ";",
-            "*",
-            "~",
-            "%",
-            "%zz",
-            "api",
-            "v1",
-            "environments",
-            "tenants",
-            "streams",
-            "files",
-            "tenant",
-            "dev",
-            OWN,
-            VICTIM,
-            "Account",
-            "snapshots",
-            "rows",
-            "diff",
-            "_freezeframe",
-            "CON",
-            "a.txt",
-            "%F0%9F%98%80",
-            "%E2%80%AE",
-            "a" * 300,
-        ]
-    ),
-    st.text(max_size=6).map(lambda text: quote(text.encode("utf-8", "surrogatepass"))),
+    st.sampled_from(NAMES), st.text(max_size=6).map(lambda text: quote(text.encode("utf-8", "surrogatepass")))
 )
 PATHS = st.lists(SEGMENTS, max_size=9).map(lambda parts: "/" + "/".join(parts))
 ROOTED = st.lists(SEGMENTS, max_size=4).map(
@@ -181,14 +127,7 @@ def _ask_with_headers(world, operation, headers, cursor):
     app, key, _ = world
     method, path = operation
     row = TENANT_ROWS[operation]
-    names = {
-        "stream": "Account",
-        "path": "a.txt",
-        "tag": "t",
-        "key": "1",
-        "job_id": "j",
-        "blob_id": "0" * 32,
-    }
+    names = {"stream": "Account", "path": "a.txt", "tag": "t", "key": "1", "job_id": "j", "blob_id": "0" * 32}
     target = filled(path + row.query, environment="dev", env_id="dev", tenant=OWN, unique="u", **names)
     if cursor is not None and operation in PAGED:
         target += ("&" if "?" in target else "?") + f"cursor={quote(cursor, safe='%')}"

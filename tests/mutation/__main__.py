@@ -25,7 +25,7 @@ _SECONDS_MAX = 1_200
 def copied_repository() -> Iterator[Path]:
     """A folder with the package, its tests and their settings, and nothing else."""
     with tempfile.TemporaryDirectory(prefix="mutation-") as folder:
-        for name in ("src", "tests", "docs", "tools", "pyproject.toml", "README.md"):
+        for name in ("src", "tests", "docs", "tools", "benchmarks", "pyproject.toml", "README.md"):
             source, target = _REPOSITORY / name, Path(folder) / name
             (shutil.copytree if source.is_dir() else shutil.copy)(source, target)
         (Path(folder) / ".cache").symlink_to(_REPOSITORY / ".cache")
@@ -73,7 +73,7 @@ def finders(fault: Fault, folder: Path) -> list[str]:
     if done.returncode < 0:
         return ["(the tests crash)"]
     found = re.findall(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
-    if not found:
+    if not found or done.returncode != 1:  # 2: the tests could not be collected
         raise RuntimeError(f"The tests of {fault.tests} could not be run:\n{done.stdout}{done.stderr}")
     return found
 

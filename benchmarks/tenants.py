@@ -89,7 +89,7 @@ def job_of_ten_streams(root: Path, copy: Path) -> dict[str, object]:
     for number in range(1, JOBS + 1):
         whole.append(add_rows(tenant, names, number))
         contents = [
-            (name, tenant._place.storage.read(f"{table_folder(name)}/_delta_log/{number:020d}.json"))
+            (name, tenant.context.storage.read(f"{table_folder(name)}/_delta_log/{number:020d}.json"))
             for name in names
         ]
         landing.append(seconds_of(lambda found=contents, at=number: land_alone(bare, found, at)))

@@ -56,7 +56,7 @@ def test_what_holds_settings_shows_no_secret(settings, tmp_path):
     parameters = {"password": SECRET}
     request = RunRequest("s", "dev", "acme", Path("etl.py"), "j", parameters=parameters, token=SECRET)
     held = [
-        Stores(str(tmp_path / "store"), settings).environment("dev").tenant("acme", create=True).place,
+        Stores(str(tmp_path / "store"), settings).environment("dev").tenant("acme", create=True).context,
         ScriptPlan(request, settings, 1),
         Work("module", (), {"AWS_SECRET_ACCESS_KEY": SECRET}, 0, {}),
         Address(1, SECRET, "start", 1, 1),

@@ -155,7 +155,7 @@ class World:
         while (claimed := queue.claim("worker")).job_id != job_id:
             queue.finish(claimed, "failed", "{}")
         request, settings = parse_run_request(claimed.request), self.served.service.settings
-        storage = request_tenant(request, settings).place.storage
+        storage = request_tenant(request, settings).context.storage
         notebook = make_job_root(job_roots_folder(storage, settings), request).path / "etl.ipynb"
         notebook.write_text(content)
         queue.finish(claimed, "succeeded", json.dumps({"notebook": str(notebook)}))
@@ -174,7 +174,7 @@ class World:
     def left(self):
         """Every file of the tenant with its size and time, and how long its jobs and audit are."""
         store = self.served.service.stores.environment("dev")
-        found = store.tenant(VICTIM)._place.storage.list_below("")
+        found = store.tenant(VICTIM).context.storage.list_below("")
         files = sorted((item.name, item.modified_ms, item.size) for item in found)
         with self.served.client() as api:
             place = f"/api/v1/environments/dev/tenants/{VICTIM}"
@@ -359,7 +359,7 @@ def test_a_planted_link_leads_nowhere(world):
     """Whoever can plant a symbolic link in one tenant's folder does not read another one's file by it."""
     environment = world.served.service.stores.environment("dev")
     theirs, own = (
-        (Path(environment.tenant(name)._place.storage.root).rglob("*") for name in (VICTIM, "planted"))
+        (Path(environment.tenant(name).context.storage.root).rglob("*") for name in (VICTIM, "planted"))
         if environment.tenant("planted", create=True).files.write("a.txt", b"own")
         else ()
     )

@@ -7,7 +7,7 @@ def test_a_tenant_that_somebody_holds_up_holds_up_nobody_else(serve):
     """While one tenant's log is being read, the others' requests are answered, and then its own."""
     server = serve()
     slow, quick = server.tenant("slow"), server.tenant("quick")
-    lock = server.service.stores.environment("dev").tenant("slow").place.log._update_lock
+    lock = server.service.stores.environment("dev").tenant("slow").context.log._update_lock
     with server.client() as client, ThreadPoolExecutor(1) as pool:
         assert client.get(slow).status_code == 200
         with lock:
@@ -22,7 +22,7 @@ def test_what_another_process_changed_is_seen(serve):
     """A tenant whose log has grown is read again: its files and its version are the newest ones."""
     server = serve()
     tenant = server.tenant("changed")
-    known = server.service.stores.environment("dev").tenant("changed").place
+    known = server.service.stores.environment("dev").tenant("changed").context
     elsewhere = type(server.service.stores)(server.root, known.settings).environment("dev").tenant("changed")
     with server.client() as client:
         for number in range(3):

@@ -79,7 +79,7 @@ class Worker:
         while (job := self.queue.claim("worker", lease_seconds=600)).job_id != job_id:
             self.queue.finish(job, "failed", "{}")
         parsed = parse_run_request(request)
-        storage = request_tenant(parsed, self._settings).place.storage
+        storage = request_tenant(parsed, self._settings).context.storage
         root = make_job_root(job_roots_folder(storage, self._settings), parsed)
 
         def write(line):

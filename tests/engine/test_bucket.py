@@ -94,10 +94,10 @@ def collected(tenant, bucket):
     tenant.set_retention(keep_versions=1)
     tenant.gc()
     tenant.gc()
-    state = tenant.place.log.current_state()
-    tables = [table_snapshot(tenant.place.storage, state, StreamName(name)) for name in tenant.streams()]
+    state = tenant.context.log.current_state()
+    tables = [table_snapshot(tenant.context.storage, state, StreamName(name)) for name in tenant.streams()]
     live = [path for table in tables for path in table.files["path"].to_pylist()]
-    folder = tenant.place.storage.uri("").split(f"//{bucket}/")[1]
+    folder = tenant.context.storage.uri("").split(f"//{bucket}/")[1]
     stored = [key for key in keys(bucket, folder) if key.endswith(".parquet") and "_delta_log" not in key]
     assert sorted(live) == sorted(key.split(".snapshot/")[1] for key in stored)
     assert [key for key in keys(bucket) if key.endswith(("/", "_begun"))] == []

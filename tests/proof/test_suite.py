@@ -18,9 +18,8 @@ from freezeframe.log.scan import data_files
 from freezeframe.log.segments import hint
 from freezeframe.proof.suite import PROOFS, prove, select_proofs
 from freezeframe.proof.task import ProofFolder, Task, open_storage, scratch
-from freezeframe.store import Stream
+from freezeframe.store import Stream, files
 from freezeframe.store.model.directory import blob_file
-from freezeframe.store.readers import file_reader
 
 pytestmark = pytest.mark.stateful
 
@@ -159,7 +158,7 @@ def test_bytes_that_are_read_unchecked_are_found(tmp_path, monkeypatch, unchecke
         monkeypatch.setattr(data_files, "require_digest", lambda *_: None)
         monkeypatch.setattr(data_files, "ForeignParquetFile", UncheckedFile)
     else:
-        monkeypatch.setattr(file_reader, "read_blob", read_unchecked)
+        monkeypatch.setattr(files, "read_blob", read_unchecked)
     monkeypatch.setattr(hint, "RETRY_SECONDS", 0)
     found = results(tmp_path, ["damage"], seconds=60)["damage"]
     assert any(re.search("other rows.*, and no error", violation) for violation in found.violations), (

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from freezeframe.errors import FixTheRequest, FreezeframeError, TryAgain
 from freezeframe.runs.request import RunOutcome, RunRequest, request_store
-from freezeframe.store.transaction.job_status import find_committed_job
+from freezeframe.store.job import find_committed_job
 
 LEDGER = "ledger.txt"
 ERRORS = {"bad": FixTheRequest, "busy": TryAgain, "script": FreezeframeError}
@@ -18,7 +18,7 @@ def file_run(request, *, settings, on_line=print, is_cancelled=lambda: False):
     """Add the job's id to the tenant's ledger, in one commit; see ``order`` for the parameters."""
     started = time.monotonic()
     tenant = request_store(request, settings).tenant(request.tenant, create=True)
-    known = find_committed_job(tenant.place, request.job_id)
+    known = find_committed_job(tenant.context, request.job_id)
     if known is not None:
         return outcome(request, "repeated", started, receipt=known.to_json())
     wish = request.parameters

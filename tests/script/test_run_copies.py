@@ -14,7 +14,7 @@ from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
 from freezeframe.store.diff.counts import ArrowEngine
-from freezeframe.store.run_tenant import open_job_tenant
+from freezeframe.store.tenant import open_job_tenant
 
 NAME = "Account.snapshot.csv"
 CSV = "Id,Name\n007,Ann\n8,Bo\n"
@@ -35,7 +35,7 @@ def run(tenant, tmp_path):
 
     def carry_out(script):
         folder = tmp_path / uuid.uuid4().hex
-        with open_job_tenant(tenant.place, folder.name, token="") as job:
+        with open_job_tenant(tenant.context, folder.name, token="") as job:
             before = check_out(job.files, folder)
             with current_job(folder, job, {}):
                 refresh_copies(folder, job, before)

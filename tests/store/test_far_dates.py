@@ -121,7 +121,7 @@ def test_rows_are_restored(tenant):
     """One row by its key, which is a far date."""
     wanted = RowSelection(StreamName("Account"), 0, rows([FAR], [0]).select(["Id"]))
 
-    assert len(restore_rows(tenant.place, wanted).changes) == 1
+    assert len(restore_rows(tenant.context, wanted).changes) == 1
 
     moments = tenant.stream("Account").read(as_="arrow")["t"].cast(pa.int64()).to_pylist()
     assert moments == [0, None, 2**62]

@@ -297,7 +297,7 @@ def test_a_job_that_was_declared_dead_cannot_commit(open_on, memory):
         job.stream("Lead").update(table(1), key="Id")
         (lease,) = memory.list_from(STAGING_FOLDER)
         revoke = TenantChange(revoked=(lease.name.removesuffix(".json"),))
-        tenant._place.log.add(TenantState(), Entry("r", 1, (revoke,), kind="revoke"))
+        tenant.context.log.add(TenantState(), Entry("r", 1, (revoke,), kind="revoke"))
 
     assert None is rows(tenant, "Lead")
     assert list(memory.list_from(STAGING_FOLDER)) == []
@@ -329,7 +329,7 @@ def test_long_commits_are_kept_beside_the_entry(open_on, memory, monkeypatch):
     with tenant.job() as job:
         job.stream("Wide").update(table(1), key="Id")
 
-    (change,) = tenant._place.log.entry(0).streams
+    (change,) = tenant.context.log.entry(0).streams
     assert (len(change.sha256), change.content) == (64, "")
     assert rows(open_on(memory), "Wide") == [1]
     assert list(memory.list_from(STAGING_FOLDER)) == []

@@ -212,7 +212,7 @@ def test_restoring_across_it(tenant, stream):
     assert counts(stream.update(SECOND)) == (1, 1, 0, 0)
 
     keys = pa.table({"Id": ["2", "X9", "none"]})
-    done = restore_rows(tenant.place, RowSelection(StreamName("Account"), 0, keys))
+    done = restore_rows(tenant.context, RowSelection(StreamName("Account"), 0, keys))
     assert (done.counts.inserted, done.counts.updated, done.counts.deleted) == (0, 1, 1)
     assert content(stream) == {"1": "a", "2": "b", "3": "c"}
 

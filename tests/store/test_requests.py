@@ -74,7 +74,7 @@ def test_an_update_waits_six_times_for_its_logs(place, options):
 def test_an_update_after_somebody_elses_reads_what_they_committed(place):
     """Two reads more, one of each log, and the rows are on top of theirs."""
     storage, tenant = place
-    other = Store(storage, tenant.place.engine, Settings()).tenant("acme").stream("Account")
+    other = Store(storage, tenant.context.engine, Settings()).tenant("acme").stream("Account")
 
     def update(value):
         other.update(ROWS.head(5).assign(v=100 + value), key="Id")

@@ -411,7 +411,9 @@ def test_readers_go_on_while_the_master_key_is_rotated(keyed, memory, tmp_path):
 
     assert store.tenant("acme").files.read("secret") == b"sealed" + CANARY
     rewrap(
-        store.tenant("acme").place.storage, read_master_key(keyed.master_key_file), read_master_key(new_file)
+        store.tenant("acme").context.storage,
+        read_master_key(keyed.master_key_file),
+        read_master_key(new_file),
     )
     assert [store.tenant(item).files.read("secret") for item in ("acme", "second")] == [
         b"sealed" + CANARY

@@ -19,7 +19,7 @@ from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
 from freezeframe.store.table.reader import in_schema
-from freezeframe.store.updates import source, streamed_batch
+from freezeframe.store.updates import batch as batches
 
 KINDS = {"arrow": lambda table: table, "pandas": to_pandas, "polars": pl.from_arrow}
 
@@ -290,7 +290,7 @@ def test_spark_frames_decide_as_others(by_spark, spark_session, monkeypatch, sma
     """Whether their rows come to this process or stay in files of Spark; repeated keys too."""
     if not small:
         monkeypatch.setattr(small_frames, "ROWS_MAX", 0)
-        monkeypatch.setattr(source, "LANDED_BYTES_MAX", 0)
+        monkeypatch.setattr(batches, "LANDED_BYTES_MAX", 0)
     by_spark.update(_by_spark(spark_session, *[f"1 Id, {before} v"] * 2, "2 Id, null v"), key="Id")
     assert [row["v"] for row in rows_of(by_spark)] == [{} if before == "struct()" else after, None]
 
@@ -409,7 +409,7 @@ def test_each_mode_decides(by_spark, way):
 def test_declared_parts_without_values_decide_nothing(by_spark, spark_session, monkeypatch, bytes_max):
     """Also of a frame whose rows stay in Spark's files, which hold the declared type."""
     monkeypatch.setattr(small_frames, "ROWS_MAX", 0)
-    monkeypatch.setattr(source, "LANDED_BYTES_MAX", bytes_max)
+    monkeypatch.setattr(batches, "LANDED_BYTES_MAX", bytes_max)
     by_spark.update(table([]), key="Id")
     declared = "cast(array() as array<bigint>) v"
     by_spark.update(_by_spark(spark_session, f"2 Id, {declared}", "3 Id, null"), key="Id")
@@ -421,7 +421,7 @@ def test_declared_parts_without_values_decide_nothing(by_spark, spark_session, m
 @pytest.mark.spark
 def test_a_stream_of_rows_too_large_for_memory_may_have_them(by_spark, monkeypatch):
     """It is written for Spark as files that hold text in their place."""
-    monkeypatch.setattr(streamed_batch, "MEMORY_BYTES_MAX", 0)
+    monkeypatch.setattr(batches, "MEMORY_BYTES_MAX", 0)
     given = pa.table({"Id": [1, 1], "l": [[], []], "m": [None, {}], "o": [{"a": None}] * 2, "n": pa.nulls(2)})
     by_spark.update(given.to_reader(), key="Id")
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from freezeframe.cli.options import Directory, Environment, Root, TenantOption, expand
 from freezeframe.control.control_file import control_file
@@ -73,7 +73,7 @@ class TenantLocation:
         self._require_folder()
         from freezeframe.script.tenants import open_tenant
 
-        return open_tenant(self._folder)
+        return cast("Tenant", open_tenant(self._folder))  # a command is not the script of a run
 
     def verify(self) -> Verification:
         """Name what is damaged of the tenant, even where its log cannot be opened; see ``Tenant.verify``."""

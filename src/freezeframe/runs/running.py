@@ -42,6 +42,7 @@ from freezeframe.runs.watching import Ending, Limits, Reason, watch
 from freezeframe.settings import Settings
 from freezeframe.storage.local import write_durably
 from freezeframe.storage.safe_open import open_regular, remove_beneath
+from freezeframe.store.job import find_committed_job
 from freezeframe.store.model.directory import (
     in_use,
     is_in_use,
@@ -51,7 +52,6 @@ from freezeframe.store.model.directory import (
 )
 from freezeframe.store.model.receipt import JobReceipt, parse_job_receipt
 from freezeframe.store.tenant import Tenant
-from freezeframe.store.transaction.job_status import find_committed_job
 
 _PIPE_BYTES = 1024 * 1024
 _COMPARED_IDS_MAX = 1000
@@ -96,8 +96,8 @@ def run(
     is_new = store.folder(request.tenant) is None
     similar = nearest(request.tenant, store.tenants("", None, _COMPARED_IDS_MAX)) if is_new else ()
     tenant = store.tenant(request.tenant, create=True)
-    folder = job_roots_folder(tenant.place.storage, settings)
-    known = find_committed_job(tenant.place, request.job_id)
+    folder = job_roots_folder(tenant.context.storage, settings)
+    known = find_committed_job(tenant.context, request.job_id)
     if known is not None:
         root = latest_root(folder, request.job_id) or JobRoot(folder)
         outcome = _repeat_outcome(request, root, known, time.monotonic() - started)
@@ -234,7 +234,7 @@ def _wide_pipe() -> tuple[int, int]:
 def find_receipt(tenant: Tenant, job_id: str, root: JobRoot) -> JobReceipt | None:
     """The receipt of a job in the tenant's log; while that cannot be read, the one that its process wrote."""
     try:
-        found = find_committed_job(tenant.place, job_id)
+        found = find_committed_job(tenant.context, job_id)
     except TryAgain:
         result = read_result(root)
         if result is None or result.receipt is None:
@@ -292,7 +292,7 @@ def _repeat_outcome(request: RunRequest, root: JobRoot, receipt: JobReceipt, sec
 
 def _other_script(request: RunRequest, root: JobRoot, tenant: Tenant) -> tuple[str, ...]:
     """A warning where the committed job of this id ran another script, so that this one was not run."""
-    earlier, log = script_of(root), tenant.place.log
+    earlier, log = script_of(root), tenant.context.log
     record = log.known_job(log.current_state(), request.job_id)
     if earlier is None or record is None or earlier == request.script:
         return ()

@@ -64,8 +64,8 @@ from freezeframe.storage import LocalStorage
 from freezeframe.store import Stream, Tenant
 from freezeframe.store.job import Job
 from freezeframe.store.model.update_options import Mode, NullKeys, Update
-from freezeframe.store.run_tenant import JobTenant
-from freezeframe.store.table.reader import as_kind, in_schema, require_kind, with_columns
+from freezeframe.store.table.reader import as_kind, in_schema, with_columns
+from freezeframe.store.tenant import JobTenant
 
 # If both exist, gluestick reads the Parquet file.
 _SUFFIXES = (PARQUET, CSV)
@@ -128,7 +128,7 @@ class Adoption:
         with _naming(self.file):
             table = self._rows(known)
             if not self.replaces:
-                joined: pa.Table = self.stream.update_frame(*self._change(table, (), "match"), persist=False)
+                joined: pa.Table = self.stream.preview_frame(*self._change(table, (), "match"))
                 return joined
             unique = check_batch(table, self.key, null_keys="match").rows if self.key else table
         return _decide_types(unique)
@@ -202,34 +202,6 @@ def snapshot_file_stream(path: str) -> str | None:
     return None if suffix is None or "/" in path else path.removesuffix(suffix)
 
 
-def merge_file(
-    directory: str | os.PathLike[str],
-    stream: Stream,
-    frame: Any,
-    update: Update,
-    *,
-    persist: bool,
-    sort_columns: Sequence[str],
-    dtype_backend: str | None = None,
-) -> Any:
-    """Return the whole content after ``update``, on top of what the stream's file says; errors as of both.
-
-    A file that the stream adopted then has the new content as well.
-    """
-    require_kind(kind_of(frame), dtype_backend)
-    if persist:
-        adopt(directory, stream, update, frame)
-    elif (adoption := pending_adoption(directory, stream)) is not None:
-        return _preview(adoption, frame, update, sort_columns, dtype_backend)
-    content = stream.update_frame(
-        frame, update, persist=persist, sort_columns=sort_columns, dtype_backend=dtype_backend
-    )
-    if not persist:
-        return content
-    export_adopted(directory, stream)
-    return content
-
-
 def export_adopted(directory: str | os.PathLike[str], stream: Stream) -> None:
     """Write the file that the stream adopted again, unless ``export_adopted_files`` is off."""
     if load_settings().export_adopted_files:
@@ -254,25 +226,27 @@ def _keep_in_run(directory: Path, file: LegacyFile) -> None:
             job.files.write(file.path.name, content)
 
 
-def _preview(
-    adoption: Adoption,
+def preview(
+    directory: str | os.PathLike[str],
+    stream: Stream,
     frame: Any,
     update: Update,
     sort_columns: Sequence[str],
     dtype_backend: str | None,
 ) -> Any:
-    """Return the stream's rows after adoption and update, in the kind of ``frame``; nothing is stored."""
+    """Return the stream's rows after its file's adoption and the update; nothing is stored."""
+    adoption = pending_adoption(directory, stream)
+    if adoption is None:
+        return stream.preview_frame(frame, update, sort_columns, dtype_backend)
     with tempfile.TemporaryDirectory(prefix="freezeframe-") as folder:
         # The merge needs stored rows to start from, and the tenant's own directory must stay as it is.
         scratch = Tenant(LocalStorage(Path(folder)), shared_engine(), load_settings())
-        stream = scratch.stream(adoption.stream.name)
+        adopted = scratch.stream(stream.name)
         known = column_types(frame) if adoption.version < 0 else None
         key = adoption.key if adoption.version >= 0 else _adoption_key(update)
         with _naming(adoption.file):
-            stream.apply(adoption.view(known), Update(key=key, mode="overwrite", null_keys=update.null_keys))
-        return stream.update_frame(
-            frame, update, persist=False, sort_columns=sort_columns, dtype_backend=dtype_backend
-        )
+            adopted.apply(adoption.view(known), Update(key=key, mode="overwrite", null_keys=update.null_keys))
+        return adopted.preview_frame(frame, update, sort_columns, dtype_backend)
 
 
 def as_frame(

@@ -20,7 +20,7 @@ from typing import Any
 from freezeframe.errors import InvalidOption
 from freezeframe.storage.local import make_private
 from freezeframe.store.model.directory import OURS
-from freezeframe.store.run_tenant import JobTenant
+from freezeframe.store.tenant import JobTenant
 
 JOB_FILE = f"{OURS}/job.json"
 _SNAPSHOTS = "snapshots"

@@ -17,9 +17,9 @@ from typing import Any, Unpack
 
 import pyarrow as pa
 
-from freezeframe.engine.frames.frames import DtypeBackend, FrameKind
+from freezeframe.engine.frames.frames import DtypeBackend, FrameKind, kind_of
 from freezeframe.errors import StreamNotFound, VersionNotFound
-from freezeframe.script.adoption import as_frame, merge_file, pending_adoption
+from freezeframe.script.adoption import adopt, as_frame, export_adopted, pending_adoption, preview
 from freezeframe.script.current_job import is_working_copy
 from freezeframe.script.tenants import open_tenant
 from freezeframe.store.model.directory import FORMAT_FILE
@@ -145,9 +145,14 @@ def update_snapshot(
     )
     order = (sort_columns,) if isinstance(sort_columns, str) else tuple(sort_columns or ())
     known = open_tenant(snapshot_dir).stream(stream)
-    return merge_file(
-        snapshot_dir, known, data_df, update, persist=persist, sort_columns=order, dtype_backend=dtype_backend
-    )
+    require_kind(kind_of(data_df), dtype_backend)
+    if not persist:
+        return preview(snapshot_dir, known, data_df, update, order, dtype_backend)
+    adopt(snapshot_dir, known, update, data_df)
+    receipt = known.apply(data_df, update)
+    content = known.frame_after(receipt, data_df, order, dtype_backend)
+    export_adopted(snapshot_dir, known)
+    return content
 
 
 def stored_schemas(snapshot_dir: Directory) -> dict[str, pa.Schema]:

@@ -26,7 +26,8 @@ from freezeframe.storage.probe import require_remembered
 from freezeframe.store import Stream, Tenant
 from freezeframe.store.model.directory import OURS
 from freezeframe.store.snapshot_store import Store
-from freezeframe.store.transaction.tenant_guard import NoGuard
+from freezeframe.store.tenant import JobTenant
+from freezeframe.store.transaction.context import NoGuard
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,7 +63,7 @@ _lock = threading.Lock()
 _tenants: dict[str, Tenant] = {}
 
 
-def open_tenant(snapshot_dir: str | os.PathLike[str]) -> Tenant:
+def open_tenant(snapshot_dir: str | os.PathLike[str]) -> Tenant | JobTenant:
     """Return the tenant whose snapshot directory this is; the directory need not exist yet.
 
     In the script of a run, the run's snapshot directory means its open job: see ``current_job``. Any other

@@ -1,27 +1,242 @@
 """Files of a tenant: bytes by path, each change a version of the tenant.
 
-The same face serves a tenant (each change is a job of its own), an open job (changes appear with
-the job's others) and a moment of the past (reading only); which of them it is, the scope knows.
+The same classes serve a tenant (each change is a job of its own), an open job (changes appear with
+the job's others) and a past version (reading only): their view says which it is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from datetime import datetime
 from typing import Any, BinaryIO
 
-from freezeframe.errors import AlreadyExists, InvalidOption, StorageUnavailable, TryAgain
+from freezeframe.errors import (
+    AlreadyExists,
+    FileNotFound,
+    InvalidOption,
+    StorageUnavailable,
+    TryAgain,
+    UnreadableInput,
+)
 from freezeframe.identifiers import FilePath
-from freezeframe.store.blobs.blob_store import from_json_bytes, merge_patch, to_json_bytes, write_blob
-from freezeframe.store.blobs.sealing import data_key, seal
+from freezeframe.store.blobs.blob_store import (
+    Blob,
+    blob_chunks,
+    blob_part,
+    folders_in,
+    from_json_bytes,
+    merge_patch,
+    paths_in,
+    read_blob,
+    to_json_bytes,
+    write_blob,
+)
+from freezeframe.store.blobs.sealing import data_key, seal, unseal
 from freezeframe.store.model.directory import blob_file
-from freezeframe.store.readers.file_reader import FileReader
 from freezeframe.store.tenant_log.entry import FileChange
-from freezeframe.store.tenant_log.state import FileEntry, HeldFile, file_entry
-from freezeframe.store.transaction.unit_of_work import UnitOfWork
+from freezeframe.store.tenant_log.state import (
+    FileEntry,
+    FileRevision,
+    HeldFile,
+    TenantState,
+    file_entry,
+    file_revision,
+)
+from freezeframe.store.transaction.transaction import Transaction
+from freezeframe.store.transaction.view import View
 
 Content = bytes | bytearray | memoryview | BinaryIO | Iterable[bytes]
 _STREAM_BYTES = 1024 * 1024
+
+
+class FileReader:
+    """Reads files by path in a view of their tenant: now, in an open job, or at a past version.
+
+    Paths are as ``FilePath`` checks them; a bad one is ``InvalidName``. ``version`` (a tenant version;
+    ``tenant_version`` is the same) or ``as_of`` (a moment) say when; without one the view's own state
+    counts. A sealed file is read like any other, where the master key is at hand.
+    """
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+
+    def read(
+        self,
+        path: str,
+        version: int | None = None,
+        *,
+        as_of: datetime | str | None = None,
+        tenant_version: int | None = None,
+    ) -> bytes:
+        """The file's bytes, verified by their SHA-256.
+
+        Raises:
+            FileNotFound: there is no such file (then).
+            VersionNotFound: there is no such version or moment.
+            CorruptData: the stored bytes are damaged.
+            SealingUnavailable: the file is sealed and the master key is not at hand.
+        """
+        known = FilePath(path)
+        held = self._held_file(known, self._state(version, as_of, tenant_version))
+        self._view.note_read(known)
+        return self._content(known, held)
+
+    def chunks(
+        self,
+        path: str,
+        version: int | None = None,
+        *,
+        as_of: datetime | str | None = None,
+        tenant_version: int | None = None,
+    ) -> Iterator[bytes]:
+        """The file's bytes in chunks, for large files; errors as for ``read``, the first ones at the call."""
+        known = FilePath(path)
+        held = self._held_file(known, self._state(version, as_of, tenant_version))
+        self._view.note_read(known)
+        return self._pieces(known, held)
+
+    def part(
+        self,
+        path: str,
+        first: int,
+        last: int,
+        *,
+        as_of: datetime | str | None = None,
+        tenant_version: int | None = None,
+    ) -> Iterator[bytes]:
+        """The file's bytes from ``first`` to ``last``, both included, in chunks; errors as for ``read``.
+
+        Of a large file that is not sealed no more is read than that, once all of it was proved.
+        """
+        known = FilePath(path)
+        held = self._held_file(known, self._state(None, as_of, tenant_version))
+        self._view.note_read(known)
+        if held.sealed:
+            content = self.read(path, as_of=as_of, tenant_version=tenant_version)
+            return iter([content[first : last + 1]])
+        return blob_part(self._view.storage, _blob(held), first, last)
+
+    def read_text(self, path: str, version: int | None = None, **moment: Any) -> str:
+        """The file as text; errors as of ``read``.
+
+        Raises:
+            UnreadableInput: its bytes are not UTF-8.
+        """
+        try:
+            return self.read(path, version, **moment).decode()
+        except UnicodeDecodeError as error:
+            raise UnreadableInput(
+                f"The file {path!r} is not text.",
+                cause=f"Its byte {error.start} is not UTF-8.",
+                remedy="Read it as bytes.",
+                path=path,
+            ) from None
+
+    def read_json(self, path: str, version: int | None = None, **moment: Any) -> Any:
+        """The value of a JSON file; errors as of ``read``.
+
+        Raises:
+            UnreadableInput: it is not JSON.
+        """
+        return from_json_bytes(self.read(path, version, **moment), path)
+
+    def exists(self, path: str) -> bool:
+        """Whether the file exists now."""
+        return str(FilePath(path)) in self._view.state().files
+
+    def entry(
+        self,
+        path: str,
+        version: int | None = None,
+        *,
+        as_of: datetime | str | None = None,
+        tenant_version: int | None = None,
+    ) -> FileEntry:
+        """The metadata of one file; errors as of ``read`` except those of its content."""
+        known = FilePath(path)
+        self._view.note_read(known)
+        return file_entry(str(known), self._held_file(known, self._state(version, as_of, tenant_version)))
+
+    def list(
+        self,
+        folder: str = "",
+        *,
+        recursive: bool = False,
+        version: int | None = None,
+        as_of: datetime | str | None = None,
+        tenant_version: int | None = None,
+    ) -> tuple[FileEntry, ...]:
+        """The files in a folder (``""``: the tenant's own), with those below it if ``recursive``, by path.
+
+        Raises:
+            InvalidName: no folder can have that name.
+            VersionNotFound: there is no such version or moment.
+        """
+        files = self._state(version, as_of, tenant_version).files
+        found = paths_in(files, _within(folder), recursive=recursive)
+        return tuple(file_entry(path, files[path]) for path in found)
+
+    def page(
+        self, folder: str = "", after: str = "", *, recursive: bool = False, tenant_version: int | None = None
+    ) -> Iterator[FileEntry]:
+        """Lazy ``list`` after the path ``after``; the cost is proportional to the entries taken."""
+        files = self._state(None, None, tenant_version).files
+        found = paths_in(files, _within(folder), after, recursive=recursive)
+        return (file_entry(path, files[path]) for path in found)
+
+    def folders(
+        self, folder: str = "", *, recursive: bool = False, tenant_version: int | None = None
+    ) -> tuple[str, ...]:
+        """The folders in a folder, with those below them if ``recursive``, by path; errors as of ``list``."""
+        files = self._state(None, None, tenant_version).files
+        return tuple(sorted(folders_in(files, _within(folder), recursive=recursive)))
+
+    def history(self, path: str) -> Iterator[FileRevision]:
+        """The file's versions, the newest first, deletions included.
+
+        Raises:
+            InvalidName: no file can have that path.
+        """
+        known = str(FilePath(path))
+        newest = self._view.state()
+        versions = range(newest.version, newest.floor - 1, -1)
+        for version, entry in self._view.log.entries_down(newest, versions):
+            for change in entry.files:
+                if change.path == known:
+                    yield file_revision(version, entry, change)
+
+    def _state(
+        self, version: int | None, as_of: datetime | str | None, tenant_version: int | None
+    ) -> TenantState:
+        if sum(item is not None for item in (version, as_of, tenant_version)) > 1:
+            raise InvalidOption(
+                "version, as_of and tenant_version cannot be used together.", remedy="Give one of them."
+            )
+        return self._view.state(tenant_version if version is None else version, as_of)
+
+    def _held_file(self, path: FilePath, state: TenantState) -> HeldFile:
+        held = state.files.get(str(path))
+        if held is None:
+            raise FileNotFound(
+                f"There is no file {str(path)!r}.",
+                cause=f"The tenant has {len(state.files)} files at version {state.version}.",
+                remedy="Check the path in the list of the files, or write the file first.",
+                path=str(path),
+            )
+        return held
+
+    def _content(self, path: FilePath, held: HeldFile) -> bytes:
+        stored = read_blob(self._view.storage, _blob(held))
+        return b"".join(self._decrypt(path, [stored])) if held.sealed else stored
+
+    def _pieces(self, path: FilePath, held: HeldFile) -> Iterator[bytes]:
+        stored = blob_chunks(self._view.storage, _blob(held))
+        return self._decrypt(path, stored) if held.sealed else stored
+
+    def _decrypt(self, path: FilePath, stored: Iterable[bytes]) -> Iterator[bytes]:
+        key = data_key(self._view.storage, self._view.settings)
+        return unseal(stored, key.secret, key.tenant, path)
 
 
 class Files(FileReader):
@@ -42,12 +257,12 @@ class Files(FileReader):
             ConflictError: in a job: somebody else changed the file meanwhile.
         """
         known = FilePath(path)
-        with self._scope.change() as work:
-            work.require_place(known)
-            held = work.state().files.get(str(known))
+        with self._view.change() as transaction:
+            transaction.files.require_path(known)
+            held = transaction.state().files.get(str(known))
             is_sealed = (held is not None and held.sealed) if sealed is None else sealed
-            self._stage(work, known, _chunks(content), is_sealed=is_sealed)
-            staged = work.state().files[str(known)]
+            self._stage(transaction, known, _chunks(content), is_sealed=is_sealed)
+            staged = transaction.state().files[str(known)]
         return self._staged_entry(known, staged)
 
     def write_text(self, path: str, text: str, *, sealed: bool | None = None) -> FileEntry:
@@ -72,17 +287,17 @@ class Files(FileReader):
             ConflictError: somebody else changed the file at the same moment; as ``write`` otherwise.
         """
         known = FilePath(path)
-        with self._scope.change() as work:
-            held = work.state().files.get(str(known))
+        with self._view.change() as transaction:
+            held = transaction.state().files.get(str(known))
             # The content is based on what was read, so another writer's change in between is a conflict.
-            work.note_read(known)
+            transaction.note_read(known)
             before = None
             if held is not None:
                 before = from_json_bytes(self._content(known, held), str(known))
             value = merge_patch({} if held is None else before, patch)
-            work.require_place(known)
+            transaction.files.require_path(known)
             is_sealed = (held is not None and held.sealed) if sealed is None else sealed
-            self._stage(work, known, [to_json_bytes(value)], is_sealed=is_sealed)
+            self._stage(transaction, known, [to_json_bytes(value)], is_sealed=is_sealed)
         return value
 
     def delete(self, path: str) -> None:
@@ -92,9 +307,9 @@ class Files(FileReader):
             FileNotFound: there is no such file.
         """
         known = FilePath(path)
-        with self._scope.change() as work:
-            self._held_file(known, work.state())
-            self._remove(work, known)
+        with self._view.change() as transaction:
+            self._held_file(known, transaction.state())
+            self._remove(transaction, known)
 
     def move(self, path: str, target: str) -> FileEntry:
         """Move the file, in one change; a sealed one is sealed anew, bound to the new path.
@@ -105,50 +320,60 @@ class Files(FileReader):
             InvalidName, SealingUnavailable: as ``write``.
         """
         source, goal = FilePath(path), FilePath(target)
-        with self._scope.change() as work:
-            state = work.state()
+        with self._view.change() as transaction:
+            state = transaction.state()
             held = self._held_file(source, state)
             if str(goal) in state.files:
                 raise AlreadyExists(
                     f"There is a file {str(goal)!r} already.", remedy="Delete it first, or use another path."
                 )
-            work.require_place(goal, moved=str(source))
-            work.note_read(source)
-            self._stage(work, goal, self._pieces(source, held), is_sealed=held.sealed)
-            self._remove(work, source)
-            staged = work.state().files[str(goal)]
+            transaction.files.require_path(goal, moved=str(source))
+            transaction.note_read(source)
+            self._stage(transaction, goal, self._pieces(source, held), is_sealed=held.sealed)
+            self._remove(transaction, source)
+            staged = transaction.state().files[str(goal)]
         return self._staged_entry(goal, staged)
 
     def _staged_entry(self, path: FilePath, staged: HeldFile) -> FileEntry:
         """The file's entry from the commit, unless it was changed again or the log cannot be read now."""
         now = None
         with suppress(TryAgain):
-            now = self._scope.state().files.get(str(path))
+            now = self._view.state().files.get(str(path))
         return file_entry(str(path), now if now is not None and now.blob == staged.blob else staged)
 
-    def _stage(self, work: UnitOfWork, path: FilePath, content: Iterable[bytes], *, is_sealed: bool) -> None:
-        """Write the blob and stage the change; an earlier blob of the same work is deleted."""
-        before = work.state().files.get(str(path))
-        work.announce()
+    def _stage(
+        self, transaction: Transaction, path: FilePath, content: Iterable[bytes], *, is_sealed: bool
+    ) -> None:
+        """Write the blob and stage the change; an earlier blob of the same transaction is deleted."""
+        before = transaction.state().files.get(str(path))
+        transaction.announce()
         if is_sealed:
-            key = data_key(work.storage, work.settings, create=True)
+            key = data_key(transaction.context.storage, transaction.context.settings, create=True)
             content = seal(content, key.secret, key.tenant, path)
-        blob = write_blob(work.storage, work.write_id, content)
-        work.stage_file(FileChange(str(path), blob.name, blob.sha256, blob.size, is_sealed))
-        _forget_own(work, before)
+        blob = write_blob(transaction.context.storage, transaction.write_id, content)
+        transaction.files.add(FileChange(str(path), blob.name, blob.sha256, blob.size, is_sealed))
+        _forget_own(transaction, before)
 
-    def _remove(self, work: UnitOfWork, path: FilePath) -> None:
-        before = work.state().files.get(str(path))
-        work.announce()
-        work.stage_file(FileChange(str(path), None))
-        _forget_own(work, before)
+    def _remove(self, transaction: Transaction, path: FilePath) -> None:
+        before = transaction.state().files.get(str(path))
+        transaction.announce()
+        transaction.files.add(FileChange(str(path), None))
+        _forget_own(transaction, before)
 
 
-def _forget_own(work: UnitOfWork, before: HeldFile | None) -> None:
+def _within(folder: str) -> str:
+    return f"{FilePath(folder)}/" if folder else ""
+
+
+def _blob(held: HeldFile) -> Blob:
+    return Blob(held.blob, held.sha256, held.size)
+
+
+def _forget_own(transaction: Transaction, before: HeldFile | None) -> None:
     """Delete the blob that the same job staged before for the path: nothing else can name it."""
-    if before is not None and before.blob.startswith(f"{work.write_id}/"):
+    if before is not None and before.blob.startswith(f"{transaction.write_id}/"):
         with suppress(StorageUnavailable):
-            work.storage.delete(blob_file(before.blob))
+            transaction.context.storage.delete(blob_file(before.blob))
 
 
 def _chunks(content: Any) -> Iterable[bytes]:

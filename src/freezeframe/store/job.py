@@ -1,9 +1,9 @@
-"""A job: one run of a script for a tenant, committed atomically."""
+"""A job: one run of a script for a tenant, committed atomically; its status seen from outside."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from types import MappingProxyType
@@ -11,15 +11,41 @@ from typing import Any, Unpack
 
 from freezeframe.identifiers import StreamName
 from freezeframe.store.files import Files
-from freezeframe.store.model.receipt import JobReceipt, Receipt
+from freezeframe.store.model.receipt import JobReceipt, Receipt, parse_job_receipt
 from freezeframe.store.model.update_options import Author, Names, UpdateOptions, parse_update
 from freezeframe.store.stream import Stream
-from freezeframe.store.transaction.scope import JobScope, TenantScope, commit_at_end
-from freezeframe.store.transaction.transaction import TenantPlace
-from freezeframe.store.transaction.unit_of_work import UnitOfWork
+from freezeframe.store.tenant_log.entry import TenantChange
+from freezeframe.store.tenant_log.lease import live_leases
+from freezeframe.store.transaction.context import TenantContext
+from freezeframe.store.transaction.transaction import Transaction
+from freezeframe.store.transaction.view import View
 
 
-class Job:
+class TenantContent:
+    """The streams and files of a tenant, in one view of it."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+
+    def stream(self, name: str | StreamName) -> Stream:
+        """The stream of that name, whether or not it exists yet.
+
+        Raises:
+            InvalidName: no stream can have that name.
+        """
+        return Stream(name if isinstance(name, StreamName) else StreamName(name), self._view)
+
+    def streams(self) -> tuple[str, ...]:
+        """The names of the streams, sorted."""
+        return tuple(sorted(self._view.state().streams))
+
+    @property
+    def files(self) -> Files:
+        """The files by path."""
+        return Files(self._view)
+
+
+class Job(TenantContent):
     """Streams and files within one job; ``Tenant.job`` creates it.
 
     Inside, reads see the tenant as it was when the job began, with the job's own changes; everybody else
@@ -27,15 +53,14 @@ class Job:
     nothing happened.
     """
 
-    def __init__(self, place: TenantPlace, work: UnitOfWork) -> None:
-        self._place = place
-        self._work = work
-        self._scope = JobScope(place, work)
+    def __init__(self, context: TenantContext, transaction: Transaction) -> None:
+        super().__init__(View(context, transaction))
+        self._transaction = transaction
 
     @property
     def is_repeated(self) -> bool:
         """Whether a job of this id is already committed; its changes are then not repeated."""
-        return self._work.is_repeated
+        return self._transaction.is_repeated
 
     @property
     def receipt(self) -> JobReceipt:
@@ -44,17 +69,9 @@ class Job:
         Raises:
             InvalidOption: it has not been committed (yet).
         """
-        found = self._work.done
+        found = self._transaction.done
         streams = {name: self._with_source(receipt) for name, receipt in found.streams.items()}
         return replace(found, streams=MappingProxyType(streams))
-
-    def stream(self, name: str | StreamName) -> Stream:
-        """The stream of that name within the job; its updates become part of the job.
-
-        Raises:
-            InvalidName: no stream can have that name.
-        """
-        return Stream(name if isinstance(name, StreamName) else StreamName(name), self._scope)
 
     def update(
         self,
@@ -76,31 +93,65 @@ class Job:
         updates = [
             (StreamName(name), frame, parse_update(keys.get(name), options)) for name, frame in frames.items()
         ]
-        with self._scope.change() as work:
-            receipts = work.update_all(updates)
+        with self._view.change() as transaction:
+            receipts = transaction.update_all(updates)
         return {
             name: replace(receipt, source=functools.partial(self.stream(name).changed_by, receipt))
             for name, receipt in zip(frames, receipts, strict=True)
         }
 
-    @property
-    def files(self) -> Files:
-        """The tenant's files within the job; changes become part of the job."""
-        return Files(self._scope)
-
-    def streams(self) -> tuple[str, ...]:
-        """The sorted names of the streams within the job."""
-        return tuple(sorted(self._work.state().streams))
-
     def _with_source(self, receipt: Receipt) -> Receipt:
-        stream = Stream(StreamName(receipt.stream), TenantScope(self._place))
+        stream = Stream(StreamName(receipt.stream), View(self._view.context))
         return replace(receipt, source=functools.partial(stream.changed_by, receipt))
 
 
 @contextmanager
 def open_job(
-    place: TenantPlace, job_id: str | None, *, message: str | None = None, who: str | None = None
+    context: TenantContext, job_id: str | None, *, message: str | None = None, who: str | None = None
 ) -> Iterator[Job]:
     """A job that commits when the block ends without an error; see ``Tenant.job``."""
-    with commit_at_end(UnitOfWork(place, Author(who or "", message or ""), job_id=job_id)) as work:
-        yield Job(place, work)
+    with Transaction(context, Author(who or "", message or ""), job_id=job_id) as transaction:
+        yield Job(context, transaction)
+
+
+# The status of a job seen from outside, and revoking it before it commits.
+#
+# For supervisors of job processes: a process may die between its commit and its report, or go on after
+# it was given up. The tenant's log has the outcome and decides.
+
+
+def find_committed_job(context: TenantContext, job_id: str) -> JobReceipt | None:
+    """Return the receipt of the job of that id, marked as repeated; None if it is not committed."""
+    record = context.log.known_job(context.log.current_state(), job_id)
+    if record is None:
+        return None
+    kept = context.log.receipt(record)
+    if kept is None:
+        return JobReceipt(record.version, job_id, committed=True, seconds=0.0, repeated=True)
+    return parse_job_receipt(kept)
+
+
+def revoke_job(
+    context: TenantContext, job_id: str, reason: str = "", who: str = "", *, tokens: Iterable[str] = ()
+) -> tuple[str, ...]:
+    """Revoke every open run of that job, so that it cannot commit; return the revoked tokens.
+
+    Runs that have announced themselves are found by their leases, and revoked as transactions. A run that
+    has started without announcing itself yet is revoked by its token, if that is among ``tokens``. A run
+    that has committed stays committed (``find_committed_job``). Nothing is written if there is nothing
+    to revoke, or the job is committed.
+    """
+    leases = live_leases(context.storage)
+    state = context.log.current_state()  # read last: a run that registers later finds the tokens revoked
+    if context.log.known_job(state, job_id) is not None:
+        return ()
+    found = {lease.write_id for lease in leases if lease.job_id == job_id} - state.revoked.keys()
+    change = TenantChange(
+        revoked=tuple(sorted(found)), revoked_tokens=tuple(sorted(set(tokens) - state.revoked_tokens.keys()))
+    )
+    revoked = (*change.revoked, *change.revoked_tokens)
+    if revoked:
+        message = reason or f"The job {job_id!r} was taken over."
+        with Transaction(context, Author(who, message)) as transaction:
+            transaction.stage_tenant(change, "revoke")
+    return revoked

@@ -200,7 +200,7 @@ class Store:
         made = self._registry.current_state().folder(self._environment, str(target))
         if made is not None and request_context.job_id is not None:
             again = self._open(made)
-            log = again.place.log
+            log = again.context.log
             if log.known_job(log.current_state(), request_context.job_id) is not None:
                 return again
         self._require_free(target)

@@ -3,46 +3,275 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Unpack
+from datetime import datetime
+from typing import Any, Unpack, cast
 
 import pyarrow as pa
 
-from freezeframe.engine.frames.frames import FrameKind, kind_of
+from freezeframe.clock import now_ms
+from freezeframe.engine.frames.frames import DtypeBackend, FrameKind, kind_of
 from freezeframe.errors import InvalidOption
+from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.store.diff.row_diff import CHANGE_TYPE, snapshot_changes
+from freezeframe.store.keys.key_scan import key_of_row
 from freezeframe.store.maintenance.repair import Repair, release, repair
 from freezeframe.store.maintenance.retyping import Retyping, retype
-from freezeframe.store.model.receipt import Receipt
+from freezeframe.store.model.receipt import Receipt, html_table
 from freezeframe.store.model.update_options import (
     KeyedUpdate,
     Names,
     Update,
     UpdateOptions,
     parse_update,
-    replaces_rows,
-    update_from,
 )
-from freezeframe.store.readers.stream_reader import StreamReader, changes_between
-from freezeframe.store.schema.columns import stored_key
-from freezeframe.store.stream_updates import Previewed, explain, preview, write
+from freezeframe.store.schema.columns import (
+    VALID_FROM,
+    arrow_columns,
+    read_system_columns,
+    stored_key,
+    stored_notes,
+)
+from freezeframe.store.table.commit import CommitIdentity
 from freezeframe.store.table.reader import (
     as_kind,
     as_spark,
     previewed_frame,
+    read_row_batches,
     read_rows,
     require_kind,
     row_columns,
+    row_count,
     sort_frame,
     sort_rows,
 )
-from freezeframe.store.transaction.scope import TenantScope
-from freezeframe.store.transaction.transaction import TenantPlace
-from freezeframe.store.updates.strategy import Explanation, explain_state
+from freezeframe.store.tenant_log.history import Point, require_one_version
+from freezeframe.store.tenant_log.lease import Lease
+from freezeframe.store.tenant_log.roll_forward import require_no_case_twin
+from freezeframe.store.transaction.staged import StagedTable
+from freezeframe.store.transaction.view import View
+from freezeframe.store.updates.update import ChangeResult, Explanation, explain_state, explain_update
+from freezeframe.store.versions.row_history import RowHistory, row_history
 
 _NO_CHANGES = pa.schema([(CHANGE_TYPE, pa.string())])
+
+
+class StreamReader:
+    """Reads a stream in a view of its tenant: now, in an open job, or at a past version."""
+
+    def __init__(self, name: StreamName, view: View) -> None:
+        self._name = name
+        self._view = view
+
+    @property
+    def name(self) -> str:
+        """The stream's name."""
+        return str(self._name)
+
+    def __repr__(self) -> str:
+        return f"Stream({self.name!r})"
+
+    def _repr_html_(self) -> str:
+        """The columns in a notebook."""
+        if self.stream_version() < 0:
+            return html_table(f"{self.name}, before its first update", ("column", "type"), ())
+        key = self.key()
+        caption = f"{self.name}, {self.row_count()} rows, key {', '.join(key) or 'none'}"
+        return html_table(
+            f"{caption}, version {self.version()}",
+            ("column", "type"),
+            [(field.name, field.type) for field in self.columns()],
+        )
+
+    def read(
+        self,
+        *,
+        version: Point | None = None,
+        as_of: datetime | str | None = None,
+        stream_version: int | None = None,
+        tenant_version: int | None = None,
+        columns: Sequence[str] | None = None,
+        where: Any = None,
+        history: bool = False,
+        as_: FrameKind = "pandas",
+        dtype_backend: DtypeBackend | None = None,
+    ) -> Any:
+        """The rows now, at a version of the tenant or a moment, or at a version of the stream's own.
+
+        ``version`` is a number, a tag or a moment; ``tenant_version`` is the same. ``stream_version`` counts
+        the changes of this stream alone. ``dtype_backend`` says which types the columns of a pandas frame
+        have, as in pandas; without it the setting of that name does.
+
+        With ``history`` those of the past as well, of a stream that keeps them: each with
+        ``_valid_from`` and ``_valid_to``, which is null for a row that holds now. They are sorted by
+        the columns of the key that are read; a Spark frame is not.
+
+        Raises:
+            StreamNotFound: there is no such stream (then).
+            VersionNotFound: there is no such version or moment.
+            InvalidOption: more than one of them is given, or the stream has no history.
+        """
+        require_kind(as_, dtype_backend)
+        self._view.note_read(self._name)
+        snapshot = self._snapshot(version, as_of, stream_version, tenant_version)
+        if history and not read_system_columns(snapshot.metadata).has_history:
+            raise InvalidOption(
+                f"The stream {self.name!r} keeps no history of its rows.",
+                cause="Nobody has updated it with history='scd2' so far.",
+                remedy="Leave history out; earlier versions are read with version= or as_of=.",
+            )
+        if as_ == "spark":
+            if where is not None:
+                raise InvalidOption(
+                    "where cannot be used with as_='spark'.",
+                    remedy="Filter the Spark frame: frame.where('…').",
+                )
+            return as_spark(snapshot, self._view.context.engine, columns, history=history)
+        order = (*(stored_key(snapshot.metadata) or ()), *((VALID_FROM,) if history else ()))
+        rows = sort_rows(read_rows(snapshot, columns, where, history=history), order)
+        return as_kind(rows, as_, self._dtype_backend(as_, dtype_backend))
+
+    def read_batches(
+        self, *, version: Point | None = None, stream_version: int | None = None
+    ) -> pa.RecordBatchReader:
+        """The rows of ``read`` as batches in no order, for streams larger than memory.
+
+        Raises:
+            StreamNotFound, VersionNotFound: there is no such stream or version.
+            CorruptData: a file is missing or damaged, when the reading comes to it.
+        """
+        self._view.note_read(self._name)
+        return read_row_batches(self._snapshot(version, None, stream_version))
+
+    def snapshot(
+        self,
+        *,
+        version: Point | None = None,
+        as_of: datetime | str | None = None,
+        stream_version: int | None = None,
+        tenant_version: int | None = None,
+    ) -> Snapshot:
+        """The stream's table snapshot at one version; errors as of ``read``."""
+        self._view.note_read(self._name)
+        return self._snapshot(version, as_of, stream_version, tenant_version)
+
+    def changes(
+        self,
+        since: Point | None = None,
+        until: Point | None = None,
+        *,
+        as_: FrameKind = "pandas",
+        dtype_backend: DtypeBackend | None = None,
+    ) -> Any:
+        """The row changes between two versions of the tenant (``since`` None: from the beginning).
+
+        One row a change: ``_change_type`` (``insert``, ``update``, ``delete``), the columns as they
+        are at ``until`` (default: now; for a deletion the deleted values) and ``_before``, a struct
+        of the old values. ``as_`` is ``"pandas"``, ``"polars"`` or ``"arrow"``; ``dtype_backend`` as of
+        ``read``.
+
+        Raises:
+            StreamNotFound, VersionNotFound: there is no such stream or version.
+        """
+        require_kind(as_, dtype_backend)
+        self._view.note_read(self._name)
+        before = None if since is None else self.before(since)
+        changed = changes_between(before, self._snapshot(until))
+        return as_kind(changed, as_, self._dtype_backend(as_, dtype_backend))
+
+    def _dtype_backend(self, as_: str, given: str | None) -> str | None:
+        """What was asked for, else what the tenant's settings say."""
+        return given or (self._view.settings.dtype_backend if as_ == "pandas" else None)
+
+    def row_history(self, key: Any, *, until: Point | None = None, limit: int | None = None) -> RowHistory:
+        """The row with a key, and the versions of the tenant that inserted, updated or deleted it.
+
+        ``key`` is the key's value; of a key of several columns a tuple, or a mapping by name. The newest
+        ``limit`` versions (None: all) up to ``until`` (a version, tag or moment; None: now) are given.
+
+        Raises:
+            StreamNotFound, VersionNotFound: there is no such stream or version.
+            BadInput: ``key`` is not a key of the stream.
+            InvalidOption: the stream has no key.
+        """
+        snapshot = self._snapshot(until)
+        keys = key_of_row(arrow_columns(snapshot.schema), stored_key(snapshot.metadata) or (), key)
+        state = self._view.state(self._view.state(until).version)  # what is committed, in a job as well
+        return row_history(self._view, self._name, keys, state, limit)
+
+    def before(self, since: Point) -> Snapshot | None:
+        """The stream's table at a version of the tenant; None where the stream did not exist.
+
+        Raises:
+            VersionNotFound: there is no such version.
+        """
+        state = self._view.state(since)
+        return self._view.snapshot(self._name, state) if self.name in state.streams else None
+
+    def columns(self) -> pa.Schema:
+        """The stream's columns now; one without any value yet is marked (``evolution.is_undecided``).
+
+        Those that the stream keeps itself (``system_columns``) are not among them.
+
+        Raises:
+            StreamNotFound: there is no such stream.
+        """
+        snapshot = self._snapshot()
+        return read_system_columns(snapshot.metadata).removed_from(arrow_columns(snapshot.schema))
+
+    def has_history(self) -> bool:
+        """Whether the stream has a row history (``history="scd2"``); false before its first update."""
+        return self.stream_version() >= 0 and read_system_columns(self._snapshot().metadata).has_history
+
+    def key(self) -> tuple[str, ...]:
+        """The columns that identify a row; empty for a stream without a key."""
+        return stored_key(self._snapshot().metadata) or ()
+
+    def notes(self) -> dict[str, str]:
+        """The notes that updates stored with the stream (``Update.notes``), by name."""
+        return stored_notes(self._snapshot().metadata) if self.stream_version() >= 0 else {}
+
+    def version(self) -> int:
+        """The version of the tenant that last changed the stream, -1 before its first update."""
+        return self._view.version_of(self._name)
+
+    def version_of(self, snapshot: Snapshot) -> int:
+        """The version of the tenant that created the stream's state in ``snapshot``."""
+        return self._view.version_that_made(snapshot)
+
+    def stream_version(self) -> int:
+        """The version of the stream's own table: 0 after its first update, -1 before it."""
+        return self._view.state().table_version(self._name)
+
+    def row_count(self, version: Point | None = None, *, stream_version: int | None = None) -> int:
+        """The number of current rows, now or at a version."""
+        return row_count(self._snapshot(version, None, stream_version))
+
+    def byte_count(self, version: Point | None = None, *, stream_version: int | None = None) -> int:
+        """The bytes of the data files, now or at a version."""
+        return self._snapshot(version, None, stream_version).size
+
+    def _snapshot(
+        self,
+        version: Point | None = None,
+        as_of: datetime | str | None = None,
+        stream_version: int | None = None,
+        tenant_version: int | None = None,
+    ) -> Snapshot:
+        given = {
+            "version": version,
+            "as_of": as_of,
+            "stream_version": stream_version,
+            "tenant_version": tenant_version,
+        }
+        require_one_version(given)
+        point = tenant_version if version is None else version
+        past = None if point is None and as_of is None else self._view.state(point, as_of)
+        return self._view.snapshot(self._name, past, stream_version)
 
 
 class Stream(StreamReader):
@@ -65,7 +294,10 @@ class Stream(StreamReader):
 
     def apply(self, frame: Any, update: Update | KeyedUpdate) -> Receipt:
         """Carry out an ``Update``; errors as of ``update``."""
-        receipt = write(self._place, frame, update)
+        with self._view.change(self._name) as transaction:
+            receipt = transaction.update(self._name, frame, update)
+        if transaction.receipt is not None:
+            receipt = transaction.receipt.streams[self.name]
         return replace(receipt, source=functools.partial(self.changed_by, receipt))
 
     def explain(
@@ -78,11 +310,11 @@ class Stream(StreamReader):
         Raises:
             BadInput, InvalidOption, TooManyDeletions: as ``update`` does.
         """
+        settings = self._view.settings
         if frame is None:
-            settings = self._place.scope.settings
-            return explain_state(self.name, self._place.scope.base(self._place.name), settings)
-        needs_key = key is None and not replaces_rows(options)
-        return explain(self._place, frame, update_from(self._stored_key() if needs_key else key, **options))
+            return explain_state(self.name, self._view.base(self._name), settings)
+        with self._staged(frame, parse_update(key, options)) as (table, result):
+            return explain_update(self.name, table.base.version, result, settings)
 
     def preview(self, frame: Any, key: Names | None = None, **options: Unpack[UpdateOptions]) -> Receipt:
         """Preview an ``update`` with the same arguments; nothing is committed.
@@ -93,78 +325,69 @@ class Stream(StreamReader):
         Raises:
             BadInput, TooManyDeletions, InvalidOption: as ``update`` does.
         """
-        needs_key = key is None and not replaces_rows(options)
-        update = update_from(self._stored_key() if needs_key else key, **options)
-        receipt: Receipt = preview(self._place, frame, update, self._preview_receipt)
-        return receipt
-
-    def update_frame(
-        self,
-        frame: Any,
-        update: Update,
-        *,
-        persist: bool = True,
-        sort_columns: Sequence[str] = (),
-        dtype_backend: str | None = None,
-    ) -> Any:
-        """Update the stream; its whole content, in the kind of ``frame``, sorted by columns or by key.
-
-        With ``persist=False`` nothing is kept. ``dtype_backend`` as of ``read``.
-
-        Raises:
-            BadInput, InvalidOption, ConflictError: as ``update`` does.
-        """
-        kind, place = kind_of(frame), self._place.update_place
-        require_kind(kind, dtype_backend)
-        backend = self._dtype_backend(kind, dtype_backend)
-        if persist:
-            receipt = write(self._place, frame, update)
-            self._place.scope.note_read(self._place.name)
-            if receipt.stream_version < 0:  # nothing came and nothing was there
-                return frame
-            snapshot = self._snapshot(stream_version=receipt.stream_version)
-            if kind == "spark":
-                rows = as_spark(snapshot, place.storage, place.folder, place.engine, None, like=frame)
-                return sort_frame(rows, _order(snapshot, sort_columns), snapshot)
-            return as_kind(_sorted_rows(snapshot, sort_columns), kind, backend)
-        if kind == "spark":
-
-            def previewed(seen: Previewed) -> Any:
-                rows = previewed_frame(
-                    frame, seen.before, seen.after, place.storage, place.folder, place.engine
-                )
-                return sort_frame(rows, _order(seen.after, sort_columns))
-
-            return preview(self._place, frame, update, previewed)
-        table = preview(self._place, frame, update, lambda seen: _sorted_rows(seen.after, sort_columns))
-        return as_kind(table, kind, backend)
-
-    def _preview_receipt(self, seen: Previewed) -> Receipt:
-        before, after = seen.before, seen.after
-        if after.version < 0:
-            changed = _NO_CHANGES.empty_table()
-        else:
-            changed = snapshot_changes(before, after, stored_key(after.metadata) or ())
+        with self._staged(frame, parse_update(key, options)) as (table, result):
+            before, after = table.base, table.view()
+            changed = _NO_CHANGES.empty_table() if after.version < 0 else changes_between(before, after)
         return replace(
-            seen.receipt,
-            version=self._place.scope.state().version,
+            cast("Receipt", result.receipt),
+            version=self._view.state().version,
             stream_version=before.version,
             committed=False,
             source=functools.partial(self._as_kind, changed),
         )
 
-    def _tenant(self) -> TenantPlace:
-        scope = self._place.scope
-        if type(scope) is not TenantScope:
-            raise InvalidOption(
-                "This cannot be done inside of a job, or to the past.",
-                remedy="Call it on the tenant's own stream: tenant.stream(name).",
-            )
-        return scope.place
+    def frame_after(
+        self, receipt: Receipt, frame: Any, sort_columns: Sequence[str] = (), dtype_backend: str | None = None
+    ) -> Any:
+        """Return the whole content after an update with ``frame``, in the kind of ``frame``.
 
-    def _stored_key(self) -> tuple[str, ...] | None:
-        # An upsert of a stream that has a key need not repeat it.
-        return self.key() if self.stream_version() >= 0 else None
+        It is sorted by columns or by key; ``dtype_backend`` as of ``read``.
+        """
+        kind = kind_of(frame)
+        self._view.note_read(self._name)
+        if receipt.stream_version < 0:  # the update had no rows, and the stream none before
+            return frame
+        snapshot = self._snapshot(stream_version=receipt.stream_version)
+        if kind == "spark":
+            rows = as_spark(snapshot, self._view.context.engine, like=frame)
+            return sort_frame(rows, _order(snapshot, sort_columns), snapshot)
+        return as_kind(_sorted_rows(snapshot, sort_columns), kind, self._dtype_backend(kind, dtype_backend))
+
+    def preview_frame(
+        self, frame: Any, update: Update, sort_columns: Sequence[str] = (), dtype_backend: str | None = None
+    ) -> Any:
+        """Return what ``frame_after`` would after the update; nothing is committed.
+
+        Raises:
+            BadInput, InvalidOption: as ``update`` does.
+        """
+        kind = kind_of(frame)
+        require_kind(kind, dtype_backend)
+        with self._staged(frame, update) as (table, _):
+            after = table.view()
+            if kind == "spark":
+                rows = previewed_frame(frame, table.base, after, self._view.context.engine)
+                return sort_frame(rows, _order(after, sort_columns))
+            found = _sorted_rows(after, sort_columns)
+        return as_kind(found, kind, self._dtype_backend(kind, dtype_backend))
+
+    @contextmanager
+    def _staged(self, frame: Any, update: Update | KeyedUpdate) -> Iterator[tuple[StagedTable, ChangeResult]]:
+        """Stage an update that is never committed; its files are deleted at the end of the block."""
+        view, state = self._view, self._view.state()
+        require_no_case_twin(state.streams, self._name)
+        identity = CommitIdentity(uuid.uuid4().hex, state.next_timestamp_ms(now_ms()))
+        table = StagedTable(self._name, view.context, identity, view.base(self._name))
+        lease = Lease(view.storage, identity.write_id, None, view.settings.lease_heartbeat_seconds)
+        try:
+            if state.version >= 0:  # a tenant without a version has no gc
+                lease.hold()
+            with table.take_in(frame, table.with_key(update)) as change:
+                result = table.apply(change.apply)
+            yield table, result
+        finally:
+            table.discard()
+            lease.release()
 
     def release(self, *, who: str | None = None) -> int:
         """Release the stream: its table stays, and any writer may change it; returns the tenant version.
@@ -175,7 +398,7 @@ class Stream(StreamReader):
             StreamNotFound: there is no such stream.
             InvalidOption: inside a job, or of a moment of the past.
         """
-        return release(self._tenant(), self._place.name, who or "")
+        return release(self._view.require_now(), self._name, who or "")
 
     def repair(self, *, undo: bool = False, who: str | None = None) -> Repair:
         """Make the stream writable again after its table was changed around the tenant log.
@@ -187,7 +410,7 @@ class Stream(StreamReader):
             StreamNotFound: there is no such stream.
             InvalidOption: inside a job, or of a moment of the past.
         """
-        return repair(self._tenant(), self._place.name, undo=undo, who=who or "")
+        return repair(self._view.require_now(), self._name, undo=undo, who=who or "")
 
     def retype(
         self,
@@ -209,9 +432,9 @@ class Stream(StreamReader):
             StreamNotFound, MissingColumn: there is no such stream or column.
             InvalidOption: no such type, a nested column; or inside a job, or of a moment of the past.
         """
-        place = self._tenant()
+        context = self._view.require_now()
         return retype(
-            place, self._place.name, column, kind, dry_run=dry_run, message=message or "", who=who or ""
+            context, self._name, column, kind, dry_run=dry_run, message=message or "", who=who or ""
         )
 
     def _as_kind(self, rows: pa.Table, as_: FrameKind, dtype_backend: str | None = None) -> Any:
@@ -224,7 +447,7 @@ class Stream(StreamReader):
         if until < 0:  # nothing came and nothing was there
             return self._as_kind(_NO_CHANGES.empty_table(), as_, dtype_backend)
         since = until - 1 if receipt.committed else until
-        self._place.scope.note_read(self._place.name)
+        self._view.note_read(self._name)
         before = None if since < 0 else self._snapshot(stream_version=since)
         changed = changes_between(before, self._snapshot(stream_version=until))
         return self._as_kind(changed, as_, dtype_backend)
@@ -239,3 +462,8 @@ def _order(snapshot: Snapshot, sort_columns: Sequence[str]) -> tuple[str, ...]:
 
 def _sorted_rows(snapshot: Snapshot, sort_columns: Sequence[str]) -> pa.Table:
     return sort_rows(read_rows(snapshot), _order(snapshot, sort_columns))
+
+
+def changes_between(before: Snapshot | None, after: Snapshot) -> pa.Table:
+    """The row changes between two snapshots, as of ``Stream.changes``; ``before`` None: all are inserts."""
+    return snapshot_changes(before, after, stored_key(after.metadata) or ())

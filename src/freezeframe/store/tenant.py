@@ -1,44 +1,159 @@
-"""A tenant: all streams and files of one customer, versioned by one log."""
+"""A tenant: all streams and files of one customer, versioned by one log.
+
+``Tenant`` is the tenant now, ``TenantView`` the tenant at one version, ``JobTenant`` the tenant of a script
+that is run as a job: its changes become part of the run's one commit.
+"""
 
 from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from freezeframe.clock import moment
 from freezeframe.engine.protocol import TableEngine
+from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import StreamName
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.storage.read_ahead import run_concurrently
-from freezeframe.store.files import Files
-from freezeframe.store.job import Job, open_job
+from freezeframe.store.job import Job, TenantContent, open_job
 from freezeframe.store.maintenance.erasure import Erasure, erase, purge
 from freezeframe.store.maintenance.garbage import Garbage, collect_after_commit, collect_garbage
 from freezeframe.store.maintenance.repair import adopt
+from freezeframe.store.maintenance.verification import Verification, verify_tenant
 from freezeframe.store.model.directory import require_known_format, require_no_store
-from freezeframe.store.model.receipt import html_table
+from freezeframe.store.model.receipt import JobReceipt, html_table
 from freezeframe.store.model.update_options import Author, RequestContext
-from freezeframe.store.readers.tenant_reader import TenantReader
 from freezeframe.store.stream import Stream
-from freezeframe.store.tenant_log.history import Point, version_at_point
+from freezeframe.store.tenant_log.history import HistoryEntry, Point, history, version_at_point
 from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.state import TenantState
-from freezeframe.store.transaction.scope import MomentScope, TenantScope
-from freezeframe.store.transaction.tenant_guard import NO_GUARD, TenantGuard
-from freezeframe.store.transaction.transaction import CommitCheck, TenantPlace
+from freezeframe.store.transaction.context import NO_GUARD, CommitCheck, TenantContext, TenantGuard
+from freezeframe.store.transaction.transaction import Transaction
+from freezeframe.store.transaction.view import View
 from freezeframe.store.versions.restore import Restoration, drop_stream, restore
-from freezeframe.store.versions.retention import Policy, remove_tag, set_policy, set_tag
+from freezeframe.store.versions.retention import Policy, policy_of, remove_tag, set_policy, set_tag
+from freezeframe.store.versions.tenant_diff import TenantDiff, tenant_diff
 
 _SHOWN_STREAMS = 50
+_SEPARATE_COMMITS = frozenset(
+    {"restore", "drop_stream", "tag", "untag", "adopt", "set_retention", "gc", "erase", "on"}
+)
 
 
-class Tenant(TenantReader):
+class TenantView(TenantContent):
+    """Streams and files as of one commit. Whatever is committed later does not show."""
+
+    def __init__(self, context: TenantContext, state: TenantState) -> None:
+        super().__init__(View(context, past=state))
+        self._state = state
+
+    def __repr__(self) -> str:
+        return f"TenantView(version={self.version})"
+
+    def _repr_html_(self) -> str:
+        """The streams in a notebook; of many only the first ones are opened and shown."""
+        names = self.streams()
+        shown = [(name, self.stream(name)) for name in names[:_SHOWN_STREAMS]]
+        rows = [(name, one.row_count(), ", ".join(one.key()), one.version()) for name, one in shown]
+        more = f", the first {len(shown)} of {len(names)} streams" if len(shown) < len(names) else ""
+        caption = f"{self._view.storage.root}, version {self.version}{more}"
+        return html_table(caption, ("stream", "rows", "key", "changed in version"), rows)
+
+    @property
+    def version(self) -> int:
+        """The tenant version."""
+        return self._state.version
+
+    @property
+    def timestamp(self) -> datetime:
+        """The time of its commit."""
+        return moment(self._state.timestamp_ms)
+
+
+class BaseTenant(TenantContent):
+    """What the tenant of now and the tenant of a job share: content, history, retention."""
+
+    def __repr__(self) -> str:
+        return f"Tenant({self._view.storage.root!r})"
+
+    @property
+    def context(self) -> TenantContext:
+        """The tenant's storage, log, engine and settings, for packages built on this one."""
+        return self._view.context
+
+    @property
+    def version(self) -> int:
+        """The newest tenant version, -1 before the first commit."""
+        return self._view.state().version
+
+    def streams(self, version: Point | None = None) -> tuple[str, ...]:
+        """The names of the streams at a tenant version (default: now), sorted."""
+        return tuple(sorted(self._view.state(version).streams))
+
+    def history(
+        self,
+        limit: int | None = None,
+        *,
+        until: int | None = None,
+        job_id: str | None = None,
+        stream: str | None = None,
+        path: str | None = None,
+    ) -> Iterator[HistoryEntry]:
+        """The kept versions, the newest (or ``until``) first, at most ``limit`` of them.
+
+        Every version that is listed can be read and restored. ``job_id``, ``stream`` and ``path`` leave
+        only the versions that were made by that job, or changed that stream or file.
+        """
+        newest = self._view.state()
+        return history(self._view.log, newest, limit, until=until, job_id=job_id, stream=stream, path=path)
+
+    def at(self, version: Point) -> TenantView:
+        """All streams and files as of one version: by number, tag, or the newest one at a moment.
+
+        Raises:
+            InvalidOption: it is neither a version, a tag nor a moment.
+            VersionNotFound: there is no such version or moment, or it is no longer kept.
+        """
+        return TenantView(self.context, self._view.state(version))
+
+    def diff(self, before: Point, after: Point | None = None) -> TenantDiff:
+        """The difference between two versions (default ``after``: now): streams by key, files by text.
+
+        Each is a number, a tag or a moment.
+
+        Raises:
+            InvalidOption: one of them is neither a version, a tag nor a moment.
+            VersionNotFound: one of them does not exist or is no longer kept.
+        """
+        return tenant_diff(self._view.storage, self._view.state(before), self._view.state(after))
+
+    def tags(self) -> dict[str, int]:
+        """The tags and their versions."""
+        return dict(self._view.state().tags)
+
+    def retention(self) -> Policy:
+        """The retention policy; without a limit every version is kept."""
+        return policy_of(self._view.state())
+
+    def verify(self) -> Verification:
+        """Read everything that the tenant's listed versions need, and report damage.
+
+        Entries with their chain, tables, data files with the sizes and hashes that were recorded, and blobs.
+
+        Raises:
+            StorageUnavailable: something could not be read.
+        """
+        return verify_tenant(self._view.storage, self._view.settings)
+
+
+class Tenant(BaseTenant):
     """One tenant's snapshot directory. Cheap to make; nothing is written before the first update."""
 
     def __init__(
@@ -55,35 +170,26 @@ class Tenant(TenantReader):
         *_, log = run_concurrently(
             storage, lambda: require_known_format(storage), *guards, lambda: TenantLog(storage, settings)
         )
-        super().__init__(
-            TenantPlace(storage, log, engine, settings, guard, after_commit=collect_after_commit)
-        )
+        context = TenantContext(storage, log, engine, settings, guard, after_commit=collect_after_commit)
+        super().__init__(View(context))
         self._refresh_copies = refresh_copies
 
     def _repr_html_(self) -> str:
         """The streams in a notebook, as of the newest version."""
-        return TenantView(self._place, self._scope.state())._repr_html_()
+        return TenantView(self.context, self._view.state())._repr_html_()
 
     def on(self, request_context: RequestContext) -> Tenant:
         """The same tenant with a request context, which is recorded with its changes; costs nothing."""
-        return self._at(replace(self._place, request_context=request_context))
+        return self._with(replace(self.context, request_context=request_context))
 
     def with_check(self, check: CommitCheck) -> Tenant:
         """The same tenant with a ``check`` of each commit: of its changes and the state that it follows."""
-        return self._at(replace(self._place, checks=(*self._place.checks, check)))
+        return self._with(replace(self.context, checks=(*self.context.checks, check)))
 
-    def _at(self, place: TenantPlace) -> Tenant:
-        found = copy.copy(self)
-        found._place, found._scope = place, TenantScope(place)  # noqa: SLF001 - another one of this class
-        return found
-
-    def stream(self, name: str | StreamName) -> Stream:
-        """The stream of that name, whether or not it exists yet.
-
-        Raises:
-            InvalidName: no stream can have that name.
-        """
-        return Stream(name if isinstance(name, StreamName) else StreamName(name), self._scope)
+    def _with(self, context: TenantContext) -> Tenant:
+        tenant = copy.copy(self)
+        tenant._view = View(context)  # noqa: SLF001 - another instance of this class
+        return tenant
 
     def job(
         self, job_id: str | None = None, *, message: str | None = None, who: str | None = None
@@ -100,21 +206,7 @@ class Tenant(TenantReader):
             JobRevoked: the job stood still for so long that it was declared dead.
             OutcomeUnknown: the answer of the commit was lost; it is there whole or not at all.
         """
-        return open_job(self._place, job_id, message=message, who=who)
-
-    @property
-    def files(self) -> Files:
-        """The tenant's files; each change is a job of its own."""
-        return Files(self._scope)
-
-    def at(self, version: Point) -> TenantView:
-        """All streams and files as of one version: by number, tag, or the newest one at a moment.
-
-        Raises:
-            InvalidOption: it is neither a version, a tag nor a moment.
-            VersionNotFound: there is no such version or moment, or it is no longer kept.
-        """
-        return TenantView(self._place, self._scope.state(version))
+        return open_job(self.context, job_id, message=message, who=who)
 
     def restore(
         self,
@@ -137,9 +229,9 @@ class Tenant(TenantReader):
             CorruptData: a file of that version is gone.
             ConflictError: others kept committing meanwhile.
         """
-        number = version_at_point(self._place.log, self._scope.state(), version)
+        number = version_at_point(self.context.log, self._view.state(), version)
         return restore(
-            self._place,
+            self.context,
             number,
             streams=streams,
             files=files,
@@ -153,7 +245,7 @@ class Tenant(TenantReader):
         Raises:
             StreamNotFound: there is no such stream.
         """
-        return drop_stream(self._place, StreamName(name), Author(who or "", message or ""))
+        return drop_stream(self.context, StreamName(name), Author(who or "", message or ""))
 
     def tag(self, name: str, version: int | None = None, *, who: str | None = None) -> int:
         """Tag a version (default: the newest), which the policy then keeps; returns the version.
@@ -163,7 +255,7 @@ class Tenant(TenantReader):
             AlreadyExists: the name is another version's already.
             VersionNotFound: there is no such version, or it is no longer kept.
         """
-        return set_tag(self._place, name, version, who=who or "")
+        return set_tag(self.context, name, version, who=who or "")
 
     def untag(self, name: str, *, who: str | None = None) -> None:
         """Remove a tag; its version is then kept as long as the policy says.
@@ -171,7 +263,7 @@ class Tenant(TenantReader):
         Raises:
             NotFound: there is no such tag.
         """
-        remove_tag(self._place, name, who=who or "")
+        remove_tag(self.context, name, who=who or "")
 
     def adopt(self, name: str, key: str | Iterable[str] | None = None, *, who: str | None = None) -> int:
         """Adopt the Delta table in the folder ``{name}.snapshot`` as a stream; returns the tenant version.
@@ -185,7 +277,7 @@ class Tenant(TenantReader):
             UnsupportedTable: it is partitioned, or has features that streams are not written with.
         """
         chosen = None if key is None else (key,) if isinstance(key, str) else tuple(key)
-        return adopt(self._place, StreamName(name), chosen, who or "")
+        return adopt(self.context, StreamName(name), chosen, who or "")
 
     def set_retention(
         self, keep_versions: int | None = None, keep_days: float | None = None, *, who: str | None = None
@@ -197,7 +289,7 @@ class Tenant(TenantReader):
         Raises:
             InvalidOption: a limit that is not a positive number.
         """
-        return set_policy(self._place, Policy(keep_versions, keep_days), who=who or "")
+        return set_policy(self.context, Policy(keep_versions, keep_days), who=who or "")
 
     def gc(self, *, dry_run: bool = False) -> Garbage:
         """Delete expired versions and unreferenced files; returns the numbers of files and bytes.
@@ -210,8 +302,8 @@ class Tenant(TenantReader):
             CorruptLog: the tenant is damaged; nothing was deleted.
         """
         if not dry_run:
-            purge(self._place)  # resumes an interrupted erasure
-        return collect_garbage(self._place, dry_run=dry_run)
+            purge(self.context)  # resumes an interrupted erasure
+        return collect_garbage(self.context, dry_run=dry_run)
 
     def erase(self, name: str, keys: Iterable[Any], *, who: str | None = None) -> Erasure:
         """Erase the rows of some keys from a stream for good, from every version and all bytes.
@@ -229,47 +321,82 @@ class Tenant(TenantReader):
                 yet: ``gc`` goes on with it.
         """
         stream = self.stream(name)
-        return erase(self._place, StreamName(name), keys, who or "", lambda: self._refresh_copies(stream))
+        return erase(self.context, StreamName(name), keys, who or "", lambda: self._refresh_copies(stream))
 
 
-class TenantView:
-    """Streams and files as of one commit. Whatever is committed later does not show."""
+class JobTenant(BaseTenant):
+    """The tenant of a script that is run as one job; a lock serialises the script's threads.
 
-    def __init__(self, place: TenantPlace, state: TenantState) -> None:
-        self._state = state
-        self._scope = MomentScope(place, state)
+    The script calls what it always calls: streams, files, ``with tenant.job()``. Here these are parts of the
+    job that is open already. ``token`` names this run of the job: it is revoked when the job is taken over.
+    """
 
-    def __repr__(self) -> str:
-        return f"TenantView(version={self.version})"
+    def __init__(self, context: TenantContext, transaction: Transaction) -> None:
+        super().__init__(View(context, transaction, turn=threading.RLock()))
+        self.token = transaction.token
+        self._transaction = transaction
 
-    def _repr_html_(self) -> str:
-        """The streams in a notebook; of many only the first ones are opened and shown."""
-        names = self.streams()
-        shown = [(name, self.stream(name)) for name in names[:_SHOWN_STREAMS]]
-        rows = [(name, one.row_count(), ", ".join(one.key()), one.version()) for name, one in shown]
-        more = f", the first {len(shown)} of {len(names)} streams" if len(shown) < len(names) else ""
-        caption = f"{self._scope.storage.root}, version {self.version}{more}"
-        return html_table(caption, ("stream", "rows", "key", "changed in version"), rows)
+    if not TYPE_CHECKING:
 
-    @property
-    def version(self) -> int:
-        """The tenant version."""
-        return self._state.version
-
-    @property
-    def timestamp(self) -> datetime:
-        """The time of its commit."""
-        return moment(self._state.timestamp_ms)
+        def __getattr__(self, name: str) -> NoReturn:
+            """Explain why a tenant's calls that commit by themselves are missing."""
+            if name not in _SEPARATE_COMMITS:
+                raise AttributeError(name)
+            raise InvalidOption(
+                f"A script cannot call {name} while it is run as a job.",
+                cause="A run is one commit of streams and files; "
+                "this would be another one in the middle of it.",
+                remedy="Call it outside of the run: by the freezeframe command, "
+                "or from a program of your own.",
+            )
 
     @property
-    def files(self) -> Files:
-        """The files at that version; writing is refused."""
-        return Files(self._scope)
+    def receipt(self) -> JobReceipt | None:
+        """The run's receipt, once it is committed."""
+        return self._transaction.receipt
 
-    def stream(self, name: str | StreamName) -> Stream:
-        """The stream of that name at that version; updating is refused."""
-        return Stream(name if isinstance(name, StreamName) else StreamName(name), self._scope)
+    def with_check(self, check: CommitCheck) -> JobTenant:
+        """This tenant, with a ``check`` of the run's one commit."""
+        self._transaction.require(check)
+        return self
 
-    def streams(self) -> tuple[str, ...]:
-        """The names of the streams at that version, sorted."""
-        return tuple(sorted(self._state.streams))
+    @contextmanager
+    def job(
+        self,
+        job_id: str | None = None,  # noqa: ARG002 - the run has its own
+        *,
+        message: str | None = None,  # noqa: ARG002
+        who: str | None = None,  # noqa: ARG002
+    ) -> Iterator[Job]:
+        """A part of the run: its changes are committed with the run's others, and its receipt is the run's.
+
+        An exception that leaves the block is the run's: what the block changed cannot be taken out
+        again, so the run can no longer be committed, even if the script goes on.
+        """
+        try:
+            yield Job(self.context, self._transaction)
+        except BaseException:
+            self._transaction.require(_refuse_broken)
+            raise
+
+
+@contextmanager
+def open_job_tenant(
+    context: TenantContext, job_id: str, *, token: str, message: str = "", who: str = ""
+) -> Iterator[JobTenant]:
+    """A job for a script, announced at once so that it can be revoked; committed if the block succeeds.
+
+    ``token`` names this run of the job. The supervisor chose it before it started this process, so it can
+    revoke a run that has not announced itself yet.
+    """
+    with Transaction(context, Author(who, message), job_id=job_id, token=token) as transaction:
+        transaction.announce()
+        yield JobTenant(context, transaction)
+
+
+def _refuse_broken(_: TenantState, __: Transaction) -> None:
+    raise InvalidOption(
+        "The run cannot be committed: a job inside its script was broken off by an exception.",
+        cause="The script went on, but what that job had changed cannot be told apart any more.",
+        remedy="Let the exception end the script, or put what may fail before the 'with' block.",
+    )

@@ -128,9 +128,9 @@ def test_a_damaged_tenant_is_counted_and_the_others_are_searched(served, store):
     """What is found elsewhere is told; the end says that something could not be read."""
     damaged = store.tenant("damaged", create=True)
     damaged.stream("Account").update(pa.table({"Id": ["900"], "City": ["Bern"]}), "Id")
-    files = list(damaged.place.storage.list_below(""))
+    files = list(damaged.context.storage.list_below(""))
     for file in files:
         if file.name.endswith(".parquet"):
-            damaged.place.storage.delete(file.name)
+            damaged.context.storage.delete(file.name)
     outcome = list(RowSearch("900").run(lambda: ["damaged", "north"], store.tenant))[-1]
     assert (outcome.tenants, outcome.unreadable, outcome.is_whole) == (2, 1, False)

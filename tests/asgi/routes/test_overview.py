@@ -139,7 +139,7 @@ def test_a_damaged_tenant_is_named_and_hides_nobody(served):
         api_place = served.tenant(name, "damaged")
         with served.client() as api:
             api.put(f"{api_place}/files/a.txt", content=b"a").raise_for_status()
-    storage = served.service.stores.environment("damaged").tenant("broken").place.storage
+    storage = served.service.stores.environment("damaged").tenant("broken").context.storage
     storage.replace("_freezeframe/log/00000000000000000000.json", b"no entry\n")
     with served.client() as api:
         told = api.get("/api/v1/environments/damaged/overview").json()

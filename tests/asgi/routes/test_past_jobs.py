@@ -87,7 +87,7 @@ def test_an_executed_notebook_is_downloaded(running, client, jobs, tmp_path):
     (running.service.settings.service_scripts_dir / "etl.ipynb").write_bytes(NOTEBOOK)
     job = client.post(jobs, json={"script": "etl.ipynb"}).json()["job_id"]
     tenant = running.service.stores.environment("dev").tenant("acme")
-    root = job_roots_folder(tenant.place.storage, running.service.settings) / "20261126T000000-j-0"
+    root = job_roots_folder(tenant.context.storage, running.service.settings) / "20261126T000000-j-0"
     root.mkdir(parents=True)
     notebook = root / "etl.ipynb"
     notebook.write_bytes(NOTEBOOK)

@@ -112,7 +112,7 @@ def test_what_the_log_knows_of_a_column_is_told_without_its_files(api, tenant):
     )
     url = f"{tenant[0]}/streams/Logged/statistics"
     read = api.get(url, params={"columns": ["City", "N"]}).json()
-    files = list(Path(tenant[1].place.storage.root).rglob("Logged.snapshot/**/*.parquet"))
+    files = list(Path(tenant[1].context.storage.root).rglob("Logged.snapshot/**/*.parquet"))
     assert len(files) == 1
     files[0].unlink()
     told = api.get(url, params={"columns": ["City", "N"], "read": "false"}).json()

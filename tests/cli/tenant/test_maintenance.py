@@ -129,7 +129,7 @@ def test_verify_finds_a_store_tenant_that_does_not_open(capsys, tmp_path):
     root = str(tmp_path / "store")
     tenant = freezeframe.open(root).tenant("acme", create=True)
     tenant.files.write("a", b"1")
-    entry = Path(tenant.place.storage.root) / "_freezeframe" / "log" / f"{0:020d}.json"
+    entry = Path(tenant.context.storage.root) / "_freezeframe" / "log" / f"{0:020d}.json"
     entry.write_bytes(entry.read_bytes().replace(b"commit", b"commie"))
     place = ["--root", root, "--tenant", "acme"]
 

@@ -17,8 +17,8 @@ from freezeframe.errors import InvalidOption, JobRevoked
 from freezeframe.runs.queue.attempt import Heartbeat, JobAttempt, Times, attempt_token
 from freezeframe.runs.queue.worker import Worker, WorkerOptions
 from freezeframe.runs.request import request_store
-from freezeframe.store.run_tenant import open_job_tenant
-from freezeframe.store.transaction.job_status import find_committed_job
+from freezeframe.store.job import find_committed_job
+from freezeframe.store.tenant import open_job_tenant
 
 pytestmark = pytest.mark.long
 
@@ -267,7 +267,7 @@ def test_what_a_silent_worker_started_cannot_commit_any_more(queue, make_worker,
 
     assert queue.get("dev", "acme", "j").status == "dead"
     assert len({request.token for request in requests} - {""}) == 2
-    place = request_store(requests[0], settings).tenant("acme").place
+    place = request_store(requests[0], settings).tenant("acme").context
     for request in requests:
         with pytest.raises(JobRevoked), open_job_tenant(place, "j", token=request.token):
             pass

@@ -60,7 +60,7 @@ def _root(place):
     """The root of a job of the tenant, as a run makes it."""
     tenant = open_store(str(place / "store"), "dev").tenant("acme", create=True)
     root = (
-        job_roots_folder(tenant.place.storage, Settings(state_dir=place / "state")) / "20261126T000000-j1-0"
+        job_roots_folder(tenant.context.storage, Settings(state_dir=place / "state")) / "20261126T000000-j1-0"
     )
     root.mkdir(parents=True)
     return root

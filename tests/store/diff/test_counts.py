@@ -59,7 +59,7 @@ def carry_out(tenant, action):
             kept = tenant.stream(name).read(columns=["Id"], as_="arrow").schema.field("Id").type
             wanted = pa.table({"Id": pa.array(sorted(keys), pa.int64()).cast(kept)})
             selection = RowSelection(StreamName(name), version % (tenant.version + 1), wanted)
-            restore_rows(tenant.place, selection)
+            restore_rows(tenant.context, selection)
     elif kind == "retype" and given_[0] in tenant.streams():
         name, column, wanted = given_
         tenant.stream(name).retype(column, wanted)
@@ -222,7 +222,7 @@ def test_merges_are_counted_without_reading_stored_rows(spark_engine, tmp_path):
 
 
 def table_of(tenant, version):
-    place = tenant.place
+    place = tenant.context
     return table_snapshot(place.storage, place.log.current_state(), StreamName("Lead"), version)
 
 

@@ -84,7 +84,7 @@ def test_a_tenant_goes_on_after_an_erasure(open_finding, memory):
     tenant.restore(first)
     assert sorted(keys(tenant), key=lambda k: k != SECRET) == [SECRET, "b-bert", "z-zoe", "zz-zack"]
     assert tenant.erase("People", [SECRET, "absent-key"]).left.is_clean
-    assert bytes_with(open_finding(memory)._place.storage, SECRET) == []
+    assert bytes_with(open_finding(memory).context.storage, SECRET) == []
 
 
 def test_keys_of_several_columns_and_numbers(open_finding, memory):

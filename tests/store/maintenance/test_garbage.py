@@ -14,13 +14,13 @@ from freezeframe.log import DeltaLog
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.storage.memory import Crash, Fault, FaultyStorage, Way
+from freezeframe.store.job import find_committed_job
 from freezeframe.store.maintenance import garbage
 from freezeframe.store.maintenance.verification import verify_tenant
 from freezeframe.store.model.directory import STAGING_FOLDER
 from freezeframe.store.model.directory import TENANT_LOG_FOLDER as ENTRIES
 from freezeframe.store.model.update_options import RequestContext
 from freezeframe.store.tenant_log import roll_forward
-from freezeframe.store.transaction.job_status import find_committed_job
 
 NOW = {"gc_grace_seconds": 0, "lease_dead_seconds": 0}
 
@@ -319,8 +319,8 @@ def test_entries_of_jobs_stay_as_long_as_their_ids(open_finding, memory):
     with another_clock(lambda: time.time_ns() // 1_000_000 + 31 * 86_400_000):
         _updated(again, 20)
         again.gc()
-        assert find_committed_job(again.place, "sync-1") is None
-        assert find_committed_job(tenant.place, "sync-1") is None
+        assert find_committed_job(again.context, "sync-1") is None
+        assert find_committed_job(tenant.context, "sync-1") is None
     assert 40 <= _numbers(memory, ".json", ENTRIES)[0]
 
 
@@ -363,12 +363,12 @@ def test_a_floor_that_another_call_raised_is_left_alone(open_finding, memory):
     tenant, other = open_finding(memory, **NOW), open_finding(memory, **NOW)
     _updated(tenant, 30)
     tenant.set_retention(keep_versions=20)
-    state = tenant.place.log.current_state()
+    state = tenant.context.log.current_state()
     other.set_retention(keep_versions=3)
     assert 27 == other.gc().floor
 
-    assert not garbage._condemn(tenant.place, state, 11, ())
-    assert 27 == tenant.place.log.current_state().floor
+    assert not garbage._condemn(tenant.context, state, 11, ())
+    assert 27 == tenant.context.log.current_state().floor
 
 
 def test_a_call_with_a_longer_grace_period_comes_after_one_with_none(open_finding, memory):

@@ -187,7 +187,7 @@ def test_each_value_shows_a_table(tmp_path):
     empty = open_tenant(tmp_path / "none")
     stream, different = tenant.stream("Account")._repr_html_(), tenant.diff(0, 1)._repr_html_()
 
-    assert [f"{tenant.place.storage.root}, version 1"] == caption(tenant._repr_html_())
+    assert [f"{tenant.context.storage.root}, version 1"] == caption(tenant._repr_html_())
     assert cells(tenant._repr_html_()) == [
         ["stream", "rows", "key", "changed in version"],
         ["A&amp;B", "1", "&lt;i&gt;", "1"],

@@ -138,7 +138,7 @@ def test_the_history_of_a_warm_tenant_is_proved(local):
             look()
     _rewritten(local, 4)
     with pytest.raises(CorruptLog, match="Entry 4"):
-        list(tenant.place.log.entries_down(tenant.place.log.current_snapshot.state, [4]))
+        list(tenant.context.log.entries_down(tenant.context.log.current_snapshot.state, [4]))
 
 
 def test_an_old_log_is_read_and_continued(local):
@@ -161,7 +161,7 @@ def test_an_old_checkpoint_is_continued_by_a_chained_entry(local):
     _unchained(local, range(11))
     _make_checkpoint_old(local)
     tenant = _tenant(local)
-    assert tenant.place.log.current_state().chain == Chain(None)
+    assert tenant.context.log.current_state().chain == Chain(None)
 
     tenant.files.write("a.csv", b"new")
 
@@ -194,14 +194,14 @@ def test_a_log_that_begins_at_a_checkpoint_is_still_chained(local):
 def test_a_damaged_checkpoint_is_not_used(local):
     """A digit that was changed in it, or a checkpoint of another version, is passed over."""
     tenant = _filled(local, 13)
-    wanted = tenant.place.log.current_state().files
+    wanted = tenant.context.log.current_state().files
     (name,) = [item.name for item in local.list_from(TENANT_LOG_FOLDER) if ".checkpoint." in item.name]
     content = local.read(f"{TENANT_LOG_FOLDER}/{name}")
     local.replace(f"{TENANT_LOG_FOLDER}/{12:020d}{name[20:]}", content)
     assert _tenant(local).files.read("a.csv") == b"12"
     local.replace(f"{TENANT_LOG_FOLDER}/{name}", content.replace(b'"floor":[0,', b'"floor":[9,'))
 
-    found = _tenant(local).place.log.current_state()
+    found = _tenant(local).context.log.current_state()
 
     assert (found.files, found.floor) == (wanted, 0)
 
@@ -248,7 +248,7 @@ def test_a_clone_begins_a_chain_of_its_own(tmp_path):
     clone = store.clone_tenant("a", "b")
     clone.files.write("a.csv", b"2")
 
-    records = [_record(clone.place.storage, version) for version in (0, 1)]
+    records = [_record(clone.context.storage, version) for version in (0, 1)]
     assert ("", records[0]["sha256"]) == (records[0]["previous"], records[1]["previous"])
 
 
@@ -356,10 +356,10 @@ def test_what_this_process_adds_is_not_listed_but_now_and_then(storage):
     for number in range(11, 22):
         tenant.files.write("a.csv", b"%d" % number)
     assert before < storage.listings
-    segment = tenant.place.log.current_snapshot.segment
+    segment = tenant.context.log.current_snapshot.segment
     assert (segment.version, segment.checkpoint_version) == (21, 20)
-    afresh = _tenant(LocalStorage(storage.root)).place.log.current_state()
-    assert afresh == tenant.place.log.current_state()
+    afresh = _tenant(LocalStorage(storage.root)).context.log.current_state()
+    assert afresh == tenant.context.log.current_state()
     assert (tenant.files.read("b.csv"), tenant.files.read("a.csv")) == (b"theirs", b"21")
 
 
@@ -389,9 +389,9 @@ def test_a_log_whose_past_was_erased_is_listed(storage):
     assert tenant.version == 2
     other.files.write("a.csv", b"3")
     other.files.write("a.csv", b"4")
-    other.place.log.write_checkpoint(other.place.log.current_state())
+    other.context.log.write_checkpoint(other.context.log.current_state())
     for version in range(4):
-        other.place.storage.delete(f"{TENANT_LOG_FOLDER}/{version:020d}.json")
+        other.context.storage.delete(f"{TENANT_LOG_FOLDER}/{version:020d}.json")
     assert (tenant.version, tenant.files.read("a.csv")) == (4, b"4")
 
 

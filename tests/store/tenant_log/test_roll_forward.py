@@ -125,7 +125,7 @@ def test_a_slow_writer_never_brings_an_old_file_back(tenant, open_on, local, tmp
     """The newest version is looked up anew, whatever change asks for the copy."""
     tenant.files.write("a", b"1")
     open_on(local).files.write("a", b"2")
-    derive_copies(local, tenant._place.log, ["a"])
+    derive_copies(local, tenant.context.log, ["a"])
     assert (tmp_path / "snapshots" / "a").read_bytes() == b"2"
 
 

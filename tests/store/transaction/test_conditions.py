@@ -69,7 +69,7 @@ def test_the_commit_checks_the_state_that_it_follows(tmp_path):
     storage = LocalStorage(tmp_path)
     tenant = Tenant(storage, ArrowEngine(storage), Settings())
     tenant.files.write("a", b"first")
-    tag = file_subject("a").tag(tenant.place.log.current_state())
+    tag = file_subject("a").tag(tenant.context.log.current_state())
     careful = tenant.with_check(Conditions(if_match=tag).at_commit(file_subject("a")))
     job = careful.job()
     job.__enter__().files.write("a", b"mine")

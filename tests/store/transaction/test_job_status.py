@@ -4,9 +4,9 @@ import pytest
 
 from freezeframe.errors import JobRevoked
 from freezeframe.storage import MemoryStorage
-from freezeframe.store.run_tenant import open_job_tenant
+from freezeframe.store.job import find_committed_job, revoke_job
+from freezeframe.store.tenant import open_job_tenant
 from freezeframe.store.tenant_log.state import TenantState, parse_checkpoint
-from freezeframe.store.transaction.job_status import find_committed_job, revoke_job
 
 
 class FreezingStorage(MemoryStorage):
@@ -43,7 +43,7 @@ class FreezingStorage(MemoryStorage):
 
 def run(tenant, token):
     """One run of job ``j``: it writes its token into a file."""
-    with open_job_tenant(tenant.place, "j", token=token) as job:
+    with open_job_tenant(tenant.context, "j", token=token) as job:
         job.files.write("who.txt", token.encode())
 
 
@@ -56,7 +56,7 @@ def test_a_run_frozen_at_any_moment_and_taken_over_cannot_commit(open_on):
         tenant = open_on(storage)  # its process is there; of the job nothing has been said yet
         other = open_on(storage)
         storage.frozen_before = frozen_before
-        storage.meanwhile = lambda other=other: revoke_job(other.place, "j", "silent", tokens=["first"])
+        storage.meanwhile = lambda other=other: revoke_job(other.context, "j", "silent", tokens=["first"])
         try:
             run(tenant, "first")
             ends.append("committed")
@@ -68,7 +68,7 @@ def test_a_run_frozen_at_any_moment_and_taken_over_cannot_commit(open_on):
             break  # it ended before it would have been frozen
         expected = {"committed": b"first", "refused": b"second"}[ends[-1]]
         assert open_on(storage).files.read("who.txt") == expected
-        assert find_committed_job(other.place, "j") is not None
+        assert find_committed_job(other.context, "j") is not None
 
     # Up to the commit point it is refused, from there on it had committed; there are moments of both kinds.
     assert sorted(set(ends), key=ends.index) == ["refused", "committed"]
@@ -80,16 +80,16 @@ def test_a_run_is_refused_before_it_begins(open_on):
     storage = MemoryStorage()
     tenant = open_on(storage)
     tenant.files.write("before.txt", b"")
-    assert revoke_job(tenant.place, "j") == ()
-    assert revoke_job(tenant.place, "j", tokens=["a/2", "a/1"]) == ("a/1", "a/2")
-    assert revoke_job(tenant.place, "j", tokens=["a/1", "a/3"]) == ("a/3",)
+    assert revoke_job(tenant.context, "j") == ()
+    assert revoke_job(tenant.context, "j", tokens=["a/2", "a/1"]) == ("a/1", "a/2")
+    assert revoke_job(tenant.context, "j", tokens=["a/1", "a/3"]) == ("a/3",)
     names = [item.name for item in storage.list_below("")]
 
     with pytest.raises(JobRevoked):
         run(open_on(storage), "a/1")
     assert names == [item.name for item in storage.list_below("")]
     run(open_on(storage), "a/4")
-    assert revoke_job(tenant.place, "j", tokens=["a/4"]) == ()
+    assert revoke_job(tenant.context, "j", tokens=["a/4"]) == ()
     assert [item.kind for item in reversed(list(tenant.history()))] == [
         "commit",
         "revoke",
@@ -101,8 +101,8 @@ def test_a_run_is_refused_before_it_begins(open_on):
 def test_revoked_tokens_are_kept_as_long_as_job_ids(open_on):
     """They survive a checkpoint, unless they are older than the oldest job that is kept."""
     tenant = open_on(MemoryStorage())
-    revoke_job(tenant.place, "j", tokens=["a/1"])
-    state = tenant.place.log.current_state()
+    revoke_job(tenant.context, "j", tokens=["a/1"])
+    state = tenant.context.log.current_state()
     assert list(state.revoked_tokens) == ["a/1"]
 
     kept = parse_checkpoint(state.to_checkpoint(oldest_job_ms=state.timestamp_ms), "checkpoint")

@@ -15,7 +15,7 @@ from freezeframe.errors import InvalidOption, NullKeyError
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
-from freezeframe.store.transaction.stream_changes import TOGETHER_MAX, run_together
+from freezeframe.store.transaction.staged import TOGETHER_MAX, run_together
 
 KEY = {"type": "struct", "fields": [{"name": "Id", "type": "string", "nullable": True, "metadata": {}}]}
 NAMES = [f"Stream{number}" for number in range(10)]

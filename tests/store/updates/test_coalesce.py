@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.typed_columns import KINDS, cells, same_form
 
-from freezeframe.store.updates.coalesce import coalesce
+from freezeframe.store.updates.upsert import coalesce
 
 
 @st.composite

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from freezeframe.script import open_tenant
-from freezeframe.store.updates import streamed_batch
+from freezeframe.store.updates import batch as batches
 
 pytestmark = pytest.mark.spark
 
@@ -25,8 +25,8 @@ def test_many_rows_are_what_few_are(tmp_path, spark_engine, monkeypatch):
     """The last of a key to arrive counts, a column without values stays, nothing of ours is left."""
     tenant = open_tenant(tmp_path)
     seen = {}
-    for name, bytes_max in (("Few", streamed_batch.MEMORY_BYTES_MAX), ("Many", 0)):
-        monkeypatch.setattr(streamed_batch, "MEMORY_BYTES_MAX", bytes_max)
+    for name, bytes_max in (("Few", batches.MEMORY_BYTES_MAX), ("Many", 0)):
+        monkeypatch.setattr(batches, "MEMORY_BYTES_MAX", bytes_max)
         stream = tenant.stream(name)
         first = stream.update(reader(), key="Id")
         again = stream.update(reader())

@@ -345,7 +345,7 @@ def rows(tenant):
 def test_rows_are_changed_back_brought_back_and_removed_in_one_version(tenant):
     """What was there then is as it was, what was not there then goes; all other rows stay."""
     before = rows(tenant)
-    done = restore_rows(tenant.place, chosen(3, 4, 5), author=Author("ada"))
+    done = restore_rows(tenant.context, chosen(3, 4, 5), author=Author("ada"))
     after = rows(tenant)
     assert (*done.counts.to_json().values(),) == (1, 1, 0, 1)
     assert (done.committed, done.tenant_version) == (True, 2)
@@ -360,21 +360,21 @@ def test_rows_are_changed_back_brought_back_and_removed_in_one_version(tenant):
 
 def test_a_preview_tells_the_same_and_keeps_nothing(tenant):
     """The effect of a dry run is that of the real one."""
-    told = restore_rows(tenant.place, chosen(3, 4, 5), dry_run=True)
+    told = restore_rows(tenant.context, chosen(3, 4, 5), dry_run=True)
     assert (told.committed, told.tenant_version, tenant.version) == (False, 1, 1)
-    assert told.changes.equals(restore_rows(tenant.place, chosen(3, 4, 5)).changes)
+    assert told.changes.equals(restore_rows(tenant.context, chosen(3, 4, 5)).changes)
 
 
 def test_rows_that_are_as_they_were_make_no_version(tenant):
     """Nor do keys that were never there."""
-    done = restore_rows(tenant.place, chosen(1, 77))
+    done = restore_rows(tenant.context, chosen(1, 77))
     assert (done.committed, len(done.changes), tenant.version) == (False, 0, 1)
 
 
 def test_only_removals_leave_the_files_where_they_are(tenant):
     """A row that was not there then is marked; no data file is written."""
     before = tenant.stream("Account").byte_count()
-    restore_rows(tenant.place, chosen(5))
+    restore_rows(tenant.context, chosen(5))
     assert set(rows(tenant)) == {1, 2, 3}
     assert before == tenant.stream("Account").byte_count()
 
@@ -382,7 +382,7 @@ def test_only_removals_leave_the_files_where_they_are(tenant):
 def test_columns_that_came_since_keep_their_values(tenant):
     """What the version of then did not know is left alone."""
     tenant.stream("Account").update(pa.table({"Id": [2, 3], "Note": ["a", "b"]}), "Id")
-    restore_rows(tenant.place, chosen(3, 4))
+    restore_rows(tenant.context, chosen(3, 4))
     after = rows(tenant)
     assert after[3] == {"City": None, "Age": 3.0, "Note": "b"}
     assert after[4] == {"City": "Chur", "Age": 4.0, "Note": None}
@@ -397,7 +397,7 @@ def test_a_key_of_several_columns_with_nulls_is_found(tmp_path):
     stream.update(first, ["A", "B"], null_keys="match")
     stream.update(first.set_column(2, "V", pa.array([8, 9])), ["A", "B"], null_keys="match")
     keys = pa.table({"A": ["x"], "B": pa.array([None], pa.int64())})
-    restore_rows(tenant.place, RowSelection(StreamName("S"), 0, keys))
+    restore_rows(tenant.context, RowSelection(StreamName("S"), 0, keys))
     assert [(row["B"], row["V"]) for row in sorted_rows(stream)] == [(None, 1), (1, 9)]
 
 
@@ -407,7 +407,7 @@ def sorted_rows(stream):
 
 def test_the_same_request_again_is_told_what_it_did(tenant):
     """A request whose answer was lost makes no second version."""
-    place = replace(tenant.place, request_context=RequestContext("r1", "once"))
+    place = replace(tenant.context, request_context=RequestContext("r1", "once"))
     first = restore_rows(place, chosen(3))
     tenant.stream("Account").update(pa.table({"Id": [3], "City": ["Wil"]}), "Id")
     again = restore_rows(place, chosen(3))
@@ -425,7 +425,7 @@ def test_the_check_of_commits_sees_the_state_that_is_committed_on(tenant):
         raise ConflictError("no")
 
     with pytest.raises(ConflictError):
-        restore_rows(tenant.with_check(refuse).place, chosen(3))
+        restore_rows(tenant.with_check(refuse).context, chosen(3))
     assert (seen, tenant.version) == ([(1, True)], 1)
 
 
@@ -440,15 +440,15 @@ def test_what_cannot_be_told_apart_is_refused(tenant, tmp_path):
         (chosen(1, version=99), VersionNotFound),
     ):
         with pytest.raises(error):
-            restore_rows(tenant.place, selection)
+            restore_rows(tenant.context, selection)
 
 
 def test_single_cells_are_brought_back_and_the_others_stay(tenant):
     """Of rows that are there now and were then; a column of the key, or none of the stream, is refused."""
-    done = restore_rows(tenant.place, replace(chosen(3, 4, 5), columns=("Age",)))
+    done = restore_rows(tenant.context, replace(chosen(3, 4, 5), columns=("Age",)))
     assert (*done.counts.to_json().values(),) == (0, 1, 0, 0)
     assert rows(tenant)[3] == {"City": "Zug", "Age": 3.0}
     assert set(rows(tenant)) == {1, 2, 3, 5}
     for name in ("Id", "Nope"):
         with pytest.raises(MissingColumn):
-            restore_rows(tenant.place, replace(chosen(3), columns=(name,)))
+            restore_rows(tenant.context, replace(chosen(3), columns=(name,)))

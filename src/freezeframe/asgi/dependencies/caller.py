@@ -127,13 +127,13 @@ class TenantCaller(Caller):
         that a refusal comes before the audit entry; a request whose job is committed already is answered
         from that job.
         """
-        context, log = self.request_context(), tenant.place.log
+        context, log = self.request_context(), tenant.context.log
         wanted = self.conditions if subject else replace(self.conditions, strict=False)
         about = subject or TENANT
         if wanted.are_given or wanted.strict:
             ids = {context.job_id, job_id or None, None if self.identity is None else self.identity.key}
             if not any(log.known_job(log.current_state(), id_) for id_ in ids):
-                wanted.require_now(about, tenant.place)
+                wanted.require_now(about, tenant.context)
         checked = tenant.with_check(wanted.at_commit(about))
         return checked.with_check(self.service.stored_bytes.check_commit).on(context)
 

@@ -26,9 +26,9 @@ from freezeframe.service.files.files import FileWrite, require_all_conditions, w
 from freezeframe.service.jobs.staged_blobs import too_large
 from freezeframe.store import Tenant
 from freezeframe.store.files import Content
+from freezeframe.store.job import find_committed_job
 from freezeframe.store.model.update_options import Author
 from freezeframe.store.transaction.conditions import TENANT, Conditions, file_subject
-from freezeframe.store.transaction.job_status import find_committed_job
 
 router = tenant_router("uploads")
 _ANY_BODY_BYTES = 2**53  # a blob has its own limit
@@ -93,7 +93,7 @@ def write_batch(caller: TenantCalling, order: FileBatch) -> FilesWritten:
     any bytes are sent.
     """
     tenant = caller.tenant("snapshots:write", None)
-    done = None if caller.identity is None else find_committed_job(tenant.place, caller.identity.job_id)
+    done = None if caller.identity is None else find_committed_job(tenant.context, caller.identity.job_id)
     if order.only_check:
         _require_conditions(tenant, [_write_of(caller, file, bytes) for file in order.files])
         return FilesWritten(tenant_version=tenant.version, files=[])
@@ -128,7 +128,7 @@ def _write_of(caller: TenantCaller, one: BatchedFile, content: Callable[[], Cont
 def _require_conditions(tenant: Tenant, writes: Sequence[FileWrite]) -> None:
     if len({str(write.path) for write in writes}) < len(writes):
         raise InvalidOption("A path is named twice.", remedy="Name each file of the batch once.")
-    require_all_conditions(tenant.place.log.current_state(), writes)
+    require_all_conditions(tenant.context.log.current_state(), writes)
 
 
 def _require_place(caller: TenantCaller, path: str, announced: int | None, blob_id: str) -> str:

@@ -141,7 +141,7 @@ def restore(
         tenant.restore, order.version, streams=order.streams, files=order.files, message=order.message
     )
     if order.dry_run:
-        caller.conditions.require_now(subject, tenant.place)
+        caller.conditions.require_now(subject, tenant.context)
         return Restoration.of(restore(dry_run=True))
     with caller.audit_change(action, name, version=order.version) as undertaking:
         done = restore(who=caller.who)

@@ -125,7 +125,7 @@ def restore_rows(caller: TenantCalling, stream: StreamPath, order: RowRestoratio
         )
 
     if order.dry_run:
-        caller.conditions.require_now(TENANT, tenant.place)
+        caller.conditions.require_now(TENANT, tenant.context)
         done = restore()
     else:
         noted = {"version": order.version, "rows": len(order.keys)}

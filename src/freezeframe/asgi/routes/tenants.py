@@ -113,7 +113,7 @@ def made_tenant(caller: Caller, environment: EnvironmentName, tenant_id: TenantI
 
 
 def _detail(environment: EnvironmentName, tenant_id: TenantId, tenant: Tenant) -> TenantDetail:
-    state = tenant.place.log.current_state()  # one read, so that all of it is of the same version
+    state = tenant.context.log.current_state()  # one read, so that all of it is of the same version
     return TenantDetail(
         environment=environment,
         tenant=tenant_id,

@@ -288,7 +288,7 @@ def path(location: TenantLocation, name: StreamArgument, as_json: Json = False) 
     tenant = location.tenant()
     stream = tenant.stream(name)
     stream.columns()  # an unknown stream is an error, not a path
-    found = f"{tenant.place.storage.root}/{table_folder(StreamName(name))}"
+    found = f"{tenant.context.storage.root}/{table_folder(StreamName(name))}"
     snippets = {tool: text.replace("{path}", found) for tool, text in _SNIPPETS.items()}
     output = Output(as_json=as_json)
     if as_json:

@@ -28,7 +28,7 @@ from freezeframe.script.exported_file import own_exports
 from freezeframe.storage.local import keep_private
 from freezeframe.storage.safe_open import open_regular
 from freezeframe.store.model.receipt import JobReceipt
-from freezeframe.store.run_tenant import JobTenant, open_job_tenant
+from freezeframe.store.tenant import JobTenant, open_job_tenant
 
 # A file by which a script's process reports what it waits for.
 
@@ -106,7 +106,7 @@ def _result(root: JobRoot, plan: ScriptPlan) -> ScriptResult:
 
 def _commit(root: JobRoot, plan: ScriptPlan, process: int, watcher: WaitingFile) -> JobReceipt:
     request = plan.request
-    place = request_store(request, plan.settings).tenant(request.tenant).place
+    place = request_store(request, plan.settings).tenant(request.tenant).context
     meaning = {"message": request.message, "who": request.who}
     with open_job_tenant(place, request.job_id, token=request.token, **meaning) as tenant:
         root.note_sealed(entry.path for entry in tenant.files.list(recursive=True) if entry.sealed)

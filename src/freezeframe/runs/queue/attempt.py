@@ -36,7 +36,7 @@ from freezeframe.runs.request import (
 )
 from freezeframe.runs.script_header import with_permitted_script
 from freezeframe.settings import Settings, load_settings
-from freezeframe.store.transaction.job_status import find_committed_job, revoke_job
+from freezeframe.store.job import find_committed_job, revoke_job
 
 
 def attempt_token(job: QueuedJob, number: int) -> str:
@@ -65,7 +65,7 @@ def revoke(
         request_store(request, settings).tenant(request.tenant, create=True)
     tenant = request_tenant(request, settings)
     if tenant is not None:
-        revoke_job(tenant.place, request.job_id, reason, tokens=named)
+        revoke_job(tenant.context, request.job_id, reason, tokens=named)
 
 
 _logger = logging.getLogger(__name__)
@@ -253,7 +253,7 @@ class JobAttempt:
     def _close(self, request: RunRequest) -> _Report:
         """The outcome of a job that may not be run again: it may have been committed all the same."""
         tenant = request_tenant(request, self.settings)
-        receipt = None if tenant is None else find_committed_job(tenant.place, request.job_id)
+        receipt = None if tenant is None else find_committed_job(tenant.context, request.job_id)
         if receipt is not None:
             return _Report("succeeded", {"status": "repeated", "receipt": receipt.to_json()})
         if self.job.cancel_requested:

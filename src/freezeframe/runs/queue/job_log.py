@@ -76,7 +76,7 @@ def _job_file(job: QueuedJob, settings: Settings, path_of: Callable[[JobRoot], P
     tenant = request_tenant(request, settings)
     if tenant is None:
         return None
-    roots = job_roots_folder(tenant.place.storage, settings)
+    roots = job_roots_folder(tenant.context.storage, settings)
     named = (job.outcome or {}).get("job_root")
     root = latest_root(roots, job.job_id)
     if job.status != "running" and isinstance(named, str):

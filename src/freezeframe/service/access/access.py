@@ -236,6 +236,6 @@ def unsealed_configurations(stores: Stores, tenants_max: int = TENANTS_LOOKED_AT
         names = store.tenants(limit=left)
         left -= len(names)
         for name in names:
-            for path, held in store.tenant(name).place.log.current_state().files.items():
+            for path, held in store.tenant(name).context.log.current_state().files.items():
                 if path.endswith(CONFIGURATION_SUFFIX) and not held.sealed:
                     yield f"{environment}/{name}/{path}"

@@ -16,7 +16,7 @@ from freezeframe.store.job import Job
 from freezeframe.store.model.update_options import Author
 from freezeframe.store.tenant_log.state import FileEntry, TenantState
 from freezeframe.store.transaction.conditions import Conditions, file_subject
-from freezeframe.store.transaction.transaction import CommitCheck
+from freezeframe.store.transaction.context import CommitCheck
 
 # Changes a tenant's files under the preconditions of a request.
 

@@ -45,12 +45,12 @@ class StoredBytes:
         It is a check of every commit of the service; what others committed meanwhile is in ``state``.
         """
         if self._bytes_max and (added := transaction.added_bytes(state)) > 0:
-            self._require(self._held(transaction.place.storage, state) + added)
+            self._require(self._held(transaction.context.storage, state) + added)
 
     def require_room(self, tenant: Tenant, size: int, *replaced: str) -> None:
         """Refuse ``size`` more bytes before they are sent, less the bytes of the files that they replace."""
         if self._bytes_max:
-            known = tenant.place.log.current_state().files
+            known = tenant.context.log.current_state().files
             freed = sum(known[path].size for path in replaced if path in known)
             self._require(self.held(tenant) - freed + size)
 
@@ -75,7 +75,7 @@ class StoredBytes:
 
     def held(self, tenant: Tenant) -> int:
         """The bytes of the tenant's newest version; of what has not changed since nothing is read."""
-        return self._held(tenant.place.storage, tenant.place.log.current_state())
+        return self._held(tenant.context.storage, tenant.context.log.current_state())
 
     def _held(self, storage: Storage, state: TenantState) -> int:
         return self._kept.value(storage.root, state, lambda before: _count(storage, state, before)).total

@@ -86,11 +86,11 @@ class TenantFindings:
         self, tenant: Tenant, since: datetime, now: datetime, last_success: datetime | None = None
     ) -> Findings:
         """The findings; ``last_success`` is the end of a job, which may have changed nothing."""
-        state = tenant.place.log.current_state()
+        state = tenant.context.log.current_state()
         recent = self._overviews.recent(tenant, state)
         overview = self._overviews.of(tenant)
         _, drift = self._kept.value(
-            tenant.place.storage.root, state, lambda before: _all_drift(tenant, state, recent, before)
+            tenant.context.storage.root, state, lambda before: _all_drift(tenant, state, recent, before)
         )
         return Findings(
             overview,
@@ -179,10 +179,10 @@ def _all_drift(
 
 def _drift(tenant: Tenant, state: TenantState, entries: Mapping[int, HistoryEntry]) -> Iterator[SchemaDrift]:
     """Those of the versions (the newest first) that changed columns."""
-    storage = tenant.place.storage
+    storage = tenant.context.storage
     # Per stream, the change whose columns are known while earlier ones are not yet read.
     open_ones: dict[str, tuple[HistoryEntry, StreamChange, Mapping[str, str]]] = {}
-    for version, entry in tenant.place.log.entries_down(state, entries):
+    for version, entry in tenant.context.log.entries_down(state, entries):
         for change in entry.streams:
             content = change_content(storage, change) if change.lands else ""
             metadata = _metadata(content)

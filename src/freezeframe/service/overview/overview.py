@@ -23,7 +23,7 @@ from freezeframe.store.table.reader import live_row_count
 from freezeframe.store.tenant_log.history import HistoryEntry
 from freezeframe.store.tenant_log.roll_forward import table_snapshot
 from freezeframe.store.tenant_log.state import TenantState
-from freezeframe.store.transaction.scope import listed_state
+from freezeframe.store.transaction.view import listed_state
 
 # Overview of a tenant: its streams with sizes and last changes.
 #
@@ -88,11 +88,11 @@ class Overviews:
 
     def of(self, tenant: Tenant, version: int | None = None) -> Overview:
         """The overview of a tenant at a version (default: now)."""
-        newest = tenant.place.log.current_state()
+        newest = tenant.context.log.current_state()
         if newest.version < 0 and version is None:
             return Overview(-1, None, (), 0, 0, None, (0,) * _DAYS)
         if version is not None and version != newest.version:
-            state = listed_state(tenant.place.log, newest, version)
+            state = listed_state(tenant.context.log, newest, version)
             return _overview(tenant, state, tuple(tenant.history(_ENTRIES_MAX, until=version)), _today())
         seen = self._seen(tenant, newest)
         if seen.today != _today():
@@ -104,7 +104,7 @@ class Overviews:
         return () if state.version < 0 else self._seen(tenant, state).recent
 
     def _seen(self, tenant: Tenant, newest: TenantState) -> _Seen:
-        name = tenant.place.storage.root
+        name = tenant.context.storage.root
         return self._kept.value(name, newest, lambda before: _summarize(tenant, newest, before))
 
 
@@ -147,7 +147,7 @@ def _streams(
     tenant: Tenant, state: TenantState, recent: tuple[HistoryEntry, ...]
 ) -> Iterator[StreamOverview]:
     for name in sorted(state.streams):
-        snapshot = table_snapshot(tenant.place.storage, state, StreamName(name))
+        snapshot = table_snapshot(tenant.context.storage, state, StreamName(name))
         last = next((entry for entry in recent if name in entry.streams), None)
         yield StreamOverview(
             stream=name,

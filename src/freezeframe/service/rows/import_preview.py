@@ -42,7 +42,7 @@ from freezeframe.store.model.update_options import (
 from freezeframe.store.schema.columns import delta_columns, type_names
 from freezeframe.store.schema.schema_evolution import is_undecided
 from freezeframe.store.stream import Stream
-from freezeframe.store.transaction.scope import TenantScope
+from freezeframe.store.transaction.view import View
 from freezeframe.store.updates.plan import require_few_deletions
 
 PREVIEW_BYTES_MAX = 16 * 1024 * 1024
@@ -100,10 +100,10 @@ def import_preview(
 ) -> ImportPreview:
     """Preview the import of a file into the stream; nothing is stored."""
     require_possible(tuple(key) or None, update)
-    stream = Stream(StreamName(name), TenantScope(tenant.place))
+    stream = Stream(StreamName(name), View(tenant.context))
     is_there = stream.stream_version() >= 0
     stored = stream.columns() if is_there else pa.schema([])
-    limits = UnpackLimits.of(tenant.place.settings, UNPACKED_MEMORY_BYTES_MAX)
+    limits = UnpackLimits.of(tenant.context.settings, UNPACKED_MEMORY_BYTES_MAX)
     rows, known = _rows(file, stored, limits, name, csv)
     given, update = with_exported_key(known, tuple(key) or None, update, is_new=not is_there)
     used = tuple(given or ()) or (stream.key() if is_there else ())

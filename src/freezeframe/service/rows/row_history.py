@@ -18,7 +18,7 @@ from freezeframe.service.rows.row_differences import ChangedRow, changed_rows
 from freezeframe.store import Tenant
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.model.update_options import Author
-from freezeframe.store.transaction.scope import TenantScope
+from freezeframe.store.transaction.view import View
 from freezeframe.store.versions import row_history as store
 from freezeframe.store.versions.restore import RowRestoration, RowSelection, restore_rows
 
@@ -41,7 +41,7 @@ class RestoredRows:
 
 def restored_rows(tenant: Tenant, selection: RowSelection, *, dry_run: bool, author: Author) -> RestoredRows:
     """Restore rows to a version of the tenant, as one new version; errors as of the store."""
-    done: RowRestoration = restore_rows(tenant.place, selection, dry_run=dry_run, author=author)
+    done: RowRestoration = restore_rows(tenant.context, selection, dry_run=dry_run, author=author)
     return RestoredRows(
         selection.version,
         done.tenant_version,
@@ -136,7 +136,7 @@ class ToldHistory:
 
 def row_history(tenant: Tenant, stream: str, key: str, until: int | None, limit: int) -> ToldHistory:
     """The row whose key has this text: the value, or a JSON array of the values of the key's columns."""
-    scope = TenantScope(tenant.place)
+    scope = View(tenant.context)
     state = scope.state(until)
     there = tenant.at(state.version).stream(stream)
     names = there.key()

@@ -121,7 +121,7 @@ def override(
     ):
         target_stream = job.stream(name)
         known = target_stream.columns() if stream.stream_version() >= 0 else None
-        limits = UnpackLimits.of(tenant.place.settings, UNPACKED_MEMORY_BYTES_MAX)
+        limits = UnpackLimits.of(tenant.context.settings, UNPACKED_MEMORY_BYTES_MAX)
         rows = LegacyFile(file, file_sha256(file)).read(known, limits)
         used = tuple(key) or (target_stream.key() if stream.stream_version() >= 0 else ())
         target_stream.update(rows, used or None, override=True)

@@ -44,10 +44,9 @@ from freezeframe.store.tenant_log.roll_forward import (
     table_snapshot,
 )
 from freezeframe.store.tenant_log.state import TenantState
-from freezeframe.store.transaction.scope import commit_at_end
-from freezeframe.store.transaction.transaction import TenantPlace
-from freezeframe.store.transaction.unit_of_work import UnitOfWork
-from freezeframe.store.updates.update_step import Step, StepResult
+from freezeframe.store.transaction.context import TenantContext
+from freezeframe.store.transaction.transaction import Transaction
+from freezeframe.store.updates.update import ChangeResult
 
 # Deletes everything before an erasure: entries, table logs, data. Idempotent after a crash.
 
@@ -63,7 +62,7 @@ class Purged:
         return Purged(self.files + other.files, self.bytes + other.bytes)
 
 
-def purge(place: TenantPlace) -> Purged:
+def purge(place: TenantContext) -> Purged:
     """Delete everything from before the newest erasure, job roots included; does nothing without one.
 
     The tenant log's own entries go last: as long as there are any, it is not done.
@@ -165,7 +164,7 @@ class Erasure:
 
 
 def erase(
-    place: TenantPlace,
+    place: TenantContext,
     name: StreamName,
     keys: Iterable[Any],
     who: str = "",
@@ -180,15 +179,15 @@ def erase(
     base = stream_base(place.storage, place.log, state, name)
     wanted = _key_table(base, list(keys))
     message = f"erase {len(wanted)} keys of {name}"
-    with commit_at_end(UnitOfWork(place, Author(who, message))) as work:
-        erased = work.add_step(name, Step(_Erasing(wanted)))
-        others = {lease.write_id for lease in live_leases(place.storage)} - {work.write_id}
+    with Transaction(place, Author(who, message)) as transaction:
+        erased = transaction.apply(name, _Erasing(wanted))
+        others = {lease.write_id for lease in live_leases(place.storage)} - {transaction.write_id}
         change = TenantChange(
             tags=MappingProxyType(dict.fromkeys(state.tags)),
             revoked=tuple(sorted(others)),
             floor=THIS_VERSION,
         )
-        work.change_tenant(change, "erase", lambda newest: _require_same_tags(state, newest))
+        transaction.stage_tenant(change, "erase", lambda newest: _require_same_tags(state, newest))
     assert erased is not None  # noqa: S101 - a job without an id is never a repeated one
     gone = purge(place)
     refresh_copies()
@@ -197,14 +196,14 @@ def erase(
         stream=str(name),
         keys=len(wanted),
         rows_erased=erased.counts.deleted,
-        tenant_version=work.done.tenant_version,
+        tenant_version=transaction.done.tenant_version,
         files_deleted=gone.files,
         bytes_deleted=gone.bytes,
         left=left,
     )
 
 
-def _read_left(place: TenantPlace, name: StreamName, keys: pa.Table) -> WhatIsLeft:
+def _read_left(place: TenantContext, name: StreamName, keys: pa.Table) -> WhatIsLeft:
     state = place.log.current_state()
     streams = rows_read = remaining = 0
     elsewhere: list[str] = []
@@ -246,7 +245,7 @@ class _Erasing:
 
     keys: pa.Table
 
-    def __call__(self, snapshot: Snapshot, staging: StagingFolder, identity: CommitIdentity) -> StepResult:
+    def __call__(self, snapshot: Snapshot, staging: StagingFolder, identity: CommitIdentity) -> ChangeResult:
         staging.prepare()
         schema = written_columns(snapshot.schema)
         names = [field["name"] for field in schema["fields"]]
@@ -256,7 +255,7 @@ class _Erasing:
         actions = (*_removals(snapshot, identity), *map(file_action, files))
         info = CommitInfo(commit_info("ERASE", {}, identity))
         content = sign_content(info, actions).decode()
-        return StepResult(content, Counts(deleted=erased[0]), tuple(paths))
+        return ChangeResult(content, Counts(deleted=erased[0]), tuple(paths))
 
     def _remaining_rows(self, snapshot: Snapshot, names: list[str], erased: list[int]) -> Iterator[pa.Table]:
         wanted = set(_tuples(self.keys))

@@ -38,9 +38,8 @@ from freezeframe.store.tenant_log.lease import live_leases
 from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.roll_forward import change_content
 from freezeframe.store.tenant_log.state import NO_VERSION, TenantState
-from freezeframe.store.transaction.scope import commit_at_end
-from freezeframe.store.transaction.transaction import TenantPlace
-from freezeframe.store.transaction.unit_of_work import UnitOfWork
+from freezeframe.store.transaction.context import TenantContext
+from freezeframe.store.transaction.transaction import Transaction
 from freezeframe.store.versions.retention import policy_of
 
 # Files of a tenant that are still referenced, which ``gc`` retains.
@@ -148,7 +147,7 @@ def _blobs_of(state: TenantState) -> Iterator[str]:
 
 def old_log_files(
     everything: Iterable[FileStatus],
-    place: TenantPlace,
+    place: TenantContext,
     tables: TablesThen,
     state: TenantState,
     floor: int,
@@ -263,7 +262,7 @@ class Garbage:
         }
 
 
-def collect_garbage(place: TenantPlace, *, dry_run: bool = False) -> Garbage:
+def collect_garbage(place: TenantContext, *, dry_run: bool = False) -> Garbage:
     """Condemn expired versions and dead transactions, and delete the files of those condemned earlier."""
     state = place.log.current_state()
     if state.version < 0:
@@ -280,7 +279,7 @@ def collect_garbage(place: TenantPlace, *, dry_run: bool = False) -> Garbage:
         ) from error
 
 
-def _collect(place: TenantPlace, state: TenantState, *, dry_run: bool) -> Garbage:
+def _collect(place: TenantContext, state: TenantState, *, dry_run: bool) -> Garbage:
     moment = now_ms()
     floor = policy_of(state).floor(place.log, state, moment)
     dead = _dead(place, state, moment)
@@ -298,7 +297,7 @@ def _collect(place: TenantPlace, state: TenantState, *, dry_run: bool) -> Garbag
     return _to_report(deleted, floor, expired, dead, dry_run=False)
 
 
-def collect_after_commit(place: TenantPlace, version: int) -> None:
+def collect_after_commit(place: TenantContext, version: int) -> None:
     """Apply the retention policy after each ``_COMMITS``th version, at most once a grace period.
 
     The work is bounded: a tenant of more than ``_FILES_MAX`` files is left to ``gc``. No job is declared
@@ -312,7 +311,7 @@ def collect_after_commit(place: TenantPlace, version: int) -> None:
         _behind.submit(_apply_policy, replace(place, request_context=NO_REQUEST, checks=()))
 
 
-def _apply_policy(place: TenantPlace) -> None:
+def _apply_policy(place: TenantContext) -> None:
     """What fails is told in the log: the version is committed, and the next one tries again."""
     try:
         state, moment = place.log.current_state(), now_ms()
@@ -326,7 +325,7 @@ def _apply_policy(place: TenantPlace) -> None:
         _logger.warning("Versions that the retention lets go could not be deleted.", exc_info=True)
 
 
-def _may_raise_floor(place: TenantPlace, state: TenantState, moment_ms: int) -> bool:
+def _may_raise_floor(place: TenantContext, state: TenantState, moment_ms: int) -> bool:
     """Whether the floor may move: at every call, its grace period would never end."""
     return state.floor_ms <= moment_ms - _grace_ms(place)
 
@@ -335,7 +334,7 @@ def _has_few_files(storage: Storage) -> bool:
     return next(islice(storage.list_below(""), _FILES_MAX, None), None) is None
 
 
-def _dead(place: TenantPlace, state: TenantState, moment_ms: int) -> tuple[str, ...]:
+def _dead(place: TenantContext, state: TenantState, moment_ms: int) -> tuple[str, ...]:
     """Transactions without a heartbeat that may still try to commit."""
     oldest = moment_ms - int(place.settings.lease_dead_seconds * 1000)
     leases = live_leases(place.storage)
@@ -348,7 +347,7 @@ def _dead(place: TenantPlace, state: TenantState, moment_ms: int) -> tuple[str, 
     )
 
 
-def _condemn(place: TenantPlace, state: TenantState, floor: int | None, dead: tuple[str, ...]) -> bool:
+def _condemn(place: TenantContext, state: TenantState, floor: int | None, dead: tuple[str, ...]) -> bool:
     """Raise the floor and revoke transactions; false, with nothing done, if another call was quicker."""
 
     def require_same_floor(newest: TenantState) -> None:
@@ -359,14 +358,14 @@ def _condemn(place: TenantPlace, state: TenantState, floor: int | None, dead: tu
 
     change = TenantChange(revoked=dead, floor=floor)
     try:
-        with commit_at_end(UnitOfWork(place, Author(message="gc"), is_single=True)) as work:
-            work.change_tenant(change, "revoke" if dead else "policy", require_same_floor)
+        with Transaction(place, Author(message="gc"), is_single=True) as transaction:
+            transaction.stage_tenant(change, "revoke" if dead else "policy", require_same_floor)
     except ConflictError:
         return False
     return True
 
 
-def _sweep_condemned(place: TenantPlace) -> list[FileStatus]:
+def _sweep_condemned(place: TenantContext) -> list[FileStatus]:
     """Delete the files condemned for longer than the grace period.
 
     A floor is raised only where the one before has waited as long, so that one holds in the meantime.
@@ -380,11 +379,11 @@ def _sweep_condemned(place: TenantPlace) -> list[FileStatus]:
     return sweep(place, state.floor, revoked)
 
 
-def _grace_ms(place: TenantPlace) -> int:
+def _grace_ms(place: TenantContext) -> int:
     return int(place.settings.gc_grace_seconds * 1000)
 
 
-def sweep(place: TenantPlace, floor: int, revoked: set[str], *, durable: bool = False) -> list[FileStatus]:
+def sweep(place: TenantContext, floor: int, revoked: set[str], *, durable: bool = False) -> list[FileStatus]:
     """Delete at once the files needed by no version from ``floor`` on and no unrevoked transaction.
 
     What a power loss brings back unless ``durable`` is garbage again for the next call.
@@ -404,7 +403,7 @@ def sweep(place: TenantPlace, floor: int, revoked: set[str], *, durable: bool = 
     return found
 
 
-def _garbage(place: TenantPlace, floor: int, revoked: set[str]) -> list[FileStatus]:
+def _garbage(place: TenantContext, floor: int, revoked: set[str]) -> list[FileStatus]:
     """Files needed by no version from ``floor`` on, no tag and no unrevoked transaction.
 
     The order matters. A file is listed before the leases are: whoever wrote it had a lease then, and has

@@ -49,10 +49,9 @@ from freezeframe.store.tenant_log.roll_forward import (
     table_snapshot,
 )
 from freezeframe.store.tenant_log.state import NO_VERSION, TenantState
-from freezeframe.store.transaction.scope import commit_at_end
-from freezeframe.store.transaction.transaction import Check, TenantPlace
-from freezeframe.store.transaction.unit_of_work import UnitOfWork
-from freezeframe.store.updates.update_step import Step, StepResult
+from freezeframe.store.transaction.context import Check, TenantContext
+from freezeframe.store.transaction.transaction import Transaction
+from freezeframe.store.updates.update import ChangeResult
 
 _TIMES = "delta.enableInCommitTimestamps"
 
@@ -84,16 +83,16 @@ class Repair:
         }
 
 
-def release(place: TenantPlace, name: StreamName, who: str = "") -> int:
+def release(place: TenantContext, name: StreamName, who: str = "") -> int:
     """Release a stream's table; see ``Stream.release``."""
     require_stream(place.log.current_state(), name)
-    with commit_at_end(UnitOfWork(place, Author(who, f"release {name}"))) as work:
-        work.add_step(name, Step(_without_guard))
-        work.change_tenant(TenantChange(released=(str(name),)), "external")
-    return work.done.tenant_version
+    with Transaction(place, Author(who, f"release {name}")) as transaction:
+        transaction.apply(name, _without_guard)
+        transaction.stage_tenant(TenantChange(released=(str(name),)), "external")
+    return transaction.done.tenant_version
 
 
-def adopt(place: TenantPlace, name: StreamName, key: tuple[str, ...] | None, who: str = "") -> int:
+def adopt(place: TenantContext, name: StreamName, key: tuple[str, ...] | None, who: str = "") -> int:
     """Adopt a table; see ``Tenant.adopt``."""
     state = place.log.current_state()
     if state.base_version(name) != NO_VERSION:
@@ -110,14 +109,14 @@ def adopt(place: TenantPlace, name: StreamName, key: tuple[str, ...] | None, who
     chosen = (stored_key(table.metadata) or ()) if key is None else key
     _require_key(table, chosen)
     _require_text(table)
-    with commit_at_end(UnitOfWork(place, Author(who, f"adopt {name}"))) as work:
-        content = _adoption_commit(table, chosen, work.identity)
+    with Transaction(place, Author(who, f"adopt {name}")) as transaction:
+        content = _adoption_commit(table, chosen, transaction.identity)
         change = StreamChange(name, table.version + 1, content, Counts(), is_external=True)
-        work.take_over(change, "external", _require_unchanged(name, NO_VERSION))
-    return work.done.tenant_version
+        transaction.take_over(change, "external", _require_unchanged(name, NO_VERSION))
+    return transaction.done.tenant_version
 
 
-def repair(place: TenantPlace, name: StreamName, *, undo: bool = False, who: str = "") -> Repair:
+def repair(place: TenantContext, name: StreamName, *, undo: bool = False, who: str = "") -> Repair:
     """Reconcile a table with the tenant log; see ``Stream.repair``."""
     state = place.log.current_state()
     expected = require_stream(state, name)
@@ -128,25 +127,27 @@ def repair(place: TenantPlace, name: StreamName, *, undo: bool = False, who: str
     if not foreign:
         return Repair(str(name), "nothing", (), state.version, expected)
     reason = "asked for" if undo else "they took a version of ours" if lost_place else _obstacle(table)
-    with commit_at_end(UnitOfWork(place, Author(who, f"repair {name}"))) as work:
+    with Transaction(place, Author(who, f"repair {name}")) as transaction:
         if reason:
-            info = commit_info("REPAIR", {"undone": f"{first}-{table.version}"}, work.identity)
-            content = net_commit(table, table_snapshot(place.storage, state, name), info, work.identity)
+            info = commit_info("REPAIR", {"undone": f"{first}-{table.version}"}, transaction.identity)
+            content = net_commit(
+                table, table_snapshot(place.storage, state, name), info, transaction.identity
+            )
         elif TENANT_LOG_FEATURE in (table.protocol.writer_features or ()):
             content = ""  # the table is intact: only the log needs an entry
         else:
-            content = _adoption_commit(table, stored_key(table.metadata) or (), work.identity)
+            content = _adoption_commit(table, stored_key(table.metadata) or (), transaction.identity)
         version = table.version + (1 if content else 0)
         change = StreamChange(name, version, content, Counts(), is_external=True)
-        work.take_over(change, "external", _require_unchanged(name, expected))
-    done = work.done.tenant_version
+        transaction.take_over(change, "external", _require_unchanged(name, expected))
+    done = transaction.done.tenant_version
     return Repair(str(name), "undone" if reason else "adopted", foreign, done, version, reason)
 
 
-def _without_guard(snapshot: Snapshot, _: StagingFolder, identity: CommitIdentity) -> StepResult:
+def _without_guard(snapshot: Snapshot, _: StagingFolder, identity: CommitIdentity) -> ChangeResult:
     features = set(snapshot.protocol.writer_features or ()) - {TENANT_LOG_FEATURE}
     protocol = replace(snapshot.protocol, writer_features=tuple(sorted(features)))
-    return StepResult(_text("RELEASE", (protocol,), identity), Counts())
+    return ChangeResult(_text("RELEASE", (protocol,), identity), Counts())
 
 
 def _adoption_commit(table: Snapshot, key: tuple[str, ...], identity: CommitIdentity) -> str:
@@ -193,7 +194,7 @@ def _with_named_features(table: Snapshot) -> Any:
     return replace(protocol, writer_features=tuple(sorted(implied)))
 
 
-def _head_lost_its_place(place: TenantPlace, state: TenantState, name: StreamName, table: Snapshot) -> bool:
+def _head_lost_its_place(place: TenantContext, state: TenantState, name: StreamName, table: Snapshot) -> bool:
     """Whether a foreign commit has the newest entry's version."""
     for change in state.head.streams if state.head else ():
         if change.stream == name and change.lands:

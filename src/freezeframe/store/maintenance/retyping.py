@@ -37,10 +37,9 @@ from freezeframe.store.schema.type_compatibility import comparison_type, exact_c
 from freezeframe.store.table.commit import CommitIdentity, TableChange, commit_text
 from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.tenant_log.roll_forward import require_stream, stream_base, table_snapshot
-from freezeframe.store.transaction.scope import commit_at_end
-from freezeframe.store.transaction.transaction import TenantPlace
-from freezeframe.store.transaction.unit_of_work import UnitOfWork
-from freezeframe.store.updates.update_step import Step, StepResult
+from freezeframe.store.transaction.context import TenantContext
+from freezeframe.store.transaction.transaction import Transaction
+from freezeframe.store.updates.update import ChangeResult
 
 _SHOWN_MAX = 3
 _ALIASES = {
@@ -79,7 +78,7 @@ class Retyping:
 
 
 def retype(
-    place: TenantPlace,
+    place: TenantContext,
     name: StreamName,
     column: str,
     kind: str,
@@ -100,11 +99,11 @@ def retype(
     if dry_run:
         return replace(told, rows=sum(map(len, step.rows(base, field))))
     author = Author(who, message).for_action(f"retype {name}.{column} as {told.type_after}")
-    with commit_at_end(UnitOfWork(place, author)) as work:
-        work.add_step(name, Step(step))
-    version = work.done.tenant_version
+    with Transaction(place, author) as transaction:
+        transaction.apply(name, step)
+    version = transaction.done.tenant_version
     after = table_snapshot(place.storage, place.log.state_at(version), name)
-    return replace(told, rows=rows.count(after), tenant_version=version, committed=work.done.committed)
+    return replace(told, rows=rows.count(after), tenant_version=version, committed=transaction.done.committed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +114,10 @@ class _Retype:
     column: str
     kind: pa.DataType
 
-    def __call__(self, snapshot: Snapshot, staging: StagingFolder, identity: CommitIdentity) -> StepResult:
+    def __call__(self, snapshot: Snapshot, staging: StagingFolder, identity: CommitIdentity) -> ChangeResult:
         field = self.field(snapshot)
         if field.type == self.kind and not is_undecided(field):
-            return StepResult("", Counts())
+            return ChangeResult("", Counts())
         columns = pa.schema(
             [
                 retype_field(column, self.kind) if column.name == self.column else column
@@ -141,7 +140,7 @@ class _Retype:
             plan=f"retype: {self.column} from {_name_of(field.type)} to {_name_of(self.kind)}",
         )
         content = commit_text(snapshot, rewrite, identity)
-        return StepResult(content, Counts(), rewrite.new_paths)
+        return ChangeResult(content, Counts(), rewrite.new_paths)
 
     def field(self, snapshot: Snapshot) -> pa.Field:
         """The stored column's field."""

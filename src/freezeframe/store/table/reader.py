@@ -217,10 +217,8 @@ def live_row_count(snapshot: Snapshot) -> int:
 
 def as_spark(
     snapshot: ReadableSnapshot,
-    storage: Storage,
-    folder: str,
     engine: TableEngine,
-    columns: Sequence[str] | None,
+    columns: Sequence[str] | None = None,
     *,
     history: bool = False,
     like: Any = None,
@@ -232,11 +230,13 @@ def as_spark(
     own = read_system_columns(snapshot.metadata)
     if own.has_history and not history:
         names = columns or row_columns(snapshot).names
-        whole = as_spark(snapshot, storage, folder, engine, None, history=True, like=like)
+        whole = as_spark(snapshot, engine, history=True, like=like)
         return whole.where(f"`{VALID_TO}` is null").select(*map(_quote, names))
     fields = [field for field in snapshot.schema["fields"] if columns is None or field["name"] in columns]
     schema = open_columns({**snapshot.schema, "fields": fields}, void="string")
-    uris = {path: file_uri(storage, folder, path) for path in snapshot.files["path"].to_pylist()}
+    uris = {
+        path: file_uri(snapshot.storage, snapshot.table, path) for path in snapshot.files["path"].to_pylist()
+    }
     deleted = {uris[path]: rows for path, rows in deleted_positions(snapshot, snapshot.files).items()}
     frame = engine.read(tuple(uris.values()), schema, deleted, like=like)
     return frame if columns is None else frame.select(*map(_quote, columns))
@@ -292,9 +292,7 @@ def _quote(name: str) -> str:
 # lazily with the frame.
 
 
-def previewed_frame(
-    given: Any, before: Snapshot, after: Snapshot, storage: Storage, folder: str, engine: TableEngine
-) -> Any:
+def previewed_frame(given: Any, before: Snapshot, after: Snapshot, engine: TableEngine) -> Any:
     """Return the rows of ``after`` in the session of ``given``; read only the files that ``before`` lacks."""
     session = given.sparkSession
     files = after.files
@@ -302,7 +300,7 @@ def previewed_frame(
     if is_stored is None or not pc.any(is_stored, min_count=0).as_py():
         table = _shown(read_rows(after))
         return session.createDataFrame(table, schema=spark_ddl(table.schema))
-    stored = as_spark(part_of(after, files.filter(is_stored)), storage, folder, engine, None, like=given)
+    stored = as_spark(part_of(after, files.filter(is_stored)), engine, like=given)
     new = _shown(read_rows(part_of(after, files.filter(pc.invert(is_stored)))))
     if not new.num_rows:
         return stored

@@ -76,7 +76,7 @@ class StagingFolder:
 
     def __init__(self, storage: Storage, base: str, name: str) -> None:
         self._storage = storage
-        self._base = base
+        self.base = base
         self._name = name
         # Files in a bucket written by this process: their content up to a limit, and all names.
         self._fresh: dict[str, bytes] = {}
@@ -95,7 +95,7 @@ class StagingFolder:
     @property
     def folder_uri(self) -> str:
         """The parent folder of the attempt's folder."""
-        return self._storage.uri(self._base)
+        return self._storage.uri(self.base)
 
     def begin_batch(self) -> str:
         """The folder for the engine's copy of a Spark frame; errors as for ``begin_merge``."""
@@ -111,7 +111,7 @@ class StagingFolder:
 
     def uri(self, path: str) -> str:
         """A staged file, by the path that the methods below give it, as the engine opens it."""
-        return self._storage.uri(f"{self._base}/{path}")
+        return self._storage.uri(f"{self.base}/{path}")
 
     def merged_paths(self, names: Iterable[str]) -> tuple[str, ...]:
         """Paths, relative to the table, of files that the engine wrote to ``begin_merge()``."""
@@ -130,27 +130,22 @@ class StagingFolder:
             except OSError as error:
                 raise failure("create", str(folder), error) from error
 
-    def write_batch(self, rows: pa.Table, schema: Mapping[str, Any], order: Sequence[str] = ()) -> str:
-        """Write ``rows``, sorted by the columns of ``order``, under the physical names of ``schema``.
-
-        The answer is the file's path.
-        """
-        path = f"{self._name}/batch-{self._name}.parquet"
-        self._write_file(path, [rows], schema, order)
-        return path
-
     def write(
-        self, tables: Iterable[pa.Table], schema: Mapping[str, Any], order: Sequence[str] = ()
+        self, batches: Iterable[pa.Table], schema: Mapping[str, Any], order: Sequence[str] = ()
     ) -> tuple[str, ...]:
-        """Write rows, which come piece by piece, as Parquet files of a sensible size; their paths.
+        """Write rows, which come in batches, as Parquet files of a sensible size; return their paths.
 
-        Every piece has the columns of ``schema``, under whose physical names they are written. Within
+        Every batch has the columns of ``schema``, under whose physical names they are written. Within
         a file the rows are sorted by the columns of ``order``.
         """
         paths = []
-        for number, part in enumerate(_parts(tables, _PART_BYTES)):
-            path = f"{self._name}/rows-{self._name}-{number}.parquet"
-            self._write_file(path, part, schema, order)
+        for number, part in enumerate(_parts(batches, _PART_BYTES)):
+            with observe("write"):
+                rows = _physical(sort_rows(pa.concat_tables(part), order), schema)
+                part.clear()  # otherwise the rows would be held twice while they are written
+                path = f"{self._name}/rows-{self._name}-{number}.parquet"
+                options = {**_DATA_FILE, "write_statistics": bounded_columns(rows.schema)}
+                self._put(f"{self.base}/{path}", functools.partial(pq.write_table, rows, **options))
             paths.append(path)
         return tuple(paths)
 
@@ -160,7 +155,7 @@ class StagingFolder:
         It is for the engine to read, not for a commit to name: it is not made durable.
         """
         path = f"{self._name}/{_PIECES}"
-        name = f"{self._base}/{path}"
+        name = f"{self.base}/{path}"
         local = self._storage.local_path(name)
         if local is not None:
             try:
@@ -180,7 +175,7 @@ class StagingFolder:
         """Write the batch's keys, in order, as a Parquet file, and return its path."""
         path = f"{self._name}/{_KEYS}"
         options = {"compression": "none", "write_statistics": bounded_columns(keys.schema)}
-        self._put(f"{self._base}/{path}", functools.partial(pq.write_table, keys, **options))
+        self._put(f"{self.base}/{path}", functools.partial(pq.write_table, keys, **options))
         return path
 
     def read_batch(self, paths: Sequence[str], bytes_max: int) -> pa.Table | None:
@@ -188,14 +183,14 @@ class StagingFolder:
 
         Files say little of that: what repeats itself takes hardly any bytes in them.
         """
-        if staged_bytes(self._storage, self._base, paths) > bytes_max:
+        if staged_bytes(self._storage, self.base, paths) > bytes_max:
             return None
-        return bounded_rows((self._open(f"{self._base}/{path}") for path in paths), bytes_max)
+        return bounded_rows((self._open(f"{self.base}/{path}") for path in paths), bytes_max)
 
     def read_batch_columns(self, paths: Sequence[str], columns: Sequence[str]) -> Iterator[pa.Table]:
         """Some columns of a landed batch, one piece in memory at a time."""
         for path in paths if columns else ():
-            with self._open(f"{self._base}/{path}") as file:
+            with self._open(f"{self.base}/{path}") as file:
                 stored = set(file.schema_arrow.names)  # a column without a type is in no file
                 wanted = [name for name in columns if name in stored]
                 for batch in file.iter_batches(columns=wanted) if wanted else ():
@@ -215,8 +210,8 @@ class StagingFolder:
 
     def store(self, name: str, content: bytes) -> None:
         """Write a file of the table, durable when the call returns; ``name`` is below the table's folder."""
-        self._own.add(f"{self._base}/{name}")
-        self._storage.put_if_absent(f"{self._base}/{name}", content)
+        self._own.add(f"{self.base}/{name}")
+        self._storage.put_if_absent(f"{self.base}/{name}", content)
 
     @observe("seal")
     def seal(self, paths: Iterable[str], schema: Mapping[str, Any]) -> tuple[DataFile, ...]:
@@ -226,7 +221,7 @@ class StagingFolder:
         names files which are not there.
         """
         sealed = tuple(self._seal_file(path, schema) for path in paths)
-        folders = {self._base} | {f"{self._base}/{file.path}".rpartition("/")[0] for file in sealed}
+        folders = {self.base} | {f"{self.base}/{file.path}".rpartition("/")[0] for file in sealed}
         folders |= {self._below()} if sealed else set()
         for folder in sorted(folders, reverse=True):  # deepest first
             local = self._storage.local_path(folder)
@@ -236,7 +231,7 @@ class StagingFolder:
 
     def discard(self, keep: Iterable[str] = ()) -> None:
         """Delete what no commit references; never raises, for the call's own outcome matters more."""
-        kept = {f"{self._base}/{path}" for path in keep}
+        kept = {f"{self.base}/{path}" for path in keep}
         folder = self._storage.local_path(self._below())
         if folder is not None and not kept:
             shutil.rmtree(folder, ignore_errors=True)
@@ -248,15 +243,6 @@ class StagingFolder:
                 self._delete_all_but(kept)
         except (StorageUnavailable, OSError):
             return  # left for gc, which deletes what nothing references
-
-    @observe("write")
-    def _write_file(
-        self, path: str, part: list[pa.Table], schema: Mapping[str, Any], order: Sequence[str]
-    ) -> None:
-        rows = _physical(sort_rows(pa.concat_tables(part), order), schema)
-        part.clear()  # otherwise the rows would be held twice while they are written
-        options = {**_DATA_FILE, "write_statistics": bounded_columns(rows.schema)}
-        self._put(f"{self._base}/{path}", functools.partial(pq.write_table, rows, **options))
 
     def _put(self, name: str, write: Callable[[Path | io.BytesIO], None]) -> None:
         path = self._storage.local_path(name)
@@ -276,7 +262,7 @@ class StagingFolder:
                 self._fresh[name] = content
 
     def _seal_file(self, path: str, schema: Mapping[str, Any]) -> DataFile:
-        name = f"{self._base}/{path}"
+        name = f"{self.base}/{path}"
         local = self._storage.local_path(name)
         if local is None:
             # The store verifies the upload: each request has a checksum.
@@ -327,7 +313,7 @@ class StagingFolder:
             folder.rmdir()
 
     def _below(self, *parts: str) -> str:
-        return "/".join((self._base, self._name, *parts))
+        return "/".join((self.base, self._name, *parts))
 
 
 def staged_bytes(storage: Storage, base: str, paths: Sequence[str]) -> int:
@@ -389,7 +375,7 @@ class StagedTable(OverlayStorage):
         files = {commit_name(table, version): text.encode() for version, text in commits.items()}
         super().__init__(inner, files, timestamp_ms)
         self._log_folder = f"{table}/{LOG_FOLDER}"
-        self._base = base
+        self.base = base
 
     def list_from(self, folder: str, start: str = "") -> Iterator[FileStatus]:
         """See ``OverlayStorage.list_from``; the log's newer files are left out."""
@@ -411,7 +397,7 @@ class StagedTable(OverlayStorage):
 
     def _is_visible(self, name: str) -> bool:
         meaning = parse_name(name)
-        newer = meaning is not None and meaning.version > self._base
+        newer = meaning is not None and meaning.version > self.base
         return not newer or f"{self._log_folder}/{name}" in self._files
 
 

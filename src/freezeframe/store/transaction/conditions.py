@@ -15,8 +15,9 @@ from freezeframe import clock
 from freezeframe.errors import PreconditionFailed, PreconditionRequired, UnreadableRequest, VersionNotFound
 from freezeframe.identifiers import FilePath, StreamName
 from freezeframe.store.tenant_log.state import FileEntry, HeldFile, TenantState
-from freezeframe.store.transaction.scope import TenantScope
-from freezeframe.store.transaction.transaction import CommitCheck, TenantPlace, Transaction
+from freezeframe.store.transaction.context import CommitCheck, TenantContext
+from freezeframe.store.transaction.transaction import Transaction
+from freezeframe.store.transaction.view import View
 
 _TAG = re.compile(r'\s*(W/)?"([^"\x00-\x1f\x7f]*)"\s*(?:,|$)')
 _ANY = "*"
@@ -30,7 +31,7 @@ class Subject:
     """
 
     tag: Callable[[TenantState], str | None]
-    made_by: Callable[[TenantPlace, TenantState], int]
+    made_by: Callable[[TenantContext, TenantState], int]
 
 
 def etag_of(file: FileEntry | HeldFile) -> str:
@@ -56,7 +57,7 @@ def stream_subject(name: str) -> Subject:
         version = state.table_version(known)
         return f'"{version}"' if version >= 0 else None
 
-    return Subject(tag, lambda place, _: TenantScope(place).version_of(known))
+    return Subject(tag, lambda context, _: View(context).version_of(known))
 
 
 TENANT = Subject(
@@ -76,9 +77,9 @@ def any_subject(streams: Collection[str], files: Collection[str]) -> Subject:
         found = first(state)
         return None if found is None else found.tag(state)
 
-    def made_by(place: TenantPlace, state: TenantState) -> int:
+    def made_by(context: TenantContext, state: TenantState) -> int:
         found = first(state)
-        return state.version if found is None else found.made_by(place, state)
+        return state.version if found is None else found.made_by(context, state)
 
     return Subject(tag, made_by)
 
@@ -108,19 +109,19 @@ class Conditions:
         def check(state: TenantState, transaction: Transaction) -> None:
             if self.strict and transaction.changes_existing(state):
                 self._require_given()
-            self._require_true(subject, transaction.place, state)
+            self._require_true(subject, transaction.context, state)
 
         return check
 
-    def require_now(self, subject: Subject, place: TenantPlace) -> None:
+    def require_now(self, subject: Subject, context: TenantContext) -> None:
         """Refuse a request whose conditions do not hold for the newest state; the commit checks again.
 
         Whether a change of the tenant needs some is known at its commit only; errors as of ``require``.
         """
-        state = place.log.current_state()
+        state = context.log.current_state()
         if self.strict and subject is not TENANT and subject.tag(state) is not None:
             self._require_given()
-        self._require_true(subject, place, state)
+        self._require_true(subject, context, state)
 
     def require(self, etag: str | None, explain: Callable[[], str] = str) -> None:
         """Refuse a change of what has that tag (None: nothing is there).
@@ -144,8 +145,8 @@ class Conditions:
                 remedy="Read it first and send its ETag as If-Match.",
             )
 
-    def _require_true(self, subject: Subject, place: TenantPlace, state: TenantState) -> None:
-        self._require_holds(subject.tag(state), lambda: _explain(subject, place, state))
+    def _require_true(self, subject: Subject, context: TenantContext, state: TenantState) -> None:
+        self._require_holds(subject.tag(state), lambda: _explain(subject, context, state))
 
     def _require_holds(self, etag: str | None, explain: Callable[[], str]) -> None:
         if self.if_match is not None and not _names(self.if_match, etag, strong=True):
@@ -165,11 +166,11 @@ class Conditions:
             )
 
 
-def _explain(subject: Subject, place: TenantPlace, state: TenantState) -> str:
+def _explain(subject: Subject, context: TenantContext, state: TenantState) -> str:
     """Who made the subject what it is, and when; empty where the log does not have it any more."""
     with suppress(VersionNotFound):
-        version = subject.made_by(place, state)
-        entry = place.log.entry(version)
+        version = subject.made_by(context, state)
+        entry = context.log.entry(version)
         moment = clock.rfc3339(clock.moment(entry.timestamp_ms), "seconds")
         return f"{entry.author or 'Somebody'} changed it at {moment}, in version {version} of the tenant."
     return ""

@@ -32,7 +32,7 @@ from freezeframe.store.schema.schema_evolution import (
     evolve,
 )
 from freezeframe.store.table.data_files import LiveFile
-from freezeframe.store.updates.source import Incoming
+from freezeframe.store.updates.batch import UpdateBatch
 
 # Plan of an update: its key and columns, before any row is read (pure).
 
@@ -74,12 +74,12 @@ class Plan:
         return written_columns(self.schema, set(self.evolution.batch.column_names))
 
 
-def plan_update(snapshot: Snapshot, incoming: Incoming, update: Update) -> Plan:
+def plan_update(snapshot: Snapshot, batch: UpdateBatch, update: Update) -> Plan:
     """Plan the update's changes of the stream's key and columns."""
     is_new = snapshot.version < 0
     stored_schema = None if is_new else dict(snapshot.schema)
     key = update.key if is_new else _agree_key(update, stored_key(snapshot.metadata))
-    if not incoming.table.num_columns:
+    if not batch.table.num_columns:
         raise BadInput(
             "The frame has no columns.",
             cause="A stream needs at least one.",
@@ -87,9 +87,9 @@ def plan_update(snapshot: Snapshot, incoming: Incoming, update: Update) -> Plan:
         )
     stored_own = read_system_columns(snapshot.metadata if not is_new else None)
     stored = arrow_columns(stored_schema or NO_COLUMNS)
-    own = agree_system_columns(update, stored_own, key, stored.names, incoming.table.column_names)
-    evolution = _evolution(snapshot, stored_own.removed_from(stored), key, incoming, update)
-    if incoming.rows and not decided_columns(evolution.target).names:
+    own = agree_system_columns(update, stored_own, key, stored.names, batch.table.column_names)
+    evolution = _evolution(snapshot, stored_own.removed_from(stored), key, batch, update)
+    if batch.rows and not decided_columns(evolution.target).names:
         raise BadInput(
             "The rows have no value at all.",
             cause="A row of nothing but nulls, in columns whose type nobody knows, cannot be written.",
@@ -99,7 +99,7 @@ def plan_update(snapshot: Snapshot, incoming: Incoming, update: Update) -> Plan:
         )
     schema = delta_columns(own.added_to(evolution.target), stored_schema)
     plan = Plan(update, key, evolution, stored_schema, schema, own, stored_own)
-    if key and incoming.rows and not plan.filled_key:
+    if key and batch.rows and not plan.filled_key:
         raise NullKeyError(
             f"Every row has a null in the key ({', '.join(key)}), and no column of it ever had a value.",
             cause="Rows cannot be told apart by it.",
@@ -109,16 +109,16 @@ def plan_update(snapshot: Snapshot, incoming: Incoming, update: Update) -> Plan:
 
 
 def _evolution(
-    snapshot: Snapshot, stored: pa.Schema, key: tuple[str, ...], incoming: Incoming, update: Update
+    snapshot: Snapshot, stored: pa.Schema, key: tuple[str, ...], batch: UpdateBatch, update: Update
 ) -> Evolution:
     keeps_columns = snapshot.version >= 0 and update.mode != "overwrite"
     evolution = evolve(
         stored if keeps_columns else None,
-        incoming.table,
+        batch.table,
         key=key,
         drop=update.drop_columns,
         ranges=_ranges(snapshot) if keeps_columns else None,
-        values=BatchValues(incoming.values_known, incoming.values),
+        values=BatchValues(batch.values_known, batch.values),
         rules=SchemaRules(update.schema == "frozen", update.on_drift == "string"),
     )
     if update.mode != "overwrite":

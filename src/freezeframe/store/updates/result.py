@@ -1,4 +1,4 @@
-"""Context, route and result of staging an update."""
+"""Context, route and result of an update of a table."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from freezeframe.engine.protocol import TableEngine
 from freezeframe.log import Snapshot
 from freezeframe.log.scan.data_files import file_uri
+from freezeframe.log.table.row_deletion import VECTORS_KEY, RowDeletion
+from freezeframe.storage import Storage
 from freezeframe.store.model.receipt import Counts
+from freezeframe.store.schema.columns import stored_key, stored_notes, written_columns
 from freezeframe.store.table.commit import TableChange
+from freezeframe.store.table.data_files import has_vectors
 from freezeframe.store.table.staging import StagingFolder
-from freezeframe.store.updates.plan import FileAction, FileChoice, Plan
-from freezeframe.store.updates.source import Incoming
-from freezeframe.store.updates.update_place import UpdatePlace
+from freezeframe.store.updates.batch import UpdateBatch
+from freezeframe.store.updates.plan import FileAction, FileChoice, FileRule, Plan
 
 RouteKind = Literal["nothing", "load", "patch", "partial merge", "merge"]
 """``load``: the batch is the new content. ``patch``: changed rows are written beside the stored ones.
@@ -59,17 +63,25 @@ class UpdateResult:
 class UpdateContext:
     """Context of staging one update."""
 
-    place: UpdatePlace
+    storage: Storage
+    engine: TableEngine
+    rule: FileRule
     snapshot: Snapshot
-    incoming: Incoming
+    batch: UpdateBatch
     plan: Plan
     staging: StagingFolder
     moment_us: int
     """The moment of the update, after the stream's last commit whatever the clock says."""
 
+    @property
+    def replaces_all(self) -> bool:
+        """Whether the batch is the whole new content."""
+        mode = self.plan.update.mode
+        return mode == "overwrite" or (mode != "replace_where" and not self.live)
+
     def uris(self, paths: Iterable[str]) -> tuple[str, ...]:
         """The engine's URIs of the stream's files, given by their paths in the log."""
-        return tuple(file_uri(self.place.storage, self.place.folder, path) for path in paths)
+        return tuple(file_uri(self.storage, self.staging.base, path) for path in paths)
 
     def bytes_of(self, paths: Iterable[str]) -> int:
         """Bytes of the stream's files together, as the log tells them."""
@@ -81,3 +93,59 @@ class UpdateContext:
     def live(self) -> tuple[str, ...]:
         """The paths of the stream's live files in the log."""
         return () if self.snapshot.version < 0 else tuple(self.snapshot.file_list["path"].to_pylist())
+
+
+_OPERATIONS = {"upsert": "MERGE", "full": "MERGE", "overwrite": "WRITE", "replace_where": "WRITE"}
+
+
+def build_table_change(
+    context: UpdateContext,
+    counts: Counts,
+    paths: tuple[str, ...],
+    route: Route,
+    removed: tuple[str, ...] | None = None,
+    deletion: RowDeletion | None = None,
+) -> UpdateResult:
+    """The update as a commit whose new files are ``paths`` and replace ``removed`` (None: all files).
+
+    ``deletion`` marks rows in files that stay; its vector file is stored already.
+    """
+    plan, snapshot = context.plan, context.snapshot
+    rewrites = bool(counts.changed) or plan.evolution.changes_stored_files or _rows_written_anew(plan)
+    switches_on = deletion is not None and not has_vectors(snapshot)
+    changes_metadata = switches_on or _changes_metadata(plan, snapshot)
+    if not (rewrites or changes_metadata):
+        return UpdateResult(counts, plan, None, route)
+    rewrite = TableChange(
+        _OPERATIONS[plan.update.mode] if snapshot.version >= 0 else "CREATE TABLE AS SELECT",
+        plan.key,
+        plan.schema if changes_metadata else None,
+        context.staging.seal(paths, written_columns(plan.schema)) if rewrites else (),
+        replaces_files=rewrites and removed is None,
+        counts=counts,
+        notes=plan.update.notes,
+        properties={**plan.own.properties, **({VECTORS_KEY: "true"} if switches_on else {})},
+        removed=(removed or ()) if rewrites else (),
+        marks=deletion.actions if deletion else (),
+        vector_file=deletion.file if deletion else None,
+        plan=str(route),
+    )
+    return UpdateResult(counts, plan, rewrite, route)
+
+
+def _changes_metadata(plan: Plan, snapshot: Snapshot) -> bool:
+    key_changes = snapshot.version >= 0 and stored_key(snapshot.metadata) != plan.key
+    own_changes = plan.own != plan.stored_own
+    return plan.changes_schema or key_changes or own_changes or _changes_notes(plan, snapshot)
+
+
+def _changes_notes(plan: Plan, snapshot: Snapshot) -> bool:
+    known = {} if snapshot.version < 0 else stored_notes(snapshot.metadata)
+    return any(known.get(name) != text for name, text in plan.update.notes)
+
+
+def _rows_written_anew(plan: Plan) -> bool:
+    # An override that gives a column another type replaces the files even if no value differs; rows
+    # that get a past say since when they hold.
+    begins_history = plan.own.has_history and not plan.stored_own.has_history
+    return begins_history or (plan.update.mode == "overwrite" and plan.changes_schema)

@@ -3,32 +3,39 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as kinds
 
-from freezeframe.engine.frames.untyped import has_untyped
+from freezeframe.engine.frames.untyped import fit, has_untyped
 from freezeframe.engine.protocol import INLINE_KEYS_MAX, FindTask
 from freezeframe.errors import CorruptData
 from freezeframe.log import Snapshot
 from freezeframe.log.format.schema import delta_to_arrow, every_field
 from freezeframe.log.scan import rows
+from freezeframe.log.table.row_deletion import RowDeletion, mark_rows
 from freezeframe.observation import observe
 from freezeframe.storage.read_ahead import is_local
 from freezeframe.store.keys.key_scan import files_with, find_in, scan, scan_tasks
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.schema.columns import arrow_columns, written_columns
+from freezeframe.store.schema.type_compatibility import cells_differ
 from freezeframe.store.table.data_files import LiveFile, deleted_positions, live_files
 from freezeframe.store.table.reader import in_schema
-from freezeframe.store.updates.coalesce import Filled, Flags, coalesce
 from freezeframe.store.updates.plan import NO_COLUMNS, FileChoice, Plan, choose
-from freezeframe.store.updates.result import EngineName, UpdateContext
-from freezeframe.store.updates.source import Incoming
+from freezeframe.store.updates.result import (
+    EngineName,
+    Route,
+    UpdateContext,
+    UpdateResult,
+    build_table_change,
+)
 
 # Chooses the engine of a key search (Spark or this process) and runs it.
 
@@ -36,15 +43,15 @@ from freezeframe.store.updates.source import Incoming
 @observe("find")
 def search(context: UpdateContext, files: pa.Table, keys: pa.Table) -> tuple[pa.Table, EngineName]:
     """Locate the keys in ``files`` as ``TableEngine.find`` does; return also the engine used."""
-    if sum(file.rows for file in live_files(files)) <= context.place.rule.searched_rows_max:
+    if sum(file.rows for file in live_files(files)) <= context.rule.searched_rows_max:
         return scan(context.snapshot, files, keys), "process"
-    engine = context.place.engine
-    engine.require_shared(context.place.storage.uri(""))
+    engine = context.engine
+    engine.require_shared(context.storage.uri(""))
     paths = files["path"].to_pylist()
     if len(keys) <= INLINE_KEYS_MAX:
         return engine.find(find_task(context, paths, keys, len(keys))), "spark"
     written = context.staging.write_keys(keys)
-    if is_local(context.place.storage):
+    if is_local(context.storage):
         calls = scan_tasks(context.snapshot, files, keys.column_names, context.staging.uri(written))
         found = engine.run(calls)
         if found is not None:
@@ -92,6 +99,7 @@ _HELD_BYTES_MAX = 1 << 20
 _HELD_ROWS_MAX = 1 << 16
 
 _Numbers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 
 
 class CandidateRows:
@@ -108,7 +116,7 @@ class CandidateRows:
         # The row counts of many files are parsed only where they are searched.
         if not self._files.num_rows or pc.sum(self._files["size"]).as_py() > _HELD_BYTES_MAX:
             return False
-        rows_max = min(_HELD_ROWS_MAX, self._context.place.rule.searched_rows_max)  # beyond it Spark searches
+        rows_max = min(_HELD_ROWS_MAX, self._context.rule.searched_rows_max)  # beyond it Spark searches
         return sum(file.rows for file in live_files(self._files)) <= rows_max
 
     def find(self, keys: pa.Table) -> tuple[pa.Table, EngineName]:
@@ -151,22 +159,6 @@ PATCHED_BYTES_MAX = 16 * 1024 * 1024 * 1024
 
 DECIDED_BYTES_MAX = 1024 * 1024 * 1024
 """Files of up to so many bytes are rewritten in this process where a first value decides a type in them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Patch:
-    """File changes of an upsert: new files, removed files, and rows to mark as deleted."""
-
-    counts: Counts
-    written: tuple[str, ...]
-    removed: tuple[str, ...]
-    marked: Mapping[str, _Numbers]
-    choices: tuple[FileChoice, ...]
-    searched: str
-    """How the batch's keys were searched, and in how many files: words that ``stream explain`` shows."""
-    engine: EngineName = ""
-    changed_keys: pa.Table | None = None
-    """The keys of the rows that are new or updated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,12 +224,12 @@ def breadth(context: UpdateContext, batch: pa.Table) -> str:
     return "" if found <= PATCHED_BYTES_MAX else f"files of {found:,} bytes may hold a key of the batch"
 
 
-def batch_rows(plan: Plan, incoming: Incoming) -> pa.Table | None:
-    """The batch in memory, in the types of the plan; None if Spark landed it and should merge it too."""
-    batch = plan.evolution.batch
-    if incoming.in_memory:
+def batch_rows(context: UpdateContext) -> pa.Table | None:
+    """Return the batch in memory, in the types of the plan; None if Spark landed it and should merge it."""
+    batch = context.plan.evolution.batch
+    if context.batch.in_memory:
         return batch
-    landed = incoming.landed_rows()
+    landed = context.batch.landed_rows()
     if landed is None:
         return None
     try:
@@ -246,34 +238,48 @@ def batch_rows(plan: Plan, incoming: Incoming) -> pa.Table | None:
         return None  # Spark fits values to types that Arrow does not, such as structs with fewer fields
 
 
-def patch(context: UpdateContext, batch: pa.Table) -> Patch:
-    """Upsert ``batch`` (distinct keys, in the types of the plan) into the stream's files."""
+def upsert(context: UpdateContext, batch: pa.Table) -> UpdateResult:
+    """Stage an upsert of ``batch`` (distinct keys, in the types of the plan) into the stream's files."""
     keys = batch.select(list(context.plan.filled_key))
     candidates = files_with(context.snapshot, keys)
     stored = CandidateRows(context, candidates)
-    met = _match_keys(context, candidates, stored, keys)
-    filled = _coalesce_rows(context, batch, met, stored)
-    changing = met.positions(filled.changed)
+    matched = _match_keys(context, candidates, stored, keys)
+    filled = _coalesce_rows(context, batch, matched, stored)
+    changing = matched.positions(filled.changed)
     is_new = np.ones(len(batch), np.bool_)
-    is_new[met.place] = False
+    is_new[matched.place] = False
     inserted, updated = int(is_new.sum()), len(filled.rows)
     counts = Counts(inserted, updated, len(batch) - inserted - updated, 0)
+    reason = f"an upsert of {len(batch):,} rows, {matched.search_kind}"
     rewrites_all = context.plan.evolution.changes_stored_files
     if not counts.changed and not rewrites_all:
-        return Patch(counts, (), (), {}, (), met.search_kind, met.engine, keys.slice(0, 0))
+        route = Route("patch", reason, (), matched.engine)
+        return replace(build_table_change(context, counts, (), route, ()), changed_keys=keys.slice(0, 0))
     live = live_files(context.snapshot.files)
     if rewrites_all:
         choices = tuple(FileChoice(file, "rewritten", "a type in it is decided") for file in live)
     else:
-        choices = choose(live, {path: len(part) for path, part in changing.items()}, context.place.rule)
+        choices = choose(live, {path: len(part) for path, part in changing.items()}, context.rule)
     rewritten = [choice.file for choice in choices if choice.action == "rewritten"]
     new_rows = [filled.rows, in_schema(batch.filter(pa.array(is_new)), filled.rows.schema)]
     content = _content(stored, rewritten, changing, new_rows)
     written = context.staging.write(content, written_columns(context.plan.schema), context.plan.key)
     marked = {choice.file.path: changing[choice.file.path] for choice in choices if choice.action == "marked"}
+    deletion = _mark(context, marked) if marked else None
     removed = tuple(file.path for file in rewritten)
-    changed = pa.concat_tables([rows.select(keys.column_names) for rows in new_rows])
-    return Patch(counts, written, removed, marked, choices, met.search_kind, met.engine, changed)
+    route = Route("patch", reason, choices, matched.engine)
+    result = build_table_change(context, counts, written, route, removed, deletion)
+    return replace(
+        result, changed_keys=pa.concat_tables([rows.select(keys.column_names) for rows in new_rows])
+    )
+
+
+def _mark(context: UpdateContext, marked: Mapping[str, _Numbers]) -> RowDeletion:
+    """Mark rows of files as deleted, and stage the file of their deletion vectors."""
+    deletion = mark_rows(context.snapshot, marked, prefix=context.staging.name)
+    if deletion.file is not None:
+        context.staging.store(deletion.file.name, deletion.file.content)
+    return deletion
 
 
 def _match_keys(
@@ -314,7 +320,7 @@ def _sort_matches(
 
 
 def _coalesce_rows(
-    context: UpdateContext, batch: pa.Table, met: _MatchedKeys, candidates: CandidateRows
+    context: UpdateContext, batch: pa.Table, matched: _MatchedKeys, candidates: CandidateRows
 ) -> Filled:
     plan = context.plan
     target = delta_to_arrow(written_columns(plan.schema))
@@ -322,10 +328,10 @@ def _coalesce_rows(
     stored = [field["name"] for field in written_columns(plan.stored_schema or NO_COLUMNS)["fields"]]
 
     def old_values(names: Sequence[str], which: Flags) -> pa.Table:
-        return candidates.at(met.positions(which), names)
+        return candidates.at(matched.positions(which), names)
 
     return coalesce(
-        batch.take(pa.array(met.place)),
+        batch.take(pa.array(matched.place)),
         target,
         [name for name in stored if name in known],
         plan.key,
@@ -346,3 +352,143 @@ def _content(
     for kept in stored.without({file.path: changing.get(file.path, nothing) for file in rewritten}):
         yield in_schema(kept, schema)
     yield from (table for table in last if len(table))
+
+
+# Coalescing: a batch merged with stored rows cell by cell (pure but for ``read``).
+#
+# A null keeps the stored cell or replaces it, a column that the batch lacks keeps its cells. Old values are
+# read column by column and only as far as needed: a row that is known to change is not compared any further,
+# and needs only the cells that the batch leaves open.
+
+OldValues = Callable[[Sequence[str], Flags], pa.Table]
+"""Stored values of columns, for the rows that are flagged, in the order of the rows."""
+
+# Columns of these types differ most often in changed rows; in order of preference.
+_TELLING = (kinds.is_timestamp, kinds.is_floating, kinds.is_decimal, kinds.is_integer, kinds.is_string)
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """The complete changed rows, and a mask of the changed rows of the batch."""
+
+    rows: pa.Table
+    changed: Flags
+
+
+def coalesce(
+    batch: pa.Table,
+    target: pa.Schema,
+    stored: Sequence[str],
+    key: Sequence[str],
+    old_values: OldValues,
+    *,
+    keeps_nulls: bool,
+) -> Filled:
+    """Merge the rows of ``batch``, all of which are stored, with their old values.
+
+    ``target`` has the columns of the result, ``stored`` those of them that the stream has.
+    ``keeps_nulls``: a null of the batch keeps the stored cell.
+    """
+    work = _Filling(batch, target, frozenset(stored), frozenset(key), old_values, keeps_nulls)
+    every = np.ones(len(batch), np.bool_)
+    first = work.open_columns() or work.deciding_columns()
+    work.read(first, every)
+    changed = work.find_differences(work.new_columns(), every) | work.find_differences(first, every)
+    rest = [name for name in work.compared_columns() if name not in first]
+    undecided = ~changed
+    if rest and undecided.any():
+        work.read(rest, undecided)
+        changed[undecided] = work.find_differences(rest, undecided)
+    return Filled(work.result(changed), changed)
+
+
+class _Filling:
+    """State of one call of ``coalesce``: its arguments, and the old values read so far."""
+
+    def __init__(
+        self,
+        batch: pa.Table,
+        target: pa.Schema,
+        stored: frozenset[str],
+        key: frozenset[str],
+        old_values: OldValues,
+        keeps_nulls: bool,  # noqa: FBT001 - a value handed on
+    ) -> None:
+        self._batch = batch
+        self._target = target
+        self._stored = stored
+        self._key = key
+        self._old_values = old_values
+        self._keeps_nulls = keeps_nulls
+        self._given = frozenset(batch.column_names)
+        self._old: dict[str, pa.ChunkedArray] = {}
+
+    def compared_columns(self) -> list[str]:
+        """Stored columns that the batch may change."""
+        compared = self._given & self._stored - self._key
+        return [name for name in self._target.names if name in compared]
+
+    def new_columns(self) -> list[str]:
+        """New columns of the batch, without stored values."""
+        new = self._given - self._stored
+        return [name for name in self._target.names if name in new]
+
+    def open_columns(self) -> list[str]:
+        """Stored columns whose old values a changed row needs."""
+        open_ = self._stored - self._key
+        names = [name for name in self._target.names if name in open_]
+        return [name for name in names if self._is_open(name)]
+
+    def deciding_columns(self) -> list[str]:
+        """The columns to compare first where the result needs no old value."""
+        names = self.compared_columns()
+        ranks = {name: self._rank(self._target.field(name).type) for name in names}
+        return sorted(names, key=ranks.__getitem__)[:1]
+
+    def read(self, names: Sequence[str], rows: Flags) -> None:
+        """Read old values of the flagged rows, in the types of the target."""
+        if not names or not rows.any():
+            return
+        for name, column in zip(names, self._old_values(names, rows).columns, strict=True):
+            self._old[name] = fit(column, self._target.field(name).type)
+
+    def find_differences(self, names: Sequence[str], rows: Flags) -> Flags:
+        """Mask of the flagged rows with a changed cell."""
+        found = np.zeros(int(rows.sum()), np.bool_)
+        for name in names:
+            if name not in self._given:
+                continue
+            new = _of(self._batch[name], rows)
+            old = self._old.get(name, pa.chunked_array([pa.nulls(len(new), new.type)]))
+            differs = cells_differ(old, new)
+            if self._keeps_nulls:
+                differs = pc.and_(differs, pc.is_valid(new))
+            found |= differs.to_numpy()
+        return found
+
+    def result(self, changed: Flags) -> pa.Table:
+        """The changed rows to store."""
+        if not changed.any():
+            return self._target.empty_table()  # no old value was read, nor is one needed
+        columns = [self._cells(field, changed) for field in self._target]
+        return pa.table(columns, schema=self._target)
+
+    def _cells(self, field: pa.Field, changed: Flags) -> pa.ChunkedArray:
+        old = _of(self._old[field.name], changed) if self._is_open(field.name) else None
+        if field.name not in self._given:
+            return old if old is not None else pa.nulls(int(changed.sum()), field.type)
+        new = _of(self._batch[field.name], changed)
+        return new if old is None else pc.if_else(pc.is_valid(new), new, old)
+
+    def _is_open(self, name: str) -> bool:
+        if name not in self._stored or name in self._key:
+            return False
+        return name not in self._given or bool(self._keeps_nulls and self._batch[name].null_count)
+
+    @staticmethod
+    def _rank(kind: pa.DataType) -> int:
+        return next((rank for rank, is_kind in enumerate(_TELLING) if is_kind(kind)), len(_TELLING))
+
+
+def _of(column: pa.ChunkedArray, rows: Flags) -> pa.ChunkedArray:
+    return column if rows.all() else column.filter(pa.array(rows))

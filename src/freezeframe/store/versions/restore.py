@@ -56,10 +56,11 @@ from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.tenant_log.entry import FileChange, TenantChange
 from freezeframe.store.tenant_log.roll_forward import require_stream, stream_base, table_snapshot
 from freezeframe.store.tenant_log.state import JobRecord, TenantState
-from freezeframe.store.transaction.scope import commit_at_end, listed_state
-from freezeframe.store.transaction.transaction import CommitCheck, TenantPlace, Transaction, require_commit
-from freezeframe.store.transaction.unit_of_work import UnitOfWork
-from freezeframe.store.updates.update_step import Step, StepResult
+from freezeframe.store.transaction.commit import check_commit
+from freezeframe.store.transaction.context import CommitCheck, TenantContext
+from freezeframe.store.transaction.transaction import Transaction
+from freezeframe.store.transaction.view import listed_state
+from freezeframe.store.updates.update import ChangeResult
 
 Fate = Literal["changed", "brought back", "removed"]
 _Outcome = TypeVar("_Outcome")
@@ -129,7 +130,7 @@ class _Plan:
 
 
 def restore(
-    place: TenantPlace,
+    place: TenantContext,
     version: int,
     *,
     streams: Iterable[str] | None = None,
@@ -147,14 +148,14 @@ def restore(
         if dry_run:
             return plan.outcome(plan.now.version, committed=False)
         if not (plan.targets or plan.files):
-            require_commit(Transaction(place, base=plan.now))
+            check_commit(Transaction(place, base=plan.now), plan.now)
             return plan.outcome(plan.now.version, committed=False)
         return plan.outcome(_commit_plan(place, plan, author), committed=True)
 
     return plan_and_commit(place, attempt)
 
 
-def plan_and_commit(place: TenantPlace, attempt: Callable[[], _Outcome]) -> _Outcome:
+def plan_and_commit(place: TenantContext, attempt: Callable[[], _Outcome]) -> _Outcome:
     """Plan and commit by ``attempt``, with a retry where the tenant is no longer ``at_version``."""
     for _ in range(place.settings.commit_tries_max):
         with suppress(_Moved):
@@ -176,24 +177,24 @@ def at_version(version: int) -> CommitCheck:
     return check
 
 
-def drop_stream(place: TenantPlace, name: StreamName, author: Author = SYSTEM) -> int:
+def drop_stream(place: TenantContext, name: StreamName, author: Author = SYSTEM) -> int:
     """Remove a stream in a new version; see ``Tenant.drop_stream``."""
     before = _find_committed(place)
     if before is not None:
         return before.version
     require_stream(place.log.current_state(), name)
-    with commit_at_end(UnitOfWork(place, author.for_action(f"drop {name}"))) as work:
-        work.add_step(name, Step(_dropping))
-        work.change_tenant(TenantChange(dropped=(str(name),)), "commit")
-    return work.done.tenant_version
+    with Transaction(place, author.for_action(f"drop {name}")) as transaction:
+        transaction.apply(name, _dropping)
+        transaction.stage_tenant(TenantChange(dropped=(str(name),)), "commit")
+    return transaction.done.tenant_version
 
 
-def _find_committed(place: TenantPlace) -> JobRecord | None:
+def _find_committed(place: TenantContext) -> JobRecord | None:
     """The earlier commit of the same request, if its response was lost."""
     return place.log.known_job(place.log.current_state(), place.request_context.job_id)
 
 
-def _repeat_restoration(place: TenantPlace, version: int, record: JobRecord) -> Restoration:
+def _repeat_restoration(place: TenantContext, version: int, record: JobRecord) -> Restoration:
     """The result of a committed restoration, from the versions before and after it."""
     now = place.log.state_at(record.version - 1) if record.version else TenantState()
     then = place.log.state_at(record.version)
@@ -220,7 +221,7 @@ class _Moved(Exception):
 
 
 def _plan(
-    place: TenantPlace, version: int, streams: Iterable[str] | None, files: Iterable[str] | None
+    place: TenantContext, version: int, streams: Iterable[str] | None, files: Iterable[str] | None
 ) -> _Plan:
     now = place.log.current_state()
     then = listed_state(place.log, now, version)
@@ -243,20 +244,21 @@ def _plan(
     return _Plan(now, then, targets, changes, effects)
 
 
-def _commit_plan(place: TenantPlace, plan: _Plan, author: Author) -> int:
+def _commit_plan(place: TenantContext, plan: _Plan, author: Author) -> int:
     version = plan.then.version
     restorer = author.for_action(f"restore version {version}")
-    with commit_at_end(UnitOfWork(place, restorer, is_single=True, restored=version)) as work:
-        work.require(at_version(plan.now.version))
+    with Transaction(place, restorer, is_single=True) as transaction:
+        transaction.restored = version
+        transaction.require(at_version(plan.now.version))
         for name, target in plan.targets.items():
             carry_out = _dropping if target is None else _Returning(target)
-            work.add_step(StreamName(name), Step(carry_out))
+            transaction.apply(StreamName(name), carry_out)
         for change in plan.files:
-            work.stage_file(change)
+            transaction.files.add(change)
         dropped = tuple(name for name, target in plan.targets.items() if target is None)
         if dropped:
-            work.change_tenant(TenantChange(dropped=dropped), "commit")
-    return work.done.tenant_version
+            transaction.stage_tenant(TenantChange(dropped=dropped), "commit")
+    return transaction.done.tenant_version
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,15 +267,15 @@ class _Returning:
 
     target: Snapshot
 
-    def __call__(self, snapshot: Snapshot, _: StagingFolder, identity: CommitIdentity) -> StepResult:
+    def __call__(self, snapshot: Snapshot, _: StagingFolder, identity: CommitIdentity) -> ChangeResult:
         counts = Counts(_rows_only_in(self.target, snapshot), deleted=_rows_only_in(snapshot, self.target))
         info = commit_info("RESTORE", {"version": str(self.target.version)}, identity)
-        return StepResult(net_commit(snapshot, self.target, info, identity), counts)
+        return ChangeResult(net_commit(snapshot, self.target, info, identity), counts)
 
 
-def _dropping(snapshot: Snapshot, _: StagingFolder, identity: CommitIdentity) -> StepResult:
+def _dropping(snapshot: Snapshot, _: StagingFolder, identity: CommitIdentity) -> ChangeResult:
     info = commit_info("DROP", {}, identity)
-    return StepResult(drop_commit(snapshot, info, identity), Counts(deleted=rows.count(snapshot)))
+    return ChangeResult(drop_commit(snapshot, info, identity), Counts(deleted=rows.count(snapshot)))
 
 
 def _all_streams(now: TenantState, then: TenantState) -> list[str]:
@@ -417,7 +419,7 @@ class _RowPlan:
 
 
 def restore_rows(
-    place: TenantPlace,
+    place: TenantContext,
     selection: RowSelection,
     *,
     dry_run: bool = False,
@@ -432,7 +434,7 @@ def restore_rows(
     def attempt() -> RowRestoration:
         plan = _plan_rows(place, selection, place.log.current_state())
         if not (dry_run or len(plan.changes)):
-            require_commit(Transaction(place, base=plan.now))
+            check_commit(Transaction(place, base=plan.now), plan.now)
         if dry_run or not len(plan.changes):
             return RowRestoration(plan.key, plan.changes, plan.now.version, committed=False)
         version = _commit_rows(place, selection, plan, author)
@@ -441,7 +443,7 @@ def restore_rows(
     return plan_and_commit(place, attempt)
 
 
-def _plan_rows(place: TenantPlace, selection: RowSelection, now: TenantState) -> _RowPlan:
+def _plan_rows(place: TenantContext, selection: RowSelection, now: TenantState) -> _RowPlan:
     then = listed_state(place.log, place.log.current_state(), selection.version)
     base = table_snapshot(place.storage, now, selection.stream)
     target = table_snapshot(place.storage, then, selection.stream)
@@ -529,19 +531,19 @@ def _with_keys(table: pa.Table, keys: pa.Table) -> pa.Table:
     return table.take(pa.array(places))
 
 
-def _commit_rows(place: TenantPlace, selection: RowSelection, plan: _RowPlan, author: Author) -> int:
+def _commit_rows(place: TenantContext, selection: RowSelection, plan: _RowPlan, author: Author) -> int:
     name, version = selection.stream, selection.version
     count = f"{len(plan.changes)} {'row' if len(plan.changes) == 1 else 'rows'}"
     restorer = author.for_action(f"restore {count} of {name} as of version {version}")
-    with commit_at_end(UnitOfWork(place, restorer, is_single=True, restored=version)) as work:
-        work.require(at_version(plan.now.version))
+    with Transaction(place, restorer, is_single=True) as transaction:
+        transaction.restored = version
+        transaction.require(at_version(plan.now.version))
         if len(plan.gone):
-            step = Step(_Removing(plan.key, plan.gone))
-            work.add_step(name, step)
+            transaction.apply(name, _Removing(plan.key, plan.gone))
         if len(plan.back):
             update = Update(key=plan.key, mode="upsert", nulls="overwrite", null_keys="match")
-            work.update(name, plan.back, update)
-    return work.done.tenant_version
+            transaction.update(name, plan.back, update)
+    return transaction.done.tenant_version
 
 
 @dataclass(frozen=True, slots=True)
@@ -551,12 +553,12 @@ class _Removing:
     key: tuple[str, ...]
     keys: pa.Table
 
-    def __call__(self, snapshot: Snapshot, staging: StagingFolder, identity: CommitIdentity) -> StepResult:
+    def __call__(self, snapshot: Snapshot, staging: StagingFolder, identity: CommitIdentity) -> ChangeResult:
         staging.prepare()
         positions = self._positions(snapshot)
         deletion = mark_rows(snapshot, positions, prefix=staging.name, timestamp_ms=identity.timestamp_ms)
         if not deletion.deleted_rows:
-            return StepResult("", Counts())
+            return ChangeResult("", Counts())
         if deletion.file is not None:
             staging.store(deletion.file.name, deletion.file.content)
         switches_on = not has_vectors(snapshot)
@@ -572,7 +574,7 @@ class _Removing:
             vector_file=deletion.file,
             plan=f"restore: {deletion.deleted_rows} rows that were not there then are marked",
         )
-        return StepResult(commit_text(snapshot, rewrite, identity), rewrite.counts, rewrite.new_paths)
+        return ChangeResult(commit_text(snapshot, rewrite, identity), rewrite.counts, rewrite.new_paths)
 
     def _positions(self, snapshot: Snapshot) -> dict[str, list[int]]:
         files = files_with(snapshot, self.keys)

@@ -15,9 +15,8 @@ from freezeframe.store.table.reader import moment
 from freezeframe.store.tenant_log.entry import Entry, TenantChange
 from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.state import TenantState
-from freezeframe.store.transaction.scope import commit_at_end
-from freezeframe.store.transaction.transaction import TenantPlace
-from freezeframe.store.transaction.unit_of_work import UnitOfWork
+from freezeframe.store.transaction.context import TenantContext
+from freezeframe.store.transaction.transaction import Transaction
 
 # Retention policy of a tenant, applied by ``gc`` and by jobs.
 
@@ -69,11 +68,11 @@ def policy_of(state: TenantState) -> Policy:
     return Policy(kept.get("keepVersions"), kept.get("keepDays"))
 
 
-def set_policy(place: TenantPlace, policy: Policy, *, who: str = "") -> int:
+def set_policy(place: TenantContext, policy: Policy, *, who: str = "") -> int:
     """Set the tenant's policy; see ``Tenant.set_retention``."""
-    with commit_at_end(UnitOfWork(place, Author(who, "set retention"), is_single=True)) as work:
-        work.change_tenant(TenantChange(policy=MappingProxyType(policy.to_json())), "policy")
-    return work.done.tenant_version
+    with Transaction(place, Author(who, "set retention"), is_single=True) as transaction:
+        transaction.stage_tenant(TenantChange(policy=MappingProxyType(policy.to_json())), "policy")
+    return transaction.done.tenant_version
 
 
 def _nth_newest(log: TenantLog, state: TenantState, number: int) -> int:
@@ -99,16 +98,16 @@ def _version_at(log: TenantLog, moment_ms: int) -> int:
 # Tags: names of versions, which retention keeps.
 
 
-def set_tag(place: TenantPlace, name: str, version: int | None, *, who: str = "") -> int:
+def set_tag(place: TenantContext, name: str, version: int | None, *, who: str = "") -> int:
     """Name a version; see ``Tenant.tag``."""
     known = _tag_name(name)
-    with commit_at_end(UnitOfWork(place, Author(who, f"tag {known}"), is_single=True)) as work:
-        state = work.state()
+    with Transaction(place, Author(who, f"tag {known}"), is_single=True) as transaction:
+        state = transaction.state()
         wanted = state.version if version is None else version
         if wanted < 0:
             raise VersionNotFound("The tenant has no version yet.", remedy="Commit something first.")
         _require_free(known, wanted, state)
-        work.change_tenant(
+        transaction.stage_tenant(
             TenantChange(tags=MappingProxyType({known: wanted})),
             "policy",
             lambda newest: _require_listed(wanted, newest),
@@ -117,7 +116,7 @@ def set_tag(place: TenantPlace, name: str, version: int | None, *, who: str = ""
     return wanted
 
 
-def remove_tag(place: TenantPlace, name: str, *, who: str = "") -> None:
+def remove_tag(place: TenantContext, name: str, *, who: str = "") -> None:
     """Take a tag off; see ``Tenant.untag``."""
     known = _tag_name(name)
 
@@ -129,9 +128,9 @@ def remove_tag(place: TenantPlace, name: str, *, who: str = "") -> None:
                 remedy="Check the name in the list of the tags.",
             )
 
-    with commit_at_end(UnitOfWork(place, Author(who, f"untag {known}"), is_single=True)) as work:
-        there(work.state())
-        work.change_tenant(TenantChange(tags=MappingProxyType({known: None})), "policy", there)
+    with Transaction(place, Author(who, f"untag {known}"), is_single=True) as transaction:
+        there(transaction.state())
+        transaction.stage_tenant(TenantChange(tags=MappingProxyType({known: None})), "policy", there)
 
 
 def _require_listed(version: int, state: TenantState) -> None:

@@ -58,7 +58,7 @@ from freezeframe.store.table.reader import SnapshotPart, as_typed_so_far, part_o
 from freezeframe.store.tenant_log.history import HistoryEntry, history_entry
 from freezeframe.store.tenant_log.roll_forward import change_content, table_snapshot
 from freezeframe.store.tenant_log.state import TenantState
-from freezeframe.store.transaction.scope import TenantScope
+from freezeframe.store.transaction.view import View
 
 # A stream's commits of the past, newest first, read from the tenant log as they are asked for.
 #
@@ -131,7 +131,7 @@ class StreamCommit:
 class StreamPast:
     """The commits of a stream up to a state of the tenant."""
 
-    def __init__(self, scope: TenantScope, name: StreamName, until: TenantState) -> None:
+    def __init__(self, scope: View, name: StreamName, until: TenantState) -> None:
         self._scope = scope
         self._name = name
         self._commits: list[StreamCommit] = []
@@ -452,7 +452,7 @@ class RowHistory:
 
 
 def row_history(
-    scope: TenantScope, name: StreamName, keys: pa.Table, until: TenantState, limit: int | None = None
+    scope: View, name: StreamName, keys: pa.Table, until: TenantState, limit: int | None = None
 ) -> RowHistory:
     """The history of the row whose key is the one row of ``keys``, seen from the state ``until``."""
     if limit is not None and limit < 1:

@@ -1,19 +1,25 @@
-"""Source rows of an update, validated and counted before stored rows are read."""
+"""Batch of an update: its rows, read and checked once, before stored rows are read.
+
+A batch that comes in pieces is kept in memory while it is small; else it is written once for Spark, and this
+process holds one piece at a time.
+"""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from freezeframe.engine.frames.batch import check_batch
 from freezeframe.engine.frames.frames import kind_of, to_arrow
-from freezeframe.engine.frames.untyped import filled_type
+from freezeframe.engine.frames.untyped import filled_type, settled_type
 from freezeframe.engine.protocol import TableEngine, WriteTask
-from freezeframe.errors import InvalidOption
-from freezeframe.log.format.schema import delta_to_arrow
+from freezeframe.errors import DuplicateKeyError, InvalidOption
+from freezeframe.log.format.schema import arrow_to_delta, delta_to_arrow
 from freezeframe.store.model.update_options import Update
 from freezeframe.store.schema.type_compatibility import common_nested
 from freezeframe.store.table.reader import in_schema
@@ -22,9 +28,15 @@ from freezeframe.store.table.staging import StagingFolder
 LANDED_BYTES_MAX = 128 * 1024 * 1024
 """Batches that Spark wrote are taken into memory up to this many bytes there (``docs/decisions/0032``)."""
 
+MEMORY_BYTES_MAX = 64 * 1024 * 1024
+"""Batches in pieces of up to this many bytes are taken as a table in memory."""
+
+_ARRIVAL = "_freezeframe_arrival"
+_NUMBERED = pa.field(_ARRIVAL, pa.int64())
+
 
 @dataclass(frozen=True, slots=True)
-class Incoming:
+class UpdateBatch:
     """Checked rows: in memory (``table``), or written as Parquet by Spark (``paths``, an empty ``table``).
 
     ``table`` always has the columns and types. Each key is there once, no key has a null unless
@@ -79,9 +91,9 @@ class Incoming:
         return found
 
 
-def take(frame: Any, update: Update, engine: TableEngine, staging: StagingFolder) -> Incoming:
-    """The rows of a pandas, Arrow or Spark frame; a Spark frame is written as Parquet once."""
-    kind = kind_of(frame)
+def _read(batch: Any, update: Update, engine: TableEngine, staging: StagingFolder) -> UpdateBatch:
+    """Read and check a pandas, Arrow or Spark frame; a Spark frame is written as Parquet once."""
+    kind = kind_of(batch)
     if update.order_by and not update.key:
         raise InvalidOption(
             "order_by needs a key.",
@@ -89,18 +101,18 @@ def take(frame: Any, update: Update, engine: TableEngine, staging: StagingFolder
             remedy="Pass key= as well, or leave order_by out.",
         )
     if kind == "spark":
-        return _write_frame(frame, update, engine, staging)
-    return _in_memory(to_arrow(frame), update, values_known=True)
+        return _write_frame(batch, update, engine, staging)
+    return _in_memory(to_arrow(batch), update, values_known=True)
 
 
-def _in_memory(table: pa.Table, update: Update, *, values_known: bool) -> Incoming:
+def _in_memory(table: pa.Table, update: Update, *, values_known: bool) -> UpdateBatch:
     if not (table.num_columns and update.key):
-        return Incoming(table, table.num_rows, 0, values_known=values_known)
+        return UpdateBatch(table, table.num_rows, 0, values_known=values_known)
     batch = check_batch(table, update.key, update.drop_duplicates, update.null_keys, update.order_by)
-    return Incoming(batch.rows, len(batch.rows), batch.null_keys_dropped, values_known=values_known)
+    return UpdateBatch(batch.rows, len(batch.rows), batch.null_keys_dropped, values_known=values_known)
 
 
-def _write_frame(frame: Any, update: Update, engine: TableEngine, staging: StagingFolder) -> Incoming:
+def _write_frame(frame: Any, update: Update, engine: TableEngine, staging: StagingFolder) -> UpdateBatch:
     staging.prepare()
     engine.require_shared(staging.folder_uri)
     landed = engine.write_batch(
@@ -120,7 +132,7 @@ def _write_frame(frame: Any, update: Update, engine: TableEngine, staging: Stagi
     if landed.table is not None and not landed.files:
         return _in_memory(to_arrow(in_schema(landed.table, schema)), update, values_known=False)
     paths = staging.batch_paths(landed.files)
-    return Incoming(
+    return UpdateBatch(
         schema.empty_table(),
         landed.rows,
         landed.null_keys,
@@ -130,3 +142,75 @@ def _write_frame(frame: Any, update: Update, engine: TableEngine, staging: Stagi
         landed=schema if paths else None,
         written=landed.table,
     )
+
+
+def read_batch(
+    batch: Any, update: Update, engine: TableEngine, intake: StagingFolder
+) -> tuple[UpdateBatch, Update]:
+    """Read and check the rows of a frame, and return them with the update that fits them.
+
+    Of rows with the same key the last one wins; of a Spark frame's, where its rows are in the order of
+    files, the one of the last file.
+    """
+    try:
+        return _read(batch, update, engine, intake), update
+    except DuplicateKeyError:
+        is_open = kind_of(batch) == "spark" and update.drop_duplicates and not update.order_by
+        numbered = engine.numbered_rows(batch, _ARRIVAL) if is_open else None
+        if numbered is None:
+            raise
+    update = _add_order(update)
+    return _read(numbered, update, engine, intake), update
+
+
+def collect_pieces(
+    reader: pa.RecordBatchReader, update: Update, engine: TableEngine, intake: StagingFolder
+) -> tuple[Any, Update]:
+    """Return the rows of a reader as a table, or as a Spark frame over a file in ``intake``.
+
+    The update that is returned fits them: a column of the frame has the order in which its rows came.
+    """
+    first: list[pa.RecordBatch] = []
+    held = 0
+    for piece in reader:
+        first.append(piece)
+        held += piece.nbytes
+        if held > MEMORY_BYTES_MAX:
+            break
+    else:
+        return pa.Table.from_batches(first, reader.schema), update
+    is_ordered = bool(update.key) and update.drop_duplicates
+    schema = reader.schema.append(_NUMBERED) if is_ordered else reader.schema
+    # Parquet cannot store untyped columns and structs without members; the engine restores them.
+    typed = [item for item in schema if not pa.types.is_null(item.type)]
+    stored = pa.schema([(item.name, settled_type(item.type)) for item in typed])
+    pieces = _pieces(itertools.chain(_drain(first), reader), schema.names)
+    intake.prepare()
+    path = intake.write_pieces((in_schema(piece, stored) for piece in pieces), stored)
+    frame = engine.read((intake.uri(path),), arrow_to_delta(schema))
+    return frame, _add_order(update) if is_ordered else update
+
+
+def _add_order(update: Update) -> Update:
+    return replace(
+        update, order_by=(*update.order_by, _ARRIVAL), drop_columns=(*update.drop_columns, _ARRIVAL)
+    )
+
+
+def _drain(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The batches, each released once it is consumed."""
+    batches.reverse()
+    while batches:
+        yield batches.pop()
+
+
+def _pieces(batches: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[pa.Table]:
+    """The batches with the columns wanted, their rows numbered if that is one of them."""
+    count = 0
+    for batch in batches:
+        table = pa.Table.from_batches([batch])
+        if names and names[-1] == _ARRIVAL:
+            numbers = pa.array(np.arange(count, count + len(table)), pa.int64())
+            table = table.append_column(_NUMBERED, numbers)
+        count += len(table)
+        yield table.select(names)

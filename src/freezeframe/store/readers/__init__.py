@@ -1,1 +1,0 @@
-"""Read interfaces of a tenant: its streams, files and versions."""

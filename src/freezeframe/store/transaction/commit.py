@@ -1,0 +1,233 @@
+"""Commit of a transaction: rebase on the newest state, add the entry, roll it forward.
+
+The commit point is one put-if-absent in the tenant log. Before it nothing is visible, after it everything
+is, and the next writer finishes what a crash left half-way. Protocol: ``docs/reference/tenant-log.md``.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from freezeframe.clock import now_ms
+from freezeframe.errors import ConflictError, JobRevoked, OutcomeUnknown, TenantNotFound
+from freezeframe.identifiers import StreamName
+from freezeframe.log import Snapshot
+from freezeframe.log.segments.commit import Committed, Unknown
+from freezeframe.observation import note, observe
+from freezeframe.storage.read_ahead import run_concurrently
+from freezeframe.store.table.commit import restamp
+from freezeframe.store.tenant_log.entry import Entry, Kind, StreamChange, TenantChange
+from freezeframe.store.tenant_log.roll_forward import (
+    forget_long_commits,
+    keep_long_commits,
+    present_tables,
+    require_no_case_twin,
+    roll_forward,
+    shorten_entry,
+)
+from freezeframe.store.tenant_log.state import NO_VERSION, JobRecord, TenantState
+from freezeframe.store.transaction.staged import StagedTable
+
+if TYPE_CHECKING:
+    from freezeframe.store.transaction.transaction import Transaction
+
+_PAUSE_SECONDS_MAX = 0.2
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class CommitMetadata:
+    """Metadata of an entry: kind, job, author, message."""
+
+    kind: Kind = "commit"
+    job_id: str | None = None
+    author: str = ""
+    message: str = ""
+
+
+ReceiptOf = Callable[[int], dict[str, Any] | None]
+"""What the entry of a version keeps as the job's receipt."""
+
+
+def commit_changes(transaction: Transaction, metadata: CommitMetadata, receipt: ReceiptOf) -> int | JobRecord:
+    """Make the transaction's changes visible as the tenant version that is returned.
+
+    A job record instead of a version: another run of the same job was quicker, and nothing was committed.
+    """
+    context = transaction.context
+    tries = context.settings.commit_tries_max
+    with observe("commit") as operation:
+        for number in range(tries):
+            state, tables = present_tables(
+                context.storage,
+                context.log,
+                _touched_streams(transaction),
+                transaction.taken_over.keys(),
+                context.guard.require_open,
+            )
+            known = context.log.known_job(state, metadata.job_id)
+            if known is not None:
+                return known
+            _rebase(transaction, state, tables)
+            entry, long_commits = shorten_entry(_entry(transaction, state, metadata, receipt))
+            keep_long_commits(context.storage, long_commits)
+            transaction.may_be_committed = True
+            outcome = context.log.add(state, entry)
+            if isinstance(outcome, Committed):
+                note(version=outcome.version)
+                _finish(transaction, entry, outcome.version)
+                return outcome.version
+            if isinstance(outcome, Unknown):
+                raise _unknown(transaction, outcome.reason)
+            transaction.may_be_committed = False
+            operation.retries += 1
+            forget_long_commits(context.storage, long_commits)
+            time.sleep(random.uniform(0, min(_PAUSE_SECONDS_MAX, 0.002 * 2**number)))  # noqa: S311 - jitter
+    raise ConflictError(
+        f"The tenant kept changing: {tries} tries were not enough.",
+        cause="Other jobs committed between every reading and committing of this one.",
+        remedy="Run the call again when they are done; nothing of it was written.",
+    )
+
+
+def check_commit(transaction: Transaction, state: TenantState) -> None:
+    """Run the checks of the transaction's changes against a state that they would follow."""
+    for check in transaction.commit_checks:
+        check(state, transaction)
+
+
+def require_not_revoked(transaction: Transaction, state: TenantState) -> None:
+    """Refuse to go on with a job that was revoked."""
+    if transaction.write_id in state.revoked or transaction.token in state.revoked_tokens:
+        raise JobRevoked(
+            "This job was declared dead and can no longer be committed.",
+            cause="Its heartbeat stopped for so long that gc, or another run of it, took over.",
+            remedy="Run it again; nothing of it was written.",
+            write_id=transaction.write_id,
+        )
+
+
+def _touched_streams(transaction: Transaction) -> list[StreamName]:
+    return [table.name for table in transaction.tables.values() if table.changes]
+
+
+def _rebase(transaction: Transaction, state: TenantState, tables: Sequence[Snapshot]) -> None:
+    """Rebase the changes on the newest state, or raise a conflict."""
+    require_not_revoked(transaction, state)
+    check_commit(transaction, state)  # before conflicts: a failed condition is reported as such
+    for check in transaction.checks:
+        check(state)
+    _require_files_untouched(transaction, state)
+    transaction.files.require_paths(state)
+    for name, table in zip(_touched_streams(transaction), tables, strict=True):
+        staged = transaction.tables[str(name)]
+        if str(name) not in state.streams:
+            require_no_case_twin(state.streams, name)
+        if table.version != staged.base.version:
+            _require_unread(staged, table.version)
+            staged.replay(table)
+            check_commit(transaction, state)  # the changes may have other effects on the newer table
+
+
+def _require_files_untouched(transaction: Transaction, state: TenantState) -> None:
+    for path in transaction.files.changes:
+        before, now = transaction.base.files.get(path), state.files.get(path)
+        may_follow = transaction.is_single and path not in transaction.files_read
+        if before != now and not may_follow:
+            raise ConflictError(
+                f"The file {path!r} was changed by somebody else meanwhile.",
+                cause="Another job committed it after this one began.",
+                remedy="Run the job again; nothing of it was written.",
+                path=path,
+            )
+
+
+def _require_unread(staged: StagedTable, found: int) -> None:
+    if staged.rests_on_read:
+        raise ConflictError(
+            f"The stream {str(staged.name)!r} is at version {found}, not at {staged.base.version} any more.",
+            cause="This job read rows of it before it wrote to it, and another job was quicker to commit.",
+            remedy="Run the job again; nothing of it was written.",
+            stream=str(staged.name),
+            version=found,
+        )
+
+
+def _entry(
+    transaction: Transaction, state: TenantState, metadata: CommitMetadata, receipt: ReceiptOf
+) -> Entry:
+    changed = [table for table in transaction.tables.values() if table.content]
+    bases = (table.base.timestamp + 1 for table in changed)
+    timestamp_ms = max(state.next_timestamp_ms(now_ms()), *bases, 0)  # a table's times always rise too
+    taken_over = tuple(
+        replace(change, content=restamp(change.content, timestamp_ms)) if change.content else change
+        for change in transaction.taken_over.values()
+    )
+    streams = tuple(
+        StreamChange(table.name, table.version, table.content_at(timestamp_ms), table.counts)
+        for table in changed
+    )
+    change = _tenant_change(transaction, state)
+    tenant = () if change is None else (change,)
+    return Entry(
+        transaction.write_id,
+        timestamp_ms,
+        (*streams, *taken_over, *transaction.files.changes.values(), *tenant),
+        job_id=metadata.job_id,
+        author=metadata.author,
+        message=metadata.message,
+        kind=metadata.kind,
+        receipt=receipt(state.version + 1),
+        request_id=transaction.context.request_context.request_id,
+        restored=transaction.restored,
+    )
+
+
+def _tenant_change(transaction: Transaction, state: TenantState) -> TenantChange | None:
+    """The change of the tenant; the tenant's first entry sets the default retention if none is set."""
+    kept, change = transaction.context.settings.keep_versions, transaction.tenant or TenantChange()
+    if state.version != NO_VERSION or not kept or change.policy is not None:
+        return transaction.tenant
+    return replace(change, policy=MappingProxyType({"keepVersions": kept, "keepDays": None}))
+
+
+def _finish(transaction: Transaction, entry: Entry, version: int) -> None:
+    """Roll the committed entry forward; only log a failure, since the job has succeeded."""
+    try:
+        _roll_forward(transaction, entry, version)
+    except TenantNotFound:
+        raise
+    except Exception:  # whatever it is, the entry is committed: the next writer or gc does the rest
+        _logger.warning("Tenant version %s is committed, but not tidied up", version, exc_info=True)
+
+
+def _roll_forward(transaction: Transaction, entry: Entry, version: int) -> None:
+    """Land the entry's commits in the tables, then release the lease and delete unreferenced files."""
+    context, lease = transaction.context, transaction.lease
+    transaction.files.close()
+    landed = roll_forward(context.storage, context.log, entry, version, context.settings.checkpoint_interval)
+    # A deletion of the tenant that began after the last check may have missed files written since.
+    # Files under the lease are now garbage, or referenced by the entry.
+    discards: list[Callable[[], None]] = [
+        functools.partial(table.discard, table.new_files() if table.content else ())
+        for table in transaction.tables.values()
+    ]
+    tidy = [lease.release if landed else lease.stop, *discards]
+    run_concurrently(context.storage, *tidy, context.guard.require_open)
+
+
+def _unknown(transaction: Transaction, reason: str) -> OutcomeUnknown:
+    return OutcomeUnknown(
+        "It is not known whether the changes were committed.",
+        cause=reason,
+        remedy="Read again: the changes are there all together or not at all.",
+        write_id=transaction.write_id,
+    )

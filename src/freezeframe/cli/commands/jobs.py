@@ -14,33 +14,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from freezeframe.cli.commands.run import (
-    Asked,
-    Attempts,
-    Catalog,
-    Config,
-    Connector,
-    Flow,
-    Input,
-    JobType,
-    Memory,
-    Parameters,
-    Priority,
-    Script,
-    State,
-    SyncType,
-    Timeout,
-)
+from freezeframe.cli.commands.run import Attempts, Priority, RunOptions, Script, with_run_options
 from freezeframe.cli.location import Control, control
 from freezeframe.cli.options import (
     Environment,
     Json,
     LogFormatOption,
     LogLevelOption,
-    Message,
     NeededTenant,
     StoreRoot,
-    Who,
     begin_logging,
     tenant_ids,
 )
@@ -75,6 +57,7 @@ _UNSEEN_SECONDS = 5.0
 
 
 @app.command()
+@with_run_options
 def submit(
     script: Script,
     tenant: NeededTenant,
@@ -84,24 +67,13 @@ def submit(
         str | None,
         typer.Option("--job-id", help="The job's id; the same id again is the same job (default: a new id)."),
     ] = None,
-    flow: Flow = "",
-    input_dir: Input = None,
-    parameters: Parameters = None,
-    timeout: Timeout = None,
-    memory: Memory = None,
-    config: Config = None,
-    state: State = None,
-    catalog: Catalog = None,
-    connector: Connector = "",
-    job_type: JobType = "",
-    sync_type: SyncType = "",
+    *,
+    options: RunOptions,
     attempts: Attempts = 3,
     priority: Priority = 0,
     at: Annotated[
         str | None, typer.Option("--at", help="Not before this moment; UTC without a zone.")
     ] = None,
-    message: Message = None,
-    who: Who = None,
     again: Again = False,
     wait_for_end: WaitForEnd = False,
     wait_timeout: WaitTimeout = None,
@@ -111,16 +83,15 @@ def submit(
 
     The same id, tenant and options again give the same job.
     """
-    files = {"config": config, "state": state, "catalog": catalog}
-    names = {"connector_id": connector, "job_type": job_type, "sync_type": sync_type}
-    asked = Asked(script, flow, input_dir, parameters, timeout, memory, message, who, files, names)
     run_at = None if at is None else _moment(at)
     from freezeframe.control.submission import Submission
     from freezeframe.runs.script_header import with_permitted_script
 
     with control(root, environment, create=True) as found:
         name = job_id or f"job-{secrets.token_hex(8)}"
-        request = with_permitted_script(asked.request(root, found.environment, tenant, name), found.settings)
+        request = with_permitted_script(
+            options.request(script, root, found.environment, tenant, name), found.settings
+        )
         job = found.queue.submit(
             Submission(
                 json.dumps(request.to_json()),

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from freezeframe.cli.location import present_control
-from freezeframe.cli.options import Environment, Json, Message, NeededTenant, StoreRoot, Who
+from freezeframe.cli.options import Environment, Json, Message, NeededTenant, StoreRoot, Who, expand
 from freezeframe.cli.output import INTERRUPTED, Output, near_path, visible_lines
 from freezeframe.cli.progress import ProgressLine, progress
 from freezeframe.errors import FreezeframeError, InputNotFound, InvalidOption, kinds_of
@@ -120,78 +120,68 @@ def _tell_places(outcome: RunOutcome, output: Output) -> None:
 # The options of a run, shared by the commands that queue and schedule one.
 
 Script = Annotated[Path, typer.Argument(metavar="SCRIPT", help="The script: etl.py or etl.ipynb.")]
-Flow = Annotated[str, typer.Option("--flow", help="The flow, for the script's FLOW.")]
-Input = Annotated[Path | None, typer.Option("--input", help="The folder with the sync's output.")]
-Parameters = Annotated[
-    list[str] | None, typer.Option("--param", help="A parameter as name=value; may be repeated.")
-]
-Timeout = Annotated[
-    float | None,
-    typer.Option(
-        "--timeout", min=0.001, help="Time limit of an attempt in seconds; --wait-timeout limits the wait."
-    ),
-]
-Memory = Annotated[
-    int | None, typer.Option("--memory", min=1, help="Bytes of memory that the script may use.")
-]
-Config = Annotated[Path | None, typer.Option("--config", help="The connector's settings: config.json.")]
-State = Annotated[Path | None, typer.Option("--state", help="The sync's bookmarks: state.json.")]
-Catalog = Annotated[Path | None, typer.Option("--catalog", help="The streams' schemas: catalog.json.")]
-Connector = Annotated[str, typer.Option("--connector", help="For the script's CONNECTOR_ID.")]
-JobType = Annotated[str, typer.Option("--job-type", help="For the script's JOB_TYPE.")]
-SyncType = Annotated[
-    str, typer.Option("--sync-type", help="For the script's SYNC_TYPE (default: by state.json).")
-]
 Attempts = Annotated[int, typer.Option("--attempts", min=1, max=100, help="Number of attempts at most.")]
 Priority = Annotated[int, typer.Option("--priority", help="Priority; higher ones run first.")]
+_Text = str | None
+_File = Path | None
+_FLAGS: dict[str, Any] = {
+    "flow": Annotated[_Text, typer.Option(help="The flow, for the script's FLOW.")],
+    "input_dir": Annotated[_File, typer.Option("--input", help="The folder with the sync's output.")],
+    "parameters": Annotated[
+        list[str] | None, typer.Option("--param", help="A parameter as name=value; may be repeated.")
+    ],
+    "timeout_seconds": Annotated[
+        float | None,
+        typer.Option(
+            "--timeout",
+            min=0.001,
+            help="Time limit of an attempt in seconds; --wait-timeout limits the wait.",
+        ),
+    ],
+    "memory_bytes": Annotated[
+        int | None, typer.Option("--memory", min=1, help="Bytes of memory that the script may use.")
+    ],
+    "config": Annotated[_File, typer.Option(help="The connector's settings: config.json.")],
+    "state": Annotated[_File, typer.Option(help="The sync's bookmarks: state.json.")],
+    "catalog": Annotated[_File, typer.Option(help="The streams' schemas: catalog.json.")],
+    "connector_id": Annotated[_Text, typer.Option("--connector", help="For the script's CONNECTOR_ID.")],
+    "job_type": Annotated[_Text, typer.Option(help="For the script's JOB_TYPE.")],
+    "sync_type": Annotated[_Text, typer.Option(help="For the script's SYNC_TYPE (default: by state.json).")],
+    "message": Message,
+    "who": Who,
+}
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """Options of a run from the command line; paths are relative to the current directory."""
+class RunOptions:
+    """The options of a run from the command line, by the names of ``RunRequest``'s fields."""
 
-    script: Path
-    flow: str
-    input_dir: Path | None
-    parameters: Sequence[str] | None
-    timeout_seconds: float | None
-    memory_bytes: int | None
-    message: str | None
-    who: str | None
-    files: Mapping[str, Path | None]
-    """``config``, ``state`` and ``catalog``."""
-    names: Mapping[str, str]
-    """``connector_id``, ``job_type`` and ``sync_type``."""
+    values: Mapping[str, Any]
 
-    def request(self, root: str, environment: str, tenant: str, job_id: str) -> RunRequest:
-        """The request, with paths that a worker in another directory can open."""
+    def request(self, script: Path, root: str, environment: str, tenant: str, job_id: str) -> RunRequest:
+        """Return the request, with absolute paths: a worker runs in another folder."""
         from freezeframe.runs.request import RunRequest, given_file, given_folder
 
-        script = given_file(self.script, "script")
-        input_dir = None if self.input_dir is None else given_folder(self.input_dir, "sync's output")
-        options: dict[str, Any] = {name: _given_path(path, name) for name, path in self.files.items()}
-        options |= self.names
+        options = {name: value for name, value in self.values.items() if value is not None}
+        for name in ("config", "state", "catalog"):
+            if name in options:
+                options[name] = given_file(options[name], f"{name} file")
+        if "input_dir" in options:
+            options["input_dir"] = given_folder(options["input_dir"], "sync's output")
+        options["parameters"] = dict(map(_parameter, options.get("parameters", ())))
         return RunRequest(
             root=root if "://" in root else str(Path(root).resolve()),
             environment=environment,
             tenant=tenant,
-            script=script,
+            script=given_file(script, "script"),
             job_id=job_id,
-            flow=self.flow,
-            input_dir=input_dir,
-            parameters=dict(map(_parameter, self.parameters or ())),
-            timeout_seconds=self.timeout_seconds,
-            memory_bytes=self.memory_bytes,
-            message=self.message or "",
-            who=self.who or "",
             **options,
         )
 
 
-def _given_path(path: Path | None, name: str) -> Path | None:
-    from freezeframe.runs.request import given_file
-
-    return None if path is None else given_file(path, f"{name} file")
+def with_run_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Return the command with these flags in place of its parameter ``options``: ``RunOptions``."""
+    return expand(command, "options", _FLAGS, lambda **values: RunOptions(values))
 
 
 def _parameter(text: str) -> tuple[str, Scalar]:
@@ -239,28 +229,18 @@ CopiedOutput = Annotated[
 ]
 
 
+@with_run_options
 def run(
     script: Script,
     tenant: NeededTenant,
     root: StoreRoot,
     environment: Environment = None,
-    flow: Flow = "",
-    input_dir: Input = None,
-    parameters: Parameters = None,
+    *,
+    options: RunOptions,
     variables: Variables = None,
     job_id: JobId = None,
-    timeout: Timeout = None,
-    memory: Memory = None,
-    config: Config = None,
-    state: State = None,
-    catalog: Catalog = None,
-    connector: Connector = "",
-    job_type: JobType = "",
-    sync_type: SyncType = "",
     job_root: KeptRoot = None,
     output_dir: CopiedOutput = None,
-    message: Message = None,
-    who: Who = None,
     engine: Engine = None,
     as_json: Json = False,
 ) -> None:
@@ -275,12 +255,9 @@ def run(
         raise typer.Exit(code)
     from freezeframe.runs.running import run as run_request
 
-    files = {"config": config, "state": state, "catalog": catalog}
-    names = {"connector_id": connector, "job_type": job_type, "sync_type": sync_type}
-    asked = Asked(script, flow, input_dir, parameters, timeout, memory, message, who, files, names)
     name = job_id or f"run-{secrets.token_hex(8)}"
     request = replace(
-        asked.request(root, environment or settings.environment, tenant, name),
+        options.request(script, root, environment or settings.environment, tenant, name),
         job_root=None if job_root is None else job_root.absolute(),
     )
     given = dict(map(_variable, variables or ()))

@@ -7,25 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from freezeframe.cli.commands.run import (
-    Asked,
-    Attempts,
-    Catalog,
-    Config,
-    Connector,
-    Flow,
-    Input,
-    JobType,
-    Memory,
-    Parameters,
-    Priority,
-    Script,
-    State,
-    SyncType,
-    Timeout,
-)
+from freezeframe.cli.commands.run import Attempts, Priority, RunOptions, Script, with_run_options
 from freezeframe.cli.location import control
-from freezeframe.cli.options import Environment, Json, Message, NeededTenant, StoreRoot, Who
+from freezeframe.cli.options import Environment, Json, NeededTenant, StoreRoot
 from freezeframe.cli.output import Output
 
 if TYPE_CHECKING:
@@ -39,6 +23,7 @@ _COLUMNS = ("name", "tenant", "cron", "zone", "enabled", "last_due", "next_due")
 
 
 @app.command()
+@with_run_options
 def create(
     name: NameArgument,
     script: Script,
@@ -51,21 +36,10 @@ def create(
         str,
         typer.Option(help="Missed times to catch up on: the latest only, or all."),
     ] = "latest",
-    flow: Flow = "",
-    input_dir: Input = None,
-    parameters: Parameters = None,
-    timeout: Timeout = None,
-    memory: Memory = None,
-    config: Config = None,
-    state: State = None,
-    catalog: Catalog = None,
-    connector: Connector = "",
-    job_type: JobType = "",
-    sync_type: SyncType = "",
+    *,
+    options: RunOptions,
     attempts: Attempts = 3,
     priority: Priority = 0,
-    message: Message = None,
-    who: Who = None,
     as_json: Json = False,
 ) -> None:
     """Let a script be run for a tenant whenever it is due.
@@ -76,11 +50,10 @@ def create(
     from freezeframe.runs.request import request_folder
     from freezeframe.runs.script_header import with_permitted_script
 
-    files = {"config": config, "state": state, "catalog": catalog}
-    names = {"connector_id": connector, "job_type": job_type, "sync_type": sync_type}
-    asked = Asked(script, flow, input_dir, parameters, timeout, memory, message, who, files, names)
     with control(root, environment, create=True) as found:
-        request = with_permitted_script(asked.request(root, found.environment, tenant, name), found.settings)
+        request = with_permitted_script(
+            options.request(script, root, found.environment, tenant, name), found.settings
+        )
         made = found.schedules.create(
             ScheduleRequest(
                 name,

@@ -98,9 +98,17 @@ def _span(operation: Operation) -> Iterator[None]:
         finally:
             if span.is_recording():
                 span.update_name(f"{operation.name} {operation.subject}".rstrip())
-                told = {**(_context.get() or {}), "outcome": operation.outcome, "retries": operation.retries}
+                fields = {
+                    **(_context.get() or {}),
+                    "outcome": operation.outcome,
+                    "retries": operation.retries,
+                }
                 span.set_attributes(
-                    {f"freezeframe.{name}": one for name, one in told.items() if isinstance(one, (str, int))}
+                    {
+                        f"freezeframe.{name}": value
+                        for name, value in fields.items()
+                        if isinstance(value, (str, int))
+                    }
                 )
 
 
@@ -116,15 +124,15 @@ class _Text(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         context = " ".join(f"{name}={_plain(value)}" for name, value in _fields(record).items())
         line = f"{_moment(record)} {record.levelname} {record.name}: {_plain(record.getMessage())}"
-        told = f"{line} {context}".rstrip()
-        return f"{told}\n{self.formatException(record.exc_info)}" if record.exc_info else told
+        fields = f"{line} {context}".rstrip()
+        return f"{fields}\n{self.formatException(record.exc_info)}" if record.exc_info else fields
 
 
 class _Json(logging.Formatter):
     """A line of JSON: ``time``, ``level``, ``logger``, ``message`` and the context's fields."""
 
     def format(self, record: logging.LogRecord) -> str:
-        told = {
+        fields = {
             "time": _moment(record),
             "level": record.levelname.lower(),
             "logger": record.name,
@@ -132,8 +140,8 @@ class _Json(logging.Formatter):
             **_fields(record),
         }
         if record.exc_info:
-            told["exception"] = self.formatException(record.exc_info)
-        return json.dumps(told, ensure_ascii=False, default=str)
+            fields["exception"] = self.formatException(record.exc_info)
+        return json.dumps(fields, ensure_ascii=False, default=str)
 
 
 def configure_logging(kind: LogFormat, level: str) -> None:
@@ -160,7 +168,7 @@ def _is_no_state(record: logging.LogRecord) -> bool:
 def _fields(record: logging.LogRecord) -> dict[str, Any]:
     own = {name: value for name, value in vars(record).items() if name not in _STANDARD}
     # A line's own fields come first: what follows may hold names that callers chose.
-    return {**own, **{name: one for name, one in (_context.get() or {}).items() if name not in own}}
+    return {**own, **{name: value for name, value in (_context.get() or {}).items() if name not in own}}
 
 
 def _moment(record: logging.LogRecord) -> str:

@@ -297,12 +297,12 @@ def _options(
     """Versioned snapshot storage for multi-tenant ETL, as Delta tables."""
 
 
-def carry_out(given: Sequence[str], commands: typer.Typer = app, name: str = "freezeframe") -> int:
+def carry_out(arguments: Sequence[str], commands: typer.Typer = app, name: str = "freezeframe") -> int:
     """Carry out one command in this process; its exit code. Nobody sees a traceback."""
-    output = Output(as_json="--json" in given)
+    output = Output(as_json="--json" in arguments)
     _tell_unknown_variables(output)
     try:
-        return commands(args=list(given), prog_name=name, standalone_mode=False) or OK
+        return commands(args=list(arguments), prog_name=name, standalone_mode=False) or OK
     except FreezeframeError as error:
         if _COMPLETION not in os.environ:  # completion must print no messages
             output.error(error)
@@ -315,7 +315,7 @@ def carry_out(given: Sequence[str], commands: typer.Typer = app, name: str = "fr
             sys.stderr.write(f"{error.format_message()}\n")
         return error.exit_code
     except TyperException as error:
-        output.error(_usage(error, given))
+        output.error(_usage(error, arguments))
         return error.exit_code
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
@@ -342,10 +342,10 @@ def _tell_unknown_variables(output: Output) -> None:
         output.warning(f"The variable {variable.name} is not a setting and has no effect.", variable.remedy)
 
 
-def _usage(error: TyperException, given: Sequence[str]) -> FixTheRequest:
+def _usage(error: TyperException, arguments: Sequence[str]) -> FixTheRequest:
     context = getattr(error, "ctx", None)
     command = "freezeframe" if context is None else context.command_path
-    remedy = command_remedy(given) or f"See {command} --help."
+    remedy = command_remedy(arguments) or f"See {command} --help."
     return FixTheRequest(error.format_message(), remedy=remedy, code="USAGE")
 
 

@@ -99,22 +99,22 @@ def _plain(names: Iterable[str], incomplete: str) -> list[str]:
     return [name for name in names if name.startswith(incomplete) and _PLAIN.fullmatch(name)]
 
 
-def _store(given: dict[str, Any]) -> Any:
+def _store(parameters: dict[str, Any]) -> Any:
     from freezeframe.script import tenants
     from freezeframe.settings import load_settings
 
-    settings = load_settings(root=given.get("root"), environment=given.get("environment"))
+    settings = load_settings(root=parameters.get("root"), environment=parameters.get("environment"))
     if "://" not in settings.root and not Path(settings.root).is_dir():
         raise FileNotFoundError(settings.root)
     return tenants.open(settings.root, settings.environment)
 
 
-def _tenant(given: dict[str, Any]) -> Any:
-    if given.get("tenant_id") is not None:
-        return _store(given).tenant(given["tenant_id"])
+def _tenant(parameters: dict[str, Any]) -> Any:
+    if parameters.get("tenant_id") is not None:
+        return _store(parameters).tenant(parameters["tenant_id"])
     from freezeframe.script.tenants import open_tenant
 
-    folder = given.get("directory") or Path("snapshots")
+    folder = parameters.get("directory") or Path("snapshots")
     if not folder.is_dir():
         raise FileNotFoundError(folder)
     return open_tenant(folder)
@@ -223,7 +223,7 @@ def expand(
     own = [
         parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in signature.parameters.values()
     ]
-    where = next(number for number, one in enumerate(own) if one.name == name)
+    where = next(number for number, parameter in enumerate(own) if parameter.name == name)
     added = [
         inspect.Parameter(option, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
         for option, annotation in options.items()
@@ -233,8 +233,8 @@ def expand(
 
     @functools.wraps(command)
     def expanded(**arguments: Any) -> None:
-        given = {option: arguments.pop(option) for option in options}
-        command(**{name: make(**given)}, **arguments)
+        values = {option: arguments.pop(option) for option in options}
+        command(**{name: make(**values)}, **arguments)
 
     # Typer reads a command's parameters from these two.
     expanded.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}

@@ -50,14 +50,14 @@ def print_rows(title: str, rows: pa.Table, form: Format, *, as_json: bool) -> No
     output.table(title, shown_rows(rows), columns=rows.column_names)
 
 
-def named_keys(stream: Stream, given: Sequence[str], file: Path | None) -> list[tuple[Any, ...]]:
+def named_keys(stream: Stream, texts: Sequence[str], file: Path | None) -> list[tuple[Any, ...]]:
     """The keys that are given as text and those of a CSV file, as values of the stream's types."""
     names = stream.key()
     if not names:
         raise InvalidOption(
             f"The stream {stream.name!r} has no key.", remedy="Replace its content by an update instead."
         )
-    rows = [_parts(text, names) for text in given]
+    rows = [_parts(text, names) for text in texts]
     if file is not None:
         rows += _rows_of(file, names)
     if not rows:

@@ -45,9 +45,11 @@ def target(
     The last STATE is printed once it is committed. For example: tap-shop | target-freezeframe --config a.json
     """
     if version or about:
-        from freezeframe.singer import config as told
+        from freezeframe.singer import about as description
 
-        sys.stdout.write(f"{told.version_line() if version else told.about(_about_format(form))}\n")
+        sys.stdout.write(
+            f"{description.version_line() if version else description.about(_about_format(form))}\n"
+        )
         return
     from freezeframe.singer.config import load_config
 
@@ -65,10 +67,10 @@ def _load(lines: BinaryIO, settings: TargetConfig) -> None:
     from freezeframe.singer.load import load
 
     receipt, state = load(lines, settings)
-    for name, one in receipt.streams.items():
+    for name, counts in receipt.streams.items():
         sys.stderr.write(
-            f"{name}: {one.inserted} inserted, {one.updated} updated, {one.unchanged} unchanged, "
-            f"{one.deleted} deleted\n"
+            f"{name}: {counts.inserted} inserted, {counts.updated} updated, {counts.unchanged} unchanged, "
+            f"{counts.deleted} deleted\n"
         )
     sys.stderr.write(f"{settings.tenant}: version {receipt.tenant_version}\n")
     if state is not None:

@@ -151,8 +151,8 @@ def plain_value(name: str, default: str | int | Path) -> Any:
     meant from the file's own folder.
     """
     variables = {key.upper(): value for key, value in os.environ.items() if value}
-    if (told := variables.get(f"{_PREFIX}{name.upper()}")) is not None:
-        return _convert(told, default, Path())
+    if (variable := variables.get(f"{_PREFIX}{name.upper()}")) is not None:
+        return _convert(variable, default, Path())
     for path in (project_file(), user_file()):
         if path is not None and path.is_file():
             values: Mapping[str, Any] = read_settings_file(path).values

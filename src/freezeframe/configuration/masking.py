@@ -64,7 +64,7 @@ class SecretMask:
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, Mapping):
-            return {key: self.values(one) for key, one in value.items()}
+            return {key: self.values(item) for key, item in value.items()}
         return [self.values(item) for item in value] if isinstance(value, list | tuple) else value
 
     def take(self, chunk: bytes) -> bytes:

@@ -38,9 +38,9 @@ def unknown_variables(environment: Mapping[str, str], settings: Iterable[str]) -
     """The variables of an environment that are meant for us and are not settings, by name."""
     known = [name.upper() for name in settings]
     # In whatever letters, as the settings themselves are read.
-    given = {name: name.upper().removeprefix(PREFIX) for name in sorted(environment)}
+    short_names = {name: name.upper().removeprefix(PREFIX) for name in sorted(environment)}
     return tuple(
         UnknownVariable(name, next((f"{PREFIX}{item}" for item in nearest(rest, known)), ""))
-        for name, rest in given.items()
+        for name, rest in short_names.items()
         if name.upper().startswith(PREFIX) and rest not in _OTHERS and rest not in known
     )

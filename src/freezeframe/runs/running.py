@@ -133,17 +133,17 @@ def _lost_its_session(outcome: RunOutcome) -> bool:
 
 def _resolve(request: RunRequest) -> RunRequest:
     """The request with absolute paths and a token, after a check that its files exist."""
-    places: dict[str, Any] = {"script": given_file(request.script, "script")}
-    places["parameters"] = read_script_header(places["script"]).filled(request.parameters)
+    paths: dict[str, Any] = {"script": given_file(request.script, "script")}
+    paths["parameters"] = read_script_header(paths["script"]).filled(request.parameters)
     for name in ("config", "state", "catalog"):
-        given = getattr(request, name)
-        places[name] = None if given is None else given_file(given, name)
+        path = getattr(request, name)
+        paths[name] = None if path is None else given_file(path, name)
     if request.input_dir is not None:
-        places["input_dir"] = given_folder(request.input_dir, "sync's output")
+        paths["input_dir"] = given_folder(request.input_dir, "sync's output")
     if request.job_root is not None:
-        places["job_root"] = request.job_root.absolute()
+        paths["job_root"] = request.job_root.absolute()
     root = request.root if "://" in request.root else str(Path(request.root).resolve())
-    return replace(request, root=root, token=request.token or uuid.uuid4().hex, **places)
+    return replace(request, root=root, token=request.token or uuid.uuid4().hex, **paths)
 
 
 def _carried_out(
@@ -325,9 +325,9 @@ def run_error(
     written = _read_error(root)
     error = _limit_error(request, ending)
     if error is None:
-        told = result.error if result is not None else None
-        if not written and told is not None:
-            error_json = told
+        reported = result.error if result is not None else None
+        if not written and reported is not None:
+            error_json = reported
         else:
             silent = _silent(ending) if root.own.is_dir() else _rootless()
             error_json = (_own_error(written) if written else silent).to_json()

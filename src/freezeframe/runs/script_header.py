@@ -79,13 +79,13 @@ class ScriptHeader:
     description: str = ""
     parameters: tuple[ScriptParameter, ...] | None = None
 
-    def filled(self, given: Mapping[str, Scalar]) -> Mapping[str, Scalar]:
+    def filled(self, values: Mapping[str, Scalar]) -> Mapping[str, Scalar]:
         """What a run is given, checked, with the declared defaults; a script that declares none takes any."""
         if self.parameters is None:
-            return given
+            return values
         known = {parameter.name: parameter for parameter in self.parameters}
         names = ", ".join(known) or "none"
-        for name, value in given.items():
+        for name, value in values.items():
             if name not in known:
                 raise InvalidOption(
                     f"The script has no parameter {name!r}.",
@@ -97,7 +97,7 @@ class ScriptHeader:
                     f"{name} cannot be {value!r}.", cause=_expected(known[name]), remedy="Give such a value."
                 )
         for parameter in self.parameters:
-            if parameter.is_required and given.get(parameter.name) is None:
+            if parameter.is_required and values.get(parameter.name) is None:
                 raise InvalidOption(
                     f"The parameter {parameter.name} is missing.",
                     cause="The script's header says that it is required.",
@@ -109,7 +109,7 @@ class ScriptHeader:
                 for parameter in self.parameters
                 if parameter.default is not None
             },
-            **given,
+            **values,
         }
 
 

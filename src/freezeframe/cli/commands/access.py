@@ -61,10 +61,10 @@ def create(
         raise InvalidOption(
             "A key for a tenant needs its environment.", remedy="Name it by --env, for example --env dev."
         )
-    told = {"name": name, "scopes": scopes, "environments": environments, "tenants": tenants, "days": days}
+    details = {"name": name, "scopes": scopes, "environments": environments, "tenants": tenants, "days": days}
     with _keys(root) as (keys, found):
         key_id = keys.new_id()
-        with found.audit_change("key.create", key_id, **told):
+        with found.audit_change("key.create", key_id, **details):
             made = keys.create(
                 name,
                 scopes=scopes or (),
@@ -225,8 +225,8 @@ def list_entries(
     with _open_audit(root, environment) as found:
         wanted = _filter(action, principal, since, until)
         entries = found.audit.entries(found.place(tenant), wanted, limit=limit)
-    told = [entry.to_json() for entry in entries]
-    Output(as_json=as_json).table(tenant or root, told, columns=() if as_json else _COLUMNS)
+    rows = [entry.to_json() for entry in entries]
+    Output(as_json=as_json).table(tenant or root, rows, columns=() if as_json else _COLUMNS)
 
 
 @audit_app.command()

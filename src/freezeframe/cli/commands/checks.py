@@ -75,13 +75,13 @@ def disk(folder: Path) -> Finding:
     """Check free space and free inodes where the store is."""
     usage = shutil.disk_usage(folder)
     files = os.statvfs(folder)
-    told = f"{usage.free / _GIGABYTE:.1f} GB of {usage.total / _GIGABYTE:.0f} GB free at {folder}"
+    found = f"{usage.free / _GIGABYTE:.1f} GB of {usage.total / _GIGABYTE:.0f} GB free at {folder}"
     remedy = "freezeframe gc --dry-run"
     if usage.free < _DISK_ERROR_BYTES:
-        return Finding("Disk", "error", told, remedy)
+        return Finding("Disk", "error", found, remedy)
     if files.f_files and files.f_favail < files.f_files / 100:
-        return Finding("Disk", "warning", f"{told}, but only {files.f_favail:,} files more", remedy)
-    return Finding("Disk", "warning" if usage.free < _DISK_WARNING_BYTES else "ok", told, remedy)
+        return Finding("Disk", "warning", f"{found}, but only {files.f_favail:,} files more", remedy)
+    return Finding("Disk", "warning" if usage.free < _DISK_WARNING_BYTES else "ok", found, remedy)
 
 
 def memory(settings: Settings) -> Finding:
@@ -89,12 +89,12 @@ def memory(settings: Settings) -> Finding:
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if _CGROUP_LIMIT.is_file() and (limit := _CGROUP_LIMIT.read_text().strip()).isdigit():
         total = min(total, int(limit))
-    told = f"{total / _GIGABYTE:.1f} GB; the warm Spark server takes {settings.spark_memory} of it"
+    found = f"{total / _GIGABYTE:.1f} GB; the warm Spark server takes {settings.spark_memory} of it"
     wanted = _bytes(settings.spark_memory)
     if wanted is None or wanted <= total * _MEMORY_SHARE_MAX or "://" in settings.spark:
-        return Finding("Memory", "ok", told)
+        return Finding("Memory", "ok", found)
     half = max(1, round(total / 2 / _GIGABYTE))
-    return Finding("Memory", "warning", told, f"freezeframe config set spark_memory {half}g")
+    return Finding("Memory", "warning", found, f"freezeframe config set spark_memory {half}g")
 
 
 def clock(folder: Path) -> Finding:
@@ -104,8 +104,8 @@ def clock(folder: Path) -> Finding:
         file.flush()
         skew = abs(Path(file.name).stat().st_mtime - time.time())
     if skew > _SKEW_SECONDS_MAX:
-        told = f"the disk at {folder} and this machine differ by {skew:.0f} seconds"
-        return Finding("Clock", "warning", told, "timedatectl set-ntp true, on both")
+        found = f"the disk at {folder} and this machine differ by {skew:.0f} seconds"
+        return Finding("Clock", "warning", found, "timedatectl set-ntp true, on both")
     return Finding("Clock", "ok", time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
 
 
@@ -114,8 +114,8 @@ def limits() -> Finding:
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     size, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
     if size != resource.RLIM_INFINITY:
-        told = f"no file may be larger than {size:,} bytes"
-        return Finding("Limits", "warning", told, "ulimit -f unlimited")
+        found = f"no file may be larger than {size:,} bytes"
+        return Finding("Limits", "warning", found, "ulimit -f unlimited")
     if files != resource.RLIM_INFINITY and files < _FILES_MIN:
         return Finding("Limits", "warning", f"{files:,} open files", f"ulimit -n {_FILES_MIN}")
     return Finding("Limits", "ok", "any number of open files" if files < 0 else f"{files:,} open files")
@@ -128,8 +128,8 @@ def state_folder(settings: Settings) -> Finding:
         return Finding("State", "ok", f"{folder} is not there yet; it is made with mode 0700")
     status = folder.stat()
     if status.st_uid != os.geteuid():
-        told = f"{folder} belongs to another user"
-        return Finding("State", "error", told, "freezeframe config set state_dir FOLDER --user")
+        found = f"{folder} belongs to another user"
+        return Finding("State", "error", found, "freezeframe config set state_dir FOLDER --user")
     if not os.access(folder, os.W_OK | os.X_OK):
         return Finding("State", "error", f"{folder} cannot be written", f"chmod 700 {folder}")
     if stat.S_IMODE(status.st_mode) & 0o077:
@@ -257,14 +257,14 @@ def settings_files() -> Finding:
     from freezeframe.configuration.variables import unknown_variables
 
     if unknown := unknown_variables(os.environ, Settings.model_fields):
-        told = f"{', '.join(item.name for item in unknown)}: no setting, so it has no effect"
+        found = f"{', '.join(item.name for item in unknown)}: no setting, so it has no effect"
         meant = "; ".join(f"{item.name}: {item.remedy}" for item in unknown)
-        return Finding("Settings", "warning", told, meant)
+        return Finding("Settings", "warning", found, meant)
     files = [str(file) for file in (project_file(), user_file()) if file is not None and file.is_file()]
     return Finding("Settings", "ok", ", ".join(files) or "no file; freezeframe init makes one")
 
 
-def storage(root: str, settings: Settings) -> Finding:
+def check_storage(root: str, settings: Settings) -> Finding:
     """Check that the store's storage creates files exclusively and durably."""
     from freezeframe.script.tenants import storage_at
     from freezeframe.storage import LocalStorage
@@ -286,14 +286,14 @@ def kind(root: str, settings: Settings, *, is_store: bool) -> Finding | None:
 
     if "://" not in root and not Path(root).is_dir():
         return None
-    found = storage_at(root, settings)
-    if names.is_store(found) and names.is_tenant(found):
-        told = f"{root} is a store of many tenants, and one tenant's directory at the same time"
-        return Finding("Storage", "error", told, _way_out(root))
+    storage = storage_at(root, settings)
+    if names.is_store(storage) and names.is_tenant(storage):
+        found = f"{root} is a store of many tenants, and one tenant's directory at the same time"
+        return Finding("Storage", "error", found, _way_out(root))
     if is_store:
-        names.require_no_tenant(found)
+        names.require_no_tenant(storage)
     else:
-        names.require_no_store(found)
+        names.require_no_store(storage)
     return None
 
 
@@ -327,16 +327,16 @@ def database(settings: Settings, root: str) -> Finding:
         from sqlalchemy.engine import make_url
         from sqlalchemy.exc import SQLAlchemyError
     except ModuleNotFoundError:
-        told = "none: the queue of jobs is not installed"
-        return Finding("Database", "ok", told, "pip install 'freezeframe[jobs]'")
+        found = "none: the queue of jobs is not installed"
+        return Finding("Database", "ok", found, "pip install 'freezeframe[jobs]'")
 
     from freezeframe.configuration.masking import mask_secrets
     from freezeframe.control.database import database_url
     from freezeframe.control.upgrade import is_current
 
     if "://" in root and not settings.database_url:
-        told = "none: the store is in a bucket. A worker and the service need one"
-        return Finding("Database", "ok", told, "freezeframe config set database_url postgresql://HOST/NAME")
+        found = "none: the store is in a bucket. A worker and the service need one"
+        return Finding("Database", "ok", found, "freezeframe config set database_url postgresql://HOST/NAME")
     url = database_url(settings, root)
     parsed = make_url(url)
     if parsed.drivername.startswith("sqlite") and not Path(parsed.database or "").is_file():
@@ -351,11 +351,11 @@ def database(settings: Settings, root: str) -> Finding:
     except SetupError as error:
         return Finding("Database", "error", f"{mask_secrets(url)}: {error.problem}", error.remedy)
     except (SQLAlchemyError, ImportError) as error:
-        told = f"{mask_secrets(url)} cannot be used: {str(error).splitlines()[0]}"
-        return Finding("Database", "error", told, "freezeframe config get database_url")
+        found = f"{mask_secrets(url)} cannot be used: {str(error).splitlines()[0]}"
+        return Finding("Database", "error", found, "freezeframe config get database_url")
     if not current:
-        told = f"{mask_secrets(url)} was made by an older freezeframe; the next job upgrades it"
-        return Finding("Database", "warning", told, "freezeframe job list")
+        found = f"{mask_secrets(url)} was made by an older freezeframe; the next job upgrades it"
+        return Finding("Database", "warning", found, "freezeframe job list")
     return Finding("Database", "ok", mask_secrets(url))
 
 

@@ -54,31 +54,31 @@ def _secret(settings: Settings, root: str) -> Finding:
     from freezeframe.service.base.secret import load_secret
 
     if settings.service_secret_file is None:
-        told = "the secret of sign-ins and the audit lies in the store, or is not made yet"
+        found = "the secret of sign-ins and the audit lies in the store, or is not made yet"
         remedy = "Set service_secret_file to a file of mode 0600 outside of the store."
-        return Finding("Service secret", "error", told, remedy)
+        return Finding("Service secret", "error", found, remedy)
     if not settings.service_secret_file.is_file():
-        told = f"there is no file {settings.service_secret_file}"
-        return Finding("Service secret", "error", told, "Put 32 random bytes into it, mode 0600.")
+        found = f"there is no file {settings.service_secret_file}"
+        return Finding("Service secret", "error", found, "Put 32 random bytes into it, mode 0600.")
     load_secret(settings, root)
     return Finding("Service secret", "ok", f"{settings.service_secret_file}, mode 0600")
 
 
 def _address(settings: Settings) -> Finding:
     if urlsplit(settings.service_url).scheme != "https":
-        told = f"browsers reach it at {settings.service_url or 'whatever address they ask'}"
+        found = f"browsers reach it at {settings.service_url or 'whatever address they ask'}"
         remedy = (
             "Put a proxy with TLS in front, serve at 127.0.0.1, and set service_url to its https address."
         )
-        return Finding("Service address", "error", told, remedy)
+        return Finding("Service address", "error", found, remedy)
     return Finding("Service address", "ok", settings.service_url)
 
 
 def _quotas(settings: Settings) -> Finding:
     missing = [name for name in _QUOTAS if not getattr(settings, name)]
     if missing:
-        told = f"no limit: {', '.join(missing)}"
-        return Finding("Quotas", "warning", told, "Set them to what the largest tenant needs, twice.")
+        found = f"no limit: {', '.join(missing)}"
+        return Finding("Quotas", "warning", found, "Set them to what the largest tenant needs, twice.")
     return Finding("Quotas", "ok", "requests, stored bytes, uploads and queued jobs are limited")
 
 
@@ -88,9 +88,9 @@ def _scripts(settings: Settings) -> Finding:
         return Finding("Scripts", "ok", "none: jobs are imports only")
     open_to = [path for path in (folder, *folder.rglob("*")) if _is_open(path)]
     if open_to:
-        told = f"others may write to {open_to[0]}"
+        found = f"others may write to {open_to[0]}"
         return Finding(
-            "Scripts", "error", told, f"chmod -R go-w {folder}: who writes there runs as the worker."
+            "Scripts", "error", found, f"chmod -R go-w {folder}: who writes there runs as the worker."
         )
     return Finding("Scripts", "ok", f"{folder}, written by its owner alone")
 
@@ -108,16 +108,16 @@ def _spark(settings: Settings) -> Finding:
     if where.startswith("sc://"):
         if any(option.partition("=")[0] == "token" for option in where.split(";")[1:]):
             return Finding(part, "ok", "the server elsewhere is sent a token")
-        told = "the server elsewhere is sent no token: who reaches its port runs code as its user"
+        found = "the server elsewhere is sent no token: who reaches its port runs code as its user"
         return Finding(
-            part, "error", told, "Have it ask for one: FREEZEFRAME_SPARK='sc://host:port/;token=...'."
+            part, "error", found, "Have it ask for one: FREEZEFRAME_SPARK='sc://host:port/;token=...'."
         )
     if where.startswith("spark://"):
         file = _spark_defaults()
         if file.is_file() and _AUTHENTICATED.search(file.read_text(errors="replace")):
             return Finding(part, "ok", f"spark.authenticate is true in {file}")
-        told = f"spark.authenticate is not true in {file}: who reaches the cluster's ports runs code in it"
-        return Finding(part, "error", told, "Set it and the cluster's secret, there and on each machine.")
+        found = f"spark.authenticate is not true in {file}: who reaches the cluster's ports runs code in it"
+        return Finding(part, "error", found, "Set it and the cluster's secret, there and on each machine.")
     return Finding(part, "ok", "the warm server listens at the loopback and asks for a token of its own")
 
 
@@ -132,17 +132,17 @@ def _spark_defaults() -> Path:
 def _workers_database(settings: Settings) -> Finding:
     part, database = "Workers' database", urlsplit(settings.database_url)
     if not database.scheme.startswith("postgres"):
-        told = "whoever runs a script can write keys: SQLite has no roles"
+        found = "whoever runs a script can write keys: SQLite has no roles"
         remedy = "Use PostgreSQL and deploy/worker-role.sql, where scripts are not all your own."
-        return Finding(part, "warning", told, remedy)
+        return Finding(part, "warning", found, remedy)
     return Finding(part, "ok", f"{database.username} here; workers may have a role of their own")
 
 
 def _account() -> Finding:
     user = os.geteuid()
     if user == 0:
-        told = "this is root"
-        return Finding("Account", "error", told, "Run service and workers as a user without rights.")
+        found = "this is root"
+        return Finding("Account", "error", found, "Run service and workers as a user without rights.")
     return Finding("Account", "ok", f"user {user}")
 
 
@@ -254,7 +254,7 @@ def _examine(
     directory: Path | None, root: str | None, *, start_spark: bool, production: bool
 ) -> tuple[list[Finding], Settings]:
 
-    told, settings = _load_settings(root)
+    wrong_settings, settings = _load_settings(root)
     place = str(directory) if directory is not None else settings.root
     folder = checks.nearest_folder(Path() if "://" in place else Path(place))
 
@@ -264,12 +264,12 @@ def _examine(
                 f"There is no directory {directory}.", remedy="Name one that exists by --dir."
             )
         wrong = checks.kind(place, settings, is_store=directory is None)
-        return wrong or checks.storage(place, settings)
+        return wrong or checks.check_storage(place, settings)
 
     looks = {
         "Python": checks.python,
         "Packages": checks.packages,
-        "Settings": lambda: told or checks.settings_files(),
+        "Settings": lambda: wrong_settings or checks.settings_files(),
         "Java": lambda: checks.java(settings),
         "Spark": lambda: checks.started_spark(settings) if start_spark else checks.spark(settings),
         "Spark's jars": lambda: checks.jars(settings),
@@ -294,6 +294,6 @@ def _load_settings(root: str | None) -> tuple[Finding | None, Settings]:
     try:
         return None, load_settings(root=root)
     except FreezeframeError as error:
-        told = Finding("Settings", "error", f"{error.problem} {error.cause}".strip(), error.remedy)
+        finding = Finding("Settings", "error", f"{error.problem} {error.cause}".strip(), error.remedy)
         defaults = Settings.model_construct()
-        return told, defaults if root is None else defaults.model_copy(update={"root": root})
+        return finding, defaults if root is None else defaults.model_copy(update={"root": root})

@@ -112,8 +112,8 @@ def write(
         with source.open("rb") as content:
             files.write(path, content, sealed=sealed)
 
-    told = _change_files(location, change, message or f"write {path}", who)
-    Output(as_json=as_json).record(told.files.entry(path).to_json())
+    changed = _change_files(location, change, message or f"write {path}", who)
+    Output(as_json=as_json).record(changed.files.entry(path).to_json())
 
 
 def patch(
@@ -141,10 +141,10 @@ def patch(
             cause="It cannot be parsed.",
             remedy="""Quote it for the shell: '{"region": "eu"}'.""",
         ) from error
-    told = _change_files(
+    changed = _change_files(
         location, lambda files: files.patch_json(path, wanted, sealed=sealed), message or f"patch {path}", who
     )
-    Output(as_json=as_json).record(told.files.entry(path).to_json())
+    Output(as_json=as_json).record(changed.files.entry(path).to_json())
 
 
 def delete(
@@ -158,8 +158,8 @@ def delete(
 
     Its older versions can still be read and restored.
     """
-    told = _change_files(location, lambda files: files.delete(path), message or f"delete {path}", who)
-    Output(as_json=as_json).record({"path": path, "deleted": True, "tenant_version": told.version})
+    changed = _change_files(location, lambda files: files.delete(path), message or f"delete {path}", who)
+    Output(as_json=as_json).record({"path": path, "deleted": True, "tenant_version": changed.version})
 
 
 def move(
@@ -171,8 +171,8 @@ def move(
     as_json: Json = False,
 ) -> None:
     """Give a file another path."""
-    told = _change_files(location, lambda files: files.move(path, target), message or f"move {path}", who)
-    Output(as_json=as_json).record({"path": target, "moved_from": path, "tenant_version": told.version})
+    changed = _change_files(location, lambda files: files.move(path, target), message or f"move {path}", who)
+    Output(as_json=as_json).record({"path": target, "moved_from": path, "tenant_version": changed.version})
 
 
 def history(location: TenantLocation, path: FileArgument, as_json: Json = False) -> None:

@@ -366,13 +366,13 @@ def worker(
                 server.count_job(job)
             _show_change(job, as_json=as_json)
 
-        one = Worker(found.database, run, found.settings, options, on_change)
-        _listen(one)
+        process = Worker(found.database, run, found.settings, options, on_change)
+        _listen(process)
         begin_logging(log_format, log_level, root)
         if not as_json and not (once or drain):
-            Output().line(f"{one.name} works for {found.database.name}")
+            Output().line(f"{process.name} works for {found.database.name}")
             sys.stdout.flush()
-        one.work("one" if once else "empty" if drain else "stopped")
+        process.work("one" if once else "empty" if drain else "stopped")
 
 
 def _listen(worker: Worker) -> None:

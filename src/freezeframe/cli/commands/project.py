@@ -68,10 +68,10 @@ def _require_free(directory: Path, names: list[str]) -> None:
         raise InvalidOption(
             f"{directory} is a file.", cause="A project is a folder.", remedy="Name a folder."
         )
-    taken = [name for name in names if (directory / name).exists() or (directory / name).is_symlink()]
-    if taken:
+    present = [name for name in names if (directory / name).exists() or (directory / name).is_symlink()]
+    if present:
         raise InvalidOption(
-            f"There is {', '.join(taken)} in {directory.resolve()} already.",
+            f"There is {', '.join(present)} in {directory.resolve()} already.",
             cause="Nothing is overwritten, so nothing was written.",
             remedy="Name another folder: freezeframe init DIR.",
         )
@@ -240,16 +240,16 @@ def path(as_json: Json = False) -> None:
     )
 
 
-def _to_stored(name: str, given: str, checked: Any, folder: Path) -> str | int | float | bool:
+def _to_stored(name: str, text: str, checked: Any, folder: Path) -> str | int | float | bool:
     """A value as it is written to a file; a path is relative to the file's folder."""
     from freezeframe.configuration.layers import is_place
     from freezeframe.settings import Settings
 
-    if not is_place(Settings, name) or "://" in given:
-        return given if isinstance(checked, str | Path) else checked
-    if not given:
+    if not is_place(Settings, name) or "://" in text:
+        return text if isinstance(checked, str | Path) else checked
+    if not text:
         raise InvalidOption(f"The setting {name!r} cannot be empty.", remedy="Name a file or folder.")
-    absolute = Path.cwd() / Path(given).expanduser()
+    absolute = Path.cwd() / Path(text).expanduser()
     return str(absolute.relative_to(folder) if absolute.is_relative_to(folder) else absolute)
 
 

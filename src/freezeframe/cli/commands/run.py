@@ -71,11 +71,12 @@ def _tell_changes(tenant: str, outcome: RunOutcome, receipt: Mapping[str, Any], 
     if streams:
         shown = (*_COUNTS, "engine") if any(stream.get("engine") for stream in streams.values()) else _COUNTS
         rows = [
-            {"stream": name, **{item: told.get(item, "") for item in shown}} for name, told in streams.items()
+            {"stream": name, **{item: counts.get(item, "") for item in shown}}
+            for name, counts in streams.items()
         ]
         output.table("", rows)
-        for name, told in streams.items():
-            _tell_columns(name, told, output)
+        for name, counts in streams.items():
+            _tell_columns(name, counts, output)
     for what, paths in zip(("written", "deleted"), files, strict=True):
         if paths:
             output.line(f"Files {what}: {', '.join(paths)}")
@@ -86,8 +87,8 @@ def _tell_changes(tenant: str, outcome: RunOutcome, receipt: Mapping[str, Any], 
 
 def _tell_columns(stream: str, receipt: Mapping[str, Any], output: Output) -> None:
     """Print the columns that were added, dropped or missing, so that a changed source is noticed."""
-    told = {"added": "columns_added", "dropped": "columns_dropped", "missing": "columns_missing"}
-    found = {what: receipt.get(name) for what, name in told.items()}
+    kinds = {"added": "columns_added", "dropped": "columns_dropped", "missing": "columns_missing"}
+    found = {what: receipt.get(name) for what, name in kinds.items()}
     if not receipt["stream_version"]:
         found["added"] = None  # all columns of a new stream are new
     parts = [f"{what} {', '.join(names)}" for what, names in found.items() if names]
@@ -260,10 +261,13 @@ def run(
         options.request(script, root, environment or settings.environment, tenant, name),
         job_root=None if job_root is None else job_root.absolute(),
     )
-    given = dict(map(_variable, variables or ()))
+    variables_by_name = dict(map(_variable, variables or ()))
     with _cancel_on_signal() as is_cancelled, progress("", as_json=as_json) as line:
         run_it = partial(
-            run_request, settings=settings, variables=given, on_line=_silent if as_json else _printer(line)
+            run_request,
+            settings=settings,
+            variables=variables_by_name,
+            on_line=_silent if as_json else _printer(line),
         )
         outcome = _run_as_listed_job(
             request, settings, lambda item, ask: run_it(item, is_cancelled=ask), is_cancelled
@@ -412,18 +416,18 @@ def _silent(_: str) -> None:
 @contextmanager
 def _cancel_on_signal() -> Iterator[Callable[[], bool]]:
     """Whether this process was asked to end; the first request ends the script with time to clean up."""
-    asked: list[int] = []
+    received: list[int] = []
     before: dict[int, Any] = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
-    def ask(number: int, _: FrameType | None) -> None:
-        asked.append(number)
+    def handle(number: int, _: FrameType | None) -> None:
+        received.append(number)
         signal.signal(number, before[number] or signal.SIG_DFL)
 
     with suppress(ValueError):  # not in the main thread, which gets no signals
         for number in before:
-            signal.signal(number, ask)
+            signal.signal(number, handle)
     try:
-        yield lambda: bool(asked)
+        yield lambda: bool(received)
     finally:
         with suppress(ValueError):
             for number, handler in before.items():

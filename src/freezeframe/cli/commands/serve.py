@@ -137,9 +137,9 @@ def _config(app: object, host: str, port: int, workers: int = 1) -> uvicorn.Conf
 def _require_free(host: str, port: int) -> None:
     """Raises InvalidOption where nobody can listen at the address."""
     try:
-        with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as one:
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            one.bind((host, port))
+        with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind((host, port))
     except OSError as error:
         raise InvalidOption(
             f"The service cannot listen at {host}:{port}.",
@@ -163,10 +163,10 @@ def _run(config: uvicorn.Config, folder: str, root: str, output: Output, link: s
     sockets = Listeners(address, family, config.workers, folder)
     host, port = address[:2]
     url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-    told = {"url": url, "root": root, "workers": config.workers, "pid": os.getpid()}
+    fields = {"url": url, "root": root, "workers": config.workers, "pid": os.getpid()}
     if link is not None and ip_address(host).is_loopback:
-        told["sign_in"] = f"{url}/sign-in#{link}"
-    output.record(told)
+        fields["sign_in"] = f"{url}/sign-in#{link}"
+    output.record(fields)
     if config.workers == 1:
         uvicorn.Server(config).run(sockets=sockets)
     else:
@@ -210,9 +210,9 @@ def claim_socket(sockets: list[socket.socket], folder: str) -> list[socket.socke
     mine = next(free, None)
     if mine is None:
         return sockets
-    for number, one in enumerate(sockets):
+    for number, other in enumerate(sockets):
         if number != mine:
-            one.close()
+            other.close()
     return [sockets[mine]]
 
 

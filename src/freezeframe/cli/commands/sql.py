@@ -39,12 +39,12 @@ def sql(
     from freezeframe.script.tenants import spark
 
     tenant = location.tenant()
-    seen = tenant.at(tenant.version if version is None else point(version))
-    asked = query.casefold()
-    with progress("Asking Spark", as_json=as_json), _query_errors(seen):
+    view = tenant.at(tenant.version if version is None else point(version))
+    words = query.casefold()
+    with progress("Asking Spark", as_json=as_json), _query_errors(view):
         # A view costs a Spark query, so only streams that the query can name become one.
-        names = [name for name in seen.streams() if name.casefold() in asked]
-        tenant_views(seen, names)
+        names = [name for name in view.streams() if name.casefold() in words]
+        tenant_views(view, names)
         try:
             rows = spark().sql(query).limit(limit + 1).toArrow()
         finally:
@@ -52,22 +52,22 @@ def sql(
                 spark().catalog.dropTempView(name)
     shown = rows.slice(0, limit)
     more = "the first " if rows.num_rows > limit else ""
-    title = f"{location} at version {seen.version}: {more}{shown.num_rows:,} rows"
+    title = f"{location} at version {view.version}: {more}{shown.num_rows:,} rows"
     print_rows(title, shown, form, as_json=as_json)
 
 
 @contextmanager
-def _query_errors(seen: TenantView) -> Iterator[None]:
+def _query_errors(view: TenantView) -> Iterator[None]:
     from freezeframe.engine.spark_errors import SparkError, cause_of, machine_error
 
     try:
         yield
     except SparkError as error:
-        streams = ", ".join(seen.streams()) or "none"
+        streams = ", ".join(view.streams()) or "none"
         raise machine_error(error) or InvalidOption(
             "Spark cannot answer the query.",
             cause=cause_of(error),
-            remedy=f"Change the query. The streams at version {seen.version} are: {streams}.",
+            remedy=f"Change the query. The streams at version {view.version} are: {streams}.",
         ) from error
 
 

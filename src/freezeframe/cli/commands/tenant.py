@@ -131,7 +131,7 @@ def diff(
     found = location.tenant().diff(point(before), None if after is None else point(after))
     output = Output(as_json=as_json)
     fields = found.to_json()
-    texts = {path: one.text() for path, one in found.files.items()} if text else {}
+    texts = {path: difference.text() for path, difference in found.files.items()} if text else {}
     if as_json:
         for path, lines in texts.items():
             fields["files"][path]["text"] = lines
@@ -249,7 +249,10 @@ def _retention(policy: dict[str, Any]) -> str:
 
 
 def _line(entry: HistoryEntry) -> dict[str, Any]:
-    counts = (f"{name} +{one.inserted} ~{one.updated} -{one.deleted}" for name, one in entry.streams.items())
+    counts = (
+        f"{name} +{change.inserted} ~{change.updated} -{change.deleted}"
+        for name, change in entry.streams.items()
+    )
     return {
         "tenant_version": entry.version,
         "timestamp": entry.timestamp.isoformat(timespec="seconds"),
@@ -268,31 +271,31 @@ def _show_difference(output: Output, found: TenantDiff, fields: dict[str, Any]) 
     if not (found.streams or found.files):
         output.line(f"Versions {found.before} and {found.after} hold the same.")
     if found.streams:
-        rows = [{"stream": name, **one} for name, one in fields["streams"].items()]
+        rows = [{"stream": name, **difference} for name, difference in fields["streams"].items()]
         output.table(f"Streams from version {found.before} to {found.after}", rows)
     if found.files:
-        rows = [{"file": path, **one} for path, one in fields["files"].items()]
+        rows = [{"file": path, **difference} for path, difference in fields["files"].items()]
         output.table(f"Files from version {found.before} to {found.after}", rows)
 
 
-def _show_restoration(output: Output, told: Restoration, *, as_json: bool) -> None:
+def _show_restoration(output: Output, restoration: Restoration, *, as_json: bool) -> None:
     if as_json:
-        output.record(told.to_json())
+        output.record(restoration.to_json())
         return
-    if told.is_empty:
-        output.line(f"Everything is as it was at version {told.version} already.")
+    if restoration.is_empty:
+        output.line(f"Everything is as it was at version {restoration.version} already.")
         return
-    if told.streams:
-        rows = [{"stream": name, **one.to_json()} for name, one in told.streams.items()]
+    if restoration.streams:
+        rows = [{"stream": name, **change.to_json()} for name, change in restoration.streams.items()]
         output.table("Streams", rows)
     files = [
-        *({"file": path, "fate": "written"} for path in told.files_written),
-        *({"file": path, "fate": "deleted"} for path in told.files_deleted),
+        *({"file": path, "fate": "written"} for path in restoration.files_written),
+        *({"file": path, "fate": "deleted"} for path in restoration.files_deleted),
     ]
     if files:
         output.table("Files", files)
-    if told.committed:
-        output.line(f"Restored version {told.version} as version {told.tenant_version}.")
+    if restoration.committed:
+        output.line(f"Restored version {restoration.version} as version {restoration.tenant_version}.")
 
 
 _GC_SHOWN = ("files", "bytes", "versions_expired")
@@ -307,19 +310,19 @@ def gc(location: TenantLocation, dry_run: DryRun = False, yes: Yes = False, as_j
     if not (dry_run or yes):
         require_yes(f"Delete what {location} no longer needs?")
     with progress(f"Cleaning {location}", as_json=as_json):
-        told = tenant.gc(dry_run=dry_run)
+        garbage = tenant.gc(dry_run=dry_run)
     if as_json:
-        output.record({**told.to_json(), "names": list(told.names)})
+        output.record({**garbage.to_json(), "names": list(garbage.names)})
         return
     verb = "would be" if dry_run else "were"
-    output.line(f"{told.files:,} files of {told.bytes:,} bytes {verb} deleted.")
-    if told.versions_expired or told.revoked:
+    output.line(f"{garbage.files:,} files of {garbage.bytes:,} bytes {verb} deleted.")
+    if garbage.versions_expired or garbage.revoked:
         output.line(
-            f"{told.versions_expired:,} versions and {len(told.revoked):,} dead jobs {verb} given up; "
+            f"{garbage.versions_expired:,} versions and {len(garbage.revoked):,} dead jobs {verb} given up; "
             "what only they need goes after the grace period."
         )
-    if dry_run and told.names:
-        output.table("Files", [{"file": name} for name in told.names])
+    if dry_run and garbage.names:
+        output.table("Files", [{"file": name} for name in garbage.names])
 
 
 def gc_all(root: str | None, environment: str | None, *, dry_run: bool, yes: bool, as_json: bool) -> None:
@@ -334,8 +337,8 @@ def gc_all(root: str | None, environment: str | None, *, dry_run: bool, yes: boo
     with progress(f"Cleaning {root}", as_json=as_json):
         for tenant_id in itertools.chain.from_iterable(store.tenant_pages()):
             try:
-                told = store.tenant(tenant_id).gc(dry_run=dry_run)
-                rows.append({"tenant": tenant_id, **{name: getattr(told, name) for name in _GC_SHOWN}})
+                garbage = store.tenant(tenant_id).gc(dry_run=dry_run)
+                rows.append({"tenant": tenant_id, **{name: getattr(garbage, name) for name in _GC_SHOWN}})
             except FreezeframeError as error:
                 rows.append({"tenant": tenant_id, **dict.fromkeys(_GC_SHOWN, 0), "error": error.problem})
     output.table("", [{"error": "", **row} for row in rows], ("tenant", *_GC_SHOWN, "error"))
@@ -350,17 +353,17 @@ def verify(location: TenantLocation, as_json: Json = False) -> None:
     """
     output = Output(as_json=as_json)
     with progress(f"Verifying {location}", as_json=as_json):
-        told = location.verify()
+        verification = location.verify()
     if as_json:
-        output.record(told.to_json())
-    elif told.is_sound:
+        output.record(verification.to_json())
+    elif verification.is_sound:
         output.line(
-            f"{location} is sound: {told.entries:,} entries, {told.streams:,} streams, "
-            f"{told.data_files:,} data files and {told.blobs:,} stored files were read."
+            f"{location} is sound: {verification.entries:,} entries, {verification.streams:,} streams, "
+            f"{verification.data_files:,} data files and {verification.blobs:,} stored files were read."
         )
     else:
-        output.table(f"{location} is damaged", told.to_json()["findings"])
-    if not told.is_sound:
+        output.table(f"{location} is damaged", verification.to_json()["findings"])
+    if not verification.is_sound:
         raise typer.Exit(FAILED)
 
 

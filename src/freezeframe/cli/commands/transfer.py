@@ -135,10 +135,12 @@ def import_rows(
     tenant = location.tenant()
     if not (dry_run or yes):
         require_yes_for(update, [name], str(file))
-    given = FileImport(name, file, tuple(key or ()), schema_from, update, csv)
+    file_import = FileImport(name, file, tuple(key or ()), schema_from, update, csv)
     with progress(f"Importing {file.name}", as_json=as_json):
-        told = import_as_version(tenant, [given], message or f"import {file.name}", who, dry_run=dry_run)
-    Output(as_json=as_json).record(told[0].to_json())
+        receipts = import_as_version(
+            tenant, [file_import], message or f"import {file.name}", who, dry_run=dry_run
+        )
+    Output(as_json=as_json).record(receipts[0].to_json())
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +159,8 @@ class FileImport:
         from freezeframe.script.transfer import import_stream
 
         stream = job.stream(self.name)
-        given = {"schema_from": self.schema, **self.csv, **self.update}
-        return import_stream(stream, self.file, self.key or None, **given)
+        options = {"schema_from": self.schema, **self.csv, **self.update}
+        return import_stream(stream, self.file, self.key or None, **options)
 
 
 def import_as_version(
@@ -166,15 +168,15 @@ def import_as_version(
 ) -> list[Receipt]:
     """Import the files as one version of the tenant, or preview that."""
     _require_one_file_a_stream(files)
-    told: list[Receipt] = []
+    receipts: list[Receipt] = []
     with suppress(_SeenEnough), tenant.job(message=message, who=who) as job:
-        told = [file.carried_out(job) for file in files]
+        receipts = [file.carried_out(job) for file in files]
         if dry_run:
             raise _SeenEnough
     if dry_run:
-        return [replace(receipt, committed=False) for receipt in told]
+        return [replace(receipt, committed=False) for receipt in receipts]
     # A stream that came in several files has one receipt for all of them.
-    return [job.receipt.streams[name] for name in dict.fromkeys(receipt.stream for receipt in told)]
+    return [job.receipt.streams[name] for name in dict.fromkeys(receipt.stream for receipt in receipts)]
 
 
 def _require_one_file_a_stream(files: list[FileImport]) -> None:
@@ -228,14 +230,16 @@ def import_files(
     for flag, value in (("--stream names the stream", stream), ("--schema-from is the schema", schema_from)):
         if value is not None and len(found) > 1:
             raise InvalidOption(f"{flag} of one file.", remedy="Leave it out, or give one file.")
-    given = [_import(file, stream, tuple(key or ()), schema_from, update, csv) for file in found]
+    imports = [_import(file, stream, tuple(key or ()), schema_from, update, csv) for file in found]
     tenant = location.tenant()
     if not (dry_run or yes):
-        require_yes_for(update, [item.name for item in given], "the files" if given[1:] else str(found[0]))
+        require_yes_for(
+            update, [item.name for item in imports], "the files" if imports[1:] else str(found[0])
+        )
     names = ", ".join(file.name for file in found)
     with progress(f"Importing {names}", as_json=as_json):
-        told = import_as_version(tenant, given, message or f"import {names}", who, dry_run=dry_run)
-    Output(as_json=as_json).table(str(location), [item.to_json() for item in told], _COLUMNS)
+        receipts = import_as_version(tenant, imports, message or f"import {names}", who, dry_run=dry_run)
+    Output(as_json=as_json).table(str(location), [item.to_json() for item in receipts], _COLUMNS)
 
 
 _COLUMNS = ("stream", "tenant_version", "inserted", "updated", "unchanged", "deleted", "committed")
@@ -348,8 +352,8 @@ def migrate(
             rows = list(plan.carried_out(job))
         version = job.receipt.tenant_version
     streams = [
-        {"stream": one.stream, "file": str(one.path), "key": list(one.key), "rows": count}
-        for one, count in zip(plan.snapshots, rows, strict=True)
+        {"stream": snapshot.stream, "file": str(snapshot.path), "key": list(snapshot.key), "rows": count}
+        for snapshot, count in zip(plan.snapshots, rows, strict=True)
     ]
     files = [path for path, _ in plan.files]
     output = Output(as_json=as_json)

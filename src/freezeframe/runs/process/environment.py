@@ -68,12 +68,12 @@ def script_environment(
     request: RunRequest, root: JobRoot, settings: Settings, inherited: Mapping[str, str]
 ) -> dict[str, str]:
     """All variables of the script's process; ``inherited`` is the environment of who runs it."""
-    given = {name: _as_text(value) for name, value in request.parameters.items() if value is not None}
+    parameters = {name: _as_text(value) for name, value in request.parameters.items() if value is not None}
     return {
         **_inherit(inherited, request, settings),
         **_settings_variables(settings),
         **_bucket_variables(request, settings),
-        **{f"{PARAMETER_PREFIX}{name}": text for name, text in given.items()},
+        **{f"{PARAMETER_PREFIX}{name}": text for name, text in parameters.items()},
         **_job_variables(request, root),
     }
 

@@ -64,11 +64,13 @@ def script_trace(error: BaseException, file: str, *, is_whole: bool = False) -> 
     trace: TracebackType | None = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename != file:
         trace = trace.tb_next
-    told = traceback.TracebackException(type(error), error, trace)
+    printed = traceback.TracebackException(type(error), error, trace)
     if isinstance(error, FreezeframeError) and not is_whole:
-        told.stack[:] = itertools.takewhile(lambda frame: not frame.filename.startswith(_PACKAGE), told.stack)
-        told.__cause__, told.__suppress_context__ = None, True
-    return without_jvm_stack("".join(told.format()))
+        printed.stack[:] = itertools.takewhile(
+            lambda frame: not frame.filename.startswith(_PACKAGE), printed.stack
+        )
+        printed.__cause__, printed.__suppress_context__ = None, True
+    return without_jvm_stack("".join(printed.format()))
 
 
 def _exit_failure(end: SystemExit) -> ScriptFailure:

@@ -373,5 +373,5 @@ def _event(job: QueuedJob) -> dict[str, Any]:
 def first_line(outcome: Mapping[str, Any] | None) -> str:
     """The first line of the error in a job's outcome: a script's own words where it failed; empty: none."""
     error = (outcome or {}).get("error") or {}
-    told = error.get("cause") if error.get("code") == "SCRIPT_FAILED" else None
-    return next(iter(str(told or error.get("problem") or "").splitlines()), "")
+    cause = error.get("cause") if error.get("code") == "SCRIPT_FAILED" else None
+    return next(iter(str(cause or error.get("problem") or "").splitlines()), "")

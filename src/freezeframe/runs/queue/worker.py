@@ -198,9 +198,9 @@ class Worker:
 
 def _log_fields(operation: Operation, ended: QueuedJob | None) -> dict[str, Any]:
     """The fields of an attempt's log line: its duration, and the version of the tenant that it made."""
-    told: dict[str, Any] = {"seconds": round(operation.seconds, 3)}
+    fields: dict[str, Any] = {"seconds": round(operation.seconds, 3)}
     version = None if ended is None or ended.outcome is None else ended.outcome.get("tenant_version")
-    return told if version is None else {**told, "version": version}
+    return fields if version is None else {**fields, "version": version}
 
 
 def _wait_for_one(running: set[Future[None]], seconds: float) -> set[Future[None]]:

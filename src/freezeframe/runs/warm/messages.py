@@ -70,8 +70,8 @@ def _exactly(connection: socket.socket, length: int) -> bytes:
 
 def require_own_user(connection: socket.socket) -> None:
     """Check that the process at the other end is this user's, as the system knows it."""
-    told = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    _, user, _ = _CREDENTIALS.unpack(told)
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    _, user, _ = _CREDENTIALS.unpack(credentials)
     if user != os.getuid():
         raise ConnectionLost(f"the other end belongs to user {user}")
 

@@ -32,5 +32,5 @@ def moment(milliseconds: int) -> datetime:
 
 
 def rfc3339(moment: datetime, timespec: str = "auto") -> str:
-    """A moment in UTC as text with a ``Z`` (RFC 3339); ``timespec`` is as of ``datetime.isoformat``."""
+    """Return a moment in UTC as text with a ``Z`` (RFC 3339); ``timespec`` as in ``datetime.isoformat``."""
     return moment.isoformat(timespec=timespec).replace("+00:00", "Z")

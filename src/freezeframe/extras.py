@@ -45,9 +45,9 @@ def requires_extra(extra: str) -> Iterator[None]:
 
 
 def missing_extra(error: ModuleNotFoundError, part: str | None = None) -> MissingExtra | None:
-    """The error for a package that an extra brings; None if no extra brings it.
+    """Return the error for a package that an extra brings; None if no extra brings it.
 
-    ``part`` is the extra whose part of freezeframe asked, where it is not the first one to bring the package.
+    ``part`` is the extra that was needed, if another extra brings the package as well.
     """
     package = (error.name or "").partition(".")[0]
     extra = _EXTRA.get(package)

@@ -72,7 +72,7 @@ class TenantId(str):
     __slots__ = ()
 
     def __new__(cls, value: str) -> Self:
-        """The checked name; one that was checked before is given back."""
+        """Return the checked name; a name that was checked before is returned unchanged."""
         return value if type(value) is cls else super().__new__(cls, _check("tenant", value))
 
 
@@ -82,7 +82,7 @@ class EnvironmentName(str):
     __slots__ = ()
 
     def __new__(cls, value: str) -> Self:
-        """The checked name; one that was checked before is given back."""
+        """Return the checked name; a name that was checked before is returned unchanged."""
         return value if type(value) is cls else super().__new__(cls, _check("environment", value))
 
 
@@ -92,7 +92,7 @@ class StreamName(str):
     __slots__ = ()
 
     def __new__(cls, value: str) -> Self:
-        """The checked name; one that was checked before is given back."""
+        """Return the checked name; a name that was checked before is returned unchanged."""
         return value if type(value) is cls else super().__new__(cls, _check("stream", value))
 
 
@@ -106,7 +106,7 @@ class FilePath(str):
     __slots__ = ()
 
     def __new__(cls, value: str) -> Self:
-        """The checked path; one that was checked before is given back."""
+        """Return the checked path; a name that was checked before is returned unchanged."""
         return value if type(value) is cls else super().__new__(cls, _check_path(value))
 
     @property
@@ -121,12 +121,12 @@ class FilePath(str):
 
 
 def fold_path(path: str) -> str:
-    """A known path without the differences that some file systems do not see."""
+    """Return a known path without the differences that some file systems do not see."""
     return unicodedata.normalize("NFC", path.casefold())
 
 
 def folders_of(path: str) -> tuple[str, ...]:
-    """The folders that a known path is in, outermost first."""
+    """Return the folders that a known path is in, outermost first."""
     parts = path.split("/")
     return tuple("/".join(parts[:count]) for count in range(1, len(parts)))
 

@@ -13,7 +13,7 @@ from typing import Any
 def lazy_names(
     package: str, modules: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The ``__getattr__`` and ``__dir__`` of a package (PEP 562) whose names live in other modules.
+    """Return the ``__getattr__`` and ``__dir__`` of a package (PEP 562) whose names live in other modules.
 
     ``modules`` has the module of each name; one that begins with a dot is beneath the package.
     """

@@ -1,7 +1,7 @@
 """Observability: structured log lines with their context, durations of operations, spans.
 
 The context of log lines (request, principal, tenant, job, version) is set where it is known and goes with
-the thread or task that works on it. Without an observer an operation costs two looks at the clock.
+the thread or task that works on it. Without an observer an operation costs two readings of the clock.
 Where the process has loaded ``opentelemetry.trace``, each operation is a span of the tracer ``freezeframe``.
 """
 
@@ -89,7 +89,7 @@ def _measured(operation: Operation) -> Iterator[None]:
 
 @contextmanager
 def _span(operation: Operation) -> Iterator[None]:
-    """The operation as a span, with the fields of the log's context as attributes."""
+    """Yield the operation as a span, with the fields of the log's context as attributes."""
     from opentelemetry import trace  # noqa: PLC0415 - loaded already; the import waits until that is done
 
     with trace.get_tracer("freezeframe").start_as_current_span(operation.name) as span:
@@ -151,16 +151,16 @@ def configure_logging(kind: LogFormat, level: str) -> None:
     if level == "info":
         handler.addFilter(_is_no_state)
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
-    # Whoever reads the audit elsewhere gets all of it, whatever else the log leaves out.
+    # The audit is always logged whole, whatever the level of the log.
     logging.getLogger("freezeframe.audit").setLevel(logging.INFO)
     for talkative in ("httpx", "httpcore", "py4j", "alembic"):
         logging.getLogger(talkative).setLevel(max(logging.WARNING, logging.getLogger().level))
 
 
 def _is_no_state(record: logging.LogRecord) -> bool:
-    """Whether the line is no message of the Delta log about the state it loaded, which is most of a log.
+    """Return whether the line is not a message of the Delta log about a loaded state.
 
-    Whoever follows the log as a library has them at INFO, as Delta has; a service's log has them at DEBUG.
+    The library logs these at INFO, as Delta does; most lines would be such, so a service shows them at DEBUG.
     """
     return record.levelno > logging.INFO or not record.name.startswith(_STATES)
 

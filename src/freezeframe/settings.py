@@ -388,10 +388,10 @@ class Settings(BaseSettings):
 
 
 def load_settings(**flags: Any) -> Settings:
-    """The settings as flags, environment and files say, in this order; a flag that is None was not given."""
+    """Return the settings of flags, environment and files, in this order; a flag of None is ignored."""
     return resolve_settings(**flags).settings
 
 
 def resolve_settings(**flags: Any) -> Resolved[Settings]:
-    """The settings as ``load_settings`` gives them, and where each comes from."""
+    """Return the settings as ``load_settings`` gives them, and where each comes from."""
     return resolve(Settings, flags)

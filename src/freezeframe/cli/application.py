@@ -113,7 +113,7 @@ config path
 
 
 def example(command: str) -> str | None:
-    """The example of a command such as ``tenant list``, as a shell takes it; None for a group."""
+    """Return the example of a command such as ``tenant list``, as a shell takes it; None for a group."""
     lines = (line for line in _EXAMPLES.splitlines() if line == command or line.startswith(f"{command} "))
     found = next(lines, None)
     return None if found is None else f"Example: freezeframe {found}"
@@ -128,7 +128,7 @@ class Part:
     section: str
 
     def load(self, name: str) -> Any:
-        """The command, ready to be invoked."""
+        """Return the command, ready to be invoked."""
         module, _, attribute = self.target.partition(":")
         found = getattr(importlib.import_module(f"{__package__}.commands.{module}"), attribute)
         holder = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -166,7 +166,7 @@ class _CommandsOnDemand(Mapping[str, Any]):
 
 
 def _with_plain_help(command: Any, words: str) -> Any:
-    """The command with an example, and help that says TEXT, NUMBER, PATH or MOMENT for Python's types."""
+    """Add an example to the command, and TEXT, NUMBER, PATH or MOMENT in place of Python's types."""
     command.epilog = example(words)
     for param in command.params:
         kind = param.type_descriptor
@@ -180,7 +180,7 @@ def _with_plain_help(command: Any, words: str) -> Any:
 
 
 def _path(parameter: Any, convert: Callable[[Any, Any], Any], ctx: Any, value: Any) -> Any:
-    """The path; an empty text is refused, because Python takes it for the working directory."""
+    """Return the path; an empty text is refused, because Python takes it for the working directory."""
     if "" in (value if isinstance(value, list | tuple) else (value,)):
         raise typer.BadParameter("The path is empty.", ctx, parameter)
     return convert(ctx, value)
@@ -203,11 +203,11 @@ class LazyGroup(TyperGroup):
         self.commands = {name: typer.core.TyperCommand(name) for name in self.parts}
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - Typer's signature
-        """The names, in order."""
+        """Return the names, in order."""
         return list(self.parts)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - Typer's signature
-        """The command of that name, loaded; None if there is none."""
+        """Return the command of that name, loaded; None if there is none."""
         if cmd_name in self.parts and cmd_name not in self._loaded:
             self._loaded[cmd_name] = self.parts[cmd_name].load(cmd_name)
         return self._loaded.get(cmd_name)
@@ -234,7 +234,7 @@ class LazyGroup(TyperGroup):
         ]
 
 
-_COMPLETION = "_FREEZEFRAME_COMPLETE"  # set by the shell when it asks what a line could go on with
+_COMPLETION = "_FREEZEFRAME_COMPLETE"  # set by the shell when it asks for completions
 _PREFIX = "FREEZEFRAME_"
 _BEGIN, _JOBS, _DATA, _SERVICE, _MACHINE = "Begin", "Jobs", "Data", "Service", "This machine"
 
@@ -298,9 +298,9 @@ def _options(
 
 
 def carry_out(arguments: Sequence[str], commands: typer.Typer = app, name: str = "freezeframe") -> int:
-    """Carry out one command in this process; its exit code. Nobody sees a traceback."""
+    """Run a command in this process and return its exit code; an error is printed without a traceback."""
     output = Output(as_json="--json" in arguments)
-    _tell_unknown_variables(output)
+    _warn_of_unknown_variables(output)
     try:
         return commands(args=list(arguments), prog_name=name, standalone_mode=False) or OK
     except FreezeframeError as error:
@@ -320,19 +320,19 @@ def carry_out(arguments: Sequence[str], commands: typer.Typer = app, name: str =
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader (head, for example) has seen enough; Python must not complain at exit either.
+        # The reader (head, for example) has closed the pipe; Python must not complain at exit either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
     except Exception as error:
-        found = _as_told(error)
+        found = _known_error(error)
         if (found is None or isinstance(error, OSError)) and os.environ.get("FREEZEFRAME_DEBUG"):
             raise
         output.error(found or _unexpected_error(error))
         return exit_code(found) if found else FAILED
 
 
-def _tell_unknown_variables(output: Output) -> None:
-    """Warn of variables that were meant to be settings: the command goes on as if they were not there."""
+def _warn_of_unknown_variables(output: Output) -> None:
+    """Warn of variables that look like settings and are none; the command ignores them."""
     if _COMPLETION in os.environ or not any(name.upper().startswith(_PREFIX) for name in os.environ):
         return  # the settings need not be loaded
     from freezeframe.configuration.variables import unknown_variables
@@ -349,15 +349,15 @@ def _usage(error: TyperException, arguments: Sequence[str]) -> FixTheRequest:
     return FixTheRequest(error.format_message(), remedy=remedy, code="USAGE")
 
 
-def _as_told(error: Exception) -> FreezeframeError | None:
-    """The library's error for one of another class; None if it is not known."""
+def _known_error(error: Exception) -> FreezeframeError | None:
+    """Return the library's error for an exception of Python; None if there is none."""
     if isinstance(error, ModuleNotFoundError):
         return missing_extra(error)
     return _file_error(error) if isinstance(error, OSError) else None
 
 
 def _file_error(error: OSError) -> FreezeframeError:
-    """The error for a file outside of any store that a command cannot read or write."""
+    """Return the error for a file outside of any store that a command cannot read or write."""
     return FreezeframeError(
         f"The system refused {error.filename or 'something that the command needs'}.",
         cause=error.strerror or str(error),

@@ -49,7 +49,7 @@ class TenantLocation:
         if self.root is not None and self.directory is not None:
             raise InvalidOption(
                 "--dir and --root cannot be used together.",
-                cause="The one is a tenant's own directory, the other a store of many.",
+                cause="--dir names a tenant's own directory, --root a store of many tenants.",
                 remedy="Give one of them.",
             )
         if self.root is not None and self.tenant_id is None:
@@ -67,7 +67,7 @@ class TenantLocation:
         return self.name if self.root is None else f"{self.tenant_id} in {self.root}"
 
     def tenant(self) -> Tenant:
-        """The tenant, which must be there."""
+        """Return the tenant, which must be there."""
         if self.root is not None and self.tenant_id is not None:
             return _tenant_of(open_store(self.root, self.environment), self.tenant_id)
         self._require_folder()
@@ -76,7 +76,7 @@ class TenantLocation:
         return cast("Tenant", open_tenant(self._folder))  # a command is not the script of a run
 
     def verify(self) -> Verification:
-        """Name what is damaged of the tenant, even where its log cannot be opened; see ``Tenant.verify``."""
+        """Name what is damaged of the tenant, even if its log cannot be opened; see ``Tenant.verify``."""
         if self.root is not None and self.tenant_id is not None:
             return open_store(self.root, self.environment).verify_tenant(self.tenant_id)
         from freezeframe.settings import load_settings
@@ -124,7 +124,7 @@ def location_of(
 
 
 def open_store(root: str, environment: str | None, *, create: bool = False) -> Store:
-    """The store at a root; with ``create`` it need not exist yet."""
+    """Return the store at a root; with ``create`` it need not exist yet."""
     if not create:
         require_root(root)
     from freezeframe.script import tenants
@@ -148,7 +148,7 @@ def require_root(root: str) -> None:
 
 
 def _tenant_of(store: Store, tenant_id: str) -> Tenant:
-    """The store's tenant; the error suggests a similar id."""
+    """Return the store's tenant; the error suggests a similar id."""
     try:
         return store.tenant(tenant_id)
     except TenantNotFound as error:
@@ -212,7 +212,7 @@ class Control:
         return Schedules(self.database)
 
     def job(self, job_id: str, tenant: str | None) -> QueuedJob:
-        """The job of that id; the tenant is needed only if two tenants have a job of the same id."""
+        """Return the job of that id; the tenant is needed only if two tenants have a job of the same id."""
         if tenant is None:
             from freezeframe.control.job import JobFilter
 
@@ -232,7 +232,7 @@ class Control:
 
 @contextmanager
 def control(root: str, environment: str | None = None, *, create: bool = False) -> Iterator[Control]:
-    """The control database of the store at ``root``, closed at the end.
+    """Yield the control database of the store at ``root``, closed at the end.
 
     With ``create`` neither need be there yet; without, a mistyped root is an error and no new store.
     """
@@ -247,7 +247,7 @@ def control(root: str, environment: str | None = None, *, create: bool = False) 
 
 @contextmanager
 def present_control(root: str, environment: str | None = None) -> Iterator[Control | None]:
-    """The control database of the store at ``root`` as ``control`` gives it; None where it has none."""
+    """Yield the control database of the store at ``root`` as ``control`` gives it; None where it has none."""
     from freezeframe.settings import load_settings
 
     settings = load_settings(root=root, environment=environment)
@@ -281,7 +281,7 @@ def forget_jobs(root: str, environment: str, tenant: str) -> None:
 
 
 def command_principal() -> str:
-    """The principal of a command, for the audit."""
+    """Return the principal of a command, for the audit."""
     from freezeframe.store.model.update_options import system_user
 
     return f"command:{system_user()}"
@@ -297,7 +297,7 @@ class AuditedControl:
     def audit_change(
         self, action: str, subject: str = "", **details: Any
     ) -> AbstractContextManager[AuditedOperation]:
-        """A ``with`` block for a change of keys or people, entered after its audit entry is durable."""
+        """Return a block for a change of keys; it is entered after its audit entry is durable."""
         from freezeframe.service.access.audit import AuditPlace
 
         who = {"principal": command_principal(), "action": action, "request_id": ""}
@@ -308,7 +308,7 @@ class AuditedControl:
 def opened_audit(
     root: str, environment: str | None = None, *, create: bool = False
 ) -> Iterator[AuditedControl]:
-    """The control database of the store at ``root`` and the audit in it; see ``control``."""
+    """Yield the control database of the store at ``root`` and the audit in it; see ``control``."""
     with control(root, environment, create=create) as found:
         yield _audited(found, root)
 
@@ -324,7 +324,7 @@ def audited_change(
     outlives_tenant: bool = False,
     **details: Any,
 ) -> Iterator[None]:
-    """A change of a tenant, in its audit; nothing is written where the store has no control database.
+    """Record a change of a tenant in its audit; nothing is written where the store has no control database.
 
     With ``outlives_tenant`` the entry is about the service, because a deleted tenant has no audit to query.
     """

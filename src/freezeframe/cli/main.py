@@ -20,9 +20,10 @@ _READS = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code; whatever happens, nobody sees a traceback.
+    """Run a command and return its exit code; an error is printed without a traceback.
 
-    Without ``arguments`` they are those of this process. With them the command is carried out in it.
+    Without ``arguments`` the command line of this process counts, and the warm runner may run it. With them
+    the command runs in this process.
     """
     is_read = arguments is None and _is_command(sys.argv) and _is_read(sys.argv)
     if is_read or (arguments is None and _is_command(sys.argv) and sys.argv[1:2] == ["run"]):
@@ -37,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from freezeframe.cli.application import carry_out
 
     code = carry_out(list(sys.argv[1:] if arguments is None else arguments))
-    if is_read and sys.stdout.isatty():  # whoever types one command will type another
+    if is_read and sys.stdout.isatty():  # a person will probably type another command
         from freezeframe.runs.warm.forwarding import start_for_later
 
         start_for_later()
@@ -45,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _is_command(line: Sequence[str]) -> bool:
-    """Whether this process is the command, not a program that calls it, and is asked for more than help."""
+    """Return whether this process is the command, not a program that calls it, and not only for help."""
     return Path(line[0]).name in {"freezeframe", "__main__.py"} and not _HELP.intersection(line)
 
 

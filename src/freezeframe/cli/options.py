@@ -80,18 +80,18 @@ _PLAIN = re.compile(r"[\w.@+-]+")
 
 
 def tenant_ids(ctx: typer.Context, incomplete: str) -> list[str]:
-    """The ids of the store's tenants that begin with ``incomplete``."""
+    """Return the ids of the store's tenants that begin with ``incomplete``."""
     try:
         return _plain(_store(ctx.params).tenants(incomplete, None, _NAMES_MAX), incomplete)
-    except Exception:  # noqa: BLE001 - no answer is the answer
+    except Exception:  # noqa: BLE001 - nothing is offered then
         return []
 
 
 def stream_names(ctx: typer.Context, incomplete: str) -> list[str]:
-    """The names of the tenant's streams that begin with ``incomplete``."""
+    """Return the names of the tenant's streams that begin with ``incomplete``."""
     try:
         return _plain(_tenant(ctx.params).streams(), incomplete)
-    except Exception:  # noqa: BLE001 - no answer is the answer
+    except Exception:  # noqa: BLE001 - nothing is offered then
         return []
 
 
@@ -208,14 +208,14 @@ LaterVersion = Annotated[
 
 
 def point(text: str) -> Point:
-    """A version or a moment from an argument: digits are a version's number, even if a tag has that name."""
+    """Return a version or a moment from an argument: digits are a version, even if a tag has that name."""
     return int(text) if text.isdecimal() else text
 
 
 def expand(
     command: Callable[..., None], name: str, options: Mapping[str, Any], make: Callable[..., Any]
 ) -> Callable[..., None]:
-    """The command with ``options`` (annotations by name, None by default) in place of one parameter.
+    """Return the command with ``options`` (annotations by name, None by default) in place of one parameter.
 
     It gets what ``make`` makes of their values. A place's options come last.
     """
@@ -292,7 +292,7 @@ FLAGS: dict[str, Any] = {
 
 
 def with_update(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with these flags in place of its parameter ``update``: an ``UpdateOptions``."""
+    """Return the command with these flags in place of its parameter ``update``: an ``UpdateOptions``."""
     return expand(command, "update", FLAGS, _given)
 
 
@@ -313,12 +313,12 @@ CSV_FLAGS: dict[str, Any] = {
 
 
 def with_csv(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with these flags in place of its parameter ``csv``: options of ``import_stream``."""
+    """Return the command with these flags in place of its parameter ``csv``: options of ``import_stream``."""
     return expand(command, "csv", CSV_FLAGS, _csv_options)
 
 
 def require_yes_for(update: UpdateOptions, streams: Iterable[str], what: str) -> None:
-    """Ask before rows are deleted that the file or files (``what``) do not have."""
+    """Ask for confirmation before rows are deleted that the file or files (``what``) lack."""
     names, mode = ", ".join(dict.fromkeys(streams)), update.get("mode")
     if update.get("override"):
         require_yes(f"Replace all rows of {names} by {what}?")

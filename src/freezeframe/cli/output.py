@@ -63,7 +63,7 @@ def require_yes(question: str) -> None:
 
 
 def near_path(path: Path) -> str:
-    """The path relative to the working directory, or unchanged if that was deleted."""
+    """Return the path relative to the working directory, or unchanged if that was deleted."""
     whole = str(path)
     try:
         near = os.path.relpath(path)
@@ -79,7 +79,7 @@ _KIND, _BEFORE = "_change_type", "_before"
 
 
 def cell_changes(rows: Iterable[Mapping[str, Any]], key: Sequence[str]) -> list[dict[str, Any]]:
-    """The kind, key and cells of each change: the changed cells of an update, else all with a value.
+    """Return the kind, key and cells of each change: the changed cells of an update, else all with a value.
 
     A changed cell reads ``column: old → new``, any other one ``column: value``.
     """
@@ -90,7 +90,7 @@ def cell_changes(rows: Iterable[Mapping[str, Any]], key: Sequence[str]) -> list[
 
 
 def sparkline(counts: Sequence[int]) -> str:
-    """The counts as a line of bars, from none for 0 to a full one for the largest."""
+    """Return the counts as a line of bars, from none for 0 to a full one for the largest."""
     highest = max(counts, default=0)
     if not highest:
         return _SPARKS[0] * len(counts)
@@ -98,7 +98,7 @@ def sparkline(counts: Sequence[int]) -> str:
 
 
 def _key_cell(row: Mapping[str, Any], name: str) -> Any:
-    """The old key of a deleted row, since it may not fit the column's current type."""
+    """Return the old key of a deleted row, since it may not fit the column's current type."""
     value = row.get(name)
     return (row.get(_BEFORE) or {}).get(name) if value is None else value
 
@@ -279,7 +279,7 @@ class Output:
 
 
 def _fold(text: str, width: int) -> str:
-    """The text with lines broken between words; a path stays whole, so that it can be copied."""
+    """Return the text with lines broken between words; a path stays whole, so that it can be copied."""
     fold = textwrap.TextWrapper(width, break_long_words=False, break_on_hyphens=False)
     return "\n".join("\n".join(fold.wrap(line)) for line in text.split("\n"))
 
@@ -287,13 +287,13 @@ def _fold(text: str, width: int) -> str:
 def _needed_width(
     names: Sequence[str], cells: Sequence[Sequence[str]], places: Iterable[int], widest: int | None = None
 ) -> int:
-    """The width of a table of some of the columns, each at most ``widest`` wide."""
+    """Return the width of a table of some of the columns, each at most ``widest`` wide."""
     widths = [max(_width(visible(names[place])), *(_width(row[place]) for row in cells)) for place in places]
     return sum(width if widest is None else min(width, widest) for width in widths) + _GAP * len(widths)
 
 
 def is_terminal(stream: TextIO) -> bool:
-    """Whether the stream is a terminal that supports cursor movement."""
+    """Return whether the stream is a terminal that supports cursor movement."""
     return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
@@ -333,7 +333,7 @@ def _pad(text: str, width: int, is_right: bool) -> str:
 
 
 def _width(text: str) -> int:
-    """The width of the text in a terminal's columns: two for wide letters, none for combining marks."""
+    """Return the width of the text in columns: two for wide letters, none for combining marks."""
     if text.isascii():
         return len(text)
     return sum(

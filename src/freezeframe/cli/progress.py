@@ -1,8 +1,8 @@
 """A progress line on standard error for long commands.
 
-A terminal gets a line that changes, with the time that is left; anything else gets a plain line every few
-seconds; a command that is done soon says nothing, and so does one with ``--json`` or ``--quiet``. While the
-work waits for Spark, the line tells how far that is.
+A terminal gets a line that changes, with the remaining time; anything else gets a plain line every few
+seconds. A short command prints nothing, nor does one with ``--json`` or ``--quiet``. While the work waits for
+Spark, the line shows how far Spark is.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Progress:
         self.remarks.append(say_types(text))
 
     def line(self, now: float | None = None, *, has_bar: bool = False) -> str:
-        """The progress in one line; empty if nothing is known."""
+        """Return the progress in one line; empty if nothing is known."""
         moment = time.monotonic() if now is None else now
         if what := visible(self._waits_for):
             label = f"{visible(self._label)}: " if self._label else ""

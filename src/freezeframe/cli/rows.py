@@ -51,7 +51,7 @@ def print_rows(title: str, rows: pa.Table, form: Format, *, as_json: bool) -> No
 
 
 def named_keys(stream: Stream, texts: Sequence[str], file: Path | None) -> list[tuple[Any, ...]]:
-    """The keys that are given as text and those of a CSV file, as values of the stream's types."""
+    """Return the keys that are given as text and those of a CSV file, as values of the stream's types."""
     names = stream.key()
     if not names:
         raise InvalidOption(
@@ -70,7 +70,7 @@ def named_keys(stream: Stream, texts: Sequence[str], file: Path | None) -> list[
 
 
 def stored_rows(stream: Stream, keys: Sequence[tuple[Any, ...]]) -> int:
-    """How many current rows have one of the keys."""
+    """Return how many current rows have one of the keys."""
     names = stream.key()
     columns = [stream.columns().field(name) for name in names]
     # Each column narrows the files to read; rows with the whole key are then looked up.

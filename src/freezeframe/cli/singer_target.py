@@ -45,7 +45,7 @@ def target(
     The last STATE is printed once it is committed. For example: tap-shop | target-freezeframe --config a.json
     """
     if version or about:
-        from freezeframe.singer import about as description
+        from freezeframe.singer import config as description
 
         sys.stdout.write(
             f"{description.version_line() if version else description.about(_about_format(form))}\n"

@@ -40,7 +40,7 @@ class SettingsFile:
     values: Mapping[str, Any] = field(repr=False)
 
     def line_of(self, name: str) -> int | None:
-        """The line number of a setting, from 1; None where the notation is not plain."""
+        """Return the line number of a setting, from 1; None where the notation is not plain."""
         found = assignment(name).search(self.text)
         return None if found is None else self.text.count("\n", 0, found.start(1)) + 1
 
@@ -51,18 +51,18 @@ class SettingsFile:
 
 
 def assignment(name: str) -> re.Pattern[str]:
-    """What finds the line that sets a name: the first group is its key."""
+    """Return what finds the line that sets a name: the first group is its key."""
     return re.compile(rf"""^[ \t]*("?{re.escape(name)}"?|'{re.escape(name)}')[ \t]*=""", re.MULTILINE)
 
 
 def first_table(text: str) -> int:
-    """Where the first table of a TOML text begins: settings stand before it."""
+    """Return where the first table of a TOML text begins: settings stand before it."""
     found = _HEADER.search(text)
     return len(text) if found is None else found.start()
 
 
 def project_file(start: Path | None = None) -> Path | None:
-    """The project's file as the module says, seen from a folder (the working one); None without any."""
+    """Return the project's file as seen from a folder (default: the working folder); None without any."""
     named = os.environ.get(FILE_VARIABLE)
     if named:
         path = Path(named).expanduser()
@@ -79,7 +79,7 @@ def project_file(start: Path | None = None) -> Path | None:
 
 
 def user_file() -> Path:
-    """The user's file; it need not be there."""
+    """Return the user's file; it need not be there."""
     configured = os.environ.get("XDG_CONFIG_HOME", "")
     # The XDG rules say that a relative path is not an answer.
     base = Path(configured) if Path(configured).is_absolute() else Path.home() / ".config"
@@ -87,7 +87,7 @@ def user_file() -> Path:
 
 
 def read_settings_file(path: Path) -> SettingsFile:
-    """What a file says, not yet compared with the settings that there are."""
+    """Return what a file says, not yet compared with the settings that there are."""
     try:
         _require_ours(path)
         text = path.read_text(encoding="utf-8")
@@ -110,7 +110,7 @@ def read_settings_file(path: Path) -> SettingsFile:
 
 
 def _search_path(here: Path) -> list[Path]:
-    """The folders to look in, the nearest first."""
+    """Return the folders to look in, the nearest first."""
     home = Path.home()
     folders = [here, *here.parents]
     for count, folder in enumerate(folders, start=1):
@@ -121,7 +121,7 @@ def _search_path(here: Path) -> list[Path]:
 
 
 def _require_ours(path: Path) -> None:
-    """Settings name commands that are run, so nobody else may have written a file that was merely found."""
+    """Refuse a file that another user may have written: settings name commands that are run."""
     if os.environ.get(FILE_VARIABLE) and path == project_file():
         return  # named on purpose
     status = path.stat()
@@ -135,17 +135,16 @@ def _require_ours(path: Path) -> None:
     )
 
 
-# Settings read as they stand, without the library that checks them, which takes long to load.
+# Settings read unchecked, without pydantic, which takes long to load.
 #
-# For a process that only has to find another one. It takes the same sources in the same order as `layers`;
-# who
-# really works with a setting loads all of them and has them checked.
+# This is for a process that only has to find the warm runner. The sources and their order are those of
+# `layers`; the runner's process loads and checks all settings.
 
 _PREFIX = "FREEZEFRAME_"
 
 
 def plain_value(name: str, default: str | int | Path) -> Any:
-    """What the environment, the project's file, the user's or the default says a setting is.
+    """Return what the environment, the project's file, the user's or the default says a setting is.
 
     A text where the default is a number is read as one, and as a path where it is a path: in a file one is
     meant from the file's own folder.
@@ -199,7 +198,7 @@ def write_setting(path: Path, name: str, value: Scalar) -> None:
 
 
 def with_setting(text: str, name: str, value: Scalar) -> str | None:
-    """The TOML text with one top-level name set; None where that cannot be done line by line."""
+    """Return the TOML text with one top-level name set; None where that cannot be done line by line."""
     line = f"{name} = {_toml(value)}"
     end = first_table(text)
     found = assignment(name).search(text, 0, end)
@@ -215,7 +214,7 @@ def with_setting(text: str, name: str, value: Scalar) -> str | None:
 
 
 def _comment(rest: str) -> str:
-    """The comment after a value on its line; nothing else is accepted there."""
+    """Return the comment after a value on its line; nothing else is accepted there."""
     for place, letter in enumerate(rest):
         if letter == "#" and _is_value(rest[:place]):
             return "  " + rest[place:]

@@ -1,4 +1,4 @@
-"""What went with this version and what to use now: one table for settings, commands and options (pure)."""
+"""Removed settings, commands and options, and what to use instead (pure)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ COMMANDS = {
 
 
 def command_remedy(words: Sequence[str]) -> str:
-    """What to use in place of a command line whose command or option went; empty if none did."""
+    """Return what to use in place of a command line whose command or option went; empty if none did."""
     names = [word.partition("=")[0] for word in words]
     for gone, remedy in COMMANDS.items():
         *command, last = gone.split()

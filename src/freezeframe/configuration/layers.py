@@ -1,7 +1,7 @@
-"""Which source of a setting wins: flag, environment, the project's file, the user's file, default.
+"""The order of the sources of settings: flag, environment, the project's file, the user's file, default.
 
-The sources are read by pydantic-settings; here they are laid over each other, and what is wrong in one of
-them is told by its place.
+pydantic-settings reads the environment and checks the values. Its own file sources cannot name the line of a
+wrong value, refuse a file of another user, or resolve a path from the file's folder, so files are read here.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class _Layer:
 
 
 def resolve(model: type[Model], flags: Mapping[str, Any], place: str = "") -> Resolved[Model]:
-    """The settings as all sources say; a flag that is None was not given.
+    """Return the settings as all sources say; a flag that is None was not given.
 
     ``place`` is where the values of ``flags`` come from, if they are no flags.
     """
@@ -97,14 +97,14 @@ def require_setting(model: type[BaseSettings], name: str, place: str = "") -> No
 
 
 def nearest(name: str, known: Sequence[str]) -> list[str]:
-    """Up to three known names that a mistyped one may mean, the likeliest first."""
+    """Return up to three known names that a mistyped one may mean, the likeliest first."""
     found = difflib.get_close_matches(name.casefold(), [item.casefold() for item in known], n=3, cutoff=0.6)
     by_folded = {item.casefold(): item for item in known}
     return [by_folded[item] for item in found]
 
 
 def is_place(model: type[BaseSettings], name: str) -> bool:
-    """Whether a setting is a file or folder, or may be one where it has no ``://``."""
+    """Return whether a setting is a file or folder, or may be one where it has no ``://``."""
     field = model.model_fields[name]
     extra = field.json_schema_extra
     is_marked = isinstance(extra, dict) and extra.get("place") is True
@@ -120,7 +120,7 @@ def _file_layer(model: type[BaseSettings], kind: Kind, path: Path) -> _Layer:
 
 
 def _anchor(model: type[BaseSettings], name: str, value: Any, file: SettingsFile) -> Any:
-    """A relative path in a file is meant from the file's own folder, wherever the command is run."""
+    """Return the value with a relative path resolved from the folder of its settings file."""
     if not isinstance(value, str) or not value or "://" in value or not is_place(model, name):
         return value
     return str(file.path.parent / Path(value).expanduser())

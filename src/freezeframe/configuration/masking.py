@@ -1,4 +1,4 @@
-"""What may be shown of a setting: passwords and tokens never reach a screen, a log or a bundle."""
+"""Masks for passwords and tokens, which never reach a screen, a log or a bundle."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _IN_PARAMETERS = re.compile(r"(?i)\b(\w*(?:token|password|passwd|secret|key)\w*)
 
 
 def masked_value(model: type[BaseSettings], name: str, value: Any) -> Any:
-    """A setting's value as JSON can say it; what is secret in it is replaced by ``***``."""
+    """Return a setting's value as JSON can say it; what is secret in it is replaced by ``***``."""
     extra = model.model_fields[name].json_schema_extra
     if isinstance(extra, dict) and extra.get("secret") is True:
         return _HIDDEN if value else value
@@ -29,12 +29,12 @@ def masked_value(model: type[BaseSettings], name: str, value: Any) -> Any:
 
 
 def mask_secrets(text: str) -> str:
-    """A text without the passwords and tokens that addresses in it carry."""
+    """Return a text without the passwords and tokens that addresses in it carry."""
     return _IN_PARAMETERS.sub(rf"\1={_HIDDEN}", _IN_ADDRESS.sub(rf"\1:{_HIDDEN}@", text))
 
 
 def secret_values(settings: BaseSettings) -> list[str]:
-    """The values of the settings that are secret."""
+    """Return the values of the settings that are secret."""
     fields = type(settings).model_fields.items()
     return [
         str(getattr(settings, name))
@@ -46,8 +46,7 @@ def secret_values(settings: BaseSettings) -> list[str]:
 class SecretMask:
     """Replaces known secrets, and the tokens of Spark servers in any address, by ``***``.
 
-    For what a script prints or raises: it may name anything, so that only what is a secret for certain is
-    replaced.
+    Used for what a script prints or raises: only known secrets are replaced, since any text may occur there.
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
@@ -56,11 +55,11 @@ class SecretMask:
         self._held = b""
 
     def text(self, text: str) -> str:
-        """The text without secrets."""
+        """Return the text without secrets."""
         return self.content(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
     def values(self, value: Any) -> Any:
-        """A value of JSON, each text in it without secrets."""
+        """Return a value of JSON, each text in it without secrets."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, Mapping):
@@ -68,7 +67,7 @@ class SecretMask:
         return [self.values(item) for item in value] if isinstance(value, list | tuple) else value
 
     def take(self, chunk: bytes) -> bytes:
-        """The next piece of a stream; an end that may be the beginning of a secret waits for the next one.
+        """Return the next piece of a stream; an end that may begin a secret is kept for the next call.
 
         An empty piece is the end of the stream.
         """
@@ -82,13 +81,13 @@ class SecretMask:
         return self.content(content)
 
     def content(self, content: bytes) -> bytes:
-        """The bytes without secrets."""
+        """Return the bytes without secrets."""
         for item in self._known:
             content = content.replace(item, _HIDDEN.encode())
         return _SERVER_TOKEN.sub(rb"\1***", content)
 
 
 def _overlap(content: bytes, secret: bytes) -> int:
-    """How many bytes at the content's end are the beginning of the secret, and not all of it."""
+    """Return how many bytes at the content's end are the beginning of the secret, and not all of it."""
     longest = min(len(secret) - 1, len(content))
     return next((size for size in range(longest, 0, -1) if content.endswith(secret[:size])), 0)

@@ -1,4 +1,4 @@
-"""Variables that begin as settings do and are none: a mistyped one would be ignored in silence (pure)."""
+"""Variables that begin as settings do and are none, such as mistyped ones (pure)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class UnknownVariable:
 
     @property
     def remedy(self) -> str:
-        """What to do about it."""
+        """The remedy for a message."""
         went = SETTINGS.get(self.name.upper().removeprefix(PREFIX).lower())
         if went:
             return went
@@ -35,7 +35,7 @@ class UnknownVariable:
 
 
 def unknown_variables(environment: Mapping[str, str], settings: Iterable[str]) -> tuple[UnknownVariable, ...]:
-    """The variables of an environment that are meant for us and are not settings, by name."""
+    """Return the variables of an environment that are meant for us and are not settings, by name."""
     known = [name.upper() for name in settings]
     # In whatever letters, as the settings themselves are read.
     short_names = {name: name.upper().removeprefix(PREFIX) for name in sorted(environment)}

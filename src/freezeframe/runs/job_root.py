@@ -7,9 +7,9 @@
     errors.txt         the last error of a run that failed
     script.log         all that the script printed
     etl.ipynb          the executed notebook, under the script's own name
-    _freezeframe/      what run and script process tell each other
+    _freezeframe/      messages between the run and the script's process
 
-Its name begins with the moment of its making, so that its age is known (``store.job_roots``).
+Its name begins with the moment of its making, so that its age is known (``store.model.directory``).
 
 The last part has the messages between a run and its script's process: two files in the job's root. Both are
 written whole under another name first, so a reader finds all of one or nothing. The plan holds what is
@@ -101,7 +101,7 @@ class JobRoot:
         return self.path / OURS
 
     def executed_path(self, script: Path) -> Path | None:
-        """Where the executed form of a notebook goes; None for any other script."""
+        """Return where the executed form of a notebook goes; None for any other script."""
         return self.path / script.name if script.suffix == ".ipynb" else None
 
     def note_sealed(self, paths: Iterable[str]) -> None:
@@ -136,7 +136,7 @@ class JobRoot:
 
 
 def make_job_root(folder: Path, request: RunRequest) -> JobRoot:
-    """A new job root, in the tenant's folder of roots or where the request says, with the run's input."""
+    """Make a job root with the run's input, in the tenant's folder of roots or where the request says."""
     path = request.job_root or folder / _name(request.job_id)
     if path.exists() and not path.is_dir():
         raise InvalidOption(f"{path} is not a folder.", cause="A file is there.", remedy="Name a new folder.")
@@ -146,15 +146,15 @@ def make_job_root(folder: Path, request: RunRequest) -> JobRoot:
         if any(path.iterdir()):
             raise InvalidOption(
                 f"{path} is not empty.",
-                cause="A job's root shows what one run was given and what it left.",
+                cause="A job's root shows the input of one run and what it left.",
                 remedy="Name a new folder.",
             )
     except OSError as error:
         raise failure("make", str(path), error) from error
     root = JobRoot(path.resolve())
     try:
-        for place in (root.own, root.output, root.temporary):
-            place.mkdir(mode=0o700)
+        for made in (root.own, root.output, root.temporary):
+            made.mkdir(mode=0o700)
         (root.own / _SCRIPT).write_bytes(os.fsencode(request.script))
         _bring_input(root, request)
     except BaseException as error:
@@ -178,14 +178,14 @@ def _clear(path: Path, *, is_new: bool) -> None:
 
 
 def script_of(root: JobRoot) -> Path | None:
-    """The script that the root's run was of, as it was named; None where the root is gone."""
+    """Return the script that the root's run was of, as it was named; None where the root is gone."""
     with suppress(OSError), open_regular(root.path, f"{root.own.name}/{_SCRIPT}") as file:
         return Path(os.fsdecode(file.read()))
     return None
 
 
 def latest_root(folder: Path, job_id: str) -> JobRoot | None:
-    """The newest root of that job in the tenant's folder, if one is kept still."""
+    """Return the newest root of that job in the tenant's folder, if one is kept still."""
     mark = _mark(job_id)
     return next((JobRoot(root) for root in reversed(job_roots(folder)) if f"-{mark}-" in root.name), None)
 
@@ -216,7 +216,7 @@ def _bring_input(root: JobRoot, request: RunRequest) -> None:
 
 
 def _beside(input_dir: Path | None, name: str) -> Path | None:
-    """The file that a job's root of hotglue has beside its ``sync-output``."""
+    """Return the file that a job's root of hotglue has beside its ``sync-output``."""
     if input_dir is None or input_dir.resolve().name != "sync-output":
         return None
     file = input_dir.resolve().parent / name
@@ -323,7 +323,7 @@ def take_plan(root: JobRoot) -> ScriptPlan:
 
 
 def read_result(root: JobRoot) -> ScriptResult | None:
-    """The result that the script's process wrote; None if it ended without one."""
+    """Return the result that the script's process wrote; None if it ended without one."""
     try:
         with open_regular(root.path, f"{root.own.name}/{_RESULT}") as file:
             return ScriptResult(**json.load(file))

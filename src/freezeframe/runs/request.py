@@ -19,7 +19,7 @@ from freezeframe.store.tenant import Tenant
 # A run request: script, tenant, input, parameters and limits.
 #
 # A request is a value: it is kept in the queue, sent by the service and read by a worker on another day,
-# so it holds no open thing and can be written as JSON and read back.
+# so it holds nothing open and can be written as JSON and read back.
 
 Scalar = str | int | float | bool | None
 
@@ -39,9 +39,9 @@ class RunRequest:
     ``job_id`` is the caller's and unique for each run: the same id again is answered and not run again.
     ``parameters`` reach the script by ``parameters.json`` and by variables named ``PARAM_`` and their name;
     nothing else of a request names a variable. ``config``, ``state`` and ``catalog`` are files to be laid
-    beside ``sync-output``; ``job_root`` is a new or empty folder to run in, where the store's own place is
-    not wanted. Limits of None are none. ``token`` names this one run of the job, so that it can be revoked
-    at any time (``runs.takeover``); who runs a request that has none makes one up.
+    beside ``sync-output``; ``job_root`` is a new or empty folder to run in, in place of one
+    in the store. Limits of None are none. ``token`` names this one run of the job, so that it can be revoked
+    at any time (``runs.queue.attempt``); a run of a request without a token makes one.
 
     Raises:
         InvalidName: no tenant or environment can have that name.
@@ -82,7 +82,7 @@ class RunRequest:
         _require_limits(self)
 
     def to_json(self) -> dict[str, Any]:
-        """All fields by name, paths as text."""
+        """Return all fields by name, paths as text."""
         named = {item.name: getattr(self, item.name) for item in fields(self)}
         paths = {name: None if named[name] is None else str(named[name]) for name in _PATHS}
         # Includes ``variables``, so that a job of an earlier version submitted again is the same request.
@@ -90,7 +90,7 @@ class RunRequest:
 
 
 def parse_run_request(record: Mapping[str, Any] | str) -> RunRequest:
-    """The request in what ``to_json`` gave, as an object or as its text.
+    """Return the request in what ``to_json`` gave, as an object or as its text.
 
     Former versions wrote ``variables`` beside the parameters; they are parameters now.
     """
@@ -152,7 +152,7 @@ def _require_parameters(parameters: Mapping[Any, Any]) -> None:
 
 
 def is_variable_text(text: str) -> bool:
-    """Whether an environment variable can hold the text: UTF-8 without NUL."""
+    """Return whether an environment variable can hold the text: UTF-8 without NUL."""
     try:
         return b"\0" not in text.encode()
     except UnicodeEncodeError:
@@ -173,14 +173,14 @@ def _require_limits(request: RunRequest) -> None:
 
 
 def given_file(path: Path, what: str) -> Path:
-    """The file's absolute path; ``what`` is what a message calls it."""
+    """Return the file's absolute path; ``what`` is what a message calls it."""
     if not path.is_file():
         raise _absent(path, "file", what)
     return path.absolute()
 
 
 def given_folder(path: Path, what: str) -> Path:
-    """The folder's absolute path; ``what`` is what a message calls it."""
+    """Return the folder's absolute path; ``what`` is what a message calls it."""
     if not path.is_dir():
         raise _absent(path, "folder", what)
     return path.absolute()
@@ -200,17 +200,17 @@ def _absent(path: Path, kind: str, what: str) -> InputNotFound:
 
 
 def request_store(request: RunRequest, settings: Settings) -> Store:
-    """The store of the request; errors as of ``freezeframe.open``."""
+    """Return the store of the request; errors as of ``freezeframe.open``."""
     return Store(storage_at(request.root, settings), shared_engine(), settings, request.environment)
 
 
 def request_folder(request: RunRequest, settings: Settings) -> str | None:
-    """The folder of the request's tenant, which no other tenant has; None where there is no such tenant."""
+    """Return the folder of the request's tenant, unique to it; None if there is no such tenant."""
     return request_store(request, settings).folder(request.tenant)
 
 
 def request_tenant(request: RunRequest, settings: Settings) -> Tenant | None:
-    """The tenant of the request, or None where the store has none of that id (yet)."""
+    """Return the tenant of the request, or None where the store has none of that id (yet)."""
     if "://" not in request.root and not Path(request.root).exists():
         return None
     try:
@@ -266,7 +266,7 @@ class RunOutcome:
         return self.status in {"succeeded", "repeated"}
 
     def to_json(self) -> dict[str, Any]:
-        """All fields by name, paths as text."""
+        """Return all fields by name, paths as text."""
         named = {field.name: getattr(self, field.name) for field in fields(self)}
         paths = {name: None if named[name] is None else str(named[name]) for name in _OUTCOME_PATHS}
         mappings = {name: None if named[name] is None else dict(named[name]) for name in ("receipt", "error")}

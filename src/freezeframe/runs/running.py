@@ -1,7 +1,7 @@
 """Runs a script for a tenant as one job, from the request to the outcome.
 
-A root is made and filled, a process opens the tenant's job and runs the script in it, and its end is
-watched. Whether the job is committed is what the tenant's log says, whatever the process said last.
+A job root is made and filled; a process opens the tenant's job and runs the script in it, and is watched
+until its end. The tenant's log decides whether the job is committed, not the process's own report.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def run(
         try:
             with in_use(root.path):
                 environment = {**script_environment(request, root, settings, os.environ), **variables}
-                ending = _carried_out(request, root, settings, environment, on_line, is_cancelled, tenant)
+                ending = _run_process(request, root, settings, environment, on_line, is_cancelled, tenant)
         finally:
             root.remove_secrets()
         receipt = find_receipt(tenant, request.job_id, root)
@@ -120,19 +120,19 @@ def run(
         return outcome
 
     outcome = attempt()
-    if _lost_its_session(outcome) and request.job_root is None and not is_cancelled():
+    if _has_lost_session(outcome) and request.job_root is None and not is_cancelled():
         on_line(_REPEATED)
         outcome = attempt()
     return replace(outcome, made_tenant=is_new, similar_tenants=tuple(similar))
 
 
-def _lost_its_session(outcome: RunOutcome) -> bool:
-    """Whether the script ended because its Spark session was gone: its frames are lost, and nothing else."""
+def _has_lost_session(outcome: RunOutcome) -> bool:
+    """Return whether the script ended because its Spark session was gone, so that it can run again."""
     return outcome.error is not None and bool(outcome.error["details"].get("is_gone"))
 
 
 def _resolve(request: RunRequest) -> RunRequest:
-    """The request with absolute paths and a token, after a check that its files exist."""
+    """Return the request with absolute paths and a token, after a check that its files exist."""
     paths: dict[str, Any] = {"script": given_file(request.script, "script")}
     paths["parameters"] = read_script_header(paths["script"]).filled(request.parameters)
     for name in ("config", "state", "catalog"):
@@ -146,7 +146,7 @@ def _resolve(request: RunRequest) -> RunRequest:
     return replace(request, root=root, token=request.token or uuid.uuid4().hex, **paths)
 
 
-def _carried_out(
+def _run_process(
     request: RunRequest,
     root: JobRoot,
     settings: Settings,
@@ -178,14 +178,14 @@ def _carried_out(
             os.close(writing)
         mask = _mask(settings, environment)
         limits = Limits(request.timeout_seconds, request.memory_bytes)
-        ending = watch(process, reading, root.log, limits, on_line, _told_waits(root, is_cancelled), mask)
+        ending = watch(process, reading, root.log, limits, on_line, _with_waits(root, is_cancelled), mask)
     _log_jvm_stack(root, mask)
     _mask_files(root, request, mask)
     return ending
 
 
-def _told_waits(root: JobRoot, is_cancelled: Callable[[], bool]) -> Callable[[], bool]:
-    """The cancellation check, which also reports what the script waits for."""
+def _with_waits(root: JobRoot, is_cancelled: Callable[[], bool]) -> Callable[[], bool]:
+    """Return the cancellation check, which also reports what the script waits for."""
     waiting = WaitingFile(root.own)
 
     def ask() -> bool:
@@ -196,7 +196,7 @@ def _told_waits(root: JobRoot, is_cancelled: Callable[[], bool]) -> Callable[[],
 
 
 def _mask(settings: Settings, environment: Mapping[str, str]) -> SecretMask:
-    """What no output of a script may show: secret settings, also those that its environment has."""
+    """Return what no output of a script may show: secret settings, also those that its environment has."""
     return SecretMask([*secret_values(settings), *(environment.get(name, "") for name in _SECRET_VARIABLES)])
 
 
@@ -224,7 +224,7 @@ def _log_jvm_stack(root: JobRoot, mask: SecretMask) -> None:
 
 
 def _wide_pipe() -> tuple[int, int]:
-    """A pipe for a script's output, with a larger buffer where the system allows it."""
+    """Return a pipe for a script's output, with a larger buffer where the system allows it."""
     reading, writing = os.pipe()
     with suppress(AttributeError, OSError):
         fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
@@ -232,7 +232,7 @@ def _wide_pipe() -> tuple[int, int]:
 
 
 def find_receipt(tenant: Tenant, job_id: str, root: JobRoot) -> JobReceipt | None:
-    """The receipt of a job in the tenant's log; while that cannot be read, the one that its process wrote."""
+    """Return the job's receipt from the tenant's log; if that cannot be read, the one its process wrote."""
     try:
         found = find_committed_job(tenant.context, job_id)
     except TryAgain:
@@ -274,7 +274,7 @@ def _outcome(
 
 
 def _repeat_outcome(request: RunRequest, root: JobRoot, receipt: JobReceipt, seconds: float) -> RunOutcome:
-    """The outcome for an id that is committed already, with the root of the first run if it still exists."""
+    """Return the outcome for a committed id, with the root of the first run if it still exists."""
     executed = root.executed_path(request.script)
     return RunOutcome(
         status="repeated",
@@ -291,7 +291,7 @@ def _repeat_outcome(request: RunRequest, root: JobRoot, receipt: JobReceipt, sec
 
 
 def _other_script(request: RunRequest, root: JobRoot, tenant: Tenant) -> tuple[str, ...]:
-    """A warning where the committed job of this id ran another script, so that this one was not run."""
+    """Return a warning if the committed job of this id ran another script, so this one was not run."""
     earlier, log = script_of(root), tenant.context.log
     record = log.known_job(log.current_state(), request.job_id)
     if earlier is None or record is None or earlier == request.script:
@@ -318,9 +318,9 @@ _LOOK = "Its log and what it wrote are in the job's root."
 def run_error(
     request: RunRequest, root: JobRoot, ending: Ending, result: ScriptResult | None, mask: SecretMask
 ) -> Mapping[str, Any]:
-    """The error as ``FreezeframeError.to_json`` gives it, and as text in the root's ``errors.txt``.
+    """Return the error as ``FreezeframeError.to_json`` gives it, and as text in the root's ``errors.txt``.
 
-    What the script wrote there itself is its error, and stays.
+    If the script wrote that file itself, it is the error, and stays.
     """
     written = _read_error(root)
     error = _limit_error(request, ending)
@@ -329,7 +329,7 @@ def run_error(
         if not written and reported is not None:
             error_json = reported
         else:
-            silent = _silent(ending) if root.own.is_dir() else _rootless()
+            silent = _silent(ending) if root.own.is_dir() else _root_removed()
             error_json = (_own_error(written) if written else silent).to_json()
     else:
         error_json = error.to_json()
@@ -354,7 +354,7 @@ def _limit_error(request: RunRequest, ending: Ending) -> FreezeframeError | None
     if ending.reason == "timed_out":
         return FreezeframeError(
             f"The script was ended after {request.timeout_seconds:g} seconds; nothing of the run was kept.",
-            cause="That is the time it was given.",
+            cause="That is the time limit of the run.",
             remedy=f"Give it more time, or less to do. {_LOOK}",
             code="TIMED_OUT",
         )
@@ -384,10 +384,10 @@ def _own_error(written: str) -> FreezeframeError:
     )
 
 
-def _rootless() -> FreezeframeError:
+def _root_removed() -> FreezeframeError:
     return FreezeframeError(
         "The script removed the job's root; nothing of the run was kept.",
-        cause="How the script ended is told there, and so is what it changed.",
+        cause="The script's result and its changes are read from there.",
         remedy="Have the script remove what it made itself, and leave the folder ROOT_DIR.",
         code="SCRIPT_FAILED",
     )

@@ -65,7 +65,7 @@ class ScriptParameter:
                 raise _wrong(f"{value!r} cannot be a value of {self.name} ({self.type}).")
 
     def takes(self, value: Scalar) -> bool:
-        """Whether the value has the type, and is one of the choices if there are any."""
+        """Return whether the value has the type, and is one of the choices if there are any."""
         is_kind = isinstance(value, _KINDS[self.type]) and (
             self.type == "boolean" or not isinstance(value, bool)
         )
@@ -80,7 +80,7 @@ class ScriptHeader:
     parameters: tuple[ScriptParameter, ...] | None = None
 
     def filled(self, values: Mapping[str, Scalar]) -> Mapping[str, Scalar]:
-        """What a run is given, checked, with the declared defaults; a script that declares none takes any."""
+        """Check the values and add the declared defaults; a script that declares none accepts any."""
         if self.parameters is None:
             return values
         known = {parameter.name: parameter for parameter in self.parameters}
@@ -114,7 +114,7 @@ class ScriptHeader:
 
 
 def read_script_header(script: Path) -> ScriptHeader:
-    """The header of a script's first 64 KiB; an empty one of a notebook, or where there is none."""
+    """Return the header of a script's first 64 KiB; an empty one of a notebook, or where there is none."""
     if script.suffix != ".py":
         return ScriptHeader()
     with script.open("rb") as file:
@@ -122,7 +122,7 @@ def read_script_header(script: Path) -> ScriptHeader:
 
 
 def parse_script_header(text: str) -> ScriptHeader:
-    """The header in a script's text; errors as of ``read_script_header``."""
+    """Return the header in a script's text; errors as of ``read_script_header``."""
     found = _BLOCK.search(text.replace("\r\n", "\n"))
     if found is None:
         return ScriptHeader()
@@ -139,7 +139,7 @@ def parse_script_header(text: str) -> ScriptHeader:
 
 
 def _parameter(name: str, said: Any) -> ScriptParameter:
-    """A parameter from its table, or from its default alone."""
+    """Return a parameter from its table, or from its default alone."""
     table = said if isinstance(said, dict) else {"default": said}
     if unknown := sorted(table.keys() - _FIELDS):
         raise _wrong(f"{name} has the unknown field {unknown[0]}.")
@@ -183,7 +183,7 @@ def _wrong(cause: str) -> InvalidOption:
 # A script's ``requirements.txt``, installed once for all its runs.
 #
 # They go into a virtual environment of their own on top of ours, kept in the state folder under the hash of
-# what was asked for. Where two versions of a package are there, the script gets its own.
+# the file. If both have a package, the script gets its own version.
 
 _FILE = "requirements.txt"
 _DONE = "complete"
@@ -192,7 +192,7 @@ _INSTALL_SECONDS = 1800
 
 
 def interpreter(script: Path, settings: Settings) -> str:
-    """The Python that the script is to run with: this one, or that of its requirements' environment."""
+    """Return the Python for the script: this one, or that of its requirements' environment."""
     file = script.parent / _FILE
     if not file.is_file():
         return sys.executable
@@ -253,7 +253,7 @@ _IMPORT_SCRIPT = Path(__file__).parent / "process" / "import_script.py"
 
 
 def with_permitted_script(request: RunRequest, settings: Settings) -> RunRequest:
-    """The request with the script's real path, links followed; an import gets this version's script.
+    """Return the request with the script's real path, links followed; an import gets this version's script.
 
     Where ``service_scripts_dir`` is set, only files below it may be run, whoever submitted the job: a row
     of the queue is not proof of who wrote it. Without it any path may.

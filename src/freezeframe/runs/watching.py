@@ -1,7 +1,7 @@
 """Supervises a script's process: output, time-out, memory, cancellation.
 
-One thread does all of it, so that a script that prints faster than it is read waits, and neither side
-keeps what it printed in memory.
+One thread does all of it: a script that prints faster than it is read waits, and the output is not kept in
+memory.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """Why a process is over. ``exit_code``: its own, minus the signal that ended it."""
+    """Why a process has ended. ``exit_code``: its own, or minus the signal that ended it."""
 
     reason: Reason
     exit_code: int
     memory_bytes: int = 0
-    """What it was found to have where that was too much."""
+    """Its memory, if that exceeded the limit."""
 
 
 def watch(
@@ -85,7 +85,7 @@ def watch(
 
 
 def _unbuffered_writer(file: IO[bytes]) -> Callable[[bytes], object]:
-    """A writer that does not buffer, since others follow the log while the script runs."""
+    """Return a writer that does not buffer, since others follow the log while the script runs."""
 
     def write(chunk: bytes) -> None:
         file.write(chunk)
@@ -140,7 +140,7 @@ class _Watch:
 
 
 def group_memory_bytes(pid: int) -> int:
-    """The memory of a process and all below it; pages that several share are counted once."""
+    """Return the memory of a process and all below it; pages that several share are counted once."""
     import psutil  # noqa: PLC0415 - only a limit needs it
 
     total = 0

@@ -91,7 +91,7 @@ def list_keys(root: StoreRoot, as_json: Json = False) -> None:
 
 @key_app.command()
 def revoke(key: KeyArgument, root: StoreRoot, as_json: Json = False) -> None:
-    """Revoke a key: a second later it is good for nothing."""
+    """Revoke a key; it stops working within a second."""
     with _keys(root) as (keys, found), found.audit_change("key.revoke", key):
         revoked = keys.revoke(key)
     Output(as_json=as_json).record(revoked.to_json())
@@ -198,7 +198,7 @@ class _Opened:
     environment: str
 
     def place(self, tenant: str | None) -> AuditPlace:
-        """What the options mean, as the audit names it."""
+        """Return what the options mean, as the audit names it."""
         from freezeframe.identifiers import EnvironmentName, TenantId
         from freezeframe.service.access.access import audit_place
         from freezeframe.service.access.audit import AuditPlace
@@ -295,7 +295,7 @@ def _filter(
 
 
 def _logged(path: Path) -> dict[int, str]:
-    """The hashes of entries by number, from a log."""
+    """Return the hashes of entries by number, from a log."""
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Checks of `freezeframe doctor`, one a function; each returns what it found and what to do."""
+"""Checks of `freezeframe doctor`, a function each; they return what they found and what to do."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Finding:
     remedy: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """All fields by name, and whether jobs can run."""
+        """Return all fields by name, and whether jobs can run."""
         return {
             "part": self.part,
             "ok": self.level != "error",
@@ -50,7 +50,7 @@ class Finding:
 
 
 def looked_at(part: str, look: Callable[[], Finding]) -> Finding:
-    """The finding of a check; an error of the check itself is a finding too."""
+    """Return the finding of a check; an error of the check itself is a finding too."""
     try:
         return look()
     except FreezeframeError as error:
@@ -150,7 +150,7 @@ _MASTER_PORT = 7077
 
 
 def python() -> Finding:
-    """The Python that runs this, and its system."""
+    """Return the Python that runs this, and its system."""
     return Finding("Python", "ok", f"{platform.python_version()} on {platform.system()} {platform.machine()}")
 
 
@@ -172,7 +172,7 @@ def packages() -> Finding:
 
 
 def installed_version(name: str) -> str | None:
-    """The version of a package; None if it is not there."""
+    """Return the version of a package; None if it is not there."""
     try:
         return version(name)
     except PackageNotFoundError:
@@ -280,7 +280,7 @@ def check_storage(root: str, settings: Settings) -> Finding:
 
 
 def kind(root: str, settings: Settings, *, is_store: bool) -> Finding | None:
-    """The finding for a place that cannot be a store (or a tenant's directory); None if it can."""
+    """Return the finding for a place that cannot be a store (or a tenant's directory); None if it can."""
     from freezeframe.script.tenants import storage_at
     from freezeframe.store.model import directory as names
 
@@ -298,7 +298,7 @@ def kind(root: str, settings: Settings, *, is_store: bool) -> Finding | None:
 
 
 def _way_out(root: str) -> str:
-    """How to move a tenant whose log was begun in a store to a directory of its own."""
+    """Return how to move a tenant whose log was begun in a store to a directory of its own."""
     from freezeframe.store.model import directory as names
 
     parts = [names.TENANT_LOG_FOLDER, names.BLOBS_FOLDER, names.STAGING_FOLDER, names.KEYS_FOLDER]
@@ -369,5 +369,5 @@ def key(settings: Settings) -> Finding:
 
 
 def nearest_folder(path: Path) -> Path:
-    """The folder itself, or the nearest existing one above it."""
+    """Return the folder itself, or the nearest existing one above it."""
     return next(parent for parent in (path.resolve(), *path.resolve().parents) if parent.is_dir())

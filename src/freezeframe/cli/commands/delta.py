@@ -83,7 +83,7 @@ def checkpoint(path: Table, as_json: Json = False) -> None:
 
 
 def describe(snapshot: Snapshot) -> dict[str, Any]:
-    """The snapshot as a JSON object; of an empty table only the version -1."""
+    """Return the snapshot as a JSON object; of an empty table only the version -1."""
     if not snapshot.exists:
         return {"version": snapshot.version}
     protocol, schema = snapshot.protocol.to_json(), snapshot.schema
@@ -112,7 +112,7 @@ def describe(snapshot: Snapshot) -> dict[str, Any]:
 
 
 def _history_entry(entry: dict[str, Any]) -> dict[str, Any]:
-    """A version; ``commit_info`` holds what its writer noted, under the names of Delta's protocol."""
+    """Return a version; ``commit_info`` holds what its writer noted, under the names of Delta's protocol."""
     moment = {"version": entry.pop("version"), "timestamp": entry.pop("timestamp")}
     summary = {"operation": entry.get("operation"), "engine_info": entry.get("engineInfo")}
     return {**moment, **summary, "commit_info": entry}

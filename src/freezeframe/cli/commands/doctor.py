@@ -38,7 +38,7 @@ _QUOTAS = (
 
 
 def production_looks(settings: Settings, root: str) -> dict[str, Callable[[], Finding]]:
-    """The checks of ``doctor --production`` by part; see ``docs/explanation/threat-model.md``."""
+    """Return the checks of ``doctor --production`` by part; see ``docs/explanation/threat-model.md``."""
     return {
         "Service secret": lambda: _secret(settings, root),
         "Service address": lambda: _address(settings),
@@ -183,7 +183,7 @@ def _versions() -> dict[str, Any]:
 
 
 def _logs(folder: Path) -> dict[str, str]:
-    """The ends of the newest logs by their names below the folder, passwords and tokens masked."""
+    """Return the ends of the newest logs by their names below the folder, passwords and tokens masked."""
     if not folder.is_dir():
         return {}
     files = sorted(folder.rglob("*.log"), key=lambda file: file.stat().st_mtime, reverse=True)
@@ -288,7 +288,7 @@ def _examine(
 
 
 def _load_settings(root: str | None) -> tuple[Finding | None, Settings]:
-    """The settings; if they are invalid, a finding and the defaults for the other checks."""
+    """Return the settings; if they are invalid, a finding and the defaults for the other checks."""
     from freezeframe.settings import Settings, load_settings
 
     try:

@@ -69,12 +69,12 @@ def read(
 ) -> None:
     """Print a file's bytes, or save them.
 
-    With --json and no --to the answer has the content as text, or in base64 if it is none.
+    With --json and without --to the output has the content as text, or in base64 if it is not UTF-8.
     """
     files, output = location.tenant().files, Output(as_json=as_json)
     if files.entry(path, version, as_of=as_of).sealed:
         with audited_location(location, "file.unseal", path, version=version):
-            pass  # the entry comes before the bytes, so that no secret is read without a trace
+            pass  # the entry comes before the bytes, so that each read of a secret is recorded
     if target is not None:
         size = _save(target, files.chunks(path, version, as_of=as_of))
         output.record({"path": path, "to": str(target), "bytes": size})
@@ -194,7 +194,7 @@ def history(location: TenantLocation, path: FileArgument, as_json: Json = False)
 def _change_files(
     location: TenantLocation, change: Callable[[Files], Any], message: str, who: str | None
 ) -> TenantView:
-    """The tenant after a change, which is one version."""
+    """Return the tenant after a change, which is one version."""
     tenant = location.tenant()
     with tenant.job(message=message, who=who) as job:
         change(job.files)

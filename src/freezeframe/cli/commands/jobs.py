@@ -282,7 +282,7 @@ def _wait_until_ended(found: Control, job: QueuedJob, timeout: float | None, out
 
 
 def _lines(texts: Iterable[str]) -> Iterator[str]:
-    """Whole lines of a text that comes in pieces."""
+    """Return whole lines of a text that comes in pieces."""
     rest = ""
     for text in texts:
         *lines, rest = (rest + text).split("\n")
@@ -292,7 +292,7 @@ def _lines(texts: Iterable[str]) -> Iterator[str]:
 
 
 def job_fields(job: QueuedJob) -> dict[str, Any]:
-    """A job as ``--json`` prints it."""
+    """Return a job as ``--json`` prints it."""
     return {**job.to_json(), "outcome": job.outcome}
 
 

@@ -107,7 +107,7 @@ def _show_steps(output: Output, directory: Path, made: list[str], steps: list[st
 
 
 def _notebook(script: str) -> str:
-    """The script as a notebook: its docstring as text, and a cell for each of its parts."""
+    """Return the script as a notebook: its docstring as text, and a cell for each of its parts."""
     _, words, code = script.split('"""', 2)
     parts = [part.strip() for part in code.replace("\n# ", "\0# ").split("\0")]
     cells: list[dict[str, Any]] = [
@@ -241,7 +241,7 @@ def path(as_json: Json = False) -> None:
 
 
 def _to_stored(name: str, text: str, checked: Any, folder: Path) -> str | int | float | bool:
-    """A value as it is written to a file; a path is relative to the file's folder."""
+    """Return a value as it is written to a file; a path is relative to the file's folder."""
     from freezeframe.configuration.layers import is_place
     from freezeframe.settings import Settings
 

@@ -87,7 +87,7 @@ def _report(root: str, seed: int, results: list[ProofResult]) -> dict[str, Any]:
 
 
 def _untried(root: str, seed: int, names: Iterable[str], error: Exception) -> dict[str, Any]:
-    """The report on a storage that takes no file."""
+    """Return the report on a storage that takes no file."""
     from freezeframe.proof import ProofResult
     from freezeframe.proof.suite import PROMISES
 

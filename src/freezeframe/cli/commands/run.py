@@ -40,31 +40,31 @@ def report_run(request: RunRequest, outcome: RunOutcome, output: Output) -> None
     if outcome.made_tenant:
         output.line(_new_tenant_line(request.tenant, outcome.similar_tenants))
     if outcome.status != "repeated":
-        _tell_empty_input(request, output)
+        _print_empty_input(request, output)
     for remark in outcome.remarks:
         output.line(remark)
     if outcome.receipt is not None:
-        _tell_changes(request.tenant, outcome, outcome.receipt, output)
-        _tell_places(outcome, output)
+        _print_changes(request.tenant, outcome, outcome.receipt, output)
+        _print_paths(outcome, output)
     elif outcome.job_root.is_dir():
         output.line(f"The job's root is {near_path(outcome.job_root)}")
 
 
 def _new_tenant_line(tenant: str, similar: Sequence[str]) -> str:
-    """The line for a new tenant, with similar ids, since a mistyped id creates a tenant."""
+    """Return the line for a new tenant, with similar ids, since a mistyped id creates a tenant."""
     near = f" The store has {' and '.join(similar)}: is one of them meant?" if similar else ""
     return f"Made a new tenant: {tenant}.{near}"
 
 
-def _tell_empty_input(request: RunRequest, output: Output) -> None:
-    """Warn of empty input: a script that finds none usually succeeds, so nobody would notice."""
+def _print_empty_input(request: RunRequest, output: Output) -> None:
+    """Print that the input was empty: a script without input usually succeeds, so it would go unnoticed."""
     if request.input_dir is None:
         output.line("The script's sync-output was empty: there was no --input.")
     elif not any(request.input_dir.iterdir()):
         output.line(f"The script's sync-output was empty: nothing is in {near_path(request.input_dir)}.")
 
 
-def _tell_changes(tenant: str, outcome: RunOutcome, receipt: Mapping[str, Any], output: Output) -> None:
+def _print_changes(tenant: str, outcome: RunOutcome, receipt: Mapping[str, Any], output: Output) -> None:
     streams, files = receipt["streams"], (receipt["files_written"], receipt["files_deleted"])
     if outcome.status == "repeated":
         output.line(f"{outcome.job_id} was run before, and is not run again. What it did then:")
@@ -76,7 +76,7 @@ def _tell_changes(tenant: str, outcome: RunOutcome, receipt: Mapping[str, Any], 
         ]
         output.table("", rows)
         for name, counts in streams.items():
-            _tell_columns(name, counts, output)
+            _print_columns(name, counts, output)
     for what, paths in zip(("written", "deleted"), files, strict=True):
         if paths:
             output.line(f"Files {what}: {', '.join(paths)}")
@@ -85,7 +85,7 @@ def _tell_changes(tenant: str, outcome: RunOutcome, receipt: Mapping[str, Any], 
     output.line(_version_line(tenant, outcome, is_changed=is_changed))
 
 
-def _tell_columns(stream: str, receipt: Mapping[str, Any], output: Output) -> None:
+def _print_columns(stream: str, receipt: Mapping[str, Any], output: Output) -> None:
     """Print the columns that were added, dropped or missing, so that a changed source is noticed."""
     kinds = {"added": "columns_added", "dropped": "columns_dropped", "missing": "columns_missing"}
     found = {what: receipt.get(name) for what, name in kinds.items()}
@@ -105,7 +105,7 @@ def _version_line(tenant: str, outcome: RunOutcome, *, is_changed: bool) -> str:
     return f"Nothing was changed; the run is kept as version {version} of {tenant} ({outcome.seconds:.1f} s)."
 
 
-def _tell_places(outcome: RunOutcome, output: Output) -> None:
+def _print_paths(outcome: RunOutcome, output: Output) -> None:
     written = outcome.job_root / "etl-output"
     if written.is_dir() and any(written.iterdir()):
         output.line(f"Output: {near_path(written)}")
@@ -354,7 +354,7 @@ def _begin(engine: str | None) -> Settings:
 
 
 def _forward(settings: Settings, script: Path, *, as_json: bool) -> int | None:
-    """The outcome of the command in the warm runner; None if there is no runner."""
+    """Return the outcome of the command in the warm runner; None if there is no runner."""
     from freezeframe.configuration.variables import unknown_variables
     from freezeframe.runs.process.environment import start_beside_runner
     from freezeframe.runs.warm.forwarding import forward
@@ -366,7 +366,7 @@ def _forward(settings: Settings, script: Path, *, as_json: bool) -> int | None:
 
 
 def _is_command(arguments: Sequence[str]) -> bool:
-    """Whether this process is the command, not a program that calls it as a function."""
+    """Return whether this process is the command, not a program that calls it as a function."""
     return "run" in arguments[1:] and Path(arguments[0]).name in {"freezeframe", "__main__.py"}
 
 
@@ -380,7 +380,7 @@ def _variable(text: str) -> tuple[str, str]:
 
 
 def _error_of(record: Mapping[str, Any]) -> FreezeframeError:
-    """The error, of the class that its code names, if there is one: the exit code follows from it."""
+    """Return the error, of the class that its code names, if there is one: the exit code follows from it."""
     kinds = {kind.code: kind for kind in kinds_of(FreezeframeError)}
     kind = kinds.get(record.get("code", ""), FreezeframeError)
     return kind(
@@ -393,7 +393,7 @@ def _error_of(record: Mapping[str, Any]) -> FreezeframeError:
 
 
 def _printer(progress_line: ProgressLine) -> Callable[[str], None]:
-    """Prints the script's output; if nobody reads it, the script goes on all the same."""
+    """Return a function that prints the script's output; a closed pipe does not stop the script."""
     is_read = True
 
     def show(line: str) -> None:
@@ -415,7 +415,7 @@ def _silent(_: str) -> None:
 
 @contextmanager
 def _cancel_on_signal() -> Iterator[Callable[[], bool]]:
-    """Whether this process was asked to end; the first request ends the script with time to clean up."""
+    """Yield a check for SIGINT and SIGTERM; the first of them ends the script with time to clean up."""
     received: list[int] = []
     before: dict[int, Any] = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 

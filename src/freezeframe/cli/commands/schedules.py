@@ -42,7 +42,7 @@ def create(
     priority: Priority = 0,
     as_json: Json = False,
 ) -> None:
-    """Let a script be run for a tenant whenever it is due.
+    """Run a script for a tenant at the times of a schedule.
 
     Each due time makes one job, however many workers there are.
     """
@@ -96,7 +96,7 @@ def enable(
     environment: Environment = None,
     as_json: Json = False,
 ) -> None:
-    """Let a schedule come due again, from now on."""
+    """Resume a schedule from now on."""
     with control(root, environment) as found:
         _show(found.schedules.enable(found.environment, tenant, name), as_json=as_json)
 
@@ -109,7 +109,7 @@ def disable(
     environment: Environment = None,
     as_json: Json = False,
 ) -> None:
-    """Let a schedule rest; its jobs go on."""
+    """Suspend a schedule; jobs that it made go on."""
     with control(root, environment) as found:
         _show(found.schedules.disable(found.environment, tenant, name), as_json=as_json)
 

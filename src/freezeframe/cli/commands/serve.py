@@ -97,7 +97,7 @@ def _require_servable(root: str) -> str | None:
 
 
 def application() -> object:
-    """The application that a worker runs, of the store that ``serve`` was started for."""
+    """Return the application that a worker runs, of the store that ``serve`` was started for."""
     from freezeframe.asgi.application import create_application
     from freezeframe.control.database import ControlDatabase, database_url
     from freezeframe.observation import configure_logging
@@ -135,7 +135,7 @@ def _config(app: object, host: str, port: int, workers: int = 1) -> uvicorn.Conf
 
 
 def _require_free(host: str, port: int) -> None:
-    """Raises InvalidOption where nobody can listen at the address."""
+    """Raise InvalidOption if the service cannot listen at the address."""
     try:
         with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as listener:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -154,7 +154,7 @@ def _run(config: uvicorn.Config, folder: str, root: str, output: Output, link: s
 
     class Processes(Multiprocess):
         def handle_ttou(self) -> None:
-            """Nothing: a process fewer would leave its socket, and who waits there, to nobody."""
+            """Do nothing: if a process ended, connections that wait at its socket would not be accepted."""
 
     _require_free(config.host, config.port)
     # A socket group would let another service join, so the check for a free address uses none.
@@ -185,14 +185,14 @@ _claims: list[int] = []
 
 
 class Listeners(list[socket.socket]):
-    """Listening sockets of one address; a process that is started with them keeps one that nobody has."""
+    """Listening sockets of one address; a process that starts with them claims one for itself."""
 
     def __init__(self, address: tuple[str, int], family: int, count: int, claims: str) -> None:
         """``claims`` is a folder of this service alone, in which processes note which socket is whose."""
         sockets = [_bind(address, family) for _ in range(count if _IS_SHARED_OUT else 1)]
         super().__init__(sockets)
         for item in sockets:
-            item.listen(BACKLOG)  # from now on, requests wait for a process and are not refused
+            item.listen(BACKLOG)  # from now on, connections wait for a process and are not refused
         self._folder = claims
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -201,10 +201,10 @@ class Listeners(list[socket.socket]):
 
 
 def claim_socket(sockets: list[socket.socket], folder: str) -> list[socket.socket]:
-    """The first socket that no living process has claimed, held as long as this one lives.
+    """Return the first socket that no living process has claimed, held as long as this one lives.
 
-    Who starts while each of them is claimed, as when processes are replaced one by one, gets all of them:
-    whichever is given up, somebody listens there.
+    A process that starts while all are claimed, as in a rolling restart, gets all of them, so that each
+    socket that is released has a listener.
     """
     free = (number for number in range(len(sockets)) if _is_claimed_now(Path(folder, f"listener-{number}")))
     mine = next(free, None)

@@ -1,7 +1,6 @@
 """``freezeframe spark``: show, start and stop the warm Spark server and the warm runner.
 
-Jobs start both by themselves. These commands are for who wants them up before the first job, wants to
-know what runs, or wants it gone.
+Jobs start both by themselves. These commands start them before the first job, show what runs, and stop it.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _STOP_SECONDS = 60.0
 
 @app.command()
 def status(as_json: Json = False) -> None:
-    """What runs: ports, processes, memory, who uses it and since when nobody does."""
+    """Show what runs: ports, processes, memory, users, and how long it has been idle."""
     from freezeframe.engine.server.server import standings
     from freezeframe.settings import load_settings
 
@@ -60,7 +59,7 @@ def status(as_json: Json = False) -> None:
     if settings.spark.startswith("sc://"):
         output.line(f"Jobs use the Spark server at {settings.spark.partition(';')[0]}.")
     if not servers:
-        output.line("No warm Spark server runs; the first job that needs one starts it.")
+        output.line("No warm Spark server runs; the first job that needs it starts it.")
     for server in servers:
         output.record(_to_dict(server))
     if runner is None:
@@ -71,7 +70,7 @@ def status(as_json: Json = False) -> None:
 
 @app.command()
 def start(idle_seconds: IdleSeconds = None, as_json: Json = False) -> None:
-    """Start the warm server and the runner, ahead of the first job; nothing happens to those that run."""
+    """Start the warm server and the runner before the first job; if they run, they stay as they are."""
     import os
 
     from freezeframe.engine.configuration import local_master, warm_master
@@ -128,7 +127,7 @@ def stop(now: Now = False, as_json: Json = False) -> None:
 
 @app.command()
 def logs(follow: Follow = False, as_json: Json = False) -> None:
-    """The server's log: of the one that runs, or of the last one that ran."""
+    """Print the log of the server that runs, or of the last one that ran."""
     from freezeframe.engine.server.server import follow_lines
     from freezeframe.settings import load_settings
 

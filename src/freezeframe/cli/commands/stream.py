@@ -58,7 +58,7 @@ def changes(
 ) -> None:
     """Show what became of a stream's rows.
 
-    Each that was inserted, updated or deleted between two versions of the tenant.
+    Lists the rows that were inserted, updated or deleted between two versions of the tenant.
     """
     stream = location.tenant().stream(name)
     ends = (None if item is None else point(item) for item in (since, until))
@@ -190,9 +190,9 @@ def _require_row(row: object | None) -> None:
 
 
 def release(location: TenantLocation, name: StreamArgument, who: Who = None, as_json: Json = False) -> None:
-    """Let a stream go, for others to write.
+    """Release a stream, so that other programs may write its table.
 
-    Its table stays where it is; adopt takes it back.
+    The table stays where it is; adopt takes it back.
     """
     version = location.tenant().stream(name).release(who=who)
     Output(as_json=as_json).record({"stream": name, "tenant_version": version})
@@ -229,7 +229,7 @@ def repair(
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
-    """Mend a stream that others wrote to.
+    """Repair a stream that other programs wrote to.
 
     Its table was changed around the tenant log, and updates refuse it. What others committed is taken
     over if it can be; if not, or with --undo, a new version undoes it.
@@ -457,7 +457,7 @@ def explain(
 
 
 def _rows_at(tenant: Tenant, name: str, version: int) -> int:
-    """The number of rows at a version; None if that version had dropped the stream."""
+    """Return the number of rows at a version; None if that version had dropped the stream."""
     seen = tenant.at(version)
     return seen.stream(name).row_count() if name in seen.streams() else 0
 

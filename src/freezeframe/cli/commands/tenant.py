@@ -104,7 +104,7 @@ def history(
 ) -> None:
     """List the versions, the newest first.
 
-    Every one that is listed can be read and restored.
+    Every listed version can be read and restored.
     """
     # Names are compared as they are stored, however the shell writes their letters.
     wanted = None if stream is None else str(StreamName(stream))
@@ -224,7 +224,7 @@ def untag(location: TenantLocation, name: TagName, who: Who = None, as_json: Jso
 
 
 def stream_fields(stream: Any) -> dict[str, Any]:
-    """A stream as lists show it: its versions, key and size."""
+    """Return a stream as lists show it: its versions, key and size."""
     return {
         "stream": stream.name,
         "tenant_version": stream.version(),
@@ -304,7 +304,7 @@ _GC_SHOWN = ("files", "bytes", "versions_expired")
 def gc(location: TenantLocation, dry_run: DryRun = False, yes: Yes = False, as_json: Json = False) -> None:
     """Delete expired versions and unreferenced files.
 
-    What the retention lets go, and what dead jobs left.
+    Versions that the retention no longer keeps, and files that dead jobs left.
     """
     tenant, output = location.tenant(), Output(as_json=as_json)
     if not (dry_run or yes):
@@ -432,10 +432,12 @@ def retention(
 ) -> None:
     """Show or set how long versions are kept.
 
-    It is gc that carries it out.
+    gc deletes the versions that are no longer kept.
     """
     if keep_all and (keep_versions is not None or keep_days is not None):
-        raise InvalidOption("--keep-all allows no limit beside it.", remedy="Give the one or the others.")
+        raise InvalidOption(
+            "--keep-all allows no limit beside it.", remedy="Give --keep-all alone, or the limits."
+        )
     tenant = location.tenant()
     if keep_all or keep_versions is not None or keep_days is not None:
         tenant.set_retention(keep_versions, keep_days, who=who)
@@ -443,7 +445,7 @@ def retention(
 
 
 def retention_fields(tenant: Tenant) -> dict[str, Any]:
-    """The limits by name."""
+    """Return the limits by name."""
     policy = tenant.retention()
     return {"keep_versions": policy.keep_versions, "keep_days": policy.keep_days}
 
@@ -504,7 +506,7 @@ def delete(
 ) -> None:
     """Remove a tenant for good.
 
-    All that is kept for it goes, its jobs and schedules too; how much it was is printed.
+    Everything that is kept for it is deleted, its jobs and schedules too; the counts are printed.
     """
     store, output = open_store(root, environment), Output(as_json=as_json)
     there = store.tenant(tenant)  # jobs may wait for a tenant that does not exist yet
@@ -545,7 +547,7 @@ def clone(
 ) -> None:
     """Copy a tenant to a new one, in this store or in another.
 
-    Its newest streams and files, and none of its past.
+    The copy has the newest streams and files, without the history.
     """
     store = open_store(root, environment)
     goal_root = to_root or root
@@ -570,7 +572,8 @@ def gc_command(
 ) -> None:
     """Delete expired versions and unreferenced files.
 
-    What the retention lets go, and what dead jobs left: of one tenant, or of each with --all.
+    Versions that the retention no longer keeps, and files that dead jobs left: of one tenant, or of each with
+    --all.
     """
     how: dict[str, bool] = {"dry_run": dry_run, "yes": yes, "as_json": as_json}
     if not all_tenants:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 _HERE = Path()
 
 
-class _SeenEnough(Exception):
+class _DryRunEnds(Exception):
     """Aborts the job of a dry run."""
 
 
@@ -169,10 +169,10 @@ def import_as_version(
     """Import the files as one version of the tenant, or preview that."""
     _require_one_file_a_stream(files)
     receipts: list[Receipt] = []
-    with suppress(_SeenEnough), tenant.job(message=message, who=who) as job:
+    with suppress(_DryRunEnds), tenant.job(message=message, who=who) as job:
         receipts = [file.carried_out(job) for file in files]
         if dry_run:
-            raise _SeenEnough
+            raise _DryRunEnds
     if dry_run:
         return [replace(receipt, committed=False) for receipt in receipts]
     # A stream that came in several files has one receipt for all of them.
@@ -246,7 +246,7 @@ _COLUMNS = ("stream", "tenant_version", "inserted", "updated", "unchanged", "del
 
 
 def _row_files(path: Path) -> list[Path]:
-    """The path itself, or the files of rows in a folder."""
+    """Return the path itself, or the files of rows in a folder."""
     from freezeframe.script.inputs import stream_files
     from freezeframe.script.transfer import IMPORTED
 

@@ -1,9 +1,9 @@
 """Environment variables of a script's process: built for the job, not inherited.
 
-A script gets hotglue's variables, its parameters under one prefix, our settings without the secret ones,
-and of the environment of who runs it only what programs need to work at all, and what that one names. So
-a request, which may come from a stranger, chooses no variable that a program listens to, and neither the
-master key nor the service's credentials are in the hands of everything that a script starts.
+A script gets hotglue's variables, its parameters under one prefix, our settings without the secret ones, and
+of the caller's environment what programs need to work, and the variables that `script_variables` names. So a
+request, which may come from a stranger, sets no variable that a program reads, and the programs that a script
+starts get neither the master key nor the service's credentials.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _RESERVED_PREFIXES = ("FREEZEFRAME_", "PYTHON", "LD_", "DYLD_")
 def script_environment(
     request: RunRequest, root: JobRoot, settings: Settings, inherited: Mapping[str, str]
 ) -> dict[str, str]:
-    """All variables of the script's process; ``inherited`` is the environment of who runs it."""
+    """Return all variables of the script's process; ``inherited`` is the environment of who runs it."""
     parameters = {name: _as_text(value) for name, value in request.parameters.items() if value is not None}
     return {
         **_inherit(inherited, request, settings),
@@ -79,9 +79,9 @@ def script_environment(
 
 
 def require_variables(variables: Mapping[str, str]) -> None:
-    """Check variables that who runs a script adds to its environment for this one run.
+    """Check variables that the caller adds to a script's environment for this run.
 
-    Not a protection: the environment is theirs. It refuses what the run would overwrite.
+    This is no protection, since the caller owns the environment: it refuses what the run would overwrite.
     """
     for name, value in variables.items():
         if not _NAME.fullmatch(name) or not is_variable_text(value):
@@ -112,7 +112,7 @@ def _inherit(inherited: Mapping[str, str], request: RunRequest, settings: Settin
 
 
 def _settings_variables(settings: Settings) -> dict[str, str]:
-    """The settings as variables, so that the library in the script has the same ones."""
+    """Return the settings as variables, so that the library in the script has the same ones."""
     values = settings.model_dump(mode="json")
     return {
         f"FREEZEFRAME_{name.upper()}": value if isinstance(value, str) else json.dumps(value)
@@ -122,7 +122,7 @@ def _settings_variables(settings: Settings) -> dict[str, str]:
 
 
 def _bucket_variables(request: RunRequest, settings: Settings) -> dict[str, str]:
-    """The key of the bucket that the script's process commits to; of another store none."""
+    """Return the key of the bucket that the script's process commits to; of another store none."""
     if "://" not in request.root:
         return {}
     names = ("s3_access_key_id", "s3_secret_access_key", "s3_session_token")
@@ -130,7 +130,7 @@ def _bucket_variables(request: RunRequest, settings: Settings) -> dict[str, str]
 
 
 def is_secret(name: str) -> bool:
-    """Whether a setting is a secret, the way to one, or the service's business alone."""
+    """Return whether a setting is a secret, the way to one, or the service's business alone."""
     extra: Any = Settings.model_fields[name].json_schema_extra
     return name.startswith(("master_key", "service_")) or bool(
         isinstance(extra, dict) and extra.get("secret")
@@ -171,12 +171,12 @@ def _as_text(value: Scalar) -> str:
 
 
 def master_of(settings: Settings, environment: Mapping[str, str]) -> str | None:
-    """The master of a run's warm server; None where its settings or variables mean another Spark."""
+    """Return the master of a run's warm server; None where its settings or variables mean another Spark."""
     return None if foreign_remote(environment) else warm_master(settings.spark)
 
 
 def speaks_to_spark(script: Path) -> bool:
-    """Whether the script, or a module in its ``lib/``, names PySpark."""
+    """Return whether the script, or a module in its ``lib/``, names PySpark."""
     files = [script, *sorted((script.parent / "lib").glob("*.py"))]
     return any(b"pyspark" in file.read_bytes() for file in files)
 

@@ -1,7 +1,7 @@
 """Running a notebook: papermill's parameters and record, but the cells run in this process.
 
-A kernel is a second process, and the job's one commit can be made by one process only; a second
-interpreter would also have to be started and to import everything again. So papermill gets an engine that
+A kernel is a second process, but one process makes the job's commit; a second interpreter would also have to
+start and import everything again. So papermill gets an engine that
 runs the cells here, in an IPython shell. Decision: ``docs/decisions/0018``.
 """
 

@@ -37,7 +37,7 @@ class ScriptFailure(Exception):
 
 
 def failure_of(error: BaseException) -> ScriptFailure:
-    """The failure that an exception out of a script means; one of ours stays what it is."""
+    """Return the failure that an exception out of a script means; one of ours stays what it is."""
     if isinstance(error, FreezeframeError):
         return ScriptFailure(error, 1)
     if isinstance(error, SystemExit):
@@ -49,14 +49,14 @@ def failure_of(error: BaseException) -> ScriptFailure:
 
 
 def exit_code_of(end: SystemExit) -> int:
-    """The exit code that the process would end with."""
+    """Return the exit code that the process would end with."""
     if end.code is None:
         return 0
     return end.code & 0xFF if isinstance(end.code, int) else 1
 
 
 def script_trace(error: BaseException, file: str, *, is_whole: bool = False) -> str:
-    """The traceback as the script alone would have printed it, without what runs it.
+    """Return the traceback as the script alone would have printed it, without what runs it.
 
     Of an error of ours it ends with the script's own line, unless ``is_whole``: what went wrong is in the
     error's text, and where this package noticed it says nothing of the script.
@@ -80,7 +80,7 @@ def _exit_failure(end: SystemExit) -> ScriptFailure:
 
 
 def _spark_error(error: BaseException) -> FreezeframeError:
-    """A script's Spark error as one of this library; its stack goes to the log."""
+    """Return a script's Spark error as one of this library; its stack goes to the log."""
     # Only if PySpark is loaded: a script without Spark must not load it just to fail.
     from freezeframe.engine.spark_errors import (  # noqa: PLC0415
         cause_of,

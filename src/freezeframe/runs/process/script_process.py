@@ -43,7 +43,7 @@ class WaitingFile:
         self.remarks: list[str] = []
 
     def begin(self, doing: str, unit: Unit, total: int | None) -> None:
-        """See ``Watcher.begin``: a script's own parts are its business."""
+        """See ``Watcher.begin``; the parts of a script's work are not shown."""
 
     def advance(self, count: int) -> None:
         """See ``Watcher.advance``."""
@@ -59,7 +59,7 @@ class WaitingFile:
             self.remarks.append(text)
 
     def read(self) -> str:
-        """The description of what the script waits for; empty if nothing."""
+        """Return the description of what the script waits for; empty if nothing."""
         with suppress(OSError), open_regular(self._path.parent, self._path.name) as file:
             return file.read(_TEXT_MAX).decode("utf-8", "replace")
         return ""
@@ -69,8 +69,8 @@ class WaitingFile:
 #
 # ``python -m freezeframe.runs.process.script_process FOLDER``: the folder is a job's root that ``running``
 # has made. ``main`` reads from it what to do, so the process may as well have been forked from one that was
-# started long ago. The outcome of the job is written there as well. Who waits for the process believes that
-# outcome and the tenant's log, and nothing that the script prints.
+# started long ago. The outcome of the job is written there as well. The waiting process relies on that
+# outcome and on the tenant's log, not on what the script prints.
 
 _SUPERVISION_SECONDS = 1.0
 
@@ -86,7 +86,7 @@ def main(job_folder: str) -> int:
     _use_utf8()
     try:
         result = _result(root, plan)
-    except BaseException as error:  # noqa: BLE001 - the last one to see it
+    except BaseException as error:  # noqa: BLE001 - nothing handles it after this
         if os.getpid() != process:
             os._exit(1)
         result = ScriptResult(None, _to_dict(error), 1, jvm_stack(error))
@@ -204,7 +204,7 @@ def _to_dict(error: BaseException) -> dict[str, object]:
 
 
 def _end_with(supervisor: int) -> None:
-    """End this process and all that it started as soon as nobody watches over it any more."""
+    """End this process and all that it started as soon as its supervisor has ended."""
 
     def watch() -> None:
         while True:

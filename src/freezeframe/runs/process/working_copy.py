@@ -1,7 +1,7 @@
 """A job's working copy of the tenant's files, and the changes that a script made in it.
 
-Files are copied out, never linked, so that a script that writes in place changes its own copy and
-nothing else. What it added, changed or deleted is found by comparing, and becomes part of the job.
+Files are copied, never linked, so that a script that writes in place changes only its own copy. A comparison
+finds what it added, changed or deleted, which becomes part of the job.
 Streams and what freezeframe keeps for itself are not files. Protocol: ``docs/reference/tenant-log.md``.
 """
 
@@ -77,7 +77,7 @@ def check_out(files: Files, folder: Path) -> dict[str, CopiedFile]:
 
 
 def capture(folder: Path, before: Mapping[str, CopiedFile], derived: Collection[str] = ()) -> WorkingChanges:
-    """The files added, changed and deleted in ``folder`` since ``before``.
+    """Return the files added, changed and deleted in ``folder`` since ``before``.
 
     A file is looked into only where its size, time or identity differ. The content of ``derived`` paths is
     made of something else that is kept, so it is not a change.
@@ -128,7 +128,7 @@ def _copy(files: Files, path: str, target: Path, *, sealed: bool) -> CopiedFile:
 
 
 def _plain_files(folder: Path) -> Iterator[tuple[str, os.stat_result]]:
-    """The files that are a script's, with what lies there; tables and our own folder are left out."""
+    """Return the files that are a script's, with what lies there; tables and our own folder are left out."""
     for place, folders, names in os.walk(folder, onerror=_raise):
         within = Path(place).relative_to(folder).as_posix()
         prefix = "" if within == "." else f"{within}/"

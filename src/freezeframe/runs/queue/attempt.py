@@ -40,7 +40,7 @@ from freezeframe.store.job import find_committed_job, revoke_job
 
 
 def attempt_token(job: QueuedJob, number: int) -> str:
-    """The token of the job's attempt ``number`` (from 1), the same to every worker that asks.
+    """Return the token of the job's attempt ``number`` (from 1), the same for every worker.
 
     It is no other job's: an id that is submitted again after its queue was lost has another moment.
     An attempt that was given back has ended, so that the next one may have its number.
@@ -74,8 +74,8 @@ _logger = logging.getLogger(__name__)
 class Heartbeat:
     """Renews a job's lease as long as the ``with`` block lasts.
 
-    A queue that cannot be reached is asked again at the next beat: whether the lease was lost meanwhile is
-    the queue's to say, and a commit that comes too late is refused by the tenant's log.
+    A queue that cannot be reached is tried again at the next beat. The queue then says whether the lease was
+    lost meanwhile; the tenant's log refuses a commit that comes too late.
     """
 
     def __init__(self, queue: JobQueue, job: QueuedJob, lease_seconds: float, beat_seconds: float) -> None:
@@ -116,9 +116,9 @@ class Heartbeat:
 
 # One attempt of a claimed job: takeover, run, report to the queue.
 #
-# If another worker had the job before and fell silent, whatever it may still commit is made void first, by
-# an entry in the tenant's log. Only then is the job run, under the same id: had the other one committed
-# after all, the run is answered with that commit and does nothing.
+# If another worker had the job before and fell silent, an entry in the tenant's log first prevents its
+# commit. Only then is the job run, under the same id: if the other worker had committed after all, the run
+# returns that commit and does nothing.
 
 _WAITS_SECONDS = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0)
 FINAL_STATUS: dict[str, FinalStatus] = {
@@ -131,7 +131,7 @@ FINAL_STATUS: dict[str, FinalStatus] = {
 
 
 class RunFunction(Protocol):
-    """Runs a request to its end; ``freezeframe.runs.running.run`` is the one."""
+    """Runs a request to its end, as ``freezeframe.runs.running.run`` does."""
 
     def __call__(
         self,
@@ -163,7 +163,7 @@ class Times:
 class JobAttempt:
     """A claimed job with all that its attempt needs.
 
-    ``must_stop`` is asked again and again: once it says yes the run is ended and the job given back.
+    Once ``must_stop`` returns true, the run is ended and the job given back.
     """
 
     queue: JobQueue
@@ -177,7 +177,7 @@ class JobAttempt:
         """Run the job, report its outcome, and return the job.
 
         Returns:
-            None if it is another worker's by now, or could not be reported: then another one finds out.
+            None if another worker has the job by now, or if the outcome could not be reported.
         """
         job = self.job
         with Heartbeat(self.queue, job, self.times.lease_seconds, self.times.beat_seconds) as heartbeat:
@@ -193,10 +193,10 @@ class JobAttempt:
             return self._send_report(heartbeat, report)
 
     def _report(self, heartbeat: Heartbeat) -> _Report | None:
-        """The outcome of the attempt; None if the job is to be given back."""
+        """Return the outcome of the attempt; None if the job is to be given back."""
         request = self._request()
         self._require_same_tenant(request)
-        if self.job.taken_over_from and not self._make_void(request, heartbeat):
+        if self.job.taken_over_from and not self._prevent_earlier_commit(request, heartbeat):
             return _LEFT
         if self.job.only_close:
             return self._close(request)
@@ -232,7 +232,7 @@ class JobAttempt:
                 tenant=request.tenant,
             )
 
-    def _make_void(self, request: RunRequest, heartbeat: Heartbeat) -> bool:
+    def _prevent_earlier_commit(self, request: RunRequest, heartbeat: Heartbeat) -> bool:
         """Prevent the former worker from committing, with retries; False if this worker is to stop."""
         reason = f"The worker {self.job.taken_over_from} fell silent; the job was taken over."
         # All earlier ones: the previous worker may have stopped before it could do this.
@@ -251,7 +251,7 @@ class JobAttempt:
         return False
 
     def _close(self, request: RunRequest) -> _Report:
-        """The outcome of a job that may not be run again: it may have been committed all the same."""
+        """Return the outcome of a job that may not be run again: it may have been committed all the same."""
         tenant = request_tenant(request, self.settings)
         receipt = None if tenant is None else find_committed_job(tenant.context, request.job_id)
         if receipt is not None:
@@ -274,14 +274,14 @@ class JobAttempt:
             if heartbeat.state == "lost":
                 break
             try:
-                return self._tell(report)
+                return self._send(report)
             except TryAgain as error:
                 # Including JobRevoked, which the next heartbeat reports as well.
-                _logger.warning("The end of job %s was not taken: %s", self.job.job_id, error)
+                _logger.warning("The end of job %s was not recorded: %s", self.job.job_id, error)
                 heartbeat.wait(wait_seconds)
         return None
 
-    def _tell(self, report: _Report | None) -> QueuedJob:
+    def _send(self, report: _Report | None) -> QueuedJob:
         if report is None:
             return self.queue.give_back(self.job)
         outcome = None if report.outcome is None else json.dumps(report.outcome, default=str)
@@ -289,7 +289,7 @@ class JobAttempt:
 
 
 def unexpected_error(error: BaseException) -> FreezeframeError:
-    """The error of a job that ended by an unexpected exception."""
+    """Return the error of a job that ended by an unexpected exception."""
     return FreezeframeError(
         "The run met something that it did not expect.",
         cause=f"{type(error).__name__}: {error}",
@@ -309,7 +309,7 @@ _LEFT = _Report("failed", None)
 
 
 def _may_help(error: Mapping[str, Any] | None) -> bool:
-    """Whether another attempt could succeed: not if the request or the data must change."""
+    """Return whether another attempt could succeed: not if the request or the data must change."""
     code = None if error is None else error.get("code")
     if error is not None and error.get("details", {}).get("is_permanent"):
         return False
@@ -325,7 +325,7 @@ _FAILURES = frozenset({"failed", "timed_out", "dead"})
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Leaves a redirect as the error that it is: the address of the settings is the one that is meant."""
+    """Leaves a redirect as the error that it is: a request goes only to the address of the settings."""
 
     def redirect_request(self, *_: Any, **__: Any) -> None:
         """See ``HTTPRedirectHandler``."""
@@ -335,7 +335,7 @@ _opener = urllib.request.build_opener(_NoRedirects)
 
 
 def notify_failure(url: str, job: QueuedJob) -> bool:
-    """Post the job if it ended without success; whether the receiver took it.
+    """Post the job if it ended without success; return whether the receiver accepted it.
 
     It is tried three times; then a warning is logged.
     """
@@ -371,7 +371,7 @@ def _event(job: QueuedJob) -> dict[str, Any]:
 
 
 def first_line(outcome: Mapping[str, Any] | None) -> str:
-    """The first line of the error in a job's outcome: a script's own words where it failed; empty: none."""
+    """Return the first line of the error in a job's outcome, the script's own if it failed; empty: none."""
     error = (outcome or {}).get("error") or {}
     cause = error.get("cause") if error.get("code") == "SCRIPT_FAILED" else None
     return next(iter(str(cause or error.get("problem") or "").splitlines()), "")

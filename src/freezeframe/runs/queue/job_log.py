@@ -46,7 +46,7 @@ class JobFile:
         return open_regular(self.folder, self.name)
 
     def is_readable(self) -> bool:
-        """Whether there is a regular file."""
+        """Return whether there is a regular file."""
         try:
             with self.open():
                 return True
@@ -55,12 +55,12 @@ class JobFile:
 
 
 def log_file(job: QueuedJob, settings: Settings) -> JobFile | None:
-    """The log of the job's last attempt, on this machine; None where there is none (yet)."""
+    """Return the log of the job's last attempt, on this machine; None where there is none (yet)."""
     return _job_file(job, settings, lambda root: root.log)
 
 
 def notebook_file(job: QueuedJob, settings: Settings) -> JobFile | None:
-    """The executed notebook of the job's last attempt, on this machine; None where there is none."""
+    """Return the executed notebook of the job's last attempt, on this machine; None where there is none."""
     named = (job.outcome or {}).get("notebook")
     if not isinstance(named, str) or not Path(named).name:
         return None
@@ -68,7 +68,7 @@ def notebook_file(job: QueuedJob, settings: Settings) -> JobFile | None:
 
 
 def _job_file(job: QueuedJob, settings: Settings, path_of: Callable[[JobRoot], Path]) -> JobFile | None:
-    """A file in the job's root: the one that the outcome names, or the newest of the tenant's for the job.
+    """Return a file in the job's root: of the root that the outcome names, or of the job's newest root.
 
     A row of the queue cannot name another place than the tenant's folder of roots or the request's root.
     """
@@ -90,7 +90,7 @@ def _job_file(job: QueuedJob, settings: Settings, path_of: Callable[[JobRoot], P
 
 
 def follow_log(current: Callable[[], QueuedJob], settings: Settings) -> Iterator[str]:
-    """The text of a job's log as it grows, until the job has ended; of a new attempt from its beginning.
+    """Yield the text of a job's log as it grows, until the job has ended; a new attempt begins anew.
 
     ``current`` gives the job as it is now.
     """
@@ -98,7 +98,7 @@ def follow_log(current: Callable[[], QueuedJob], settings: Settings) -> Iterator
     offset = 0
     decoder = _decoder()
     while True:
-        # Asked before the log is read: what was written before the end is read then.
+        # The job is read before its log: what was written before the end is read then.
         job = current()
         found = log_file(job, settings)
         if found != file:
@@ -130,9 +130,8 @@ def _decoder() -> codecs.IncrementalDecoder:
 
 # Lists a ``freezeframe run`` as a job of the control database.
 #
-# The process that runs it has the job's lease, as a worker has one. If it is killed, a worker finds the
-# lease
-# run out and ends the job as ``dead``.
+# The process that runs it has the job's lease, as a worker has. If it is killed, a worker finds the lease
+# expired and ends the job as ``dead``.
 
 _logger = logging.getLogger(__name__)
 # Longer than a worker's: no other worker waits for it, and a machine may be suspended for a while.
@@ -149,7 +148,7 @@ def run_listed(
     is_cancelled: Cancelled,
     times: Times = _TIMES,
 ) -> RunOutcome:
-    """The outcome of ``run(request, is_cancelled)``, which runs at once and is a job of the queue meanwhile.
+    """Call ``run(request, is_cancelled)`` at once, as a listed job of the queue; return its outcome.
 
     A queue that cannot be reached, or that has a job of that id which waits, runs or has succeeded, does not
     keep the script from running: it is run without being listed.
@@ -194,4 +193,4 @@ def _end(queue: JobQueue, job: QueuedJob, status: FinalStatus, outcome: Mapping[
     try:
         queue.finish(job, status, json.dumps(outcome, default=str))
     except FreezeframeError as error:
-        _logger.warning("The end of job %s was not taken: %s", job.job_id, error)
+        _logger.warning("The end of job %s was not recorded: %s", job.job_id, error)

@@ -1,7 +1,7 @@
 """The worker: claims jobs, runs some of them at once, and lets due schedules make new ones.
 
-Any number of workers share a queue. One that is asked to stop finishes what it has or gives it back; one
-that is killed leaves its jobs to whoever sees first that their leases ran out, which each worker looks for.
+Any number of workers share a queue. A worker that is to stop finishes its jobs or gives them back. The jobs
+of a killed worker go to the first worker that finds their leases expired.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class WorkerOptions:
 class Worker:
     """A worker of a queue; ``work`` is its main loop.
 
-    ``on_change`` hears of each job that begins or ends here. ``stop`` and ``give_up`` may be called from a
-    signal handler: they only leave a note.
+    ``on_change`` is called with each job that begins or ends here. ``stop`` and ``give_up`` may be called
+    from a signal handler: they only set a moment.
     """
 
     def __init__(
@@ -141,7 +141,7 @@ class Worker:
         return found
 
     def _is_awaited(self) -> bool:
-        """Whether a job runs elsewhere: its worker may be dead, and its lease not over yet."""
+        """Return whether a job runs elsewhere: its worker may be dead, and its lease not over yet."""
         try:
             return self._queue.counts()["running"] > 0
         except TryAgain as error:
@@ -197,7 +197,7 @@ class Worker:
 
 
 def _log_fields(operation: Operation, ended: QueuedJob | None) -> dict[str, Any]:
-    """The fields of an attempt's log line: its duration, and the version of the tenant that it made."""
+    """Return the fields of an attempt's log line: its duration, and the tenant's version that it made."""
     fields: dict[str, Any] = {"seconds": round(operation.seconds, 3)}
     version = None if ended is None or ended.outcome is None else ended.outcome.get("tenant_version")
     return fields if version is None else {**fields, "version": version}

@@ -1,7 +1,7 @@
 """Forwards a command to the warm runner, which runs it in a fork.
 
-A command that runs a job has to load what the job's own process loads. Forwarded, it finds all that
-loaded; this process only waits for it, hands signals on, and ends as it ended.
+A command that runs a job loads the same modules as the job's process. In a fork of the runner they are loaded
+already; this process only waits for the fork, passes signals on, and ends with its exit code.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ from freezeframe.runs.warm.runner_folder import SOCKET_NAME, RunnerSettings, is_
 from freezeframe.runs.warm.spawning import ForkedProcess, current_umask, fork, start_runner
 
 _STREAMS = (0, 1, 2)
-_HANDED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+_PASSED_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _SIGNAL_EXIT = 128
 
 
 def forward(module: str, arguments: Sequence[str], settings: RunnerSettings) -> int | None:
-    """The exit code of ``python -m MODULE ARGUMENTS``, run by the warm runner with this process's streams.
+    """Run ``python -m MODULE ARGUMENTS`` in the warm runner, and return its exit code.
 
-    None where nothing was run: there can be no runner here, or this process is a fork of it already.
+    It has this process's streams. None if nothing was run: there can be no runner here, or this process is a
+    fork of one already.
     """
     if is_loaded():
         return None
@@ -47,7 +48,7 @@ def forward(module: str, arguments: Sequence[str], settings: RunnerSettings) -> 
 
 
 def is_loaded() -> bool:
-    """Whether this process has already loaded what a runner would save: it may be a fork of one."""
+    """Return whether this process has already loaded what a runner would save: it may be a fork of one."""
     return "pyarrow" in sys.modules
 
 
@@ -55,7 +56,7 @@ def is_loaded() -> bool:
 def _pass_signals(process: ForkedProcess) -> Iterator[None]:
     """Pass each signal that asks this process to end to the process that does its work."""
     before = {
-        number: signal.signal(number, lambda sent, _: process.send_signal(sent)) for number in _HANDED_ON
+        number: signal.signal(number, lambda sent, _: process.send_signal(sent)) for number in _PASSED_SIGNALS
     }
     try:
         yield
@@ -66,7 +67,7 @@ def _pass_signals(process: ForkedProcess) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class PlainSettings:
-    """By what a runner is found, as far as that can be read without checking it."""
+    """The settings that identify a runner, read without a check."""
 
     state_dir: Path
     runner_idle_seconds: int
@@ -74,7 +75,7 @@ class PlainSettings:
 
 
 def plain_settings() -> PlainSettings | None:
-    """The three settings of a runner; None where they are not written in the plain way."""
+    """Return the three settings of a runner; None where they are not written in the plain way."""
     try:
         return PlainSettings(
             state_dir=plain_value("state_dir", Path.home() / ".cache" / "freezeframe"),
@@ -86,9 +87,9 @@ def plain_settings() -> PlainSettings | None:
 
 
 def forwarded_at_once(module: str, arguments: Sequence[str]) -> int | None:
-    """What `forward` gives, if a runner of this user is there; None, and nothing done, if none is.
+    """Return what `forward` gives, if a runner of this user is there; None, and nothing done, if none is.
 
-    Only time rests on the settings being read right: the runner's process reads them again, and checks them.
+    A wrongly read setting costs only time: the runner's process reads the settings again and checks them.
     """
     if is_loaded():
         return None
@@ -106,7 +107,7 @@ def forwarded_at_once(module: str, arguments: Sequence[str]) -> int | None:
 
 
 def start_for_later() -> None:
-    """Start a runner for the commands to come, where there can be one; no harm is done where that fails."""
+    """Start a runner for later commands, if there can be one; a failure is ignored."""
     settings = plain_settings()
     if settings is not None:
         with suppress(FreezeframeError, OSError):

@@ -1,7 +1,6 @@
 """The wire protocol of client and runner: length-prefixed JSON, and file descriptors.
 
-Both ends run as the same user on the same machine, and each makes sure of that by asking the system
-who is at the other end.
+Both ends run as the same user on the same machine; each checks the user of the other end with the system.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ def send(connection: socket.socket, message: Message, descriptors: Sequence[int]
 
 
 def receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
-    """The next message and the files that came with it, which are the caller's to close."""
+    """Return the next message and the files that came with it, which are the caller's to close."""
     head, descriptors, _, _ = socket.recv_fds(connection, _LENGTH.size, _DESCRIPTORS_MAX)
     try:
         head += _exactly(connection, _LENGTH.size - len(head))
@@ -94,7 +93,7 @@ class Work:
     is_bound: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """The work as a message."""
+        """Return the work as a message."""
         return {
             "module": self.module,
             "arguments": list(self.arguments),
@@ -106,7 +105,7 @@ class Work:
 
 
 def parse_work(message: Mapping[str, Any]) -> Work:
-    """The work that a message describes."""
+    """Return the work that a message describes."""
     try:
         return Work(
             module=str(message["module"]),
@@ -121,5 +120,5 @@ def parse_work(message: Mapping[str, Any]) -> Work:
 
 
 def current_limits() -> dict[str, tuple[int, int]]:
-    """The resource limits of this process, which a child of it would have."""
+    """Return the resource limits of this process, which a child of it would have."""
     return {name: resource.getrlimit(getattr(resource, name)) for name in _LIMITS}

@@ -1,8 +1,8 @@
 """The runner: a process that has imported what jobs import, and forks one process per job.
 
-It has one thread, and no connection to Spark, because neither survives a fork. It listens on a socket
-in a folder of its user's alone, holds `runner.lock` while it lives, and leaves when it was idle for a
-while, or when it is told to retire; processes that it forked are then waited for first.
+It has one thread, and no connection to Spark, because neither survives a fork. It listens on a socket in a
+private folder of its user, holds `runner.lock` while it runs, and ends after its idle time or when it is
+retired, once the processes that it forked have ended.
 
 Started by `spawning`, as `python -m freezeframe.runs.warm.runner FOLDER IDLE_SECONDS`.
 """
@@ -54,8 +54,8 @@ class Child:
     def run(self) -> NoReturn:
         """Become the child process, run the module, and end with its exit code.
 
-        Nothing is run before the client says that it knows of this process: one that got no answer
-        will have run the job elsewhere.
+        Nothing runs before the client confirms that it knows this process: a client without an answer runs
+        the job elsewhere.
         """
         os.setsid()
         self._take_over()
@@ -120,14 +120,14 @@ class Child:
 
 
 def _stream(number: int, before: io.TextIOWrapper, *, is_unbuffered: bool) -> io.TextIOWrapper:
-    """A standard stream as the interpreter makes it; the one before knows where the runner's file is."""
+    """Return a standard stream as the interpreter makes it, with the encoding of the stream before."""
     raw = os.fdopen(number, "wb", closefd=False)
     is_by_line = number == _STDERR or raw.isatty()
     return io.TextIOWrapper(raw, before.encoding, before.errors, None, is_by_line, is_unbuffered)
 
 
 def _of_module(trace: TracebackType | None) -> TracebackType | None:
-    """The traceback without the frames of the runner, as in a process that was started directly."""
+    """Return the traceback without the frames of the runner, as in a process that was started directly."""
     while trace and trace.tb_frame.f_code.co_filename in (__file__, "<frozen runpy>"):
         trace = trace.tb_next
     return trace
@@ -174,7 +174,7 @@ _FOR_JOBS = (
     # PySpark searches the stack of each call for its own frames.
     "ipykernel",
 )
-# Loaded when nobody waits: notebooks and commands that read need them.
+# Loaded while the runner is idle: notebooks and reading commands need them.
 _FOR_LATER = (
     "freezeframe.runs.process.notebook",
     "freezeframe.cli.commands.stream",
@@ -372,7 +372,7 @@ def _ignore_thread_warnings() -> Iterator[None]:
 def _import(name: str) -> None:
     try:
         importlib.import_module(name)
-    except Exception as error:  # noqa: BLE001 - whoever needs it meets the same error where it can be told
+    except Exception as error:  # noqa: BLE001 - the importing code meets the same error and reports it
         if not isinstance(error, ModuleNotFoundError) or missing_extra(error) is None:
             traceback.print_exc()
 

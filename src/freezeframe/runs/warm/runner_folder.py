@@ -1,8 +1,8 @@
 """The runner's folder, named by a hash of the environment that its children inherit.
 
-A forked process has the imports of the runner, so it must be the same code, the same interpreter and
-the same of those variables that Python and its libraries read when they start. All else (the other
-variables, the working folder, the open files) it is given when it is forked.
+A forked process has the imports of the runner, so code, interpreter and the variables that Python and its
+libraries read at their start must be the same. It gets all else (other variables, the working folder, open
+files) when it is forked.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _STARTUP_PREFIXES = (
 )
 # The environment variables that a forked process applies itself.
 _MADE_UP_FOR = ("PYTHONUNBUFFERED",)
-# As `runs.variables` lets them through to scripts; a test compares.
+# As `runs.process.environment` passes them to scripts; a test compares.
 _INHERITED = frozenset(
     {
         *("LANG", "LANGUAGE", "LD_LIBRARY_PATH"),
@@ -53,7 +53,7 @@ _INHERITED = frozenset(
 
 
 class RunnerSettings(Protocol):
-    """What a runner is found by, and how long it stays without a job: a part of `Settings`."""
+    """The settings that identify a runner and limit its idle time: a part of `Settings`."""
 
     @property
     def state_dir(self) -> Path:
@@ -61,7 +61,7 @@ class RunnerSettings(Protocol):
 
     @property
     def runner_idle_seconds(self) -> int:
-        """0: there is none."""
+        """The idle time after which the runner ends; 0: there is no runner."""
 
     @property
     def script_variables(self) -> str:
@@ -69,12 +69,12 @@ class RunnerSettings(Protocol):
 
 
 def is_supported() -> bool:
-    """Whether this system has peer credentials of sockets and file descriptors of processes."""
+    """Return whether this system has peer credentials of sockets and file descriptors of processes."""
     return hasattr(socket, "SO_PEERCRED") and hasattr(os, "pidfd_open")
 
 
 def startup_variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables that Python reads only when a process starts."""
+    """Return the variables that Python reads only when a process starts."""
     return {
         name: value
         for name, value in environment.items()
@@ -83,14 +83,14 @@ def startup_variables(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def runner_variables(environment: Mapping[str, str], settings: RunnerSettings) -> dict[str, str]:
-    """The startup variables of a user that the scripts of jobs inherit; a runner has the same ones."""
+    """Return the startup variables of a user that the scripts of jobs inherit; a runner has the same ones."""
     named = {name.strip() for name in settings.script_variables.split(",")} | _INHERITED
     found = startup_variables(environment)
     return {name: value for name, value in found.items() if name in named or name.startswith("LC_")}
 
 
 def runner_folder(settings: RunnerSettings, environment: Mapping[str, str]) -> Path:
-    """The folder of the runner of a user with this environment, created with mode 0700."""
+    """Return the folder of the runner of a user with this environment, created with mode 0700."""
     identity = {
         "code": _code(),
         "environment": runner_variables(environment, settings),
@@ -101,7 +101,7 @@ def runner_folder(settings: RunnerSettings, environment: Mapping[str, str]) -> P
 
 
 def other_runners(folder: Path) -> list[Path]:
-    """The folders of this user's other runners."""
+    """Return the folders of this user's other runners."""
     return [other for other in folder.parent.glob(f"{_PREFIX}*") if other != folder and other.is_dir()]
 
 
@@ -112,7 +112,7 @@ def retire_all(settings: RunnerSettings) -> int:
 
 
 def _code() -> list[object]:
-    """A digest of the installed code: it changes with freezeframe's files and with installed packages."""
+    """Return a digest of the installed code: of freezeframe's files and of the installed packages."""
     package = Path(__file__).parents[2]
     installed = [Path(entry) for entry in sys.path if entry.endswith(("site-packages", "dist-packages"))]
     return [
@@ -129,7 +129,7 @@ def _code() -> list[object]:
 
 
 def connect(folder: Path, timeout_seconds: float) -> socket.socket:
-    """A connection to the runner of this folder."""
+    """Return a connection to the runner of this folder."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         connection.settimeout(timeout_seconds)
@@ -143,7 +143,7 @@ def connect(folder: Path, timeout_seconds: float) -> socket.socket:
 
 
 def listen(folder: Path) -> socket.socket:
-    """A listening socket in this folder; one that a dead runner left is removed."""
+    """Return a listening socket in this folder; one that a dead runner left is removed."""
     (folder / SOCKET_NAME).unlink(missing_ok=True)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     with _short(folder) as path:
@@ -154,7 +154,7 @@ def listen(folder: Path) -> socket.socket:
 
 @contextmanager
 def _short(folder: Path) -> Iterator[str]:
-    """The socket's path, by way of an open folder where the whole one is too long for the system."""
+    """Yield the socket's path, by way of an open folder where the whole one is too long for the system."""
     whole = str(folder / SOCKET_NAME)
     if len(os.fsencode(whole)) <= _SOCKET_PATH_MAX:
         yield whole
@@ -167,7 +167,7 @@ def _short(folder: Path) -> Iterator[str]:
 
 
 def ask(folder: Path, message: Mapping[str, object], timeout_seconds: float) -> dict[str, Any] | None:
-    """The runner's answer to a question, None if there is no runner."""
+    """Return the runner's answer to a question, None if there is no runner."""
     try:
         with closing(connect(folder, timeout_seconds)) as connection:
             send(connection, message)

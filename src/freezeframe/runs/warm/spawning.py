@@ -1,7 +1,7 @@
 """Starts a process for a job: a fork of the warm runner where possible, else a new process.
 
-The first job of a user starts the runner and is forked from it: it waits for the imports that it would
-have to do itself. Whatever is wrong with a runner, a job never fails for it.
+The first job of a user starts the runner and is forked from it: it waits for imports that it would have to do
+itself. A job never fails because of a runner.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from freezeframe.runs.warm.runner_folder import (
 
 
 class Process(Protocol):
-    """What both a forked and a started process can be asked; the words are those of `subprocess`."""
+    """The part of `subprocess.Popen` that forked and started processes share."""
 
     @property
     def pid(self) -> int:
@@ -45,10 +45,10 @@ class Process(Protocol):
         """The exit code, minus the signal that ended it, or None if it was not seen to end."""
 
     def poll(self) -> int | None:
-        """The exit code if it has ended."""
+        """Return the exit code if it has ended."""
 
     def wait(self, timeout: float | None = None) -> int:
-        """The exit code, waited for; `subprocess.TimeoutExpired` after ``timeout`` seconds."""
+        """Return the exit code, waited for; `subprocess.TimeoutExpired` after ``timeout`` seconds."""
 
     def send_signal(self, sig: int) -> None:
         """Send a signal, to nobody if it has ended."""
@@ -67,7 +67,7 @@ class ForkedProcess:
         connection.settimeout(None)
 
     def poll(self) -> int | None:
-        """The exit code if it has ended."""
+        """Return the exit code if it has ended."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.wait(0)
         return self.returncode
@@ -160,8 +160,8 @@ def spawn(
     """Start ``command`` in a session and process group of its own, without input.
 
     ``python -m MODULE ...`` with this process's interpreter is forked from the warm runner, which is
-    started if there is none; everything else, and everything where the runner cannot be had, is a
-    plain child process. To the command there is no difference but the time it takes.
+    started if there is none; any other command, or any command without a runner, is a plain child process.
+    The command itself sees no difference but the time.
 
     Args:
         command: what to run.
@@ -192,7 +192,7 @@ def fork(
     settings: RunnerSettings,
     on_forked: Callable[[ForkedProcess], object] = lambda _: None,
 ) -> ForkedProcess | None:
-    """The work as a process that the warm runner forked, None where there can be no runner.
+    """Return the work as a process that the warm runner forked, None where there can be no runner.
 
     ``on_forked`` is called when there is the process and it does nothing yet.
     """
@@ -206,7 +206,7 @@ def fork(
 
 
 def start_runner(settings: RunnerSettings) -> bool:
-    """Whether there is a runner, which is started if there was none; it may still be loading."""
+    """Return whether there is a runner, which is started if there was none; it may still be loading."""
     if not is_supported() or not settings.runner_idle_seconds:
         return False
     with contextlib.suppress(OSError):
@@ -216,7 +216,7 @@ def start_runner(settings: RunnerSettings) -> bool:
 
 
 def _can_fork(command: Sequence[str], environment: Mapping[str, str], settings: RunnerSettings) -> bool:
-    """Whether a fork of this user's runner would be equivalent to the command."""
+    """Return whether a fork of this user's runner would be equivalent to the command."""
     is_module = len(command) > 2 and command[0] == sys.executable and command[1] == "-m"  # noqa: PLR2004
     return is_module and startup_variables(environment) == runner_variables(os.environ, settings)
 
@@ -263,7 +263,7 @@ def _open_streams(streams: tuple[int, int, int], cwd: Path) -> Iterator[list[int
 
 
 def current_umask() -> int:
-    """The umask of this process, read without changing it."""
+    """Return the umask of this process, read without changing it."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("Umask:"):
             return int(line.split()[1], 8)
@@ -285,7 +285,7 @@ def _reach(folder: Path, settings: RunnerSettings) -> socket.socket:
         try:
             return _listening(folder, process, deadline)
         finally:
-            # It outlives this process on purpose, so Python's warning about that is suppressed.
+            # The runner outlives this process on purpose: no warning of Python about that.
             process.returncode = 0
 
 

@@ -11,8 +11,8 @@ from tests.store.stored_tables import StoredTable
 
 from freezeframe.errors import TooLarge
 from freezeframe.store.diff.row_diff import CHANGE_TYPE, snapshot_changes
-from freezeframe.store.diff.row_diff_pages import ChangePlace, Comparison
-from freezeframe.store.diff.row_pages import RowPlace
+from freezeframe.store.diff.row_diff_pages import ChangeCursor, Comparison
+from freezeframe.store.diff.row_pages import RowCursor
 
 COLUMNS = pa.schema([("Id", pa.float64()), ("part", pa.string()), ("v", pa.int64())])
 
@@ -26,7 +26,7 @@ def _all(comparison, limit):
         if page.following is None:
             return pa.concat_tables(found)
         assert limit == len(page.table)
-        after = ChangePlace.of_json(page.following.to_json())
+        after = ChangeCursor.of_json(page.following.to_json())
 
 
 def _rows(keys, base):
@@ -137,7 +137,7 @@ def test_a_page_of_a_large_difference_reads_and_holds_little():
     comparison = Comparison(before, after)
     table.storage.bytes_read = 0
     held = pa.total_allocated_bytes()
-    page = comparison.page(100, ChangePlace("old", place := RowPlace(old, 200_000)))
+    page = comparison.page(100, ChangeCursor("old", place := RowCursor(old, 200_000)))
 
     assert [page.table["Id"][number].as_py() for number in (0, 99)] == [200_001, 200_100]
     assert place != page.following.row

@@ -10,7 +10,7 @@ from tests.examples import examples
 from tests.store.stored_tables import StoredTable
 
 from freezeframe.errors import MissingColumn, VersionNotFound
-from freezeframe.store.diff.row_pages import RowPlace, matching_count, row_page
+from freezeframe.store.diff.row_pages import RowCursor, matching_count, row_page
 from freezeframe.store.table.reader import read_rows, sort_rows
 
 
@@ -23,7 +23,7 @@ def _pages(snapshot, limit, **wanted):
         if not page.has_more:
             return pa.concat_tables(found)
         assert limit == len(page.rows)
-        after = page.places[-1]
+        after = page.cursors[-1]
 
 
 KINDS = [pa.string(), pa.float64(), pa.int64(), pa.decimal128(9, 2), pa.timestamp("us"), pa.bool_()]
@@ -93,7 +93,7 @@ def test_a_page_reads_little_of_a_large_stream():
         rows = pa.table({"Id": chosen, "text": texts.take(chosen), "n": pc.divide(chosen, 100)})
         table.file(rows, groups=1_000)
     snapshot = table.commit()
-    middle = RowPlace("001.parquet", 50_000)
+    middle = RowCursor("001.parquet", 50_000)
     found = []
     for wanted in ({}, {"after": middle}, {"where": pc.field("n") == 1_500}):
         table.storage.bytes_read = 0
@@ -138,4 +138,4 @@ def test_a_place_of_another_version_is_refused():
     table.file(pa.table({"n": [1]}))
 
     with pytest.raises(VersionNotFound):
-        row_page(table.commit(), after=RowPlace("x.parquet", 0))
+        row_page(table.commit(), after=RowCursor("x.parquet", 0))

@@ -7,13 +7,7 @@ import pyarrow as pa
 import pytest
 from tests.examples import sampled
 
-from freezeframe.errors import (
-    BadInput,
-    InvalidOption,
-    JobRevoked,
-    StreamNotFound,
-    VersionNotFound,
-)
+from freezeframe.errors import BadInput, InvalidOption, JobRevoked, StreamNotFound, VersionNotFound
 from freezeframe.storage.memory import Crash, Fault, FaultyStorage, Way
 from freezeframe.store.maintenance.erasure import WhatIsLeft
 
@@ -76,11 +70,11 @@ def test_a_tenant_goes_on_after_an_erasure(open_finding, memory):
     with open_finding(memory).job("j") as job:
         job.stream("Orders").update(pa.table({"No": ["1"], "by": ["nobody"]}), key="No")
         job.files.write("config.json", b"{}")
-    assert (
-        job.receipt.repeated,
-        job.receipt.tenant_version,
-        job.receipt.streams["Orders"].inserted,
-    ) == (True, 1, 1)
+    assert (job.receipt.repeated, job.receipt.tenant_version, job.receipt.streams["Orders"].inserted) == (
+        True,
+        1,
+        1,
+    )
     tenant.restore(first)
     assert sorted(keys(tenant), key=lambda k: k != SECRET) == [SECRET, "b-bert", "z-zoe", "zz-zack"]
     assert tenant.erase("People", [SECRET, "absent-key"]).left.is_clean
@@ -96,10 +90,7 @@ def test_keys_of_several_columns_and_numbers(open_finding, memory):
     tenant.stream("Refs").update(pa.table({"No": ["r1"], "Id": ["four"]}), key="No")
     tenant.stream("Others").update(pa.table({"Id": [4], "who": ["four"]}), key="Id")
 
-    assert (
-        tenant.erase("Pairs", [(1, "y")]).rows_erased,
-        tenant.stream("Pairs").row_count(),
-    ) == (1, 2)
+    assert (tenant.erase("Pairs", [(1, "y")]).rows_erased, tenant.stream("Pairs").row_count()) == (1, 2)
     assert tenant.erase("Pairs", [{"b": "x", "a": 2}]).rows_erased == 1
     assert WhatIsLeft(3, 2, 0, ("Refs",)) == tenant.erase("People", ["four"]).left
 

@@ -36,13 +36,13 @@ def test_a_column_gets_another_type_in_one_version(tenant):
     stream = tenant.stream("Account")
     done = stream.retype("zip", "int", who="ada", message="postcodes")
 
-    assert (
-        done.type_before,
-        done.type_after,
-        done.rows,
-        done.tenant_version,
-        done.committed,
-    ) == ("string", "integer", 4, 2, True)
+    assert (done.type_before, done.type_after, done.rows, done.tenant_version, done.committed) == (
+        "string",
+        "integer",
+        4,
+        2,
+        True,
+    )
     assert ([row["zip"] for row in rows(stream)], stream.version()) == ([3000, None, 8001, 9000], 2)
     assert [row["zip"] for row in rows(stream, version=1)] == ["3000", None, "8001", "9000"]
     assert len(stream.changes(since=1)) == 0

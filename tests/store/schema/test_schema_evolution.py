@@ -116,11 +116,7 @@ def test_a_keys_type_is_fixed(incoming):
 
 @pytest.mark.parametrize(
     ("stored", "incoming"),
-    [
-        (pa.int64(), pa.array([7.0])),
-        (pa.float64(), pa.array([7])),
-        (pa.date32(), pa.array(["2026-01-01"])),
-    ],
+    [(pa.int64(), pa.array([7.0])), (pa.float64(), pa.array([7])), (pa.date32(), pa.array(["2026-01-01"]))],
 )
 def test_a_key_that_pandas_wrote_otherwise_is_the_same_key(stored, incoming):
     """7.0 is the key 7, as a merge leaves it; a date that a file has as text is that date."""

@@ -15,7 +15,7 @@ from freezeframe.errors import StreamNotFound
 from freezeframe.service.base.json_values import json_value
 from freezeframe.store import Tenant
 from freezeframe.store.diff.row_diff import BEFORE, CHANGE_TYPE, changed_cells
-from freezeframe.store.diff.row_diff_pages import ChangePlace, Comparison, change_counts
+from freezeframe.store.diff.row_diff_pages import ChangeCursor, Comparison, change_counts
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.schema.columns import stored_key, type_names
 from freezeframe.store.versions.tenant_diff import StreamDifference
@@ -94,7 +94,7 @@ class DifferencePlace:
 
     before: int
     after: int
-    place: ChangePlace
+    place: ChangeCursor
     rows_before: int
     told: AllChanges
 
@@ -106,7 +106,7 @@ class DifferencePlace:
     def of_json(cls, record: Sequence[Any]) -> DifferencePlace:
         """The place that ``to_json`` gave."""
         before, after, place, rows_before, told = record
-        return cls(before, after, ChangePlace.of_json(place), rows_before, AllChanges.of_json(told))
+        return cls(before, after, ChangeCursor.of_json(place), rows_before, AllChanges.of_json(told))
 
 
 @dataclass(frozen=True, slots=True)

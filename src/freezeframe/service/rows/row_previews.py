@@ -20,8 +20,8 @@ from freezeframe.script.formats.written_rows import json_lines
 from freezeframe.script.types.written_values import predicate
 from freezeframe.service.rows.streams import Moment
 from freezeframe.store import Stream
-from freezeframe.store.diff.row_diff_pages import ChangePlace, Comparison
-from freezeframe.store.diff.row_pages import RowPlace, matching_count, row_page
+from freezeframe.store.diff.row_diff_pages import ChangeCursor, Comparison
+from freezeframe.store.diff.row_pages import RowCursor, matching_count, row_page
 from freezeframe.store.schema.columns import arrow_columns, read_system_columns
 
 COUNTED_ROWS_MAX = 200_000
@@ -38,7 +38,7 @@ class PreviewPlace:
 
     version: int
     stream_version: int
-    after: RowPlace | None = None
+    after: RowCursor | None = None
     rows_before: int = 0
     total: int | None = None
 
@@ -51,7 +51,7 @@ class PreviewPlace:
     def of_json(cls, record: Sequence[Any]) -> PreviewPlace:
         """The place that ``to_json`` gave."""
         version, own, after, rows_before, total = record
-        return cls(version, own, None if after is None else RowPlace(*after), rows_before, total)
+        return cls(version, own, None if after is None else RowCursor(*after), rows_before, total)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class ChangesPlace:
 
     version: int
     stream_version: int
-    after: ChangePlace
+    after: ChangeCursor
     changes_before: int
     total: int | None
 
@@ -72,7 +72,7 @@ class ChangesPlace:
     def of_json(cls, record: Sequence[Any]) -> ChangesPlace:
         """The place that ``to_json`` gave."""
         version, own, after, changes_before, total = record
-        return cls(version, own, ChangePlace.of_json(after), changes_before, total)
+        return cls(version, own, ChangeCursor.of_json(after), changes_before, total)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,12 +144,12 @@ def preview(stream: Stream, moment: Moment, wanted: RowsWanted, place: PreviewPl
     total = place.total
     if total is None and _is_counted(snapshot, wanted):
         total = matching_count(snapshot, expression)
-    seen = place.rows_before + (wanted.offset + len(page.rows) if page.places else 0)
-    if not page.has_more and (page.places or not wanted.offset):
+    seen = place.rows_before + (wanted.offset + len(page.rows) if page.cursors else 0)
+    if not page.has_more and (page.cursors or not wanted.offset):
         total = seen
     following = (
-        PreviewPlace(place.version, place.stream_version, page.places[-1], seen, total)
-        if page.has_more and page.places
+        PreviewPlace(place.version, place.stream_version, page.cursors[-1], seen, total)
+        if page.has_more and page.cursors
         else None
     )
     told = seen + int(page.has_more) if total is None else total

@@ -21,13 +21,8 @@ from freezeframe.storage import Storage
 from freezeframe.storage.local import FileIdentity, file_identity
 from freezeframe.store.model.directory import blob_file
 
-# Contents of files, by their hash.
-
-# Cache of verified blobs, which allows partial reads of them.
-#
-# A verification is valid for some minutes and for the identical file: a replaced or changed file is
-# verified
-# again. Remote storages have no file identity, so every read verifies.
+# A verified blob can be read in part for some minutes, as long as its file is unchanged. Remote storages have
+# no file identity, so every read verifies.
 
 _HOLDS_SECONDS = 600.0
 _REMEMBERED_MAX = 10_000
@@ -41,7 +36,7 @@ class ProvedBlobs:
         self._proved: dict[Path, tuple[FileIdentity, float]] = {}
 
     def holds(self, path: Path | None) -> bool:
-        """Whether the file was verified recently and is unchanged since."""
+        """Return whether the file was verified recently and is unchanged since."""
         if path is None:
             return False
         with self._lock:
@@ -58,10 +53,7 @@ class ProvedBlobs:
             self._proved[path] = (before, time.monotonic() + _HOLDS_SECONDS)
 
 
-# Blobs: the stored bytes of a file's version, written once and verified at each read.
-#
-# A blob belongs to the one transaction that wrote it and is never shared with another, so that gc
-# cannot race a new reference. The tenant log has the blob's SHA-256.
+# A blob belongs to the transaction that wrote it and is never shared, so gc cannot race a new reference.
 
 CHUNK_BYTES = 4 * 1024 * 1024
 _PROVED = ProvedBlobs()
@@ -105,7 +97,7 @@ def write_blob(storage: Storage, write_id: str, content: Iterable[bytes]) -> Blo
 
 
 def read_blob(storage: Storage, blob: Blob) -> bytes:
-    """All bytes of the blob, verified by their SHA-256."""
+    """Return all bytes of the blob, verified by their SHA-256."""
     try:
         content = storage.read(blob_file(blob.name))
     except FileNotFoundError:
@@ -116,7 +108,7 @@ def read_blob(storage: Storage, blob: Blob) -> bytes:
 
 
 def blob_chunks(storage: Storage, blob: Blob) -> Iterator[bytes]:
-    """The bytes of the blob in chunks; the whole blob is verified before the first chunk is returned."""
+    """Yield the bytes of the blob in chunks; the whole blob is verified before the first chunk."""
     _prove(storage, blob)
     measured = Measured(_chunks(storage, blob))
     yield from measured
@@ -125,10 +117,10 @@ def blob_chunks(storage: Storage, blob: Blob) -> Iterator[bytes]:
 
 
 def blob_part(storage: Storage, blob: Blob, first: int, last: int) -> Iterator[bytes]:
-    """The bytes from ``first`` to ``last``, both included, in chunks.
+    """Return the bytes from ``first`` to ``last``, both included, in chunks.
 
-    All of the blob is read and proved before, unless that was done some minutes ago and its file is
-    the same since (see ``ProvedBlobs``).
+    The whole blob is verified before, unless that was done some minutes ago and its file is unchanged
+    (see ``ProvedBlobs``).
     """
     path = storage.local_path(blob_file(blob.name))
     if not _PROVED.holds(path):
@@ -168,14 +160,11 @@ def _damage_error(blob: Blob, cause: str) -> CorruptData:
     )
 
 
-# JSON files: serialisation, parsing and merge patches (pure).
-#
-# A patch is a JSON merge patch (RFC 7396): objects are merged member by member, null removes a member,
-# anything else takes the place of what was there.
+# JSON files, and merge patches by RFC 7396.
 
 
 def to_json_bytes(value: Any) -> bytes:
-    """The value as indented UTF-8 JSON with a line feed at the end."""
+    """Return the value as indented UTF-8 JSON with a line feed at the end."""
     _require_text_keys(value)
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2).encode() + b"\n"
@@ -188,7 +177,7 @@ def to_json_bytes(value: Any) -> bytes:
 
 
 def from_json_bytes(content: bytes, path: str) -> Any:
-    """The value in a file's bytes."""
+    """Return the value in a file's bytes."""
     try:
         return json.loads(content, object_pairs_hook=_distinct, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
@@ -203,7 +192,7 @@ def from_json_bytes(content: bytes, path: str) -> Any:
 
 
 def merge_patch(target: Any, patch: Any) -> Any:
-    """``target`` after the merge patch ``patch``; neither is changed (RFC 7396, section 2)."""
+    """Return ``target`` after the merge patch ``patch``; neither is changed (RFC 7396, section 2)."""
     if not isinstance(patch, dict):
         return patch
     result = dict(target) if isinstance(target, dict) else {}
@@ -242,10 +231,6 @@ def _refuse_constant(text: str) -> Any:
     raise ValueError(f"{text} is not JSON")
 
 
-# Paths of a tenant's files, and conflicts among them.
-
-# A sorted index of file paths, for listing folders page by page.
-#
 # A state is immutable, so its paths are sorted once; the orders of the last few states are cached.
 
 _KEPT_MAX = 64
@@ -255,7 +240,7 @@ _kept: OrderedDict[int, tuple[Mapping[str, Any], Sequence[str]]] = OrderedDict()
 
 
 def sorted_paths(files: Mapping[str, Any]) -> Sequence[str]:
-    """The sorted keys of an immutable mapping; the orders of the last few mappings are cached."""
+    """Return the sorted keys of an immutable mapping; the orders of the last few mappings are cached."""
     with _lock:
         found = _kept.get(id(files))
         if found is not None and found[0] is files:
@@ -270,53 +255,49 @@ def sorted_paths(files: Mapping[str, Any]) -> Sequence[str]:
 
 
 def paths_in(files: Mapping[str, Any], within: str, after: str = "", *, recursive: bool) -> Iterator[str]:
-    """The paths that begin with ``within`` (empty, or a folder and its slash) and follow ``after``, in order.
+    """Yield the paths that start with ``within`` (empty, or a folder with its slash) and follow ``after``.
 
-    Without ``recursive`` what lies in folders below is stepped over: a folder costs one step, however much
-    is in it.
+    Without ``recursive`` folders below are skipped, each in one step.
     """
     paths = sorted_paths(files)
-    place = max(bisect.bisect_left(paths, within), bisect.bisect_right(paths, after))
-    while place < len(paths) and paths[place].startswith(within):
-        below = paths[place].find("/", len(within))
+    index = max(bisect.bisect_left(paths, within), bisect.bisect_right(paths, after))
+    while index < len(paths) and paths[index].startswith(within):
+        below = paths[index].find("/", len(within))
         if recursive or below < 0:
-            yield paths[place]
-            place += 1
+            yield paths[index]
+            index += 1
         else:
-            place = bisect.bisect_left(paths, paths[place][:below] + _AFTER_SLASH, place)
+            index = bisect.bisect_left(paths, paths[index][:below] + _AFTER_SLASH, index)
 
 
 def folders_in(files: Mapping[str, Any], within: str, *, recursive: bool) -> Iterator[str]:
-    """The distinct folders directly in ``within``, or all below it; sorted unless ``recursive``."""
+    """Return the distinct folders directly in ``within``, or all below it; sorted unless ``recursive``."""
     paths = sorted_paths(files)
-    place, seen = bisect.bisect_left(paths, within), ""
-    while place < len(paths) and paths[place].startswith(within):
-        path = paths[place]
+    index, seen = bisect.bisect_left(paths, within), ""
+    while index < len(paths) and paths[index].startswith(within):
+        path = paths[index]
         below = path.find("/", len(within))
         if below < 0:
-            place += 1
+            index += 1
         elif recursive:
             while below >= 0:
                 if not seen.startswith(path[: below + 1]):
                     yield path[:below]
                 below = path.find("/", below + 1)
-            seen, place = path, place + 1
+            seen, index = path, index + 1
         else:
             yield path[:below]
-            place = bisect.bisect_left(paths, path[:below] + _AFTER_SLASH, place)
+            index = bisect.bisect_left(paths, path[:below] + _AFTER_SLASH, index)
 
 
-# Path conflicts: paths that some file systems treat as the same (pure).
-#
-# ``a`` and ``A`` are one file on some disks, and no path is both a file and a folder. A job's files
-# must fit into its working copy on any disk. Failure mode 31.
+# Some file systems treat ``a`` and ``A`` as one file, and no path is both a file and a folder. A job's files
+# must fit into its working copy on any disk.
 
 
 class FileNames:
     """Index of file paths for case-insensitive conflicts; not thread-safe.
 
-    It is kept while a job adds files, and for the next job (``SpareNames``), so that the ten-thousandth one
-    costs as much as the first.
+    It is kept during a job and for the next job (``SpareNames``), so that each file costs the same.
     """
 
     def __init__(self, paths: Iterable[str] = ()) -> None:
@@ -327,7 +308,7 @@ class FileNames:
             self.add(path)
 
     def add(self, path: str) -> None:
-        """Add a path, which ``require`` has accepted."""
+        """Add a path that ``require`` accepted."""
         if path in self._paths:
             return
         self._paths.add(path)
@@ -358,7 +339,7 @@ class FileNames:
             self.add(path)
 
     def require(self, path: FilePath) -> None:
-        """Refuse a path that conflicts with another one in the index."""
+        """Refuse a path that conflicts with a path in the index."""
         _require_same(path, self._files.get(path.case_folded, str(path)), str(path))
         if path.case_folded in self._folders:
             raise _conflict_error(
@@ -378,16 +359,16 @@ class FileNames:
 class SpareNames:
     """Thread-safe pool with the path index of a tenant's last job, for reuse by the next one.
 
-    To make them anew takes a look at each file, which a job that writes one file should not pay for.
+    A new index visits each file, which is expensive for a job that writes a single file.
     """
 
     def __init__(self) -> None:
         self._spare: list[FileNames] = []
 
     def take(self, paths: AbstractSet[str]) -> FileNames:
-        """An index of ``paths``, for exclusive use until it is given back."""
+        """Return an index of ``paths``, for exclusive use until it is returned."""
         try:
-            names = self._spare.pop()  # taken by one thread only, without a lock
+            names = self._spare.pop()  # by a single thread, without a lock
         except IndexError:
             names = FileNames()
         names.become(paths)

@@ -30,14 +30,13 @@ from freezeframe.storage import Storage
 from freezeframe.storage.read_ahead import reads_of
 from freezeframe.store.model.directory import KEYS_FOLDER, key_file, tenant_of
 
-# Encryption of sealed files: AES-256-GCM in chunks, bound to tenant, version and path.
+# Sealed files: AES-256-GCM in chunks, bound to tenant, version and path.
 #
 #     magic line | version id, 16 bytes | piece | piece | …
 #
-# A piece is up to 1 MiB of plaintext and its tag. The key of a file is derived from the tenant's data
-# key and the random version id, so no two versions share one and the nonce can be a plain counter: it
-# holds the piece's number and whether it is the last, so that pieces cannot be swapped, left out or
-# cut off. How it is used: ``docs/how-to/files-and-secrets.md``.
+# A piece is up to 1 MiB of plaintext and its tag. A file's key is derived from the tenant's data key and the
+# random version id, so the nonce can be a counter: the piece's number, and whether it is the last. Pieces
+# therefore cannot be swapped, left out or cut off.
 
 PIECE_BYTES = 1024 * 1024
 _MAGIC = b"FREEZEFRAME-SEAL-1\n"
@@ -97,7 +96,7 @@ def unwrap(wrapped: bytes, key: bytes, context: str) -> bytes | None:
 
 
 def _split(content: Iterable[bytes], size: int, first: int | None = None) -> Iterator[bytes]:
-    """The same bytes in chunks of ``size`` (``first``: size of the first chunk); the last may be shorter."""
+    """Split bytes into chunks of ``size`` (``first``: size of the first chunk); the last may be shorter."""
     held = bytearray()
     wanted = size if first is None else first
     for chunk in content:
@@ -131,10 +130,8 @@ def _broken(path: FilePath, cause: str) -> CorruptData:
     )
 
 
-# The master key, which wraps the data keys of tenants.
-#
-# It comes from a file that only its owner may read, or from a command (a vault's client, for
-# example); both give 32 random bytes, raw or as hex or base64 text. It is never stored by us.
+# The master key wraps the tenants' data keys. It comes from a file that only its owner can read or from a
+# command: 32 random bytes, raw, hex or base64. freezeframe never stores it.
 
 KEY_BYTES = 32
 _COMMAND_SECONDS_MAX = 30
@@ -160,7 +157,7 @@ class MasterKey:
 
 
 def master_key(settings: Settings) -> MasterKey:
-    """The master key configured in the settings."""
+    """Return the master key configured in the settings."""
     if settings.master_key_file is not None and settings.master_key_command:
         raise _unavailable(
             "There are two master keys.", "Both master_key_file and master_key_command are set."
@@ -173,13 +170,13 @@ def master_key(settings: Settings) -> MasterKey:
 
 
 def accepted_master_keys(settings: Settings) -> tuple[MasterKey, ...]:
-    """The master key, and the second one that is accepted during a rotation."""
+    """Return the master key, and the second one that is accepted during a rotation."""
     other = settings.master_key_file_other
     return (master_key(settings), *(() if other is None else (read_master_key(other),)))
 
 
 def read_master_key(path: Path) -> MasterKey:
-    """The master key in a file."""
+    """Return the master key in a file."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:
@@ -235,11 +232,9 @@ def _unavailable(problem: str, cause: str) -> SealingUnavailable:
     )
 
 
-# A tenant's data key, wrapped by the master key.
-#
-# ``_freezeframe/keys/N.json`` holds it; the newest record counts. The key itself never changes, so
-# rotating the master key writes one small record a tenant and no file anew. Without the records all
-# that was ever sealed is gone for good: deleting a tenant begins with them.
+# ``_freezeframe/keys/N.json`` holds the wrapped data key; the newest record counts. The key never changes, so
+# rotating the master key writes one small record a tenant. Without the records no sealed file can be opened:
+# deleting a tenant begins with them.
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +245,7 @@ class DataKey:
     tenant: str
 
     def digest(self, content_sha256: bytes) -> str:
-        """A keyed digest of content, which reveals nothing without the key."""
+        """Return a keyed digest of content, which reveals nothing without the key."""
         return hmac.new(self.secret, b"content\0" + content_sha256, hashlib.sha256).hexdigest()
 
 
@@ -271,7 +266,7 @@ class _Record:
 
 
 def data_key(storage: Storage, settings: Settings, *, create: bool = False) -> DataKey:
-    """The tenant's data key; ``create`` makes one if absent, and exactly one concurrent creator wins."""
+    """Return the tenant's data key; ``create`` makes it if absent, and a single concurrent creator wins."""
     masters = accepted_master_keys(settings)
     records = _records(storage)
     if not records and create:
@@ -286,10 +281,10 @@ def data_key(storage: Storage, settings: Settings, *, create: bool = False) -> D
 
 
 def rewrap(storage: Storage, old: MasterKey, new: MasterKey) -> bool:
-    """Wrap the tenant's data key with another master key; False where the tenant has none.
+    """Wrap the tenant's data key with another master key; return False if the tenant has none.
 
-    A crash on the way leaves both records or the new one; either way the key can be had, and calling
-    again finishes.
+    A crash leaves both records or the new one; the key is available in both cases, and a second call
+    finishes the rotation.
     """
     records = _records(storage)
     if not records:
@@ -337,7 +332,7 @@ def _unwrap(storage: Storage, records: list[_Record], master: MasterKey) -> Data
 
 
 def _records(storage: Storage) -> list[_Record]:
-    """The tenant's wrapped keys, the newest last."""
+    """Return the tenant's wrapped keys, the newest last."""
     while True:
         names = [status.name for status in storage.list_from(KEYS_FOLDER)]
         found = [record for name in names if (record := _read(storage, name)) is not None]
@@ -347,7 +342,7 @@ def _records(storage: Storage) -> list[_Record]:
 
 
 def _read(storage: Storage, name: str) -> _Record | None:
-    """The record; None where a rotation deleted it since it was listed."""
+    """Return the record; None where a rotation deleted it since it was listed."""
     try:
         return _parse(name, storage.read(f"{KEYS_FOLDER}/{name}"))
     except FileNotFoundError:

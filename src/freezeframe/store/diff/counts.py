@@ -1,8 +1,7 @@
 """Row counts of a version, equal to a comparison with the version before.
 
-An update counts what becomes of every row while it merges or patches them. The counts of several updates
-in one job add up if they changed different rows. Updates that may have changed the same row, and a
-restoration, are counted by a comparison of what differs between the versions.
+An update counts rows while it merges or patches them. The counts of several updates in a job add up if
+they changed different rows. Otherwise, and for a restoration, the two versions are compared.
 """
 
 from __future__ import annotations
@@ -46,13 +45,12 @@ from freezeframe.store.table.reader import SnapshotPart, in_schema, part_of, row
 
 
 def compared_counts(before: Snapshot | None, after: Snapshot | None) -> Counts:
-    """Row counts of the changes between two versions (None: the stream does not exist).
+    """Return the row counts of the changes between two versions (None: the stream does not exist).
 
-    Rows without a key that are too many to be compared whole all count as deleted and inserted, but for
-    those of files that both versions have.
+    Too many rows without a key all count as deleted and inserted, except rows of shared files.
     """
     comparison = Comparison(before, after)
-    return comparison.counts() if comparison.can_be_told else comparison.counts_of_files()
+    return comparison.counts() if comparison.is_comparable else comparison.counts_of_files()
 
 
 def net_counts(
@@ -62,11 +60,10 @@ def net_counts(
     engine: TableEngine | None = None,
     rows_max: int = COUNTED_ROWS_MAX,
 ) -> Counts:
-    """The counts of the commit that leads from ``before`` to ``after``; ``steps`` are those of its steps.
+    """Return the counts of the commit from ``before`` to ``after``; ``steps`` are the counts of its steps.
 
-    ``unchanged`` is theirs. The ``engine``, if there is one, compares more than ``rows_max`` rows. Where the
-    rows cannot be compared (a file of ``before`` is damaged, which a restoration is to mend), all counts are
-    theirs.
+    ``unchanged`` comes from the steps. An ``engine`` compares more than ``rows_max`` rows. If the rows cannot
+    be compared (a restoration may mend a damaged file of ``before``), all counts come from the steps.
     """
     old, new = (None if item.version < 0 or was_dropped(item) else item for item in (before, after))
     if old is new is None:
@@ -82,7 +79,7 @@ def net_counts(
 
 
 def _compared_by(engine: TableEngine, before: Snapshot, after: Snapshot, rows_max: int) -> Counts:
-    """``compared_counts`` of two versions; the engine compares more than ``rows_max`` rows."""
+    """Compare two versions as ``compared_counts``; the engine compares more than ``rows_max`` rows."""
     comparison = Comparison(before, after)
     was, own = read_system_columns(before.metadata), read_system_columns(after.metadata)
     if comparison.is_by_key:
@@ -116,7 +113,7 @@ def _compared_by(engine: TableEngine, before: Snapshot, after: Snapshot, rows_ma
 
 
 def _differing_files(before: Snapshot, after: Snapshot) -> tuple[SnapshotPart, SnapshotPart]:
-    """The files of both that have a row which the other has not."""
+    """Return the files of both that have a row which the other has not."""
     parts = (differing_part(before, after), differing_part(after, before))
     paths = pa.chunked_array([chunk for part in parts for chunk in part.snapshot.files["path"].chunks])
     old, new = (
@@ -135,30 +132,27 @@ def _deleted(table: Snapshot, part: SnapshotPart) -> dict[str, Positions]:
 
 
 def share_no_key(changed: Sequence[pa.Table | None]) -> bool:
-    """Whether no key is in two of the tables, each of which has every key once (None: nobody knows)."""
+    """Return whether no key is in two of the tables, each with distinct keys (None: unknown keys)."""
     tables = [keys for keys in changed if keys is not None]
     kinds = {keys.schema.remove_metadata() for keys in tables}
     if len(tables) < len(changed) or len(kinds) > 1 or any(map(pa.types.is_nested, tables[0].schema.types)):
         return False
     keys = pa.concat_tables(tables)
-    names = [f"k{place}" for place in range(keys.num_columns)]
+    names = [f"k{number}" for number in range(keys.num_columns)]
     comparable = pa.table(list(map(comparable_key, keys.columns)), names=names)
     return len(comparable.group_by(names).aggregate([])) == len(keys)
 
 
 def was_dropped(snapshot: Snapshot) -> bool:
-    """Whether the table belongs to a dropped stream: no rows and no key property."""
+    """Return whether the table belongs to a dropped stream: no rows and no key property."""
     return snapshot.version >= 0 and stored_key(snapshot.metadata) is None and not snapshot.count
 
 
-# A row engine without Spark, for the service: computes the difference to a stream's new content.
-#
-# Loading and overriding a stream needs no more of an engine than that. What moves stored rows (an upsert, a
-# window, a full extract) is refused here: it belongs into a job.
-
-
 class ArrowEngine(ForwardingEngine):
-    """Counts an override by key or by whole rows, in this process; the limit of bytes is the caller's."""
+    """Engine without Spark, for the service: counts an override by key or by whole rows in this process.
+
+    It refuses every update that moves stored rows (an upsert, a window, a full extract).
+    """
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
@@ -217,13 +211,13 @@ class ArrowEngine(ForwardingEngine):
 
 
 def _logical(table: pa.Table, schema: Mapping[str, Any]) -> pa.Table:
-    """A file's columns under the names and in the types of ``schema``; those that it lacks are left out."""
+    """Convert a file's columns to the names and types of ``schema``; missing columns are left out."""
     columns = {}
     find = column_finder(table.schema, "name")
     for field in fields_of(schema):
-        place = find(field)
-        if place is not None:
-            chunks = [conform(chunk, field["type"], "name") for chunk in table.column(place).chunks]
+        index = find(field)
+        if index is not None:
+            chunks = [conform(chunk, field["type"], "name") for chunk in table.column(index).chunks]
             columns[field["name"]] = pa.chunked_array(chunks, arrow_field(field).type)
     return pa.table(columns) if columns else table.select([])
 

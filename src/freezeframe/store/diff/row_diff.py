@@ -1,8 +1,7 @@
 """Row difference of two snapshots: inserted, updated with the old values, deleted.
 
-Only files that the two versions do not share are read: the rows of a shared file are the same.
-With a key each row is one change; without one, rows are compared whole and counted, so there are
-only insertions and deletions. In process, without Spark.
+Only files that the versions do not share are read. With a key each row is one change; without a key rows
+are compared whole and counted, so there are only insertions and deletions.
 """
 
 from __future__ import annotations
@@ -40,12 +39,12 @@ INSERT, UPDATE, DELETE = "insert", "update", "delete"
 
 
 def snapshot_changes(before: Snapshot | None, after: Snapshot, key: Sequence[str]) -> pa.Table:
-    """The row changes from ``before`` (None: empty) to ``after``, sorted by key.
+    """Return the row changes from ``before`` (None: empty) to ``after``, sorted by key.
 
     Columns: ``_change_type`` (``insert``, ``update``, ``delete``), the columns of ``after`` (for a
-    deletion the values that were deleted), and ``_before``, a struct of the old row's columns, null
-    for an insertion. Of a stream with a history the rows that held then are compared; a row that is
-    now flagged as deleted is a deletion. Where ``before`` has another key, rows are compared whole.
+    deletion the deleted values), and ``_before``, a struct of the old row's columns, null for an
+    insertion. Of a stream with a history the current rows of each version are compared; a newly flagged
+    row is a deletion. If ``before`` has another key, rows are compared whole.
     """
     require_names(after)
     if before is not None and before.version >= 0 and set(stored_key(before.metadata) or ()) != set(key):
@@ -62,7 +61,7 @@ def require_names(after: Snapshot) -> None:
     for name in (CHANGE_TYPE, BEFORE):
         if name in arrow_columns(after.schema).names:
             raise InvalidOption(
-                f"The changes of this stream cannot be told: it has a column {name!r} of its own.",
+                f"The changes of this stream cannot be shown: it has a column {name!r} of its own.",
                 cause="A row of changes has its kind and its old values in columns of these names.",
                 remedy="Rename the column, or compare two versions that are read.",
                 column=name,
@@ -70,7 +69,7 @@ def require_names(after: Snapshot) -> None:
 
 
 def table_changes(old: pa.Table, new: pa.Table, key: Sequence[str], flag: str | None = None) -> pa.Table:
-    """``snapshot_changes`` for two tables in memory with unique keys (pure).
+    """Return the ``snapshot_changes`` of two tables in memory with unique keys.
 
     ``flag`` is the column of ``new`` that marks deleted rows; null in it is false.
     """
@@ -82,17 +81,17 @@ def table_changes(old: pa.Table, new: pa.Table, key: Sequence[str], flag: str | 
 
 
 def row_changes(old: pa.Table, new: pa.Table, key: Sequence[str], flag: str | None = None) -> pa.Table:
-    """``table_changes`` for one row: both tables have at most one, and these have the same key (pure)."""
+    """Return the ``table_changes`` of a single key: each table has at most one row."""
     if flag is not None:
         old, new = _with_flag(old, flag), _with_flag(new, flag)
-    place = [pa.array([0] if len(item) else [None], pa.int64()) for item in (old, new)]
-    return _classified(old, new, key, flag, pa.table(place, names=["old", "new"]))
+    numbers = [pa.array([0] if len(item) else [None], pa.int64()) for item in (old, new)]
+    return _classified(old, new, key, flag, pa.table(numbers, names=["old", "new"]))
 
 
 def _classified(
     old: pa.Table, new: pa.Table, key: Sequence[str], flag: str | None, found: pa.Table
 ) -> pa.Table:
-    """The changes of rows that ``found`` pairs by their numbers, sorted by key."""
+    """Return the changes of rows that ``found`` pairs by their numbers, sorted by key."""
     in_both = found.filter(pc.and_(pc.is_valid(found["old"]), pc.is_valid(found["new"])))
     inserted = found.filter(pc.is_null(found["old"]))["new"]
     deleted = found.filter(pc.is_null(found["new"]))["old"]
@@ -105,7 +104,7 @@ def _classified(
         ended = pc.and_(now, pc.invert(was))
         updated, flagged = updated.filter(pc.invert(ended)), updated.filter(ended)
     parts = [_changes(INSERT, new.take(inserted), None, old.schema)]
-    # What there is none of costs as much as one row: a cast of each column.
+    # An empty part would cost a cast of each column.
     if len(updated):
         parts.append(_changes(UPDATE, new.take(updated["new"]), old.take(updated["old"]), old.schema))
     if len(flagged):
@@ -118,7 +117,7 @@ def _classified(
 
 
 def changed_cells(changes: pa.Table) -> dict[str, int]:
-    """The number of updated rows per changed column, from a table of changes."""
+    """Return the number of updated rows per changed column, from a table of changes."""
     updated = changes.filter(pc.equal(changes[CHANGE_TYPE], UPDATE))
     if not len(updated):
         return {}
@@ -151,14 +150,14 @@ class DifferingPart:
         return part_of(self.snapshot, files.filter(pc.invert(is_shared)))
 
 
-def differing_part(one: Snapshot, other: Snapshot | None) -> DifferingPart:
-    """Rows of ``one`` except live rows in files that both snapshots share."""
-    if other is None or other.version < 0 or not _same_columns(one, other):
-        return DifferingPart(one, {})
-    theirs = other.files.filter(pc.is_in(other.files["path"], one.files["path"].combine_chunks()))
-    mine = one.files.filter(pc.is_in(one.files["path"], other.files["path"].combine_chunks()))
-    rest = one.files.filter(pc.invert(pc.is_in(one.files["path"], mine["path"].combine_chunks())))
-    gone, gone_there = deleted_positions(one, mine), deleted_positions(other, theirs)
+def differing_part(snapshot: Snapshot, other: Snapshot | None) -> DifferingPart:
+    """Return the rows of ``snapshot`` except live rows in files that both snapshots share."""
+    if other is None or other.version < 0 or not _same_columns(snapshot, other):
+        return DifferingPart(snapshot, {})
+    theirs = other.files.filter(pc.is_in(other.files["path"], snapshot.files["path"].combine_chunks()))
+    mine = snapshot.files.filter(pc.is_in(snapshot.files["path"], other.files["path"].combine_chunks()))
+    rest = snapshot.files.filter(pc.invert(pc.is_in(snapshot.files["path"], mine["path"].combine_chunks())))
+    gone, gone_there = deleted_positions(snapshot, mine), deleted_positions(other, theirs)
     nothing = np.empty(0, np.int64)
     only_here = {
         path: np.setdiff1d(positions, gone.get(path, nothing), assume_unique=True)
@@ -166,36 +165,36 @@ def differing_part(one: Snapshot, other: Snapshot | None) -> DifferingPart:
     }
     only_here = {path: positions for path, positions in only_here.items() if len(positions)}
     shared = mine.filter(pc.is_in(mine["path"], pa.array(list(only_here), pa.string())))
-    return DifferingPart(part_of(one, pa.concat_tables([rest, shared])), only_here)
+    return DifferingPart(part_of(snapshot, pa.concat_tables([rest, shared])), only_here)
 
 
-def _only_in(one: Snapshot, other: Snapshot | None) -> pa.Table:
-    part = differing_part(one, other)
+def _only_in(snapshot: Snapshot, other: Snapshot | None) -> pa.Table:
+    part = differing_part(snapshot, other)
     whole = read_rows(part.without_shared)
     if not part.positions:
         return whole
-    return pa.concat_tables([whole, read_rows_at(one, part.positions, whole.column_names)])
+    return pa.concat_tables([whole, read_rows_at(snapshot, part.positions, whole.column_names)])
 
 
-def _same_columns(one: Snapshot, other: Snapshot) -> bool:
-    return bool(arrow_columns(one.schema).equals(arrow_columns(other.schema)))
+def _same_columns(snapshot: Snapshot, other: Snapshot) -> bool:
+    return bool(arrow_columns(snapshot.schema).equals(arrow_columns(other.schema)))
 
 
 def _match_keys(old: pa.Table, new: pa.Table, key: Sequence[str]) -> pa.Table:
-    """Full outer join by key: row numbers ``old`` and ``new``, null where a side lacks the key."""
-    places = [f"k{place}" for place in range(len(key))]
+    """Join fully by key: row numbers ``old`` and ``new``, null where a side lacks the key."""
+    names = [f"k{number}" for number in range(len(key))]
     pairs = [_joinable(old[name], new[name]) for name in key]
-    left = pa.table([*(one for one, _ in pairs), _numbers(old)], names=[*places, "old"])
-    right = pa.table([*(other for _, other in pairs), _numbers(new)], names=[*places, "new"])
-    return left.join(right, places, join_type="full outer")
+    left = pa.table([*(column for column, _ in pairs), _numbers(old)], names=[*names, "old"])
+    right = pa.table([*(column for _, column in pairs), _numbers(new)], names=[*names, "new"])
+    return left.join(right, names, join_type="full outer")
 
 
 def _with_flag(table: pa.Table, flag: str) -> pa.Table:
-    """The table with a non-null deletion flag; false where the column is missing."""
+    """Return the table with a non-null deletion flag; false where the column is missing."""
     if flag not in table.column_names:
         return table.append_column(flag, pa.repeat(pa.scalar(value=False), len(table)))
-    place = table.column_names.index(flag)
-    return table.set_column(place, flag, pc.fill_null(table.column(place), fill_value=False))
+    index = table.column_names.index(flag)
+    return table.set_column(index, flag, pc.fill_null(table.column(index), fill_value=False))
 
 
 def _numbers(table: pa.Table) -> pa.Array:
@@ -203,10 +202,10 @@ def _numbers(table: pa.Table) -> pa.Array:
 
 
 def _joinable(old: pa.ChunkedArray, new: pa.ChunkedArray) -> tuple[pa.Array, pa.Array]:
-    """Both sides of a key column in a common type, for a join by equal values."""
+    """Return both sides of a key column in a common type, for a join by equal values."""
     if old.type != new.type:
         old, new = _of_one_type(old, new)
-    if old.type != new.type:  # an override has made keys of another kind: none of them is an old one
+    if old.type != new.type:  # after an override with keys of another type no key is an old key
         return pa.array(range(len(old)), pa.int64()), pa.array(range(-len(new), 0), pa.int64())
     if not (old.null_count or new.null_count or pa.types.is_floating(new.type)):
         return old, new
@@ -217,7 +216,7 @@ def _joinable(old: pa.ChunkedArray, new: pa.ChunkedArray) -> tuple[pa.Array, pa.
 
 
 def _of_one_type(old: pa.ChunkedArray, new: pa.ChunkedArray) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
-    """Both columns in their common exact type; unchanged where there is none."""
+    """Return both columns in their common exact type; unchanged where there is none."""
     if old.null_count == len(old):  # a column whose type was open, for example
         return pa.chunked_array([pa.nulls(len(old), new.type)]), new
     kind = comparison_type(old.type, new.type)
@@ -225,7 +224,7 @@ def _of_one_type(old: pa.ChunkedArray, new: pa.ChunkedArray) -> tuple[pa.Chunked
 
 
 def _differs(old: pa.Table, new: pa.Table) -> pa.ChunkedArray:
-    """Mask of the rows with a changed cell in the new columns; a missing old column counts as null.
+    """Return a mask of the rows with a changed cell in the new columns; a missing old column counts as null.
 
     A dropped column changes no row: it is a change of the stream's schema.
     """
@@ -256,10 +255,7 @@ def _changes(kind: str, after: pa.Table, before: pa.Table | None, old_schema: pa
 
 
 def _as_new(old: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Old rows projected to the new columns, with null for values that the new types cannot hold.
-
-    An override may have given a column another type, in which the old values cannot be told.
-    """
+    """Project old rows to the new columns, with null for values that the new types cannot hold."""
     held = dict(zip(old.column_names, old.columns, strict=True))
     return pa.table([_cells_as(field, held.get(field.name), len(old)) for field in schema], schema=schema)
 
@@ -277,7 +273,7 @@ def _cells_as(field: pa.Field, held: pa.ChunkedArray | None, count: int) -> pa.C
 
 
 def _by_content(old: pa.Table, new: pa.Table) -> pa.Table:
-    """Multiset difference: insertions and deletions of a row by the difference of its counts."""
+    """Compare rows as multisets: a row is inserted or deleted by the difference of its counts."""
     left: dict[str, list[int]] = {}
     old_contents, new_contents = _contents(old, new)
     for number, row in enumerate(old_contents):
@@ -299,7 +295,7 @@ def _by_content(old: pa.Table, new: pa.Table) -> pa.Table:
 
 
 def _contents(old: pa.Table, new: pa.Table) -> tuple[list[str], list[str]]:
-    """A text per row of either side, equal for rows with equal cells in the new columns."""
+    """Return a text per row of either side, equal for rows with equal cells in the new columns."""
     cells: tuple[list[list[Any]], list[list[Any]]] = ([], [])
     held = dict(zip(old.column_names, old.columns, strict=True))
     nothing = pa.chunked_array([pa.nulls(len(old))])

@@ -1,8 +1,7 @@
 """Row difference of two versions, page by page (``row_diff`` defines a change).
 
-Only files that the versions do not share are read. By key both sides are walked side by side, some
-thousand rows at once, so that a page of any difference takes little memory. Rows without a key, or under
-another one, are compared whole, which is refused for too many of them.
+Only files that the versions do not share are read. By key both sides are merged in windows of some thousand
+rows, so a page takes little memory. Rows without a common key are compared whole, up to a limit.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from freezeframe.store.diff.row_diff import (
     snapshot_changes,
     table_changes,
 )
-from freezeframe.store.diff.row_pages import RowPage, RowPlace, rows_after_key
+from freezeframe.store.diff.row_pages import RowCursor, RowPage, rows_after_key
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.schema.columns import DELETED, arrow_columns, read_system_columns, stored_key
 from freezeframe.store.schema.type_compatibility import comparison_type, in_common
@@ -42,23 +41,23 @@ _WINDOW_ROWS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class ChangePlace:
+class ChangeCursor:
     """End of a page of changes: a row of the old or the new side, or a number of changes."""
 
     side: str
-    row: RowPlace | None = None
+    row: RowCursor | None = None
     number: int = 0
 
     def to_json(self) -> list[Any]:
-        """The position in a cursor's JSON form."""
+        """Return the position in a cursor's JSON form."""
         row = None if self.row is None else [self.row.path, self.row.position]
         return [self.side, row, self.number]
 
     @classmethod
-    def of_json(cls, record: Sequence[Any]) -> ChangePlace:
+    def of_json(cls, record: Sequence[Any]) -> ChangeCursor:
         """Parse the form of ``to_json``."""
         side, row, number = record
-        return cls(side, None if row is None else RowPlace(*row), number)
+        return cls(side, None if row is None else RowCursor(*row), number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +65,14 @@ class ChangePage:
     """A page of changes in the form of ``snapshot_changes``, and its end position if more follow."""
 
     table: pa.Table
-    following: ChangePlace | None
+    following: ChangeCursor | None
 
 
 class Comparison:
     """Comparison of two versions of a stream; None: the stream does not exist in that version.
 
-    Rows without a common key are compared whole, at most ``whole_rows_max``; else ``window_rows`` of a side
-    at a time.
+    Rows without a common key are compared whole, at most ``whole_rows_max``; others in windows of
+    ``window_rows`` a side.
     """
 
     def __init__(
@@ -86,7 +85,7 @@ class Comparison:
     ) -> None:
         self._whole_rows_max, self._window_rows = whole_rows_max, window_rows
         there = after or before
-        assert there is not None  # noqa: S101 - a stream that is at neither version is not compared
+        assert there is not None  # noqa: S101 - the stream exists in a version
         if after is not None:
             require_names(after)
         self._before = before if before is not None and before.version >= 0 else None
@@ -105,7 +104,7 @@ class Comparison:
         return sum(part.rows_max for part in (self._old, self._new) if part is not None)
 
     @property
-    def can_be_told(self) -> bool:
+    def is_comparable(self) -> bool:
         """Whether ``page`` supports this difference."""
         return self.is_by_key or self.rows_max <= self._whole_rows_max
 
@@ -117,45 +116,45 @@ class Comparison:
         )
 
     def counts_of_files(self) -> Counts:
-        """Row counts of the files and positions that only one version has."""
+        """Return the row counts of the files and positions that only one version has."""
         old, new = (0 if part is None else part.rows_max for part in (self._old, self._new))
         return Counts(inserted=new, deleted=old)
 
-    def is_counted(self, wanted: bool | None = None) -> bool:  # noqa: FBT001 - as the caller was asked
-        """Whether to count all changes: as wanted, or (None) where this reads few rows."""
+    def is_counted(self, wanted: bool | None = None) -> bool:  # noqa: FBT001 - a caller's option
+        """Return whether to count all changes: as wanted, or (None) where this reads few rows."""
         return self.rows_max <= COUNTED_ROWS_MAX if wanted is None else wanted
 
-    def page(self, limit: int, after: ChangePlace | None = None) -> ChangePage:
-        """The first ``limit`` changes after a place; the very last page may be empty."""
+    def page(self, limit: int, after: ChangeCursor | None = None) -> ChangePage:
+        """Return the first ``limit`` changes after a cursor; the very last page may be empty."""
         if not self.is_by_key:
             start = 0 if after is None else after.number
             table = self._whole()
             end = start + limit
             return ChangePage(
-                table.slice(start, limit), ChangePlace("", None, end) if len(table) > end else None
+                table.slice(start, limit), ChangeCursor("", None, end) if len(table) > end else None
             )
         gathered: list[pa.Table] = []
         missing = limit
         for changed, window in self._windows(after):
             gathered.append(changed.slice(0, missing))
             if len(changed) > missing or (len(changed) == missing and window.last is not None):
-                return ChangePage(pa.concat_tables(gathered), window.place_of(gathered[-1]))
+                return ChangePage(pa.concat_tables(gathered), window.cursor_of(gathered[-1]))
             missing -= len(changed)
         return ChangePage(pa.concat_tables(gathered), None)
 
     def tables(self) -> Iterator[pa.Table]:
-        """All changes in key order, as batches; errors as for ``page``."""
+        """Return all changes in key order, as batches; errors as for ``page``."""
         if not self.is_by_key:
             yield self._whole()
             return
         yield from (changed for changed, _ in self._windows(None))
 
     def counts(self) -> Counts:
-        """Row counts of all changes; errors as for ``page``."""
+        """Return the row counts of all changes; errors as for ``page``."""
         return sum(map(change_counts, self.tables()), Counts())
 
     def _common_kinds(self) -> dict[str, pa.DataType | None]:
-        """The common types of the key's columns (None: no common type); empty without a common key."""
+        """Return the common types of the key's columns (None: no common type); empty without a common key."""
         sides = [item for item in (self._before, self._after) if item is not None]
         if not self._key or any(set(stored_key(side.metadata) or ()) != set(self._key) for side in sides):
             return {}
@@ -167,9 +166,9 @@ class Comparison:
         }
 
     def _whole(self) -> pa.Table:
-        if not self.can_be_told:
+        if not self.is_comparable:
             raise TooLarge(
-                f"The difference of {self.rows_max:,} rows cannot be told in pages.",
+                f"The difference of {self.rows_max:,} rows cannot be shown in pages.",
                 cause=f"Without a key, or under another one, rows are compared whole: at most "
                 f"{self._whole_rows_max:,}.",
                 remedy="Export both versions and compare the files.",
@@ -179,8 +178,8 @@ class Comparison:
         old = read_rows(self._there)
         return table_changes(old, old.slice(0, 0), self._key)
 
-    def _windows(self, after: ChangePlace | None) -> Iterator[tuple[pa.Table, _Window]]:
-        """The changes, with their source rows of both sides, window by window."""
+    def _windows(self, after: ChangeCursor | None) -> Iterator[tuple[pa.Table, _Window]]:
+        """Return the changes, with their source rows of both sides, window by window."""
         start = None if after is None else self._key_at(after)
         while True:
             window = _Window.between(self._side(self._old, start), self._side(self._new, start), self._key)
@@ -218,11 +217,11 @@ class Comparison:
                 rows = rows.set_column(rows.column_names.index(name), name, in_common(column, kind))
         return rows
 
-    def _key_at(self, place: ChangePlace) -> pa.Table:
-        snapshot = self._before if place.side == "old" else self._after
-        assert snapshot is not None  # noqa: S101 - the place is of this comparison
-        assert place.row is not None  # noqa: S101 - as every place by key
-        key = read_at(snapshot, {place.row.path: np.array([place.row.position])}, list(self._key))
+    def _key_at(self, cursor: ChangeCursor) -> pa.Table:
+        snapshot = self._before if cursor.side == "old" else self._after
+        assert snapshot is not None  # noqa: S101 - a cursor of this comparison
+        assert cursor.row is not None  # noqa: S101 - as in each cursor by key
+        key = read_at(snapshot, {cursor.row.path: np.array([cursor.row.position])}, list(self._key))
         return self._with_common_keys(key)
 
 
@@ -237,23 +236,23 @@ class _Window:
 
     @classmethod
     def between(cls, old: RowPage, new: RowPage, key: tuple[str, ...]) -> _Window:
-        """The window up to the smaller last key of the sides with further rows."""
+        """Return the window up to the smaller last key of the sides with further rows."""
         ends = [item.rows.select(key).slice(len(item.rows) - 1) for item in (old, new) if item.has_more]
         if not ends:
             return cls(old, new, key, None)
         last = pa.concat_tables(ends).sort_by([(name, "ascending") for name in key]).slice(0, 1)
         return cls(_until(old, last, key), _until(new, last, key), key, last)
 
-    def place_of(self, changes: pa.Table) -> ChangePlace:
-        """The position of the last of some changes of this window."""
+    def cursor_of(self, changes: pa.Table) -> ChangeCursor:
+        """Return the position of the last of some changes of this window."""
         row = changes.slice(len(changes) - 1)
         is_old = row[CHANGE_TYPE][0].as_py() == DELETE
         name, side = ("old", self.old) if is_old else ("new", self.new)
-        return ChangePlace(name, side.places[_count_until(side.rows, row, self.key) - 1])
+        return ChangeCursor(name, side.cursors[_count_until(side.rows, row, self.key) - 1])
 
 
 def change_counts(changes: pa.Table) -> Counts:
-    """The row counts of a table of changes."""
+    """Return the row counts of a table of changes."""
     found = {item["values"]: item["counts"] for item in pc.value_counts(changes[CHANGE_TYPE]).to_pylist()}
     return Counts(inserted=found.get(INSERT, 0), updated=found.get(UPDATE, 0), deleted=found.get(DELETE, 0))
 
@@ -262,19 +261,19 @@ def _until(page: RowPage, last: pa.Table, key: tuple[str, ...]) -> RowPage:
     if not len(page.rows):
         return page
     count = _count_until(page.rows, last, key)
-    return RowPage(page.rows.slice(0, count), page.places[:count], has_more=True)
+    return RowPage(page.rows.slice(0, count), page.cursors[:count], has_more=True)
 
 
 def _count_until(rows: pa.Table, last: pa.Table, key: tuple[str, ...]) -> int:
-    """The number of sorted rows with a key up to that of ``last``."""
+    """Return the number of sorted rows with a key up to that of ``last``."""
     if not len(rows):
         return 0
     is_last = pa.array([0] * len(rows) + [1], pa.int8())
     both = pa.concat_tables([rows.select(key), last.select(key)]).append_column("_is_last", is_last)
-    renamed = both.rename_columns([f"k{place}" for place in range(len(key))] + ["_is_last"])
+    renamed = both.rename_columns([f"k{number}" for number in range(len(key))] + ["_is_last"])
     order = pc.sort_indices(renamed, sort_keys=[(name, "ascending") for name in renamed.column_names])
     return int(pc.index(order, len(rows)).as_py())
 
 
-def _part(one: Snapshot | None, other: Snapshot | None) -> DifferingPart | None:
-    return None if one is None else differing_part(one, other)
+def _part(snapshot: Snapshot | None, other: Snapshot | None) -> DifferingPart | None:
+    return None if snapshot is None else differing_part(snapshot, other)

@@ -1,8 +1,8 @@
 """Pages of a snapshot's rows, without reading later rows.
 
-Rows are in the order of the key, and without a key in that of the files and their rows. A first pass reads
-the key's columns alone, of the row groups whose statistics say that they may hold a row of the page; it
-stops as soon as no other group can. A second pass reads the page's rows where they lie.
+Rows are in the order of the key, and without a key in the order of the files and their rows. A first pass
+reads only the key's columns of row groups whose statistics allow a row of the page, and stops when no other
+group can. A second pass reads the page's rows.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _Bound = tuple[int, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class RowPlace:
+class RowCursor:
     """Location of a row: the path of its file in the log, and its position in it, from 0."""
 
     path: str
@@ -50,7 +50,7 @@ class RowPage:
     """A page of sorted rows, the location of each, and whether more follow."""
 
     rows: pa.Table
-    places: tuple[RowPlace, ...]
+    cursors: tuple[RowCursor, ...]
     has_more: bool
 
 
@@ -59,11 +59,11 @@ def row_page(
     columns: Sequence[str] | None = None,
     where: Any = None,
     *,
-    after: RowPlace | None = None,
+    after: RowCursor | None = None,
     offset: int = 0,
     limit: int = 100,
 ) -> RowPage:
-    """The first ``limit`` current matching rows after a row's location and ``offset`` further rows."""
+    """Return the first ``limit`` current matching rows after a row's location and ``offset`` further rows."""
     shown, expression = _columns_and_predicate(snapshot, columns, where)
     finder = _Finder(snapshot, page_order(snapshot), expression)
     found = finder.first(offset + limit + 1, None if after is None else finder.at(after))
@@ -78,10 +78,10 @@ def rows_after_key(
     only: Mapping[str, npt.NDArray[np.int64]],
     kinds_of: Mapping[str, pa.DataType] = MappingProxyType({}),
 ) -> RowPage:
-    """The first rows with a key greater than that of ``after``, a table of one row (None: from the first).
+    """Return the first rows with a key after that of ``after``, a table of one row (None: from the first).
 
-    ``order`` are columns that no two rows have the same values in. Of a file in ``only`` these positions
-    alone are looked at. Rows are in the order of their keys in the types ``kinds_of``, if it names any.
+    ``order`` are columns that identify a row. Of a file in ``only`` just these positions are read. Keys are
+    ordered in the types ``kinds_of``, if it names any.
     """
     shown, expression = _columns_and_predicate(snapshot, None, None)
     finder = _Finder(snapshot, order, expression, only, kinds_of)
@@ -98,22 +98,22 @@ def _page(
     limit: int,
 ) -> RowPage:
     page = found.slice(offset, limit)
-    places = tuple(
-        RowPlace(finder.paths[number], position)
+    cursors = tuple(
+        RowCursor(finder.paths[number], position)
         for number, position in zip(page[_FILE].to_pylist(), page[_POSITION].to_pylist(), strict=True)
     )
-    return RowPage(rows_at_places(snapshot, places, shown), places, len(found) > offset + limit)
+    return RowPage(rows_at(snapshot, cursors, shown), cursors, len(found) > offset + limit)
 
 
 def page_order(snapshot: ReadableSnapshot) -> tuple[str, ...]:
-    """The key columns that define the order of pages; empty for a key with nested columns."""
+    """Return the key columns that define the order of pages; empty for a key with nested columns."""
     schema = arrow_columns(snapshot.schema)
     key = stored_key(snapshot.metadata) or ()
     return tuple(name for name in key if not kinds.is_nested(schema.field(name).type))
 
 
 def matching_count(snapshot: ReadableSnapshot, where: Any = None) -> int:
-    """The number of current matching rows, from statistics where possible, else from few columns."""
+    """Return the number of current matching rows, from statistics where possible, else from few columns."""
     _, expression = _columns_and_predicate(snapshot, (), where)
     if expression is None:
         return rows.count(snapshot)
@@ -121,13 +121,11 @@ def matching_count(snapshot: ReadableSnapshot, where: Any = None) -> int:
     return sum(batch.num_rows for batch in rows.read_batches(snapshot, needed[:1], expression))
 
 
-def rows_at_places(
-    snapshot: ReadableSnapshot, places: Sequence[RowPlace], columns: Sequence[str]
-) -> pa.Table:
-    """The rows at locations of the snapshot, in the order given."""
-    numbers = {path: number for number, path in enumerate(dict.fromkeys(place.path for place in places))}
-    files = np.array([numbers[place.path] for place in places], np.int64)
-    positions = np.array([place.position for place in places], np.int64)
+def rows_at(snapshot: ReadableSnapshot, cursors: Sequence[RowCursor], columns: Sequence[str]) -> pa.Table:
+    """Return the rows at locations of the snapshot, in the order given."""
+    numbers = {path: number for number, path in enumerate(dict.fromkeys(cursor.path for cursor in cursors))}
+    files = np.array([numbers[cursor.path] for cursor in cursors], np.int64)
+    positions = np.array([cursor.position for cursor in cursors], np.int64)
     order = np.lexsort((positions, files))
     table = rows.read_at(
         snapshot,
@@ -140,7 +138,7 @@ def rows_at_places(
 def _columns_and_predicate(
     snapshot: ReadableSnapshot, columns: Sequence[str] | None, where: Any
 ) -> tuple[list[str], pc.Expression | None]:
-    """The columns to return and the predicate, restricted to current rows of a stream with history."""
+    """Return the columns to return and the predicate, restricted to current rows of a stream with history."""
     own = read_system_columns(snapshot.metadata)
     expression = None if where is None else as_expression(where)
     schema = arrow_columns(snapshot.schema)
@@ -195,7 +193,7 @@ class _Finder:
         self._position = _POSITION + "_" * (max(map(len, schema.names), default=0) + 1)
 
     def first(self, wanted: int, start: pa.Table | None) -> pa.Table:
-        """The first ``wanted`` rows after ``start``: their key, ``_file`` and ``_position``."""
+        """Return the first ``wanted`` rows after ``start``: their key, ``_file`` and ``_position``."""
         opens = rows.grouped_files(self._snapshot, self._order, self._where, self._only)
         heap: list[tuple[_Bound, int, int, Callable[[], Iterator[Any]]]] = []
         for number, path in enumerate(self.paths):
@@ -216,27 +214,27 @@ class _Finder:
 
     def _schema(self) -> pa.Schema:
         numbers = [pa.field(_FILE, pa.int64()), pa.field(_POSITION, pa.int64())]
-        fields = [pa.field(f"k{place}", one.type) for place, one in enumerate(self._fields)]
+        fields = [pa.field(f"k{number}", field.type) for number, field in enumerate(self._fields)]
         return pa.schema([*fields, *numbers])
 
     def beyond(self, key: pa.Table) -> pa.Table:
-        """A position after all rows with the key in the single row of ``key``."""
+        """Return a position after all rows with the key in the single row of ``key``."""
         return self._number_rows([key[name] for name in self._order], _LAST, pa.array([_LAST]))
 
-    def at(self, place: RowPlace) -> pa.Table:
-        """The row at a location."""
-        if place.path not in self.paths:
+    def at(self, cursor: RowCursor) -> pa.Table:
+        """Return the row at a location."""
+        if cursor.path not in self.paths:
             raise VersionNotFound(
                 "The page before is of a version that has no such file.",
                 remedy="Begin with the first page again.",
             )
-        found = rows.read_at(self._snapshot, {place.path: np.array([place.position])}, list(self._order))
-        return self._number_rows(found.columns, self.paths.index(place.path), pa.array([place.position]))
+        found = rows.read_at(self._snapshot, {cursor.path: np.array([cursor.position])}, list(self._order))
+        return self._number_rows(found.columns, self.paths.index(cursor.path), pa.array([cursor.position]))
 
     def _groups(
         self, number: int, opened: Callable[[], GroupedFile], start: pa.Table | None
     ) -> Iterator[Any]:
-        """The heap entries of a file's row groups that may hold a wanted row."""
+        """Return the heap entries of a file's row groups that may hold a wanted row."""
         file = opened()
         groups = list(file.groups(self._snapshot.schema))
         for group, may_match in zip(groups, self._may_match(groups), strict=True):
@@ -247,10 +245,10 @@ class _Finder:
     def _may_match(self, groups: Sequence[RowGroup]) -> list[bool]:
         if self._where is None:
             return [True] * len(groups)
-        asked = pa.schema(
+        wanted = pa.schema(
             [self._schema_now.field(name) for name in columns_of(self._where, self._schema_now)]
         )
-        return keep(self._where, asked, [FileFacts({}, group.statistics) for group in groups], self._stored)
+        return keep(self._where, wanted, [FileFacts({}, group.statistics) for group in groups], self._stored)
 
     def _rows(self, number: int, file: GroupedFile, group: RowGroup) -> Iterator[pa.Table]:
         for batch in file.rows(group, self._where, self._position):
@@ -260,8 +258,8 @@ class _Finder:
     def _number_rows(self, keys: Sequence[Any], number: int, positions: pa.Array) -> pa.Table:
         files = pa.repeat(pa.scalar(number, pa.int64()), len(positions))
         typed = [
-            key if key.type == one.type else in_common(key, one.type)
-            for key, one in zip(keys, self._fields, strict=True)
+            key if key.type == field.type else in_common(key, field.type)
+            for key, field in zip(keys, self._fields, strict=True)
         ]
         return pa.table([*typed, files, positions], schema=self._schema())
 
@@ -274,7 +272,7 @@ class _Finder:
         return _sort_rows(pa.concat_tables([pool, found])).slice(0, wanted).combine_chunks()
 
     def _following(self, found: pa.Table, start: pa.Table | None) -> pa.Table:
-        """The rows after the last one of the previous page."""
+        """Return the rows after the last one of the previous page."""
         if start is None or not len(found):
             return found
         is_start = pc.and_(
@@ -285,14 +283,14 @@ class _Finder:
         return both.slice(pc.index(here, value=True).as_py() + 1)
 
     def _bound(self, statistics: str | None) -> _Bound:
-        """Lower bound of the leading key column; without a key, the order of the files."""
+        """Return the lower bound of the leading key column; without a key, the order of the files."""
         if self._lead is None or not self._has_bounds:
             return _ANYTHING
         low, _ = value_bounds(self._lead, self._lead_name, statistics)
         return _ANYTHING if low is None else (1, _comparable(low))
 
     def _is_beyond(self, bound: _Bound, pool: pa.Table) -> bool:
-        """Whether all rows from the bound on sort after the rows found so far."""
+        """Return whether all rows from the bound on sort after the rows found so far."""
         if self._lead is None:
             return True
         worst = pool["k0"][len(pool) - 1]
@@ -301,7 +299,7 @@ class _Finder:
     def _may_follow(
         self, number: int, statistics: str | None, start: pa.Table | None, group: RowGroup | None = None
     ) -> bool:
-        """Whether a file, or a group of it, may hold a row after ``start``."""
+        """Return whether a file, or a group of it, may hold a row after ``start``."""
         if start is None:
             return True
         if self._lead is None:
@@ -323,7 +321,7 @@ def _sort_rows(table: pa.Table) -> pa.Table:
 
 
 def _comparable(value: pa.Scalar) -> Any:
-    """The value in a Python type with Arrow's order; times as integers, which have no range limit."""
+    """Return the value in a Python type with Arrow's order; times as integers, which have no range limit."""
     return value.value if kinds.is_temporal(value.type) else value.as_py()
 
 

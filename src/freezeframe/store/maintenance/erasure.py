@@ -48,8 +48,6 @@ from freezeframe.store.transaction.context import TenantContext
 from freezeframe.store.transaction.transaction import Transaction
 from freezeframe.store.updates.update import ChangeResult
 
-# Deletes everything before an erasure: entries, table logs, data. Idempotent after a crash.
-
 
 @dataclass(frozen=True, slots=True)
 class Purged:
@@ -63,9 +61,9 @@ class Purged:
 
 
 def purge(place: TenantContext) -> Purged:
-    """Delete everything from before the newest erasure, job roots included; does nothing without one.
+    """Delete everything from before the newest erasure, job roots included.
 
-    The tenant log's own entries go last: as long as there are any, it is not done.
+    The entries of the tenant log are deleted last: while any is left, the purge is not finished.
     """
     state, _ = present_tables(place.storage, place.log, ())
     if not state.erased or not _below(place.storage, TENANT_LOG_FOLDER, state.erased):
@@ -96,9 +94,9 @@ def _purge_table(storage: Storage, folder: str, version: int) -> Purged:
 
 
 def _below(storage: Storage, folder: str, version: int) -> list[tuple[str, int]]:
-    """The files of a log for versions below ``version``, with their sizes."""
+    """Return the files of a log for versions below ``version``, with their sizes."""
     found = [(status, parse_name(status.name)) for status in storage.list_from(folder)]
-    return [(one.name, one.size) for one, meaning in found if meaning and meaning.version < version]
+    return [(status.name, status.size) for status, meaning in found if meaning and meaning.version < version]
 
 
 def _delete_below(storage: Storage, folder: str, version: int) -> Purged:
@@ -108,22 +106,18 @@ def _delete_below(storage: Storage, folder: str, version: int) -> Purged:
     return Purged(len(files), sum(size for _, size in files))
 
 
-# Erasure: removes rows from the present, from every version, and from all bytes of the tenant.
-#
-# The stream's files are written anew without the rows, one entry of kind ``erase`` ends the tenant's
-# restorable history at that commit, and everything from before it is deleted: entries, table commits,
-# checkpoints, statistics, data files, vectors, staged batches of jobs under way. At last what is
-# left is read: every stream that has columns of the key's names is looked through for the keys. Source:
-# ``docs/reference/tenant-log.md``, "Erasing".
+# The stream's files are rewritten without the rows. One entry of kind ``erase`` ends the restorable
+# history, and everything older is deleted: entries, table commits, checkpoints, data files, vectors,
+# staged batches of open jobs. Finally every stream with columns of the key's names is searched for the
+# keys. See ``docs/reference/tenant-log.md``, "Erasing".
 
 
 @dataclass(frozen=True, slots=True)
 class WhatIsLeft:
-    """What was read after an erasure: streams that have columns of the key's names, whole, value by value.
+    """Result of the search after an erasure, in all streams with columns of the key's names.
 
-    ``remaining`` are rows of the stream that still have one of the keys: none. ``elsewhere`` are other
-    streams with rows that have one, which the erasure of a stream does not touch: whoever asked for it
-    decides about them.
+    ``remaining`` counts rows of the stream that still have a key: zero. ``elsewhere`` names other streams
+    with rows of the keys; an erasure of a stream does not change them.
     """
 
     streams_read: int
@@ -133,11 +127,11 @@ class WhatIsLeft:
 
     @property
     def is_clean(self) -> bool:
-        """Whether the stream has no row with one of the keys."""
+        """Whether the stream has no row with any of the keys."""
         return not self.remaining
 
     def to_json(self) -> dict[str, Any]:
-        """All fields by name."""
+        """Return all fields by name."""
         named = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return {**named, "elsewhere": list(self.elsewhere)}
 
@@ -146,7 +140,7 @@ class WhatIsLeft:
 class Erasure:
     """Result of an erasure: the number of rows, and the version at which history begins.
 
-    ``files_deleted`` and ``bytes_deleted`` are of everything from before. ``left`` was read at the end.
+    ``files_deleted`` and ``bytes_deleted`` count everything from before. ``left`` was read at the end.
     """
 
     stream: str
@@ -158,7 +152,7 @@ class Erasure:
     left: WhatIsLeft
 
     def to_json(self) -> dict[str, Any]:
-        """All fields by name; no key is repeated in it."""
+        """Return all fields by name; no key is repeated in it."""
         named = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return {**named, "left": self.left.to_json()}
 
@@ -172,7 +166,7 @@ def erase(
 ) -> Erasure:
     """Erase the rows of some keys; see ``Tenant.erase``.
 
-    ``refresh_copies`` writes again what lies beside the stream as a copy of its rows.
+    ``refresh_copies`` rewrites the copies of rows beside the stream.
     """
     state = place.log.current_state()
     require_stream(state, name)
@@ -188,7 +182,7 @@ def erase(
             floor=THIS_VERSION,
         )
         transaction.stage_tenant(change, "erase", lambda newest: _require_same_tags(state, newest))
-    assert erased is not None  # noqa: S101 - a job without an id is never a repeated one
+    assert erased is not None  # noqa: S101 - a job without an id is never a repeated job
     gone = purge(place)
     refresh_copies()
     left = _read_left(place, name, wanted)
@@ -228,7 +222,7 @@ def _read_left(place: TenantContext, name: StreamName, keys: pa.Table) -> WhatIs
 
 
 def _may_hold(columns: pa.Schema, keys: pa.Table) -> bool:
-    """Whether a stream has columns of the key's names, whose values can be compared with the keys."""
+    """Return whether a stream has columns of the key's names, whose values can be compared with the keys."""
     names = keys.column_names
     return set(names) <= set(columns.names) and all(
         comparison_type(keys[name].type, columns.field(name).type) is not None for name in names
@@ -296,8 +290,8 @@ def _key_table(base: Snapshot, keys: list[Any]) -> pa.Table:
     tuples = [_as_tuple(key, names) for key in keys]
     try:
         columns = [
-            pa.array([_to_stored(key[place], field) for key in tuples], field.type)
-            for place, field in enumerate(fields)
+            pa.array([_to_stored(key[index], field) for key in tuples], field.type)
+            for index, field in enumerate(fields)
         ]
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         kinds = ", ".join(f"{field.name}: {field.type}" for field in fields)
@@ -310,7 +304,7 @@ def _key_table(base: Snapshot, keys: list[Any]) -> pa.Table:
 
 
 def _to_stored(value: Any, field: pa.Field) -> Any:
-    """The value in the stream's type: a key that changed from integers to text holds them as text."""
+    """Return the value in the stream's type: a key that changed from integers to text holds them as text."""
     is_whole = isinstance(value, int) and not isinstance(value, bool)
     return str(value) if is_whole and PRINTED in (field.metadata or {}) else value
 

@@ -42,20 +42,20 @@ from freezeframe.store.transaction.context import TenantContext
 from freezeframe.store.transaction.transaction import Transaction
 from freezeframe.store.versions.retention import policy_of
 
-# Files of a tenant that are still referenced, which ``gc`` retains.
+# Files that ``gc`` keeps.
 
 _FEW_FILES = 1000
 
 
 class TablesThen:
-    """Streams' tables at older versions; those of few files are read once for all who ask."""
+    """Streams' tables at older versions; tables of few files are cached."""
 
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
         self._read: dict[tuple[StreamName, int], Snapshot] = {}
 
     def at(self, stream: StreamName, version: int) -> Snapshot:
-        """The table at a version; at its newest one, where that is lower."""
+        """Return the table at a version, or at its newest version if that is lower."""
         known = self._read.get((stream, version))
         if known is not None:
             return known
@@ -69,7 +69,7 @@ class TablesThen:
 
 
 def referenced_files(tables: TablesThen, log: TenantLog, state: TenantState, floor: int) -> set[str]:
-    """Every data file, vector and blob referenced by a version from ``floor`` on or a tagged one."""
+    """Return the data files, vectors and blobs of versions from ``floor`` on and of tagged versions."""
     if state.version == NO_VERSION:
         return set()
     named = set(_blobs_of(state))
@@ -83,7 +83,7 @@ def referenced_files(tables: TablesThen, log: TenantLog, state: TenantState, flo
 
 
 def _of_range(tables: TablesThen, log: TenantLog, state: TenantState, floor: int) -> set[str]:
-    """The files referenced by any version from ``floor`` to the newest."""
+    """Return the files referenced by any version from ``floor`` to the newest."""
     first = log.state_at(floor)
     named = set(_blobs_of(first))
     for name, version in (*first.streams.items(), *first.dropped.items()):
@@ -139,23 +139,17 @@ def _blobs_of(state: TenantState) -> Iterator[str]:
     return (blob_file(held.blob) for held in state.files.values())
 
 
-# Log files that no kept version needs: entries of the tenant log, commits and checkpoints of tables.
-#
-# As in Delta's log cleanup, a log then begins at its newest checkpoint that is not above the oldest version
-# that is kept, and what is below it goes. Source: ``docs/reference/tenant-log.md``, "Retention and gc".
+# As in Delta's log cleanup, a log then begins at its newest checkpoint at or below the oldest kept
+# version.
 
 
 def old_log_files(
-    everything: Iterable[FileStatus],
-    place: TenantContext,
-    tables: TablesThen,
-    state: TenantState,
-    floor: int,
+    everything: Iterable[FileStatus], place: TenantContext, tables: TablesThen, state: TenantState, floor: int
 ) -> list[FileStatus]:
-    """Those of all files of a tenant that are of its logs, and that no version from ``floor`` on needs.
+    """Return the log files of a tenant that no version from ``floor`` on needs.
 
-    A tag keeps what follows it, and a job the entry that holds its receipt, as long as its id is kept.
-    The oldest first: who is cut off half-way leaves logs that begin later.
+    A tag keeps everything after it, and a job the entry with its receipt, as long as its id is kept. The
+    oldest come first, so that an interrupted deletion leaves logs that begin later.
     """
     begin = state.kept_from(floor)
     folders: dict[str, list[FileStatus]] = {}
@@ -163,7 +157,7 @@ def old_log_files(
         folders.setdefault(file.name.rpartition("/")[0], []).append(file)
     entries = folders.get(TENANT_LOG_FOLDER, [])
     if begin <= state.erased or any(version < state.erased for _, version, _ in _meanings(entries)):
-        return []  # an erasure that was cut off needs them to go on
+        return []  # an interrupted erasure needs them to continue
     first = place.log.snapshot_at(version=begin)
     needed, receipts = first.segment.checkpoint_version or 0, place.log.oldest_receipt(state)
     old = [
@@ -182,16 +176,20 @@ def _of_table(
 ) -> list[FileStatus]:
     folder = f"{table_folder(stream)}/{LOG_FOLDER}"
     meanings = list(_meanings(folders.get(folder, ())))
-    newest = max((one for kind, one, _ in meanings if kind.is_checkpoint and one <= version), default=0)
-    if all(one >= newest for _, one, _ in meanings):
+    newest = max(
+        (number for kind, number, _ in meanings if kind.is_checkpoint and number <= version), default=0
+    )
+    if all(number >= newest for _, number, _ in meanings):
         return []
     snapshot = tables.at(stream, version)
     if snapshot.version < version:
-        return []  # another table, which was taken in under the same name since
-    needed = snapshot.segment.checkpoint_version or 0  # a damaged one was passed over for the one before
+        return []  # another table, adopted under the same name since
+    needed = (
+        snapshot.segment.checkpoint_version or 0
+    )  # a damaged checkpoint was skipped for an older checkpoint
     if int(snapshot.metadata.configuration.get(PROTECTED_BEFORE) or 0) > needed:
         return []
-    old = [file for _, one, file in meanings if one < needed]
+    old = [file for _, number, file in meanings if number < needed]
     sidecars = folders.get(f"{folder}/{SIDECAR_FOLDER}", ())
     if sidecars:
         going = {file.name for file in old}
@@ -208,7 +206,7 @@ def _of_table(
 
 
 def _meanings(files: Iterable[FileStatus]) -> Iterator[tuple[Kind, int, FileStatus]]:
-    """What the files of a log are, and of which version."""
+    """Yield kind and version of each log file."""
     for file in files:
         meaning = parse_name(_last(file.name))
         if meaning is not None:
@@ -219,12 +217,9 @@ def _last(name: str) -> str:
     return name.rpartition("/")[2]
 
 
-# Garbage collection of files, safe beside readers and writers.
-#
-# In two steps, each decided by an entry of the log. First something is condemned: versions below a
-# new floor, which nobody is shown from then on, and transactions whose heartbeat stopped, which can
-# not commit from then on. After a grace period, longer than any read takes, what only they named is
-# deleted, by this call or the next one. Age alone never decides.
+# Collection has two steps, each decided by an entry of the log. First versions below a new floor are no
+# longer listed, and transactions without a heartbeat can no longer commit. After a grace period longer
+# than any read the files that only they reference are deleted. Age alone never decides.
 
 _LOG = "_delta_log/"
 _COMMITS = 32
@@ -238,8 +233,8 @@ _behind = ThreadPoolExecutor(1, "freezeframe-retention")
 class Garbage:
     """The files that ``gc`` deleted, or with ``dry_run`` would delete after all grace periods.
 
-    ``floor``: the oldest version that is kept for its own sake. ``revoked``: transactions that were
-    declared dead by this call. ``names`` are the files, relative to the tenant's directory.
+    ``floor``: the oldest version that the policy keeps. ``revoked``: transactions that this call declared
+    dead. ``names`` are the files, relative to the tenant's directory.
     """
 
     dry_run: bool
@@ -251,7 +246,7 @@ class Garbage:
     names: tuple[str, ...]
 
     def to_json(self) -> dict[str, object]:
-        """All fields by name but the files' names."""
+        """Return all fields by name but the files' names."""
         return {
             "dry_run": self.dry_run,
             "files": self.files,
@@ -300,8 +295,8 @@ def _collect(place: TenantContext, state: TenantState, *, dry_run: bool) -> Garb
 def collect_after_commit(place: TenantContext, version: int) -> None:
     """Apply the retention policy after each ``_COMMITS``th version, at most once a grace period.
 
-    The work is bounded: a tenant of more than ``_FILES_MAX`` files is left to ``gc``. No job is declared
-    dead. A request of the service does not wait for it: a thread does it, one tenant after the other.
+    A tenant of more than ``_FILES_MAX`` files is left to ``gc``, which bounds the work. No job is declared
+    dead. Requests of the service do not wait: a thread handles the tenants in turn.
     """
     if version % _COMMITS or not place.settings.gc_automatic:
         return
@@ -312,7 +307,7 @@ def collect_after_commit(place: TenantContext, version: int) -> None:
 
 
 def _apply_policy(place: TenantContext) -> None:
-    """What fails is told in the log: the version is committed, and the next one tries again."""
+    """Apply the policy; log a failure, since the version is committed and a later version retries."""
     try:
         state, moment = place.log.current_state(), now_ms()
         if not _may_raise_floor(place, state, moment):
@@ -326,7 +321,7 @@ def _apply_policy(place: TenantContext) -> None:
 
 
 def _may_raise_floor(place: TenantContext, state: TenantState, moment_ms: int) -> bool:
-    """Whether the floor may move: at every call, its grace period would never end."""
+    """Return whether the floor may move; if it moved at every call, its grace period would never end."""
     return state.floor_ms <= moment_ms - _grace_ms(place)
 
 
@@ -335,7 +330,7 @@ def _has_few_files(storage: Storage) -> bool:
 
 
 def _dead(place: TenantContext, state: TenantState, moment_ms: int) -> tuple[str, ...]:
-    """Transactions without a heartbeat that may still try to commit."""
+    """Return transactions without a heartbeat that may still try to commit."""
     oldest = moment_ms - int(place.settings.lease_dead_seconds * 1000)
     leases = live_leases(place.storage)
     return tuple(
@@ -348,7 +343,7 @@ def _dead(place: TenantContext, state: TenantState, moment_ms: int) -> tuple[str
 
 
 def _condemn(place: TenantContext, state: TenantState, floor: int | None, dead: tuple[str, ...]) -> bool:
-    """Raise the floor and revoke transactions; false, with nothing done, if another call was quicker."""
+    """Raise the floor and revoke transactions; return false if another call was quicker."""
 
     def require_same_floor(newest: TenantState) -> None:
         if floor is not None and newest.floor_ms != state.floor_ms:
@@ -368,13 +363,13 @@ def _condemn(place: TenantContext, state: TenantState, floor: int | None, dead: 
 def _sweep_condemned(place: TenantContext) -> list[FileStatus]:
     """Delete the files condemned for longer than the grace period.
 
-    A floor is raised only where the one before has waited as long, so that one holds in the meantime.
+    A floor is raised only after the grace period of the floor before, which applies in the meantime.
     """
     state = place.log.current_state()
     oldest = now_ms() - _grace_ms(place)
     revoked = {write_id for write_id, since in state.revoked.items() if since <= oldest}
     if state.floor_ms > oldest:
-        with suppress(CorruptLog, VersionNotFound):  # where a call with a shorter grace swept the new one
+        with suppress(CorruptLog, VersionNotFound):  # a call with a shorter grace period swept the new floor
             return sweep(place, state.floor_before, revoked)
     return sweep(place, state.floor, revoked)
 
@@ -386,7 +381,7 @@ def _grace_ms(place: TenantContext) -> int:
 def sweep(place: TenantContext, floor: int, revoked: set[str], *, durable: bool = False) -> list[FileStatus]:
     """Delete at once the files needed by no version from ``floor`` on and no unrevoked transaction.
 
-    What a power loss brings back unless ``durable`` is garbage again for the next call.
+    Unless ``durable``, a power loss may restore files, which the next call deletes again.
     """
     found = _garbage(place, floor, revoked)
     progress.begin("deleting", "files", len(found))
@@ -404,10 +399,10 @@ def sweep(place: TenantContext, floor: int, revoked: set[str], *, durable: bool 
 
 
 def _garbage(place: TenantContext, floor: int, revoked: set[str]) -> list[FileStatus]:
-    """Files needed by no version from ``floor`` on, no tag and no unrevoked transaction.
+    """Return the files needed by no version from ``floor`` on, no tag and no unrevoked transaction.
 
-    The order matters. A file is listed before the leases are: whoever wrote it had a lease then, and has
-    it still or has committed. The state is read last, so what was committed meanwhile is known.
+    The order matters. Files are listed before the leases: the writer of a listed file held a lease then, and
+    holds it still or has committed. The state is read last, so it includes commits from in between.
     """
     everything = list(place.storage.list_below(""))
     listed = _candidates(everything, place.log.current_state())
@@ -421,7 +416,7 @@ def _garbage(place: TenantContext, floor: int, revoked: set[str]) -> list[FileSt
 
 
 def _candidates(everything: Iterable[FileStatus], state: TenantState) -> list[FileStatus]:
-    """Candidates for garbage: data of tables in custody, blobs, staged commits."""
+    """Return the candidates for garbage: data of tables in custody, blobs, staged commits."""
     logged = {file.name.partition("/")[0] for file in everything if f"/{_LOG}" in file.name}
     ours = {*state.streams, *state.dropped}
     return [file for file in everything if _is_candidate(file.name, ours, logged)]
@@ -439,7 +434,7 @@ def _is_candidate(name: str, ours: Iterable[str], logged: Iterable[str]) -> bool
 
 
 def _is_staged_by(name: str, alive: set[str]) -> bool:
-    """Whether an open transaction wrote the file."""
+    """Return whether an open transaction wrote the file."""
     if name.startswith(f"{STAGING_FOLDER}/"):
         return bool(alive)  # a staged commit has its content's name, so any of them may be its writer
     owner = name.removeprefix(f"{BLOBS_FOLDER}/").partition("/")[0]

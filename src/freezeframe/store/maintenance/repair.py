@@ -1,8 +1,8 @@
 """Release, adoption and repair of a stream's table.
 
-A table in custody lists a writer feature of ours, which other writers must refuse. Releasing takes it
-off and lets the stream go; adopting puts it on again. A table that was changed around the log all the
-same is repaired: what others committed is taken over where it can be, else undone by a new version.
+A table in custody lists a writer feature of freezeframe, which other writers must refuse. Releasing removes
+it and the stream; adopting adds it again. A table that another writer changed nevertheless is repaired: its
+commits are adopted if possible, else undone by a new version.
 Source: ``docs/reference/tenant-log.md``, "Nobody writes around it by mistake".
 """
 
@@ -60,8 +60,8 @@ _TIMES = "delta.enableInCommitTimestamps"
 class Repair:
     """Result of a repair: ``adopted`` or ``undone`` commits of others, or ``nothing``.
 
-    ``versions`` are those of the table that did not come through the log; ``version`` and ``stream_version``
-    are the tenant's and the stream's own now.
+    ``versions`` are the table's foreign versions; ``version`` and ``stream_version`` are the tenant's and the
+    stream's versions now.
     """
 
     stream: str
@@ -72,7 +72,7 @@ class Repair:
     reason: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """All fields by name."""
+        """Return all fields by name."""
         return {
             "stream": self.stream,
             "action": self.action,
@@ -151,7 +151,7 @@ def _without_guard(snapshot: Snapshot, _: StagingFolder, identity: CommitIdentit
 
 
 def _adoption_commit(table: Snapshot, key: tuple[str, ...], identity: CommitIdentity) -> str:
-    """The commit that adds the writer feature, the key and in-commit timestamps to a table."""
+    """Return the commit that adds the writer feature, the key and in-commit timestamps to a table."""
     needed = guarded_protocol(table.schema)
     protocol = join_protocols(_with_named_features(table), needed)
     times: dict[str, str | None] = {}
@@ -186,7 +186,7 @@ _NAMED_FEATURES = 7
 
 
 def _with_named_features(table: Snapshot) -> Any:
-    """The table's protocol with an explicit feature list, which listing any feature requires."""
+    """Return the table's protocol with an explicit feature list, which listing any feature requires."""
     protocol = table.protocol
     if protocol.min_writer_version >= _NAMED_FEATURES:
         return protocol
@@ -195,7 +195,7 @@ def _with_named_features(table: Snapshot) -> Any:
 
 
 def _head_lost_its_place(place: TenantContext, state: TenantState, name: StreamName, table: Snapshot) -> bool:
-    """Whether a foreign commit has the newest entry's version."""
+    """Return whether a foreign commit has the newest entry's version."""
     for change in state.head.streams if state.head else ():
         if change.stream == name and change.lands:
             return table.version >= change.table_version and not is_rolled_forward(place.storage, change)
@@ -203,7 +203,7 @@ def _head_lost_its_place(place: TenantContext, state: TenantState, name: StreamN
 
 
 def _obstacle(table: Snapshot) -> str:
-    """The reason against taking over foreign commits; empty if there is none."""
+    """Return the reason against taking over foreign commits; empty if there is none."""
     try:
         _require_ours_to_write(table)
         _require_key(table, stored_key(table.metadata) or ())
@@ -259,8 +259,8 @@ def _require_unchanged(name: StreamName, expected: int) -> Check:
     def check(state: TenantState) -> None:
         if state.base_version(name) != expected:
             raise ConflictError(
-                f"The stream {str(name)!r} was changed by somebody else meanwhile.",
-                cause="Another process adopted, repaired or updated it.",
+                f"The stream {str(name)!r} was changed by another process meanwhile.",
+                cause="It was adopted, repaired or updated.",
                 remedy="Look at it again; run the call again if it is still needed.",
                 stream=str(name),
             )

@@ -1,7 +1,7 @@
 """Changes a column's type where every stored value converts without loss.
 
-All rows are written anew in one commit, a batch at a time and without Spark; the steps of a job that
-meets another commit look at the values again. Rows of a stream's past (``history="scd2"``) take part.
+All rows are rewritten in a single commit, batch by batch and without Spark, including the history of a stream
+(``history="scd2"``). After a conflicting commit the values are checked again.
 """
 
 from __future__ import annotations
@@ -13,12 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from freezeframe import progress
-from freezeframe.errors import (
-    FreezeframeError,
-    InvalidOption,
-    MissingColumn,
-    SchemaDriftError,
-)
+from freezeframe.errors import FreezeframeError, InvalidOption, MissingColumn, SchemaDriftError
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.log.format.schema import arrow_to_delta, arrow_type
@@ -73,7 +68,7 @@ class Retyping:
     committed: bool
 
     def to_json(self) -> dict[str, Any]:
-        """All fields by name."""
+        """Return all fields by name."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
@@ -93,17 +88,19 @@ def retype(
     require_stream(state, name)
     base = stream_base(place.storage, place.log, state, name)
     field = step.field(base)
-    told = Retyping(
+    preview = Retyping(
         str(name), column, _name_of(field.type), _name_of(step.kind), 0, state.version, committed=False
     )
     if dry_run:
-        return replace(told, rows=sum(map(len, step.rows(base, field))))
-    author = Author(who, message).for_action(f"retype {name}.{column} as {told.type_after}")
+        return replace(preview, rows=sum(map(len, step.rows(base, field))))
+    author = Author(who, message).for_action(f"retype {name}.{column} as {preview.type_after}")
     with Transaction(place, author) as transaction:
         transaction.apply(name, step)
-    version = transaction.done.tenant_version
-    after = table_snapshot(place.storage, place.log.state_at(version), name)
-    return replace(told, rows=rows.count(after), tenant_version=version, committed=transaction.done.committed)
+    done = transaction.done
+    after = table_snapshot(place.storage, place.log.state_at(done.tenant_version), name)
+    return replace(
+        preview, rows=rows.count(after), tenant_version=done.tenant_version, committed=done.committed
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +140,7 @@ class _Retype:
         return ChangeResult(content, Counts(), rewrite.new_paths)
 
     def field(self, snapshot: Snapshot) -> pa.Field:
-        """The stored column's field."""
+        """Return the stored column's field."""
         columns = arrow_columns(snapshot.schema)
         if self.column not in columns.names:
             raise MissingColumn(
@@ -172,11 +169,11 @@ class _Retype:
         return field
 
     def rows(self, snapshot: Snapshot, field: pa.Field) -> Iterator[pa.Table]:
-        """All rows of the stream with the column in the new type."""
+        """Return all rows of the stream with the column in the new type."""
         if is_undecided(field):
             return
         names = [column["name"] for column in written_columns(snapshot.schema)["fields"]]
-        place = names.index(self.column)
+        index = names.index(self.column)
         progress.begin("rewriting", "rows")
         for batch in rows.read_batches(snapshot, names):
             progress.advance(len(batch))
@@ -184,7 +181,7 @@ class _Retype:
             cast = retype_column(table[self.column], self.kind)
             if cast is None:
                 raise self._misfit_error(table, field, stored_key(snapshot.metadata) or ())
-            yield table.set_column(place, self.column, cast)
+            yield table.set_column(index, self.column, cast)
 
     def _misfit_error(self, table: pa.Table, field: pa.Field, key: Sequence[str]) -> FreezeframeError:
         found = [
@@ -210,13 +207,13 @@ class _Retype:
 def retype_column(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
     """Cast the column to another type; None if the round trip of a value is not exact to the last bit.
 
-    A time has one text here, that of ``moment_texts``: no other is turned into one.
+    The only accepted text of a time is that of ``moment_texts``.
     """
     return exact_cast(column, kind)
 
 
 def _misfits(column: pa.ChunkedArray, kind: pa.DataType) -> list[int]:
-    """The first rows with a value that the cast would change, by bisection."""
+    """Return the first rows with a value that the cast would change, by bisection."""
     found: list[int] = []
     pending = [(0, len(column))]
     while pending and len(found) < _SHOWN_MAX:
@@ -239,7 +236,7 @@ def _parse_type(name: str) -> pa.DataType:
         kind = pa.null()
     if pa.types.is_null(kind) or pa.types.is_nested(kind):
         raise InvalidOption(
-            f"{name!r} is not a type that a column can be given.",
+            f"{name!r} is not the type of a column.",
             cause=f"The types are {_NAMES}.",
             remedy="Name one of them.",
             type=name,
@@ -248,5 +245,5 @@ def _parse_type(name: str) -> pa.DataType:
 
 
 def _name_of(kind: pa.DataType) -> str:
-    """A type by its name in Delta."""
+    """Return a type by its name in Delta."""
     return str(arrow_to_delta(pa.schema([("c", kind)]))["fields"][0]["type"])

@@ -1,7 +1,7 @@
 """Verification of a tenant: entries and their chain, tables, data files, blobs.
 
-Everything that a listed version needs is read. Nothing is repaired. What is not looked into: the key that
-sealed files are sealed with (their bytes are compared as stored), and garbage, which nothing names.
+Everything that a listed version needs is read, and nothing is repaired. Sealed files are compared as stored,
+without their key, and garbage is not read.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Verification:
         return not self.findings
 
     def to_json(self) -> dict[str, Any]:
-        """All fields by name, and whether the tenant is sound."""
+        """Return all fields by name, and whether the tenant is sound."""
         return {
             "sound": self.is_sound,
             "tenant_version": self.version,
@@ -73,7 +73,7 @@ class Verification:
 def verify_tenant(storage: Storage, settings: Settings) -> Verification:
     """Read everything that the tenant's listed versions need, and report damage.
 
-    Where an entry is damaged, nothing after the log is looked at: only the log says what is to be there.
+    If an entry is damaged, only the log is verified, because the log defines everything else.
     """
     entries, findings = _entries(storage)
     if not entries and not findings and not require_known_format(storage):
@@ -105,7 +105,7 @@ def verify_tenant(storage: Storage, settings: Settings) -> Verification:
 
 
 def _entries(storage: Storage) -> tuple[dict[int, Entry], list[Finding]]:
-    """The entries by version, and findings on them, their hash chain and checkpoints."""
+    """Return the entries by version, and findings on them, their hash chain and checkpoints."""
     listing = sort_listing(list_log(storage, TENANT_LOG_FOLDER))
     findings: list[Finding] = []
     entries: dict[int, Entry] = {}
@@ -134,13 +134,13 @@ def _entries(storage: Storage) -> tuple[dict[int, Entry], list[Finding]]:
 def _open(
     storage: Storage, settings: Settings, entries: Mapping[int, Entry], findings: list[Finding]
 ) -> tuple[TenantLog, TenantState] | None:
-    """The log and its state at the oldest version that is kept; None with findings if they cannot be read."""
+    """Return the log and its state at the oldest kept version; None with findings if it is damaged."""
     logs: list[TenantLog] = []
     states: list[TenantState] = []
 
     def read() -> None:
         logs.append(TenantLog(storage, settings))
-        # Below it entries may be gone, here and there after a power loss.
+        # Below it entries may be missing, also with gaps after a power loss.
         first = logs[0].current_state().kept_from()
         findings.extend(_missing(entries, first, ()))
         if not findings:
@@ -154,18 +154,18 @@ def _open(
 
 
 def _findings_of_versions(look: Callable[[], object]) -> Iterator[Finding]:
-    """Findings of a look at versions that are kept; one that is gone is damage here."""
+    """Yield the findings of reading kept versions; a missing version is damage."""
     try:
         yield from findings_of(TENANT_LOG_FOLDER, look)
     except VersionNotFound as error:
         yield Finding(TENANT_LOG_FOLDER, error.error_code, str(error))
 
 
-def _missing(entries: Mapping[int, Entry], first: int, told: Collection[str]) -> Iterator[Finding]:
-    """A finding for each entry from ``first`` to the newest that is not there, and not told otherwise."""
+def _missing(entries: Mapping[int, Entry], first: int, reported: Collection[str]) -> Iterator[Finding]:
+    """Yield a finding for each missing entry from ``first`` on, unless already reported."""
     for version in range(first, max(entries, default=-1)):
         name = f"{TENANT_LOG_FOLDER}/{commit_name(version)}"
-        if version not in entries and name not in told:
+        if version not in entries and name not in reported:
             yield Finding(name, "FILE_NOT_FOUND", "An entry is gone.")
 
 
@@ -183,10 +183,10 @@ def _check_checkpoint(storage: Storage, name: str, entry: Entry | None) -> None:
 def _table(
     storage: Storage, log: TenantLog, state: TenantState, name: StreamName, own: Iterable[StreamChange]
 ) -> Iterator[Finding]:
-    """Findings on a stream's table: its log, its agreement with the tenant log, its newest rows."""
+    """Yield findings on a stream's table: its log, its agreement with the tenant log, its newest rows."""
     folder = table_folder(name)
     found = list(findings_of(folder, partial(stream_base, storage, log, state, name)))
-    with suppress(InputNotFound):  # the check before has decided whether it may be missing
+    with suppress(InputNotFound):  # the check above decides whether it may be missing
         found += verify_log(storage, f"{folder}/_delta_log")
     for change in own:
         commit = f"{folder}/_delta_log/{commit_name(change.table_version)}"
@@ -200,7 +200,7 @@ def _table(
 
 
 def _own_commits(name: str, entries: Mapping[int, Entry], first: TenantState) -> Iterable[StreamChange]:
-    """The tenant log's commits to a table that must be there, but the newest entry's.
+    """Return the tenant log's commits to a table that must be there, but the newest entry's.
 
     From the oldest version that is kept, and from the last take-over of foreign ones on.
     """
@@ -211,7 +211,7 @@ def _own_commits(name: str, entries: Mapping[int, Entry], first: TenantState) ->
         for change in entries[version].streams
         if str(change.stream) == name and change.table_version >= first.base_version(change.stream)
     ]
-    begin = max((place for place, change in enumerate(changes) if change.is_external), default=-1)
+    begin = max((index for index, change in enumerate(changes) if change.is_external), default=-1)
     return (change for change in changes[begin + 1 :] if change.lands)
 
 
@@ -230,7 +230,7 @@ class _Expected:
         self.live = 0
 
     def collect(self) -> None:
-        """Fold the listed versions, starting at the oldest one and at tagged ones."""
+        """Collect the files of the listed versions, from the oldest version and tagged versions on."""
         state = self._state
         for version in sorted({state.floor, *(tag for tag in state.tags.values() if tag < state.floor)}):
             self._add_state(self._log.state_at(version))

@@ -54,63 +54,62 @@ _TABLE_SUFFIX = ".snapshot"
 
 
 def table_folder(stream: StreamName) -> str:
-    """The folder of a stream's Delta table."""
+    """Return the folder of a stream's Delta table."""
     return f"{stream}{_TABLE_SUFFIX}"
 
 
 def table_name(folder: str) -> str | None:
-    """The stream whose table a folder would be; None for any other folder."""
+    """Return the stream whose table a folder would be; None for any other folder."""
     return folder.removesuffix(_TABLE_SUFFIX) if folder.endswith(_TABLE_SUFFIX) else None
 
 
 def is_table_folder(name: str) -> bool:
-    """Whether a folder of that name, directly in a tenant's directory, is a stream's table."""
+    """Return whether a folder of that name, directly in a tenant's directory, is a stream's table."""
     return name.casefold().endswith(_TABLE_SUFFIX)
 
 
 def lease_file(write_id: str) -> str:
-    """The lease file of an open transaction."""
+    """Return the lease file of an open transaction."""
     return f"{STAGING_FOLDER}/{write_id}.json"
 
 
 def long_commit_file(sha256: str) -> str:
-    """A table's commit that is too long for the entry, by the SHA-256 of its bytes."""
+    """Return a table's commit that is too long for the entry, by the SHA-256 of its bytes."""
     return f"{STAGING_FOLDER}/{sha256}.commit"
 
 
 def blob_file(blob: str) -> str:
-    """The file of a blob, by the blob's name."""
+    """Return the file of a blob, by the blob's name."""
     return f"{BLOBS_FOLDER}/{blob}"
 
 
 def key_file(number: int) -> str:
-    """A record of the tenant's wrapped data key."""
+    """Return a record of the tenant's wrapped data key."""
     return f"{KEYS_FOLDER}/{number:020d}.json"
 
 
 def tenant_folder(folder: str) -> str:
-    """The snapshot directory of a tenant in a store, by its folder in the registry."""
+    """Return the snapshot directory of a tenant in a store, by its folder in the registry."""
     return f"{TENANTS_FOLDER}/{folder}"
 
 
 def tenant_of(root: str) -> str:
-    """The folder name of a store's tenant, from its storage's root; else empty."""
+    """Return the folder name of a store's tenant, from its storage's root; else empty."""
     found = _TENANT_ROOT.search(root)
     return found.group(1) if found else ""
 
 
-# The kind of a directory or bucket: one tenant's log or a store's registry, never both.
-#
-# Asked when it is opened, and once more before the first entry of either is written.
+# A directory or bucket is one tenant's or a store of many, never both. It is checked when it is opened,
+# and again before the first entry of either log is written.
 
 
 def is_store(storage: Storage) -> bool:
-    """Whether the storage has a store's registry."""
+    """Return whether the storage has a store's registry."""
     return next(iter(storage.list_from(REGISTRY_FOLDER)), None) is not None
 
 
 def is_tenant(storage: Storage) -> bool:
-    """Whether the storage has a tenant's log, or is the folder of a store's tenant."""
+    """Return whether the storage has a tenant's log, or is the folder of a store's tenant."""
     return bool(tenant_of(storage.root)) or next(iter(storage.list_from(TENANT_LOG_FOLDER)), None) is not None
 
 
@@ -142,23 +141,21 @@ def require_no_tenant(storage: Storage) -> None:
     )
 
 
-# Format of a store, and what a folder is.
-
-# ``_freezeframe/format.json``: the directory's format version, so that an older release refuses it.
+# ``_freezeframe/format.json`` holds the format version, so that an older release refuses the directory.
 
 FORMAT_VERSION = 1
 _seen: WeakKeyDictionary[Storage, tuple[str | None, FileIdentity | None]] = WeakKeyDictionary()
-# ``jobs``: entries that change several streams, files and the tenant itself. ``chain``: each entry
-# names its predecessor's hash, so that a freezeframe which writes none of that must not add entries.
+# ``jobs``: entries can change several streams, files and the tenant itself. ``chain``: each entry names the
+# hash of its predecessor, so a release that writes no chain must not add entries.
 _FEATURES = ("tenantLog", "jobs", "chain")
 _CONTENT = {"formatVersion": FORMAT_VERSION, "features": list(_FEATURES), "minimumFreezeframe": "0.1.0"}
 
 
 def require_known_format(storage: Storage) -> bool:
-    """Whether the directory has the current format; a missing or older format is accepted too.
+    """Return whether the directory has the current format; a missing or older format is accepted too.
 
-    It is asked before every change, so that a process that runs on stops where a newer freezeframe has been.
-    On a disk a file that is still the one that was read is not read again.
+    It is called before every change, so that a running process stops after a newer freezeframe wrote. On a
+    disk an unchanged file is not read again.
     """
     path, known = _seen.get(storage) or (_path(storage), None)
     now = None if path is None else file_identity(path)
@@ -204,9 +201,9 @@ def _has_present_format(storage: Storage, content: bytes) -> bool:
 def ensure_format(storage: Storage, *, probe: bool = True) -> None:
     """Write the format file if absent; the storage of a new directory is probed first.
 
-    Without ``probe`` it is not: the storage is part of one that was.
+    Without ``probe`` the storage is part of one that was probed before.
 
-    A directory of an older freezeframe is raised to the present format, so that the older one refuses it.
+    A directory of an older freezeframe is raised to the current format, so that the older release refuses it.
     """
     if require_known_format(storage):
         return
@@ -221,7 +218,7 @@ def ensure_format(storage: Storage, *, probe: bool = True) -> None:
             storage.replace(FORMAT_FILE, content)
 
 
-# The report of the last ``freezeframe prove`` on a store, kept in the store for those who look after it.
+# The report of the last ``freezeframe prove``.
 
 
 def keep_proof_report(storage: Storage, report: Mapping[str, Any]) -> bool:
@@ -233,7 +230,7 @@ def keep_proof_report(storage: Storage, report: Mapping[str, Any]) -> bool:
 
 
 def last_proof_report(storage: Storage) -> dict[str, Any] | None:
-    """The report that was kept last; None: there is none."""
+    """Return the report that was kept last; None: there is none."""
     try:
         report = json.loads(storage.read(PROOF_FILE))
     except FileNotFoundError:
@@ -247,14 +244,9 @@ def last_proof_report(storage: Storage) -> dict[str, Any] | None:
     return report
 
 
-# Folders of jobs and uploads beneath a store.
-
-# Folders of jobs: where scripts run, and when their leftovers are deleted.
-#
-# A job's root holds the tenant's data in the clear: input, output, a working copy, the log. So it is kept
-# where it is found by the tenant: in a local store beside the tenants, and for a store in a bucket in the
-# state folder of the machine that ran the job. Deleting the tenant removes all of them, an erasure those
-# that began before it, and time those that are older than ``job_root_days``.
+# A job's root holds the tenant's data in plain form: input, output, working copy and log. A local store keeps
+# the roots beside its tenants; for a bucket they are in the state folder of the machine that ran the job.
+# Deleting the tenant removes all of them, an erasure the older ones, and ``job_root_days`` expired ones.
 
 LOCK_FILE = f"{OURS}/lock"
 _STAMP = "%Y%m%dT%H%M%S%f"
@@ -263,7 +255,7 @@ _DAY_MS = 24 * 3600 * 1000
 
 
 def job_roots_folder(storage: Storage, settings: Settings) -> Path:
-    """The folder of a tenant's job roots, from the tenant's storage; it need not exist."""
+    """Return the folder of a tenant's job roots, from the tenant's storage; it need not exist."""
     folder = tenant_of(storage.root)
     if not folder:
         raise InvalidOption(
@@ -279,14 +271,14 @@ def job_roots_folder(storage: Storage, settings: Settings) -> Path:
 
 
 def root_stamp(moment: datetime) -> str:
-    """The prefix of a root's name: its start time, independent of its files' times."""
+    """Return the prefix of a root's name: its start time, independent of its files' times."""
     return moment.astimezone(UTC).strftime(_STAMP)[:_STAMP_LENGTH]
 
 
 def remove_job_roots(storage: Storage, settings: Settings, before_ms: int | None = None) -> int:
     """Remove a tenant's roots started before a moment (default: all), and return their number.
 
-    Links that a script made are removed and not followed.
+    Symbolic links in them are removed, not followed.
     """
     if not tenant_of(storage.root):
         return 0
@@ -317,7 +309,7 @@ def in_use(root: Path) -> Iterator[None]:
 
 
 def is_in_use(root: Path) -> bool:
-    """Whether a live process has locked the root."""
+    """Return whether a live process has locked the root."""
     try:
         with open_regular(root, LOCK_FILE) as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -329,7 +321,7 @@ def is_in_use(root: Path) -> bool:
 
 
 def job_roots(folder: Path) -> list[Path]:
-    """The roots in one tenant's folder, the oldest first."""
+    """Return the roots in one tenant's folder, the oldest first."""
     return sorted(_roots(folder))
 
 
@@ -341,7 +333,7 @@ def _roots(folder: Path) -> list[Path]:
 
 
 def _began_ms(root: Path) -> int:
-    """The start time of a root from its name; 0 for a name without one."""
+    """Return the start time of a root from its name; 0 for a name without one."""
     try:
         began = datetime.strptime(root.name[:_STAMP_LENGTH], _STAMP).replace(tzinfo=UTC)
     except ValueError:
@@ -363,16 +355,13 @@ def _remove(root: Path) -> None:
         raise failure("remove", str(root), error) from error
 
 
-# Pending data of a tenant in a service: uploads, and files of queued imports.
-#
-# They hold the tenant's data before it is in any version, so they go with the tenant, and with an erasure:
-# nobody can tell what is in half a file.
+# Uploads hold the tenant's data before any version does, so a deletion and an erasure remove them as well.
 
 _UPLOADS = "uploads"
 
 
 def uploads_folder(root: str, settings: Settings) -> Path:
-    """The folder of a store's pending uploads, with a subfolder per tenant.
+    """Return the folder of a store's pending uploads, with a subfolder per tenant.
 
     For a store in a bucket it is in the state folder of each machine that serves it.
     """
@@ -386,10 +375,10 @@ def remove_waiting(storage: Storage, settings: Settings) -> None:
     folder = tenant_of(storage.root)
     if not folder:
         return
-    place = uploads_folder(storage.root.removesuffix(f"/{TENANTS_FOLDER}/{folder}"), settings) / folder
+    uploads = uploads_folder(storage.root.removesuffix(f"/{TENANTS_FOLDER}/{folder}"), settings) / folder
     try:
-        shutil.rmtree(place)
+        shutil.rmtree(uploads)
     except FileNotFoundError:
         return
     except OSError as error:
-        raise failure("remove", str(place), error) from error
+        raise failure("remove", str(uploads), error) from error

@@ -11,8 +11,6 @@ from typing import Any
 from freezeframe.engine.frames.frames import DtypeBackend, FrameKind
 from freezeframe.errors import InvalidOption
 
-# Row counts of a change: inserted, updated, unchanged, deleted.
-
 
 @dataclass(frozen=True, slots=True)
 class Counts:
@@ -41,7 +39,7 @@ class Counts:
         return self.inserted + self.updated + self.deleted
 
     def to_json(self) -> dict[str, int]:
-        """The counts by name."""
+        """Return the counts by name."""
         return {
             "inserted": self.inserted,
             "updated": self.updated,
@@ -51,16 +49,16 @@ class Counts:
 
 
 def table_of(counts: Mapping[str, Counts]) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-    """The columns and the rows of a table of counts by stream."""
+    """Return the columns and the rows of a table of counts by stream."""
     names = tuple(Counts().to_json())
-    return ("stream", *names), [(name, *one.to_json().values()) for name, one in counts.items()]
+    return ("stream", *names), [(name, *found.to_json().values()) for name, found in counts.items()]
 
 
-# HTML tables for ``_repr_html_`` in notebooks (pure).
+# HTML tables for ``_repr_html_`` in notebooks.
 
 
 def html_table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """A caption, a heading and rows; every text is escaped, numbers stand to the right, None is empty."""
+    """Return an HTML table; texts are escaped, numbers are aligned to the right, None is an empty cell."""
     heading = "".join(f"<th>{escape(name)}</th>" for name in columns)
     body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
     # Notebooks put captions below a table and in grey without it.
@@ -77,17 +75,14 @@ def _cell(value: Any) -> str:
     return f'<td style="text-align: left">{"" if value is None else escape(str(value))}</td>'
 
 
-# The receipt of an update: counts, versions, files and bytes.
-
-
 @dataclass(frozen=True, slots=True)
 class Receipt:
     """Result of an update: row counts and versions.
 
-    ``version`` and ``stream_version`` are the tenant's and the stream's own versions after the call;
-    where nothing changed they are the ones from before, and ``committed`` is false.
+    ``version`` and ``stream_version`` are the tenant's and the stream's versions after the call; if nothing
+    changed they are those from before, and ``committed`` is false.
     ``bytes_written`` counts the newly referenced data files, ``deleted`` the rows that were removed,
-    closed or flagged. Two receipts are equal if they say the same.
+    closed or flagged.
     """
 
     stream: str
@@ -104,11 +99,11 @@ class Receipt:
     bytes_written: int
     seconds: float
     engine: str = ""
-    """Who searched or merged the stored rows: ``spark``, ``process`` (the job's own), or nobody (empty)."""
+    """The engine that searched or merged stored rows: ``spark``, ``process`` (the job's) or empty."""
     columns_missing: tuple[str, ...] = ()
-    """Stored columns that the batch has not."""
+    """Stored columns that the batch lacks."""
     source: Callable[[FrameKind, str | None], Any] | None = field(default=None, repr=False, compare=False)
-    """How the rows that this update changed are read; a receipt that was copied elsewhere has none."""
+    """A function that reads the changed rows; None in a receipt that was copied to another process."""
 
     @property
     def counts(self) -> Counts:
@@ -116,7 +111,7 @@ class Receipt:
         return Counts(self.inserted, self.updated, self.unchanged, self.deleted)
 
     def changed_rows(self, as_: FrameKind = "pandas", *, dtype_backend: DtypeBackend | None = None) -> Any:
-        """The rows changed by this update, in the form of ``Stream.changes``.
+        """Return the rows changed by this update, in the form of ``Stream.changes``.
 
         ``_change_type`` is ``insert``, ``update`` (with the old row in ``_before``) or ``delete``; what
         others committed before or after is not among them. Nothing changed: no rows. A job makes one
@@ -140,15 +135,15 @@ class Receipt:
         return f"since={self.version - 1}, " if self.version > 0 else ""
 
     def to_json(self) -> dict[str, Any]:
-        """All fields by name as JSON values; ``version`` is ``tenant_version`` there."""
+        """Return all fields by name as JSON values; ``version`` is ``tenant_version`` there."""
         names = {item.name: item.name for item in fields(self) if item.compare} | {
             "version": "tenant_version"
         }
-        said = {named: getattr(self, name) for name, named in names.items()}
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in said.items()}
+        values = {field: getattr(self, name) for name, field in names.items()}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
     def _repr_html_(self) -> str:
-        """The counts in a notebook."""
+        """Return the counts in a notebook."""
         state = f"version {self.version}" if self.committed else "nothing committed"
         return html_table(f"{self.stream}, {state}", *table_of({self.stream: self.counts}))
 
@@ -157,17 +152,14 @@ class Receipt:
         return type(self), tuple(getattr(self, item.name) for item in fields(self) if item.compare)
 
 
-# The receipt of a job: its versions, and the receipt of each stream and file.
-
-
 @dataclass(frozen=True, slots=True)
 class JobReceipt:
     """Result of a job: the tenant version, and the receipt of each stream and file.
 
-    ``tenant_version`` is the version of the one commit; where nothing changed, the version from before,
-    and ``committed`` is false. ``streams`` has a receipt for every stream that the job updated, with the
+    ``tenant_version`` is the version of the commit; if nothing changed, it is the version from before, and
+    ``committed`` is false. ``streams`` has a receipt for every stream that the job updated, with the
     net counts of all its updates: those of its version in the history. ``repeated``: the job had been
-    committed before, and this is what it was answered then.
+    committed before, and this is its receipt from then.
     """
 
     tenant_version: int
@@ -180,7 +172,7 @@ class JobReceipt:
     repeated: bool = False
 
     def _repr_html_(self) -> str:
-        """The counts of each stream in a notebook, and the files."""
+        """Return the counts of each stream in a notebook, and the files."""
         state = f"version {self.tenant_version}" if self.committed else "nothing committed"
         counts = {name: receipt.counts for name, receipt in self.streams.items()}
         files = [(path, "written") for path in self.files_written]
@@ -189,7 +181,7 @@ class JobReceipt:
         return html_table(f"Job {self.job_id or ''}, {state}", *table_of(counts)) + listed
 
     def to_json(self) -> dict[str, Any]:
-        """All fields by name, the streams' receipts as objects."""
+        """Return all fields by name, the streams' receipts as objects."""
         named = {item.name: getattr(self, item.name) for item in fields(self)}
         streams = {name: receipt.to_json() for name, receipt in self.streams.items()}
         return {

@@ -13,36 +13,29 @@ from typing import Literal, TypedDict, Unpack, get_args
 
 from freezeframe.errors import FreezeframeError, InvalidOption
 
-# Who changes a tenant.
-
-# The author of a change and the message for the history.
-
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """Author and message of a change; without ``who`` the operating system's user is meant."""
+    """Author and message of a change; an empty ``who`` stands for the operating system's user."""
 
     who: str = ""
     message: str = ""
 
     def for_action(self, what: str) -> Author:
-        """The author of a change that the history names ``what``, with the message behind it."""
+        """Return the author of a change that the history names ``what``, with the message behind it."""
         return Author(self.who, f"{what}: {self.message}" if self.message else what)
 
 
 SYSTEM = Author()
 
 
-# Request context: the service request that caused a change.
-
-
 @dataclass(frozen=True, slots=True)
 class RequestContext:
     """The service request that causes a change.
 
-    ``request_id`` goes into the entries of the log, where whoever has another trace of the request can find
-    them by it. With ``job_id`` a change that names no job of its own is that job: made once, however often
-    the request comes (see ``Tenant.job``).
+    ``request_id`` is stored in the entries of the log, so that they can be matched with other traces of the
+    request. With ``job_id`` a change without a job of its own becomes that job, so a repeated request
+    changes nothing (see ``Tenant.job``).
     """
 
     request_id: str = ""
@@ -52,22 +45,15 @@ class RequestContext:
 NO_REQUEST = RequestContext()
 
 
-# The operating system's user, the default author of changes.
-
-
 @cache
 def system_user() -> str:
-    """The name of the process's user, or its number where the system knows no name."""
+    """Return the name of the process's user, or its number where the system knows no name."""
     number = os.geteuid()
     try:
         return pwd.getpwuid(number).pw_name
     except KeyError:  # a container's user that is in no list
         return f"uid {number}"
 
-
-# Options of an update.
-
-# Options of an update as a frozen value, validated before any row is read.
 
 Mode = Literal["upsert", "full", "overwrite", "replace_where"]
 ModeOption = Literal["upsert", "full"]
@@ -83,34 +69,34 @@ DELETE_RATIO_MAX = 0.5
 
 
 class FurtherOptions(TypedDict, total=False):
-    """The keyword options of every update, in their only list. None means not given.
+    """The keyword options of every update. None means not set.
 
     Meaning: ``docs/reference/semantics.md``, "Options".
     """
 
     mode: ModeOption
-    """``"full"``: the rows are all that there is now, so stored keys that they lack are deletions."""
+    """``"full"``: the rows are the full extract, so stored keys that they lack are deletions."""
     deletes: Deletes | None
     """What ``mode="full"`` does with those: ``"remove"``, or ``"flag"`` them in the column ``_deleted``.
-    Without it a stream goes on as it began, and begins with ``"remove"``."""
+    By default a stream continues as it began, and a new one begins with ``"remove"``."""
     max_delete_ratio: float | None
-    """The largest share of the stored rows that ``mode="full"`` may delete, 0.5 without it; 1.0 allows
-    all, an empty batch included."""
+    """The largest share of the stored rows that ``mode="full"`` may delete, 0.5 by default; 1.0 allows
+    all, also by an empty batch."""
     history: History | None
-    """``"scd2"``: changed and deleted rows stay, with ``_valid_from`` and ``_valid_to``. The stream goes
-    on so. ``"none"`` ends it, together with ``override``."""
+    """``"scd2"``: changed and deleted rows stay, with ``_valid_from`` and ``_valid_to``, from now on.
+    ``"none"`` ends that, together with ``override``."""
     replace_where: str | None
     """An SQL predicate: the stored rows for which it is true are replaced, all others stay."""
     nulls: Nulls
-    """``"keep"`` (without it): a null keeps the stored cell. ``"overwrite"``: the whole row is taken."""
+    """``"keep"`` (the default): a null keeps the stored cell. ``"overwrite"``: the whole row is replaced."""
     null_keys: NullKeys
-    """A null in a key is an ``"error"`` (without it), may ``"match"`` a null, or ``"drop"`` its row."""
+    """A null in a key is an ``"error"`` (the default), may ``"match"`` a null, or ``"drop"`` its row."""
     order_by: Names | None
-    """Columns by which rows of one key arrive: the last one counts."""
+    """Columns that order the rows of a key; the last row counts."""
     schema: SchemaRule
-    """``"evolve"`` (without it), or ``"frozen"``: new columns and wider types are refused."""
+    """``"evolve"`` (the default), or ``"frozen"``: new columns and wider types are refused."""
     on_drift: OnDrift
-    """Types that do not fit are an ``"error"`` (without it), or kept as text: ``"string"``."""
+    """Types that do not fit are an ``"error"`` (the default), or kept as text: ``"string"``."""
 
 
 class UpdateOptions(FurtherOptions, total=False):
@@ -121,7 +107,7 @@ class UpdateOptions(FurtherOptions, total=False):
     drop_column: Names | None
     """Columns that leave rows and stream; unknown ones are ignored."""
     drop_duplicates: bool
-    """Of rows that share a key the last counts (true, without it); false makes them an error."""
+    """True (the default): of rows that share a key the last counts; false makes them an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +116,7 @@ class Update:
 
     1. an upsert, and a full extract, have a key; the key's columns are distinct;
     2. a window (``where``) belongs to ``replace_where`` and only to it;
-    3. what is done with deletions belongs to ``full`` and only to it;
+    3. an option for deletions belongs to ``full`` and only to it;
     4. no key column is dropped.
     """
 
@@ -144,19 +130,19 @@ class Update:
     schema: SchemaRule = "evolve"
     on_drift: OnDrift = "error"
     sets_key: bool = False
-    """An overwrite makes ``key`` the stream's, even an empty one; else that means the stored one."""
+    """An overwrite makes ``key`` the stream's key, even if empty; else an empty key is the stored key."""
     expected_version: int | None = None
-    """The stream's version that the rows were made for (-1: none yet); at another one nothing is written."""
+    """The stream's version that the rows are for (-1: no stream); another version is a conflict."""
     notes: tuple[tuple[str, str], ...] = ()
-    """What is noted with the stream in the same commit, by name; earlier notes of other names stay."""
+    """Notes that the same commit stores with the stream, by name; earlier notes of other names stay."""
     deletes: Deletes | None = None
-    """None: as the stream does it already, and ``remove`` where it has not done it yet."""
+    """None: as before; a stream without earlier deletions removes rows."""
     max_delete_ratio: float = DELETE_RATIO_MAX
     history: History | None = None
-    """None: as the stream is."""
+    """None: as before."""
     order_by: tuple[str, ...] = ()
     begins_flags: bool = False
-    """An overwrite begins a stream that flags what later extracts lack."""
+    """An overwrite begins a stream that flags rows which later extracts lack."""
 
     @property
     def kept_null_keys(self) -> Literal["error", "match"]:
@@ -229,11 +215,11 @@ _CHOICES = {
 
 
 KeyedUpdate = Callable[[tuple[str, ...] | None], Update]
-"""An update that leaves the key to the stream: it is given the stored one (None: there is no stream yet)."""
+"""A function from the stored key (None: there is no stream yet) to the update."""
 
 
 def update_from(key: Names | None = None, **options: Unpack[UpdateOptions]) -> Update:
-    """Parse a caller's arguments as an ``Update``; names may be one text or several."""
+    """Parse a caller's arguments as an ``Update``; names may be a text or several."""
     _require_known(options)
     ratio = options.get("max_delete_ratio")
     if ratio is not None and options.get("mode") != "full":
@@ -267,14 +253,14 @@ def parse_update(key: Names | None, options: UpdateOptions) -> Update | KeyedUpd
 
 
 def require_possible(key: Names | None, options: UpdateOptions) -> None:
-    """Refuse options that contradict each other, before any row is there."""
+    """Refuse options that contradict each other, before any row is read."""
     update = parse_update(key, options)
     if callable(update):
         update(("its key",))
 
 
 def replaces_rows(options: UpdateOptions) -> bool:
-    """Whether the options replace the content or a window, which needs no key."""
+    """Return whether the options replace the content or a window, which needs no key."""
     return bool(options.get("override")) or options.get("replace_where") is not None
 
 
@@ -282,15 +268,15 @@ def _mode(options: UpdateOptions) -> Mode:
     mode = options.get("mode", "upsert")
     _require_choice("mode", mode, get_args(ModeOption))
     window = options.get("replace_where")
-    asked = {
+    replacing = {
         "override=True": bool(options.get("override")),
         "replace_where": window is not None,
         "mode='full'": mode == "full",
     }
-    given = [name for name, is_given in asked.items() if is_given]
-    if len(given) > 1:
+    requested = [name for name, is_set in replacing.items() if is_set]
+    if len(requested) > 1:
         raise InvalidOption(
-            f"{' and '.join(given)} cannot be used together.",
+            f"{' and '.join(requested)} cannot be used together.",
             cause="override=True replaces all rows, replace_where some of them; mode='full' updates by key.",
             remedy="Keep the one that you mean.",
         )
@@ -315,12 +301,12 @@ def _require_known(options: UpdateOptions) -> None:
             )
 
 
-def _names(option: str, given: Names | None) -> tuple[str, ...]:
-    if given is None:
+def _names(option: str, value: Names | None) -> tuple[str, ...]:
+    if value is None:
         return ()
-    names = (given,) if isinstance(given, str) else tuple(given)
+    names = (value,) if isinstance(value, str) else tuple(value)
     if not all(isinstance(name, str) for name in names):
-        raise InvalidOption(f"{option} must name columns as text, not {given!r}.", remedy="Pass their names.")
+        raise InvalidOption(f"{option} must name columns as text, not {value!r}.", remedy="Pass their names.")
     return names
 
 
@@ -332,23 +318,20 @@ def _require_distinct(option: str, names: tuple[str, ...]) -> None:
         )
 
 
-def _require_choice(option: str, given: str | None, choices: tuple[str | None, ...]) -> None:
-    if given not in choices:
+def _require_choice(option: str, value: str | None, choices: tuple[str | None, ...]) -> None:
+    if value not in choices:
         named = ", ".join(choice for choice in choices if choice is not None)
-        raise InvalidOption(f"{option} cannot be {given!r}.", remedy=f"Use one of {named}.")
+        raise InvalidOption(f"{option} cannot be {value!r}.", remedy=f"Use one of {named}.")
 
 
-# Errors about options in the words of the door at which they appear.
-#
-# Messages name an option as Python does: ``on_drift='string'``, ``override=True``, ``order_by``. The
-# command
-# line and the service say the same in theirs: ``--on-drift string``, ``on_drift=string``.
+# Messages name an option as Python does: ``on_drift='string'``, ``override=True``, ``order_by``. The command
+# line and the service translate it: ``--on-drift string``, ``on_drift=string``.
 
 _NAMES = ("key", "schema_from", "types", "parse_dates", "escape", *UpdateOptions.__annotations__)
 _VALUE = r"""'[^']*'|"[^"]*"|\[[^\]]*\]|True|False|\d+(?:\.\d+)?"""
-# A name in quotes is a column's; a single word without a value may be plain English.
+# A quoted name is a column's; a single word without a value may be plain English.
 _OPTION = re.compile(
-    rf"(?<![\w'\"])(?:(?P<given>{'|'.join(_NAMES)})=(?P<value>{_VALUE})?"
+    rf"(?<![\w'\"])(?:(?P<name>{'|'.join(_NAMES)})=(?P<value>{_VALUE})?"
     rf"|(?P<bare>{'|'.join(name for name in _NAMES if '_' in name)}))(?![\w'\"])"
 )
 
@@ -359,7 +342,7 @@ Say = Callable[[str, str], str]
 
 
 def as_flag(name: str, value: str) -> str:
-    """An option on the command line."""
+    """Return an option on the command line."""
     flag = f"--{name.replace('_', '-')}"
     if value in ("", "True"):
         return flag
@@ -367,26 +350,26 @@ def as_flag(name: str, value: str) -> str:
 
 
 def as_parameter(name: str, value: str) -> str:
-    """An option in a request."""
+    """Return an option in a request."""
     return f"{name}={_plain(value)}" if value else name
 
 
 def say_types(text: str) -> str:
-    """A sentence whose ``types={"Phone": "string"}`` is said as a flag."""
+    """Return a sentence whose ``types={"Phone": "string"}`` is said as a flag."""
     return _TYPES.sub(r"--types \1=\2", text)
 
 
 def say_options(error: FreezeframeError, say: Say) -> FreezeframeError:
-    """The same error, whose sentences name options by ``say``."""
+    """Return the same error, whose sentences name options by ``say``."""
     for part in ("problem", "cause", "remedy"):
         text = _TYPES.sub(lambda found: say("types", f"{found[1]}={found[2]}"), getattr(error, part))
-        text = _OPTION.sub(lambda found: say(found["given"] or found["bare"], found["value"] or ""), text)
+        text = _OPTION.sub(lambda found: say(found["name"] or found["bare"], found["value"] or ""), text)
         setattr(error, part, text)
     return error
 
 
 def _plain(value: str) -> str:
-    """A value without the quotes and brackets that a shell or an address does not need."""
+    """Return a value without the quotes and brackets that a shell or an address does not need."""
     inner = value.strip("[]'\"")
     if value in ("True", "False"):
         return value.lower()

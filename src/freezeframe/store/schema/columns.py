@@ -19,12 +19,9 @@ from freezeframe.store.model.update_options import Update
 from freezeframe.store.schema.schema_evolution import PRINTED, UNDECIDED
 from freezeframe.store.schema.type_compatibility import OPEN_TYPE, open_type_mark, stored_field
 
-# A stream's columns as Arrow and as Delta schema, with their metadata (pure).
-#
-# Kept in a field's metadata are the marks of ``schema_evolution`` (a column is still undecided; a text column
-# held whole numbers), and, only where some name needs it, Delta's column mapping by name (protocol,
-# "Column Mapping"): a name with a space or one of ``,;{}()=`` and so on is stored under a physical name
-# of its own, every other column keeps its name as physical name, so that files stay readable by eye.
+# A field's metadata holds the marks of ``schema_evolution`` and, if a name needs it, Delta's column
+# mapping by name (protocol, "Column Mapping"): a name with a space or one of ``,;{}()=`` gets a physical
+# name; every other column keeps its name, so that files stay readable.
 
 DeltaSchema = Mapping[str, Any]
 
@@ -37,13 +34,13 @@ _NEEDS_MAPPING = frozenset(" ,;{}()\n\t=")
 
 
 def type_names(schema: DeltaSchema) -> dict[str, str]:
-    """The types of the columns by name; ``struct``, ``array`` or ``map`` for nested ones."""
+    """Return the types of the columns by name; ``struct``, ``array`` or ``map`` for nested ones."""
     kinds = {field["name"]: field["type"] for field in schema["fields"]}
     return {name: kind if isinstance(kind, str) else str(kind["type"]) for name, kind in kinds.items()}
 
 
 def arrow_columns(schema: DeltaSchema) -> pa.Schema:
-    """The logical columns as Arrow: the types that they have so far, with the metadata of ``evolve``."""
+    """Return the logical columns as Arrow, with their types so far and the marks of ``evolve``."""
     fields = []
     for described in schema["fields"]:
         field = stored_field(described)
@@ -54,7 +51,7 @@ def arrow_columns(schema: DeltaSchema) -> pa.Schema:
 
 
 def delta_columns(target: pa.Schema, stored: DeltaSchema | None) -> dict[str, Any]:
-    """The Delta schema for ``target``; columns that ``stored`` has already keep their identity."""
+    """Return the Delta schema for ``target``; columns that ``stored`` has already keep their identity."""
     known = {field["name"]: field.get("metadata") or {} for field in (stored or {"fields": []})["fields"]}
     schema = arrow_to_delta(pa.schema([(field.name, settled_type(field.type)) for field in target]))
     for described, field in zip(schema["fields"], target, strict=True):
@@ -72,20 +69,20 @@ def delta_columns(target: pa.Schema, stored: DeltaSchema | None) -> dict[str, An
 
 
 def is_mapped(schema: DeltaSchema | None) -> bool:
-    """Whether the columns have physical names."""
+    """Return whether the columns have physical names."""
     return schema is not None and any(
         _PHYSICAL_KEY in (field.get("metadata") or {}) for field in schema["fields"]
     )
 
 
 def column_id_max(schema: DeltaSchema | None) -> int:
-    """The largest column id given so far, 0 without any."""
+    """Return the largest column id given so far, 0 without any."""
     ids = [(field.get("metadata") or {}).get(_ID_KEY, 0) for _, field in fields_by_path(schema)]
     return max(ids, default=0)
 
 
 def physical_names(schema: DeltaSchema) -> dict[str, str]:
-    """The physical name of each column."""
+    """Return the physical name of each column."""
     return {
         field["name"]: (field.get("metadata") or {}).get(_PHYSICAL_KEY, field["name"])
         for field in schema["fields"]
@@ -93,7 +90,7 @@ def physical_names(schema: DeltaSchema) -> dict[str, str]:
 
 
 def written_columns(schema: DeltaSchema, names: set[str] | None = None) -> dict[str, Any]:
-    """The schema of the data files: without undecided columns, restricted to ``names`` if given."""
+    """Return the schema of the data files: without undecided columns, restricted to ``names`` if given."""
     return {
         "type": "struct",
         "fields": [
@@ -124,14 +121,9 @@ def _map_by_name(schema: dict[str, Any], stored: DeltaSchema | None) -> None:
         field["metadata"] = {**field["metadata"], _ID_KEY: next_id, _PHYSICAL_KEY: physical}
 
 
-# System columns of a stream, and the properties of its table.
-
-# Protocol and properties of a stream's table: the lowest protocol, and the writer guard (pure).
-#
-# Every stream lists the writer feature ``freezeframe.tenantLog``. By Delta's protocol a writer that
-# does not know a listed writer feature must refuse the table, so nobody writes around the tenant
-# log by mistake; readers are not concerned. The reader version is raised only when a column needs
-# it. Source: ``docs/reference/tenant-log.md``, "Nobody writes around it by mistake".
+# Every stream lists the writer feature ``freezeframe.tenantLog``: by Delta's protocol a writer that does not
+# know a listed feature refuses the table, so no other writer bypasses the tenant log by mistake. The reader
+# version is raised only when a column needs it.
 
 Notes = tuple[tuple[str, str], ...]
 Properties = Mapping[str, str | None]
@@ -144,7 +136,7 @@ _NOTE_PREFIX = "freezeframe.note."
 
 _WRITER_VERSION = 7
 _ALWAYS = (TENANT_LOG_FEATURE, "inCommitTimestamp")
-# The tenant's own retention decides what goes; Delta's clean-up and its limits on time travel must not.
+# The tenant's retention decides what is deleted; Delta's cleanup and its limits on time travel must not.
 _KEPT = "interval 36500 days"
 _PROPERTIES = {
     "delta.enableInCommitTimestamps": "true",
@@ -155,9 +147,9 @@ _PROPERTIES = {
 
 
 def guarded_protocol(schema: DeltaSchema, *, with_vectors: bool = False) -> Protocol:
-    """The lowest protocol under which a table of these columns may be read, with the guard for writers.
+    """Return the lowest protocol that a reader of these columns needs, with the guard for writers.
 
-    ``with_vectors``: rows may be deleted by deletion vectors, which asks more of a reader.
+    ``with_vectors``: rows may be deleted by deletion vectors, which needs a newer reader.
     """
     local_times = any(kind == "timestamp_ntz" for kind in _type_names(schema))
     features = {
@@ -173,7 +165,7 @@ def guarded_protocol(schema: DeltaSchema, *, with_vectors: bool = False) -> Prot
 
 
 def join_protocols(stored: Protocol, needed: Protocol) -> Protocol:
-    """A protocol that allows what either allows: a table's protocol is never lowered by a write."""
+    """Return a protocol that allows what either allows: a table's protocol is never lowered by a write."""
     reader_version = max(stored.min_reader_version, needed.min_reader_version)
     reader = set(stored.reader_features or ()) | set(needed.reader_features or ())
     writer = set(stored.writer_features or ()) | set(needed.writer_features or ())
@@ -195,7 +187,7 @@ def table_metadata(
     notes: Notes = (),
     properties: Properties = NO_PROPERTIES,
 ) -> Metadata:
-    """The table's metadata with these columns, this key and notes; a stored table keeps its identity.
+    """Return the table's metadata with these columns, this key and notes; a stored table keeps its identity.
 
     ``properties`` are set by name, and removed where they are None; all others stay.
     """
@@ -218,13 +210,13 @@ def table_metadata(
 
 
 def stored_key(metadata: Metadata | None) -> tuple[str, ...] | None:
-    """The key of the stream since its creation; None where it has never had one."""
+    """Return the key of the stream since its creation; None if it never had one."""
     text = (metadata.configuration if metadata else {}).get(KEY_PROPERTY)
     return tuple(json.loads(text)) if text else None
 
 
 def stored_notes(metadata: Metadata | None) -> dict[str, str]:
-    """The stream's notes, by name."""
+    """Return the stream's notes, by name."""
     configuration = metadata.configuration if metadata else {}
     return {
         name.removeprefix(_NOTE_PREFIX): text
@@ -234,7 +226,7 @@ def stored_notes(metadata: Metadata | None) -> dict[str, str]:
 
 
 def _type_names(kind: Any) -> Iterator[str]:
-    """All type names inside a Delta type, at any depth."""
+    """Return all type names inside a Delta type, at any depth."""
     if isinstance(kind, str):
         yield kind
     elif isinstance(kind, Mapping):
@@ -245,14 +237,8 @@ def _type_names(kind: Any) -> Iterator[str]:
                 yield from _type_names(kind[part])
 
 
-# System columns: validity period or deletion flag.
-#
-# A stream with a history (``history="scd2"``) has ``_valid_from`` and ``_valid_to``, one that flags
-# deletions
-# (``deletes="flag"``) has ``_deleted``. Which it is stands in the table's properties beside the key, so
-# that
-# every later update goes on as the stream began. Rules: ``docs/reference/semantics.md``, "History" and
-# "Full extracts". Pure.
+# A stream with ``history="scd2"`` has ``_valid_from`` and ``_valid_to``; a stream with ``deletes="flag"`` has
+# ``_deleted``. The table's properties declare it. Rules: ``docs/reference/semantics.md``, "History".
 
 VALID_FROM = "_valid_from"
 VALID_TO = "_valid_to"
@@ -291,16 +277,16 @@ class SystemColumns:
         }
 
     def removed_from(self, columns: pa.Schema) -> pa.Schema:
-        """The schema without the system columns."""
+        """Return the schema without the system columns."""
         own = set(self.names)
         return pa.schema([field for field in columns if field.name not in own])
 
     def added_to(self, columns: pa.Schema) -> pa.Schema:
-        """The schema with the system columns at its end."""
+        """Return the schema with the system columns at its end."""
         return pa.schema([*columns, *self.fields])
 
     def fill(self, rows: pa.Table, moment_us: int) -> pa.Table:
-        """New rows with their system columns: valid from the moment on, not deleted."""
+        """Add the system columns to new rows: valid from the moment on, not deleted."""
         values = {VALID_FROM: pa.scalar(moment_us, _MOMENT), DELETED: pa.scalar(value=False)}
         for field in self.fields:
             value = values.get(field.name, pa.scalar(None, field.type))
@@ -309,7 +295,7 @@ class SystemColumns:
 
 
 def read_system_columns(metadata: Metadata | None) -> SystemColumns:
-    """The system columns of a table; none for a dropped stream, which has no key."""
+    """Return the system columns of a table; none for a dropped stream, which has no key."""
     properties = metadata.configuration if metadata else {}
     if KEY_PROPERTY not in properties:
         return SystemColumns()
@@ -322,7 +308,7 @@ def read_system_columns(metadata: Metadata | None) -> SystemColumns:
 def agree_system_columns(
     update: Update, stored: SystemColumns, key: Sequence[str], columns: Sequence[str], batch: Sequence[str]
 ) -> SystemColumns:
-    """The system columns of a stream after an update of rows with the columns ``batch``.
+    """Return the system columns of a stream after an update of rows with the columns ``batch``.
 
     ``columns`` are the names that are stored, ``stored`` included.
     """

@@ -36,7 +36,7 @@ from freezeframe.store.schema.type_compatibility import (
     widens,
 )
 
-# A batch's column beside the stored one, and the error where no type holds both (pure).
+# A batch's column beside the stored one, and the error where no type holds both.
 
 _SHOWN_MAX = 3
 _LOOKED_AT_MAX = 10_000
@@ -49,7 +49,7 @@ class ColumnMeeting:
     """A stored column (``field``, and the range of its values where it is known) and the batch's.
 
     ``pieces`` gives the batch's values where they are not in ``column`` (``in_memory`` is false then);
-    None: nobody knows them, and the types alone decide.
+    None: they are unknown, and the types alone decide.
     """
 
     field: pa.Field
@@ -70,7 +70,7 @@ class ColumnMeeting:
         return self.column.type
 
     def fits(self, kind: pa.DataType) -> bool:
-        """Whether every value of the batch is exact in ``kind``, as far as can be known."""
+        """Return whether every value of the batch is exact in ``kind``, as far as can be known."""
         if self.in_memory:
             return exact_cast(self.column, kind) is not None
         if self.pieces is not None and pa.types.is_string(self.incoming) and pa.types.is_date(kind):
@@ -78,19 +78,19 @@ class ColumnMeeting:
         return widens(self.incoming, kind)
 
     def texts(self) -> IntegerTexts | None:
-        """The classification of the batch's texts as integers; None where the values are unknown."""
+        """Return the classification of the batch's texts as integers; None where the values are unknown."""
         pieces = self._pieces()
         return None if pieces is None else integer_texts(pieces)
 
     def first_values(self) -> Iterator[tuple[int, Any]]:
-        """The batch's first values (of its first piece, where it is not in memory) and their rows."""
+        """Return the batch's first values (of its first piece, where it is not in memory) and their rows."""
         for piece in itertools.islice(self._pieces() or (), 1):
             for row in range(min(len(piece), _LOOKED_AT_MAX)):
                 if piece[row].is_valid:
                     yield row, piece.slice(row, 1)
 
     def error(self) -> SchemaDriftError:
-        """The columns have no type in common: why, which values show it, and what can be done."""
+        """Return the columns have no type in common: why, which values show it, and what can be done."""
         rows, cause, remedy = self._text_key() or self._misfit()
         shown = ", ".join(
             f"row {row['row']}: {row['value']}" if "row" in row else row["value"] for row in rows
@@ -110,7 +110,7 @@ class ColumnMeeting:
         return (self.column,) if self.in_memory else None if self.pieces is None else self.pieces()
 
     def _rows(self, found: Iterable[tuple[int, Any]]) -> list[dict[str, Any]]:
-        """Rows for an error message; a Spark frame's rows have no order, so they have no number."""
+        """Return rows for an error message; a Spark frame's rows have no order, so they have no number."""
         named = (
             {"row": row, "value": repr(python_values(cell)[0])}
             for row, cell in itertools.islice(found, _SHOWN_MAX)
@@ -121,7 +121,7 @@ class ColumnMeeting:
         return row if self.in_memory else {"value": row["value"]}
 
     def _text_key(self) -> tuple[list[dict[str, Any]], str, str] | None:
-        """Explanation for a key with text on one side and integers on the other."""
+        """Explain a key with text on one side and integers on the other: rows, cause and remedy."""
         if not self.is_key:
             return None
         if pa.types.is_string(self.stored) and pa.types.is_integer(self.incoming):
@@ -154,7 +154,7 @@ class ColumnMeeting:
         values, again = itertools.tee(self.first_values())
         # Where each value alone could be converted, the kinds differ and the first values show how.
         rows = self._rows(
-            (row, one) for row, one in values if exact_cast(one, self.stored) is None
+            (row, cell) for row, cell in values if exact_cast(cell, self.stored) is None
         ) or self._rows(again)
         remedy = f"Cast the column to {self.stored} before the update"
         if has_exact_text(self.stored) and has_exact_text(self.incoming):
@@ -164,7 +164,7 @@ class ColumnMeeting:
 
 
 def frozen_error(added: Sequence[str], widened: Sequence[str]) -> SchemaDriftError:
-    """The error for added or widened columns under a frozen schema."""
+    """Return the error for added or widened columns under a frozen schema."""
     named = [*(f"{name!r} is new" for name in added), *(f"{name!r} needs another type" for name in widened)]
     return SchemaDriftError(
         "The columns of the batch are not those of the stream.",
@@ -177,7 +177,7 @@ def frozen_error(added: Sequence[str], widened: Sequence[str]) -> SchemaDriftErr
 
 UNDECIDED = b"freezeframe.undecided"
 PRINTED = b"freezeframe.printedIntegers"
-"""Marks a text column that held whole numbers once, as which they still come: it takes them as they print."""
+"""Marks a text column that held whole numbers before: it accepts whole numbers as they print."""
 
 # The range of a column's stored values, where statistics have it.
 Ranges = Mapping[str, Range]
@@ -187,8 +187,8 @@ Ranges = Mapping[str, Range]
 class BatchValues:
     """Access to a batch's values, beside its columns' types.
 
-    ``known`` is false where the batch has its types alone: then the types must decide. ``pieces`` reads a
-    column of such a batch; it is asked for where text meets a key of whole numbers.
+    ``known`` is false if only the types of the batch are known: then the types decide. ``pieces`` reads a
+    column of such a batch, if text meets a key of whole numbers.
     """
 
     known: bool = True
@@ -196,7 +196,7 @@ class BatchValues:
 
 
 COLUMNS_MAX = 10_000
-"""As many columns a stream may have."""
+"""The maximum number of columns of a stream."""
 IN_BATCH = BatchValues()
 TYPES_ALONE = BatchValues(known=False)
 
@@ -220,8 +220,8 @@ EVOLVE = SchemaRules()
 class Evolution:
     """The columns after an update, and the batch in their types.
 
-    ``target`` has all columns with the types that they have so far, those without any value yet marked
-    undecided; ``batch`` has the decided ones that it came with, in the types of files and the target's order.
+    ``target`` has all columns with their types so far; columns without any value are marked undecided.
+    ``batch`` has the decided columns of the rows, in the types of files and the target's order.
     """
 
     target: pa.Schema
@@ -229,11 +229,11 @@ class Evolution:
     added: tuple[str, ...]
     dropped: tuple[str, ...]
     widened: tuple[str, ...]
-    """Columns that files hold in another type from now on."""
+    """Columns whose type in files changes."""
     missing: tuple[str, ...] = ()
-    """Stored columns that the batch has not; an upsert keeps their values."""
+    """Stored columns that the batch lacks; an upsert keeps their values."""
     decided: tuple[str, ...] = ()
-    """Columns that got a type, or a part of them did, in which files hold what they held before."""
+    """Columns that got a type, in whole or in part, without a change of the stored files."""
 
     @property
     def changes_schema(self) -> bool:
@@ -247,7 +247,7 @@ class Evolution:
 
 
 def is_undecided(field: pa.Field) -> bool:
-    """Whether a column has had no value so far, so that its type is undecided."""
+    """Return whether a column has had no value so far, so that its type is undecided."""
     return UNDECIDED in (field.metadata or {})
 
 
@@ -269,8 +269,8 @@ def evolve(
         key: names of the key, whose types change by stricter rules.
         drop: names that leave the stream; unknown ones are ignored.
         ranges: smallest and largest stored value by column, where known.
-        rules: what the caller allows to happen to the columns.
-        values: what is known of the rows' values.
+        rules: the permitted changes of the columns.
+        values: access to the rows' values.
     """
     old = {field.name: field for field in stored or pa.schema([])}
     gone = {name: None for name in drop if name in old}
@@ -320,13 +320,13 @@ def evolve(
 
 
 def retype_field(field: pa.Field, kind: pa.DataType) -> pa.Field:
-    """The column in another type; text that held integers is marked in its metadata."""
+    """Return the column in another type; text that held integers is marked in its metadata."""
     is_printed = pa.types.is_integer(field.type) and pa.types.is_string(kind) and not is_undecided(field)
     return pa.field(field.name, kind, metadata={PRINTED: b"true"} if is_printed else None)
 
 
 def decided_columns(schema: pa.Schema) -> pa.Schema:
-    """The columns that are physically written: those whose type is known."""
+    """Return the columns that are physically written: those whose type is known."""
     return pa.schema([field for field in schema if not is_undecided(field)])
 
 
@@ -337,13 +337,13 @@ def _new_field(name: str, kind: pa.DataType) -> pa.Field:
 
 
 def _absent(old: Iterable[str], fields: Iterable[str], batch: pa.Table) -> list[str]:
-    """The stored columns that stay and that the batch lacks."""
+    """Return the stored columns that stay and that the batch lacks."""
     lacking = set(fields).difference(batch.column_names)
     return [name for name in old if name in lacking]
 
 
 def _refuse_many(count: int, added: Sequence[str]) -> None:
-    """Refuse new columns beyond the most that a stream has; one that has more already keeps them."""
+    """Refuse new columns beyond the maximum; a stream that exceeds it already keeps its columns."""
     if added and count > COLUMNS_MAX:
         raise BadInput(
             f"The stream would have {count:,} columns.",
@@ -367,7 +367,7 @@ def _refuse_case_twins(stored: Sequence[str], incoming: Sequence[str]) -> None:
 
 
 def _agreed_type(meeting: ColumnMeeting, rules: SchemaRules) -> pa.DataType:
-    """The common type, or text for both sides where the caller prefers text to an error."""
+    """Return the common type, or text for both sides where the caller prefers text to an error."""
     kind = _key_type(meeting) if meeting.is_key else _common_type(meeting)
     if kind is None and rules.drift_to_text and _may_be_text(meeting):
         kind = pa.string()
@@ -377,7 +377,7 @@ def _agreed_type(meeting: ColumnMeeting, rules: SchemaRules) -> pa.DataType:
 
 
 def _may_be_text(meeting: ColumnMeeting) -> bool:
-    """Whether both sides say as text what they are; keys that are numbers never do: 1 equals 1.00."""
+    """Return whether both sides say as text what they are; keys that are numbers never do: 1 equals 1.00."""
     both_numbers = is_number(meeting.stored) and is_number(meeting.incoming)
     return (
         has_exact_text(meeting.stored)
@@ -387,7 +387,7 @@ def _may_be_text(meeting: ColumnMeeting) -> bool:
 
 
 def _key_type(meeting: ColumnMeeting) -> pa.DataType | None:
-    """The type that preserves equality and difference of keys; None where it is unknown."""
+    """Return the type that preserves equality and difference of keys; None where it is unknown."""
     stored, incoming = meeting.stored, meeting.incoming
     if stored == incoming or pa.types.is_null(incoming):
         return stored
@@ -407,7 +407,7 @@ def _key_type(meeting: ColumnMeeting) -> pa.DataType | None:
 
 
 def _common_type(meeting: ColumnMeeting) -> pa.DataType | None:
-    """The type that holds both the stored values and the batch's exactly; None if there is none."""
+    """Return the type that holds both the stored values and the batch's exactly; None if there is none."""
     stored, incoming = meeting.stored, meeting.incoming
     if stored == incoming or pa.types.is_null(incoming) or _takes_printed(meeting):
         return stored
@@ -422,5 +422,5 @@ def _common_type(meeting: ColumnMeeting) -> pa.DataType | None:
 
 
 def _takes_printed(meeting: ColumnMeeting) -> bool:
-    """Whether whole numbers meet a text column that held such numbers before."""
+    """Return whether whole numbers meet a text column that held such numbers before."""
     return PRINTED in (meeting.field.metadata or {}) and pa.types.is_integer(meeting.incoming)

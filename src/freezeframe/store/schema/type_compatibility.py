@@ -17,13 +17,9 @@ from freezeframe.engine.frames.python_values import date_texts, far_moments, mom
 from freezeframe.engine.frames.untyped import fit, has_untyped, settled_type
 from freezeframe.log.format.schema import PHYSICAL_NAME_KEY, arrow_field, arrow_to_delta, arrow_type
 
-# Types that hold each other's values, and drift between those that do not.
-
-# Type compatibility: the type that holds the values of two types unchanged (pure).
-#
-# Leaves widen as numbers do (whole to wider whole, to decimal, to double where exact; float to double;
-# date to a timestamp without zone); structs take the fields of both; lists and maps go by their
-# elements. Nothing is ever turned into text, and a text never into something else.
+# Leaves widen as numbers do (integer to wider integer, to decimal, to double where exact; float to double;
+# date to a timestamp without zone); structs get the fields of both; lists and maps go by their elements.
+# No value becomes text, and no text becomes another type.
 
 _EXACT_IN_DOUBLE = 2**53
 _WIDEST = 64
@@ -34,7 +30,7 @@ Range = tuple[Any, Any]
 
 
 def widens(stored: pa.DataType, incoming: pa.DataType, stored_range: Range | None = None) -> bool:
-    """Whether every stored value converts exactly to the incoming type, by type or known range."""
+    """Return whether every stored value converts exactly to the incoming type, by type or known range."""
     if pa.types.is_integer(stored) and pa.types.is_integer(incoming):
         return bool(incoming.bit_width > stored.bit_width)
     if pa.types.is_integer(stored) and pa.types.is_decimal(incoming):
@@ -50,7 +46,7 @@ def widens(stored: pa.DataType, incoming: pa.DataType, stored_range: Range | Non
 
 
 def may_take(stored: pa.DataType, incoming: pa.DataType) -> bool:
-    """Whether a conversion between the types is allowed in principle; the values decide the rest."""
+    """Return whether a conversion between the types is allowed in principle; the values decide the rest."""
     if pa.types.is_integer(stored) and pa.types.is_integer(incoming):
         return True
     if is_number(stored) and is_number(incoming):
@@ -64,7 +60,7 @@ def may_take(stored: pa.DataType, incoming: pa.DataType) -> bool:
 
 
 def shared_decimal(stored: pa.DataType, incoming: pa.DataType) -> pa.DataType | None:
-    """The common decimal type of an integer or decimal column and a decimal, within 38 digits."""
+    """Return the common decimal type of an integer or decimal column and a decimal, within 38 digits."""
     scales, wholes = [], []
     for kind in (stored, incoming):
         if pa.types.is_decimal(kind):
@@ -80,7 +76,7 @@ def shared_decimal(stored: pa.DataType, incoming: pa.DataType) -> pa.DataType | 
 
 
 def common_nested(stored: pa.DataType, incoming: pa.DataType) -> pa.DataType | None:
-    """One type for two nested ones, or None: fields of both sides, leaves by their types alone."""
+    """Return a common type for two nested types, or None: fields of both sides, leaves by type alone."""
     if stored == incoming or pa.types.is_null(incoming):
         return stored
     if pa.types.is_null(stored):
@@ -100,7 +96,7 @@ def common_nested(stored: pa.DataType, incoming: pa.DataType) -> pa.DataType | N
 
 
 def has_exact_text(kind: pa.DataType) -> bool:
-    """Whether each value has one exact text, the same in Arrow and in Spark."""
+    """Return whether each value has one exact text, the same in Arrow and in Spark."""
     return bool(
         pa.types.is_integer(kind)
         or pa.types.is_decimal(kind)
@@ -111,10 +107,10 @@ def has_exact_text(kind: pa.DataType) -> bool:
     )
 
 
-def meet_as_text(one: pa.DataType, other: pa.DataType) -> bool:
-    """Whether one is text, and the other one says its values as text exactly: a column that became text."""
-    is_text = bool(pa.types.is_string(one) or pa.types.is_string(other))
-    return one != other and is_text and has_exact_text(one) and has_exact_text(other)
+def meet_as_text(left: pa.DataType, right: pa.DataType) -> bool:
+    """Return whether one type is text and the other has an exact text for each value."""
+    is_text = bool(pa.types.is_string(left) or pa.types.is_string(right))
+    return left != right and is_text and has_exact_text(left) and has_exact_text(right)
 
 
 def cast_to(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
@@ -135,12 +131,12 @@ def cast_to(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
 
 
 def is_number(kind: pa.DataType) -> bool:
-    """Whether its values are numbers: whole ones, floats or decimals."""
+    """Return whether its values are numbers: whole ones, floats or decimals."""
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
 def is_local_time(kind: pa.DataType) -> bool:
-    """Whether it is a timestamp without a zone."""
+    """Return whether it is a timestamp without a zone."""
     return bool(pa.types.is_timestamp(kind) and kind.tz is None)
 
 
@@ -169,10 +165,8 @@ def _within(stored_range: Range | None, limit: int) -> bool:
     return stored_range is not None and -limit <= stored_range[0] and stored_range[1] <= limit
 
 
-# Text that meets integers: which texts are integers, and in canonical form (pure).
-#
-# ``docs/decisions/0026`` says why the difference matters: "7" is the number 7, "X9" is none, and of "007",
-# "+7", " 7" and "7.0" nobody can know whether it is the 7 that is stored, or another key.
+# Texts that are integers as printed (``docs/decisions/0026``): "7" is the number 7 and "X9" is none, but
+# "007", "+7", " 7" and "7.0" may be meant as the stored 7 or as another key.
 
 AS_PRINTED = r"^(?:0|-?[1-9][0-9]*)$"
 _READS_AS_NUMBER = r"^\s*[+-]?[0-9]+(?:\.0*)?\s*$"
@@ -207,25 +201,22 @@ def integer_texts(pieces: Iterable[pa.ChunkedArray]) -> IntegerTexts:
         is_doubtful = pc.and_(is_number, pc.invert(is_printed))
         is_text = pc.or_(pc.invert(is_number), pc.and_(is_printed, _is_too_long(piece)))
         has_text = has_text or bool(pc.any(is_text, min_count=0).as_py())
-        places = pc.indices_nonzero(is_doubtful).slice(0, _SHOWN_MAX - len(doubtful)).to_pylist()
-        doubtful += [{"row": row + place, "value": repr(piece[place].as_py())} for place in places]
+        indices = pc.indices_nonzero(is_doubtful).slice(0, _SHOWN_MAX - len(doubtful)).to_pylist()
+        doubtful += [{"row": row + index, "value": repr(piece[index].as_py())} for index in indices]
         row += len(piece)
     return IntegerTexts(has_text, tuple(doubtful))
 
 
 def _is_too_long(texts: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Mask of the printed integers beyond 64 bits."""
+    """Return a mask of the printed integers beyond 64 bits."""
     digits = pc.utf8_ltrim(texts, "-")
     length = pc.utf8_length(digits)
     as_long = pc.and_(pc.equal(length, len(_LARGEST)), pc.greater_equal(digits, _LARGEST))
     return pc.or_(pc.greater(length, len(_LARGEST)), as_long)
 
 
-# Columns of a Delta schema of which a part has no type yet (pure).
-#
-# The schema holds ``untyped.settled_type`` of such a column, which every Delta reader understands. The
-# column's own type, with ``void`` and structs without members, is in the metadata of its field
-# (``docs/decisions/0041``).
+# The schema of a column without a full type holds ``untyped.settled_type``, which every Delta reader
+# knows. The column's own type is in its field's metadata (``docs/decisions/0041``).
 
 OPEN_TYPE = "freezeframe.openType"
 
@@ -233,7 +224,7 @@ Described = Mapping[str, Any]
 
 
 def open_type_mark(kind: pa.DataType) -> dict[str, str]:
-    """The metadata of a field whose column has this type; none where the type is settled."""
+    """Return the metadata of a field whose column has this type; none where the type is settled."""
     if not has_untyped(kind):
         return {}
     (described,) = arrow_to_delta(pa.schema([("column", kind)]))["fields"]
@@ -241,13 +232,13 @@ def open_type_mark(kind: pa.DataType) -> dict[str, str]:
 
 
 def stored_field(described: Described) -> pa.Field:
-    """The Arrow field of a column, with the type that it has so far."""
+    """Return the Arrow field of a column, with the type that it has so far."""
     field, mark = arrow_field(described), (described.get("metadata") or {}).get(OPEN_TYPE)
     return field if mark is None else field.with_type(arrow_type(json.loads(mark)))
 
 
 def open_columns(schema: Described, void: str = "void") -> dict[str, Any]:
-    """The schema with the types that the columns have so far; ``void`` names the type of what has none."""
+    """Return the schema with the columns' types so far; ``void`` names the type of parts without one."""
     fields = [
         {**field, "type": _open_type(field["type"], stored_field(field).type, void)}
         for field in schema["fields"]
@@ -256,7 +247,7 @@ def open_columns(schema: Described, void: str = "void") -> dict[str, Any]:
 
 
 def _open_type(described: Any, kind: pa.DataType, void: str) -> Any:
-    """The described type, which has physical names, without what ``kind`` leaves open."""
+    """Return the described type, which has physical names, without what ``kind`` leaves open."""
     if pa.types.is_null(kind):
         return void
     if pa.types.is_struct(kind) and described["type"] == "struct":
@@ -274,19 +265,15 @@ def _open_type(described: Any, kind: pa.DataType, void: str) -> Any:
     return described
 
 
-# Comparison of cells and schemas.
-
-# Cell-by-cell comparison of two columns, used by every comparison of rows (pure).
-#
-# A null equals a null, NaN equals NaN, -0.0 is not 0.0, and the entries of a map have no order
-# (``docs/reference/semantics.md``). Values of two types are never the same.
+# Two nulls are equal, NaN equals NaN, -0.0 differs from 0.0, and the entries of a map have no order
+# (``docs/reference/semantics.md``). Values of two types always differ.
 
 # Types whose Python values compare exactly as they are.
 _PLAIN = (kinds.is_string, kinds.is_large_string, kinds.is_integer, kinds.is_boolean, kinds.is_decimal)
 
 
 def cells_differ(old: pa.ChunkedArray, new: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Mask of the differing cells of two columns of the same length."""
+    """Return a mask of the differing cells of two columns of the same length."""
     if old.type != new.type or kinds.is_nested(old.type) or kinds.is_null(old.type):
         return _values_differ(old, new)
     same = pc.equal(old, new)
@@ -300,7 +287,7 @@ def cells_differ(old: pa.ChunkedArray, new: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _signs(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Mask of the negative numbers, -0.0 included; the sign of NaN is ignored."""
+    """Return a mask of the negative numbers, -0.0 included; the sign of NaN is ignored."""
     bits = {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[column.type.bit_width]
     return pc.less(pa.chunked_array([chunk.view(bits) for chunk in column.chunks], bits), 0)
 
@@ -314,7 +301,7 @@ def _values_differ(old: pa.ChunkedArray, new: pa.ChunkedArray) -> pa.ChunkedArra
 
 
 def plain_values(column: pa.ChunkedArray) -> list[Any]:
-    """The values in a form with exact equality; all have one type."""
+    """Return the values in a form with exact equality; all have one type."""
     values = python_values(column)
     if any(is_plain(column.type) for is_plain in _PLAIN):
         return values
@@ -343,12 +330,8 @@ def _to_chunked(column: Any) -> pa.ChunkedArray:
     return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
 
 
-# The common type in which values of two types are compared without rounding (pure).
-#
-# Where one type holds the values of both exactly, that is the type. Text and a type whose values have one
-# exact text are compared as text, so that a column that became text says the same. Else, as for a time and
-# a
-# number, values of the two types are never the same.
+# Values of two types are compared in the type that holds both exactly. Text and a type with exact texts are
+# compared as text. Values of other pairs, such as a time and a number, always differ.
 
 Schema = Mapping[str, Any]
 
@@ -361,8 +344,8 @@ _LEAST = -(2**63)
 class ComparedColumns:
     """The columns of two schemas for an engine to read and compare.
 
-    ``stored`` are the old columns; one that has no type in common with the new column of its name has
-    another name here, so that the two are never the same. ``target`` has the names and types to compare in.
+    ``stored`` are the old columns; a column without a type in common with the new column of its name has
+    another name here, so that the two always differ. ``target`` has the names and types of the comparison.
     """
 
     stored: dict[str, Any]
@@ -370,7 +353,7 @@ class ComparedColumns:
 
 
 def comparison_type(old: pa.DataType, new: pa.DataType) -> pa.DataType | None:
-    """The type that holds values of both types exactly; None where there is none."""
+    """Return the type that holds values of both types exactly; None where there is none."""
     if meet_as_text(old, new):
         return pa.string()
     kind = common_nested(old, new)
@@ -378,7 +361,7 @@ def comparison_type(old: pa.DataType, new: pa.DataType) -> pa.DataType | None:
 
 
 def in_common(column: Any, kind: pa.DataType) -> pa.ChunkedArray:
-    """The column in the type of ``comparison_type``; a day that no timestamp reaches is the least one."""
+    """Cast the column to a ``comparison_type``; a day beyond all timestamps becomes the least one."""
     if not (pa.types.is_date(column.type) and pa.types.is_timestamp(kind)):
         return cast_to(column, kind)
     days = column.cast(pa.int32()).cast(pa.int64())
@@ -402,32 +385,32 @@ def exact_cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | 
 def compare_columns(stored: Schema, new: Schema) -> ComparedColumns:
     """Plan the comparison of rows with the columns ``stored`` and rows with ``new``.
 
-    What only the stored rows have is not compared.
+    Columns that only the stored rows have are not compared.
     """
     held = {field["name"]: field for field in stored["fields"]}
-    taken = {field["name"].casefold() for field in (*stored["fields"], *new["fields"])}
+    names = {field["name"].casefold() for field in (*stored["fields"], *new["fields"])}
     target: list[dict[str, Any]] = []
     for field in new["fields"]:
         old = held.get(field["name"])
         kind = comparison_type(stored_field(old).type, stored_field(field).type) if old else None
         if old is not None and kind is None:
-            name = _free(field["name"], taken)
+            name = _free(field["name"], names)
             held[field["name"]] = _rename(old, name)
             target.append({**old, "name": name})
         target.append(field if kind is None else _retype(field, kind))
     return ComparedColumns({**stored, "fields": list(held.values())}, {**new, "fields": target})
 
 
-def _free(name: str, taken: set[str]) -> str:
-    """An unused column name."""
-    while name.casefold() in taken:
+def _free(name: str, names: set[str]) -> str:
+    """Return an unused column name."""
+    while name.casefold() in names:
         name = f"{name}_before"
-    taken.add(name.casefold())
+    names.add(name.casefold())
     return name
 
 
 def _rename(field: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """The field under another logical name, with its physical name unchanged."""
+    """Return the field under another logical name, with its physical name unchanged."""
     metadata = field.get("metadata") or {}
     physical = metadata.get(PHYSICAL_NAME_KEY, field["name"])
     return {**field, "name": name, "metadata": {**metadata, PHYSICAL_NAME_KEY: physical}}

@@ -13,11 +13,9 @@ from freezeframe.errors import CorruptLog
 from freezeframe.identifiers import StreamName
 from freezeframe.store.model.receipt import Counts
 
-# Actions of a tenant log entry: changes of streams, files and the tenant itself.
-#
-# A change is a value with a JSON form. A stream's change holds the exact bytes of the commit that it
-# makes, so that whoever comes after a crash lands the very same one; a file's change names the blob
-# that already holds the bytes. Protocol: ``docs/reference/tenant-log.md``, "An entry".
+# Protocol: ``docs/reference/tenant-log.md``, "An entry". A stream's change holds the exact bytes of its
+# commit, so that any process lands the same commit after a crash; a file's change names a blob that
+# already exists.
 
 THIS_VERSION = -1
 _DIGEST_LENGTH = 64
@@ -25,11 +23,11 @@ _DIGEST_LENGTH = 64
 
 @dataclass(frozen=True, slots=True)
 class StreamChange:
-    """A stream becomes ``table_version`` by exactly one commit of its table.
+    """A stream gets ``table_version`` by a single commit of its table.
 
-    1. ``content`` is the text of that commit's N.json; a long one is kept in a staged file instead
-       and ``sha256`` names it. With neither, the version is there already and is only taken over.
-    2. ``is_external``: the version need not follow the one that the log knew (adopt, repair).
+    1. ``content`` is the text of that commit's N.json; a long text is in a staged file named by ``sha256``.
+       With neither, the table has the version already.
+    2. ``is_external``: the version need not follow the last known version (adopt, repair).
     """
 
     stream: StreamName
@@ -53,7 +51,7 @@ class StreamChange:
         return bool(self.content or self.sha256)
 
     def to_json(self) -> dict[str, Any]:
-        """The change as a JSON object."""
+        """Return the change as a JSON object."""
         record: dict[str, Any] = {
             "name": str(self.stream),
             "tableVersion": self.table_version,
@@ -72,8 +70,8 @@ class FileChange:
     """The file ``path`` of the tenant has the content of ``blob``; ``blob`` None: deleted.
 
     ``blob`` is a name below ``_freezeframe/blobs/``: ``<writeId>/<name>``, written before the entry and
-    belonging to that one transaction. ``sha256`` and ``size`` (bytes) are of what is stored, which for
-    a ``sealed`` file is its ciphertext.
+    belonging to that transaction. ``sha256`` and ``size`` (bytes) describe the stored bytes: for a
+    ``sealed`` file its ciphertext.
     """
 
     path: str
@@ -92,7 +90,7 @@ class FileChange:
             _require_digest(self.sha256)
 
     def to_json(self) -> dict[str, Any]:
-        """The change as a JSON object."""
+        """Return the change as a JSON object."""
         return {
             "file": {
                 "path": self.path,
@@ -108,11 +106,11 @@ class FileChange:
 class TenantChange:
     """Change of the tenant itself; every part is optional.
 
-    ``tags``: name to tenant version, None removes the tag. ``policy``: the whole new retention policy
-    as JSON. ``released`` streams leave the log and are anybody's; ``dropped`` ones are gone for
-    readers, and their tables stay until no listed version needs them. ``revoked`` transactions, and
-    runs of jobs by their ``revoked_tokens``, can not commit any more. ``floor``: versions below it are
-    not listed any more; ``THIS_VERSION``: nothing before the entry itself is kept at all (an erasure).
+    ``tags``: name to tenant version, None removes the tag. ``policy``: the whole new retention policy as
+    JSON. ``released`` streams leave the log; ``dropped`` streams disappear for readers, and their tables
+    stay until no listed version needs them. ``revoked`` transactions, and runs of jobs by their
+    ``revoked_tokens``, can no longer commit. ``floor``: versions below it are no longer listed;
+    ``THIS_VERSION``: nothing before the entry itself is kept (an erasure).
     """
 
     tags: Mapping[str, int | None] = field(default_factory=lambda: MappingProxyType({}))
@@ -128,7 +126,7 @@ class TenantChange:
             StreamName(name)
 
     def to_json(self) -> dict[str, Any]:
-        """The change as a JSON object, without omitted parts."""
+        """Return the change as a JSON object, without omitted parts."""
         record = {
             "tags": dict(self.tags),
             "policy": None if self.policy is None else dict(self.policy),
@@ -145,7 +143,7 @@ Change = StreamChange | FileChange | TenantChange
 
 
 def parse_change(record: Mapping[str, Any]) -> Change:
-    """The change in one JSON object of an entry."""
+    """Return the change in a JSON object of an entry."""
     ((kind, body),) = record.items()
     if kind == "stream":
         return StreamChange(
@@ -188,9 +186,7 @@ def _require_digest(text: str) -> None:
         raise ValueError(f"{text!r} is not a SHA-256")
 
 
-# A line of JSON with its own SHA-256 (pure).
-#
-# JSON has no checksum: a flipped bit in a count or a name would silently change the record.
+# JSON has no checksum: a flipped bit in a count or a name would change the record unnoticed.
 
 _DIGEST = "sha256"
 _TAIL_BEGINS = f',"{_DIGEST}":"'.encode()
@@ -198,7 +194,7 @@ _TAIL_BYTES = len(_TAIL_BEGINS) + 64 + len(b'"}\n')
 
 
 def to_signed_line(record: dict[str, Any], *, is_ascii: bool = False) -> bytes:
-    """The record with its hash as its last member, and a line feed."""
+    """Return the record with its hash as its last member, and a line feed."""
     signed = {**record, _DIGEST: _digest(record, is_ascii=is_ascii)}
     return _text(signed, is_ascii=is_ascii) + b"\n"
 
@@ -206,7 +202,7 @@ def to_signed_line(record: dict[str, Any], *, is_ascii: bool = False) -> bytes:
 def from_signed_line(
     content: bytes, *, is_ascii: bool = False, requires_hash: bool = True
 ) -> tuple[dict[str, Any], str]:
-    """The record, and its hash; empty if there is none and ``requires_hash`` is off."""
+    """Return the record, and its hash; empty if there is none and ``requires_hash`` is off."""
     if not content.endswith(b"\n"):
         raise ValueError("its end is missing")
     record: dict[str, Any] = json.loads(content)
@@ -217,14 +213,14 @@ def from_signed_line(
 
 
 def _is_hash(sha256: str, content: bytes, record: dict[str, Any], *, is_ascii: bool) -> bool:
-    # Writing the record anew takes as long as parsing it, so first the bytes are looked at as they are.
+    # Serialising the record takes as long as parsing it, so the bytes are checked first.
     return bool(sha256) and (
         sha256 == _digest_in_place(content) or sha256 == _digest(record, is_ascii=is_ascii)
     )
 
 
 def _digest_in_place(content: bytes) -> str:
-    """The hash of a line as we write it, without its last member; empty for another line."""
+    """Return the hash of a line as we write it, without its last member; empty for another line."""
     if content[-_TAIL_BYTES:][: len(_TAIL_BEGINS)] != _TAIL_BEGINS:
         return ""
     digest = hashlib.sha256(memoryview(content)[:-_TAIL_BYTES])
@@ -240,12 +236,10 @@ def _text(record: dict[str, Any], *, is_ascii: bool) -> bytes:
     return json.dumps(record, ensure_ascii=is_ascii, separators=(",", ":")).encode()
 
 
-# Hash chain of a log's entries: each binds its version and the hash of the one before (pure).
-#
-# The hash of an entry covers both, so an entry that was replaced, swapped or put under another number does
-# not fit its neighbours. Entries written before chains have neither; they are accepted up to the first
-# chained one. The newest entry has no successor: what replaces it is found if its version or its
-# predecessor differs.
+# Each entry's hash covers its version and the hash of its predecessor, so an entry that was replaced,
+# swapped or renumbered does not fit its neighbours. Entries from before chains have neither; they are
+# accepted up to the first chained entry. The newest entry has no successor: a replacement is found by its
+# version or predecessor.
 
 _VERSION, _PREVIOUS = "version", "previous"
 
@@ -263,13 +257,13 @@ class Link:
 
     @classmethod
     def of_record(cls, record: Mapping[str, Any]) -> Link | None:
-        """The link in an entry's JSON; None in an entry from before chains."""
+        """Return the link in an entry's JSON; None in an entry from before chains."""
         if _PREVIOUS not in record:
             return None
         return cls(int(record[_VERSION]), str(record[_PREVIOUS]))
 
     def to_json(self) -> dict[str, Any]:
-        """The two members of an entry's JSON."""
+        """Return the two members of an entry's JSON."""
         return {_VERSION: self.version, _PREVIOUS: self.previous}
 
 
@@ -277,8 +271,7 @@ class Link:
 class Chain:
     """Head of a log as read: the newest entry's SHA-256, and whether that entry is chained.
 
-    ``head`` is empty for a log without entries, and None where it is not known: a state that was read
-    from a checkpoint of before.
+    ``head`` is empty for a log without entries, and None if unknown: in an old checkpoint.
     """
 
     head: str | None = ""
@@ -286,15 +279,15 @@ class Chain:
 
     @classmethod
     def of_record(cls, record: Mapping[str, Any]) -> Chain:
-        """The chain in a checkpoint's JSON."""
+        """Return the chain in a checkpoint's JSON."""
         return cls(record.get("head"), bool(record.get("chained", False)))
 
     def to_json(self) -> dict[str, Any]:
-        """The two members of a checkpoint's JSON; none where the head is not known."""
+        """Return the two members of a checkpoint's JSON; none where the head is not known."""
         return {"head": self.head, "chained": self.is_begun} if self.head else {}
 
     def after(self, version: int, link: Link | None, sha256: str, log: str) -> Chain:
-        """The chain once the entry with this link and hash is ``version``; ``log`` is for messages."""
+        """Return the chain after an entry with this link and hash; ``log`` is for messages."""
         if link is None and self.is_begun:
             raise broken_chain_error(
                 log, version, "It does not name its predecessor, as the entry before it does."
@@ -314,7 +307,7 @@ def require_version(found: int, version: int, log: str) -> None:
 
 
 def broken_chain_error(log: str, version: int, cause: str) -> CorruptLog:
-    """The error for an entry that does not fit its neighbours."""
+    """Return the error for an entry that does not fit its neighbours."""
     return CorruptLog(
         f"Entry {version} of {log} does not continue the one before it.",
         cause=f"{cause} Somebody changed the log's files, or the storage let two writers create one name.",
@@ -323,22 +316,10 @@ def broken_chain_error(log: str, version: int, cause: str) -> CorruptLog:
     )
 
 
-# Entries of the tenant log and their JSON form.
-#
-# All changes of an entry become visible at once. Kinds: ``commit`` (a job's changes), ``revoke``
-# (transactions that may no longer commit), ``external`` (what happened to a table outside of the
-# log is taken over, or a stream is let go), ``policy`` (retention and tags) and ``erase``. Protocol:
-# ``docs/reference/tenant-log.md``, "An entry".
+# Kinds: ``commit`` (a job's changes), ``revoke`` (transactions that may no longer commit), ``external`` (a
+# table changed outside of the log, or a released stream), ``policy`` (retention and tags) and ``erase``.
 
-__all__ = [
-    "THIS_VERSION",
-    "Entry",
-    "FileChange",
-    "Kind",
-    "StreamChange",
-    "TenantChange",
-    "parse_entry",
-]
+__all__ = ["THIS_VERSION", "Entry", "FileChange", "Kind", "StreamChange", "TenantChange", "parse_entry"]
 
 Kind = Literal["commit", "revoke", "external", "policy", "erase"]
 _KINDS = get_args(Kind)
@@ -349,13 +330,12 @@ class Entry:
     """One commit of the tenant log: all of its changes become visible at once.
 
     1. An entry changes each stream and each file at most once; names of streams that differ only by
-       case count as the same.
-    2. ``receipt`` is what the job was answered, so that running it again can be answered the same.
-    3. ``request_id`` is the service's request that it was made for, empty where it was none.
-    4. ``link`` binds it to its version and its predecessor; the log gives it. None: from before chains.
+       case are equal.
+    2. ``receipt`` is the job's receipt, which a repeated run gets as well.
+    3. ``request_id`` is the service's request, if there was any.
+    4. ``link`` binds it to its version and its predecessor; the log sets it. None: from before chains.
        ``sha256`` is the hash of an entry that was read.
-    5. ``restored`` is the version that a restoration brought back, None for all else. Restorations from
-       before it was noted say it in their message alone.
+    5. ``restored`` is the restored version of a restoration; old restorations have it in the message only.
     """
 
     write_id: str
@@ -380,7 +360,7 @@ class Entry:
         ):
             if len(names) != len(set(names)):
                 raise ValueError(f"an entry changes each stream and each file once, not {names}")
-        # A job of hundreds of streams asks for each of them.
+        # A job of hundreds of streams looks up each of them.
         object.__setattr__(self, "_streams", {str(stream.stream): stream for stream in streams})
         if self.kind not in _KINDS:
             raise ValueError(f"the kind {self.kind!r} is not known")
@@ -391,7 +371,7 @@ class Entry:
         return tuple(self._streams.values())
 
     def stream_change(self, stream: StreamName) -> StreamChange | None:
-        """The change of one stream."""
+        """Return the change of one stream."""
         return self._streams.get(str(stream))
 
     @property
@@ -406,7 +386,7 @@ class Entry:
         return found[0] if found else TenantChange()
 
     def to_bytes(self) -> bytes:
-        """The entry as one line of JSON."""
+        """Return the entry as one line of JSON."""
         record: dict[str, Any] = {
             "kind": self.kind,
             "writeId": self.write_id,
@@ -428,7 +408,7 @@ class Entry:
 
 
 def parse_entry(content: bytes, name: str) -> Entry:
-    """The entry in a file's bytes; ``name`` is for messages."""
+    """Return the entry in a file's bytes; ``name`` is for messages."""
     try:
         record, sha256 = from_signed_line(content)
         return Entry(

@@ -16,17 +16,15 @@ from freezeframe.store.tenant_log.entry import Entry
 from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.state import TenantState
 
-# History of a tenant: time, author, job and changes of each version.
-
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
     """One version of a tenant: when, by whom and which job, and what it changed.
 
     ``streams`` has the row counts of each stream that changed, ``files_written`` and ``files_deleted``
-    the paths of files. The counts are net: those of ``diff`` between the version before and this one, but
-    for ``unchanged`` (rows that were sent as they are stored). ``kind`` is the entry's
-    (``docs/reference/tenant-log.md``), or ``restore`` for a restoration, of version ``restored``.
+    the paths of files. The counts are net, as in a ``diff`` with the version before, except ``unchanged``
+    (rows that were sent as stored). ``kind`` is the entry's (``docs/reference/tenant-log.md``), or
+    ``restore`` for a restoration of version ``restored``.
     """
 
     version: int
@@ -45,12 +43,12 @@ class HistoryEntry:
 
     @property
     def is_idle(self) -> bool:
-        """Whether a job ran and changed nothing: the version is there because the id must not run again."""
+        """Whether a job ran and changed nothing; its version exists so that the id does not run again."""
         changes = (self.streams, self.files_written, self.files_deleted, self.streams_dropped)
         return self.kind == "commit" and self.job_id is not None and not any(changes)
 
     def to_json(self) -> dict[str, Any]:
-        """The entry as JSON values; the moment is RFC 3339."""
+        """Return the entry as JSON values; the moment is RFC 3339."""
         return {
             "tenant_version": self.version,
             "timestamp": rfc3339(self.timestamp),
@@ -79,10 +77,9 @@ def history(
     stream: str | None = None,
     path: str | None = None,
 ) -> Iterator[HistoryEntry]:
-    """The retained versions, newest (or ``until``) first, at most ``limit`` of them.
+    """Return the retained versions, newest (or ``until``) first, at most ``limit`` of them.
 
-    ``job_id``, ``stream`` and ``path`` leave only the versions that were made by that job, or changed
-    that stream or file.
+    ``job_id``, ``stream`` and ``path`` select the versions of a job, or with changes of a stream or file.
     """
     if limit is not None and limit < 0:
         raise InvalidOption(f"limit cannot be {limit}.", remedy="Pass a whole number, or nothing for all.")
@@ -113,7 +110,7 @@ def _entries(
 
 
 def history_entry(version: int, entry: Entry, tags: tuple[str, ...] = ()) -> HistoryEntry:
-    """The history entry of a log entry."""
+    """Return the history entry of a log entry."""
     return HistoryEntry(
         version=version,
         timestamp=moment(entry.timestamp_ms),
@@ -139,17 +136,12 @@ def _is_wanted(entry: Entry, job_id: str | None, stream: str | None, path: str |
     )
 
 
-# Version references of callers: number, tag or time.
-
 Point = int | datetime | str
 """A version's number; a tag's name; or a moment (ISO text is UTC without a zone): its newest version then."""
 
 
 def version_at_point(log: TenantLog, newest: TenantState, point: Point) -> int:
-    """The number of the version; text is a tag where there is one of that name.
-
-    Whether the version is kept is not asked.
-    """
+    """Return the number of the version, without a check that it is kept; text is a tag if the tag exists."""
     if isinstance(point, SupportsIndex):
         return operator.index(point)
     if isinstance(point, str) and point in newest.tags:
@@ -165,9 +157,9 @@ def version_at_point(log: TenantLog, newest: TenantState, point: Point) -> int:
         ) from error
 
 
-def require_one_version(given: Mapping[str, Any]) -> None:
-    """Refuse a call that says more than once which version it means, by the names of its options."""
-    named = [name for name, value in given.items() if value is not None]
+def require_one_version(options: Mapping[str, Any]) -> None:
+    """Refuse a call with more than one option that selects the version."""
+    named = [name for name, value in options.items() if value is not None]
     if len(named) > 1:
         raise InvalidOption(
             f"{' and '.join(named)} cannot be used together.",

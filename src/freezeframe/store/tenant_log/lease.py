@@ -1,9 +1,9 @@
 """Lease of an open transaction, whose files ``gc`` retains.
 
-``_freezeframe/staging/<writeId>.json`` is written before anything is staged and removed once all is
-landed. Everything that a transaction writes has its ``writeId`` in the name: ``<table>/<writeId>-…/``
-and ``_freezeframe/blobs/<writeId>/``. A heartbeat that stopped proves nothing (clocks differ, machines
-sleep): ``gc`` first lands a ``revoke``, after which the transaction can not commit any more.
+``_freezeframe/staging/<writeId>.json`` is written before anything is staged and removed after the
+roll-forward. All files of a transaction have its ``writeId`` in the name: ``<table>/<writeId>-…/``
+and ``_freezeframe/blobs/<writeId>/``. A missing heartbeat proves nothing (clocks differ, machines sleep), so
+``gc`` first commits a ``revoke``, after which the transaction can no longer commit.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Lease:
 
 
 def live_leases(storage: Storage) -> tuple[LiveLease, ...]:
-    """All leases; an unreadable one counts by the modification time of its file."""
+    """Return all leases; an unreadable lease has the modification time of its file."""
     return tuple(
         _live_lease(storage, status.name, status.modified_ms)
         for status in storage.list_from(STAGING_FOLDER)
@@ -118,11 +118,8 @@ def _live_lease(storage: Storage, name: str, modified_ms: int) -> LiveLease:
         return LiveLease(write_id, modified_ms)
 
 
-# Runs a callback in its own thread unless cancelled before its deadline.
-#
-# Most transactions end within milliseconds, and starting a thread for each would cost more than much of
-# their work. One thread of the process waits for all deadlines and does nothing else: each due callback
-# runs in its own thread, so a slow one delays no other.
+# Most transactions end within milliseconds, so a thread for each would be expensive. One thread waits for
+# all deadlines; each due callback runs in its own thread, so a slow callback delays no other.
 
 _NEVER = float("inf")
 
@@ -138,7 +135,7 @@ class DelayedTaskScheduler:
         self._thread: threading.Thread | None = None
 
     def begin(self, seconds: float, work: Callable[[], None]) -> object:
-        """Schedule ``work`` for its own thread in ``seconds``; returns the token for ``end``."""
+        """Schedule ``work`` for its own thread in ``seconds``; return the token for ``end``."""
         token = object()
         due = time.monotonic() + seconds
         with self._changed:
@@ -153,7 +150,7 @@ class DelayedTaskScheduler:
         return token
 
     def end(self, token: object) -> None:
-        """Cancel a task that has not started; a running one continues."""
+        """Cancel a task that has not started; a running task continues."""
         with self._changed:
             self._due.pop(token, None)
 
@@ -176,7 +173,7 @@ _of_process: dict[int, DelayedTaskScheduler] = {}
 
 
 def late_threads() -> DelayedTaskScheduler:
-    """The process's scheduler; a forked process has none of its parent's threads and gets its own."""
+    """Return the process's scheduler; a forked process has none of its parent's threads and gets its own."""
     process = os.getpid()
     found = _of_process.get(process)
     return _of_process.setdefault(process, DelayedTaskScheduler()) if found is None else found

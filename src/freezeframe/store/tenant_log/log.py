@@ -35,18 +35,15 @@ from freezeframe.store.tenant_log.entry import (
 )
 from freezeframe.store.tenant_log.state import JobRecord, TenantState, parse_checkpoint
 
-# Detects new log entries by two file lookups in place of a full listing.
-#
-# Entries have no gaps, so a log without the next entry has not grown, provided that its newest entry is
-# still the same file: after an erasure, or a restore from a backup, it is not. In a bucket a listing is
-# one request and two look-ups are two, so there a log is always listed.
+# Entries have no gaps, so a log without the next entry has not grown if its newest entry is still the same
+# file. After an erasure or a restored backup it is not. In a bucket a listing is one request and two
+# lookups are two, so there a log is always listed.
 
 
 class LogTail:
-    """The newest known entry of one log.
+    """The newest known entry of a log.
 
-    Safe from several threads: what was seen is replaced as a whole, and read once in each method. A thread
-    that writes a checkpoint forgets it while another one looks.
+    Thread-safe: each method reads the remembered entry once, and another thread may forget it meanwhile.
     """
 
     def __init__(self, storage: Storage, folder: str) -> None:
@@ -55,12 +52,12 @@ class LogTail:
         self._seen: tuple[int, FileIdentity] | None = None
 
     def is_at(self, version: int) -> bool:
-        """Whether ``version`` is certain to be the newest; if unknown, the log must be listed."""
+        """Return whether ``version`` is certain to be the newest; if unknown, the log must be listed."""
         seen = self._seen
         if seen is None or seen[0] != version:
             return False
-        # The next one first: what is deleted goes in ascending order, so an entry that is still there
-        # afterwards says that the next one was not deleted before either.
+        # The next entry first: deletions ascend, so if this entry still exists afterwards, the next entry was
+        # not deleted before.
         return self._identity(version + 1) is None and self._identity(version) == seen[1]
 
     def note(self, version: int) -> None:
@@ -73,10 +70,9 @@ class LogTail:
         self._seen = None
 
     def note_added(self, version: int) -> FileStatus | None:
-        """Record an entry of this process at ``version``, directly after the recorded newest one.
+        """Record an entry of this process at ``version``, directly after the recorded newest entry.
 
-        The file as a listing would tell it. None: it cannot be told, or the log is not what it was, so it
-        has to be listed.
+        Return the file as in a listing. None: it is unknown or the log has changed, so it must be listed.
         """
         seen = self._seen
         if seen is None or seen[0] != version - 1 or self._identity(version - 1) != seen[1]:
@@ -91,13 +87,6 @@ class LogTail:
         return None if self._folder is None else file_identity(f"{self._folder}/{commit_name(version)}")
 
 
-# The tenant log: its entries, its checkpoints, its delayed work.
-
-# An append-only log with JSON checkpoints and a hint, whose state fits in memory.
-#
-# Base class of both logs of a store: the tenant log and the registry of tenants. Subclasses define the
-# entries; ``SnapshotManagement`` handles segments, fallbacks and staleness.
-
 _logger = logging.getLogger(__name__)
 
 
@@ -106,14 +95,14 @@ class LogState(Protocol):
 
     @property
     def version(self) -> int:
-        """The version of the newest entry; -1 before the first one."""
+        """The version of the newest entry; -1 before the first entry."""
 
     @property
     def chain(self) -> Chain:
         """The hash chain up to the newest entry read."""
 
     def after(self, version: int, *entries: Any) -> Self:
-        """The state once ``entries`` are ``version`` and those that follow it."""
+        """Return the state after ``entries``, which are ``version`` and the versions after it."""
 
 
 S = TypeVar("S", bound=LogState)
@@ -132,7 +121,7 @@ class StateSnapshot(Generic[S]):
         return self.state.version
 
     def uncache(self) -> None:
-        """Does nothing: the state is always in memory."""
+        """Do nothing: the state is always in memory."""
 
 
 class CheckpointedLog(SnapshotManagement[StateSnapshot[S]], Generic[S]):
@@ -154,14 +143,14 @@ class CheckpointedLog(SnapshotManagement[StateSnapshot[S]], Generic[S]):
 
     @abstractmethod
     def checkpoint_content(self, state: S) -> bytes:
-        """The content of a checkpoint of the state."""
+        """Return the content of a checkpoint of the state."""
 
     @abstractmethod
     def entry(self, version: int) -> Any:
-        """The entry of a version; ``CorruptLog`` if it is damaged."""
+        """Return the entry of a version; ``CorruptLog`` if it is damaged."""
 
     def listed_entry(self, file: LogFile) -> Any:
-        """The entry in a listed file."""
+        """Return the entry in a listed file."""
         return self.entry(file.version)
 
     def create_snapshot(
@@ -185,7 +174,7 @@ class CheckpointedLog(SnapshotManagement[StateSnapshot[S]], Generic[S]):
         return StateSnapshot(segment, state.after(state.version + 1, *entries))
 
     def current_state(self) -> S:
-        """The log's current state, after an update from the storage."""
+        """Return the log's current state, after an update from the storage."""
         return self.update().state
 
     def update_internal(self, *, is_async: bool = False) -> StateSnapshot[S]:
@@ -200,8 +189,7 @@ class CheckpointedLog(SnapshotManagement[StateSnapshot[S]], Generic[S]):
     def checkpoint_if_due(self, version: int) -> None:
         """Write a checkpoint every few versions, which bounds the time to open the log.
 
-        Of a tenant log to be called once what the entry says has landed in its tables. A failure costs
-        speed only.
+        In a tenant log it is called after the entry's roll-forward. A failure costs only speed.
         """
         if version == 0 or version % self._checkpoint_interval:
             return
@@ -221,10 +209,10 @@ class CheckpointedLog(SnapshotManagement[StateSnapshot[S]], Generic[S]):
         self.storage.put_if_absent(f"{self.folder}/{name}", content)
         hint = hint_text(Hint(version=state.version, size=1, size_in_bytes=len(content)))
         self.storage.replace(f"{self.folder}/{HINT_NAME}", hint.encode())
-        self._tail.forget()  # the next look lists, and begins at the checkpoint
+        self._tail.forget()  # the next update lists from the checkpoint on
 
     def _head_of(self, state: S) -> str:
-        """The predecessor hash for the next entry; read from the entry for a checkpoint without a chain."""
+        """Return the predecessor hash of the next entry; for a checkpoint without a chain from the entry."""
         return self.entry(state.version).sha256 if state.chain.head is None else state.chain.head
 
     def _read_checkpoint(self, segment: LogSegment) -> S:
@@ -235,7 +223,7 @@ class CheckpointedLog(SnapshotManagement[StateSnapshot[S]], Generic[S]):
             state = self.parse_checkpoint(self.storage.read(segment.path(file)), file.name)
             require_version(state.version, file.version, self.title)
         except (CorruptLog, FileNotFoundError) as error:
-            # This code makes the update fall back to an older checkpoint, or to the entries alone.
+            # With this code the update falls back to an older checkpoint or to the entries.
             raise CorruptLog(
                 f"The checkpoint {file.name!r} of {self.title} cannot be used.",
                 cause=str(error),
@@ -246,11 +234,9 @@ class CheckpointedLog(SnapshotManagement[StateSnapshot[S]], Generic[S]):
         return state
 
 
-# The tenant log: an append-only log whose entries commit all changes of a job atomically.
-#
 # The log has the shape of Delta's (``N.json`` by put-if-absent, checkpoints, a hint), so
-# ``SnapshotManagement`` handles segment selection, fallback, staleness and updates of the cached state.
-# This module defines the entries. Protocol: ``docs/reference/tenant-log.md``.
+# ``SnapshotManagement`` selects segments, falls back and updates the cached state. Protocol:
+# ``docs/reference/tenant-log.md``.
 
 _DAY_MS = 24 * 60 * 60 * 1000
 _EPOCH = datetime.fromtimestamp(0, UTC)
@@ -270,7 +256,7 @@ class TenantLog(CheckpointedLog[TenantState]):
         super().__init__(storage, TENANT_LOG_FOLDER, settings, TenantState(), settings.checkpoint_interval)
 
     def state_at(self, version: int | None = None) -> TenantState:
-        """The tenant's state at a version (None: now).
+        """Return the tenant's state at a version (None: now).
 
         Raises:
             VersionNotFound: there is no such version.
@@ -279,12 +265,12 @@ class TenantLog(CheckpointedLog[TenantState]):
             return self.current_state()
         kept = self._past
         if kept is None or kept.version != version:
-            # Past states are immutable, and paging through a list requests the same one repeatedly.
+            # Past states are immutable, and paging through a list requests the same state repeatedly.
             kept = self._past = self.snapshot_at(version=version).state
         return kept
 
     def entry(self, version: int) -> Entry:
-        """The entry of a version.
+        """Return the entry of a version.
 
         Raises:
             VersionNotFound: there is no such version.
@@ -302,7 +288,7 @@ class TenantLog(CheckpointedLog[TenantState]):
         return entry
 
     def entries_down(self, newest: TenantState, versions: Iterable[int]) -> Iterator[tuple[int, Entry]]:
-        """The entries of descending versions, each verified by the hash in its successor.
+        """Return the entries of descending versions, each verified by the hash in its successor.
 
         Raises:
             CorruptLog: an entry is damaged, or not the one that was there.
@@ -322,7 +308,7 @@ class TenantLog(CheckpointedLog[TenantState]):
             successor, above = entry, version
 
     def version_at(self, timestamp: datetime | int) -> int:
-        """The newest version at a moment, or at milliseconds since 1970.
+        """Return the newest version at a moment, or at milliseconds since 1970.
 
         It is found by binary search: the times of entries always ascend.
 
@@ -364,7 +350,7 @@ class TenantLog(CheckpointedLog[TenantState]):
         outcome = land_file(self.storage, name, version, content)
         if isinstance(outcome, Committed):
             self._own_entry.note(version, content)
-            with suppress(FreezeframeError):  # it is committed all the same; the next look lists it
+            with suppress(FreezeframeError):  # it is committed; the next update lists it
                 self._take_in(version)
         return outcome
 
@@ -385,7 +371,7 @@ class TenantLog(CheckpointedLog[TenantState]):
             self.replace_snapshot(self.create_snapshot(segment, previous, (file,)), started)
 
     def is_rolled_forward(self, entry: Entry) -> bool:
-        """Whether this process has seen all commits of the entry in their tables, where they are final."""
+        """Return whether this process has seen all commits of the entry in their tables."""
         return entry.write_id == self._rolled_forward
 
     def note_rolled_forward(self, entry: Entry) -> None:
@@ -399,7 +385,7 @@ class TenantLog(CheckpointedLog[TenantState]):
     def checkpoint_content(self, state: TenantState) -> bytes:
         """See ``CheckpointedLog.checkpoint_content``.
 
-        A job from before an erasure is kept with its receipt, for its entry goes.
+        A job from before an erasure is kept with its receipt, because its entry is deleted.
         """
         return self._with_receipts(state).to_checkpoint(oldest_job_ms=self._oldest_job_ms(state))
 
@@ -410,17 +396,17 @@ class TenantLog(CheckpointedLog[TenantState]):
             self._captured = self.snapshot_at_init()
 
     def listed_entry(self, file: LogFile) -> Entry:
-        """The entry in a listed file; an own, just written one is not read back."""
+        """Return the entry in a listed file; an entry of this process is not read back."""
         own = self._own_entry.take(file)
         return self.entry(file.version) if own is None else parse_entry(own, file.name)
 
     def known_job(self, state: TenantState, job_id: str | None) -> JobRecord | None:
-        """The committed job of an id; None once the id has been kept for ``job_id_days``, or without one."""
+        """Return the committed job of an id; None without an id or after ``job_id_days``."""
         job = None if job_id is None else state.jobs.get(job_id)
         return job if job is not None and self._is_known(state, job) else None
 
     def receipt(self, job: JobRecord) -> Mapping[str, Any] | None:
-        """The receipt of a committed job; None where it was not kept, or is no longer."""
+        """Return the receipt of a committed job; None if it is not kept."""
         if job.receipt is not None:
             return job.receipt
         try:
@@ -429,12 +415,12 @@ class TenantLog(CheckpointedLog[TenantState]):
             return None
 
     def oldest_receipt(self, state: TenantState) -> int:
-        """The oldest entry that holds the receipt of a job whose id is still known; else the newest one."""
+        """Return the oldest entry with a receipt of a known job id; else the newest entry."""
         jobs = (job for job in state.jobs.values() if job.receipt is None and self._is_known(state, job))
         return min((job.version for job in jobs), default=state.version)
 
     def oldest_kept_ms(self) -> int | None:
-        """When the oldest version that is kept was committed (ms); None where nothing was let go."""
+        """Return the commit time of the oldest kept version (ms); None if every version is kept."""
         begin = self.current_state().kept_from()
         return self.entry(begin).timestamp_ms if begin > 0 else None
 

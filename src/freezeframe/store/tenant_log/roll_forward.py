@@ -32,12 +32,9 @@ from freezeframe.store.tenant_log.entry import Change, Entry, StreamChange
 from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.state import NO_VERSION, TenantState
 
-# Plain copies of files in a tenant's own directory, for scripts that open them by name.
-#
-# A directory given to ``update_snapshot`` is itself one tenant's store, and scripts read
-# ``tenant-config.json`` there with ``open()``. The blobs are the truth; a copy is derived again from
-# the newest version whenever the file changes. A sealed file has none. In a store of many tenants
-# nobody opens a tenant's folder, so there are none either.
+# A directory of ``update_snapshot`` is one tenant's, and scripts ``open()`` files such as
+# ``tenant-config.json`` in it. Copies are derived from the newest blobs. Sealed files and tenants of a
+# store have none.
 
 _ROUNDS_MAX = 10
 _logger = logging.getLogger(__name__)
@@ -68,24 +65,22 @@ def _derive(storage: Storage, log: TenantLog, path: str) -> None:
                 storage.prune(folder)
         else:
             storage.replace(path, blob_chunks(storage, Blob(held.blob, held.sha256, held.size)))
-        # Check again after writing, so that a slow writer does not leave an old copy over a newer one.
+        # Check again after writing, so that a slow writer does not replace a newer copy.
         now = log.current_state().files.get(path)
         if now == held:
             return
         held = now
 
 
-# Roll-forward: applies committed entries of the tenant log to the Delta tables.
-#
-# Any writer may land any committed entry, any number of times, with the same result. A commit that
-# is too long for the entry waits in a staged file until its table has it.
+# Any writer may land any committed entry, any number of times, with the same result. A commit that is too
+# long for the entry waits in a staged file until its table has it.
 
 INLINE_BYTES_MAX = 256 * 1024
 _CHECKPOINTS_AT_ONCE = 32
 
 
 def shorten_entry(entry: Entry) -> tuple[Entry, dict[str, bytes]]:
-    """The entry with its long commits replaced by their SHA-256, and these commits by file name."""
+    """Return the entry with its long commits replaced by their SHA-256, and these commits by file name."""
     long_commits: dict[str, bytes] = {}
     changes: list[Change] = []
     for change in entry.changes:
@@ -118,15 +113,15 @@ def forget_long_commits(storage: Storage, long_commits: Mapping[str, bytes]) -> 
 
 
 def change_content(storage: Storage, change: StreamChange) -> str:
-    """The table commit of a change."""
+    """Return the table commit of a change."""
     if not change.sha256:
         return change.content
     name = long_commit_file(change.sha256)
     content = b""
     # A concurrent roll-forward deletes the staged file once the table has the commit.
-    for place in (name, commit_name(table_folder(change.stream), change.table_version)):
+    for path in (name, commit_name(table_folder(change.stream), change.table_version)):
         try:
-            content = storage.read(place)
+            content = storage.read(path)
             break
         except FileNotFoundError:
             continue
@@ -141,7 +136,7 @@ def change_content(storage: Storage, change: StreamChange) -> str:
 
 
 def is_rolled_forward(storage: Storage, change: StreamChange) -> bool:
-    """Whether the table has the change's own commit at its version."""
+    """Return whether the table has the change's own commit at its version."""
     try:
         landed = storage.read(commit_name(table_folder(change.stream), change.table_version))
     except FileNotFoundError:
@@ -154,8 +149,8 @@ def is_rolled_forward(storage: Storage, change: StreamChange) -> bool:
 def finish(storage: Storage, entry: Entry, diverged: Collection[str] = (), *, is_new: bool = False) -> None:
     """Write the commits of a committed entry to their tables; idempotent, for any writer.
 
-    Streams of ``diverged`` are left out: somebody is about to repair them. An entry that ``is_new`` was
-    committed just now, so that hardly anybody has landed it.
+    Streams of ``diverged`` are skipped: they are about to be repaired. The commits of a new entry
+    (``is_new``) are written without a check, because other writers rarely wrote them already.
     """
 
     def land_one(change: StreamChange) -> None:
@@ -169,7 +164,7 @@ def finish(storage: Storage, entry: Entry, diverged: Collection[str] = (), *, is
 def roll_forward(
     storage: Storage, log: TenantLog, entry: Entry, version: int, checkpoint_interval: int
 ) -> bool:
-    """Roll a new entry forward and run its post-commit work; returns whether all tables have it."""
+    """Roll a new entry forward and run its post-commit work; return whether all tables have it."""
     try:
         finish(storage, entry, is_new=True)
     except StorageUnavailable:
@@ -182,11 +177,11 @@ def roll_forward(
     # Deletions come first, because a folder may become a file.
     files = sorted(entry.files, key=lambda change: change.blob is not None)
     derive_copies(storage, log, [change.path for change in files])
-    # The table's own checksum is left out: the tenant log knows what it would tell. Tables that need no
-    # checkpoint yet are left to whoever reads them next: a job of many streams is not kept waiting.
+    # The table's checksum is left out, because the tenant log has its content. Tables that need no
+    # checkpoint yet are not read: a job of many streams would wait for them.
     try:
         _write_checkpoints(storage, log, entry, checkpoint_interval)
-    except FreezeframeError:  # it is committed all the same
+    except FreezeframeError:  # the entry is committed nevertheless
         _logger.warning("Checkpoints after tenant version %s were not written", version, exc_info=True)
     long_commits = {change.sha256: b"" for change in entry.streams if change.sha256}
     forget_long_commits(storage, long_commits)
@@ -203,10 +198,10 @@ def _write_checkpoints(storage: Storage, log: TenantLog, entry: Entry, interval:
 
 
 def _tables_due(storage: Storage, entry: Entry, interval: int) -> list[tuple[DeltaLog, int]]:
-    """The tables that need a checkpoint after an entry, with their versions.
+    """Return the tables that need a checkpoint after an entry, with their versions.
 
-    Those at a multiple of the interval; of many streams some of those whose last one is as old, so that it
-    is not every tenth job of theirs that writes all of them.
+    Tables at a multiple of the interval; of many streams only some tables with an old checkpoint, so that
+    no single job writes all of them.
     """
     if len(entry.streams) <= _CHECKPOINTS_AT_ONCE:
         return [
@@ -226,7 +221,7 @@ def _tables_due(storage: Storage, entry: Entry, interval: int) -> list[tuple[Del
 
 
 def foreign_commit(stream: StreamName, version: int, cause: str) -> ForeignCommit:
-    """The error for a table that was changed outside of the tenant log."""
+    """Return the error for a table that was changed outside of the tenant log."""
     return ForeignCommit(
         f"The table of stream {str(stream)!r} has a commit {version} that did not come through freezeframe.",
         cause=f"{cause} A writer that ignores Delta's table features made it, or the storage let two writers "
@@ -254,14 +249,12 @@ def _land(storage: Storage, change: StreamChange) -> None:
         )
 
 
-# Looks up a stream's Delta table at a state of the tenant log.
-#
-# Readers never write. Where the tenant log's head names a commit that the table does not have yet
-# (its writer died, or is about to land it), the commit's bytes are laid over the table in memory.
+# Readers never write. If the newest entry names a commit that its table lacks so far, the commit's bytes
+# are laid over the table in memory.
 
 
 def require_stream(state: TenantState, stream: StreamName) -> int:
-    """The version of the stream's table at ``state``."""
+    """Return the version of the stream's table at ``state``."""
     version = state.table_version(stream)
     if version == NO_VERSION:
         raise StreamNotFound(
@@ -276,7 +269,7 @@ def require_stream(state: TenantState, stream: StreamName) -> int:
 def table_snapshot(
     storage: Storage, state: TenantState, stream: StreamName, version: int | None = None
 ) -> Snapshot:
-    """The stream's table at ``version``, or at the one that ``state`` has."""
+    """Return the stream's table at ``version``, by default at its version in ``state``."""
     newest = require_stream(state, stream)
     wanted = newest if version is None else version
     if not 0 <= wanted <= newest:
@@ -293,9 +286,9 @@ def table_snapshot(
 def base_snapshot(
     storage: Storage, state: TenantState, stream: StreamName, since: int | None = None
 ) -> Snapshot:
-    """The base of a write: the table at its head, which must agree with the tenant log.
+    """Return the base of a write: the table at its head, which must agree with the tenant log.
 
-    A look at the table that began at or after ``since`` (in ms) is good enough, if it saw that far.
+    A cached snapshot from ``since`` (in ms) or later is used if it has that version.
     """
     log = DeltaLog.for_table(storage, table_folder(stream))
     expected = state.base_version(stream)
@@ -312,14 +305,14 @@ def base_snapshot(
 def stream_base(
     storage: Storage, log: TenantLog, state: TenantState, stream: StreamName, since: int | None = None
 ) -> Snapshot:
-    """The table at its version in ``state``, as the base of changes; includes a dropped stream's table.
+    """Return the table at its version in ``state``, as the base of changes, also of a dropped stream.
 
-    A look at the table that began at or after ``since`` (in ms) is good enough.
+    A cached snapshot from ``since`` (in ms) or later is used.
     """
     folder = table_folder(stream)
     expected = state.base_version(stream)
     found = DeltaLog.for_table(storage, folder).update(check_if_updated_since=since)
-    # A table is also ahead where another writer committed after ``state``; the log is asked after the table.
+    # A table is also ahead if another writer committed after ``state``, so the log is read after the table.
     if found.version > expected and found.version > log.current_state().base_version(stream):
         raise foreign_commit(stream, found.version, f"The tenant log knows versions up to {expected}.")
     if state.table_version(stream) < 0:
@@ -340,9 +333,9 @@ def present_tables(
     diverged: Collection[str] = (),
     beside: Callable[[], None] | None = None,
 ) -> tuple[TenantState, list[Snapshot]]:
-    """The newest state, rolled forward (except ``diverged`` streams), and some tables at their heads.
+    """Return the newest state, rolled forward (except ``diverged`` streams), and some tables at their heads.
 
-    ``beside`` is another look, which is taken at the same time; its errors are raised.
+    ``beside`` runs concurrently; its errors are raised.
     """
     since: int | None = now_ms()
     tables = [_table_look(storage, stream) for stream in streams]
@@ -355,7 +348,7 @@ def present_tables(
         try:
             return state, [base_snapshot(storage, state, stream, since) for stream in streams]
         except ForeignCommit:
-            # A table is also ahead where another writer committed and landed since the state was read.
+            # A table is also ahead if another writer committed since the state was read.
             newer = log.current_state()
             if newer.version == state.version:
                 raise
@@ -395,7 +388,7 @@ def _load(storage: Storage, state: TenantState, stream: StreamName, wanted: int)
 
 
 def _is_commit_of(snapshot: Snapshot, wanted: int, state: TenantState) -> bool:
-    """Whether the table's newest commit has the write id of the newest entry, and so is rolled forward."""
+    """Return whether the table's newest commit has the write id of the newest entry."""
     info = snapshot.commit_info
     if snapshot.version != wanted or info is None or state.head is None:
         return False
@@ -403,7 +396,7 @@ def _is_commit_of(snapshot: Snapshot, wanted: int, state: TenantState) -> bool:
 
 
 def _pending(state: TenantState, stream: StreamName, wanted: int) -> StreamChange | None:
-    """The newest entry's change to version ``wanted``, which the table may lack."""
+    """Return the newest entry's change to version ``wanted``, which the table may lack."""
     change = None if state.head is None else state.head.stream_change(stream)
     return change if change is not None and change.table_version == wanted and change.lands else None
 

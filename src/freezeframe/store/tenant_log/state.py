@@ -22,8 +22,6 @@ from freezeframe.store.tenant_log.entry import (
     to_signed_line,
 )
 
-# State of a tenant at a version, folded from the log's entries (pure).
-
 NO_VERSION = -1
 
 
@@ -43,7 +41,7 @@ class HeldFile:
     modified_ms: int
 
     def to_change(self, path: str) -> FileChange:
-        """The change that restores the file under ``path``."""
+        """Return the change that restores the file under ``path``."""
         return FileChange(path, self.blob, self.sha256, self.size, self.sealed)
 
 
@@ -54,23 +52,22 @@ class JobRecord:
     version: int
     timestamp_ms: int
     receipt: Mapping[str, Any] | None = None
-    """Only where the entry of that version is gone (after an erasure); else it is in the entry."""
+    """Only if the entry of that version was erased; else the receipt is in the entry."""
 
 
 @dataclass(frozen=True, slots=True)
 class TenantState:
     """Everything at one tenant version: streams' table versions, files, jobs, tags, policy.
 
-    ``head`` is the newest entry; its commits may not have been landed in the tables yet, while
-    those of all entries before it have been, because a writer finishes what is pending before
-    it adds an entry. A state from a checkpoint alone has no head: all is landed.
+    ``head`` is the newest entry. Its commits may be missing in the tables; those of older entries are not,
+    because a writer rolls pending commits forward before it adds an entry. A state from a checkpoint alone
+    has no head: everything is rolled forward.
 
-    ``dropped`` are tables whose streams are gone, by name, with the table's version. ``revoked``
-    transactions may not commit, nor may runs of jobs by ``revoked_tokens``; the values are when that was
-    decided. Versions below ``floor`` are not
-    listed (unless tagged) since ``floor_ms``; what only they need is deleted after a grace period, and
-    of those below ``floor_before`` it may be already. Of versions below ``erased`` nothing is left at all.
-    ``chain`` is what the next entry is to continue.
+    ``dropped`` are the tables of dropped streams, by name, with the table's version. ``revoked`` transactions
+    and runs of jobs by ``revoked_tokens`` may not commit; the values are the times of revocation. Versions
+    below ``floor`` are not listed (unless tagged) since ``floor_ms``; their files are deleted after a grace
+    period, and those below ``floor_before`` may be deleted already. Versions below ``erased`` are gone.
+    The next entry continues ``chain``.
     """
 
     version: int = NO_VERSION
@@ -91,7 +88,7 @@ class TenantState:
     chain: Chain = field(default_factory=Chain)
 
     def after(self, version: int, *entries: Entry) -> TenantState:
-        """The state once ``entries`` are ``version`` and those that follow it."""
+        """Return the state after ``entries``, which are ``version`` and the versions after it."""
         state = self
         for number, entry in enumerate(entries, version):
             state = state._after_one(number, entry)
@@ -114,24 +111,24 @@ class TenantState:
         return replace(fold.done(), head=entry, jobs=jobs, chain=chain)
 
     def table_version(self, stream: StreamName) -> int:
-        """The stream's table version, -1 where the tenant has no such stream."""
+        """Return the stream's table version, -1 if the tenant has no such stream."""
         return self.streams.get(str(stream), NO_VERSION)
 
     def base_version(self, stream: StreamName) -> int:
-        """The table's version, also for a dropped stream; -1: no table."""
+        """Return the table's version, also for a dropped stream; -1: no table."""
         name = str(stream)
         return self.streams.get(name, self.dropped.get(name, NO_VERSION))
 
     def next_timestamp_ms(self, now_ms: int) -> int:
-        """The commit time of the next entry: now, but always after this one."""
+        """Return the commit time of the next entry: now, but always after this state."""
         return max(now_ms, self.timestamp_ms + 1)
 
     def is_listed(self, version: int) -> bool:
-        """Whether a version can be read and restored: at or above the floor, or tagged."""
+        """Return whether a version can be read and restored: at or above the floor, or tagged."""
         return self.floor <= version <= self.version or version in self.tags.values()
 
     def kept_from(self, floor: int | None = None) -> int:
-        """The lowest version that is listed (with another floor): below it entries may be gone."""
+        """Return the lowest version that is listed (with another floor): below it entries may be gone."""
         return min((self.floor if floor is None else floor, *self.tags.values()))
 
     def to_checkpoint(self, oldest_job_ms: int = 0) -> bytes:
@@ -230,7 +227,7 @@ class _Fold:
 
 
 def parse_checkpoint(content: bytes, name: str) -> TenantState:
-    """The state in a checkpoint file's bytes; ``name`` is for messages."""
+    """Return the state in a checkpoint file's bytes; ``name`` is for messages."""
     try:
         # Older checkpoints without a hash are accepted.
         record, _ = from_signed_line(content, requires_hash=False)
@@ -272,7 +269,7 @@ def _versions(record: Mapping[str, Any]) -> Mapping[str, int]:
 
 
 def _parse_jobs(record: Mapping[str, Any]) -> Mapping[str, JobRecord]:
-    """The committed jobs; a checkpoint of an earlier version has a hash of each job's input as well."""
+    """Parse the committed jobs; older checkpoints have a hash of each job's input as well."""
     return MappingProxyType(
         {
             name: JobRecord(values["version"], values["timestamp_ms"], values.get("receipt"))
@@ -286,14 +283,11 @@ def _values(value: HeldFile | JobRecord) -> dict[str, Any]:
     return {name: found for name, found in named.items() if found is not None}
 
 
-# Metadata of a tenant's files, for listings and file history.
-
-
 @dataclass(frozen=True, slots=True)
 class FileEntry:
-    """A file at one moment. ``size`` and ``sha256`` are of what is stored: for a sealed file its ciphertext.
+    """A file at a moment. ``size`` and ``sha256`` describe the stored bytes (sealed: the ciphertext).
 
-    ``version`` is the tenant version that brought these bytes, ``modified`` its moment (UTC).
+    ``version`` is the tenant version that wrote these bytes, ``modified`` its time (UTC).
     """
 
     path: str
@@ -304,13 +298,13 @@ class FileEntry:
     version: int
 
     def to_json(self) -> dict[str, Any]:
-        """All fields by name, the version as ``tenant_version``; the moment is RFC 3339."""
+        """Return all fields by name, the version as ``tenant_version``; the moment is RFC 3339."""
         return _to_json(self)
 
 
 @dataclass(frozen=True, slots=True)
 class FileRevision:
-    """One version of a file: the tenant version and moment, who and what made it, and what it was then.
+    """A version of a file: the tenant version, its time, author and job, and the file's content then.
 
     A deletion has ``deleted`` true, no SHA-256 and the size 0.
     """
@@ -326,17 +320,17 @@ class FileRevision:
     message: str
 
     def to_json(self) -> dict[str, Any]:
-        """All fields by name, the version as ``tenant_version``; the moment is RFC 3339."""
+        """Return all fields by name, the version as ``tenant_version``; the moment is RFC 3339."""
         return _to_json(self)
 
 
 def file_entry(path: str, held: HeldFile) -> FileEntry:
-    """Metadata of a file."""
+    """Return the metadata of a file."""
     return FileEntry(path, held.size, moment(held.modified_ms), held.sha256, held.sealed, held.version)
 
 
 def file_revision(version: int, entry: Entry, change: FileChange) -> FileRevision:
-    """Metadata of a file's revision."""
+    """Return the metadata of a file's revision."""
     return FileRevision(
         version=version,
         modified=moment(entry.timestamp_ms),
@@ -352,7 +346,7 @@ def file_revision(version: int, entry: Entry, change: FileChange) -> FileRevisio
 
 def _to_json(info: FileEntry | FileRevision) -> dict[str, Any]:
     names = {name: "tenant_version" if name == "version" else name for name in info.__dataclass_fields__}
-    return {told: _value(getattr(info, name)) for name, told in names.items()}
+    return {shown: _value(getattr(info, name)) for name, shown in names.items()}
 
 
 def _value(value: Any) -> Any:

@@ -42,11 +42,7 @@ from freezeframe.store.tenant_log.roll_forward import (
 )
 from freezeframe.store.tenant_log.state import NO_VERSION, HeldFile, TenantState
 
-# Builds a tenant in an empty folder: table files, blobs, then one entry that names them.
-#
-# Used by clones. Nothing is visible before ``commit``.
-
-# What a file costs is mostly waiting: for the disk's sync, or for the bucket's answer.
+# Writing a file is mostly waiting: for the disk's sync or the bucket's response.
 WRITERS_MAX = 16
 
 
@@ -90,7 +86,7 @@ class TenantBuilder:
         self._streams[str(name)] = StreamChange(name, 0, content, Counts())
 
     def add_files(self, files: Sequence[NewFile]) -> None:
-        """Add files with their plain content, side by side; all are durable when this returns."""
+        """Write files concurrently from their plain content; all are durable when this returns."""
         for file in files:
             self._names.require(file.path)
             self._names.add(str(file.path))
@@ -132,21 +128,19 @@ class TenantBuilder:
         roll_forward(self._storage, log, entry, 0, self._settings.checkpoint_interval)
 
 
-# Deletes a tenant: keys first, then every file, until a listing of its folder is empty.
-#
-# The registry already has the tenant's deletion, so no process can open it. A process with an open
-# tenant may still write during the deletion; listing and deletion repeat until no file is left.
+# The registry already has the tenant's deletion, so no process can open it. A process with an open tenant
+# may still write, so listing and deletion repeat until no file is left.
 
 _ROUNDS_MAX = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """What was removed with a tenant; its folder was listed afterwards and was empty.
+    """Result of deleting a tenant, whose folder was empty afterwards.
 
-    ``versions``, ``streams`` and ``files`` are the tenant's as its log had them (-1: its log could not
-    be read any more); ``objects`` and ``size_bytes`` are what this call removed from its folder. ``keys``
-    data keys were removed first: from then on no copy of a sealed file can be opened.
+    ``versions``, ``streams`` and ``files`` are counts from the tenant's log (-1: unreadable); ``objects`` and
+    ``size_bytes`` are what this call removed from its folder. ``keys`` data keys were removed first: from
+    then on no copy of a sealed file can be opened.
     """
 
     environment: str
@@ -159,7 +153,7 @@ class Deletion:
     keys: int
 
     def to_json(self) -> dict[str, Any]:
-        """All fields by name."""
+        """Return all fields by name."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
@@ -167,60 +161,56 @@ def remove_tenant(
     storage: Storage, environment: str, tenant: str, folder: str, settings: Settings
 ) -> Deletion:
     """Delete a tenant's folder from the store's storage."""
-    place = PrefixStorage(storage, tenant_folder(folder))
-    versions, streams, files = _count_held(place, settings)
-    keys = len(list(place.list_from(KEYS_FOLDER)))
-    remove_job_roots(place, settings)
-    remove_waiting(place, settings)
-    listing = {status.name: status.size for status in place.list_below("")}
-    _remove(place, [name for name in listing if name.startswith(f"{KEYS_FOLDER}/")])
-    listing |= remove_tree(place)
+    target = PrefixStorage(storage, tenant_folder(folder))
+    versions, streams, files = _count_held(target, settings)
+    keys = len(list(target.list_from(KEYS_FOLDER)))
+    remove_job_roots(target, settings)
+    remove_waiting(target, settings)
+    listing = {status.name: status.size for status in target.list_below("")}
+    _remove(target, [name for name in listing if name.startswith(f"{KEYS_FOLDER}/")])
+    listing |= remove_tree(target)
     size = sum(listing.values())
     return Deletion(environment, tenant, versions, streams, files, len(listing), size, keys)
 
 
-def remove_tree(place: Storage) -> dict[str, int]:
-    """Delete every file of a storage; returns their names and sizes.
+def remove_tree(target: Storage) -> dict[str, int]:
+    """Delete every file of a storage; return their names and sizes.
 
-    The tenant log goes last: whoever looks in between finds a tenant with missing data, not an empty one.
+    The tenant log is deleted last, so a concurrent reader finds a damaged tenant, not an empty tenant.
     """
     removed: dict[str, int] = {}
     for _ in range(_ROUNDS_MAX):
         found: list[FileStatus] = sorted(
-            place.list_below(""), key=lambda item: item.name.startswith(f"{OURS}/")
+            target.list_below(""), key=lambda item: item.name.startswith(f"{OURS}/")
         )
         removed |= {status.name: status.size for status in found}
-        _remove(place, [status.name for status in found])
-        place.prune("")
+        _remove(target, [status.name for status in found])
+        target.prune("")
         if not found:
             return removed
     raise ConflictError(
-        f"{place.root} could not be emptied.",
+        f"{target.root} could not be emptied.",
         cause="Somebody kept writing into it, a job that had begun before, for example.",
         remedy="Stop the job, then run the same call again: it goes on from here.",
     )
 
 
-def _remove(place: Storage, names: Iterable[str]) -> None:
+def _remove(target: Storage, names: Iterable[str]) -> None:
     for name in names:
-        place.delete(name)
+        target.delete(name)
 
 
-def _count_held(place: Storage, settings: Settings) -> tuple[int, int, int]:
+def _count_held(target: Storage, settings: Settings) -> tuple[int, int, int]:
     try:
-        state: TenantState = TenantLog(place, settings).current_state()
+        state: TenantState = TenantLog(target, settings).current_state()
     except FreezeframeError:
         # Unreadable files are deleted too.
         return (NO_VERSION, NO_VERSION, NO_VERSION)
     return (state.version + 1, len(state.streams), len(state.files))
 
 
-# Clones a tenant's newest state into a new folder.
-#
-# Every byte is copied. A hard link would be quicker, and wrong: two tenants would share one file, so
-# that erasing a row of one, a deletion that must prove that nothing is left, or a damaged block would
-# reach into the other, and object stores have no links at all. Sealed files are opened and sealed
-# anew: a seal is bound to its tenant.
+# A clone copies every byte. With hard links two tenants would share a file: an erasure or a damaged block
+# in one would affect the other. Sealed files are encrypted again, because a seal is bound to its tenant.
 
 
 def clone_into(
@@ -228,26 +218,26 @@ def clone_into(
 ) -> None:
     """Clone the current streams and files of ``source`` into the empty ``target``."""
     state = TenantLog(source, settings).current_state()
-    planting = TenantBuilder(target, settings)
+    builder = TenantBuilder(target, settings)
     progress.begin("copying", "bytes")
     try:
         for name in map(StreamName, sorted(state.streams)):
-            _copy_stream(source, state, name, planting)
+            _copy_stream(source, state, name, builder)
         files = [(FilePath(path), held) for path, held in sorted(state.files.items())]
-        planting.add_files(
+        builder.add_files(
             [
                 NewFile(path, partial(_content, source, settings, path, held), held.sealed)
                 for path, held in files
             ]
         )
-        planting.commit(f"cloned from version {state.version} of another tenant", request_context)
+        builder.commit(f"cloned from version {state.version} of another tenant", request_context)
     except Exception:
         remove_tree(target)
         raise
 
 
 def _content(storage: Storage, settings: Settings, path: FilePath, held: HeldFile) -> Iterator[bytes]:
-    """The content of a file as its readers see it, in chunks; errors as of ``Files.chunks``."""
+    """Return the plain content of a file in chunks; errors as in ``Files.chunks``."""
     stored = blob_chunks(storage, Blob(held.blob, held.sha256, held.size))
     if not held.sealed:
         return progress.count_bytes(stored)
@@ -256,7 +246,7 @@ def _content(storage: Storage, settings: Settings, path: FilePath, held: HeldFil
 
 
 def table_file_chunks(storage: Storage, stream: StreamName, file: PortableFile) -> Iterator[bytes]:
-    """The bytes of a table's file, in chunks."""
+    """Return the bytes of a table's file, in chunks."""
     name = f"{table_folder(stream)}/{file.path}"
     offset = 0
     while True:
@@ -275,11 +265,11 @@ def table_file_chunks(storage: Storage, stream: StreamName, file: PortableFile) 
             return
 
 
-def _copy_stream(source: Storage, state: TenantState, name: StreamName, planting: TenantBuilder) -> None:
-    stream = portable_stream(name, table_snapshot(source, state, name), planting.identity, "CLONE")
+def _copy_stream(source: Storage, state: TenantState, name: StreamName, builder: TenantBuilder) -> None:
+    stream = portable_stream(name, table_snapshot(source, state, name), builder.identity, "CLONE")
 
     def copy(file: PortableFile) -> None:
-        planting.add_table_file(name, file, progress.count_bytes(table_file_chunks(source, name, file)))
+        builder.add_table_file(name, file, progress.count_bytes(table_file_chunks(source, name, file)))
 
     map_concurrently(copy, stream.files, WRITERS_MAX)
-    planting.add_stream(name, stream.content)
+    builder.add_stream(name, stream.content)

@@ -21,10 +21,8 @@ from freezeframe.store.tenant_log.log import CheckpointedLog
 from freezeframe.store.tenant_log.state import NO_VERSION
 from freezeframe.store.tenants.lifecycle import remove_tree
 
-# Entries of the registry, and the state folded from them (pure).
-#
-# A tenant id of an environment maps to a folder with an opaque name. A deleted and recreated tenant has a
-# new folder, so no data of the old one can reappear.
+# A tenant id maps to a folder with an opaque name. A recreated tenant has a new folder, so no data of the
+# deleted one can reappear.
 
 Kind = Literal["create", "delete", "removed"]
 _KINDS = ("create", "delete", "removed")
@@ -34,7 +32,7 @@ _STORED = ("kind", "environment", "tenant", "folder", "write_id", "timestamp_ms"
 
 @dataclass(frozen=True, slots=True)
 class RegistryEntry:
-    """A tenant begins (``create``), is not to be found any more (``delete``), or all of it is gone."""
+    """A tenant is created (``create``), deleted (``delete``), or its folder is removed (``removed``)."""
 
     kind: Kind
     environment: str
@@ -52,7 +50,7 @@ class RegistryEntry:
             raise ValueError(f"{self.folder!r} is not a folder of a tenant")
 
     def to_bytes(self) -> bytes:
-        """The entry as one line of JSON, with a checksum."""
+        """Return the entry as one line of JSON, with a checksum."""
         record = {name: getattr(self, name) for name in _STORED}
         linked = {} if self.link is None else self.link.to_json()
         # ASCII only: some letters count as the end of a line, and a log's entry is one line.
@@ -70,7 +68,7 @@ class RegistryState:
     chain: Chain = field(default_factory=Chain)
 
     def folder(self, environment: str, tenant: str) -> str | None:
-        """The tenant's folder; None for an unknown tenant."""
+        """Return the tenant's folder; None for an unknown tenant."""
         return self.tenants.get(environment, {}).get(tenant)
 
     @property
@@ -79,7 +77,7 @@ class RegistryState:
         return frozenset(folder for known in self.tenants.values() for folder in known.values())
 
     def after(self, version: int, *entries: RegistryEntry) -> RegistryState:
-        """The state once ``entries`` are ``version`` and those that follow it."""
+        """Return the state after ``entries``, which are ``version`` and the versions after it."""
         if not entries:
             return self
         # One copy for all entries, because it contains every tenant of the store.
@@ -99,7 +97,7 @@ class RegistryState:
         )
 
     def to_checkpoint(self) -> bytes:
-        """The state as the content of a checkpoint file; tenants are in order of their ids."""
+        """Return the state as the content of a checkpoint file; tenants are in order of their ids."""
         record = {
             "version": self.version,
             "timestamp": self.timestamp_ms,
@@ -130,7 +128,7 @@ def _carry_out(
 
 
 def parse_registry_entry(content: bytes, name: str) -> RegistryEntry:
-    """The entry in a file's bytes; ``name`` is for messages."""
+    """Return the entry in a file's bytes; ``name`` is for messages."""
     try:
         record, sha256 = from_signed_line(content, is_ascii=True)
         known = {name: record[name] for name in _STORED}
@@ -140,7 +138,7 @@ def parse_registry_entry(content: bytes, name: str) -> RegistryEntry:
 
 
 def parse_registry_checkpoint(content: bytes, name: str) -> RegistryState:
-    """The state in a checkpoint file's bytes; ``name`` is for messages."""
+    """Return the state in a checkpoint file's bytes; ``name`` is for messages."""
     try:
         record, _ = from_signed_line(content, is_ascii=True)
         tenants = {env: MappingProxyType(dict(known)) for env, known in record["tenants"].items()}
@@ -164,12 +162,6 @@ def _damage_error(what: str, error: Exception) -> CorruptLog:
     )
 
 
-# The registry of a store: a log that maps tenant ids to folders.
-#
-# The log has the shape of the tenant log and the same base, ``SnapshotManagement``: a creator that loses
-# a race reads the winner's folder, and opening ten thousand tenants reads one checkpoint and the few
-# entries after it.
-
 # A checkpoint holds every tenant, so it is written less often than a tenant log's.
 _CHECKPOINT_INTERVAL = 100
 _CHECKPOINTS_KEPT = 2
@@ -187,7 +179,7 @@ class Registry(CheckpointedLog[RegistryState]):
         super().__init__(storage, REGISTRY_FOLDER, settings, RegistryState(), _CHECKPOINT_INTERVAL)
 
     def entry(self, version: int) -> RegistryEntry:
-        """The entry of a version."""
+        """Return the entry of a version."""
         name = commit_name(version)
         return parse_registry_entry(self.storage.read(f"{self.folder}/{name}"), name)
 
@@ -200,7 +192,7 @@ class Registry(CheckpointedLog[RegistryState]):
         return state.to_checkpoint()
 
     def knows(self, folder: str) -> bool:
-        """Whether the folder belongs to a current tenant; constant time."""
+        """Return whether the folder belongs to a current tenant; constant time."""
         state = self.current_state()
         known, folders = self._folders
         if known is not state:
@@ -209,7 +201,7 @@ class Registry(CheckpointedLog[RegistryState]):
         return folder in folders
 
     def create(self, environment: str, tenant: str, folder: str) -> str:
-        """The tenant's folder: ``folder``, or that of a concurrent creation that won."""
+        """Return the tenant's folder: ``folder``, or that of a concurrent creation that won."""
         self._commit(
             "create", environment, tenant, folder, lambda state: state.folder(environment, tenant) is None
         )
@@ -226,12 +218,7 @@ class Registry(CheckpointedLog[RegistryState]):
         self._commit("removed", environment, tenant, folder, lambda state: folder in state.leaving)
 
     def _commit(
-        self,
-        kind: Kind,
-        environment: str,
-        tenant: str,
-        folder: str,
-        is_due: Callable[[RegistryState], bool],
+        self, kind: Kind, environment: str, tenant: str, folder: str, is_due: Callable[[RegistryState], bool]
     ) -> None:
         """Commit an entry, retrying after conflicts while ``is_due`` holds."""
         write_id = uuid.uuid4().hex
@@ -250,7 +237,7 @@ class Registry(CheckpointedLog[RegistryState]):
                 return
             if isinstance(outcome, Unknown):
                 raise OutcomeUnknown(
-                    f"It is not known whether the registry has taken the {kind} of {tenant!r}.",
+                    f"It is unknown whether the registry has the {kind} of {tenant!r}.",
                     cause=outcome.reason,
                     remedy="Run the same call again.",
                 )
@@ -276,9 +263,6 @@ class Registry(CheckpointedLog[RegistryState]):
         ]
         for name in found[:-_CHECKPOINTS_KEPT]:
             self.storage.delete(f"{self.folder}/{name}")
-
-
-# Prevents commits to a deleted tenant of a store, and files left in its folder.
 
 
 class RegistryGuard:

@@ -1,9 +1,8 @@
-"""Restores an earlier version as a new one by log writes; no row is written.
+"""Restores an earlier version, or single rows of it, as a new version.
 
-Data files and blobs of retained versions still exist, so a restoration references them again. It is
-safe beside ``gc``, which deletes only files below a floor set by an earlier entry of the log: a
-restoration checks the floor of the state that it is committed on. Differing rows are read for their
-counts.
+Data files and blobs of retained versions still exist, so a restoration references them again. ``gc`` deletes
+only files below a floor set by an earlier entry of the log, and a restoration checks the floor of the state
+that it is committed on.
 """
 
 from __future__ import annotations
@@ -77,7 +76,7 @@ class StreamRestoration:
     files_removed: int
 
     def to_json(self) -> dict[str, Any]:
-        """All fields by name."""
+        """Return all fields by name."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
@@ -101,12 +100,12 @@ class Restoration:
         return not (self.streams or self.files_written or self.files_deleted)
 
     def to_json(self) -> dict[str, Any]:
-        """All fields by name."""
+        """Return all fields by name."""
         return {
             "restored_version": self.version,
             "tenant_version": self.tenant_version,
             "committed": self.committed,
-            "streams": {name: one.to_json() for name, one in self.streams.items()},
+            "streams": {name: effect.to_json() for name, effect in self.streams.items()},
             "files_written": list(self.files_written),
             "files_deleted": list(self.files_deleted),
         }
@@ -119,7 +118,7 @@ class _Plan:
     now: TenantState
     then: TenantState
     targets: Mapping[str, Snapshot | None]
-    """For each stream that differs what it becomes; None: it is removed."""
+    """The table that each differing stream becomes; None: it is removed."""
     files: tuple[FileChange, ...]
     streams: Mapping[str, StreamRestoration]
 
@@ -156,7 +155,7 @@ def restore(
 
 
 def plan_and_commit(place: TenantContext, attempt: Callable[[], _Outcome]) -> _Outcome:
-    """Plan and commit by ``attempt``, with a retry where the tenant is no longer ``at_version``."""
+    """Plan and commit by ``attempt``; retry if the tenant is no longer ``at_version``."""
     for _ in range(place.settings.commit_tries_max):
         with suppress(_Moved):
             return attempt()
@@ -168,7 +167,7 @@ def plan_and_commit(place: TenantContext, attempt: Callable[[], _Outcome]) -> _O
 
 
 def at_version(version: int) -> CommitCheck:
-    """The check that a commit follows the version that it was planned for; see ``plan_and_commit``."""
+    """Return the check that a commit follows the version that it was planned for; see ``plan_and_commit``."""
 
     def check(state: TenantState, _: Transaction) -> None:
         if state.version != version:
@@ -190,12 +189,12 @@ def drop_stream(place: TenantContext, name: StreamName, author: Author = SYSTEM)
 
 
 def _find_committed(place: TenantContext) -> JobRecord | None:
-    """The earlier commit of the same request, if its response was lost."""
+    """Return the earlier commit of the same request, if its response was lost."""
     return place.log.known_job(place.log.current_state(), place.request_context.job_id)
 
 
 def _repeat_restoration(place: TenantContext, version: int, record: JobRecord) -> Restoration:
-    """The result of a committed restoration, from the versions before and after it."""
+    """Return the result of a committed restoration, from the versions before and after it."""
     now = place.log.state_at(record.version - 1) if record.version else TenantState()
     then = place.log.state_at(record.version)
     entry = place.log.entry(record.version)
@@ -280,7 +279,7 @@ def _dropping(snapshot: Snapshot, _: StagingFolder, identity: CommitIdentity) ->
 
 def _all_streams(now: TenantState, then: TenantState) -> list[str]:
     names = sorted(now.streams.keys() | then.streams.keys())
-    # A stream released since is out of custody: the other streams can still be restored.
+    # A released stream is out of custody; the other streams can still be restored.
     return [name for name in names if name in now.streams or name in now.dropped]
 
 
@@ -338,17 +337,17 @@ def _effect(before: Snapshot | None, target: Snapshot | None) -> StreamRestorati
     )
 
 
-def _rows_only_in(one: Snapshot, other: Snapshot) -> int:
-    """Number of rows in files that only ``one`` references, by their statistics."""
-    if one.version < 0:
+def _rows_only_in(snapshot: Snapshot, other: Snapshot) -> int:
+    """Return the number of rows in files that only ``one`` references, by their statistics."""
+    if snapshot.version < 0:
         return 0
     known = set(other.files["path"].to_pylist()) if other.version >= 0 else set()
-    pairs = zip(one.files["path"].to_pylist(), one.files["stats"].to_pylist(), strict=True)
+    pairs = zip(snapshot.files["path"].to_pylist(), snapshot.files["stats"].to_pylist(), strict=True)
     return sum(json.loads(text or "{}").get("numRecords", 0) for path, text in pairs if path not in known)
 
 
 def _require_kept(storage: Storage, name: str, base: Snapshot, target: Snapshot | None) -> None:
-    """Check that the files to be restored exist: a version without its files is never made the newest."""
+    """Check that the files to be restored exist."""
     if target is None:
         return
     known = set(base.files["path"].to_pylist()) if base.version >= 0 else set()
@@ -369,16 +368,13 @@ def _require_there(storage: Storage, name: str | Path) -> None:
         ) from None
 
 
-# Restores selected rows of a stream to an earlier version.
-#
 # Rows of the earlier version are written with their old values; rows that did not exist then are deleted.
-# Both are one new version, an upsert and deletion marks, and change no other row. Columns added since
-# keep their values; columns dropped since stay dropped.
+# Both are one new version. Columns added since keep their values; columns dropped since stay dropped.
 
 
 @dataclass(frozen=True, slots=True)
 class RowRestoration:
-    """What becomes, or became, of the rows: ``changes`` is as of ``Stream.changes``.
+    """Effect of restoring rows; ``changes`` has the form of ``Stream.changes``.
 
     ``tenant_version`` is the tenant's version after the call.
     """
@@ -397,14 +393,14 @@ class RowRestoration:
 
 @dataclass(frozen=True, slots=True)
 class RowSelection:
-    """Rows of a stream by key, and the version of the tenant that they are to be as of."""
+    """Rows of a stream by key, and the version of the tenant to restore them from."""
 
     stream: StreamName
     version: int
     keys: pa.Table
     """The key's columns in the stream's own types; each row once."""
     columns: tuple[str, ...] = ()
-    """Only these cells, of rows that are there now and were then; without any, whole rows."""
+    """Only these cells, of rows that exist now and existed then; empty: whole rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -415,17 +411,13 @@ class _RowPlan:
     back: pa.Table
     """The rows to be written, as they were."""
     gone: pa.Table
-    """Keys of the rows that are to go."""
+    """Keys of the rows to delete."""
 
 
 def restore_rows(
-    place: TenantContext,
-    selection: RowSelection,
-    *,
-    dry_run: bool = False,
-    author: Author = SYSTEM,
+    place: TenantContext, selection: RowSelection, *, dry_run: bool = False, author: Author = SYSTEM
 ) -> RowRestoration:
-    """Restore the selected rows, as one new version; with ``dry_run`` nothing is written."""
+    """Restore the selected rows as a new version; with ``dry_run`` nothing is written."""
     known = place.log.known_job(place.log.current_state(), place.request_context.job_id)
     if known is not None and not dry_run:
         before = _plan_rows(place, selection, place.log.state_at(known.version - 1))
@@ -458,7 +450,7 @@ def _plan_rows(place: TenantContext, selection: RowSelection, now: TenantState) 
     misfits = [field.name for field in shared if exact_cast(found[field.name], field.type) is None]
     if misfits:
         raise SchemaDriftError(
-            f"The rows of the stream {str(selection.stream)!r} cannot be told in its columns of now.",
+            f"The rows of the stream {str(selection.stream)!r} do not fit its columns of today.",
             cause=f"The columns {misfits} have other types since, which cannot hold the values.",
             remedy="Restore the whole stream instead.",
             columns=misfits,
@@ -476,7 +468,7 @@ def _plan_rows(place: TenantContext, selection: RowSelection, now: TenantState) 
 def _with_cells(
     held: pa.Table, wanted: pa.Table, key: tuple[str, ...], columns: tuple[str, ...]
 ) -> tuple[pa.Table, pa.Table]:
-    """The rows that exist on both sides, and the same rows with the cells of ``columns`` from ``wanted``."""
+    """Return rows on both sides, as they are and with the cells of ``columns`` from ``wanted``."""
     unknown = [name for name in columns if name in key or name not in wanted.column_names]
     if unknown:
         raise MissingColumn(
@@ -495,9 +487,9 @@ def _shared_key(base: Snapshot, target: Snapshot) -> tuple[str, ...]:
     key = stored_key(base.metadata) or ()
     problem = ""
     if not key:
-        problem = "The stream has no key, so single rows cannot be told apart."
+        problem = "The stream has no key, so single rows cannot be identified."
     elif set(stored_key(target.metadata) or ()) != set(key):
-        problem = "The stream had another key then, so its rows cannot be told apart by today's."
+        problem = "The stream had another key then, so its rows cannot be matched by today's key."
     elif read_system_columns(base.metadata).names or read_system_columns(target.metadata).names:
         problem = "The stream keeps its rows' past or flags deleted rows."
     elif not all(
@@ -511,24 +503,24 @@ def _shared_key(base: Snapshot, target: Snapshot) -> tuple[str, ...]:
 
 
 def _rows_of(snapshot: Snapshot, keys: pa.Table, names: list[str]) -> pa.Table:
-    """The rows with one of the keys; files that cannot hold one are not read."""
+    """Return the rows with one of the keys; files that cannot hold one are not read."""
     where = None
     for name in keys.column_names:
         column = keys[name]
-        one = pc.field(name).isin(column.combine_chunks().unique())
+        condition = pc.field(name).isin(column.combine_chunks().unique())
         if not column.null_count and not pa.types.is_floating(column.type):
             ends = pc.min_max(column)
-            one = one & (pc.field(name) >= ends["min"]) & (pc.field(name) <= ends["max"])
-        where = one if where is None else where & one
+            condition = condition & (pc.field(name) >= ends["min"]) & (pc.field(name) <= ends["max"])
+        where = condition if where is None else where & condition
     return _with_keys(as_typed_so_far(snapshot, rows.read(snapshot, names, where)), keys)
 
 
 def _with_keys(table: pa.Table, keys: pa.Table) -> pa.Table:
-    """The rows of ``table`` whose key is one of ``keys``."""
+    """Return the rows of ``table`` whose key is one of ``keys``."""
     if not len(keys):
         return table.slice(0, 0)
-    places, _ = KeyNumbers(keys).found_in(table.select(keys.column_names))
-    return table.take(pa.array(places))
+    positions, _ = KeyNumbers(keys).found_in(table.select(keys.column_names))
+    return table.take(pa.array(positions))
 
 
 def _commit_rows(place: TenantContext, selection: RowSelection, plan: _RowPlan, author: Author) -> int:

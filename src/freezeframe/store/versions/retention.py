@@ -18,8 +18,6 @@ from freezeframe.store.tenant_log.state import TenantState
 from freezeframe.store.transaction.context import TenantContext
 from freezeframe.store.transaction.transaction import Transaction
 
-# Retention policy of a tenant, applied by ``gc`` and by jobs.
-
 _DAY_MS = 24 * 60 * 60 * 1000
 
 
@@ -27,8 +25,8 @@ _DAY_MS = 24 * 60 * 60 * 1000
 class Policy:
     """Which versions are kept: the newest ``keep_versions``, and those of the last ``keep_days``.
 
-    Versions that changed a stream or a file count. With both limits, a version is kept if either says
-    so; with none, all are. Tagged versions and the newest one are always kept.
+    Only versions that changed a stream or a file count. With both limits a version is kept if either keeps
+    it; without limits all are kept. Tagged versions and the newest version are always kept.
     """
 
     keep_versions: int | None = None
@@ -45,11 +43,11 @@ class Policy:
                 )
 
     def to_json(self) -> dict[str, Any]:
-        """The limits by name."""
+        """Return the limits by name."""
         return {"keepVersions": self.keep_versions, "keepDays": self.keep_days}
 
     def floor(self, log: TenantLog, state: TenantState, now_ms: int) -> int:
-        """The oldest version that the policy retains at a moment; it never decreases."""
+        """Return the oldest version that the policy retains at a moment; it never decreases."""
         limits = []
         if self.keep_versions is not None:
             limits.append(_nth_newest(log, state, int(self.keep_versions)))
@@ -63,7 +61,7 @@ class Policy:
 
 
 def policy_of(state: TenantState) -> Policy:
-    """The policy that the tenant was given; without one everything is kept."""
+    """Return the tenant's policy; without a policy everything is kept."""
     kept: Mapping[str, Any] = state.policy
     return Policy(kept.get("keepVersions"), kept.get("keepDays"))
 
@@ -76,7 +74,7 @@ def set_policy(place: TenantContext, policy: Policy, *, who: str = "") -> int:
 
 
 def _nth_newest(log: TenantLog, state: TenantState, number: int) -> int:
-    """The oldest of the ``number`` newest versions that changed streams or files."""
+    """Return the oldest of the ``number`` newest versions that changed streams or files."""
     for version in range(state.version, state.floor, -1):
         number -= _has_content(log.entry(version))
         if not number:
@@ -93,9 +91,6 @@ def _version_at(log: TenantLog, moment_ms: int) -> int:
         return log.version_at(moment(iso(moment_ms)))
     except VersionNotFound:
         return 0
-
-
-# Tags: names of versions, which retention keeps.
 
 
 def set_tag(place: TenantContext, name: str, version: int | None, *, who: str = "") -> int:
@@ -117,7 +112,7 @@ def set_tag(place: TenantContext, name: str, version: int | None, *, who: str = 
 
 
 def remove_tag(place: TenantContext, name: str, *, who: str = "") -> None:
-    """Take a tag off; see ``Tenant.untag``."""
+    """Remove a tag; see ``Tenant.untag``."""
     known = _tag_name(name)
 
     def there(state: TenantState) -> None:

@@ -1,8 +1,8 @@
 """History of one row of a stream, newest first: each version that inserted, updated or deleted it.
 
-The row is followed backwards from file to file. A commit matters only if it brought the file that holds the
-row, or, while there is no row, removed a file that may hold its key. Files whose statistics exclude the key
-are not read, and the key is looked for once in each of the others.
+The row is followed backwards from file to file. A commit matters only if it added the file that holds the
+row or, while the row does not exist, removed a file that may hold its key. Files whose statistics exclude the
+key are not read, and each other file is searched once.
 """
 
 from __future__ import annotations
@@ -27,13 +27,7 @@ from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import StreamName
 from freezeframe.log.format.action_columns import from_adds
 from freezeframe.log.format.actions import Action, Add, DeletionVector, Metadata, Remove, parse_line
-from freezeframe.log.scan.file_rows import (
-    FileRead,
-    FoundRows,
-    deleted_rows,
-    group_statistics,
-    rows_found,
-)
+from freezeframe.log.scan.file_rows import FileRead, FoundRows, deleted_rows, group_statistics, rows_found
 from freezeframe.log.scan.rows import ReadableSnapshot, plan_reads
 from freezeframe.storage.read_ahead import is_local
 from freezeframe.store.diff.row_diff import BEFORE, CHANGE_TYPE, changed_cells, row_changes
@@ -60,14 +54,10 @@ from freezeframe.store.tenant_log.roll_forward import change_content, table_snap
 from freezeframe.store.tenant_log.state import TenantState
 from freezeframe.store.transaction.view import View
 
-# A stream's commits of the past, newest first, read from the tenant log as they are asked for.
-#
-# Of a commit's lines those are parsed that a question is about: most commits concern other rows.
-
 
 @dataclass(frozen=True)  # without slots: what was parsed is kept
 class StreamCommit:
-    """What one version of the tenant did to a stream's files; ``content`` is the commit of its table."""
+    """The changes of a stream's files by a version of the tenant; ``content`` is its table's commit."""
 
     entry: HistoryEntry
     table_version: int
@@ -75,21 +65,21 @@ class StreamCommit:
 
     @cached_property
     def added_paths(self) -> set[str]:
-        """The files that it adds, or names again with other deleted rows, by their paths."""
+        """The paths of the files that it adds, or adds again with other deleted rows."""
         return self._paths("add")
 
     @cached_property
     def removed_paths(self) -> set[str]:
-        """The files that it removes, also only to name them again, by their paths."""
+        """The paths of the files that it removes, including files that it adds again."""
         return self._paths("remove")
 
     @property
     def new_paths(self) -> set[str]:
-        """The files that it adds and that were not there before."""
+        """The paths of added files that did not exist before."""
         return self.added_paths - self.removed_paths
 
     def removal(self, path: str) -> Remove:
-        """The removal of one of ``removed_paths``."""
+        """Return the removal of one of ``removed_paths``."""
         found = (
             item for item in self._parsed("remove", path) if isinstance(item, Remove) and item.path == path
         )
@@ -102,11 +92,11 @@ class StreamCommit:
 
     @property
     def only_marks(self) -> bool:
-        """Whether what it names again has no fewer deleted rows than before."""
+        """Whether files that it adds again have no fewer deleted rows than before."""
         return self.entry.kind == "commit"
 
     def added(self, path: str) -> Add:
-        """The addition of one of ``added_paths``."""
+        """Return the addition of one of ``added_paths``."""
         found = (item for item in self._parsed("add", path) if isinstance(item, Add) and item.path == path)
         return next(found)
 
@@ -137,10 +127,10 @@ class StreamPast:
         self._commits: list[StreamCommit] = []
         self._reading = self._read(until)
         self.is_whole = True
-        """Whether nothing before what was read is known to be missing."""
+        """Whether no older commit is known to be missing."""
 
     def at(self, number: int) -> StreamCommit | None:
-        """The commit of a number, the newest being 0; None behind the oldest one that is kept."""
+        """Return the commit of a number, the newest being 0; None beyond the oldest kept commit."""
         while len(self._commits) <= number:
             commit = next(self._reading, None)
             if commit is None:
@@ -149,19 +139,19 @@ class StreamPast:
         return self._commits[number]
 
     def span(self, first: int, count: int) -> list[StreamCommit]:
-        """At most ``count`` commits from a number on."""
+        """Return at most ``count`` commits from a number on."""
         self.at(first + count - 1)
         return self._commits[first : first + count]
 
     def statistics(self, path: str, number: int, count: int) -> str | None:
-        """The statistics of a file that is removed at a number, if ``count`` commits from there add it."""
+        """Return a removed file's statistics, if one of ``count`` commits from a number on adds it."""
         for commit in self.span(number, count):
             if path in commit.added_paths:
                 return commit.added(path).stats
         return None
 
     def metadata_before(self, number: int) -> Metadata | None:
-        """The table's metadata before a commit; None: there was no table."""
+        """Return the table's metadata before a commit; None: there was no table."""
         while (older := self.at(number + 1)) is not None:
             number += 1
             if older.metadata is not None:
@@ -181,7 +171,7 @@ class StreamPast:
             for change in entry.streams:
                 if change.stream != self._name:
                     continue
-                # Another writer's change is known by its result only; what was before the oldest is not kept.
+                # Another writer's change is known only by its result; commits before the oldest are not kept.
                 is_oldest = version == newest.floor and change.table_version
                 if not change.lands or change.is_external or is_oldest:
                     self.is_whole = False
@@ -194,17 +184,15 @@ class StreamPast:
         self.is_whole = not is_begun
 
 
-# Search of one row's key in the files that a stream's versions added and removed.
-#
-# Files whose statistics exclude the key are not opened; in each of the others it is looked for once, in one
-# row group where that is enough. Files of several versions are read side by side, ahead of their use.
+# Files whose statistics exclude the key are not opened. Each other file is searched once, in one row group
+# where that suffices, and files of several versions are read concurrently, ahead of their use.
 
 _NOTHING = FoundRows(np.empty(0, np.int64), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A row, as a table of one, and where it lies."""
+    """A row, as a table of one row, and its location."""
 
     path: str
     position: int
@@ -220,24 +208,24 @@ class RowFinder:
         local = is_local(snapshot.storage)
         self._threads = min(THREADS_MAX, os.cpu_count() or 1) if local else REQUESTS_MAX
         self._found: dict[tuple[str, str | None], FoundRows] = {}
-        # Where the key was last: in the next file it is there or nearby, for files are sorted by key.
+        # The row group of the last hit: files are sorted by key, so the next file has the key nearby.
         self._group = 0
 
     def current_row(self) -> Held | None:
-        """The row at the snapshot itself."""
-        one = self._snapshot
-        near = self._read(one.metadata, one.files)
-        gone = deleted_positions(one, near)
-        return self._held(one.metadata, [(path, gone.get(path)) for path in near["path"].to_pylist()])
+        """Return the row at the snapshot itself."""
+        snapshot = self._snapshot
+        near = self._read(snapshot.metadata, snapshot.files)
+        gone = deleted_positions(snapshot, near)
+        return self._held(snapshot.metadata, [(path, gone.get(path)) for path in near["path"].to_pylist()])
 
     def holds(self, metadata: Metadata, path: str) -> bool | None:
-        """Whether a file has rows of the key, deleted or not; None: it was not looked at."""
+        """Return whether a file has rows of the key, deleted or not; None: it was not searched."""
         found = self._found.get((path, metadata.schema_string))
         return None if found is None else found.rows is not None
 
     def live_row(self, metadata: Metadata, files: Iterable[Add]) -> Held | None:
-        """The row in files as a commit added them, or as they were when it removed them."""
-        # Of two files the larger one is likelier to hold the row; when it is found, the rest is not read.
+        """Return the row in files as a commit added them, or as they were when it removed them."""
+        # A larger file is likelier to hold the row; when it is found, the rest is not read.
         ordered = sorted(files, key=lambda file: -file.size)
         for first in range(0, len(ordered), self._threads):
             some = ordered[first : first + self._threads]
@@ -249,15 +237,15 @@ class RowFinder:
         return None
 
     def read_ahead(self, metadata: Metadata, files: Iterable[Add]) -> None:
-        """Look for the key in files, side by side; those that were looked at are known."""
+        """Search files for the key concurrently and remember the results."""
         text = metadata.schema_string
         new = {file.path: file for file in files if (file.path, text) not in self._found}
         if new:
-            # A file is searched whole: which of its rows are deleted depends on the version.
+            # All rows are searched, because the deleted rows depend on the version.
             self._read(metadata, from_adds([replace(item, deletion_vector=None) for item in new.values()]))
 
     def was_there(self, held: Held, remove: Remove) -> bool:
-        """Whether a file that a commit removed, only to name it again, held the row at the same place."""
+        """Return whether a file that a commit removed and added again held the row at the same position."""
         gone = self._deleted(remove.deletion_vector)
         return gone is None or held.position not in gone
 
@@ -274,8 +262,8 @@ class RowFinder:
             found = self._found[path, metadata.schema_string]
             if found.rows is None:
                 continue
-            for place, position in enumerate(found.positions.tolist()):
-                row = found.rows.slice(place, 1)
+            for number, position in enumerate(found.positions.tolist()):
+                row = found.rows.slice(number, 1)
                 # A stream with history has several rows of the key, of which one is current.
                 if has_history and row[VALID_TO][0].is_valid:
                     continue
@@ -284,10 +272,10 @@ class RowFinder:
         return None
 
     def _read(self, metadata: Metadata, files: pa.Table) -> pa.Table:
-        """Look for the key in files; the rows of ``files`` whose statistics do not exclude it."""
-        one, text = self._snapshot, metadata.schema_string
+        """Search files for the key; return the ``files`` whose statistics do not exclude it."""
+        snapshot, text = self._snapshot, metadata.schema_string
         self._found.update({(path, text): _NOTHING for path in files["path"].to_pylist()})
-        part = replace(part_of(one, files), metadata=metadata, schema=metadata.schema)
+        part = replace(part_of(snapshot, files), metadata=metadata, schema=metadata.schema)
         keys = keys_as(self._keys, arrow_columns(part.schema))
         if not len(keys):
             return files.slice(0, 0)
@@ -331,7 +319,7 @@ class RowFinder:
 
 
 def _groups_near(first: int, part: SnapshotPart, keys: pa.Table) -> Callable[[pq.ParquetFile], Iterable[int]]:
-    """The group of a number and its neighbours, then those whose statistics do not exclude the key."""
+    """Return the group of a number and its neighbours, then those whose statistics do not exclude the key."""
 
     def groups(file: pq.ParquetFile) -> Iterable[int]:
         near = [item for item in (first, first + 1, first - 1) if 0 <= item < file.metadata.num_row_groups]
@@ -355,20 +343,20 @@ def _groups_with(part: SnapshotPart, keys: pa.Table) -> Callable[[pq.ParquetFile
 
 
 AHEAD = 32
-"""The files of so many versions are read side by side."""
+"""The number of versions whose files are read concurrently."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowVersion:
-    """What one version of the tenant did to the row: ``change`` is ``insert``, ``update`` or ``delete``.
+    """The change of the row by a version of the tenant: an ``insert``, ``update`` or ``delete``.
 
-    ``before`` and ``after`` are the row's values; None where there was no row. ``changed`` names the
-    columns in which an update made a difference.
+    ``before`` and ``after`` are the row's values; None if there was no row. ``changed`` names the columns
+    that an update changed.
     """
 
     entry: HistoryEntry
     changes: pa.Table
-    """The change as ``Stream.changes`` has it: a table of one row."""
+    """The change in the form of ``Stream.changes``: a table of one row."""
 
     @property
     def version(self) -> int:
@@ -405,7 +393,7 @@ class RowVersion:
         return tuple(changed_cells(self.changes))
 
     def to_json(self) -> dict[str, Any]:
-        """All fields by name."""
+        """Return all fields by name."""
         entry = self.entry
         return {
             "tenant_version": entry.version,
@@ -426,10 +414,9 @@ class RowVersion:
 class RowHistory:
     """A row and the versions that inserted, updated or deleted it, the newest first.
 
-    ``row`` has its values at the version that was looked from; None: there is no such row then.
-    ``following`` is the version to go on from (``until``) if a limit was reached, else None. ``is_whole``
-    is false where older versions are no longer kept, or knew the stream by another key; with
-    ``following`` it is of the versions that were looked at.
+    ``row`` has its values at the newest version of the history; None: there is no such row. ``following`` is
+    the version to continue from (``until``) if a limit was reached, else None. ``is_whole`` is false if older
+    versions are no longer kept or had another key; with ``following`` it covers the versions that were read.
     """
 
     stream: str
@@ -440,7 +427,7 @@ class RowHistory:
     is_whole: bool
 
     def to_json(self) -> dict[str, Any]:
-        """All fields by name."""
+        """Return all fields by name."""
         return {
             "stream": self.stream,
             "key": dict(self.key),
@@ -454,7 +441,7 @@ class RowHistory:
 def row_history(
     scope: View, name: StreamName, keys: pa.Table, until: TenantState, limit: int | None = None
 ) -> RowHistory:
-    """The history of the row whose key is the one row of ``keys``, seen from the state ``until``."""
+    """Return the history of the row whose key is the row of ``keys``, seen from the state ``until``."""
     if limit is not None and limit < 1:
         raise InvalidOption(f"limit cannot be {limit}.", remedy="Pass 1 or more, or nothing for all.")
     snapshot = table_snapshot(scope.storage, until, name)
@@ -492,19 +479,19 @@ def row_history(
 
 
 def _may_touch(finder: RowFinder, commit: StreamCommit, held: Held | None) -> bool:
-    """Whether a commit may have changed the row, which is ``held`` after it."""
+    """Return whether a commit may have changed the row, which is ``held`` after it."""
     if held is None:
         return bool(commit.removed_paths)
     if held.path not in commit.added_paths:
         return False
     if held.path not in commit.removed_paths:
         return True
-    # Named again: where rows were only marked, one that is there now was there before.
+    # Added again: if rows were only marked, a row that exists now existed before.
     return not (commit.only_marks or finder.was_there(held, commit.removal(held.path)))
 
 
 class _Trail:
-    """Where the row was before each commit, going back."""
+    """Finds the row before each commit, from newest to oldest."""
 
     def __init__(self, past: StreamPast, finder: RowFinder) -> None:
         self._past = past
@@ -513,42 +500,42 @@ class _Trail:
         """The first commit whose files were not read ahead."""
 
     def before(self, number: int, held: Held | None, metadata: Metadata) -> Held | None:
-        """The row before the commit of a number, after which it is ``held``: in a file that it removed."""
+        """Return the row before a commit, by its number and the row after it, from the files it removed."""
         if held is not None and number >= self._ahead:
             self._read_ahead(held.path, number, metadata)
         return self._finder.live_row(metadata, self._removed(number, metadata))
 
     def _read_ahead(self, path: str, number: int, metadata: Metadata) -> None:
-        """Look for the row where it may come from, in files of one schema."""
+        """Search the files that the row may come from, as long as the schema stays the same."""
         paths, found = {path}, list[Add]()
-        for place, commit in enumerate(self._past.span(number, AHEAD), number):
-            if place > number and commit.metadata is not None:
+        for index, commit in enumerate(self._past.span(number, AHEAD), number):
+            if index > number and commit.metadata is not None:
                 break
-            self._ahead = place + 1
+            self._ahead = index + 1
             if paths & commit.new_paths:
                 gone = commit.removed_paths - commit.added_paths
-                found += self._removed(place, metadata, gone)
+                found += self._removed(index, metadata, gone)
                 paths |= gone
         self._finder.read_ahead(metadata, found)
 
     def _removed(self, number: int, metadata: Metadata, paths: set[str] | None = None) -> list[Add]:
-        """Those of the files that a commit removed which may hold the row, as they were before it."""
+        """Return those of the files that a commit removed which may hold the row, as they were before it."""
         (commit,) = self._past.span(number, 1)
         found = []
         for path in sorted(commit.removed_paths if paths is None else paths):
             known = self._finder.holds(metadata, path)
             if known is not False:
                 statistics = self._past.statistics(path, number, AHEAD) if known is None else None
-                one = commit.removal(path)
-                values, vector = one.partition_values or {}, one.deletion_vector
-                found.append(Add(path, one.size or 0, values, stats=statistics, deletion_vector=vector))
+                removal = commit.removal(path)
+                values, vector = removal.partition_values or {}, removal.deletion_vector
+                found.append(Add(path, removal.size or 0, values, stats=statistics, deletion_vector=vector))
         return found
 
 
 def _compare(
     before: Held | None, held: Held | None, key: Sequence[str], metadata: Metadata | None
 ) -> pa.Table | None:
-    """The change between two states of the row; None if they are equal."""
+    """Return the change between two states of the row; None if they are equal."""
     if before is None and held is None:
         return None
     if before is not None and held is not None and before.row.equals(held.row):

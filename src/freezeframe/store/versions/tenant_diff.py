@@ -26,7 +26,7 @@ _TEXT_BYTES_MAX = 10 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class StreamDifference:
-    """A stream that is not the same at both versions; rows are read when they are asked for."""
+    """A stream that differs between the versions; rows are read on demand."""
 
     name: str
     fate: Fate
@@ -34,9 +34,9 @@ class StreamDifference:
     after: Snapshot | None
 
     def changes(self, as_: FrameKind = "pandas", *, dtype_backend: DtypeBackend | None = None) -> Any:
-        """The rows that differ, as ``Stream.changes`` gives them."""
+        """The differing rows in the form of ``Stream.changes``."""
         if self.after is None:
-            assert self.before is not None  # noqa: S101 - a stream that is at neither version is no difference
+            assert self.before is not None  # noqa: S101 - the stream exists in a version
             old = read_rows(self.before)
             changed = table_changes(old, old.slice(0, 0), stored_key(self.before.metadata) or ())
         else:
@@ -47,15 +47,14 @@ class StreamDifference:
     def counts(self) -> Counts:
         """The numbers of inserted, updated and deleted rows, counted in bounded memory.
 
-        Rows without a key that are too many to be compared whole all count as deleted and inserted, but
-        for those of files that both versions have.
+        Too many rows without a key all count as deleted and inserted, except rows of shared files.
         """
         return compared_counts(self.before, self.after)
 
 
 @dataclass(frozen=True, slots=True)
 class FileDifference:
-    """A file that is not the same at both versions."""
+    """A file that differs between the versions."""
 
     path: str
     fate: Fate
@@ -69,7 +68,7 @@ class FileDifference:
         return any(side is not None and side.sealed for side in (self.before, self.after))
 
     def text(self, context_lines: int = 3) -> str | None:
-        """The difference as a unified diff; None where a side is sealed, no UTF-8, or over 10 MB."""
+        """Return the difference as a unified diff; None where a side is sealed, no UTF-8, or over 10 MB."""
         sides = [self._lines(side) for side in (self.before, self.after)]
         if self.is_sealed or None in sides:
             return None
@@ -89,7 +88,7 @@ class FileDifference:
 
 @dataclass(frozen=True, slots=True)
 class TenantDiff:
-    """All that differs between version ``before`` and version ``after`` of a tenant, by name."""
+    """The differing streams and files of the versions ``before`` and ``after`` of a tenant, by name."""
 
     before: int
     after: int
@@ -97,30 +96,32 @@ class TenantDiff:
     files: Mapping[str, FileDifference]
 
     def to_json(self) -> dict[str, Any]:
-        """Names, fates and row counts; no values."""
+        """Return names, fates and row counts, without values."""
         return {
             "before": self.before,
             "after": self.after,
             "streams": {
-                name: {"fate": one.fate, **one.counts.to_json()} for name, one in self.streams.items()
+                name: {"fate": item.fate, **item.counts.to_json()} for name, item in self.streams.items()
             },
-            "files": {path: {"fate": one.fate, "sealed": one.is_sealed} for path, one in self.files.items()},
+            "files": {
+                path: {"fate": item.fate, "sealed": item.is_sealed} for path, item in self.files.items()
+            },
         }
 
     def _repr_html_(self) -> str:
-        """The difference in a notebook: row counts of streams, and files."""
+        """Return the difference in a notebook: row counts of streams, and files."""
         versions = f"Version {self.before} to {self.after}"
         if not (self.streams or self.files):
             return html_table(f"{versions}: nothing differs", (), ())
-        columns, rows = table_of({name: one.counts for name, one in self.streams.items()})
+        columns, rows = table_of({name: item.counts for name, item in self.streams.items()})
         fates = [(*row, self.streams[row[0]].fate) for row in rows]
-        files = [(path, one.fate) for path, one in self.files.items()]
+        files = [(path, item.fate) for path, item in self.files.items()]
         listed = html_table("Files", ("file", ""), files) if files else ""
         return html_table(versions, (*columns, ""), fates) + listed
 
 
 def tenant_diff(storage: Storage, before: TenantState, after: TenantState) -> TenantDiff:
-    """The difference between two states."""
+    """Return the difference between two states."""
     names = sorted(before.streams.keys() | after.streams.keys())
     streams = {
         name: StreamDifference(

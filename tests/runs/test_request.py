@@ -1,4 +1,4 @@
-"""A request for a run is a value that can be kept and read back, and refuses what cannot be run."""
+"""Requests and outcomes of runs."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from freezeframe.errors import InvalidName, InvalidOption
-from freezeframe.runs.request import RunRequest, parse_run_request
+from freezeframe.runs.request import RunOutcome, RunRequest, parse_run_request
 
 
 def request(**changes):
@@ -68,3 +68,35 @@ def test_other_json_is_refused():
         parse_run_request("{}")
     with pytest.raises(InvalidOption):
         parse_run_request("no json")
+
+
+def outcome(**changes):
+    given = {
+        "status": "succeeded",
+        "job_id": "1",
+        "job_root": Path("/r"),
+        "seconds": 1.0,
+        "tenant_version": 3,
+        "receipt": {"streams": {}},
+        "error": None,
+        "log": Path("/r/script.log"),
+        "notebook": None,
+        "exit_code": 0,
+    }
+    return RunOutcome(**{**given, **changes})
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"status": "done"},
+        {"receipt": None},
+        {"error": {"code": "X"}},
+        {"status": "failed"},
+        {"status": "failed", "receipt": None, "error": None},
+    ],
+)
+def test_an_outcome_cannot_contradict_itself(changes):
+    """A success has a receipt and no error, anything else the reverse."""
+    with pytest.raises(InvalidOption):
+        outcome(**changes)

@@ -120,12 +120,19 @@ def test_explain_takes_a_batch_from_a_file(capsys, snapshots, tmp_path):
     told_of = told(capsys, *arguments)
     assert (told_of["route"], told_of["counts"]["inserted"], told_of["stream_version"]) == ("load", 1, -1)
     assert main([*arguments[:4], str(tmp_path / "none.csv"), "--dir", snapshots]) == 4
-    over = told(capsys, "stream", "explain", "Account", *arguments[3:5], "--override", "--dir", snapshots)
-    assert (over["route"], over["counts"]["deleted"]) == ("load", 2)
     assert (
         main(["stream", "explain", "Account", *arguments[3:5], "--deletes", "flag", "--dir", snapshots]) == 2
     )
     assert "--deletes flag goes with --mode full only." in capsys.readouterr().err
+
+
+@pytest.mark.spark
+def test_explain_counts_what_an_override_deletes(capsys, snapshots, tmp_path, spark_engine):
+    """Its counts are a merge, which is Spark's with either engine."""
+    batch = tmp_path / "batch.csv"
+    batch.write_text("Id,Name\n009,Ada\n")
+    over = ["stream", "explain", "Account", "--batch", str(batch), "--override", "--dir", snapshots]
+    assert told(capsys, *over)["counts"]["deleted"] == 2
 
 
 def test_path_is_the_folder_of_the_table(tmp_path, capsys):

@@ -1,6 +1,6 @@
 # Each target sets up what it needs by itself (virtual environment, Java, jars) and skips what is there.
 .DEFAULT_GOAL := help
-.PHONY: help demo test fast check nightly bench docs sbom clean
+.PHONY: help demo test fast check nightly oracle bench docs sbom clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 18
@@ -23,8 +23,12 @@ check: ## All that a change must pass: style, format, types, dependency directio
 	@tools/run.sh python tools/run_tests.py all $(ARGS)
 
 nightly: ## Run the long tests
-	@tools/setup.sh python java jars classes console browser
+	@tools/setup.sh nightly java jars classes console browser
 	@tools/run.sh pytest -m "nightly or hypothesis or sampled" --hypothesis-profile=nightly $(ARGS)
+
+oracle: ## Make the tables of tests/oracle anew with Spark and delta-rs; prints which answers changed (ARGS=TABLE)
+	@tools/setup.sh python java jars classes
+	@tools/run.sh python -m tests.oracle $(ARGS)
 
 bench: ## Measure; results go to benchmarks/results/
 	@tools/setup.sh python java jars bench

@@ -39,23 +39,43 @@ class OneCreatorAtATime:
 
 
 class LateCreators:
-    """A planted fault: a log's name that was free a moment ago is taken over, without another look.
+    """A planted fault: two creators of one name of a log are both told that it is theirs.
 
-    Of logs only, since a storage that is all like this is refused by the probe.
+    The first one waits for the second, so that each name which two processes want is such a case. Of logs
+    only, since a storage that is all like this is refused by the probe.
     """
+
+    SECONDS_MAX = 0.3
 
     def __init__(self):
         self._application = DomainDispatcherApplication(create_backend_app)
-        self._taken = set()
+        self._lock = threading.Lock()
+        self._waiting, self._made = {}, set()
 
     def __call__(self, environ, start_response):
         name = environ["PATH_INFO"]
         is_entry = "/_freezeframe/log/" in name and environ.get("HTTP_IF_NONE_MATCH") == "*"
-        if is_entry and name not in self._taken:
-            time.sleep(0.02)
-            self._taken.add(name)
+        if is_entry and self._may_create(name):
             del environ["HTTP_IF_NONE_MATCH"]
         return self._application(environ, start_response)
+
+    def _may_create(self, name):
+        with self._lock:
+            second = self._waiting.get(name)
+            if second is None and name not in self._made:
+                second = self._waiting[name] = threading.Event()
+                is_first = True
+            else:
+                is_first = False
+        if not is_first:
+            if second is not None:
+                second.set()
+            return second is not None
+        second.wait(self.SECONDS_MAX)
+        with self._lock:
+            self._made.add(name)
+            del self._waiting[name]
+        return True
 
 
 class WithoutCondition:

@@ -1,5 +1,5 @@
 #!/bin/sh
-# tools/setup.sh python|java|jars|classes|console|browser|bench ...: brings the named parts to where everything runs.
+# tools/setup.sh python|java|jars|classes|console|browser|bench|nightly ...: brings the named parts to where everything runs.
 # What is there already is skipped: each part leaves a stamp that names what it was made from.
 set -eu
 cd "$(dirname "$0")/.."
@@ -48,19 +48,24 @@ setup_python() {
     fi
     echo "Installing the locked packages into .venv (the first time takes a few minutes)" >&2
     sync_packages --python "$python"
-    # The benchmarks' packages have just been removed: they are in a group of their own.
-    rm -f "$stamps/bench"
+    # Packages of groups of their own have just been removed.
+    rm -f "$stamps/bench" "$stamps/nightly"
     echo "$key" >"$stamps/python"
 }
 
-setup_bench() {
+setup_group() { # bench|nightly: each removes the other's packages
     setup_python
     key=$(cat "$stamps/python")
-    if is_done bench "$key"; then return; fi
-    echo "Installing what the benchmarks compare with into .venv" >&2
-    sync_packages --group bench
-    echo "$key" >"$stamps/bench"
+    if is_done "$1" "$key"; then return; fi
+    echo "Installing what $2 into .venv" >&2
+    sync_packages --group "$1"
+    rm -f "$stamps/bench" "$stamps/nightly"
+    echo "$key" >"$stamps/$1"
 }
+
+setup_bench() { setup_group bench "the benchmarks compare with"; }
+
+setup_nightly() { setup_group nightly "the nightly tests need besides"; }
 
 sync_packages() { # option ...
     # uv brings its own list of certificate authorities; a company's own one is in the system's.
@@ -114,7 +119,7 @@ setup_classes() {
 
 for part in "$@"; do
     case $part in
-        python | java | jars | classes | console | browser | bench) "setup_$part" ;;
-        *) echo "tools/setup.sh knows python, java, jars, classes, console, browser and bench, not '$part'." >&2 && exit 2 ;;
+        python | java | jars | classes | console | browser | bench | nightly) "setup_$part" ;;
+        *) echo "tools/setup.sh knows python, java, jars, classes, console, browser, bench and nightly, not '$part'." >&2 && exit 2 ;;
     esac
 done

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import httpx
 import pytest
 import uvicorn
-from tests.asgi.places import bucket, placed, postgresql_server  # noqa: F401 - fixtures
+from tests.asgi.places import PLACE, bucket, placed, postgresql_server  # noqa: F401 - fixtures
 
 from freezeframe.asgi.application import create_application
 from freezeframe.control.database import ControlDatabase
@@ -53,13 +53,13 @@ class Served:
 
 
 @contextmanager
-def servers(request, tmp_path_factory):
+def servers(request, tmp_path_factory, place=PLACE):
     """A function that starts a server with settings; all are stopped at the end of the block."""
     stops, places = [], ExitStack()
 
     def start(**options):
         wanted = Settings(state_dir=tmp_path_factory.mktemp("state"), **options)
-        root, settings, url = places.enter_context(placed(request, tmp_path_factory, wanted))
+        root, settings, url = places.enter_context(placed(request, tmp_path_factory, wanted, place))
         database = ControlDatabase.open(url)
         app = create_application(settings, root, database)
         config = uvicorn.Config(app, log_level="critical", port=0, access_log=False, timeout_keep_alive=60)

@@ -5,7 +5,7 @@
 
 import os
 import uuid
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import pytest
 from tests.buckets import made_bucket
@@ -25,21 +25,23 @@ def bucket():
 
 
 @contextmanager
-def placed(request, tmp_path_factory, settings):
-    """Root, settings and the database's URL of a new service, where ``FREEZEFRAME_TEST_PLACE`` says."""
-    if PLACE == "bucket":
+def placed(request, tmp_path_factory, settings, place=PLACE):
+    """Root, settings and the database's URL of a new service, by default where the variable says."""
+    if place == "bucket":
         folder = tmp_path_factory.mktemp("beside")
         secret = folder / "secret"
         secret.write_bytes(os.urandom(32))
         secret.chmod(0o600)
-        root = f"s3://{request.getfixturevalue('bucket')}/{uuid.uuid4().hex}"
         beside = settings.model_copy(update={"service_secret_file": secret})
-        yield root, beside, f"sqlite:///{folder / 'control.db'}"
+        # A bucket's variables end with it, or with the run where all servers are to be in buckets.
+        found = nullcontext(request.getfixturevalue("bucket")) if place == PLACE else made_bucket()
+        with found as name:
+            yield f"s3://{name}/{uuid.uuid4().hex}", beside, f"sqlite:///{folder / 'control.db'}"
         return
     root = str(tmp_path_factory.mktemp("store"))
-    if PLACE == "postgresql":
+    if place == "postgresql":
         with made_database(request.getfixturevalue("postgresql_server")) as url:
             yield root, settings, url
         return
-    assert PLACE == "", "FREEZEFRAME_TEST_PLACE is postgresql or bucket"
+    assert place == "", "FREEZEFRAME_TEST_PLACE is postgresql or bucket"
     yield root, settings, database_url(settings, root)

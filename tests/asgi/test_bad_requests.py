@@ -3,9 +3,15 @@
 import asyncio
 import http.client
 import json
+import socket
 from contextlib import closing
+from urllib.parse import urlsplit
 
 import pytest
+from fastapi import Request
+from tests.script.bombs import arrow_text, arrow_zeros, json_names, parquet_numbers, parquet_text
+
+from freezeframe.asgi.media_type import media_type
 
 TENANTS = "/api/v1/environments/dev/tenants"
 BAD_JSON = {
@@ -236,3 +242,82 @@ def test_the_callers_request_id_is_kept_if_it_can_be_one(api):
     assert (len(set(told)), {item.rpartition(".")[0] for item in told}) == (2, {"abc-1"})
     for odd in ("a b", "x" * 44):
         assert odd not in api.get(TENANTS, headers={"x-request-id": odd}).headers["x-request-id"]
+
+
+@pytest.mark.parametrize(
+    ("header", "told"),
+    [
+        (b"text/csv", "text/csv"),
+        (b"Application/JSON ; charset=utf-8", "application/json"),
+        (b"; charset=utf-8", ""),
+        (None, ""),
+    ],
+)
+def test_the_media_type_is_told_without_what_is_beside_it(header, told):
+    """Parameters, spaces and capitals do not count; no header is not a media type."""
+    headers = [] if header is None else [(b"content-type", header)]
+    assert told == media_type(Request({"type": "http", "headers": headers}))
+
+
+def reply(url, request):
+    """What a server answers to these bytes."""
+    with closing(socket.create_connection((urlsplit(url).hostname, urlsplit(url).port), 30)) as line:
+        line.sendall(request)
+        return line.recv(65536)
+
+
+@pytest.mark.parametrize(
+    ("version", "hosts", "status"),
+    [("1.1", 1, 200), ("1.1", 2, 400), ("1.1", 0, 400), ("1.0", 0, 200), ("1.0", 2, 400)],
+)
+def test_a_request_is_for_one_host(served, version, hosts, status):
+    """Two hosts, or none, are refused; HTTP/1.0 knew none."""
+    lines = [f"GET /health/live HTTP/{version}", *["Host: a.example"] * hosts, "Connection: close", "", ""]
+    answer = reply(served.url, "\r\n".join(lines).encode())
+    assert f" {status} ".encode() in answer.partition(b"\r\n")[0]
+
+
+def test_a_shortened_path_deletes_no_tenant(served, api, acme):
+    """`…/files/..` is the tenant's own path to many clients; without its id nothing is deleted."""
+    tenant = acme.rpartition("/")[2]
+    api.put(f"{acme}/files/a", content=b"x").raise_for_status()
+    for place in (f"{acme}/files/..", f"{acme}/streams/..", f"{acme}/tags/.."):
+        assert api.delete(place).status_code in {404, 405, 422}
+        assert api.delete(f"{place}?message=tidy").status_code in {404, 405, 422}
+    assert api.delete(acme).status_code == 422
+    assert api.delete(acme, params={"confirm": "another"}).status_code == 422
+    assert api.get(f"{acme}/files/a").status_code == 200
+    assert api.delete(acme, params={"confirm": tenant}).status_code == 200
+    assert api.get(acme).status_code == 404
+
+
+TYPES = {
+    parquet_text: "application/vnd.apache.parquet",
+    parquet_numbers: "application/vnd.apache.parquet",
+    arrow_zeros: "application/vnd.apache.arrow.stream",
+    arrow_text: "application/vnd.apache.arrow.stream",
+    json_names: "application/x-ndjson",
+}
+SAID_BEFORE = {parquet_numbers, arrow_zeros, arrow_text}
+
+
+@pytest.mark.parametrize("make", TYPES, ids=lambda item: item.__name__)
+def test_a_body_that_unpacks_to_a_lot_is_refused(api, acme, tmp_path, make):
+    """The preview, the import where the file says so itself, and the replaced stream; the limit is named."""
+    make(tmp_path / "a")
+    body, headers = (tmp_path / "a").read_bytes(), {"content-type": TYPES[make]}
+    answers = [api.post(f"{acme}/streams/S/import-preview?key=Id", content=body, headers=headers)]
+    if make in SAID_BEFORE:
+        answers.append(api.post(f"{acme}/streams/S/import?key=Id", content=body, headers=headers))
+    if "parquet" in make.__name__:
+        tenant = acme.rpartition("/")[2]
+        answers.append(api.put(f"/tenant/dev/{tenant}/snapshots?file=S.snapshot.parquet", content=body))
+
+    for answer in answers:
+        problem = answer.json()
+        assert (answer.status_code, problem["code"]) == (413, "UNPACKS_TOO_LARGE")
+        assert problem["limit"] in problem["cause"]
+        assert isinstance(problem["limit_value"], int | float)
+        assert "/tmp" not in answer.text
+    assert api.get(acme).json()["version"] == -1
+    assert api.get(f"{acme}/jobs").json()["jobs"] == []

@@ -1,60 +1,34 @@
 """The service on PostgreSQL, and on a bucket: what it does on one machine's disk, it does there."""
 
 import json
-import threading
-import time
-from types import SimpleNamespace
+import os
+import subprocess
+import sys
+from pathlib import Path
 
-import httpx
 import pytest
-import uvicorn
-from tests.asgi.places import bucket, made_database, postgresql_server  # noqa: F401 - fixtures
+from tests.asgi.conftest import servers
 
-from freezeframe.asgi.application import create_application
-from freezeframe.control.database import ControlDatabase
-from freezeframe.settings import Settings
-
+TESTS = Path(__file__).parents[1]
 TENANTS = "/api/v1/environments/dev/tenants"
 
 
 @pytest.fixture(scope="module", params=["postgresql", "bucket"])
 def placed(request, tmp_path_factory):
-    """A server whose control database, or whose store, is not on this disk; with its client."""
-    folder = tmp_path_factory.mktemp("placed")
-    secret = folder / "secret"
-    secret.write_bytes(b"s" * 32)
-    secret.chmod(0o600)
-    settings = Settings(state_dir=folder / "state", service_secret_file=secret)
-    if request.param == "bucket":
-        root = f"s3://{request.getfixturevalue('bucket')}/store"
-        yield from _served(root, settings, f"sqlite:///{folder / 'control.db'}")
-    else:
-        with made_database(request.getfixturevalue("postgresql_server")) as url:
-            yield from _served(str(folder / "store"), settings, url)
+    """A server whose control database, or whose store, is not on this disk."""
+    with servers(request, tmp_path_factory, request.param) as start:
+        yield start(service_requests_per_second=0)
 
 
-def _served(root, settings, url):
-    database = ControlDatabase.open(url)
-    app = create_application(settings, root, database)
-    config = uvicorn.Config(app, log_level="critical", port=0, access_log=False)
-    socket = config.bind_socket()
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]}, daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    key = app.state.service.keys.create(scopes=["admin"]).text
-    address = f"http://127.0.0.1:{socket.getsockname()[1]}"
-    with httpx.Client(base_url=address, headers={"x-api-key": key}, timeout=60) as client:
-        yield SimpleNamespace(client=client, service=app.state.service)
-    server.should_exit = True
-    thread.join(10)
-    database.close()
+@pytest.fixture
+def api(placed):
+    with placed.client() as client:
+        yield client
 
 
-def test_files_have_versions_conditions_and_a_past(placed):
+def test_files_have_versions_conditions_and_a_past(api):
     """Written, changed under a condition, read in part, moved, deleted and brought back."""
-    api, place = placed.client, f"{TENANTS}/acme"
+    place = f"{TENANTS}/acme"
     assert api.post(TENANTS, json={"tenant": "acme"}).status_code == 201
     first = api.put(f"{place}/files/mappings/a.csv", content=b"Id\n1\n", headers={"if-none-match": "*"})
     again = api.put(f"{place}/files/mappings/a.csv", content=b"no", headers={"if-none-match": "*"})
@@ -79,9 +53,9 @@ def test_files_have_versions_conditions_and_a_past(placed):
         assert large[1_000_000:1_000_004] == part.content
 
 
-def test_a_request_is_done_once_and_leaves_a_trace(placed):
+def test_a_request_is_done_once_and_leaves_a_trace(api):
     """A repeated POST is answered again, jobs wait in the queue, and the audit's chain is whole."""
-    api, place = placed.client, f"{TENANTS}/globex"
+    place = f"{TENANTS}/globex"
     made = [api.post(TENANTS, json={"tenant": "globex"}) for _ in range(2)]
     assert [item.status_code for item in made] == [201, 200]
     headers = {"content-type": "text/csv", "idempotency-key": "one"}
@@ -100,9 +74,8 @@ def test_a_request_is_done_once_and_leaves_a_trace(placed):
     assert api.get(f"{place}/jobs").json()["jobs"] == []
 
 
-def test_a_foreign_tenant_is_like_none(placed):
+def test_a_foreign_tenant_is_like_none(placed, api):
     """A key of one tenant sees the other one as little as one that never was."""
-    api = placed.client
     for name in ("mine", "theirs"):
         api.post(TENANTS, json={"tenant": name}).raise_for_status()
     api.put(f"{TENANTS}/theirs/files/a", content=b"canary").raise_for_status()
@@ -115,3 +88,23 @@ def test_a_foreign_tenant_is_like_none(placed):
     told = [{**answer.json(), "request_id": ""} for answer in answers]
     assert json.dumps(told[0]).replace("theirs", "never") == json.dumps(told[1])
     assert api.get(TENANTS, headers={"x-api-key": key}).json()["tenants"] == ["mine"]
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("place", ["postgresql", "bucket"])
+def test_the_service_is_the_same_elsewhere(place):
+    """What holds on one machine's disk holds there."""
+    suites = [TESTS / "asgi", TESTS / "service"]
+    options = ["-q", "-x", "-m", "not nightly and not spark", "--ignore", __file__]
+    variables = {**os.environ, "FREEZEFRAME_TEST_PLACE": place}
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, *suites],
+        env=variables,
+        cwd=TESTS.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert run.returncode == 0, run.stdout[-4000:]

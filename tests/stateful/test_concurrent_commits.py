@@ -7,6 +7,7 @@ The checker is believed only because it finds losses where they must be: in the 
 import json
 import multiprocessing
 import os
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -36,6 +37,7 @@ class RenamingStorage(LocalStorage):
             raise FileExistsError(name)
         temporary = path.with_name(f".{os.getpid()}.{os.urandom(6).hex()}.tmp")
         write_durably(temporary, content)
+        time.sleep(0.005)  # so that another writer comes in between, however quick the disk is
         temporary.rename(path)
 
 
@@ -109,7 +111,7 @@ def prove(root, writers, commits):
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(("writers", "commits"), [(4, 25), pytest.param(8, 50, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize(("writers", "commits"), [(4, 12), pytest.param(8, 50, marks=pytest.mark.nightly)])
 def test_processes_lose_nothing(tmp_path, writers, commits):
     """Each acknowledged commit is there once, under its own version."""
     prove(tmp_path, writers, commits)
@@ -125,12 +127,7 @@ def test_eight_processes_lose_nothing_for_long(tmp_path):
 @pytest.mark.timeout(600)
 def test_the_checker_finds_what_rename_loses(tmp_path):
     """With ``rename`` in the place of ``link`` commits are lost, and the checker says so."""
-    found = []
-    for attempt in range(10):
-        acknowledged = race(RenamingStorage, tmp_path / str(attempt), writers=6, commits=20)
-        found = violations(tmp_path / str(attempt), acknowledged)
-        if found:
-            break
+    found = violations(tmp_path, race(RenamingStorage, tmp_path, writers=4, commits=10))
     assert any(item.startswith("lost") for item in found), found
 
 

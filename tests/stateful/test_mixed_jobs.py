@@ -185,7 +185,7 @@ def prove(folder, writers, jobs, read_every, seconds):
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize(("writers", "jobs"), [(4, 12), pytest.param(8, 50, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize(("writers", "jobs"), [(3, 8), pytest.param(8, 50, marks=pytest.mark.nightly)])
 def test_processes_of_mixed_jobs(tmp_path, writers, jobs):
     """Jobs of all over 3 streams and 2 files: each job once and whole, each read one moment."""
     prove(tmp_path, writers, jobs, read_every=10, seconds=850)

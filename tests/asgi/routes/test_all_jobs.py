@@ -11,6 +11,12 @@ PLACE = f"/api/v1/environments/{ENVIRONMENT}/jobs"
 
 
 @pytest.fixture(scope="module")
+def served(serve):
+    """A server with no other jobs."""
+    return serve(service_requests_per_second=0)
+
+
+@pytest.fixture(scope="module")
 def jobs(served):
     """The ids of three jobs of two tenants, the oldest first; the second one was cancelled."""
     queue = served.service.jobs._queue

@@ -112,6 +112,8 @@ def test_explain_tells_what_becomes_of_each_file(capsys, snapshots):
     assert "smaller than" in capsys.readouterr().out
 
 
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark_settings")
 def test_explain_takes_a_batch_from_a_file(capsys, snapshots, tmp_path):
     """A CSV file is read in the stream's types; for a new stream it is the whole content."""
     batch = tmp_path / "batch.csv"

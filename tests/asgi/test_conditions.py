@@ -5,84 +5,57 @@ An operation of the OpenAPI document that writes is a case here, or is left out 
 
 import json
 import uuid
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
-from tests.asgi.operations import ROWS, TENANT_ROWS, H, Row, T, filled, operations
+from tests.asgi.operations import ROWS, TENANT_ROWS, H, T, filled, operations
 
 CONFIG = "tenant-config.json"
 CONDITIONS = {"if-match", "if-none-match"}
 WRITING = {"put", "post", "patch", "delete"}
 
 
-@dataclass(frozen=True)
 class Case:
     """How an operation is called, and what its conditions are about.
 
     ``adds``: it changes nothing that is there, so it needs no condition, and keeps one that is given.
+    ``changes`` are what is other than in the operation's row.
     """
 
-    subject: str
-    row: Row
-    adds: bool = False
-
-
-def row(method, path, **changes):
-    return replace(TENANT_ROWS[method, path], **changes)
+    def __init__(self, subject, *, adds=False, **changes):
+        self.subject, self.adds, self.changes = subject, adds, changes
 
 
 A, STREAM, TENANT, SETTINGS = "file", "stream", "tenant", "config"
-BATCH = {"files": [{"blob": "{blob}", "path": "a.txt"}]}
+STREAM_FILE = "?file=Account.snapshot.csv"
 CASES = {
-    ("put", f"{T}/files/{{path}}"): [Case(A, row("put", f"{T}/files/{{path}}"))],
-    ("delete", f"{T}/files/{{path}}"): [Case(A, row("delete", f"{T}/files/{{path}}"))],
-    ("post", f"{T}/file-moves"): [Case(A, row("post", f"{T}/file-moves"))],
-    ("post", f"{T}/file-returns"): [Case(A, row("post", f"{T}/file-returns"))],
-    ("post", f"{T}/blobs"): [Case(A, row("post", f"{T}/blobs", query="?path=a.txt"))],
-    ("post", f"{T}/file-batches"): [Case("batch", row("post", f"{T}/file-batches", json=BATCH))],
-    ("post", f"{T}/file-deletions"): [
-        Case(TENANT, row("post", f"{T}/file-deletions")),
-        Case(TENANT, row("post", f"{T}/file-deletions", json={"folders": ["deep"]})),
-    ],
-    ("post", f"{T}/folder-moves"): [Case(TENANT, row("post", f"{T}/folder-moves"))],
-    ("post", f"{T}/folders"): [Case(TENANT, row("post", f"{T}/folders"), adds=True)],
-    ("post", f"{T}/restorations"): [
-        Case(TENANT, row("post", f"{T}/restorations")),
-        Case(TENANT, row("post", f"{T}/restorations", json={"version": 0, "files": ["a.txt"]})),
-    ],
-    ("post", f"{T}/streams/{{stream}}/restore"): [
-        Case(STREAM, row("post", f"{T}/streams/{{stream}}/restore"))
-    ],
+    ("put", f"{T}/files/{{path}}"): [Case(A)],
+    ("delete", f"{T}/files/{{path}}"): [Case(A)],
+    ("post", f"{T}/file-moves"): [Case(A)],
+    ("post", f"{T}/file-returns"): [Case(A)],
+    ("post", f"{T}/blobs"): [Case(A, query="?path=a.txt")],
+    ("post", f"{T}/file-batches"): [Case("batch", json={"files": [{"blob": "{blob}", "path": "a.txt"}]})],
+    ("post", f"{T}/file-deletions"): [Case(TENANT), Case(TENANT, json={"folders": ["deep"]})],
+    ("post", f"{T}/folder-moves"): [Case(TENANT)],
+    ("post", f"{T}/folders"): [Case(TENANT, adds=True)],
+    ("post", f"{T}/restorations"): [Case(TENANT), Case(TENANT, json={"version": 0, "files": ["a.txt"]})],
+    ("post", f"{T}/streams/{{stream}}/restore"): [Case(STREAM)],
     ("post", f"{T}/streams/{{stream}}/row-restorations"): [
-        Case(
-            TENANT,
-            row(
-                "post",
-                f"{T}/streams/{{stream}}/row-restorations",
-                json={"version": 0, "keys": [{"Id": "1"}]},
-            ),
-        )
+        Case(TENANT, json={"version": 0, "keys": [{"Id": "1"}]})
     ],
-    ("post", f"{T}/streams/{{stream}}/import"): [
-        Case(STREAM, row("post", f"{T}/streams/{{stream}}/import", query="?key=Id"))
-    ],
-    ("delete", f"{T}/streams/{{stream}}"): [Case(STREAM, row("delete", f"{T}/streams/{{stream}}"))],
-    ("put", f"{T}/tags/{{tag}}"): [Case(TENANT, row("put", f"{T}/tags/{{tag}}"), adds=True)],
-    ("delete", f"{T}/tags/{{tag}}"): [Case(TENANT, row("delete", f"{T}/tags/{{tag}}"), adds=True)],
-    ("put", f"{T}/policy"): [Case(TENANT, row("put", f"{T}/policy"), adds=True)],
+    ("post", f"{T}/streams/{{stream}}/import"): [Case(STREAM, query="?key=Id")],
+    ("delete", f"{T}/streams/{{stream}}"): [Case(STREAM)],
+    ("put", f"{T}/tags/{{tag}}"): [Case(TENANT, adds=True)],
+    ("delete", f"{T}/tags/{{tag}}"): [Case(TENANT, adds=True)],
+    ("put", f"{T}/policy"): [Case(TENANT, adds=True)],
     ("put", f"{H}/snapshots"): [
-        Case(A, row("put", f"{H}/snapshots", query="?file=a.txt")),
-        Case(STREAM, row("put", f"{H}/snapshots", query="?file=Account.snapshot.csv", content=ROWS)),
+        Case(A, query="?file=a.txt"),
+        Case(STREAM, query=STREAM_FILE, content=ROWS),
     ],
-    ("delete", f"{H}/snapshots"): [
-        Case(A, row("delete", f"{H}/snapshots")),
-        Case(STREAM, row("delete", f"{H}/snapshots", query="?file=Account.snapshot.csv")),
-    ],
-    ("put", f"{H}/config"): [Case(SETTINGS, row("put", f"{H}/config"))],
-    ("patch", f"{H}/config"): [Case(SETTINGS, row("patch", f"{H}/config"))],
-    ("put", f"{H}/mapping"): [Case(SETTINGS, row("put", f"{H}/mapping"))],
-    ("put", f"{H}/metadata"): [Case(SETTINGS, row("put", f"{H}/metadata"))],
+    ("delete", f"{H}/snapshots"): [Case(A), Case(STREAM, query=STREAM_FILE)],
+    **{(method, f"{H}/config"): [Case(SETTINGS)] for method in ("put", "patch")},
+    **{("put", f"{H}/{part}"): [Case(SETTINGS)] for part in ("mapping", "metadata")},
 }
 QUEUE = "it changes the queue; what a script writes is the operator's own code"
 LEFT_OUT = {
@@ -137,17 +110,18 @@ class Prepared:
     def ask(self, operation, case, **headers):
         """The status of the case's request under conditions."""
         method, path = operation
+        row = replace(TENANT_ROWS[operation], **case.changes)
         names = {"stream": "Account", "path": "a.txt", "blob": self.blob}
         names |= {"tag": "kept", "environment": "dev", "env_id": "dev", "tenant": self.name}
-        body = case.row.json
+        body = row.json
         if case.subject == "batch":
             inside = {name.replace("-", "_"): value for name, value in headers.items()}
             body, headers = {"files": [{**body["files"][0], **inside}]}, {}
-        content, sent = case.row.content, {**case.row.headers, **headers}
+        content, sent = row.content, {**row.headers, **headers}
         if body is not None:
             content, sent = filled(json.dumps(body), **names), {**sent, "content-type": "application/json"}
         return self.api.request(
-            method.upper(), filled(path + case.row.query, **names), content=content, headers=sent
+            method.upper(), filled(path + row.query, **names), content=content, headers=sent
         )
 
 

@@ -12,6 +12,12 @@ from freezeframe.observation import configure_logging
 from freezeframe.service.identity.api_keys import Keys
 
 
+@pytest.fixture(scope="module")
+def served(serve):
+    """A server with no other jobs."""
+    return serve(service_requests_per_second=0)
+
+
 @pytest.fixture
 def log(capsys):
     """A function that begins to log; it gives one for the lines of the service's log since, from JSON."""

@@ -60,7 +60,6 @@ def test_parts_after_the_first_are_read_alone(storage, files):
 
 
 def test_damage_after_the_proof_is_found(storage, files, tmp_path):
-    """A file that was written to since is proved again, and refused."""
     assert CONTENT[:10] == b"".join(files.part("large.bin", 0, 9))
     (blob,) = (path for path in tmp_path.rglob("blobs/*/*") if path.is_file())
     with blob.open("r+b") as file:
@@ -108,7 +107,6 @@ values = st.recursive(
 @settings(max_examples=examples(40))
 @given(values)
 def test_a_value_comes_back(value):
-    """Whatever JSON can say is the same after writing and reading."""
     assert value == from_json_bytes(to_json_bytes(value), "a.json")
 
 

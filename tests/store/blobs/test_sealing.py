@@ -63,13 +63,11 @@ SEALED = b"".join(seal([b"a" * 300], SECRET, "t", PATH))
 @settings(max_examples=examples(200))
 @given(st.integers(0, len(SEALED) - 1), st.integers(1, 255))
 def test_any_changed_byte_is_found(place, change):
-    """Whichever byte is changed, nothing is given."""
     with pytest.raises(CorruptData):
         opened([SEALED[:place] + bytes([SEALED[place] ^ change]) + SEALED[place + 1 :]])
 
 
 def test_pieces_cannot_be_cut_off_swapped_or_repeated():
-    """The end, the order and the number of pieces are part of the seal."""
     sealed = b"".join(seal([os.urandom(3 * PIECE_BYTES)], SECRET, "t", PATH))
     size = PIECE_BYTES + 16
     head, pieces = sealed[: -3 * size], [sealed[len(sealed) - n * size :][:size] for n in (3, 2, 1)]
@@ -81,7 +79,6 @@ def test_pieces_cannot_be_cut_off_swapped_or_repeated():
 
 
 def test_a_wrapped_key_opens_under_its_key_and_context_only():
-    """What is wrapped comes back, or nothing does."""
     wrapped = wrap(b"secret", SECRET, "t")
     assert unwrap(wrapped, SECRET, "t") == b"secret"
     assert [
@@ -104,7 +101,6 @@ def in_file(folder, content, mode=0o600):
 
 @pytest.mark.parametrize("content", [KEY, KEY.hex().encode(), base64.b64encode(KEY) + b"\n"])
 def test_a_key_is_raw_hex_or_base64(tmp_path, content):
-    """All three ways to write the same bytes are the same key."""
     assert MasterKey(KEY) == read_master_key(in_file(tmp_path, content))
 
 
@@ -145,7 +141,6 @@ def test_none_and_two_are_refused(tmp_path):
 
 
 def test_a_key_is_never_shown():
-    """Neither the text of a key nor its fingerprint holds it."""
     key = MasterKey(KEY)
     assert KEY.hex() not in repr(key) + key.fingerprint
     assert repr(KEY) not in repr(key)

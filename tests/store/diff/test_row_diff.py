@@ -43,7 +43,6 @@ def test_columns_that_came_or_went():
 
 
 def test_nulls_in_keys_match():
-    """Under null_keys="match" a null is a key like any other."""
     old = pa.table({"Id": ["1", None], "v": [1, 2]})
     new = pa.table({"Id": [None, "1"], "v": [3, 1]})
 
@@ -52,14 +51,12 @@ def test_nulls_in_keys_match():
 
 @pytest.mark.parametrize("value", [[1, None], {"a": 1}, float("nan"), b"\x00", True, None])
 def test_equal_values_of_any_kind_are_no_change(value):
-    """Lists, structs and NaN are compared as values."""
     table = pa.table({"Id": ["1"], "v": [value]})
 
     assert _changes(table, table) == []
 
 
 def test_a_widened_key_is_the_same_key():
-    """A key column that became wider still finds its rows."""
     old = pa.table({"Id": pa.array([1], pa.int32()), "v": [1]})
     new = pa.table({"Id": pa.array([1, 2**40], pa.int64()), "v": [1, 2]})
 
@@ -128,7 +125,6 @@ def test_a_key_that_became_text_is_the_same_key(back):
 
 
 def test_rows_without_a_key_are_counted():
-    """The same row twice more is two insertions."""
     old = pa.table({"d": ["a", "a", "b"]})
     new = pa.table({"d": ["a", "c", "c"]})
 

@@ -80,7 +80,6 @@ def test_pages_are_all_changes(shared, gone, came, second, window, limit):
 
 @pytest.mark.parametrize("side", ["before", "after"])
 def test_a_stream_that_came_or_went(side):
-    """Where a side has no stream every row is new, or deleted."""
     table = StoredTable(COLUMNS, ["Id", "part"])
     table.file(_rows(range(9), 0))
     snapshot = table.commit()

@@ -117,7 +117,6 @@ def test_rows_without_a_key_come_in_the_order_of_the_files():
 
 
 def test_of_a_stream_with_a_history_the_rows_that_hold_now():
-    """Rows of the past and the columns of the history are on no page."""
     moments = pa.timestamp("us", tz="UTC")
     schema = pa.schema([("Id", pa.int64()), ("_valid_from", moments), ("_valid_to", moments)])
     table = StoredTable(schema, ["Id"], **{"freezeframe.history": "scd2"})
@@ -133,7 +132,6 @@ def test_of_a_stream_with_a_history_the_rows_that_hold_now():
 
 
 def test_a_place_of_another_version_is_refused():
-    """A file that the version does not have is not a place in it."""
     table = StoredTable(pa.schema([("n", pa.int64())]), ["n"])
     table.file(pa.table({"n": [1]}))
 

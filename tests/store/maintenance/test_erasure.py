@@ -59,7 +59,6 @@ def test_no_byte_of_an_erased_row_is_left(open_finding, memory):
 
 
 def test_a_tenant_goes_on_after_an_erasure(open_finding, memory):
-    """Updates, restoring, job ids from before, another erasure."""
     tenant = open_finding(memory)
     filled(tenant)
     first = tenant.erase("People", ["a-anna"]).tenant_version
@@ -96,7 +95,6 @@ def test_keys_of_several_columns_and_numbers(open_finding, memory):
 
 
 def test_what_cannot_be_erased_is_told_before(open_finding, memory):
-    """Nothing is written for a wrong call."""
     tenant = open_finding(memory)
     filled(tenant)
     tenant.stream("Keyless").update(pa.table({"v": [1]}), override=True)
@@ -179,7 +177,6 @@ def test_a_job_from_before_an_erasure_is_answered_whatever_checkpoints_say(open_
 
 
 def test_a_moment_after_an_erasure_is_found(open_finding, memory):
-    """Entries from before it are gone, and are not asked."""
     tenant = open_finding(memory)
     filled(tenant)
     done = tenant.erase("People", [SECRET])

@@ -75,7 +75,6 @@ def test_a_tenants_own_retention_is_left_alone(open_finding):
 
 
 def test_without_a_policy_everything_is_kept(open_finding, memory):
-    """Nothing is garbage that a listed version names."""
     tenant = open_finding(memory, keep_versions=0, **NOW)
     past, before = with_versions(tenant, 2), data(memory)
 
@@ -343,7 +342,6 @@ def test_a_table_of_the_same_name_that_was_taken_in_since(open_finding, tmp_path
 
 
 def test_a_tag_keeps_what_follows_it(open_finding, memory):
-    """Its version stays readable, and the logs begin below it."""
     tenant = open_finding(memory, **NOW)
     _updated(tenant, 45)
     past = content(tenant.at(12))
@@ -359,7 +357,6 @@ def test_a_tag_keeps_what_follows_it(open_finding, memory):
 
 
 def test_a_floor_that_another_call_raised_is_left_alone(open_finding, memory):
-    """It never falls, whoever is quicker."""
     tenant, other = open_finding(memory, **NOW), open_finding(memory, **NOW)
     _updated(tenant, 30)
     tenant.set_retention(keep_versions=20)
@@ -456,7 +453,6 @@ def _numbers(storage, end, folder="A.snapshot/_delta_log"):
 
 
 def test_a_job_under_way_keeps_its_files(open_finding, memory):
-    """Nothing of it is touched as long as its heartbeat goes on."""
     tenant = open_finding(memory, gc_grace_seconds=0)
     with_versions(tenant, 1)
     with tenant.job() as job:
@@ -468,7 +464,6 @@ def test_a_job_under_way_keeps_its_files(open_finding, memory):
 
 
 def test_a_dead_job_is_revoked_and_then_removed(open_finding, memory):
-    """Its files go, and if it was only slow, its commit is refused."""
     tenant = open_finding(memory)
     with_versions(tenant, 1)
     before = data(memory)
@@ -533,7 +528,6 @@ def _blobs(storage):
 
 
 def test_a_long_commit_that_has_not_landed_is_kept(open_finding, memory, monkeypatch):
-    """Its staged file holds what the tables do not have yet."""
     monkeypatch.setattr(roll_forward, "INLINE_BYTES_MAX", 10)
     with_versions(open_finding(memory), 1)
     for call in range(200):
@@ -551,7 +545,6 @@ def test_a_long_commit_that_has_not_landed_is_kept(open_finding, memory, monkeyp
 
 
 def test_a_released_table_is_left_alone(open_finding, memory):
-    """Its files are somebody else's now."""
     tenant = open_finding(memory, **NOW)
     with_versions(tenant, 3)
     tenant.stream("A").release()

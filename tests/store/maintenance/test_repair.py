@@ -115,7 +115,6 @@ def test_any_plain_delta_table_can_be_adopted(open_finding, memory):
 
 
 def test_a_table_that_streams_are_not_written_like_is_refused(open_finding, memory):
-    """Partitions, and properties that bind writers to what we do not do."""
     schema = {"type": "struct", "fields": [{"name": "p", "type": "long", "nullable": True, "metadata": {}}]}
     for name, options in (
         ("Parts", {"partition_columns": ("p",)}),
@@ -189,7 +188,6 @@ def test_a_commit_that_lost_its_place_is_brought_back(open_finding, memory):
 
 
 def test_custody_is_the_tenants_business(open_finding, memory):
-    """Not inside a job, and not of the past."""
     tenant = open_finding(memory)
     tenant.stream("Lead").update(table(1), key="Id")
 

@@ -69,7 +69,6 @@ def test_a_value_that_would_be_lost_is_named_and_nothing_is_written(tenant, loca
 
 
 def test_a_key_becomes_text_and_numbers_again(tenant):
-    """Both ways the rows stay the same ones, for updates and for changes."""
     stream = tenant.stream("Account")
     stream.retype("Id", "string")
     assert [row["Id"] for row in rows(stream)] == ["1", "2", "3", "9"]
@@ -107,7 +106,6 @@ def test_the_same_type_changes_nothing_and_an_open_one_is_decided(tenant):
     ],
 )
 def test_what_cannot_be_asked_for(tenant, local, column, kind, error):
-    """Types that are none, nested columns, columns that there are not."""
     stream = tenant.stream("Account")
     stream.update(pa.table({"Id": [1], "part": [{"a": 1}]}))
     before = contents(local)
@@ -166,7 +164,6 @@ def test_rows_that_come_meanwhile_are_looked_at(open_finding, local, late, is_ke
 
 @pytest.mark.spark
 def test_rows_of_the_past_take_part(spark_engine, tmp_path):
-    """A history keeps its closed rows, in the other type."""
     stream = open_tenant(tmp_path).stream("Price")
     stream.update(pa.table({"Item": ["pen"], "CHF": ["2"]}), key="Item", history="scd2")
     stream.update(pa.table({"Item": ["pen"], "CHF": ["3"]}))
@@ -206,7 +203,6 @@ def test_rows_of_the_past_take_part(spark_engine, tmp_path):
     ],
 )
 def test_which_values_survive(value, before, after, is_kept):
-    """To the last bit, with the digits of the text; nulls always do."""
     column = pa.chunked_array([pa.array([None, value], before)])
 
     assert is_kept == (retype_column(column, after) is not None)

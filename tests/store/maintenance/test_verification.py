@@ -35,7 +35,6 @@ def damage(storage, name):
 
 
 def test_a_sound_tenant_is_told_with_what_was_read(open_finding, memory):
-    """The counts say that all was looked at."""
     tenant = filled(open_finding(memory))
 
     told = tenant.verify()
@@ -74,7 +73,6 @@ def test_every_damaged_file_is_found(open_finding, memory):
 
 @pytest.mark.parametrize("part", ["Account.snapshot/", f"{TENANT_LOG_FOLDER}/", f"{BLOBS_FOLDER}/"])
 def test_a_missing_file_is_found(open_finding, memory, part):
-    """Data of an older version, an entry, the bytes of an older file."""
     filled(open_finding(memory))
     name = next(item.name for item in memory.list_below("") if item.name.startswith(part))
     memory.delete(name)
@@ -85,7 +83,6 @@ def test_a_missing_file_is_found(open_finding, memory, part):
 
 
 def test_a_replaced_entry_is_named_where_the_tenant_does_not_open(open_finding, memory):
-    """Verification needs no tenant that can be opened."""
     filled(open_finding(memory))
     one, other = (f"{TENANT_LOG_FOLDER}/{version:020d}.json" for version in (12, 13))
     memory.replace(other, memory.read(one))
@@ -124,7 +121,6 @@ def test_what_a_crash_left_half_way_is_sound(open_finding):
 
 
 def test_it_goes_on_after_an_erasure_and_gc(open_finding, memory):
-    """What is gone on purpose is not missed."""
     tenant = filled(open_finding(memory, gc_grace_seconds=0))
     tenant.set_retention(keep_versions=2)
     tenant.gc()
@@ -139,13 +135,11 @@ def test_it_goes_on_after_an_erasure_and_gc(open_finding, memory):
 
 
 def test_no_tenant_is_an_error(tmp_path):
-    """An empty folder is not a sound tenant."""
     with pytest.raises(InputNotFound, match="holds no tenant"):
         verify_tenant(LocalStorage(tmp_path), Settings())
 
 
 def test_a_failed_read_is_no_finding(open_finding, memory):
-    """What could not be read is neither sound nor damaged."""
     filled(open_finding(memory))
     reads = FaultyStorage(memory)
     verify_tenant(reads, Settings())

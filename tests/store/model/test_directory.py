@@ -44,7 +44,6 @@ def storage(request, tmp_path):
 
 
 def test_a_store_is_not_opened_as_a_tenant(storage):
-    """The remedy names the options of a store's tenant."""
     _store(storage).tenant("acme", create=True)
     before = _names(storage)
 
@@ -54,7 +53,6 @@ def test_a_store_is_not_opened_as_a_tenant(storage):
 
 
 def test_a_tenant_is_not_opened_as_a_store(storage):
-    """The remedy names --dir."""
     _tenant(storage).files.write("a", b"1")
 
     with pytest.raises(InvalidOption, match="--dir"):
@@ -86,7 +84,6 @@ def test_a_directory_that_became_a_tenant_takes_no_tenants(storage):
 
 
 def test_the_folder_of_a_stores_tenant_is_no_store(storage):
-    """Not even before its first version, when no log is in it."""
     store = _store(storage)
     store.tenant("acme", create=True)
     folder = LocalStorage(f"{storage.root}/tenants/{store.folder('acme')}")
@@ -143,7 +140,6 @@ def test_roots_that_began_before_a_moment_are_removed(tmp_path):
 
 
 def test_expired_roots_are_removed_unless_in_use(tmp_path):
-    """Age is the setting's; a root that a living process holds stays."""
     settings = Settings(job_root_days=2)
     used = _made(tmp_path, NOW - timedelta(days=9), "used")
     old, young = _made(tmp_path, NOW - timedelta(days=3)), _made(tmp_path, NOW - timedelta(days=1))
@@ -168,14 +164,12 @@ def test_the_last_report_is_kept_in_a_store(tmp_path):
 
 
 def test_nothing_is_left_where_there_is_no_store(tmp_path):
-    """Somebody may try any directory."""
     assert keep_proof_report(LocalStorage(tmp_path), {"seed": 1}) is False
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("content", [b"{", b"[]", b"\xff"])
 def test_a_damaged_report_is_told(tmp_path, content):
-    """With how it is written anew."""
     (tmp_path / "_freezeframe").mkdir()
     (tmp_path / "_freezeframe" / "proof.json").write_bytes(content)
     with pytest.raises(CorruptData, match=r"proof\.json") as told:

@@ -105,7 +105,6 @@ def test_a_preview_keeps_nothing(open_on, local):
 
 @pytest.mark.spark
 def test_a_preview_tells_what_an_update_would_do(tmp_path, spark_engine):
-    """The same counts and rows; the stream is as it was."""
     stream = open_tenant(tmp_path).stream("A")
     stream.update(ROWS, key="Id")
     batch = pd.DataFrame({"Id": ["2", "3"], "v": ["B", "c"]})
@@ -122,7 +121,6 @@ def test_a_preview_tells_what_an_update_would_do(tmp_path, spark_engine):
 
 @pytest.mark.spark
 def test_in_a_job_changed_rows_are_known_before_the_commit(tmp_path, spark_engine):
-    """A target can be written before the state is published."""
     tenant = open_tenant(tmp_path)
     tenant.stream("A").update(ROWS, key="Id")
     with tenant.job("job 1") as job:
@@ -173,7 +171,6 @@ def kept(tmp_path):
 
 
 def test_text_is_escaped_and_none_is_empty():
-    """Nothing that a tenant holds becomes markup."""
     html = html_table("<b>", ("&",), [("<script>",), (None,), (True,), (7,)])
 
     assert caption(html) == ["&lt;b&gt;"]
@@ -215,7 +212,6 @@ def test_each_value_shows_a_table(tmp_path):
 
 
 def test_a_tenant_of_many_streams_shows_the_first_ones(tmp_path):
-    """Only those that are shown are opened."""
     tenant = open_tenant(tmp_path / "snapshots")
     with tenant.job() as job:
         job.update({f"s{number:02}": pd.DataFrame({"Id": [1]}) for number in range(51)}, "Id")

@@ -17,7 +17,6 @@ from freezeframe.store.model.update_options import (
 
 
 def test_names_may_be_one_text_or_several():
-    """A key is given as text, a list or a tuple."""
     assert update_from(key="Id").key == ("Id",)
     assert update_from(key=["Id", "Line"], drop_column="x").key == ("Id", "Line")
     assert update_from(key="Id", drop_column="x").drop_columns == ("x",)
@@ -72,12 +71,10 @@ def test_contradictions_are_refused(options):
     ],
 )
 def test_the_mode_follows_from_the_options(options, mode):
-    """Override and window need no key."""
     assert mode == update_from(**options).mode
 
 
 def test_an_option_that_there_is_not_is_named_with_the_one_meant():
-    """A slip of the pen does not pass as no option at all."""
     with pytest.raises(InvalidOption, match="Did you mean 'replace_where'") as caught:
         update_from(key="Id", replace_were="a = 1")
 

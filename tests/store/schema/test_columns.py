@@ -78,7 +78,6 @@ def test_undecided_columns_are_marked_and_not_written():
 
 
 def test_local_times_raise_the_reader_version():
-    """A timestamp without zone, at any depth, is a reader feature."""
     schema = delta_columns(pa.schema([("t", pa.list_(pa.struct([("x", pa.timestamp("us"))])))]), None)
 
     protocol = guarded_protocol(schema)
@@ -86,7 +85,6 @@ def test_local_times_raise_the_reader_version():
 
 
 def test_a_protocol_is_never_lowered():
-    """What a table may hold already stays allowed."""
     mapped = guarded_protocol(delta_columns(pa.schema([("a b", pa.string())]), None))
     local = guarded_protocol(delta_columns(pa.schema([("t", pa.timestamp("us"))]), None))
 
@@ -106,7 +104,6 @@ def test_a_mapped_table_of_before_names_the_feature_after_its_next_update():
 
 
 def test_the_key_is_part_of_the_table():
-    """The key is kept in the properties, in order."""
     metadata = table_metadata(delta_columns(PLAIN, None), ("Id", "Account#"), None, 5)
 
     assert stored_key(metadata) == ("Id", "Account#")
@@ -149,7 +146,6 @@ def test_the_schema_has_no_void_and_no_struct_without_members():
 
 
 def test_a_decided_column_has_no_mark():
-    """Nor has one that is dropped and comes again."""
     decided = OPEN.set(1, pa.field("tags", pa.list_(pa.string())))
 
     schema = delta_columns(decided, delta_columns(OPEN, None))

@@ -27,7 +27,6 @@ def _evolve(stored, batch, **options):
 
 
 def test_a_new_stream_has_the_batchs_columns():
-    """Nothing is stored: the batch decides."""
     found = evolve(None, _table(Id=["1"], n=pa.array([1], pa.int64())))
 
     assert pa.schema([("Id", pa.string()), ("n", pa.int64())]) == found.target
@@ -97,7 +96,6 @@ def test_values_that_do_not_fit_are_refused(stored, incoming):
 
 
 def test_stored_longs_become_doubles_only_when_their_range_is_exact():
-    """What is stored beyond 2^53 cannot be a double."""
     batch = _table(v=pa.array([1.5]))
 
     found = _evolve([("v", pa.int64())], batch, ranges={"v": (-5, 2**53)})
@@ -109,7 +107,6 @@ def test_stored_longs_become_doubles_only_when_their_range_is_exact():
 
 @pytest.mark.parametrize("incoming", [pa.array(["1"]), pa.array([1.5])])
 def test_a_keys_type_is_fixed(incoming):
-    """The key "1", or 1.5, never meets the key 1."""
     with pytest.raises(SchemaDriftError, match="key column"):
         _evolve([("Id", pa.int64())], _table(Id=incoming), key=["Id"])
 
@@ -127,7 +124,6 @@ def test_a_key_that_pandas_wrote_otherwise_is_the_same_key(stored, incoming):
 
 
 def test_a_keys_width_may_differ():
-    """The same whole number is the same key whatever its width."""
     found = _evolve([("Id", pa.int64())], _table(Id=pa.array([1], pa.int16())), key=["Id"])
 
     assert pa.int64() == found.batch.schema.field("Id").type
@@ -150,7 +146,6 @@ def test_a_column_without_values_waits_for_its_type():
 
 
 def test_nulls_take_the_stored_type():
-    """An all-null column of the batch fits every stored column."""
     found = _evolve([("Id", pa.string()), ("v", pa.int64())], _table(Id=["1"], v=pa.nulls(1)))
 
     assert pa.int64() == found.batch.schema.field("v").type
@@ -197,7 +192,6 @@ def test_types_alone_decide_where_values_are_not_at_hand():
     ],
 )
 def test_nested_columns_take_the_parts_of_both(stored, incoming, target):
-    """A connector that sends another field, or none, changes no value."""
     found = _evolve([("v", stored)], _table(v=incoming))
 
     assert target == found.target.field("v").type
@@ -214,7 +208,6 @@ def test_nested_columns_take_the_parts_of_both(stored, incoming, target):
     ],
 )
 def test_nested_values_that_do_not_fit_are_refused(stored, incoming):
-    """A type that differs inside a nested column is drift like any other."""
     with pytest.raises(SchemaDriftError, match="'v'"):
         _evolve([("v", stored)], _table(v=incoming))
 
@@ -342,7 +335,6 @@ def test_a_key_of_numbers_becomes_text_where_a_key_is_none(texts, becomes_text):
 
 @pytest.mark.parametrize("key", [["Id"], []])
 def test_text_that_was_numbers_goes_on_taking_them(key):
-    """As they print; text that was never anything else takes none."""
     rules = SchemaRules(drift_to_text=True)
     widened = _evolve([("Id", pa.int64())], _table(Id=["X9"]), key=key, rules=rules).target
 
@@ -375,7 +367,6 @@ def test_keys_widen_as_values_do(stored, incoming, expected):
 
 
 def test_a_stream_has_at_most_so_many_columns():
-    """One more is refused in a sentence; as many as may be are taken."""
     batch = pa.table({f"c{number}": pa.nulls(0, pa.string()) for number in range(COLUMNS_MAX + 1)})
     assert len(evolve(None, batch.drop_columns(["c0"])).target) == COLUMNS_MAX
     with pytest.raises(BadInput, match="10,001 columns"):

@@ -100,14 +100,12 @@ def test_an_override_counts_what_differs(open_finding, case):
 
 
 def test_an_override_counts_what_differs_under_mapped_names(open_finding):
-    """The files have a physical name for the column."""
     case = OVERRIDES["doubles in lists"]
     assert case[-1] == overridden(open_finding(MemoryStorage()).stream("Account"), case, "a b")
 
 
 @pytest.mark.spark
 def test_an_override_counts_alike_by_spark(spark_engine, tmp_path):
-    """The engine that counts large streams has the same answers."""
     tenant = Tenant(LocalStorage(tmp_path), spark_engine, Settings())
 
     found = {
@@ -210,7 +208,6 @@ def test_an_empty_batch_drops_columns(spark_engine, tmp_path):
 
 @pytest.mark.spark
 def test_changed_rows_agree_with_a_receipt_that_dropped_a_column(spark_engine, tmp_path):
-    """A row that only lost the column is unchanged in both."""
     stream = Tenant(LocalStorage(tmp_path), spark_engine, Settings()).stream("Account")
     stream.update(pa.table({"k": [1, 2, 3], "mail": ["a", "b", "c"], "z": [0.0, 1.0, 2.0]}), key="k")
 
@@ -240,7 +237,6 @@ def test_cells_differ_where_their_values_do(kind, data):
 
 
 def test_maps_are_compared_without_their_order():
-    """The entries of a map have no order, not even inside of a list."""
     kind = pa.list_(pa.map_(pa.string(), pa.int64()))
     old = pa.chunked_array([pa.array([[[("a", 1), ("b", None)]]], kind)])
     new = pa.chunked_array([pa.array([[[("b", None), ("a", 1)]]], kind)])
@@ -249,7 +245,6 @@ def test_maps_are_compared_without_their_order():
 
 
 def test_chunks_need_not_agree():
-    """Columns are compared cell by cell, however they are cut into chunks."""
     old = pa.chunked_array([pa.array([1, None]), pa.array([3])])
     new = pa.chunked_array([pa.array([1]), pa.array([2, 3])])
 

@@ -26,7 +26,6 @@ def _entry(**options):
 
 
 def test_an_entry_comes_back_as_it_was():
-    """Bytes and value are the same thing twice."""
     entry = _entry(job_id="2026-11-21T04:00", author="ops", message="Sync", restored=0)
 
     assert entry == parse_entry(entry.to_bytes(), "0.json")
@@ -41,7 +40,6 @@ def _signed(record):
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b'{"kind":"commit"}', b"\xff\xfe"])
 def test_a_damaged_entry_is_named(content):
-    """What is not a whole entry is damage, never an empty entry."""
     with pytest.raises(CorruptLog, match=r"00000000000000000007\.json"):
         parse_entry(content, "00000000000000000007.json")
 
@@ -58,7 +56,6 @@ def test_torn_entries_and_entries_of_an_unknown_kind_are_refused():
 
 
 def test_a_flipped_bit_is_found():
-    """No byte of an entry can change unnoticed."""
     content = _entry(message="Sync").to_bytes()
 
     for place in range(len(content)):
@@ -106,7 +103,6 @@ def test_every_kind_of_change_comes_back_as_it_was():
 
 @pytest.mark.parametrize("path", ["", "/etc/passwd", "a/../b", "a//b", ".", "a\0b"])
 def test_a_file_of_an_entry_lies_below_the_tenant(path):
-    """A forged entry cannot name anything else."""
     with pytest.raises(ValueError, match="not a name below"):
         FileChange(path, None)
     with pytest.raises(ValueError, match="not a name below"):
@@ -118,7 +114,6 @@ RECORD = {"kind": "commit", "author": "Zoë", "changes": [1, {"a": None}]}
 
 @pytest.mark.parametrize("is_ascii", [False, True])
 def test_what_was_written_is_read(is_ascii):
-    """With its hash."""
     line = to_signed_line(RECORD, is_ascii=is_ascii)
     record, sha256 = from_signed_line(line, is_ascii=is_ascii)
     assert record == RECORD
@@ -135,7 +130,6 @@ def test_the_same_record_in_another_layout_has_the_same_hash():
 
 @pytest.mark.parametrize("sha256", ["", None, 0])
 def test_an_empty_hash_is_none(sha256):
-    """Where one is required, the record is refused."""
     line = json.dumps({**RECORD, "sha256": sha256}, separators=(",", ":")).encode() + b"\n"
     with pytest.raises(ValueError, match="SHA-256"):
         from_signed_line(line)
@@ -166,7 +160,6 @@ def test_each_entry_moves_its_streams():
 
 @pytest.mark.parametrize("version", [0, 2, 7])
 def test_a_skipped_or_repeated_table_version_is_damage(version):
-    """Entries must continue each other."""
     state = TenantState().after(0, _entry_of(10, Account=0))
 
     with pytest.raises(CorruptLog):

@@ -55,7 +55,6 @@ def test_only_one_version_is_named(tenant):
 
 
 def test_changes_lie_between_versions_of_the_tenant(tenant):
-    """Where the stream was not there yet, all of its rows are new."""
     lead = tenant.stream("Lead")
 
     assert ids(lead.changes(since=1, as_="arrow")) == [6]
@@ -64,7 +63,6 @@ def test_changes_lie_between_versions_of_the_tenant(tenant):
 
 
 def test_a_receipt_has_both_versions(tenant):
-    """The tenant's as ``version``, in a job those that it is to make."""
     receipt = tenant.stream("Lead").update(table(7), key="Id")
 
     assert (receipt.version, receipt.stream_version) == (5, 2)
@@ -79,7 +77,6 @@ def test_a_receipt_has_both_versions(tenant):
 
 
 def test_a_version_may_be_a_tag_or_a_moment(tenant):
-    """At, diff, restore and reads take a number, a tag or a moment."""
     moment = next(iter(tenant.history(1, until=2))).timestamp
 
     assert (

@@ -6,7 +6,6 @@ from freezeframe.store.tenant_log.lease import DelayedTaskScheduler, late_thread
 
 
 def test_what_ends_in_time_starts_nothing():
-    """A later one is started, the one that ended before is not."""
     threads, ended, late = DelayedTaskScheduler(), threading.Event(), threading.Event()
     token = threads.begin(0.02, ended.set)
     threads.end(token)
@@ -16,7 +15,6 @@ def test_what_ends_in_time_starts_nothing():
 
 
 def test_what_hangs_holds_up_nobody():
-    """Each has a thread of its own."""
     threads, hanging, done = DelayedTaskScheduler(), threading.Event(), threading.Event()
     threads.begin(0.01, hanging.wait)
     threads.begin(0.02, done.set)
@@ -25,7 +23,6 @@ def test_what_hangs_holds_up_nobody():
 
 
 def test_one_that_is_due_sooner_is_not_kept_waiting():
-    """The waiting thread is woken where its next look would be too late."""
     threads, sooner = DelayedTaskScheduler(), threading.Event()
     threads.begin(3600, lambda: None)
     threads.begin(0.01, sooner.set)
@@ -33,5 +30,4 @@ def test_one_that_is_due_sooner_is_not_kept_waiting():
 
 
 def test_a_process_has_one():
-    """Whoever asks gets the same."""
     assert late_threads() is late_threads()

@@ -240,7 +240,6 @@ def test_a_write_reads_no_more_than_before():
 
 
 def test_a_clone_begins_a_chain_of_its_own(tmp_path):
-    """Its first entry has no predecessor."""
     storage = LocalStorage(tmp_path)
     store = Store(storage, ArrowEngine(storage), Settings())
     _fill = store.tenant("a", create=True)
@@ -265,7 +264,6 @@ def test_an_older_freezeframe_refuses_a_chained_log(local):
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_the_registry_is_a_chain_too(tmp_path, version):
-    """A tenant's entry that is replaced by another valid one is named."""
     storage = LocalStorage(tmp_path)
     store = Store(storage, ArrowEngine(storage), Settings())
     for name in ("a", "b", "c", "d"):
@@ -279,7 +277,6 @@ def test_the_registry_is_a_chain_too(tmp_path, version):
 
 
 def test_an_old_registry_is_read_and_continued(tmp_path):
-    """Tenants of before are found, and new ones are chained to them."""
     storage = LocalStorage(tmp_path)
     store = Store(storage, ArrowEngine(storage), Settings())
     for name in ("a", "b"):
@@ -297,7 +294,6 @@ def test_an_old_registry_is_read_and_continued(tmp_path):
 
 
 def test_a_restored_backup_is_continued(local, tmp_path):
-    """A log that lost its newest entries goes on from where it ends."""
     _filled(local, 3)
     shutil.copytree(local.root, tmp_path / "backup")
     _filled(local, 2)
@@ -312,7 +308,6 @@ def test_a_restored_backup_is_continued(local, tmp_path):
 
 @pytest.mark.parametrize(("version", "previous"), [(0, "a"), (1, ""), (-1, "a")])
 def test_a_link_has_a_predecessor_unless_it_is_the_first(version, previous):
-    """Anything else is not a link."""
     with pytest.raises(ValueError, match="not a link"):
         Link(version, previous)
 

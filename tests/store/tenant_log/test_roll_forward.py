@@ -47,7 +47,6 @@ def test_checkpoints_of_many_streams_are_spread_over_jobs(open_finding, memory, 
 
 
 def test_checkpoints_of_few_streams_come_at_multiples_of_the_interval(open_finding, memory):
-    """As in any Delta table."""
     tenant = open_finding(memory, checkpoint_interval=4)
     for number in range(10):
         with tenant.job() as job:
@@ -83,7 +82,6 @@ def test_what_fails_after_the_commit_fails_no_update(open_finding):
 
 
 def test_a_staged_commit_is_the_one_that_its_entry_names(memory):
-    """Other bytes under its name, and none at all, are damage."""
     content = b'{"commitInfo":{}}\n'
     digest = hashlib.sha256(content).hexdigest()
     change = StreamChange(StreamName("A"), 1, "", Counts(), sha256=digest)
@@ -141,7 +139,6 @@ def test_a_copy_that_cannot_be_written_costs_nothing_else(tenant, tmp_path, capl
 
 
 def test_secrets_and_tenants_of_a_store_have_no_copies(local, tmp_path):
-    """Sealing a file removes its copy; in a store there is none."""
     key = tmp_path / "key"
     key.write_bytes(os.urandom(32))
     key.chmod(0o600)

@@ -52,7 +52,6 @@ def test_files_are_copied_side_by_side(source, tmp_path):
 
 
 def test_a_damaged_file_leaves_nothing_behind(source, tmp_path):
-    """The clone ends with the file's error, and no tenant is there."""
     held = tenant_at(source).context.log.current_state().files["folder/7.txt"]
     blob = next(path for path in (tmp_path / "source").rglob(held.blob.rpartition("/")[2]))
     blob.write_bytes(b"other")

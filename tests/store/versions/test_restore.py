@@ -97,7 +97,6 @@ def test_history_tells_who_and_what(past):
 
 
 def test_a_difference_is_by_key_and_by_line(past):
-    """Rows that came, went or changed; text files as a unified diff."""
     tenant, _ = past
 
     found = tenant.diff(1, 3)
@@ -155,7 +154,6 @@ def test_a_restored_tenant_goes_on(past):
 
 
 def test_single_streams_and_files_are_restored_alone(past):
-    """What is not named stays; the preview says how much comes and goes."""
     tenant, then = past
 
     effect = tenant.restore(2, streams=["Account"], dry_run=True).streams["Account"]
@@ -205,7 +203,6 @@ def test_columns_come_back_as_they_were(open_finding, memory):
 
 
 def test_a_dropped_stream_is_gone_and_its_past_is_not(past):
-    """Dropping is a version; the name can be used again, with another key."""
     tenant, then = past
 
     assert tenant.drop_stream("Lead") == 5
@@ -218,7 +215,6 @@ def test_a_dropped_stream_is_gone_and_its_past_is_not(past):
 
 
 def test_a_tag_names_a_version(past):
-    """One version for good, until it is taken off."""
     tenant, _ = past
     assert (tenant.tag("good", 2, who="ops"), tenant.tag("last", 4)) == (2, 4)
 
@@ -359,20 +355,17 @@ def test_rows_are_changed_back_brought_back_and_removed_in_one_version(tenant):
 
 
 def test_a_preview_tells_the_same_and_keeps_nothing(tenant):
-    """The effect of a dry run is that of the real one."""
     told = restore_rows(tenant.context, chosen(3, 4, 5), dry_run=True)
     assert (told.committed, told.tenant_version, tenant.version) == (False, 1, 1)
     assert told.changes.equals(restore_rows(tenant.context, chosen(3, 4, 5)).changes)
 
 
 def test_rows_that_are_as_they_were_make_no_version(tenant):
-    """Nor do keys that were never there."""
     done = restore_rows(tenant.context, chosen(1, 77))
     assert (done.committed, len(done.changes), tenant.version) == (False, 0, 1)
 
 
 def test_only_removals_leave_the_files_where_they_are(tenant):
-    """A row that was not there then is marked; no data file is written."""
     before = tenant.stream("Account").byte_count()
     restore_rows(tenant.context, chosen(5))
     assert set(rows(tenant)) == {1, 2, 3}
@@ -380,7 +373,6 @@ def test_only_removals_leave_the_files_where_they_are(tenant):
 
 
 def test_columns_that_came_since_keep_their_values(tenant):
-    """What the version of then did not know is left alone."""
     tenant.stream("Account").update(pa.table({"Id": [2, 3], "Note": ["a", "b"]}), "Id")
     restore_rows(tenant.context, chosen(3, 4))
     after = rows(tenant)
@@ -389,7 +381,6 @@ def test_columns_that_came_since_keep_their_values(tenant):
 
 
 def test_a_key_of_several_columns_with_nulls_is_found(tmp_path):
-    """A null in a key is a key like any other, where the stream allows it."""
     storage = LocalStorage(tmp_path)
     tenant = Tenant(storage, ArrowEngine(storage), Settings())
     first = pa.table({"A": ["x", "x"], "B": pa.array([None, 1], pa.int64()), "V": [1, 2]})
@@ -406,7 +397,6 @@ def sorted_rows(stream):
 
 
 def test_the_same_request_again_is_told_what_it_did(tenant):
-    """A request whose answer was lost makes no second version."""
     place = replace(tenant.context, request_context=RequestContext("r1", "once"))
     first = restore_rows(place, chosen(3))
     tenant.stream("Account").update(pa.table({"Id": [3], "City": ["Wil"]}), "Id")
@@ -417,7 +407,6 @@ def test_the_same_request_again_is_told_what_it_did(tenant):
 
 
 def test_the_check_of_commits_sees_the_state_that_is_committed_on(tenant):
-    """What it raises is raised, and nothing is written."""
     seen = []
 
     def refuse(state, transaction):

@@ -72,7 +72,6 @@ def test_a_row_is_seen_from_a_version_and_in_steps(stream):
 
 @pytest.mark.parametrize(("key", "touched"), [("a/b", [0]), ("008", [1, 0]), ("7", []), ("", [])])
 def test_keys_are_the_texts_that_they_are(stream, key, touched):
-    """No key is another one that looks like it."""
     assert touched == [version.version for version in stream.row_history(key).versions]
 
 
@@ -109,7 +108,6 @@ def test_keys_of_several_columns_and_other_types(tenant):
 
 @pytest.mark.spark
 def test_a_stream_that_keeps_its_past_or_flags_deletions_has_one_row_a_key(tmp_path, spark_engine):
-    """Of a history the row that held then counts; a flag is a deletion."""
     tenant = Tenant(LocalStorage(tmp_path), spark_engine, Settings())
     for options in ({"history": "scd2"}, {"deletes": "flag"}):
         stream = tenant.stream("-".join(options))
@@ -121,7 +119,6 @@ def test_a_stream_that_keeps_its_past_or_flags_deletions_has_one_row_a_key(tmp_p
 
 
 def test_another_key_or_forgotten_versions_end_what_is_known(tenant, stream):
-    """The history then says that it is not whole."""
     tenant.set_retention(keep_versions=3)
     tenant.gc()
     history = stream.row_history("007")
@@ -132,7 +129,6 @@ def test_another_key_or_forgotten_versions_end_what_is_known(tenant, stream):
 
 
 def test_wrong_keys_and_streams_are_refused(tenant, stream):
-    """Before anything is read of the rows."""
     for key in (7, ("007", "x"), {"Name": "007"}):
         with pytest.raises(BadInput):
             stream.row_history(key)
@@ -146,7 +142,6 @@ def test_wrong_keys_and_streams_are_refused(tenant, stream):
 
 
 def test_files_that_cannot_hold_the_key_are_not_read(tmp_path):
-    """By their statistics: they may even be missing."""
     storage = LocalStorage(tmp_path)
     tenant = Tenant(storage, ArrowEngine(storage), Settings(vectors_from_bytes=0))
     stream = tenant.stream("Lead")
@@ -205,7 +200,6 @@ def test_of_each_file_one_row_group_is_read(tmp_path, monkeypatch, is_marked):
 
 @pytest.mark.parametrize("is_marked", [False, True])
 def test_each_file_is_looked_into_once(tmp_path, monkeypatch, is_marked):
-    """Of versions of other rows, whose files may hold any key, as well."""
     storage = LocalStorage(tmp_path)
     settings = Settings(engine="auto", vectors_from_bytes=0 if is_marked else 1 << 40)
     stream = Tenant(storage, ArrowEngine(storage), settings).stream("Lead")

@@ -60,25 +60,25 @@ class Purged:
         return Purged(self.files + other.files, self.bytes + other.bytes)
 
 
-def purge(place: TenantContext) -> Purged:
+def purge(context: TenantContext) -> Purged:
     """Delete everything from before the newest erasure, job roots included.
 
     The entries of the tenant log are deleted last: while any is left, the purge is not finished.
     """
-    state, _ = present_tables(place.storage, place.log, ())
-    if not state.erased or not _below(place.storage, TENANT_LOG_FOLDER, state.erased):
+    state, _ = present_tables(context.storage, context.log, ())
+    if not state.erased or not _below(context.storage, TENANT_LOG_FOLDER, state.erased):
         return Purged()
-    first = place.log.state_at(state.erased)
-    remove_job_roots(place.storage, place.settings, before_ms=first.timestamp_ms)
-    remove_waiting(place.storage, place.settings)
-    place.log.write_checkpoint(first)
+    first = context.log.state_at(state.erased)
+    remove_job_roots(context.storage, context.settings, before_ms=first.timestamp_ms)
+    remove_waiting(context.storage, context.settings)
+    context.log.write_checkpoint(first)
     done = Purged()
     for name, version in (*first.streams.items(), *first.dropped.items()):
-        done += _purge_table(place.storage, table_folder(StreamName(name)), version)
-    swept = sweep(place, state.erased, set(state.revoked), durable=True)
+        done += _purge_table(context.storage, table_folder(StreamName(name)), version)
+    swept = sweep(context, state.erased, set(state.revoked), durable=True)
     done += Purged(len(swept), sum(file.size for file in swept))
-    done += _delete_below(place.storage, TENANT_LOG_FOLDER, state.erased)
-    place.log.forget()
+    done += _delete_below(context.storage, TENANT_LOG_FOLDER, state.erased)
+    context.log.forget()
     return done
 
 
@@ -158,7 +158,7 @@ class Erasure:
 
 
 def erase(
-    place: TenantContext,
+    context: TenantContext,
     name: StreamName,
     keys: Iterable[Any],
     who: str = "",
@@ -168,14 +168,14 @@ def erase(
 
     ``refresh_copies`` rewrites the copies of rows beside the stream.
     """
-    state = place.log.current_state()
+    state = context.log.current_state()
     require_stream(state, name)
-    base = stream_base(place.storage, place.log, state, name)
+    base = stream_base(context.storage, context.log, state, name)
     wanted = _key_table(base, list(keys))
     message = f"erase {len(wanted)} keys of {name}"
-    with Transaction(place, Author(who, message)) as transaction:
+    with Transaction(context, Author(who, message)) as transaction:
         erased = transaction.apply(name, _Erasing(wanted))
-        others = {lease.write_id for lease in live_leases(place.storage)} - {transaction.write_id}
+        others = {lease.write_id for lease in live_leases(context.storage)} - {transaction.write_id}
         change = TenantChange(
             tags=MappingProxyType(dict.fromkeys(state.tags)),
             revoked=tuple(sorted(others)),
@@ -183,9 +183,9 @@ def erase(
         )
         transaction.stage_tenant(change, "erase", lambda newest: _require_same_tags(state, newest))
     assert erased is not None  # noqa: S101 - a job without an id is never a repeated job
-    gone = purge(place)
+    gone = purge(context)
     refresh_copies()
-    left = _read_left(place, name, wanted)
+    left = _read_left(context, name, wanted)
     return Erasure(
         stream=str(name),
         keys=len(wanted),
@@ -197,13 +197,13 @@ def erase(
     )
 
 
-def _read_left(place: TenantContext, name: StreamName, keys: pa.Table) -> WhatIsLeft:
-    state = place.log.current_state()
+def _read_left(context: TenantContext, name: StreamName, keys: pa.Table) -> WhatIsLeft:
+    state = context.log.current_state()
     streams = rows_read = remaining = 0
     elsewhere: list[str] = []
     progress.begin("reading", "rows")
     for other in map(StreamName, sorted(state.streams)):
-        snapshot = table_snapshot(place.storage, state, other)
+        snapshot = table_snapshot(context.storage, state, other)
         columns = arrow_columns(snapshot.schema)
         if not _may_hold(columns, keys):
             continue
@@ -235,8 +235,6 @@ def _tuples(table: pa.Table) -> Iterator[tuple[Any, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class _Erasing:
-    """The step that rewrites all rows except those with erased keys."""
-
     keys: pa.Table
 
     def __call__(self, snapshot: Snapshot, staging: StagingFolder, identity: CommitIdentity) -> ChangeResult:

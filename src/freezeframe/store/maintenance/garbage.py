@@ -83,7 +83,6 @@ def referenced_files(tables: TablesThen, log: TenantLog, state: TenantState, flo
 
 
 def _of_range(tables: TablesThen, log: TenantLog, state: TenantState, floor: int) -> set[str]:
-    """Return the files referenced by any version from ``floor`` to the newest."""
     first = log.state_at(floor)
     named = set(_blobs_of(first))
     for name, version in (*first.streams.items(), *first.dropped.items()):
@@ -144,7 +143,11 @@ def _blobs_of(state: TenantState) -> Iterator[str]:
 
 
 def old_log_files(
-    everything: Iterable[FileStatus], place: TenantContext, tables: TablesThen, state: TenantState, floor: int
+    everything: Iterable[FileStatus],
+    context: TenantContext,
+    tables: TablesThen,
+    state: TenantState,
+    floor: int,
 ) -> list[FileStatus]:
     """Return the log files of a tenant that no version from ``floor`` on needs.
 
@@ -158,8 +161,8 @@ def old_log_files(
     entries = folders.get(TENANT_LOG_FOLDER, [])
     if begin <= state.erased or any(version < state.erased for _, version, _ in _meanings(entries)):
         return []  # an interrupted erasure needs them to continue
-    first = place.log.snapshot_at(version=begin)
-    needed, receipts = first.segment.checkpoint_version or 0, place.log.oldest_receipt(state)
+    first = context.log.snapshot_at(version=begin)
+    needed, receipts = first.segment.checkpoint_version or 0, context.log.oldest_receipt(state)
     old = [
         file
         for kind, version, file in _meanings(entries)
@@ -257,15 +260,15 @@ class Garbage:
         }
 
 
-def collect_garbage(place: TenantContext, *, dry_run: bool = False) -> Garbage:
+def collect_garbage(context: TenantContext, *, dry_run: bool = False) -> Garbage:
     """Condemn expired versions and dead transactions, and delete the files of those condemned earlier."""
-    state = place.log.current_state()
+    state = context.log.current_state()
     if state.version < 0:
         return Garbage(dry_run, 0, 0, 0, 0, (), ())
     try:
-        return _collect(place, state, dry_run=dry_run)
+        return _collect(context, state, dry_run=dry_run)
     except VersionNotFound as error:
-        if place.log.current_state().kept_from() > state.kept_from():
+        if context.log.current_state().kept_from() > state.kept_from():
             raise  # another gc or an erasure deleted the entries of versions that are no longer kept
         raise CorruptLog(
             "The tenant log lacks an entry that a kept version needs.",
@@ -274,65 +277,65 @@ def collect_garbage(place: TenantContext, *, dry_run: bool = False) -> Garbage:
         ) from error
 
 
-def _collect(place: TenantContext, state: TenantState, *, dry_run: bool) -> Garbage:
+def _collect(context: TenantContext, state: TenantState, *, dry_run: bool) -> Garbage:
     moment = now_ms()
-    floor = policy_of(state).floor(place.log, state, moment)
-    dead = _dead(place, state, moment)
+    floor = policy_of(state).floor(context.log, state, moment)
+    dead = _dead(context, state, moment)
     expired = max(0, floor - state.floor)
     if dry_run:
-        found = _garbage(place, floor, {*state.revoked, *dead})
+        found = _garbage(context, floor, {*state.revoked, *dead})
         return _to_report(found, floor, expired, dead, dry_run=True)
-    deleted = _sweep_condemned(place)
-    is_due = floor > state.floor and _may_raise_floor(place, state, moment)
+    deleted = _sweep_condemned(context)
+    is_due = floor > state.floor and _may_raise_floor(context, state, moment)
     if is_due or dead:
-        if not _condemn(place, state, floor if is_due else None, dead):
+        if not _condemn(context, state, floor if is_due else None, dead):
             expired, dead = 0, ()
-        if not place.settings.gc_grace_seconds:
-            deleted += _sweep_condemned(place)
+        if not context.settings.gc_grace_seconds:
+            deleted += _sweep_condemned(context)
     return _to_report(deleted, floor, expired, dead, dry_run=False)
 
 
-def collect_after_commit(place: TenantContext, version: int) -> None:
+def collect_after_commit(context: TenantContext, version: int) -> None:
     """Apply the retention policy after each ``_COMMITS``th version, at most once a grace period.
 
     A tenant of more than ``_FILES_MAX`` files is left to ``gc``, which bounds the work. No job is declared
     dead. Requests of the service do not wait: a thread handles the tenants in turn.
     """
-    if version % _COMMITS or not place.settings.gc_automatic:
+    if version % _COMMITS or not context.settings.gc_automatic:
         return
-    if place.request_context is NO_REQUEST:
-        _apply_policy(place)
+    if context.request_context is NO_REQUEST:
+        _apply_policy(context)
     else:
-        _behind.submit(_apply_policy, replace(place, request_context=NO_REQUEST, checks=()))
+        _behind.submit(_apply_policy, replace(context, request_context=NO_REQUEST, checks=()))
 
 
-def _apply_policy(place: TenantContext) -> None:
+def _apply_policy(context: TenantContext) -> None:
     """Apply the policy; log a failure, since the version is committed and a later version retries."""
     try:
-        state, moment = place.log.current_state(), now_ms()
-        if not _may_raise_floor(place, state, moment):
+        state, moment = context.log.current_state(), now_ms()
+        if not _may_raise_floor(context, state, moment):
             return
-        floor = policy_of(state).floor(place.log, state, moment)
-        if floor > state.floor and _has_few_files(place.storage):
-            _sweep_condemned(place)
-            _condemn(place, state, floor, ())
+        floor = policy_of(state).floor(context.log, state, moment)
+        if floor > state.floor and _has_few_files(context.storage):
+            _sweep_condemned(context)
+            _condemn(context, state, floor, ())
     except FreezeframeError:
         _logger.warning("Versions that the retention lets go could not be deleted.", exc_info=True)
 
 
-def _may_raise_floor(place: TenantContext, state: TenantState, moment_ms: int) -> bool:
+def _may_raise_floor(context: TenantContext, state: TenantState, moment_ms: int) -> bool:
     """Return whether the floor may move; if it moved at every call, its grace period would never end."""
-    return state.floor_ms <= moment_ms - _grace_ms(place)
+    return state.floor_ms <= moment_ms - _grace_ms(context)
 
 
 def _has_few_files(storage: Storage) -> bool:
     return next(islice(storage.list_below(""), _FILES_MAX, None), None) is None
 
 
-def _dead(place: TenantContext, state: TenantState, moment_ms: int) -> tuple[str, ...]:
+def _dead(context: TenantContext, state: TenantState, moment_ms: int) -> tuple[str, ...]:
     """Return transactions without a heartbeat that may still try to commit."""
-    oldest = moment_ms - int(place.settings.lease_dead_seconds * 1000)
-    leases = live_leases(place.storage)
+    oldest = moment_ms - int(context.settings.lease_dead_seconds * 1000)
+    leases = live_leases(context.storage)
     return tuple(
         sorted(
             lease.write_id
@@ -342,7 +345,7 @@ def _dead(place: TenantContext, state: TenantState, moment_ms: int) -> tuple[str
     )
 
 
-def _condemn(place: TenantContext, state: TenantState, floor: int | None, dead: tuple[str, ...]) -> bool:
+def _condemn(context: TenantContext, state: TenantState, floor: int | None, dead: tuple[str, ...]) -> bool:
     """Raise the floor and revoke transactions; return false if another call was quicker."""
 
     def require_same_floor(newest: TenantState) -> None:
@@ -353,66 +356,68 @@ def _condemn(place: TenantContext, state: TenantState, floor: int | None, dead: 
 
     change = TenantChange(revoked=dead, floor=floor)
     try:
-        with Transaction(place, Author(message="gc"), is_single=True) as transaction:
+        with Transaction(context, Author(message="gc"), is_single=True) as transaction:
             transaction.stage_tenant(change, "revoke" if dead else "policy", require_same_floor)
     except ConflictError:
         return False
     return True
 
 
-def _sweep_condemned(place: TenantContext) -> list[FileStatus]:
+def _sweep_condemned(context: TenantContext) -> list[FileStatus]:
     """Delete the files condemned for longer than the grace period.
 
     A floor is raised only after the grace period of the floor before, which applies in the meantime.
     """
-    state = place.log.current_state()
-    oldest = now_ms() - _grace_ms(place)
+    state = context.log.current_state()
+    oldest = now_ms() - _grace_ms(context)
     revoked = {write_id for write_id, since in state.revoked.items() if since <= oldest}
     if state.floor_ms > oldest:
         with suppress(CorruptLog, VersionNotFound):  # a call with a shorter grace period swept the new floor
-            return sweep(place, state.floor_before, revoked)
-    return sweep(place, state.floor, revoked)
+            return sweep(context, state.floor_before, revoked)
+    return sweep(context, state.floor, revoked)
 
 
-def _grace_ms(place: TenantContext) -> int:
-    return int(place.settings.gc_grace_seconds * 1000)
+def _grace_ms(context: TenantContext) -> int:
+    return int(context.settings.gc_grace_seconds * 1000)
 
 
-def sweep(place: TenantContext, floor: int, revoked: set[str], *, durable: bool = False) -> list[FileStatus]:
+def sweep(
+    context: TenantContext, floor: int, revoked: set[str], *, durable: bool = False
+) -> list[FileStatus]:
     """Delete at once the files needed by no version from ``floor`` on and no unrevoked transaction.
 
     Unless ``durable``, a power loss may restore files, which the next call deletes again.
     """
-    found = _garbage(place, floor, revoked)
+    found = _garbage(context, floor, revoked)
     progress.begin("deleting", "files", len(found))
     for first in range(0, len(found), _AT_ONCE):
         some = found[first : first + _AT_ONCE]
-        deletes = (partial(place.storage.delete, file.name, durable=durable) for file in some)
-        run_concurrently(place.storage, *deletes)
+        deletes = (partial(context.storage.delete, file.name, durable=durable) for file in some)
+        run_concurrently(context.storage, *deletes)
         progress.advance(len(some))
     for folder in sorted({file.name.rpartition("/")[0] for file in found}, reverse=True):
-        place.storage.prune(folder)
-    for lease in live_leases(place.storage):
+        context.storage.prune(folder)
+    for lease in live_leases(context.storage):
         if lease.write_id in revoked:
-            place.storage.delete(lease_file(lease.write_id))
+            context.storage.delete(lease_file(lease.write_id))
     return found
 
 
-def _garbage(place: TenantContext, floor: int, revoked: set[str]) -> list[FileStatus]:
+def _garbage(context: TenantContext, floor: int, revoked: set[str]) -> list[FileStatus]:
     """Return the files needed by no version from ``floor`` on, no tag and no unrevoked transaction.
 
     The order matters. Files are listed before the leases: the writer of a listed file held a lease then, and
     holds it still or has committed. The state is read last, so it includes commits from in between.
     """
-    everything = list(place.storage.list_below(""))
-    listed = _candidates(everything, place.log.current_state())
-    alive = {lease.write_id for lease in live_leases(place.storage)} - revoked
-    state = place.log.current_state()
-    tables = TablesThen(place.storage)
-    named = referenced_files(tables, place.log, state, floor)
+    everything = list(context.storage.list_below(""))
+    listed = _candidates(everything, context.log.current_state())
+    alive = {lease.write_id for lease in live_leases(context.storage)} - revoked
+    state = context.log.current_state()
+    tables = TablesThen(context.storage)
+    named = referenced_files(tables, context.log, state, floor)
     named |= {long_commit_file(change.sha256) for change in (state.head.streams if state.head else ())}
     garbage = [file for file in listed if file.name not in named and not _is_staged_by(file.name, alive)]
-    return garbage + old_log_files(everything, place, tables, state, floor)
+    return garbage + old_log_files(everything, context, tables, state, floor)
 
 
 def _candidates(everything: Iterable[FileStatus], state: TenantState) -> list[FileStatus]:
@@ -434,7 +439,6 @@ def _is_candidate(name: str, ours: Iterable[str], logged: Iterable[str]) -> bool
 
 
 def _is_staged_by(name: str, alive: set[str]) -> bool:
-    """Return whether an open transaction wrote the file."""
     if name.startswith(f"{STAGING_FOLDER}/"):
         return bool(alive)  # a staged commit has its content's name, so any of them may be its writer
     owner = name.removeprefix(f"{BLOBS_FOLDER}/").partition("/")[0]

@@ -83,22 +83,22 @@ class Repair:
         }
 
 
-def release(place: TenantContext, name: StreamName, who: str = "") -> int:
+def release(context: TenantContext, name: StreamName, who: str = "") -> int:
     """Release a stream's table; see ``Stream.release``."""
-    require_stream(place.log.current_state(), name)
-    with Transaction(place, Author(who, f"release {name}")) as transaction:
+    require_stream(context.log.current_state(), name)
+    with Transaction(context, Author(who, f"release {name}")) as transaction:
         transaction.apply(name, _without_guard)
         transaction.stage_tenant(TenantChange(released=(str(name),)), "external")
     return transaction.done.tenant_version
 
 
-def adopt(place: TenantContext, name: StreamName, key: tuple[str, ...] | None, who: str = "") -> int:
+def adopt(context: TenantContext, name: StreamName, key: tuple[str, ...] | None, who: str = "") -> int:
     """Adopt a table; see ``Tenant.adopt``."""
-    state = place.log.current_state()
+    state = context.log.current_state()
     if state.base_version(name) != NO_VERSION:
         raise InvalidOption(f"The stream {str(name)!r} is the tenant's already.", remedy="Just use it.")
     require_no_case_twin(state.streams, name)
-    table = DeltaLog.for_table(place.storage, table_folder(name)).update()
+    table = DeltaLog.for_table(context.storage, table_folder(name)).update()
     if table.version < 0:
         raise StreamNotFound(
             f"There is no Delta table at {table_folder(name)} to adopt.",
@@ -109,29 +109,29 @@ def adopt(place: TenantContext, name: StreamName, key: tuple[str, ...] | None, w
     chosen = (stored_key(table.metadata) or ()) if key is None else key
     _require_key(table, chosen)
     _require_text(table)
-    with Transaction(place, Author(who, f"adopt {name}")) as transaction:
+    with Transaction(context, Author(who, f"adopt {name}")) as transaction:
         content = _adoption_commit(table, chosen, transaction.identity)
         change = StreamChange(name, table.version + 1, content, Counts(), is_external=True)
         transaction.take_over(change, "external", _require_unchanged(name, NO_VERSION))
     return transaction.done.tenant_version
 
 
-def repair(place: TenantContext, name: StreamName, *, undo: bool = False, who: str = "") -> Repair:
+def repair(context: TenantContext, name: StreamName, *, undo: bool = False, who: str = "") -> Repair:
     """Reconcile a table with the tenant log; see ``Stream.repair``."""
-    state = place.log.current_state()
+    state = context.log.current_state()
     expected = require_stream(state, name)
-    table = DeltaLog.for_table(place.storage, table_folder(name)).update()
-    lost_place = _head_lost_its_place(place, state, name, table)
-    first = expected if lost_place else expected + 1
+    table = DeltaLog.for_table(context.storage, table_folder(name)).update()
+    is_replaced = _is_head_replaced(context, state, name, table)
+    first = expected if is_replaced else expected + 1
     foreign = tuple(range(first, table.version + 1))
     if not foreign:
         return Repair(str(name), "nothing", (), state.version, expected)
-    reason = "asked for" if undo else "they took a version of ours" if lost_place else _obstacle(table)
-    with Transaction(place, Author(who, f"repair {name}")) as transaction:
+    reason = "asked for" if undo else "they took a version of ours" if is_replaced else _obstacle(table)
+    with Transaction(context, Author(who, f"repair {name}")) as transaction:
         if reason:
             info = commit_info("REPAIR", {"undone": f"{first}-{table.version}"}, transaction.identity)
             content = net_commit(
-                table, table_snapshot(place.storage, state, name), info, transaction.identity
+                table, table_snapshot(context.storage, state, name), info, transaction.identity
             )
         elif TENANT_LOG_FEATURE in (table.protocol.writer_features or ()):
             content = ""  # the table is intact: only the log needs an entry
@@ -194,11 +194,11 @@ def _with_named_features(table: Snapshot) -> Any:
     return replace(protocol, writer_features=tuple(sorted(implied)))
 
 
-def _head_lost_its_place(place: TenantContext, state: TenantState, name: StreamName, table: Snapshot) -> bool:
+def _is_head_replaced(context: TenantContext, state: TenantState, name: StreamName, table: Snapshot) -> bool:
     """Return whether a foreign commit has the newest entry's version."""
     for change in state.head.streams if state.head else ():
         if change.stream == name and change.lands:
-            return table.version >= change.table_version and not is_rolled_forward(place.storage, change)
+            return table.version >= change.table_version and not is_rolled_forward(context.storage, change)
     return False
 
 

@@ -73,7 +73,7 @@ class Retyping:
 
 
 def retype(
-    place: TenantContext,
+    context: TenantContext,
     name: StreamName,
     column: str,
     kind: str,
@@ -84,9 +84,9 @@ def retype(
 ) -> Retyping:
     """Change the type of a column; see ``Stream.retype``."""
     step = _Retype(name, column, _parse_type(kind))
-    state = place.log.current_state()
+    state = context.log.current_state()
     require_stream(state, name)
-    base = stream_base(place.storage, place.log, state, name)
+    base = stream_base(context.storage, context.log, state, name)
     field = step.field(base)
     preview = Retyping(
         str(name), column, _name_of(field.type), _name_of(step.kind), 0, state.version, committed=False
@@ -94,10 +94,10 @@ def retype(
     if dry_run:
         return replace(preview, rows=sum(map(len, step.rows(base, field))))
     author = Author(who, message).for_action(f"retype {name}.{column} as {preview.type_after}")
-    with Transaction(place, author) as transaction:
+    with Transaction(context, author) as transaction:
         transaction.apply(name, step)
     done = transaction.done
-    after = table_snapshot(place.storage, place.log.state_at(done.tenant_version), name)
+    after = table_snapshot(context.storage, context.log.state_at(done.tenant_version), name)
     return replace(
         preview, rows=rows.count(after), tenant_version=done.tenant_version, committed=done.committed
     )
@@ -105,8 +105,6 @@ def retype(
 
 @dataclass(frozen=True, slots=True)
 class _Retype:
-    """The step that rewrites all rows with the column in the new type."""
-
     stream: StreamName
     column: str
     kind: pa.DataType
@@ -229,7 +227,6 @@ def _misfits(column: pa.ChunkedArray, kind: pa.DataType) -> list[int]:
 
 
 def _parse_type(name: str) -> pa.DataType:
-    """Parse the name of a type."""
     try:
         kind = arrow_type(_ALIASES.get(name.strip().lower(), name.strip().lower()))
     except FreezeframeError:
@@ -245,5 +242,4 @@ def _parse_type(name: str) -> pa.DataType:
 
 
 def _name_of(kind: pa.DataType) -> str:
-    """Return a type by its name in Delta."""
     return str(arrow_to_delta(pa.schema([("c", kind)]))["fields"][0]["type"])

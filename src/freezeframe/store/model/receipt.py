@@ -143,7 +143,6 @@ class Receipt:
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
     def _repr_html_(self) -> str:
-        """Return the counts in a notebook."""
         state = f"version {self.version}" if self.committed else "nothing committed"
         return html_table(f"{self.stream}, {state}", *table_of({self.stream: self.counts}))
 
@@ -172,7 +171,6 @@ class JobReceipt:
     repeated: bool = False
 
     def _repr_html_(self) -> str:
-        """Return the counts of each stream in a notebook, and the files."""
         state = f"version {self.tenant_version}" if self.committed else "nothing committed"
         counts = {name: receipt.counts for name, receipt in self.streams.items()}
         files = [(path, "written") for path in self.files_written]

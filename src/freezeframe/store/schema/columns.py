@@ -226,7 +226,6 @@ def stored_notes(metadata: Metadata | None) -> dict[str, str]:
 
 
 def _type_names(kind: Any) -> Iterator[str]:
-    """Return all type names inside a Delta type, at any depth."""
     if isinstance(kind, str):
         yield kind
     elif isinstance(kind, Mapping):
@@ -344,7 +343,6 @@ def agree_system_columns(
 
 
 def _require_free(agreed: SystemColumns, stored: SystemColumns, columns: Sequence[str]) -> None:
-    """Refuse a new system column under the name of an existing column."""
     folded = {name.casefold(): name for name in columns}
     for name in agreed.names:
         if name not in stored.names and name in folded:

@@ -337,7 +337,6 @@ def _new_field(name: str, kind: pa.DataType) -> pa.Field:
 
 
 def _absent(old: Iterable[str], fields: Iterable[str], batch: pa.Table) -> list[str]:
-    """Return the stored columns that stay and that the batch lacks."""
     lacking = set(fields).difference(batch.column_names)
     return [name for name in old if name in lacking]
 

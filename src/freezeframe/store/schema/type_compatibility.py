@@ -402,7 +402,6 @@ def compare_columns(stored: Schema, new: Schema) -> ComparedColumns:
 
 
 def _free(name: str, names: set[str]) -> str:
-    """Return an unused column name."""
     while name.casefold() in names:
         name = f"{name}_before"
     names.add(name.casefold())

@@ -113,8 +113,6 @@ class Restoration:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """The changes from one state to another."""
-
     now: TenantState
     then: TenantState
     targets: Mapping[str, Snapshot | None]
@@ -129,7 +127,7 @@ class _Plan:
 
 
 def restore(
-    place: TenantContext,
+    context: TenantContext,
     version: int,
     *,
     streams: Iterable[str] | None = None,
@@ -138,25 +136,25 @@ def restore(
     author: Author = SYSTEM,
 ) -> Restoration:
     """Make streams and files what they were at a tenant version; see ``Tenant.restore``."""
-    before = None if dry_run else _find_committed(place)
+    before = None if dry_run else _find_committed(context)
     if before is not None:
-        return _repeat_restoration(place, version, before)
+        return _repeat_restoration(context, version, before)
 
     def attempt() -> Restoration:
-        plan = _plan(place, version, streams, files)
+        plan = _plan(context, version, streams, files)
         if dry_run:
             return plan.outcome(plan.now.version, committed=False)
         if not (plan.targets or plan.files):
-            check_commit(Transaction(place, base=plan.now), plan.now)
+            check_commit(Transaction(context, base=plan.now), plan.now)
             return plan.outcome(plan.now.version, committed=False)
-        return plan.outcome(_commit_plan(place, plan, author), committed=True)
+        return plan.outcome(_commit_plan(context, plan, author), committed=True)
 
-    return plan_and_commit(place, attempt)
+    return plan_and_commit(context, attempt)
 
 
-def plan_and_commit(place: TenantContext, attempt: Callable[[], _Outcome]) -> _Outcome:
+def plan_and_commit(context: TenantContext, attempt: Callable[[], _Outcome]) -> _Outcome:
     """Plan and commit by ``attempt``; retry if the tenant is no longer ``at_version``."""
-    for _ in range(place.settings.commit_tries_max):
+    for _ in range(context.settings.commit_tries_max):
         with suppress(_Moved):
             return attempt()
     raise ConflictError(
@@ -176,32 +174,32 @@ def at_version(version: int) -> CommitCheck:
     return check
 
 
-def drop_stream(place: TenantContext, name: StreamName, author: Author = SYSTEM) -> int:
+def drop_stream(context: TenantContext, name: StreamName, author: Author = SYSTEM) -> int:
     """Remove a stream in a new version; see ``Tenant.drop_stream``."""
-    before = _find_committed(place)
+    before = _find_committed(context)
     if before is not None:
         return before.version
-    require_stream(place.log.current_state(), name)
-    with Transaction(place, author.for_action(f"drop {name}")) as transaction:
+    require_stream(context.log.current_state(), name)
+    with Transaction(context, author.for_action(f"drop {name}")) as transaction:
         transaction.apply(name, _dropping)
         transaction.stage_tenant(TenantChange(dropped=(str(name),)), "commit")
     return transaction.done.tenant_version
 
 
-def _find_committed(place: TenantContext) -> JobRecord | None:
+def _find_committed(context: TenantContext) -> JobRecord | None:
     """Return the earlier commit of the same request, if its response was lost."""
-    return place.log.known_job(place.log.current_state(), place.request_context.job_id)
+    return context.log.known_job(context.log.current_state(), context.request_context.job_id)
 
 
-def _repeat_restoration(place: TenantContext, version: int, record: JobRecord) -> Restoration:
+def _repeat_restoration(context: TenantContext, version: int, record: JobRecord) -> Restoration:
     """Return the result of a committed restoration, from the versions before and after it."""
-    now = place.log.state_at(record.version - 1) if record.version else TenantState()
-    then = place.log.state_at(record.version)
-    entry = place.log.entry(record.version)
+    now = context.log.state_at(record.version - 1) if record.version else TenantState()
+    then = context.log.state_at(record.version)
+    entry = context.log.entry(record.version)
     effects = {}
     for name in sorted({*(str(change.stream) for change in entry.streams), *entry.tenant.dropped}):
         tables = [
-            table_snapshot(place.storage, state, StreamName(name)) if name in state.streams else None
+            table_snapshot(context.storage, state, StreamName(name)) if name in state.streams else None
             for state in (now, then)
         ]
         effects[name] = _effect(*tables)
@@ -220,10 +218,10 @@ class _Moved(Exception):
 
 
 def _plan(
-    place: TenantContext, version: int, streams: Iterable[str] | None, files: Iterable[str] | None
+    context: TenantContext, version: int, streams: Iterable[str] | None, files: Iterable[str] | None
 ) -> _Plan:
-    now = place.log.current_state()
-    then = listed_state(place.log, now, version)
+    now = context.log.current_state()
+    then = listed_state(context.log, now, version)
     everything = streams is None and files is None
     names = _all_streams(now, then) if everything else _named_streams(now, then, streams or ())
     paths = now.files.keys() | then.files.keys() if everything else _named_files(now, then, files or ())
@@ -232,21 +230,21 @@ def _plan(
     for name in names:
         if now.streams.get(name) == then.streams.get(name):
             continue  # the same version of its table, or at neither
-        target = table_snapshot(place.storage, then, StreamName(name)) if name in then.streams else None
-        base = stream_base(place.storage, place.log, now, StreamName(name))
+        target = table_snapshot(context.storage, then, StreamName(name)) if name in then.streams else None
+        base = stream_base(context.storage, context.log, now, StreamName(name))
         if name in now.streams and target is not None and is_same_table(base, target):
             continue
-        _require_kept(place.storage, name, base, target)
+        _require_kept(context.storage, name, base, target)
         targets[name] = target
         effects[name] = _effect(base if name in now.streams else None, target)
-    changes = tuple(_file_changes(place.storage, now, then, sorted(paths)))
+    changes = tuple(_file_changes(context.storage, now, then, sorted(paths)))
     return _Plan(now, then, targets, changes, effects)
 
 
-def _commit_plan(place: TenantContext, plan: _Plan, author: Author) -> int:
+def _commit_plan(context: TenantContext, plan: _Plan, author: Author) -> int:
     version = plan.then.version
     restorer = author.for_action(f"restore version {version}")
-    with Transaction(place, restorer, is_single=True) as transaction:
+    with Transaction(context, restorer, is_single=True) as transaction:
         transaction.restored = version
         transaction.require(at_version(plan.now.version))
         for name, target in plan.targets.items():
@@ -262,8 +260,6 @@ def _commit_plan(place: TenantContext, plan: _Plan, author: Author) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Returning:
-    """The step that restores a table's earlier state."""
-
     target: Snapshot
 
     def __call__(self, snapshot: Snapshot, _: StagingFolder, identity: CommitIdentity) -> ChangeResult:
@@ -338,7 +334,6 @@ def _effect(before: Snapshot | None, target: Snapshot | None) -> StreamRestorati
 
 
 def _rows_only_in(snapshot: Snapshot, other: Snapshot) -> int:
-    """Return the number of rows in files that only ``one`` references, by their statistics."""
     if snapshot.version < 0:
         return 0
     known = set(other.files["path"].to_pylist()) if other.version >= 0 else set()
@@ -347,7 +342,6 @@ def _rows_only_in(snapshot: Snapshot, other: Snapshot) -> int:
 
 
 def _require_kept(storage: Storage, name: str, base: Snapshot, target: Snapshot | None) -> None:
-    """Check that the files to be restored exist."""
     if target is None:
         return
     known = set(base.files["path"].to_pylist()) if base.version >= 0 else set()
@@ -415,30 +409,30 @@ class _RowPlan:
 
 
 def restore_rows(
-    place: TenantContext, selection: RowSelection, *, dry_run: bool = False, author: Author = SYSTEM
+    context: TenantContext, selection: RowSelection, *, dry_run: bool = False, author: Author = SYSTEM
 ) -> RowRestoration:
     """Restore the selected rows as a new version; with ``dry_run`` nothing is written."""
-    known = place.log.known_job(place.log.current_state(), place.request_context.job_id)
+    known = context.log.known_job(context.log.current_state(), context.request_context.job_id)
     if known is not None and not dry_run:
-        before = _plan_rows(place, selection, place.log.state_at(known.version - 1))
+        before = _plan_rows(context, selection, context.log.state_at(known.version - 1))
         return RowRestoration(before.key, before.changes, known.version, committed=True)
 
     def attempt() -> RowRestoration:
-        plan = _plan_rows(place, selection, place.log.current_state())
+        plan = _plan_rows(context, selection, context.log.current_state())
         if not (dry_run or len(plan.changes)):
-            check_commit(Transaction(place, base=plan.now), plan.now)
+            check_commit(Transaction(context, base=plan.now), plan.now)
         if dry_run or not len(plan.changes):
             return RowRestoration(plan.key, plan.changes, plan.now.version, committed=False)
-        version = _commit_rows(place, selection, plan, author)
+        version = _commit_rows(context, selection, plan, author)
         return RowRestoration(plan.key, plan.changes, version, committed=True)
 
-    return plan_and_commit(place, attempt)
+    return plan_and_commit(context, attempt)
 
 
-def _plan_rows(place: TenantContext, selection: RowSelection, now: TenantState) -> _RowPlan:
-    then = listed_state(place.log, place.log.current_state(), selection.version)
-    base = table_snapshot(place.storage, now, selection.stream)
-    target = table_snapshot(place.storage, then, selection.stream)
+def _plan_rows(context: TenantContext, selection: RowSelection, now: TenantState) -> _RowPlan:
+    then = listed_state(context.log, context.log.current_state(), selection.version)
+    base = table_snapshot(context.storage, now, selection.stream)
+    target = table_snapshot(context.storage, then, selection.stream)
     key = _shared_key(base, target)
     known = arrow_columns(target.schema)
     old_names = set(known.names)
@@ -516,18 +510,17 @@ def _rows_of(snapshot: Snapshot, keys: pa.Table, names: list[str]) -> pa.Table:
 
 
 def _with_keys(table: pa.Table, keys: pa.Table) -> pa.Table:
-    """Return the rows of ``table`` whose key is one of ``keys``."""
     if not len(keys):
         return table.slice(0, 0)
     positions, _ = KeyNumbers(keys).found_in(table.select(keys.column_names))
     return table.take(pa.array(positions))
 
 
-def _commit_rows(place: TenantContext, selection: RowSelection, plan: _RowPlan, author: Author) -> int:
+def _commit_rows(context: TenantContext, selection: RowSelection, plan: _RowPlan, author: Author) -> int:
     name, version = selection.stream, selection.version
     count = f"{len(plan.changes)} {'row' if len(plan.changes) == 1 else 'rows'}"
     restorer = author.for_action(f"restore {count} of {name} as of version {version}")
-    with Transaction(place, restorer, is_single=True) as transaction:
+    with Transaction(context, restorer, is_single=True) as transaction:
         transaction.restored = version
         transaction.require(at_version(plan.now.version))
         if len(plan.gone):
@@ -540,8 +533,6 @@ def _commit_rows(place: TenantContext, selection: RowSelection, plan: _RowPlan, 
 
 @dataclass(frozen=True, slots=True)
 class _Removing:
-    """The step that marks the rows of some keys as deleted."""
-
     key: tuple[str, ...]
     keys: pa.Table
 

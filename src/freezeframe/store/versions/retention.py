@@ -66,9 +66,9 @@ def policy_of(state: TenantState) -> Policy:
     return Policy(kept.get("keepVersions"), kept.get("keepDays"))
 
 
-def set_policy(place: TenantContext, policy: Policy, *, who: str = "") -> int:
+def set_policy(context: TenantContext, policy: Policy, *, who: str = "") -> int:
     """Set the tenant's policy; see ``Tenant.set_retention``."""
-    with Transaction(place, Author(who, "set retention"), is_single=True) as transaction:
+    with Transaction(context, Author(who, "set retention"), is_single=True) as transaction:
         transaction.stage_tenant(TenantChange(policy=MappingProxyType(policy.to_json())), "policy")
     return transaction.done.tenant_version
 
@@ -93,10 +93,10 @@ def _version_at(log: TenantLog, moment_ms: int) -> int:
         return 0
 
 
-def set_tag(place: TenantContext, name: str, version: int | None, *, who: str = "") -> int:
+def set_tag(context: TenantContext, name: str, version: int | None, *, who: str = "") -> int:
     """Name a version; see ``Tenant.tag``."""
     known = _tag_name(name)
-    with Transaction(place, Author(who, f"tag {known}"), is_single=True) as transaction:
+    with Transaction(context, Author(who, f"tag {known}"), is_single=True) as transaction:
         state = transaction.state()
         wanted = state.version if version is None else version
         if wanted < 0:
@@ -111,7 +111,7 @@ def set_tag(place: TenantContext, name: str, version: int | None, *, who: str = 
     return wanted
 
 
-def remove_tag(place: TenantContext, name: str, *, who: str = "") -> None:
+def remove_tag(context: TenantContext, name: str, *, who: str = "") -> None:
     """Remove a tag; see ``Tenant.untag``."""
     known = _tag_name(name)
 
@@ -123,13 +123,12 @@ def remove_tag(place: TenantContext, name: str, *, who: str = "") -> None:
                 remedy="Check the name in the list of the tags.",
             )
 
-    with Transaction(place, Author(who, f"untag {known}"), is_single=True) as transaction:
+    with Transaction(context, Author(who, f"untag {known}"), is_single=True) as transaction:
         there(transaction.state())
         transaction.stage_tenant(TenantChange(tags=MappingProxyType({known: None})), "policy", there)
 
 
 def _require_listed(version: int, state: TenantState) -> None:
-    """Refuse a version that is not listed in the state of the commit."""
     if not state.is_listed(version):
         raise VersionNotFound(
             f"Version {version} of the tenant is not kept.",

@@ -535,7 +535,6 @@ class _Trail:
 def _compare(
     before: Held | None, held: Held | None, key: Sequence[str], metadata: Metadata | None
 ) -> pa.Table | None:
-    """Return the change between two states of the row; None if they are equal."""
     if before is None and held is None:
         return None
     if before is not None and held is not None and before.row.equals(held.row):

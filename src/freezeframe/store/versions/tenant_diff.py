@@ -109,7 +109,6 @@ class TenantDiff:
         }
 
     def _repr_html_(self) -> str:
-        """Return the difference in a notebook: row counts of streams, and files."""
         versions = f"Version {self.before} to {self.after}"
         if not (self.streams or self.files):
             return html_table(f"{versions}: nothing differs", (), ())

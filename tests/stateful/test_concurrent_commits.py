@@ -6,12 +6,11 @@ The checker is believed only because it finds losses where they must be: in the 
 
 import json
 import multiprocessing
-import os
 import time
 from collections import Counter
-from pathlib import Path
 
 import pytest
+from tests.buckets import made_bucket, seaweed_bucket
 from tests.log.committing import commit_at_last
 
 from freezeframe.log.delta_log import DeltaLog
@@ -19,8 +18,9 @@ from freezeframe.log.format.actions import Add, CommitInfo, Metadata, Protocol, 
 from freezeframe.log.segments.commit import Committed
 from freezeframe.log.table.transaction import Transaction
 from freezeframe.log.table.upkeep import Upkeep
+from freezeframe.script.tenants import storage_at
+from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
-from freezeframe.storage.local import make_folder, write_durably
 
 pytestmark = pytest.mark.stateful
 
@@ -31,14 +31,15 @@ class RenamingStorage(LocalStorage):
     """The positive control: looks whether the name is free, then renames. As stock local writers do."""
 
     def put_if_absent(self, name, content):
-        path = self.local_path(name)
-        make_folder(path.parent)
-        if path.exists():
+        if self.local_path(name).exists():
             raise FileExistsError(name)
-        temporary = path.with_name(f".{os.getpid()}.{os.urandom(6).hex()}.tmp")
-        write_durably(temporary, content)
         time.sleep(0.005)  # so that another writer comes in between, however quick the disk is
-        temporary.rename(path)
+        self.replace(name, content)
+
+
+def in_bucket(root):
+    """The storage of a bucket, as a user has it."""
+    return storage_at(root, Settings())
 
 
 def write(kind, root, writer, commits, start, results):
@@ -60,9 +61,10 @@ def write(kind, root, writer, commits, start, results):
 def race(kind, root, writers, commits):
     """The commits that all writers together had acknowledged: (version, name)."""
     metadata = Metadata("id", json.dumps(SCHEMA))
-    Transaction(DeltaLog(LocalStorage(root), "t")).commit([Protocol(1, 2), metadata], "CREATE TABLE")
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(
+    Transaction(DeltaLog(kind(root), "t")).commit([Protocol(1, 2), metadata], "CREATE TABLE")
+    # A server of processes keeps its variables, and those of a bucket are newer.
+    context = multiprocessing.get_context("spawn" if kind is in_bucket else "forkserver")
+    multiprocessing.get_context("forkserver").set_forkserver_preload(
         ["pyarrow.parquet", "pyarrow.dataset", "freezeframe.log.table.transaction"]
     )
     start, results = context.Barrier(writers), context.Queue()
@@ -72,7 +74,7 @@ def race(kind, root, writers, commits):
     ]
     for process in processes:
         process.start()
-    found = [item for _ in processes for item in results.get(timeout=500)]
+    found = [item for _ in processes for item in results.get(timeout=3000)]
     for process in processes:
         process.join(30)
     # Where commits are lost, a writer may also find a log that it cannot read; that is no loss by itself.
@@ -80,16 +82,16 @@ def race(kind, root, writers, commits):
     return found
 
 
-def violations(root, acknowledged):
+def violations(storage, acknowledged):
     """What is wrong between the acknowledgements and the log: lost, doubled, torn, or two for one version."""
     wrong = []
     landed = {}
-    for path in sorted((Path(root) / "t" / "_delta_log").glob("*.json")):
-        actions = [parse_line(line) for line in path.read_text().splitlines()]
+    for entry in sorted(item.name for item in storage.list_from("t/_delta_log") if item.name[-5:] == ".json"):
+        actions = [parse_line(line) for line in storage.read(f"t/_delta_log/{entry}").splitlines()]
         names = [action.path.removesuffix(".parquet") for action in actions if isinstance(action, Add)]
         if not any(isinstance(action, CommitInfo) for action in actions):
-            wrong.append(f"torn: {path.name}")
-        landed[int(path.stem)] = names
+            wrong.append(f"torn: {entry}")
+        landed[int(entry[:-5])] = names
     for version, name in acknowledged:
         if name not in landed.get(version, []):
             wrong.append(f"lost: {name} was acknowledged as version {version}")
@@ -102,11 +104,11 @@ def violations(root, acknowledged):
     return wrong
 
 
-def prove(root, writers, commits):
-    acknowledged = race(LocalStorage, root, writers, commits)
-    assert violations(root, acknowledged) == []
+def prove(root, writers, commits, kind=LocalStorage):
+    acknowledged = race(kind, root, writers, commits)
+    assert violations(kind(root), acknowledged) == []
     assert writers * commits == len(acknowledged)
-    snapshot = DeltaLog(LocalStorage(root), "t").update()
+    snapshot = DeltaLog(kind(root), "t").update()
     assert (writers * commits, writers * commits) == (snapshot.version, snapshot.count)
 
 
@@ -124,10 +126,31 @@ def test_eight_processes_lose_nothing_for_long(tmp_path):
     prove(tmp_path, writers=8, commits=5_000)
 
 
+@pytest.mark.parametrize(
+    ("writers", "commits"),
+    [(3, 5), pytest.param(8, 50, marks=[pytest.mark.nightly, pytest.mark.timeout(3600)])],
+)
+def test_processes_lose_nothing_in_a_bucket(writers, commits):
+    """Their commits, conditional puts all of them, follow each other without a gap."""
+    with made_bucket() as bucket:
+        prove(f"s3://{bucket}/race", writers, commits, in_bucket)
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(3600)
+def test_four_processes_lose_nothing_in_seaweedfs(tmp_path, monkeypatch):
+    """A store that is probed at first contact, as a user's is, and then takes 4 x 100 commits in a race."""
+    monkeypatch.setenv("FREEZEFRAME_STATE_DIR", str(tmp_path / "state"))
+    (tmp_path / "weed").mkdir()
+    with seaweed_bucket(tmp_path / "weed") as bucket:
+        prove(f"s3://{bucket}/race", 4, 100, in_bucket)
+
+
 @pytest.mark.timeout(600)
 def test_the_checker_finds_what_rename_loses(tmp_path):
     """With ``rename`` in the place of ``link`` commits are lost, and the checker says so."""
-    found = violations(tmp_path, race(RenamingStorage, tmp_path, writers=4, commits=10))
+    acknowledged = race(RenamingStorage, tmp_path, writers=4, commits=10)
+    found = violations(LocalStorage(tmp_path), acknowledged)
     assert any(item.startswith("lost") for item in found), found
 
 
@@ -138,5 +161,5 @@ def test_the_checker_finds_each_kind_of_damage(tmp_path):
     lines = {0: '{"commitInfo":{}}\n{"add":{"path":"a.parquet"}}\n', 2: '{"add":{"path":"a.parquet"}}\n'}
     for version, text in lines.items():
         (log / f"{version:020d}.json").write_text(text)
-    found = violations(tmp_path, [(0, "a"), (0, "b"), (2, "a")])
+    found = violations(LocalStorage(tmp_path), [(0, "a"), (0, "b"), (2, "a")])
     assert sorted(item.split(":")[0] for item in found) == ["doubled", "gap", "lost", "shared", "torn"]

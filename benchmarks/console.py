@@ -39,7 +39,7 @@ from playwright.sync_api import Page, sync_playwright
 
 from freezeframe.control.database import ControlDatabase, database_url
 from freezeframe.service.access.access import Stores
-from freezeframe.service.identity.api_keys import Keys
+from freezeframe.service.access.keys import Keys
 from freezeframe.settings import load_settings
 
 FILES, RUNS, OTHERS, LISTED = 10_000, 20, 20, 1_000
@@ -128,7 +128,7 @@ def served(folder: Path, files: int) -> Iterator[tuple[str, str]]:
             for number in range(start, min(start + FILES_PER_JOB, files)):
                 job.files.write(f"file-{number:05d}.json", b"{}")
     database = ControlDatabase.open(database_url(settings, str(root)))
-    key = Keys(database).create("bench", scopes=["admin"]).text
+    key = Keys(database).create("bench", scopes=["admin"]).key
     database.close()
     command = [sys.executable, "-m", "freezeframe", "serve", "--root", str(root), "--port", "0", "--json"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)

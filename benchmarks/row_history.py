@@ -18,7 +18,7 @@ from pathlib import Path
 import pyarrow as pa
 from measured import keep
 
-from freezeframe.service.rows.row_history import row_history
+from freezeframe.service.rows.differences import row_history
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant

@@ -38,7 +38,7 @@ class Served:
 
     def key(self, *scopes, **bounds):
         """The text of a new key; without bounds for everything."""
-        return self.service.keys.create(scopes=scopes or ["admin"], **bounds).text
+        return self.service.keys.create(scopes=scopes or ["admin"], **bounds).key
 
     def client(self, key=None, **options):
         """A client that sends the key (default: one that may do everything; "": none)."""

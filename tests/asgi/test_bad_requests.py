@@ -11,7 +11,7 @@ import pytest
 from fastapi import Request
 from tests.script.bombs import arrow_text, arrow_zeros, json_names, parquet_numbers, parquet_text
 
-from freezeframe.asgi.media_type import media_type
+from freezeframe.asgi.problems import media_type
 
 TENANTS = "/api/v1/environments/dev/tenants"
 BAD_JSON = {

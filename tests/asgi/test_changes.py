@@ -87,7 +87,7 @@ class Case:
         self.world, self.operation = world, operation
         self.tenant = f"own-{uuid.uuid4().hex[:8]}"
         self.names = {**world.prepare(self.tenant, "mine"), "unique": uuid.uuid4().hex[:8]}
-        self.names["key_id"] = world.served.service.keys.create(scopes=["tenants:read"]).key.id
+        self.names["key_id"] = world.served.service.keys.create(scopes=["tenants:read"]).id
         self.request_id = uuid.uuid4().hex
 
     def ask(self, **headers):
@@ -109,7 +109,7 @@ class Case:
     def made(self):
         """How much there is of all that operations make."""
         service = self.world.served.service
-        jobs = service.jobs.page(JobFilter(environment="dev", tenant=self.tenant)).jobs
+        jobs = service.queue.list(JobFilter(environment="dev", tenant=self.tenant)).jobs
         uploads = list(self.world.served.uploads.glob("*/*"))
         tenants = service.stores.environment("dev").tenants(limit=100_000)
         keys = {item.id for item in service.keys.list(limit=100_000)}
@@ -204,7 +204,7 @@ def test_a_request_whose_answer_was_lost_has_its_effect_once(world, operation):
     case = Case(world, operation)
     before, service = case.versions(), world.served.service
     made = service.keys.create(scopes=["admin"])
-    sent = {"idempotency-key": uuid.uuid4().hex, "x-api-key": made.text}
+    sent = {"idempotency-key": uuid.uuid4().hex, "x-api-key": made.key}
     first = case.ask(**sent)
     made_once = case.made()
     require_entries(case, before)
@@ -216,7 +216,7 @@ def test_a_request_whose_answer_was_lost_has_its_effect_once(world, operation):
     assert again.status == 409 or _told(first.body) == _told(again.body)
     if "{tenant}" in operation[1]:
         with service.database.begin() as connection:
-            bound = update(keys).where(keys.c.id == made.key.id).values(tenants='["globex"]')
+            bound = update(keys).where(keys.c.id == made.id).values(tenants='["globex"]')
             connection.execute(bound)
         assert case.ask(**sent).status == 404
 
@@ -292,9 +292,9 @@ def test_a_kill_leaves_the_entry(tmp_path):
     database = ControlDatabase.open(database_url(settings, root))
     service = create_application(settings, root, database).state.service
     tenant = service.stores.environment("dev").tenant("acme", create=True)
-    key = service.keys.create(scopes=["admin"]).text
+    key = service.keys.create(scopes=["admin"]).key
     run = subprocess.run([sys.executable, "-c", KILLED, root, settings.state_dir, key], check=False)
-    entries = service.audit.entries(service.access(service.keys.authenticate(key)).audit_place("dev", "acme"))
+    entries = service.audit.entries(service.access(service.keys.authenticate(key)).audit_scope("dev", "acme"))
     database.close()
 
     assert run.returncode == 0

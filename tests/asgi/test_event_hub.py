@@ -4,10 +4,9 @@ import asyncio
 
 import pytest
 
-from freezeframe.asgi.event_hub import EventHub, Follower
+from freezeframe.asgi.event_streams import EventHub, Follower, TenantsEvent
 from freezeframe.errors import TryAgain
-from freezeframe.service.identity.principal import Principal
-from freezeframe.service.overview.watch import TenantsEvent
+from freezeframe.service.access.keys import Principal
 
 ADMIN = Principal("key", "k1", "a key", frozenset({"admin"}))
 
@@ -30,9 +29,9 @@ def test_an_event_is_told_and_its_absence_too():
     async def work(follower, ending):
         event = TenantsEvent("dev", frozenset({"acme"}))
         follower.tell(event)
-        told = [await follower.next_told(ending, 5), await follower.next_told(ending, 0.01)]
+        told = [await follower.next_event(ending, 5), await follower.next_event(ending, 0.01)]
         ending.set_result(True)
-        return [*told, await follower.next_told(ending, 5)] == [(event,), (), ()]
+        return [*told, await follower.next_event(ending, 5)] == [(event,), (), ()]
 
     assert followed(work) == (True, 0)
 
@@ -41,7 +40,7 @@ def test_nothing_waits_any_more_when_a_page_goes_away():
     """Its task is cancelled while it waits: what it waited with ends as well."""
 
     async def work(follower, ending):
-        page = asyncio.create_task(follower.next_told(ending, 60))
+        page = asyncio.create_task(follower.next_event(ending, 60))
         await asyncio.sleep(0.01)
         page.cancel()
         await asyncio.wait({page})
@@ -71,7 +70,7 @@ def test_a_look_that_fails_is_followed_by_another(error):
     async def work(follower, ending):
         hub = EventHub(FailingWatch([error, error]), look_seconds=0.001)
         async with hub.follow(follower):
-            told = await follower.next_told(ending, 5)
+            told = await follower.next_event(ending, 5)
         hub._task.cancel()
         await asyncio.wait({hub._task})
         return told

@@ -20,7 +20,7 @@ from tests.examples import by_turns
 
 from freezeframe.runs.job_root import make_job_root
 from freezeframe.runs.request import parse_run_request, request_tenant
-from freezeframe.service.identity.sessions import Person
+from freezeframe.service.access.sessions import Person
 from freezeframe.storage import LocalStorage
 from freezeframe.store.model.directory import job_roots_folder, keep_proof_report
 
@@ -100,17 +100,17 @@ class World:
         keep_proof_report(LocalStorage(served.root), REPORT)
         keys = served.service.keys
         revoked = keys.create(scopes=["admin"])
-        keys.revoke(revoked.key.id)
+        keys.revoke(revoked.id)
         expired = keys.create(scopes=["admin"], days=1e-9)
         token = served.service.sessions.begin(Person("oidc-eve", "eve", "admin", tenants=("globex",)))
-        known = keys.create(scopes=["admin"]).key.id
+        known = keys.create(scopes=["admin"]).id
         elsewhere = {"environments": ["staging"], "tenants": [VICTIM]}
         self.headers = {
             "no key": {},
             "a wrong secret": {"x-api-key": f"{known}.wrong"},
             "no key at all in it": {"authorization": "Bearer \xff'; --"},
-            "a revoked key": {"x-api-key": revoked.text},
-            "an expired key": {"authorization": f"Bearer {expired.text}"},
+            "a revoked key": {"x-api-key": revoked.key},
+            "an expired key": {"authorization": f"Bearer {expired.key}"},
             "another tenant's key": {"x-api-key": served.key(tenants=["globex"], environments=["dev"])},
             "another environment's key": {"x-api-key": served.key(environments=["staging"])},
             "that id elsewhere": {"x-api-key": served.key(**elsewhere)},

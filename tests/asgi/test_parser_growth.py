@@ -13,15 +13,14 @@ from starlette.formparsers import MultiPartException
 from tests.asgi.growth import DOUBLINGS, RATIO_MAX, growth
 from tests.examples import sampled
 
-from freezeframe.asgi.bodies.received_body import announced_digest, strict_json
-from freezeframe.asgi.dependencies.checked_route import require_known
+from freezeframe.asgi.bodies import announced_digest, strict_json
+from freezeframe.asgi.routing import require_known
 from freezeframe.errors import FreezeframeError
 from freezeframe.script.transfer import file_rows
 from freezeframe.script.types.written_values import predicate
-from freezeframe.service.base.cursors import Cursors
-from freezeframe.service.base.secret import ServiceSecret
-from freezeframe.service.jobs.jobs import parse_log_place
+from freezeframe.service.jobs import parse_log_cursor
 from freezeframe.service.rows.import_preview import ImportFile, import_preview
+from freezeframe.service.signing import Cursors, ServiceSecret
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage
 from freezeframe.store import Tenant
@@ -267,7 +266,7 @@ HEADERS = {
     "tags": (lambda text: Conditions(text.decode()).require('"1"'), repeated(b'W/"1",')),
     "an unclosed tag": (lambda text: Conditions(text.decode()).require('"1"'), repeated(b" ", end=b'"')),
     "a cursor": (lambda text: Cursors(ServiceSecret(b"secret")).read("rows", text.decode()), repeated(b"A")),
-    "a place in a log": (lambda text: parse_log_place(text.decode()), repeated(b"1")),
+    "a place in a log": (lambda text: parse_log_cursor(text.decode()), repeated(b"1")),
     "a query": (lambda text: require_known(text, frozenset({"a"})), repeated(b"a=1&")),
     "an encoded query": (lambda text: require_known(text, frozenset({"a"})), repeated(b"%26", begin=b"a=")),
 }

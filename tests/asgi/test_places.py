@@ -79,7 +79,7 @@ def test_a_foreign_tenant_is_like_none(placed, api):
     for name in ("mine", "theirs"):
         api.post(TENANTS, json={"tenant": name}).raise_for_status()
     api.put(f"{TENANTS}/theirs/files/a", content=b"canary").raise_for_status()
-    key = placed.service.keys.create(scopes=["admin"], environments=["dev"], tenants=["mine"]).text
+    key = placed.service.keys.create(scopes=["admin"], environments=["dev"], tenants=["mine"]).key
     answers = [
         api.get(f"{TENANTS}/{name}/files/a", headers={"x-api-key": key, "x-request-id": "r"})
         for name in ("theirs", "never")

@@ -102,7 +102,7 @@ def test_every_acknowledged_write_survives_kill_9(tmp_path, workers):
     root = str(tmp_path / "store")
     settings = Settings()
     database = ControlDatabase.open(database_url(settings, root))
-    key = create_application(settings, root, database).state.service.keys.create(scopes=["admin"]).text
+    key = create_application(settings, root, database).state.service.keys.create(scopes=["admin"]).key
     database.close()
     process, place = _served(root, workers)
     enough = threading.Semaphore(0)

@@ -42,8 +42,8 @@ def test_a_schedule_ends_with_its_tenant(served, api):
     headers = {"x-request-id": "timed-ends"}
 
     assert api.delete(f"{place}?confirm=timed", headers=headers).status_code == 200
-    assert [item.asked.name for item in schedules.list(tenant="timed")] == []
-    assert [item.asked.name for item in schedules.list(tenant="others")] == ["nightly"]
+    assert [item.definition.name for item in schedules.list(tenant="timed")] == []
+    assert [item.definition.name for item in schedules.list(tenant="others")] == ["nightly"]
     with served.service.database.read() as connection:
         mine = audit.c.request_id.startswith("timed-ends.")
         told = connection.execute(select(audit.c.details).where(mine)).scalars()

@@ -6,8 +6,7 @@ import pyarrow as pa
 
 from freezeframe.control.database import ControlDatabase, database_url
 from freezeframe.service.access.access import Stores
-from freezeframe.service.identity.api_keys import Keys
-from freezeframe.service.identity.principal import ROLES
+from freezeframe.service.access.keys import ROLES, Keys
 from freezeframe.settings import load_settings
 
 ENVIRONMENT = "default"
@@ -27,7 +26,7 @@ def fill(root, key_file):
     store.tenant("globex", create=True)
     database = ControlDatabase.open(database_url(settings, str(root)))
     keys = Keys(database)
-    return {role: keys.create(role, scopes=scopes).text for role, scopes in ROLES.items()}
+    return {role: keys.create(role, scopes=scopes).key for role, scopes in ROLES.items()}
 
 
 def fill_acme(tenant):

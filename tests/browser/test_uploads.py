@@ -13,7 +13,7 @@ from tests.browser.process import Process
 
 from freezeframe.control.database import ControlDatabase, database_url
 from freezeframe.service.access.access import Stores
-from freezeframe.service.identity.api_keys import Keys
+from freezeframe.service.access.keys import Keys
 from freezeframe.settings import load_settings
 
 pytestmark = pytest.mark.browser
@@ -156,7 +156,7 @@ def restarting(tmp_path):
     settings = load_settings(root=str(root))
     Stores(str(root), settings).environment("default").tenant("acme", create=True)
     database = ControlDatabase.open(database_url(settings, str(root)))
-    key = Keys(database).create(scopes=["admin"]).text
+    key = Keys(database).create(scopes=["admin"]).key
     database.close()
     with Process(root, dict(os.environ), workers=1) as process:
         process.keys = {"admin": key}

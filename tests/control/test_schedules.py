@@ -109,9 +109,9 @@ def test_names_are_a_tenants_own(database):
     with pytest.raises(ConflictError, match="already"):
         schedules.create(hourly())
     schedules.create(ScheduleRequest("sync", "dev", "beta", Timing("@daily"), "{}"))
-    assert [item.asked.tenant for item in schedules.list(environment="dev")] == ["acme", "beta"]
+    assert [item.definition.tenant for item in schedules.list(environment="dev")] == ["acme", "beta"]
     schedules.delete("dev", "acme", "sync")
-    assert [item.asked.tenant for item in schedules.list()] == ["beta"]
+    assert [item.definition.tenant for item in schedules.list()] == ["beta"]
     assert first.sequence != schedules.create(hourly()).sequence
     for call in (schedules.get, schedules.enable, schedules.disable, schedules.delete):
         with pytest.raises(NotFound):

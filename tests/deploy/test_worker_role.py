@@ -12,8 +12,8 @@ from freezeframe.control.database import ControlDatabase
 from freezeframe.control.queue import JobQueue
 from freezeframe.control.schedules import ScheduleRequest, Schedules, Timing
 from freezeframe.control.submission import Submission
-from freezeframe.service.identity.api_keys import Keys
-from freezeframe.service.identity.sessions import Person, Sessions
+from freezeframe.service.access.keys import Keys
+from freezeframe.service.access.sessions import Person, Sessions
 
 SQL = (Path(__file__).parents[2] / "deploy" / "worker-role.sql").read_text()
 
@@ -50,7 +50,7 @@ def test_a_worker_does_its_work(worker_url):
         ended = queue.finish(claimed, "succeeded", "{}")
 
         assert ended.status == "succeeded"
-        assert [item.asked.name for item in schedules.list()] == ["nightly"]
+        assert [item.definition.name for item in schedules.list()] == ["nightly"]
 
 
 @pytest.mark.parametrize("what", ["key", "session", "audit", "revocation"])

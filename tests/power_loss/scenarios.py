@@ -17,7 +17,7 @@ from freezeframe.control.queue import JobQueue
 from freezeframe.control.submission import Submission
 from freezeframe.errors import NotFound
 from freezeframe.proof.task import content, frame
-from freezeframe.service.jobs.staged_blobs import ImportContent, InputOwner, StagedBlobs
+from freezeframe.service.staged_blobs import ImportContent, InputOwner, StagedBlobs
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant

@@ -11,9 +11,9 @@ import pytest
 
 from freezeframe.control.database import ControlDatabase, database_url
 from freezeframe.script.transfer import export_stream
-from freezeframe.service.jobs.jobs import ImportRequest, TenantJob
-from freezeframe.service.jobs.staged_blobs import ImportContent
+from freezeframe.service.jobs import ImportRequest, TenantJob
 from freezeframe.service.service import open_service
+from freezeframe.service.staged_blobs import ImportContent
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store.diff.counts import ArrowEngine

@@ -15,7 +15,7 @@ from freezeframe.errors import BadInput, InvalidOption, SchemaDriftError
 from freezeframe.script import transfer
 from freezeframe.script.formats import csv_file, json_rows
 from freezeframe.script.transfer import export_stream, import_stream, schema_file
-from freezeframe.service.exports.exports import export
+from freezeframe.service.exports import export
 from freezeframe.service.rows.streams import Moment
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage

@@ -10,15 +10,15 @@ from tests.control.conftest import database_url, postgresql_server  # noqa: F401
 from freezeframe.control.database import ControlDatabase
 from freezeframe.control.tables import keys as table
 from freezeframe.errors import AlreadyExists, NotAuthenticated
-from freezeframe.service.access.audit import Audit, AuditPlace
-from freezeframe.service.base.secret import ServiceSecret
-from freezeframe.service.identity.api_keys import Keys
-from freezeframe.service.identity.sessions import Person, Sessions
+from freezeframe.service.access.audit import Audit, AuditScope
+from freezeframe.service.access.keys import Keys
+from freezeframe.service.access.sessions import Person, Sessions
+from freezeframe.service.signing import ServiceSecret
 
 pytestmark = pytest.mark.long
 
 SECRET = ServiceSecret(b"p" * 32)
-ACME = AuditPlace("dev", "acme")
+ACME = AuditScope("dev", "acme")
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def test_an_audit_of_many_writers_is_whole(database):
     with ThreadPoolExecutor(8) as pool:
         for number in range(40):
             pool.submit(audit.write, ACME, principal="p", action="a", subject=str(number))
-    audit.write(AuditPlace("dev", "globex"), principal="p", action="a")
+    audit.write(AuditScope("dev", "globex"), principal="p", action="a")
 
     assert list(range(39, -1, -1)) == [entry.number for entry in audit.entries(ACME)]
     assert {str(number) for number in range(40)} == {entry.subject for entry in audit.entries(ACME)}
@@ -46,28 +46,29 @@ def test_keys_are_known_by_their_secret_only(database):
     """The right secret is somebody; anything else is nobody. What is stored is its SHA-256."""
     keys = Keys(database)
     made = keys.create("sync", scopes=["tenants:read"], environments=["dev"], tenants=["acme"])
+    secret = made.key.partition(".")[2]
 
-    assert ("key", made.key.id) == (keys.authenticate(made.text).kind, keys.authenticate(made.text).id)
-    assert keys.authenticate(made.text).tenants == {"acme"}
-    for text in ("", ".", made.key.id, f"{made.key.id}.", f"{made.key.id}.{made.secret}x", f".{made.secret}"):
+    assert ("key", made.id) == (keys.authenticate(made.key).kind, keys.authenticate(made.key).id)
+    assert keys.authenticate(made.key).tenants == {"acme"}
+    for text in ("", ".", made.id, f"{made.id}.", f"{made.id}.{secret}x", f".{secret}"):
         with pytest.raises(NotAuthenticated):
             keys.authenticate(text)
     with database.read() as connection:
         stored = connection.execute(select(table.c.secret_hash)).scalar_one()
-    assert hashlib.sha256(made.secret.encode()).hexdigest() == stored
+    assert hashlib.sha256(secret.encode()).hexdigest() == stored
 
 
 def test_a_request_makes_and_rotates_a_key_once(database):
     """A repeat is told which key it was: a secret is given once, and neither kept nor derived."""
     keys = Keys(database)
     made = keys.create("sync", key_id=keys.new_id("a request"))
-    with pytest.raises(AlreadyExists, match=made.key.id):
+    with pytest.raises(AlreadyExists, match=made.id):
         keys.create("sync", key_id=keys.new_id("a request"))
-    rotated = keys.rotate(made.key.id, request="another")
+    rotated = keys.rotate(made.id, request="another")
     with pytest.raises(AlreadyExists, match="rotated"):
-        keys.rotate(made.key.id, request="another")
+        keys.rotate(made.id, request="another")
 
-    assert [made.key.id] * 2 == [keys.authenticate(item.text).id for item in (made, rotated)]
+    assert [made.id] * 2 == [keys.authenticate(item.key).id for item in (made, rotated)]
     assert len({keys.new_id(), keys.new_id(), keys.new_id("a request")}) == 3
 
 
@@ -77,11 +78,11 @@ def test_who_has_a_keys_secret_is_told_how_it_ended(database, end):
     keys = Keys(database)
     made = keys.create("sync", scopes=["tenants:read"], days=1e-9 if end == "expired" else None)
     if end != "expired":
-        keys.revoke(made.key.id)
-    wrong = made.text[:-1] + ("a" if made.text[-1] != "a" else "b")
+        keys.revoke(made.id)
+    wrong = made.key[:-1] + ("a" if made.key[-1] != "a" else "b")
 
     assert _refusal(keys, wrong).problem == "The service does not know who asks."
-    told = _refusal(keys, made.text)
+    told = _refusal(keys, made.key)
     assert (told.problem, f"It {end} at 20" in told.cause) == ("This key is no longer valid.", True)
 
 

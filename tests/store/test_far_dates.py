@@ -14,11 +14,11 @@ from freezeframe.gluestick import get_row_hash
 from freezeframe.identifiers import StreamName
 from freezeframe.script.row_hashes import frame_hashes, table_hashes
 from freezeframe.script.transfer import export_stream
-from freezeframe.service.exports.exports import export
+from freezeframe.service.exports import export
 from freezeframe.service.rows.column_statistics import StatisticsCache, stream_statistics
+from freezeframe.service.rows.differences import DifferenceRequest, row_difference
 from freezeframe.service.rows.import_preview import ImportFile, import_preview
-from freezeframe.service.rows.row_differences import DifferenceWanted, row_difference
-from freezeframe.service.rows.row_previews import ChangesWanted, RowsWanted, change_preview, preview
+from freezeframe.service.rows.row_previews import ChangesRequest, RowsRequest, change_preview, preview
 from freezeframe.service.rows.streams import Moment
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
@@ -71,18 +71,18 @@ def test_changes_and_differences_are_told(tenant, stream):
     """As frames, as a page of a preview and as differences of the tenant."""
     assert stream.changes(since=0)["_change_type"].tolist() == ["insert", "update"]
 
-    page = change_preview(stream, 0, None, ChangesWanted())
+    page = change_preview(stream, 0, None, ChangesRequest())
     told = [json.loads(line) for line in page.json_rows()]
     assert [TEXTS[1], TEXTS[0]] == [row["Id"] for row in told]
     assert [TEXTS[0]] == told[1]["l"]
 
-    found = row_difference(tenant, "Account", 0, 1, DifferenceWanted())
+    found, _ = row_difference(tenant, "Account", 0, 1, DifferenceRequest())
     assert {"insert": TEXTS[1], "update": TEXTS[0]} == {row.fate: row.after["Id"] for row in found.rows}
 
 
 def test_rows_are_shown(stream, capsys, tmp_path):
     """By the service, by the command as text and as JSON."""
-    told = [json.loads(line) for line in preview(stream, Moment(), RowsWanted()).json_rows()]
+    told = [json.loads(line) for line in preview(stream, Moment(), RowsRequest()).json_rows()]
     assert [TEXTS[1], "1970-01-01", TEXTS[0]] == [row["Id"] for row in told]
 
     for arguments in (["show", "Account"], ["changes", "Account", "--since", "0"], ["diff", "Account", "0"]):

@@ -1,36 +1,29 @@
-"""The application: a store, its control database and settings become something that a server can run."""
+"""The application of a store, its control database and settings, and its OpenAPI document."""
 
 from __future__ import annotations
 
+import http
 import os
 from typing import Any
 
 from fastapi import FastAPI
 
+from freezeframe.asgi.caller import IDEMPOTENCY_KEY_LENGTH_MAX
 from freezeframe.asgi.console import add_console
-from freezeframe.asgi.description import complete_document
-from freezeframe.asgi.event_hub import EventHub
-from freezeframe.asgi.middleware.closing import Closing
-from freezeframe.asgi.middleware.measurements import Measurements
-from freezeframe.asgi.middleware.request_guard import RequestGuard
-from freezeframe.asgi.problems import add_problem_handlers
+from freezeframe.asgi.event_streams import EventHub, Watch
+from freezeframe.asgi.middleware import Closing, Measurements, RequestGuard
+from freezeframe.asgi.problems import Problem, add_problem_handlers, to_openapi
 from freezeframe.asgi.routes import (
-    all_jobs,
     audit,
     blobs,
     events,
     files,
-    found_rows,
     health,
     history,
     hotglue,
     jobs,
     keys,
-    overview,
-    provider_session,
     rows,
-    schedules,
-    scripts,
     session,
     streams,
     tenants,
@@ -38,32 +31,56 @@ from freezeframe.asgi.routes import (
 from freezeframe.control.database import ControlDatabase
 from freezeframe.control.queue import JobFeed
 from freezeframe.observation import observe_with
-from freezeframe.service.overview.watch import Watch
 from freezeframe.service.service import open_service
 from freezeframe.settings import Settings
+
+_OPEN = ("/health", "/metrics")
+_SIGN_IN = "sign_in"
+_SCHEMES = {
+    "bearer": {"type": "http", "scheme": "bearer", "description": "`id.secret`"},
+    "key": {"type": "apiKey", "in": "header", "name": "x-api-key"},
+    "session": {"type": "apiKey", "in": "cookie", "name": "freezeframe_session"},
+}
+_IDEMPOTENCY_KEY = {
+    "name": "idempotency-key",
+    "in": "header",
+    "required": False,
+    "schema": {"type": "string", "minLength": 1, "maxLength": IDEMPOTENCY_KEY_LENGTH_MAX},
+    "description": "The id of the job that is made; sent again, the request is answered from that job.",
+}
+_NEVER_USED = ("HTTPValidationError", "ValidationError")
+
+
+def complete_document(document: dict[str, Any]) -> dict[str, Any]:
+    """Add to the document what the routes do not declare themselves; it is changed in place."""
+    components = document.setdefault("components", {})
+    schemas = components.setdefault("schemas", {})
+    schemas["Problem"] = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
+    for name in _NEVER_USED:
+        schemas.pop(name, None)
+    components["securitySchemes"] = _SCHEMES
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            is_sign_in = operation["operationId"] == _SIGN_IN
+            if not path.startswith(_OPEN) and not is_sign_in:
+                operation["security"] = [{name: []} for name in _SCHEMES]
+            headers = {item["name"] for item in operation.get("parameters", ()) if item["in"] == "header"}
+            if method != "get" and "if-match" in headers:
+                refused = to_openapi(
+                    http.HTTPStatus.PRECONDITION_FAILED, http.HTTPStatus.PRECONDITION_REQUIRED
+                )
+                operation["responses"] |= {str(int(status)): response for status, response in refused.items()}
+            if method == "post" and not is_sign_in:
+                operation.setdefault("parameters", []).append(_IDEMPOTENCY_KEY)
+    return document
+
 
 VERSION = "1"
 # Routers are matched in this order: the most requested first.
 _ROUTERS = (
-    tenants,
-    files,
-    streams,
-    rows,
-    found_rows,
-    all_jobs,
-    events,
-    overview,
-    provider_session,
-    blobs,
-    history,
-    jobs,
-    schedules,
-    scripts,
-    audit,
-    keys,
-    session,
-    hotglue,
-    health,
+    *(tenants.router, files.router, streams.router, rows.router, events.router, blobs.router),
+    *(history.router, jobs.router, audit.router, keys.router, session.router, session.provider_router),
+    *(hotglue.router, health.router),
 )
 # A base64 body of the hotglue-compatible paths is a third longer than its file.
 _BASE64_SHARE = 4 / 3
@@ -72,7 +89,7 @@ _MULTIPROCESS = "PROMETHEUS_MULTIPROC_DIR"
 
 
 def create_application(settings: Settings, root: str, database: ControlDatabase) -> FastAPI:
-    """The REST service of the store at ``root``; Spark is never loaded by it.
+    """Return the REST service of the store at ``root``; Spark is never loaded by it.
 
     Raises:
         InvalidOption: ``root`` is not a place for a store.
@@ -96,8 +113,8 @@ def create_application(settings: Settings, root: str, database: ControlDatabase)
     stores = application.state.service.stores
     application.state.events = EventHub(Watch(stores, JobFeed(database)))
     application.state.closing = Closing()
-    for module in _ROUTERS:
-        application.include_router(module.router)
+    for router in _ROUTERS:
+        application.include_router(router)
     add_problem_handlers(application, root)
     stack = application.build_middleware_stack
     # Outside of the framework's own limit of a body, which answers in plain text.

@@ -50,14 +50,14 @@ def add_console(application: FastAPI, pages: Path | None = None) -> None:
 
 
 def built_pages() -> Path:
-    """The folder of the built pages; ``index.html`` is missing there if they were not built."""
+    """Return the folder of the built pages; ``index.html`` is missing there if they were not built."""
     installed = Path(str(resources.files("freezeframe"))) / "console"
     checkout = Path(__file__).parents[3] / "ui" / "dist"
     return installed if (installed / "index.html").is_file() else checkout
 
 
 class Console:
-    """ASGI middleware: a browser's pages and their assets; all else goes on to the application."""
+    """ASGI middleware that answers with pages and assets, and passes all other requests on."""
 
     def __init__(self, application: ASGIApp, pages: Path) -> None:
         self._application = application
@@ -78,7 +78,7 @@ class Console:
         await self._application(scope, receive, send)
 
     def _with_missing_page(self, scope: Scope, receive: Receive, send: Send) -> Send:
-        """Answer a browser that asks for an unknown address with the console's page, which says so."""
+        """Answer a browser's request for an unknown address with the console's page and status 404."""
         is_missing = False
 
         async def answer(message: Message) -> None:
@@ -125,12 +125,12 @@ class Console:
 
 
 def is_page(request: Request) -> bool:
-    """Whether a browser asks for a page of the console; a program asks for the API at the same address."""
+    """Return whether a browser requests a page; a program may request the API at the same address."""
     return _first_name(request) in PAGES and _takes_pages(request)
 
 
 def _is_browsed(request: Request) -> bool:
-    """Whether the address may be a page: neither part of the API nor a static asset."""
+    """Return whether the address may be a page: neither part of the API nor a static asset."""
     return _first_name(request) not in _PROGRAMS and _takes_pages(request)
 
 
@@ -143,7 +143,7 @@ def _takes_pages(request: Request) -> bool:
 
 
 def _takes_gzip(request: Request) -> bool:
-    """Whether the client accepts gzip; ``gzip;q=0`` says that it does not."""
+    """Return whether the client accepts gzip; ``gzip;q=0`` says that it does not."""
     for item in request.headers.get(_ACCEPTED, "").lower().split(","):
         name, _, quality = item.replace(" ", "").partition(";q=")
         if name == "gzip":
@@ -168,7 +168,7 @@ def content_security_policy(nonce: str) -> str:
 
 
 def _assets(pages: Path) -> dict[str, Path]:
-    """The files that the service gives out, by address."""
+    """Return the files that the service gives out, by address."""
     folder = pages / "assets"
     return {
         _ASSETS + file.relative_to(folder).as_posix(): file

@@ -2,7 +2,7 @@
 
 ``type`` is ``urn:freezeframe:error:<CODE>`` with the code of the error's class, a heading of
 ``docs/reference/errors.md``; the member ``code`` may be finer, as an error's may.
-A problem never tells where the store lies on the machine.
+A problem never tells the location of the store on the machine.
 """
 
 from __future__ import annotations
@@ -16,13 +16,52 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
+from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from freezeframe import errors
-from freezeframe.asgi.media_type import media_type
 from freezeframe.errors import FreezeframeError
 from freezeframe.store.model.update_options import as_parameter, say_options
+
+
+def media_type(request: Request) -> str:
+    """The media type of the Content-Type, in small letters, without parameters; empty: none is said."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+class Problem(BaseModel):
+    """A problem document (RFC 9457); `type` and `code` are stable and listed in the reference of errors."""
+
+    model_config = ConfigDict(
+        extra="allow",
+        frozen=True,
+        json_schema_extra={
+            "examples": [
+                {
+                    "type": "urn:freezeframe:error:STREAM_NOT_FOUND",
+                    "title": "There is no stream 'Acount'.",
+                    "status": 404,
+                    "detail": "Check the name.",
+                    "code": "STREAM_NOT_FOUND",
+                    "cause": "",
+                    "remedy": "Check the name.",
+                    "request_id": "4f1c",
+                }
+            ]
+        },
+    )
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    cause: str
+    remedy: str
+    request_id: str
+    errors: list[dict[str, Any]] | None = None
+
 
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:freezeframe:error:"
@@ -55,14 +94,14 @@ _DETAILS_HIDDEN = frozenset({"file", "root"})
 
 
 def status_of(kind: type[FreezeframeError]) -> int:
-    """The HTTP status that an error of this class is answered with."""
+    """Return the HTTP status that an error of this class is answered with."""
     return next(status for known, status in _STATUSES if issubclass(kind, known))
 
 
 def problem_response(
     error: FreezeframeError, request_id: str, *, hidden: str = "", status: int | None = None
 ) -> Response:
-    """The problem response for ``error``; ``hidden`` (the store's root) is removed from its text."""
+    """Return the problem response for ``error``; ``hidden`` (the store's root) is removed from its text."""
     answered = status or status_of(type(error))
     document = {
         "type": f"{TYPE_PREFIX}{type(error).code}",
@@ -129,7 +168,7 @@ def add_problem_handlers(application: FastAPI, root: str) -> None:
 
 
 def request_id_of(request: Request) -> str:
-    """The id that the request was given when it came in."""
+    """Return the id that the request was given when it came in."""
     return str(request.scope.get("request_id", ""))
 
 
@@ -169,7 +208,7 @@ def _invalid(error: RequestValidationError, kind: str) -> FreezeframeError:
 
 
 def _allowed_methods(request: Request) -> list[str]:
-    """The methods of all operations of the path; each route of it knows only its own."""
+    """Return the methods of all operations of the path; each route of it knows only its own."""
     return [
         method
         for method in _METHODS
@@ -219,10 +258,10 @@ def _unexpected_error() -> FreezeframeError:
 
 
 def _visible_details(details: Mapping[str, Any], hidden: str) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(json.dumps(dict(details), default=str))
+    plain: dict[str, Any] = json.loads(json.dumps(dict(details), default=str))
     return {
         name: _without(value, hidden) if isinstance(value, str) else value
-        for name, value in told.items()
+        for name, value in plain.items()
         if name not in _DETAILS_HIDDEN
     }
 

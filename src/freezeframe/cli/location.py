@@ -298,10 +298,10 @@ class AuditedControl:
         self, action: str, subject: str = "", **details: Any
     ) -> AbstractContextManager[AuditedOperation]:
         """Return a block for a change of keys; it is entered after its audit entry is durable."""
-        from freezeframe.service.access.audit import AuditPlace
+        from freezeframe.service.access.audit import AuditScope
 
         who = {"principal": command_principal(), "action": action, "request_id": ""}
-        return self.audit.operation(AuditPlace(), (subject,), details=details, **who)
+        return self.audit.operation(AuditScope(), (subject,), details=details, **who)
 
 
 @contextmanager
@@ -333,12 +333,12 @@ def audited_change(
             yield
             return
         from freezeframe.identifiers import TenantId
-        from freezeframe.service.access.access import tenant_place
-        from freezeframe.service.access.audit import AuditPlace
+        from freezeframe.service.access.access import tenant_scope
+        from freezeframe.service.access.audit import AuditScope
 
-        place, named = tenant_place(store, TenantId(tenant)), subject
+        place, named = tenant_scope(store, TenantId(tenant)), subject
         if outlives_tenant:
-            place, named = AuditPlace(), f"{store.environment}/{tenant}"
+            place, named = AuditScope(), f"{store.environment}/{tenant}"
         trace = {"principal": command_principal(), "action": action, "request_id": ""}
         with _audited(found, root).audit.operation(place, (named,), details=details, **trace):
             yield
@@ -357,6 +357,6 @@ def audited_location(
 
 def _audited(found: Control, root: str) -> AuditedControl:
     from freezeframe.service.access.audit import Audit
-    from freezeframe.service.base.secret import load_secret
+    from freezeframe.service.signing import load_secret
 
     return AuditedControl(found, Audit(found.database, load_secret(found.settings, root)))

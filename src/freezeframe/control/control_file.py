@@ -8,5 +8,5 @@ _FILE = Path("_freezeframe") / "control.db"
 
 
 def control_file(root: str) -> Path:
-    """The file that the control database of a local store is, unless the settings name another one."""
+    """Return the file that the control database of a local store is, unless the settings name another one."""
     return Path(root).resolve() / _FILE

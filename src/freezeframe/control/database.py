@@ -50,9 +50,9 @@ def _create_file(path: Path) -> None:
 
 
 def _set_up_sqlite(engine: Engine) -> None:
-    """Every connection gets our settings, every transaction the kind that it says.
+    """Set up every new connection, and begin each transaction as its options say.
 
-    A transaction that will write says so at once (``BEGIN IMMEDIATE``): two that read first and write
+    A transaction that will write begins as such (``BEGIN IMMEDIATE``): two that read first and write
     then would both hold what the other waits for, and SQLite would refuse one of them without waiting.
     """
     event.listen(engine, "connect", _on_connect)
@@ -70,7 +70,7 @@ def _on_connect(connection: Any, _record: Any) -> None:
 
 
 def _write_ahead(cursor: sqlite3.Cursor) -> None:
-    """Readers do not wait for the writer; the file remembers it, so it is switched once."""
+    """Switch the file to a write-ahead log, so that readers do not wait for the writer."""
 
     def switch() -> None:
         if cursor.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
@@ -97,7 +97,7 @@ def _on_begin(connection: Connection) -> None:
 
 
 def _run_when_unlocked(act: Callable[[], object]) -> None:
-    """Do it as soon as no other connection has the file locked."""
+    """Call ``act`` as soon as no other connection has the file locked."""
     end = time.monotonic() + BUSY_SECONDS
     while True:
         try:
@@ -120,14 +120,14 @@ _POSTGRESQL_NOW_MS = text("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1
 
 
 def database_now_ms(connection: Connection) -> int:
-    """Milliseconds since 1970, by the clock of the machine on which the database runs."""
+    """Return milliseconds since 1970, by the clock of the machine on which the database runs."""
     if connection.dialect.name == "sqlite":  # the database runs in this process, on this machine's clock
         return now_ms()
     return int(connection.execute(_POSTGRESQL_NOW_MS).scalar_one())
 
 
 def milliseconds(moment: datetime) -> int:
-    """A moment in milliseconds since 1970; ``moment`` has a zone."""
+    """Return a moment in milliseconds since 1970; ``moment`` has a zone."""
     return round(moment.timestamp() * 1000)
 
 
@@ -152,9 +152,9 @@ _ABSENT = "does not exist"
 
 @contextmanager
 def typed_errors(url: URL) -> Iterator[None]:
-    """Whatever the database or its driver says about the connection leaves as one of our errors.
+    """Raise failures of the database and its driver as errors of this package.
 
-    A violated constraint or a wrong statement is not translated: that is a mistake of ours.
+    A violated constraint or a wrong statement is not translated: it is a bug.
     """
     try:
         yield
@@ -232,7 +232,7 @@ class ControlDatabase:
 
     @classmethod
     def open(cls, url: str, clock: Clock = database_now_ms) -> ControlDatabase:
-        """The database at ``sqlite:///path`` or ``postgresql://user:password@host/name``.
+        """Return the database at ``sqlite:///path`` or ``postgresql://user:password@host/name``.
 
         It is made if it is not there (a PostgreSQL database must be, but may be empty) and upgraded if an
         older freezeframe made it; any number of processes may do so at once.
@@ -282,7 +282,7 @@ class ControlDatabase:
             yield connection
 
     def now_ms(self, connection: Connection) -> int:
-        """Milliseconds since 1970 by the database's clock."""
+        """Return milliseconds since 1970 by the database's clock."""
         return self._clock(connection)
 
     def close(self) -> None:
@@ -362,7 +362,7 @@ def _engine(url: URL) -> Engine:
 
 
 def database_url(settings: Settings, root: str) -> str:
-    """The URL of the control database of the store at ``root``."""
+    """Return the URL of the control database of the store at ``root``."""
     if settings.database_url:
         return settings.database_url
     if "://" in root:

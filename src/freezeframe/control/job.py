@@ -76,7 +76,7 @@ class QueuedJob:
         return self.status in FINAL_STATUSES
 
     def to_json(self) -> dict[str, Any]:
-        """What people and programs are shown: all but the lease and the request; moments in RFC 3339."""
+        """Return all fields but the lease and the request; moments are RFC 3339."""
         return {
             "job_id": self.job_id,
             "environment": self.environment,
@@ -105,12 +105,12 @@ class JobPage:
 
 
 def rfc3339(moment: datetime | None) -> str | None:
-    """The moment in UTC to the millisecond, ``2026-11-21T08:00:00.000Z``."""
+    """Return the moment in UTC to the millisecond, ``2026-11-21T08:00:00.000Z``."""
     return None if moment is None else clock.rfc3339(moment, "milliseconds")
 
 
 def check_job_id(job_id: str) -> str:
-    """The id if it can be one: 1 to 500 printable characters."""
+    """Return the id if it can be one: 1 to 500 printable characters."""
     odd = any(unicodedata.category(letter)[0] == "C" for letter in job_id)
     if not job_id.strip() or odd or len(job_id) > JOB_ID_LENGTH_MAX:
         raise InvalidOption(
@@ -122,7 +122,7 @@ def check_job_id(job_id: str) -> str:
 
 
 def canonical_request(request_json: str) -> str:
-    """The request in the one spelling that is stored and compared."""
+    """Return the request in its canonical form, which is stored and compared."""
     if len(request_json) > REQUEST_BYTES_MAX:
         raise InvalidOption(
             f"A job's request has at most {REQUEST_BYTES_MAX} bytes; this one has {len(request_json)}.",
@@ -153,12 +153,12 @@ _PREFIX = "j1:"
 
 
 def cursor_after(sequence: int) -> str:
-    """The cursor of the page that follows the row of that sequence."""
+    """Return the cursor of the page that follows the row of that sequence."""
     return base64.urlsafe_b64encode(f"{_PREFIX}{sequence}".encode()).decode().rstrip("=")
 
 
 def sequence_of(cursor: str) -> int:
-    """The sequence after which the page begins."""
+    """Return the sequence after which the page begins."""
     try:
         text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode()
         sequence = int(text.removeprefix(_PREFIX))
@@ -173,7 +173,7 @@ def sequence_of(cursor: str) -> int:
 
 
 def job_of(row: Row[Any]) -> QueuedJob:
-    """The job that a row holds."""
+    """Return the job that a row holds."""
     fields = row._asdict()
     for name in ("run_at", "created", "started", "finished", "lease_until"):
         stored = fields.pop(f"{name}_ms")
@@ -191,9 +191,9 @@ def find_job(
     incarnation: str = "",
     lock: bool = False,
 ) -> QueuedJob:
-    """The job of that name; with ``lock`` nobody else changes it until the transaction's end.
+    """Return the job of that name; ``lock`` keeps others from changing it until the transaction ends.
 
-    With an ``incarnation`` one of another tenant that had the id before is not there.
+    With an ``incarnation`` jobs of an earlier tenant with the same id are ignored.
     """
     query = select(jobs).where(
         jobs.c.environment == environment, jobs.c.tenant == tenant, jobs.c.job_id == job_id
@@ -220,7 +220,7 @@ def of_incarnation(incarnation: str) -> ColumnElement[bool]:
 
 
 def job_at(connection: Connection, sequence: int) -> QueuedJob:
-    """The job that is there at a known place."""
+    """Return the job with that sequence number."""
     return job_of(connection.execute(select(jobs).where(jobs.c.sequence == sequence)).one())
 
 
@@ -246,7 +246,7 @@ class JobFilter:
             )
 
     def conditions(self) -> list[ColumnElement[bool]]:
-        """What a row of the jobs' table has to meet."""
+        """Return the conditions on rows of the jobs' table."""
         equal = {
             name: getattr(self, name) for name in ("environment", "tenant", "status", "job_id", "schedule")
         }

@@ -60,7 +60,7 @@ class Backoff:
             )
 
     def seconds_after(self, attempts: int) -> float:
-        """The wait after so many attempts, 1 or more."""
+        """Return the wait after so many attempts, 1 or more."""
         return min(self.first_seconds * 2.0 ** min(attempts - 1, _DOUBLINGS_MAX), self.seconds_max)
 
 
@@ -78,7 +78,7 @@ class JobQueue:
         self._backoff = backoff or Backoff()
 
     def submit(self, submission: Submission) -> QueuedJob:
-        """Put a job into the queue, or find the one that is there by the same environment, tenant and id.
+        """Put a job into the queue, or find the job with the same environment, tenant and id.
 
         Higher priorities run first, jobs of one priority in the order of submission.
 
@@ -100,7 +100,7 @@ class JobQueue:
             require_place(connection, environment, tenant, job_id, queued_max)
 
     def get(self, environment: str, tenant: str, job_id: str, incarnation: str = "") -> QueuedJob:
-        """The job of that name.
+        """Return the job of that name.
 
         Raises:
             NotFound: there is none.
@@ -109,15 +109,15 @@ class JobQueue:
             return find_job(connection, environment, tenant, job_id, incarnation=incarnation)
 
     def list(
-        self, wanted: JobFilter | None = None, *, limit: int = 100, cursor: str | None = None
+        self, requested: JobFilter | None = None, *, limit: int = 100, cursor: str | None = None
     ) -> JobPage:
-        """The jobs that ``wanted`` names (None: all), newest first, a page at a time.
+        """Return the jobs that ``wanted`` names (None: all), newest first, a page at a time.
 
         Raises:
             InvalidOption: a page of less than 1 or more than 1,000, or no cursor of a list.
         """
         require_between("A page's length", limit, 1, PAGE_MAX)
-        conditions = [] if wanted is None else wanted.conditions()
+        conditions = [] if requested is None else requested.conditions()
         if cursor is not None:
             conditions.append(jobs.c.sequence < sequence_of(cursor))
         query = select(jobs).where(*conditions).order_by(jobs.c.sequence.desc()).limit(limit + 1)
@@ -127,7 +127,7 @@ class JobQueue:
         return JobPage(page, cursor_after(page[-1].sequence) if len(found) > limit else None)
 
     def counts(self) -> Mapping[JobStatus, int]:
-        """How many jobs there are of each status, also where there are none."""
+        """Return how many jobs there are of each status, also where there are none."""
         query = select(jobs.c.status, func.count()).group_by(jobs.c.status)
         with self._database.read() as connection:
             found = {row[0]: row[1] for row in connection.execute(query)}
@@ -141,14 +141,14 @@ class JobQueue:
             return 0.0 if oldest is None else max(0.0, (self._database.now_ms(connection) - oldest) / 1000)
 
     def has_ended(self, environment: str, tenant: str, job_id: str) -> bool | None:
-        """Whether nothing will happen to the job any more; None: there is none of that name."""
+        """Return whether nothing will happen to the job any more; None: there is none of that name."""
         try:
             return self.get(environment, tenant, job_id).is_final
         except NotFound:
             return None
 
     def claim(self, worker: str, lease_seconds: float = LEASE_SECONDS) -> QueuedJob | None:
-        """The next job, running and this worker's for ``lease_seconds``; None where there is none now.
+        """Return the next job, running and this worker's for ``lease_seconds``; None where there is none now.
 
         A job of a worker that fell silent comes first; see ``taken_over_from`` and ``only_close`` of
         ``QueuedJob`` for what its new worker owes.
@@ -163,7 +163,7 @@ class JobQueue:
     def begin(
         self, submission: Submission, worker: str, lease_seconds: float = LEASE_SECONDS
     ) -> QueuedJob | None:
-        """The submitted job, running and this worker's, without waiting for its turn.
+        """Return the submitted job, running and this worker's, without waiting for its turn.
 
         A job of that name that ended without success takes the new request and runs again.
 
@@ -242,7 +242,7 @@ class JobQueue:
             return _release(connection, held, values)
 
     def cancel(self, environment: str, tenant: str, job_id: str, incarnation: str = "") -> QueuedJob:
-        """Ask for a job's end: a queued one ends at once, a running one at its worker's next heartbeat.
+        """Request a job's end: a queued job ends at once, a running job at its worker's next heartbeat.
 
         One that has ended stays as it is.
 
@@ -303,7 +303,7 @@ class JobQueue:
             ).rowcount
 
     def _lock_held_job(self, connection: Connection, job: QueuedJob) -> QueuedJob:
-        """The job as it is now, locked, if its lease is still the one it was claimed by."""
+        """Lock the job and return it, if its lease is still the lease of the claim."""
         row = connection.execute(
             select(jobs)
             .where(jobs.c.sequence == job.sequence, jobs.c.lease_id == job.lease_id)
@@ -426,6 +426,6 @@ def failed_jobs(
         return tuple(map(job_of, found))
 
 
-def _rows(connection: Connection, wanted: ColumnElement[bool]) -> list[Row[Any]]:
-    query = select(*_COLUMNS).where(wanted).order_by(jobs.c.sequence.desc()).limit(_LOOKED_MAX)
+def _rows(connection: Connection, condition: ColumnElement[bool]) -> list[Row[Any]]:
+    query = select(*_COLUMNS).where(condition).order_by(jobs.c.sequence.desc()).limit(_LOOKED_MAX)
     return list(reversed(connection.execute(query).all()))

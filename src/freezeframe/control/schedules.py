@@ -73,11 +73,11 @@ class Timing:
             raise self._timing_error(str(error)) from error
 
     def next_after(self, moment: datetime) -> datetime | None:
-        """The first due time after a moment, in UTC; None where there is none in many years."""
+        """Return the first due time after a moment, in UTC; None where there is none in many years."""
         return next(self._due(self._cron(moment).get_next), None)
 
     def due(self, since: datetime, now: datetime, missed: Missed) -> tuple[datetime, ...]:
-        """The due times from ``since`` to ``now``, both included, that are to be made good.
+        """Return the due times from ``since`` to ``now``, both included, that are to be made good.
 
         Args:
             since: a due time.
@@ -105,7 +105,7 @@ class Timing:
         return croniter(self.cron, moment.astimezone(ZoneInfo(self.zone)), ret_type=datetime)
 
     def _counts(self, found: datetime) -> bool:
-        """Whether it is not the second coming of a time of day that is due once."""
+        """Return whether it is not the second coming of a time of day that is due once."""
         every_hour = self.cron.split()[_HOUR].startswith("*")
         return every_hour or found.utcoffset() == found.replace(fold=0).utcoffset()
 
@@ -152,7 +152,7 @@ class ScheduleRequest:
         object.__setattr__(self, "tenant", checked.tenant)
 
     def submission(self, sequence: int, due: datetime) -> Submission:
-        """The submission of one due time; ``sequence`` distinguishes schedules that reused a name."""
+        """Return the submission of one due time; ``sequence`` distinguishes schedules that reused a name."""
         job_id = check_job_id(f"{self.name}-{sequence}-{due:%Y%m%dT%H%M%SZ}")
         request = {**json.loads(canonical_request(self.request)), _JOB_ID: job_id}
         return Submission(
@@ -173,28 +173,35 @@ class Schedule:
     """A schedule at one moment; ``next_due`` is None where it is disabled."""
 
     sequence: int
-    asked: ScheduleRequest
+    definition: ScheduleRequest
     is_enabled: bool
     created: datetime
     next_due: datetime | None
     last_due: datetime | None
 
     def to_json(self) -> dict[str, Any]:
-        """What people and programs are shown: all but the request; moments in RFC 3339."""
+        """Return all fields but the request; moments are RFC 3339."""
         return {
-            "name": self.asked.name,
-            "environment": self.asked.environment,
-            "tenant": self.asked.tenant,
-            "cron": self.asked.timing.cron,
-            "zone": self.asked.timing.zone,
-            "missed": self.asked.missed,
-            "priority": self.asked.priority,
-            "attempts_max": self.asked.attempts_max,
+            "name": self.definition.name,
+            "environment": self.definition.environment,
+            "tenant": self.definition.tenant,
+            "cron": self.definition.timing.cron,
+            "zone": self.definition.timing.zone,
+            "missed": self.definition.missed,
+            "priority": self.definition.priority,
+            "attempts_max": self.definition.attempts_max,
             "enabled": self.is_enabled,
             "created": rfc3339(self.created),
             "next_due": rfc3339(self.next_due),
             "last_due": rfc3339(self.last_due),
         }
+
+
+_DEFINITION = (
+    *("name", "environment", "tenant", "request", "missed"),
+    *("priority", "attempts_max", "running_max", "incarnation"),
+)
+"""Columns of a schedule that are fields of its ``ScheduleRequest``."""
 
 
 class Schedules:
@@ -203,39 +210,31 @@ class Schedules:
     def __init__(self, database: ControlDatabase) -> None:
         self._database = database
 
-    def create(self, asked: ScheduleRequest) -> Schedule:
-        """Keep a new schedule, enabled; its first run is at the next due time."""
+    def create(self, definition: ScheduleRequest) -> Schedule:
+        """Store a new schedule, enabled; its first run is at the next due time."""
         with self._database.begin() as connection:
             now_ms = self._database.now_ms(connection)
             made = insert_if_absent(
                 connection,
                 schedules,
                 {
-                    "environment": asked.environment,
-                    "tenant": asked.tenant,
-                    "name": asked.name,
-                    "cron": asked.timing.cron,
-                    "zone": asked.timing.zone,
-                    "missed": asked.missed,
-                    "request": asked.request,
-                    "priority": asked.priority,
-                    "attempts_max": asked.attempts_max,
-                    "running_max": asked.running_max,
+                    **{name: getattr(definition, name) for name in _DEFINITION},
+                    "cron": definition.timing.cron,
+                    "zone": definition.timing.zone,
                     "is_enabled": True,
                     "created_ms": now_ms,
-                    "next_due_ms": _next_due_ms(asked.timing, now_ms),
-                    "incarnation": asked.incarnation,
+                    "next_due_ms": _next_due_ms(definition.timing, now_ms),
                 },
             )
             if not made:
                 raise ConflictError(
-                    f"Tenant {asked.tenant} has a schedule {asked.name} already.",
+                    f"Tenant {definition.tenant} has a schedule {definition.name} already.",
                     remedy="Choose another name, or delete that one first.",
                 )
-            return _find(connection, asked.environment, asked.tenant, asked.name)
+            return _find(connection, definition.environment, definition.tenant, definition.name)
 
     def get(self, environment: str, tenant: str, name: str) -> Schedule:
-        """The schedule of that name."""
+        """Return the schedule of that name."""
         with self._database.read() as connection:
             return _find(connection, environment, tenant, name)
 
@@ -248,7 +247,7 @@ class Schedules:
         after: tuple[str, str] = ("", ""),
         limit: int | None = None,
     ) -> tuple[Schedule, ...]:
-        """All schedules, or those of an environment, a tenant or some, by tenant and name.
+        """Return all schedules, or those of an environment, a tenant or some, by tenant and name.
 
         ``after`` is the tenant and the name that the ones before ended with.
         """
@@ -267,28 +266,28 @@ class Schedules:
             return tuple(_schedule(row) for row in connection.execute(query))
 
     def enable(self, environment: str, tenant: str, name: str) -> Schedule:
-        """Let it come due again, from now on: what it missed while it was disabled is not made up for."""
+        """Enable a schedule; runs that it missed while it was disabled are not made up for."""
         return self._set(environment, tenant, name, is_enabled=True)
 
     def disable(self, environment: str, tenant: str, name: str) -> Schedule:
-        """Let it rest; jobs that it has made are not concerned."""
+        """Disable a schedule; its jobs stay."""
         return self._set(environment, tenant, name, is_enabled=False)
 
     def delete(self, environment: str, tenant: str, name: str) -> None:
-        """Remove it; jobs that it has made are not concerned."""
+        """Delete a schedule; its jobs stay."""
         with self._database.begin() as connection:
             found = _find(connection, environment, tenant, name)
             connection.execute(delete(schedules).where(schedules.c.sequence == found.sequence))
 
     def forget(self, environment: str, tenant: str) -> tuple[str, ...]:
-        """Remove all of a tenant's, which is about to be deleted; their names."""
+        """Delete the schedules of a tenant and return their names."""
         own = (schedules.c.environment == environment, schedules.c.tenant == tenant)
         with self._database.begin() as connection:
             gone = connection.execute(delete(schedules).where(*own).returning(schedules.c.name))
             return tuple(sorted(gone.scalars()))
 
     def end_with_tenant(self, job: QueuedJob) -> bool:
-        """Remove the schedule that made the job, whose tenant is gone; whether it was there still."""
+        """Delete the schedule of a job whose tenant is gone, and return whether it existed."""
         own = (
             schedules.c.environment == job.environment,
             schedules.c.tenant == job.tenant,
@@ -332,17 +331,19 @@ class Schedules:
             ).one_or_none()
             if row is None:
                 return None
-            asked = _schedule(row).asked
-            due = asked.timing.due(moment(row.next_due_ms), moment(now_ms), asked.missed)
+            definition = _schedule(row).definition
+            due = definition.timing.due(moment(row.next_due_ms), moment(now_ms), definition.missed)
             connection.execute(
                 update(schedules)
                 .where(schedules.c.sequence == row.sequence)
                 .values(
-                    next_due_ms=_next_due_ms(asked.timing, now_ms),
+                    next_due_ms=_next_due_ms(definition.timing, now_ms),
                     last_due_ms=milliseconds(due[-1]) if due else row.last_due_ms,
                 )
             )
-            return tuple(insert_job(connection, asked.submission(row.sequence, item), now_ms) for item in due)
+            return tuple(
+                insert_job(connection, definition.submission(row.sequence, item), now_ms) for item in due
+            )
 
     def _set(self, environment: str, tenant: str, name: str, *, is_enabled: bool) -> Schedule:
         with self._database.begin() as connection:
@@ -350,7 +351,7 @@ class Schedules:
             if found.is_enabled == is_enabled:
                 return found
             now_ms = self._database.now_ms(connection)
-            next_due_ms = _next_due_ms(found.asked.timing, now_ms) if is_enabled else None
+            next_due_ms = _next_due_ms(found.definition.timing, now_ms) if is_enabled else None
             connection.execute(
                 update(schedules)
                 .where(schedules.c.sequence == found.sequence)
@@ -375,21 +376,12 @@ def _find(connection: Connection, environment: str, tenant: str, name: str) -> S
 
 
 def _schedule(row: Row[Any]) -> Schedule:
-    asked = ScheduleRequest(
-        row.name,
-        row.environment,
-        row.tenant,
-        Timing(row.cron, row.zone),
-        row.request,
-        missed=row.missed,
-        priority=row.priority,
-        attempts_max=row.attempts_max,
-        running_max=row.running_max,
-        incarnation=row.incarnation,
+    definition = ScheduleRequest(
+        timing=Timing(row.cron, row.zone), **{name: getattr(row, name) for name in _DEFINITION}
     )
     return Schedule(
         row.sequence,
-        asked,
+        definition,
         row.is_enabled,
         moment(row.created_ms),
         None if row.next_due_ms is None else moment(row.next_due_ms),

@@ -32,7 +32,7 @@ from freezeframe.identifiers import EnvironmentName, TenantId
 
 
 def claim_silent(connection: Connection, worker: str, clock: Clock, lease_ms: int) -> QueuedJob | None:
-    """The running job whose lease ran out first, now this worker's; None where all are alive."""
+    """Return the running job whose lease ran out first, now this worker's; None where all are alive."""
     row = connection.execute(
         select(jobs)
         .where(jobs.c.status == "running", jobs.c.lease_until_ms <= clock(connection))
@@ -58,7 +58,7 @@ def claim_silent(connection: Connection, worker: str, clock: Clock, lease_ms: in
 
 
 def claim_queued(connection: Connection, worker: str, clock: Clock, lease_ms: int) -> QueuedJob | None:
-    """The queued job that is next, now this worker's; None where none is due and free."""
+    """Return the queued job that is next, now this worker's; None where none is due and free."""
     earlier = jobs.alias("earlier")
     # A job that has begun keeps its place: what was submitted for a tenant later must not overtake it
     # while it waits for its next attempt.
@@ -87,7 +87,7 @@ def claim_queued(connection: Connection, worker: str, clock: Clock, lease_ms: in
 
 
 def start_job(connection: Connection, sequence: int, worker: str, clock: Clock, lease_ms: int) -> QueuedJob:
-    """The job of that place, locked and not running, as one that runs and is this worker's."""
+    """Mark a locked job as running, leased to this worker, and return it."""
     lane = select(jobs.c.lane).where(jobs.c.sequence == sequence).scalar_subquery()
     connection.execute(update(lanes).where(lanes.c.name == lane).values(running=lanes.c.running + 1))
     # A slow search must not use up the lease.
@@ -107,7 +107,7 @@ def start_job(connection: Connection, sequence: int, worker: str, clock: Clock, 
 
 
 def leave_lane(connection: Connection, lane: str) -> None:
-    """One job fewer runs in the lane."""
+    """Count one running job less in the lane."""
     connection.execute(update(lanes).where(lanes.c.name == lane).values(running=lanes.c.running - 1))
 
 
@@ -172,7 +172,7 @@ class Submission:
 
 
 def insert_job(connection: Connection, submission: Submission, now_ms: int) -> QueuedJob:
-    """The submitted job, or the one that was submitted by that name before."""
+    """Insert the job, or find the job that was submitted by that name before, and return it."""
     is_new = _insert(connection, submission, now_ms)
     found = find_job(connection, submission.environment, submission.tenant, submission.job_id)
     if found.request != submission.request:
@@ -189,7 +189,7 @@ def insert_job(connection: Connection, submission: Submission, now_ms: int) -> Q
 def begin_job(
     connection: Connection, submission: Submission, worker: str, clock: Clock, lease_ms: int
 ) -> QueuedJob | None:
-    """The submitted job, running at once and this worker's, whatever else runs in its lane.
+    """Return the submitted job, running at once and this worker's, whatever else runs in its lane.
 
     A job of that name that ended without success takes the new request and runs again.
 
@@ -217,7 +217,7 @@ def begin_job(
 
 
 def _insert(connection: Connection, submission: Submission, now_ms: int) -> bool:
-    """Whether the job was not there before."""
+    """Return whether the job was not there before."""
     _make_lane(connection, submission)
     _forget_former(connection, submission)
     run_at_ms = now_ms if submission.run_at is None else milliseconds(submission.run_at)
@@ -243,7 +243,7 @@ def _insert(connection: Connection, submission: Submission, now_ms: int) -> bool
 
 
 def lane_of(environment: str, tenant: str) -> str:
-    """The lane of a tenant's own; no name contains a slash, so no two tenants share one."""
+    """Return the lane of a tenant's own; no name contains a slash, so no two tenants share one."""
     return f"{environment}/{tenant}"
 
 
@@ -281,7 +281,7 @@ def _full(queued_max: int) -> RateLimited:
 
 
 def _forget_former(connection: Connection, submission: Submission) -> None:
-    """Take away the job of that name of a tenant that had the id before; its worker has lost it."""
+    """Delete the job of that name of an earlier tenant with the same id; its worker has lost it."""
     if not submission.incarnation:
         return
     former = (

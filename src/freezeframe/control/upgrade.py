@@ -26,13 +26,13 @@ _KEPT_FROM = "0005"
 
 
 def known_versions() -> tuple[str, ...]:
-    """The versions that this freezeframe can make, oldest first: ``("0001", ...)``."""
+    """Return the versions that this freezeframe can make, oldest first: ``("0001", ...)``."""
     names = sorted(file.name for file in _MIGRATIONS.glob("*.py"))
     return tuple(match[1] for name in names if (match := _STEP.fullmatch(name)))
 
 
 def is_current(connection: Connection) -> bool:
-    """Whether there is nothing to upgrade; only reads."""
+    """Return whether there is nothing to upgrade; only reads."""
     found = _version(connection)
     if found in _UNRELEASED:
         raise SetupError(

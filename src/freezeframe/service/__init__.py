@@ -1,1 +1,1 @@
-"""What the REST service does, without HTTP: who may do what to which tenant, and the doing of it."""
+"""The REST service without HTTP: authentication, authorization, and operations on tenants."""

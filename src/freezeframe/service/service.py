@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,20 +13,15 @@ from freezeframe.control.queue import JobQueue
 from freezeframe.control.schedules import Schedules
 from freezeframe.service.access.access import Stores, TenantAccess
 from freezeframe.service.access.audit import Audit
-from freezeframe.service.base.cursors import Cursors
-from freezeframe.service.base.secret import load_secret
-from freezeframe.service.identity.api_keys import Keys
-from freezeframe.service.identity.identity_provider import IdentityProvider
-from freezeframe.service.identity.principal import Principal
-from freezeframe.service.identity.sessions import Person, Sessions
-from freezeframe.service.identity.sign_in_ticket import LINK_SECONDS, Tickets
-from freezeframe.service.jobs.jobs import TenantJobs
-from freezeframe.service.jobs.staged_blobs import StagedBlobs
-from freezeframe.service.jobs.tenant_schedules import TenantSchedules
-from freezeframe.service.limits.requests import OpenStreams, RateLimits, Turns
-from freezeframe.service.limits.stored_bytes import StoredBytes
-from freezeframe.service.overview.findings import TenantFindings
-from freezeframe.service.overview.overview import Overviews, StoredSizes
+from freezeframe.service.access.identity_provider import IdentityProvider
+from freezeframe.service.access.keys import Keys, Principal
+from freezeframe.service.access.sessions import LINK_SECONDS, Person, Sessions, Tickets
+from freezeframe.service.jobs import TenantJobs, TenantSchedules
+from freezeframe.service.limits import OpenStreams, RateLimits, Turns
+from freezeframe.service.overview import Overviews, TenantFindings
+from freezeframe.service.signing import Cursors, load_secret
+from freezeframe.service.staged_blobs import StagedBlobs
+from freezeframe.service.stored_bytes import StoredBytes, StoredSizes
 from freezeframe.settings import Settings
 from freezeframe.store.model.directory import uploads_folder
 from freezeframe.store.model.update_options import system_user
@@ -34,7 +31,7 @@ _OURS = "_freezeframe"
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """One store, its control database, and who may do what with them."""
+    """One store, its control database, and the parts of the service that share them."""
 
     settings: Settings
     database: ControlDatabase
@@ -44,6 +41,7 @@ class Service:
     audit: Audit
     cursors: Cursors
     limits: RateLimits
+    queue: JobQueue
     jobs: TenantJobs
     schedules: TenantSchedules
     blobs: StagedBlobs
@@ -57,11 +55,11 @@ class Service:
     turns: Turns
 
     def access(self, principal: Principal) -> TenantAccess:
-        """The tenants that the principal may see."""
+        """Return the tenants that the principal may see."""
         return TenantAccess(self.stores, principal)
 
     def enter_by_link(self, link: str) -> Person:
-        """The administrator that a link of ``freezeframe serve`` signs in, once."""
+        """Return the administrator that a link of ``freezeframe serve`` signs in, once."""
         name = self.tickets.read_link(link)
         self.sessions.use_once(name, now_ms() + LINK_SECONDS * 1000)
         return Person("local", system_user(), "admin")
@@ -69,7 +67,7 @@ class Service:
     def require_ready(self) -> None:
         """Read the store and the control database once."""
         self.stores.require_readable()
-        self.jobs.counts()
+        self.queue.counts()
 
 
 def open_service(root: str, settings: Settings, database: ControlDatabase) -> Service:
@@ -92,6 +90,7 @@ def open_service(root: str, settings: Settings, database: ControlDatabase) -> Se
         audit=Audit(database, secret),
         cursors=Cursors(secret),
         limits=RateLimits(settings.service_requests_per_second),
+        queue=queue,
         jobs=jobs,
         schedules=TenantSchedules(schedules, queue, jobs, stores),
         blobs=blobs,
@@ -107,5 +106,22 @@ def open_service(root: str, settings: Settings, database: ControlDatabase) -> Se
 
 
 def own_folder(settings: Settings, root: str) -> Path:
-    """The service's own folder: in the store's root, or for a bucket on this machine."""
+    """Return the service's own folder: in the store's root, or for a bucket on this machine."""
     return settings.state_dir / "service" if "://" in root else Path(root).resolve() / _OURS
+
+
+FREE_SHARE_MIN = 0.05
+WAITING_SECONDS_MAX = 900.0
+
+
+def degradations(service: Service) -> Iterator[str]:
+    """What is degraded: sentences, each with its remedy; none if all is well."""
+    queue = service.queue
+    if queue.waiting_seconds() > WAITING_SECONDS_MAX and not queue.counts()["running"]:
+        yield (
+            f"A job has waited for more than {WAITING_SECONDS_MAX / 60:g} minutes and none runs: "
+            "see whether a worker does."
+        )
+    usage = shutil.disk_usage(own_folder(service.settings, service.stores.root))
+    if usage.free < FREE_SHARE_MIN * usage.total:
+        yield f"The disk of the service is full but for {usage.free / usage.total:.1%}: make room."

@@ -135,8 +135,8 @@ def test_more_than_the_service_takes_is_refused(serve, is_announced):
 
 
 def test_several_blobs_are_one_version(api, acme):
-    """A folder of 200 files: all of them in one version, each in the audit."""
-    contents = {f"maps/{number:03d}.txt": b"x" * number for number in range(200)}
+    """A folder of 40 files: all of them in one version, each in the audit."""
+    contents = {f"maps/{number:03d}.txt": b"x" * number for number in range(40)}
     named = [
         {"blob": _staged(api, acme, content, path=path).json()["id"], "path": path, "if_none_match": "*"}
         for path, content in contents.items()
@@ -149,7 +149,7 @@ def test_several_blobs_are_one_version(api, acme):
     assert (before, files) == ([], written["files"])
     assert len(api.get(f"{acme}/history").json()["versions"]) == 1
     assert set(contents) == {item["subject"] for item in audited}
-    assert all(contents[path] == api.get(f"{acme}/files/{path}").content for path in list(contents)[::40])
+    assert all(contents[path] == api.get(f"{acme}/files/{path}").content for path in list(contents)[::8])
 
 
 def test_a_batch_is_written_whole_or_not_at_all(api, acme):
@@ -236,12 +236,12 @@ def test_a_repeated_request_stages_once(served, api, acme):
 def test_a_repeated_batch_is_not_answered_about_a_lost_tenant(served, acme):
     """The key was bound to another tenant since: it gets no answer about this one, not even at once."""
     made = served.service.keys.create(scopes=["admin"])
-    with served.client(made.text) as mine:
+    with served.client(made.key) as mine:
         order = {"files": [{"blob": _staged(mine, acme).json()["id"], "path": "a.bin"}]}
         headers = {"idempotency-key": uuid.uuid4().hex}
         first = mine.post(f"{acme}/file-batches", json=order, headers=headers)
         with served.service.database.begin() as connection:
-            bound = update(keys).where(keys.c.id == made.key.id).values(tenants='["globex"]')
+            bound = update(keys).where(keys.c.id == made.id).values(tenants='["globex"]')
             connection.execute(bound)
         again = mine.post(f"{acme}/file-batches", json=order, headers=headers)
 

@@ -123,11 +123,11 @@ def test_a_key_without_the_scope_hears_nothing_of_jobs(served, acme):
 def test_a_stream_of_events_ends_with_the_time_or_the_key(served, acme):
     """After the seconds that were asked for, or soon after the key was revoked."""
     made = served.service.keys.create(scopes=["tenants:read"])
-    with served.client(made.text) as client:
+    with served.client(made.key) as client:
         assert "anew" in client.get(EVENTS, params={"environment": ENVIRONMENT, "seconds": 0}).text
         with Following(client, seconds=600) as following:
             following.next("anew")
-            served.service.keys.revoke(made.key.id)
+            served.service.keys.revoke(made.id)
 
             assert following.next("nothing") is None
 
@@ -142,10 +142,10 @@ def test_a_revoked_key_hears_nothing_more(served, api, acme):
     """However many events come: each is told only if the key still may, and the stream ends."""
     tenant = acme.rpartition("/")[2]
     key = served.service.keys.create(scopes=["admin"])
-    with served.client(key.text) as other, Following(other, tenant=tenant, seconds=60) as following:
+    with served.client(key.key) as other, Following(other, tenant=tenant, seconds=60) as following:
         assert following.next("anew") == ("anew", {})
         assert following.next("version")[1]["version"] == -1
-        served.service.keys.revoke(key.key.id)
+        served.service.keys.revoke(key.id)
         served.service.keys._remembered.clear()  # as it is a few seconds later
         for name in "abc":
             api.put(f"{acme}/files/{name}.txt", content=b"a").raise_for_status()

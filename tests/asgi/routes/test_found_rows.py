@@ -6,7 +6,7 @@ import time
 import pyarrow as pa
 import pytest
 
-from freezeframe.service.rows.found_rows import FoundRow, RowSearch, SearchBounds
+from freezeframe.service.rows.search import FoundRow, RowSearch, SearchBounds
 
 PLACE = "/api/v1/environments/found/found-rows"
 

@@ -9,7 +9,7 @@ import pytest
 from tests.recorded_spans import spans  # noqa: F401 - a fixture
 
 from freezeframe.observation import configure_logging
-from freezeframe.service.identity.api_keys import Keys
+from freezeframe.service.access.keys import Keys
 
 
 @pytest.fixture(scope="module")

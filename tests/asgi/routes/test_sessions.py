@@ -4,9 +4,8 @@ import time
 
 import pytest
 
-from freezeframe.service.access.audit import AuditPlace
-from freezeframe.service.identity.sessions import Person
-from freezeframe.service.identity.sign_in_ticket import LINK_SECONDS
+from freezeframe.service.access.audit import AuditScope
+from freezeframe.service.access.sessions import LINK_SECONDS, Person
 
 WHO = "/api/v1/session"
 TENANTS = "/api/v1/environments/dev/tenants"
@@ -46,12 +45,12 @@ def test_a_session_ends_with_its_key(serve, ending):
     """Or with the secret that it was begun with, or its hours."""
     served = serve(service_session_hours=1e-6 if ending == "expired" else 1.0)
     made = served.service.keys.create(scopes=["tenants:read"])
-    token = served.service.sessions.begin_with_key(made.text)
+    token = served.service.sessions.begin_with_key(made.key)
     before = status(served, token)
     if ending == "revoked":
-        served.service.keys.revoke(made.key.id)
+        served.service.keys.revoke(made.id)
     elif ending == "rotated":
-        served.service.keys.rotate(made.key.id, overlap_hours=0)
+        served.service.keys.rotate(made.id, overlap_hours=0)
     assert (401 if ending == "expired" else 200, 401) == (before, status(served, token))
 
 
@@ -60,7 +59,7 @@ def test_signing_in_with_a_key_is_in_the_audit(served):
     key = served.key("tenants:read")
     with served.client("") as browser:
         signed_in(served, browser, {"key": key})
-        begun = served.service.audit.entries(AuditPlace())[0]
+        begun = served.service.audit.entries(AuditScope())[0]
         wrong = browser.post(WHO, json={"key": "id.secret"}, headers={"origin": served.url})
     assert (begun.action, wrong.status_code) == ("session.begin", 401)
     assert begun.principal.startswith(f"key:{key.partition('.')[0]} ")
@@ -109,8 +108,8 @@ def test_sessions_can_be_ended_at_once(serve, whose):
     served = serve()
     made = served.service.keys.create(scopes=["tenants:read"])
     sessions = served.service.sessions
-    tokens = [sessions.begin_with_key(made.text), sessions.begin(Person("oidc-1", "ada", "viewer"))]
-    ended = sessions.end_all({"key": made.key.id, "person": "oidc-1", "all": None}[whose])
+    tokens = [sessions.begin_with_key(made.key), sessions.begin(Person("oidc-1", "ada", "viewer"))]
+    ended = sessions.end_all({"key": made.id, "person": "oidc-1", "all": None}[whose])
 
     assert (2 if whose == "all" else 1) == ended
     expected = {"key": [401, 200], "person": [200, 401], "all": [401, 401]}[whose]

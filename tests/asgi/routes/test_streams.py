@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from freezeframe.service.jobs.jobs import TenantJob
+from freezeframe.service.jobs import TenantJob
 
 CSV = b"Id,City,Born\n007,Bern,2000\n1,Basel,\n"
 

@@ -204,7 +204,7 @@ def test_what_is_queued_takes_the_options_of_a_run(told, place, tmp_path):
 
     expected = {name: str(tmp_path / f"{name}.json") for name in ("config", "state", "catalog")}
     expected |= {"connector_id": "quickbooks", "job_type": "write", "sync_type": "full", "who": "ada"}
-    for request in map(json.loads, (queued, schedule.asked.request)):
+    for request in map(json.loads, (queued, schedule.definition.request)):
         assert {name: request[name] for name in expected} == expected
 
 

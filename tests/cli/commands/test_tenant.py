@@ -84,14 +84,16 @@ def test_jobs_go_with_their_tenant(capsys, told, root):
     assert [main([*create, tenant]) for tenant in ("acme", "globex")] == [0, 0]
     capsys.readouterr()
     schedules = Schedules(database)
-    mine = schedules.get("default", "acme", "s").asked
+    mine = schedules.get("default", "acme", "s").definition
     assert mine.incarnation == freezeframe.open(root).folder("acme")
 
     told("delete", "acme", "--yes")
     assert main(["tenant", "delete", "globex", "--yes", "--root", root]) == 4
 
     assert [job.tenant for job in queue.list().jobs] == ["globex"]
-    assert [(item.asked.tenant, item.asked.incarnation) for item in schedules.list()] == [("globex", "")]
+    assert [(item.definition.tenant, item.definition.incarnation) for item in schedules.list()] == [
+        ("globex", "")
+    ]
     database.close()
 
 

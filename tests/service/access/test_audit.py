@@ -8,10 +8,10 @@ from sqlalchemy import delete, select, update
 
 from freezeframe.control.database import ControlDatabase
 from freezeframe.control.tables import audit as table
-from freezeframe.service.access.audit import Audit, AuditFilter, AuditPlace, export_lines
-from freezeframe.service.base.secret import ServiceSecret
+from freezeframe.service.access.audit import Audit, AuditFilter, AuditScope, export_lines
+from freezeframe.service.signing import ServiceSecret
 
-ACME, GLOBEX = AuditPlace("dev", "acme"), AuditPlace("dev", "globex")
+ACME, GLOBEX = AuditScope("dev", "acme"), AuditScope("dev", "globex")
 SECRET = ServiceSecret(b"p" * 32)
 
 

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from freezeframe.errors import InvalidOption, UnreadableInput
-from freezeframe.service.exports.exports import export
+from freezeframe.service.exports import export
 from freezeframe.service.rows.import_preview import ImportFile, import_preview
 from freezeframe.service.rows.streams import Moment
 from freezeframe.settings import Settings
@@ -121,8 +121,8 @@ def test_a_stream_that_is_not_there_yet_gets_all_rows(tenant):
 
 def test_a_key_that_cannot_be_is_told(tenant):
     """It is not in the file, or not the stream's own."""
-    assert "no column Id" in preview(tenant, "City\nBern\n").problem.problem
-    assert "key City" in preview(tenant, FILE, key=["City"]).problem.problem
+    assert "no column Id" in preview(tenant, "City\nBern\n").problem.title
+    assert "key City" in preview(tenant, FILE, key=["City"]).problem.title
 
 
 def test_of_a_beginning_the_columns_are_told(tenant):

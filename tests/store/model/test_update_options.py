@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from freezeframe.asgi.routes.routing import update_options
+from freezeframe.asgi.routes.parameters import update_options
 from freezeframe.cli.options import FLAGS
 from freezeframe.errors import InvalidOption
 from freezeframe.store.model.update_options import (

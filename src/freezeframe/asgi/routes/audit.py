@@ -8,14 +8,34 @@ from typing import Annotated, Any, Literal
 from fastapi import Depends, Query, Response
 from fastapi.responses import StreamingResponse
 
-from freezeframe.asgi.dependencies.caller import Caller, Calling, TenantCalling
-from freezeframe.asgi.models.keys import AuditEntry, AuditPage, AuditProof
-from freezeframe.asgi.problems import to_openapi
-from freezeframe.asgi.routes.routing import TENANT, CursorText, Limit, MomentText, api_router
-from freezeframe.service.access.audit import EXPORT_TYPES, AuditFilter, AuditPlace, export_lines
+from freezeframe.asgi.caller import Caller, Calling, TenantCalling
+from freezeframe.asgi.routes.parameters import CursorText, Limit, MomentText
+from freezeframe.asgi.routing import TENANT_PATH, ResponseModel, api_router
+from freezeframe.service.access.audit import EXPORT_TYPES, AuditFilter, AuditProof, AuditScope, export_lines
+
+
+class AuditEntry(ResponseModel):
+    """One thing that was done; `hash` is of all the rest, with the hash of the entry before."""
+
+    number: int
+    moment: datetime
+    principal: str
+    action: str
+    subject: str
+    request_id: str
+    details: dict[str, Any]
+    hash: str
+
+
+class AuditPage(ResponseModel):
+    """Entries, the newest first."""
+
+    entries: list[AuditEntry]
+    next_cursor: str | None
+
 
 router = api_router("audit")
-_OWN = AuditPlace()
+_OWN = AuditScope()
 Format = Annotated[
     Literal["jsonl", "csv"],
     Query(description="`csv` is for spreadsheets: a text that would be a formula there follows a `'`."),
@@ -28,7 +48,7 @@ _FILE: dict[int | str, dict[str, Any]] = {
 }
 
 
-def wanted_entries(
+def requested_entries(
     action: Annotated[str | None, Query(max_length=60, description="Only this action.")] = None,
     subject: Annotated[
         str | None, Query(max_length=800, description="Only this file, stream, job or key.")
@@ -40,45 +60,43 @@ def wanted_entries(
     since: Annotated[MomentText | None, Query(description="Only from this moment on (RFC 3339).")] = None,
     until: Annotated[MomentText | None, Query(description="Only before this moment (RFC 3339).")] = None,
 ) -> AuditFilter:
-    """The filter of audit entries that a request asks for."""
+    """Return the filter of audit entries that the request's parameters describe."""
     return AuditFilter(action, subject, principal, _milliseconds(since), _milliseconds(until))
 
 
-Wanted = Annotated[AuditFilter, Depends(wanted_entries)]
+RequestedEntries = Annotated[AuditFilter, Depends(requested_entries)]
 
 
-@router.get(f"{TENANT}/audit", responses=to_openapi(404))
+@router.get(f"{TENANT_PATH}/audit")
 def list_audit(
-    caller: TenantCalling, wanted: Wanted, limit: Limit = 100, cursor: CursorText = None
+    caller: TenantCalling, requested: RequestedEntries, limit: Limit = 100, cursor: CursorText = None
 ) -> AuditPage:
     """List who did what to a tenant, the newest first."""
     caller.tenant("admin")
-    return _page(caller, caller.audit_place(), caller.list_name("audit", wanted), wanted, limit, cursor)
+    return _page(caller, caller.audit_scope(), caller.list_name("audit", requested), requested, limit, cursor)
 
 
-@router.get(
-    f"{TENANT}/audit/export", response_class=StreamingResponse, responses={**_FILE, **to_openapi(404)}
-)
-def export_audit(caller: TenantCalling, wanted: Wanted, format: Format = "jsonl") -> Response:  # noqa: A002 - as of streams
+@router.get(f"{TENANT_PATH}/audit/export", response_class=StreamingResponse, responses=_FILE)
+def export_audit(caller: TenantCalling, requested: RequestedEntries, format: Format = "jsonl") -> Response:  # noqa: A002 - as of streams
     """Export who did what to a tenant, the oldest first."""
     caller.tenant("admin")
-    return _export(caller, caller.audit_place(), wanted, format)
+    return _export(caller, caller.audit_scope(), requested, format)
 
 
 @router.get("/audit")
 def list_service_audit(
-    caller: Calling, wanted: Wanted, limit: Limit = 100, cursor: CursorText = None
+    caller: Calling, requested: RequestedEntries, limit: Limit = 100, cursor: CursorText = None
 ) -> AuditPage:
     """List what concerns no one tenant: keys, sign-ins, deleted tenants."""
     caller.principal.require_everywhere()
-    return _page(caller, _OWN, f"audit\n{wanted}", wanted, limit, cursor)
+    return _page(caller, _OWN, f"audit\n{requested}", requested, limit, cursor)
 
 
 @router.get("/audit/export", response_class=StreamingResponse, responses=_FILE)
-def export_service_audit(caller: Calling, wanted: Wanted, format: Format = "jsonl") -> Response:  # noqa: A002 - as of streams
+def export_service_audit(caller: Calling, requested: RequestedEntries, format: Format = "jsonl") -> Response:  # noqa: A002 - as of streams
     """Export what concerns no one tenant, the oldest first."""
     caller.principal.require_everywhere()
-    return _export(caller, _OWN, wanted, format)
+    return _export(caller, _OWN, requested, format)
 
 
 @router.get("/audit/proof")
@@ -88,24 +106,25 @@ def prove_audit(caller: Calling) -> AuditProof:
     Only the log can show that its newest entries were cut off: `freezeframe audit verify --log`.
     """
     caller.principal.require_everywhere()
-    return AuditProof.of(caller.service.audit.verify())
+    return caller.service.audit.verify()
 
 
 def _page(
-    caller: Caller, place: AuditPlace, listing: str, wanted: AuditFilter, limit: int, cursor: str | None
+    caller: Caller, scope: AuditScope, listing: str, requested: AuditFilter, limit: int, cursor: str | None
 ) -> AuditPage:
-    before = None if cursor is None else int(caller.service.cursors.read(listing, cursor))
-    found = caller.service.audit.entries(place, wanted, before=before, limit=limit + 1)
-    following = (
-        caller.service.cursors.encode(listing, found[limit - 1].number) if len(found) > limit else None
+    cursors = caller.service.cursors
+    before = cursors.read(listing, cursor)
+    entries = caller.service.audit.entries(scope, requested, before=before, limit=limit + 1)
+    return AuditPage(
+        entries=[AuditEntry(**item.to_json()) for item in entries[:limit]],
+        next_cursor=cursors.encode(listing, entries[limit - 1].number if len(entries) > limit else None),
     )
-    return AuditPage(entries=[AuditEntry(**item.to_json()) for item in found[:limit]], next_cursor=following)
 
 
 def _export(
-    caller: Caller, place: AuditPlace, wanted: AuditFilter, kind: Literal["jsonl", "csv"]
+    caller: Caller, scope: AuditScope, requested: AuditFilter, kind: Literal["jsonl", "csv"]
 ) -> Response:
-    lines = export_lines(caller.service.audit.all_entries(place, wanted), kind)
+    lines = export_lines(caller.service.audit.all_entries(scope, requested), kind)
     headers = {"content-disposition": f'attachment; filename="audit.{kind}"'}
     return StreamingResponse(lines, media_type=EXPORT_TYPES[kind], headers=headers)
 

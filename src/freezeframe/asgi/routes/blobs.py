@@ -7,33 +7,81 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from datetime import datetime
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Path, Query, Request, Response
 from fastapi.concurrency import contextmanager_in_threadpool, run_in_threadpool
+from pydantic import ConfigDict, Field
 from starlette.requests import ClientDisconnect
 
-from freezeframe.asgi.bodies.received_body import announced_size, require_digest, truncated_body
-from freezeframe.asgi.dependencies.caller import CONDITIONAL, TenantCaller, TenantCalling
-from freezeframe.asgi.models.files import BatchedFile, File, FileBatch, FilesWritten, StagedBlob
+from freezeframe.asgi.bodies import announced_size, require_digest, truncated_body
+from freezeframe.asgi.caller import CONDITIONAL, JOB_PREFIX, TenantCaller, TenantCalling
 from freezeframe.asgi.problems import to_openapi
-from freezeframe.asgi.routes.routing import tenant_router
+from freezeframe.asgi.routes.files import File
+from freezeframe.asgi.routes.parameters import BINARY, OCTETS, request_content
+from freezeframe.asgi.routing import TENANT_PATH, RequestModel, ResponseModel, api_router, example
 from freezeframe.errors import InvalidOption, NotFound, TooLarge
 from freezeframe.identifiers import FilePath
-from freezeframe.service.base.idempotency import JOB_PREFIX
-from freezeframe.service.files.files import FileWrite, require_all_conditions, write_files
-from freezeframe.service.jobs.staged_blobs import too_large
+from freezeframe.service.files import FileWrite, require_all_conditions, write_files
+from freezeframe.service.staged_blobs import too_large
 from freezeframe.store import Tenant
 from freezeframe.store.files import Content
 from freezeframe.store.job import find_committed_job
 from freezeframe.store.model.update_options import Author
 from freezeframe.store.transaction.conditions import TENANT, Conditions, file_subject
 
-router = tenant_router("uploads")
+
+class StagedBlob(ResponseModel):
+    """Bytes that wait for the request that publishes them."""
+
+    id: str
+    size: int
+    sha256: str
+    expires: datetime
+
+
+_Path = Annotated[str, Field(min_length=1, max_length=800)]
+
+
+class BatchedFile(RequestModel):
+    """A staged blob, and the file that it becomes."""
+
+    blob: str = Field(default="", max_length=64, description="The blob's id; none for `only_check`.")
+    path: _Path
+    sealed: bool | None = Field(default=None, description="Encrypted at rest; as it is without it.")
+    if_match: str | None = Field(default=None, max_length=1000, description="As the header `If-Match`.")
+    if_none_match: str | None = Field(
+        default=None, max_length=1000, description="As the header `If-None-Match`."
+    )
+
+
+_BATCH_MAX = 1000
+
+
+class FileBatch(RequestModel):
+    """Staged blobs that become files together, in one version of the tenant."""
+
+    model_config = ConfigDict(
+        json_schema_extra=example(files=[{"blob": "0" * 32, "path": "mappings/a.csv", "if_none_match": "*"}])
+    )
+
+    files: list[BatchedFile] = Field(min_length=1, max_length=_BATCH_MAX)
+    only_check: bool = Field(default=False, description="Check the conditions, and write nothing.")
+    message: str = Field(default="", max_length=1000)
+
+
+class FilesWritten(ResponseModel):
+    """The version that has the files, and each of them in the order of the request."""
+
+    tenant_version: int
+    files: list[File]
+
+
+router = api_router("uploads")
 _ANY_BODY_BYTES = 2**53  # a blob has its own limit
-_BYTES: dict[str, Any] = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
-_RAW: dict[str, Any] = {"requestBody": {"required": True, "content": _BYTES}}
+_RAW = request_content({OCTETS: BINARY})
 BlobId = Annotated[str, Path(min_length=1, max_length=64, description="The blob's id.")]
 PathText = Annotated[
     str,
@@ -45,7 +93,7 @@ PathText = Annotated[
 
 
 @router.post(
-    "/blobs",
+    TENANT_PATH + "/blobs",
     status_code=201,
     openapi_extra=_RAW,
     max_body_size=_ANY_BODY_BYTES,
@@ -61,7 +109,7 @@ async def stage_blob(caller: TenantCalling, request: Request, path: PathText = "
     announced = announced_size(request)
     blob_id = caller.new_id().removeprefix(JOB_PREFIX)
     known = str(FilePath(path)) if path else ""
-    folder = await run_in_threadpool(_require_place, caller, known, announced, blob_id)
+    folder = await run_in_threadpool(_require_room, caller, known, announced, blob_id)
     # Opened, written and synced in threads, so that a slow disk blocks no other request.
     async with contextmanager_in_threadpool(blobs.stage(folder, blob_id, known)) as writer:
         try:
@@ -76,7 +124,7 @@ async def stage_blob(caller: TenantCalling, request: Request, path: PathText = "
     return await run_in_threadpool(_staged, caller, blob_id)
 
 
-@router.delete("/blobs/{blob_id}", status_code=204, response_class=Response)
+@router.delete(TENANT_PATH + "/blobs/{blob_id}", status_code=204, response_class=Response)
 def remove_blob(caller: TenantCalling, blob_id: BlobId) -> Response:
     """Give up a staged blob."""
     caller.tenant("snapshots:write")
@@ -84,7 +132,7 @@ def remove_blob(caller: TenantCalling, blob_id: BlobId) -> Response:
     return Response(status_code=204)
 
 
-@router.post("/file-batches", responses=to_openapi(409), dependencies=CONDITIONAL)
+@router.post(TENANT_PATH + "/file-batches", responses=to_openapi(409), dependencies=CONDITIONAL)
 def write_batch(caller: TenantCalling, order: FileBatch) -> FilesWritten:
     """Make staged blobs files, in one version of the tenant, all of them or none.
 
@@ -108,7 +156,7 @@ def write_batch(caller: TenantCalling, order: FileBatch) -> FilesWritten:
 
 
 def _write_batch(caller: TenantCaller, tenant: Tenant, order: FileBatch) -> int:
-    """The new version; all refusals come before the audit entry."""
+    """Return the new version; all refusals come before the audit entry."""
     blobs, folder = caller.service.blobs, caller.folder()
     writes = []
     for file in order.files:
@@ -120,9 +168,9 @@ def _write_batch(caller: TenantCaller, tenant: Tenant, order: FileBatch) -> int:
         return write_files(tenant, writes, Author(caller.who, order.message))
 
 
-def _write_of(caller: TenantCaller, one: BatchedFile, content: Callable[[], Content]) -> FileWrite:
-    conditions = Conditions(one.if_match, one.if_none_match, caller.conditions.strict)
-    return FileWrite(FilePath(one.path), content, conditions, one.sealed)
+def _write_of(caller: TenantCaller, file: BatchedFile, content: Callable[[], Content]) -> FileWrite:
+    conditions = Conditions(file.if_match, file.if_none_match, caller.conditions.strict)
+    return FileWrite(FilePath(file.path), content, conditions, file.sealed)
 
 
 def _require_conditions(tenant: Tenant, writes: Sequence[FileWrite]) -> None:
@@ -131,7 +179,7 @@ def _require_conditions(tenant: Tenant, writes: Sequence[FileWrite]) -> None:
     require_all_conditions(tenant.context.log.current_state(), writes)
 
 
-def _require_place(caller: TenantCaller, path: str, announced: int | None, blob_id: str) -> str:
+def _require_room(caller: TenantCaller, path: str, announced: int | None, blob_id: str) -> str:
     """The tenant's folder; a blob is refused before its bytes are read, as far as that is known by then."""
     if caller.conditions.are_given and not path:
         raise InvalidOption(
@@ -158,4 +206,4 @@ def _staged(caller: TenantCaller, blob_id: str) -> StagedBlob:
     except TooLarge:
         blobs.remove(blob)
         raise
-    return StagedBlob(**blob.to_json())
+    return StagedBlob.of(blob)

@@ -11,18 +11,22 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
 from fastapi.sse import format_sse_event
 
-from freezeframe.asgi.authentication import identify
-from freezeframe.asgi.dependencies.caller import Calling
-from freezeframe.asgi.event_hub import EventHub, Follower
-from freezeframe.asgi.event_response import event_response, events_to_openapi
-from freezeframe.asgi.middleware.closing import Closing
-from freezeframe.asgi.models.base import ResponseModel
+from freezeframe.asgi.caller import Calling, identify
+from freezeframe.asgi.event_streams import (
+    Event,
+    EventHub,
+    Follower,
+    JobEvent,
+    TenantsEvent,
+    event_response,
+    events_to_openapi,
+)
+from freezeframe.asgi.middleware import Closing
 from freezeframe.asgi.problems import to_openapi
-from freezeframe.asgi.routes.routing import api_router
+from freezeframe.asgi.routing import ResponseModel, api_router
 from freezeframe.control.job import JobStatus
 from freezeframe.errors import FreezeframeError
 from freezeframe.identifiers import EnvironmentName, TenantId
-from freezeframe.service.overview.watch import Event, JobEvent, TenantsEvent
 
 router = api_router("tenants")
 _FOLLOWED_SECONDS = 600
@@ -32,7 +36,7 @@ _COMMENT_EVERY_CHECKS = 3
 
 
 class _Nothing(ResponseModel):
-    """An event that says all by its name."""
+    """An event without data."""
 
 
 class _JobStep(ResponseModel):
@@ -97,12 +101,12 @@ async def _events(request: Request, follower: Follower, seconds: int) -> AsyncIt
         async with hub.follow(follower):
             yield format_sse_event(event="anew", data_str="{}")
             while (left := end - now()) > 0 and not ending.done():
-                told = await follower.next_told(ending, min(left, _CHECKED_EVERY_SECONDS))
+                pending = await follower.next_event(ending, min(left, _CHECKED_EVERY_SECONDS))
                 # Asked before each event: the key may have ended, or see less, since it came.
                 if not await _is_known_still(request, follower):
                     return
-                if told:
-                    event = told[0]
+                if pending:
+                    event = pending[0]
                     if event is None or event.is_for(follower.principal):
                         yield _to_event_bytes(event)
                     continue
@@ -114,7 +118,7 @@ async def _events(request: Request, follower: Follower, seconds: int) -> AsyncIt
 
 
 async def _is_known_still(request: Request, follower: Follower) -> bool:
-    """Whether the key or session is still valid; its rights are looked up again too."""
+    """Return whether the key or session is still valid; its rights are looked up again too."""
     try:
         follower.principal = await run_in_threadpool(identify, request)
     except FreezeframeError:

@@ -5,60 +5,179 @@ from __future__ import annotations
 import re
 from datetime import datetime
 from itertools import islice
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Header, Query, Response
 from fastapi.responses import StreamingResponse
+from pydantic import ConfigDict, Field
 
-from freezeframe.asgi.bodies.received_body import Received
-from freezeframe.asgi.dependencies.caller import CONDITIONAL, TenantCaller, TenantCalling
-from freezeframe.asgi.models.files import (
-    File,
-    FileDeletion,
-    FileHistory,
-    FileMove,
-    FilePage,
-    FileReturn,
-    FileRevision,
-    FilesDeleted,
-    Folder,
-    FolderMove,
-    FolderMoved,
-    NewFolder,
-)
-from freezeframe.asgi.models.streams import Dropped, Restoration, RestorationOrder
+from freezeframe.asgi.bodies import Received
+from freezeframe.asgi.caller import CONDITIONAL, TenantCaller, TenantCalling
 from freezeframe.asgi.problems import problem_response, to_openapi
-from freezeframe.asgi.routes.history import restore
-from freezeframe.asgi.routes.routing import (
+from freezeframe.asgi.routes.history import Dropped, Restoration, RestorationOrder, restore
+from freezeframe.asgi.routes.parameters import (
+    BINARY,
+    OCTETS,
     AsOf,
     CursorText,
     FilePathText,
     Limit,
     Message,
     TenantVersion,
-    tenant_router,
+    request_content,
 )
 from freezeframe.asgi.routes.streams import attachment
+from freezeframe.asgi.routing import TENANT_PATH, RequestModel, ResponseModel, api_router, example
 from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import FilePath
-from freezeframe.service.exports.bundle import Selection, bundle, selected_files
-from freezeframe.service.files import files, folder_moves
-from freezeframe.service.files.files import delete_files, select_paths
+from freezeframe.service import files
+from freezeframe.service.exports import Selection, bundle, selected_files
+from freezeframe.service.files import delete_files, select_paths
 from freezeframe.store import Tenant
 from freezeframe.store.model.update_options import Author
 from freezeframe.store.tenant_log.history import require_one_version
 from freezeframe.store.tenant_log.state import FileEntry
 from freezeframe.store.transaction.conditions import etag_of, file_subject
 
-router = tenant_router("files")
-_BYTES: dict[str, Any] = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
-_RAW: dict[str, Any] = {"requestBody": {"required": True, "content": _BYTES}}
+
+class File(ResponseModel):
+    """A file; size and SHA-256 are of what is stored, which for a sealed file is its ciphertext."""
+
+    model_config = ConfigDict(
+        json_schema_extra=example(
+            path="mappings/a.csv",
+            size=42,
+            modified="2026-11-20T14:05:00Z",
+            sha256="9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+            sealed=False,
+            version=12,
+        )
+    )
+
+    path: str
+    size: int
+    modified: datetime
+    sha256: str
+    sealed: bool
+    version: int = Field(description="The tenant's version that brought these bytes.")
+
+
+class FilePage(ResponseModel):
+    """What a folder holds, at one version of the tenant; the folders come with the first page."""
+
+    version: int
+    folder: str
+    folders: list[str]
+    files: list[File]
+    next_cursor: str | None
+
+
+class FileRevision(ResponseModel):
+    """One version of a file."""
+
+    version: int
+    modified: datetime
+    deleted: bool
+    size: int
+    sha256: str
+    sealed: bool
+    job_id: str | None
+    author: str
+    message: str
+
+
+class FileHistory(ResponseModel):
+    """A file's versions, the newest first."""
+
+    path: str
+    revisions: list[FileRevision]
+
+
+_PATH = "A path such as `mappings/a.csv`."
+
+
+class NewFolder(RequestModel):
+    """A folder that is to be made."""
+
+    model_config = ConfigDict(json_schema_extra=example(path="mappings"))
+
+    path: str = Field(min_length=1, max_length=800, description=_PATH)
+
+
+class Folder(ResponseModel):
+    """A folder."""
+
+    path: str
+
+
+class FileMove(RequestModel):
+    """A file that is to get another path."""
+
+    model_config = ConfigDict(json_schema_extra=example(path="a.csv", target="mappings/a.csv"))
+
+    path: str = Field(min_length=1, max_length=800, description=_PATH)
+    target: str = Field(min_length=1, max_length=800, description=_PATH)
+    message: str = Field(default="", max_length=1000)
+
+
+class FileReturn(RequestModel):
+    """A file that is to be brought back as it was at a version of the tenant."""
+
+    model_config = ConfigDict(json_schema_extra=example(path="mappings/a.csv", version=9))
+
+    path: str = Field(min_length=1, max_length=800, description=_PATH)
+    version: int = Field(ge=0, le=2**53)
+    message: str = Field(default="", max_length=1000)
+
+
+_Path = Annotated[str, Field(min_length=1, max_length=800)]
+
+
+class FolderMove(RequestModel):
+    """A folder that is to get another path, with all that is below it, in one version of the tenant."""
+
+    model_config = ConfigDict(json_schema_extra=example(path="exports", target="archive/exports"))
+
+    path: _Path
+    target: _Path
+    message: str = Field(default="", max_length=1000)
+
+
+class FolderMoved(ResponseModel):
+    """The folder's new path, and how many files are below it, the marks of empty folders included."""
+
+    path: str
+    files: int
+
+
+_NAMES_MAX = 10_000
+
+
+class FileDeletion(RequestModel):
+    """Files, and folders with all below them, that are to go in one version of the tenant."""
+
+    model_config = ConfigDict(json_schema_extra=example(paths=["a.csv"], folders=["exports"]))
+
+    paths: list[_Path] = Field(default_factory=list, max_length=_NAMES_MAX)
+    folders: list[_Path] = Field(default_factory=list, max_length=_NAMES_MAX)
+    message: str = Field(default="", max_length=1000)
+
+
+class FilesDeleted(ResponseModel):
+    """The version without them, and every path that went."""
+
+    tenant_version: int
+    paths: list[str]
+
+
+router = api_router("files")
+_RAW = request_content({OCTETS: BINARY})
 _RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
 _WHOLE_BYTES_MAX = 1024 * 1024
 FolderText = Annotated[str, Query(max_length=800, description="A folder; the tenant's own without it.")]
 
 
-@router.get("/files")
+@router.get(TENANT_PATH + "/files")
 def list_files(
     caller: TenantCalling,
     version: TenantVersion,
@@ -71,26 +190,25 @@ def list_files(
     """List what a folder holds, now or earlier."""
     tenant = caller.tenant("snapshots:read")
     listing = caller.list_name("files", folder, recursive)
-    seen, after = _version(tenant, version, as_of), ""
-    if cursor is not None:
-        seen, after = caller.service.cursors.read(listing, cursor)  # all pages are of the same version
+    # All pages are of the same version.
+    position = caller.service.cursors.read(listing, cursor)
+    seen, after = position or (_version(tenant, version, as_of), "")
     if seen < 0:
         return FilePage(version=seen, folder=folder, folders=[], files=[], next_cursor=None)
     page = files.folder_page(tenant.files, folder, after, limit, recursive=recursive, tenant_version=seen)
-    more = None
-    if page.has_more:
-        more = caller.service.cursors.encode(listing, [seen, page.files[-1].path])
     return FilePage(
         version=seen,
         folder=folder,
         folders=list(page.folders),
         files=list(map(File.of, page.files)),
-        next_cursor=more,
+        next_cursor=caller.service.cursors.encode(
+            listing, [seen, page.files[-1].path] if page.has_more else None
+        ),
     )
 
 
 @router.put(
-    "/files/{path:path}",
+    TENANT_PATH + "/files/{path:path}",
     openapi_extra=_RAW,
     responses={201: {"model": File}},
     dependencies=CONDITIONAL,
@@ -116,8 +234,12 @@ def write_file(
 
 
 @router.get(
-    "/files/{path:path}",
-    responses={200: {"content": _BYTES}, 206: {"content": _BYTES}, **to_openapi(304, 416)},
+    TENANT_PATH + "/files/{path:path}",
+    responses={
+        200: {"content": {OCTETS: BINARY}},
+        206: {"content": {OCTETS: BINARY}},
+        **to_openapi(304, 416),
+    },
     response_class=StreamingResponse,
     dependencies=CONDITIONAL,
 )
@@ -145,15 +267,15 @@ def read_file(
         "Content-Disposition": attachment(entry.path.rpartition("/")[2]),
     }
     kind = "application/octet-stream"
-    wanted = None if range_ is None or if_range not in {None, etag} else _RANGE.fullmatch(range_.strip())
+    byte_range = None if range_ is None or if_range not in {None, etag} else _RANGE.fullmatch(range_.strip())
     if entry.size <= _WHOLE_BYTES_MAX or entry.sealed:
         content = tenant.files.read(path, version=version, as_of=as_of)
         size = len(content)
         chunks = iter([content])
     else:
         size, chunks = entry.size, tenant.files.chunks(path, version=version, as_of=as_of)
-    if wanted is not None:
-        first, last = _bounds(wanted, size)
+    if byte_range is not None:
+        first, last = _bounds(byte_range, size)
         if first > last:
             return _beyond(caller, size)
         part = (
@@ -161,14 +283,17 @@ def read_file(
             if entry.size <= _WHOLE_BYTES_MAX or entry.sealed
             else tenant.files.part(path, first, last, tenant_version=version, as_of=as_of)
         )
-        told = {"Content-Range": f"bytes {first}-{last}/{size}", "Content-Length": str(last - first + 1)}
-        return StreamingResponse(part, 206, {**headers, **told}, kind)
+        part_headers = {
+            "Content-Range": f"bytes {first}-{last}/{size}",
+            "Content-Length": str(last - first + 1),
+        }
+        return StreamingResponse(part, 206, {**headers, **part_headers}, kind)
     if size <= _WHOLE_BYTES_MAX:
         return Response(b"".join(chunks), headers=headers, media_type=kind)
     return StreamingResponse(chunks, headers={**headers, "Content-Length": str(size)}, media_type=kind)
 
 
-@router.delete("/files/{path:path}", dependencies=CONDITIONAL)
+@router.delete(TENANT_PATH + "/files/{path:path}", dependencies=CONDITIONAL)
 def delete_file(caller: TenantCalling, path: FilePathText, message: Message = "") -> Dropped:
     """Remove a file; its older versions can still be read and brought back."""
     tenant = caller.tenant("snapshots:delete", file_subject(path))
@@ -177,7 +302,7 @@ def delete_file(caller: TenantCalling, path: FilePathText, message: Message = ""
     return Dropped(tenant_version=version)
 
 
-@router.get("/file-history")
+@router.get(TENANT_PATH + "/file-history")
 def file_history(
     caller: TenantCalling,
     path: Annotated[str, Query(min_length=1, max_length=800)],
@@ -189,7 +314,7 @@ def file_history(
     return FileHistory(path=known, revisions=list(map(FileRevision.of, islice(found, limit))))
 
 
-@router.post("/folders", status_code=201, dependencies=CONDITIONAL)
+@router.post(TENANT_PATH + "/folders", status_code=201, dependencies=CONDITIONAL)
 def create_folder(caller: TenantCalling, order: NewFolder) -> Folder:
     """Make a folder that holds nothing yet."""
     tenant = caller.tenant("snapshots:write")
@@ -197,7 +322,7 @@ def create_folder(caller: TenantCalling, order: NewFolder) -> Folder:
         return Folder(path=files.create_folder(tenant, order.path, Author(caller.who)))
 
 
-@router.post("/file-moves", dependencies=CONDITIONAL)
+@router.post(TENANT_PATH + "/file-moves", dependencies=CONDITIONAL)
 def move_file(caller: TenantCalling, order: FileMove) -> File:
     """Give a file another path, in one change; conditions are of the file that is moved."""
     source, target = str(FilePath(order.path)), str(FilePath(order.target))
@@ -207,7 +332,7 @@ def move_file(caller: TenantCalling, order: FileMove) -> File:
     return File.of(entry)
 
 
-@router.post("/file-returns", dependencies=CONDITIONAL)
+@router.post(TENANT_PATH + "/file-returns", dependencies=CONDITIONAL)
 def return_file(caller: TenantCalling, order: FileReturn) -> Restoration:
     """Bring a file back as it was at a version of the tenant, deleted or changed since.
 
@@ -219,7 +344,7 @@ def return_file(caller: TenantCalling, order: FileReturn) -> Restoration:
 
 
 def _version(tenant: Tenant, version: int | None, as_of: datetime | None) -> int:
-    """The requested version: by number, by moment, or the newest."""
+    """Return the requested version: by number, by moment, or the newest."""
     require_one_version({"version": version, "as_of": as_of})
     newest = tenant.version
     if newest < 0 or version is not None:
@@ -245,15 +370,15 @@ def _beyond(caller: TenantCaller, size: int) -> Response:
     return answer
 
 
-def _bounds(wanted: re.Match[str], size: int) -> tuple[int, int]:
+def _bounds(byte_range: re.Match[str], size: int) -> tuple[int, int]:
     """First and last byte of a range; the first is behind the last where there is nothing to give."""
-    first, last = wanted[1], wanted[2]
+    first, last = byte_range[1], byte_range[2]
     if not first:
         return (max(0, size - int(last)), size - 1) if last and int(last) else (1, 0)
     return int(first), min(int(last), size - 1) if last else size - 1
 
 
-@router.post("/file-deletions", dependencies=CONDITIONAL)
+@router.post(TENANT_PATH + "/file-deletions", dependencies=CONDITIONAL)
 def delete_many(caller: TenantCalling, order: FileDeletion) -> FilesDeleted:
     """Remove files and folders in one version of the tenant, all of them or none; the past stays.
 
@@ -266,16 +391,16 @@ def delete_many(caller: TenantCalling, order: FileDeletion) -> FilesDeleted:
     return FilesDeleted(tenant_version=tenant.version, paths=gone)
 
 
-@router.post("/folder-moves", dependencies=CONDITIONAL)
+@router.post(TENANT_PATH + "/folder-moves", dependencies=CONDITIONAL)
 def move_folder(caller: TenantCalling, order: FolderMove) -> FolderMoved:
     """Give a folder another path with all that is below it, in one version of the tenant.
 
     `If-Match` is the tenant's version in quotes.
     """
     tenant = caller.tenant("snapshots:write")
-    move = folder_moves.FolderMove(str(FilePath(order.path)), str(FilePath(order.target)))
+    move = files.FolderMove(str(FilePath(order.path)), str(FilePath(order.target)))
     with caller.audit_change("folder.move", move.source, target=move.target):
-        moved = folder_moves.move_folder(tenant, move, Author(caller.who, order.message))
+        moved = files.move_folder(tenant, move, Author(caller.who, order.message))
     return FolderMoved(path=move.target, files=moved)
 
 
@@ -284,9 +409,9 @@ _NAMES_MAX = 1000
 
 
 @router.get(
-    "/bundle",
+    TENANT_PATH + "/bundle",
     response_class=StreamingResponse,
-    responses={200: {"content": {_ZIP: {"schema": {"type": "string", "format": "binary"}}}}},
+    responses={200: {"content": {_ZIP: BINARY}}},
 )
 def download_bundle(
     caller: TenantCalling,

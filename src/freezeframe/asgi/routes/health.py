@@ -6,11 +6,11 @@ from typing import Literal
 
 from fastapi import APIRouter, Request, Response
 
-from freezeframe.asgi.authentication import service_of
-from freezeframe.asgi.middleware.measurements import Measurements
-from freezeframe.asgi.models.base import ResponseModel
+from freezeframe.asgi.caller import service_of
+from freezeframe.asgi.middleware import Measurements
 from freezeframe.asgi.problems import to_openapi
-from freezeframe.service.degradation import degradations
+from freezeframe.asgi.routing import ResponseModel
+from freezeframe.service.service import degradations
 
 router = APIRouter(tags=["health"], responses=to_openapi(400, 431, 500))
 
@@ -60,6 +60,6 @@ def metrics(request: Request) -> Response:
     measurements = request.app.state.measurements
     assert isinstance(measurements, Measurements)  # noqa: S101 - set by create_application
     service = service_of(request)
-    measurements.queue(service.jobs.counts(), service.jobs.waiting_seconds())
+    measurements.queue(service.queue.counts(), service.queue.waiting_seconds())
     service.stored_sizes.count_in_background(measurements.stored)
     return Response(measurements.text(), media_type="text/plain; version=0.0.4; charset=utf-8")

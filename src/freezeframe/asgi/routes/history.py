@@ -3,37 +3,168 @@
 from __future__ import annotations
 
 import functools
-from typing import Annotated, Any
+from dataclasses import replace
+from datetime import datetime
+from typing import Annotated, Any, Literal
 
 from fastapi import Path, Query, Response
+from pydantic import ConfigDict, Field
 
-from freezeframe.asgi.dependencies.caller import CONDITIONAL, TenantCaller, TenantCalling
-from freezeframe.asgi.models.streams import (
-    Difference,
-    FileDifference,
-    HistoryPage,
-    NewPolicy,
-    NewTag,
-    Policy,
-    Restoration,
-    RestorationOrder,
-    RowDifference,
-    StreamDifference,
-    Tag,
-    TagList,
-    TenantVersion,
-)
-from freezeframe.asgi.routes.routing import VERSION_MAX, CursorText, Limit, StreamPath, tenant_router
+from freezeframe.asgi.caller import CONDITIONAL, TenantCaller, TenantCalling
+from freezeframe.asgi.routes.parameters import VERSION_MAX, CursorText, Limit, StreamPath
+from freezeframe.asgi.routing import TENANT_PATH, RequestModel, ResponseModel, api_router, example
 from freezeframe.service.access.audit import UNCHANGED
-from freezeframe.service.rows.row_differences import DifferencePlace, DifferenceWanted, row_difference
+from freezeframe.service.rows.differences import (
+    DifferenceCursor,
+    DifferenceRequest,
+    RowDifference,
+    row_difference,
+)
 from freezeframe.store import Tenant
+from freezeframe.store.model.receipt import Counts
 from freezeframe.store.transaction.conditions import TENANT, Subject, any_subject
 
-router = tenant_router("versions")
+
+class Dropped(ResponseModel):
+    """A stream or file that was removed; its past can be read and restored."""
+
+    tenant_version: int
+
+
+class TenantVersion(ResponseModel):
+    """One version of a tenant: when, by whom and which job, and what it changed."""
+
+    version: int
+    timestamp: datetime
+    kind: str = Field(description="What made it: commit, restore, policy, external, revoke or erase.")
+    restored: int | None = Field(description="Of a restoration, the version that it brought back.")
+    who: str
+    job_id: str | None
+    message: str
+    streams: dict[str, Counts]
+    streams_dropped: list[str]
+    files_written: list[str]
+    files_deleted: list[str]
+    is_idle: bool = Field(
+        description="Whether a job ran and changed nothing; its id must not run again, so it has a version."
+    )
+    tags: list[str]
+    request_id: str
+
+
+class HistoryPage(ResponseModel):
+    """Versions, the newest first."""
+
+    versions: list[TenantVersion]
+    next_cursor: str | None
+
+
+class StreamDifference(ResponseModel):
+    """How a stream differs."""
+
+    fate: Literal["added", "changed", "removed"]
+    inserted: int
+    updated: int
+    unchanged: int
+    deleted: int
+
+
+class FileDifference(ResponseModel):
+    """How a file differs; `text` is a unified diff, null where there is none to show."""
+
+    fate: Literal["added", "changed", "removed"]
+    sealed: bool
+    text: str | None = None
+
+
+class Difference(ResponseModel):
+    """What differs between two versions of a tenant."""
+
+    before: int
+    after: int
+    streams: dict[str, StreamDifference]
+    files: dict[str, FileDifference]
+
+
+class RestorationOrder(RequestModel):
+    """Bring everything, or what is named, back to what it was at a version; a dry run only tells."""
+
+    model_config = ConfigDict(json_schema_extra=example(version=9, streams=["Account"], dry_run=True))
+
+    version: int = Field(ge=0, le=2**53)
+    streams: list[str] | None = Field(default=None, max_length=1000)
+    files: list[str] | None = Field(default=None, max_length=1000)
+    dry_run: bool = False
+    message: str = Field(default="", max_length=1000)
+
+
+class RestoredStream(ResponseModel):
+    """What restoring does to a stream."""
+
+    fate: Literal["changed", "brought back", "removed"]
+    rows_before: int
+    rows_after: int
+    files_added: int
+    files_removed: int
+
+
+class Restoration(ResponseModel):
+    """What a restoration did, or would do: `committed` says which."""
+
+    version: int
+    tenant_version: int
+    committed: bool
+    streams: dict[str, RestoredStream]
+    files_written: list[str]
+    files_deleted: list[str]
+
+
+class TagList(ResponseModel):
+    """A tenant's tags, and the versions that they keep."""
+
+    model_config = ConfigDict(json_schema_extra=example(tags={"before-migration": 9}))
+
+    tags: dict[str, int]
+
+
+class NewTag(RequestModel):
+    """The version that a tag names; without one the newest."""
+
+    model_config = ConfigDict(json_schema_extra=example(version=9))
+
+    version: int | None = Field(default=None, ge=0, le=2**53)
+
+
+class Tag(ResponseModel):
+    """A tag."""
+
+    name: str
+    version: int
+
+
+class Policy(ResponseModel):
+    """How long versions are kept; null is no limit."""
+
+    model_config = ConfigDict(json_schema_extra=example(keep_versions=100, keep_days=30))
+
+    keep_versions: int | None
+    keep_days: float | None
+
+
+class NewPolicy(RequestModel):
+    """How long versions are to be kept; with both limits a version is kept if either says so."""
+
+    model_config = ConfigDict(json_schema_extra=example(keep_versions=100, keep_days=30))
+
+    keep_versions: int | None = Field(default=None, ge=1, le=2**53)
+    keep_days: float | None = Field(default=None, ge=0, le=365_000)
+
+
+router = api_router("versions")
 TagName = Annotated[str, Path(min_length=1, max_length=200, description="The tag.", examples=["go-live"])]
 
 
-@router.get("/history")
+@router.get(TENANT_PATH + "/history")
 def list_history(
     caller: TenantCalling,
     limit: Limit = 100,
@@ -49,7 +180,7 @@ def list_history(
     return history_page(caller, tenant, limit, cursor, stream=stream, path=path, job_id=job_id)
 
 
-@router.get("/diff")
+@router.get(TENANT_PATH + "/diff")
 def show_difference(
     caller: TenantCalling,
     before: Annotated[int, Query(ge=0, le=VERSION_MAX)],
@@ -57,20 +188,20 @@ def show_difference(
     texts: Annotated[bool, Query(description="With the differences of files as text.")] = False,  # noqa: FBT002 - a query
 ) -> Difference:
     """What differs between two versions of the tenant (without `after`: and now)."""
-    found = caller.tenant("snapshots:read").diff(before, after)
-    told = found.to_json()
+    difference = caller.tenant("snapshots:read").diff(before, after)
+    fields = difference.to_json()
     return Difference(
-        before=found.before,
-        after=found.after,
-        streams={name: StreamDifference(**one) for name, one in told["streams"].items()},
+        before=difference.before,
+        after=difference.after,
+        streams={name: StreamDifference(**item) for name, item in fields["streams"].items()},
         files={
-            path: FileDifference(**told["files"][path], text=one.text() if texts else None)
-            for path, one in found.files.items()
+            path: FileDifference(**fields["files"][path], text=item.text() if texts else None)
+            for path, item in difference.files.items()
         },
     )
 
 
-@router.post("/restorations", dependencies=CONDITIONAL)
+@router.post(TENANT_PATH + "/restorations", dependencies=CONDITIONAL)
 def restore_tenant(caller: TenantCalling, order: RestorationOrder) -> Restoration:
     """Bring everything, or the streams and files that are named, back, as one new version.
 
@@ -82,13 +213,13 @@ def restore_tenant(caller: TenantCalling, order: RestorationOrder) -> Restoratio
     return restore(caller, order, "tenant.restore", any_subject(*named) if is_absent_only else TENANT)
 
 
-@router.get("/tags")
+@router.get(TENANT_PATH + "/tags")
 def list_tags(caller: TenantCalling) -> TagList:
     """List a tenant's tags, and the versions that they keep."""
     return TagList(tags=caller.tenant("snapshots:read").tags())
 
 
-@router.put("/tags/{tag}", dependencies=CONDITIONAL)
+@router.put(TENANT_PATH + "/tags/{tag}", dependencies=CONDITIONAL)
 def set_tag(caller: TenantCalling, tag: TagName, order: NewTag) -> Tag:
     """Name a version of the tenant, which is then kept whatever the policy says."""
     tenant = caller.tenant("snapshots:write")
@@ -98,7 +229,7 @@ def set_tag(caller: TenantCalling, tag: TagName, order: NewTag) -> Tag:
 
 
 @router.delete(
-    "/tags/{tag}",
+    TENANT_PATH + "/tags/{tag}",
     status_code=204,
     response_class=Response,
     dependencies=CONDITIONAL,
@@ -110,13 +241,13 @@ def remove_tag(caller: TenantCalling, tag: TagName) -> None:
         tenant.untag(tag, who=caller.who)
 
 
-@router.get("/policy")
+@router.get(TENANT_PATH + "/policy")
 def show_policy(caller: TenantCalling) -> Policy:
     """How long a tenant's versions are kept; without limits for ever."""
     return Policy.of(caller.tenant("snapshots:read").retention())
 
 
-@router.put("/policy", dependencies=CONDITIONAL)
+@router.put(TENANT_PATH + "/policy", dependencies=CONDITIONAL)
 def set_policy(caller: TenantCalling, order: NewPolicy) -> Policy:
     """Say how long a tenant's versions are kept; `gc` carries it out."""
     tenant = caller.tenant("admin")
@@ -150,17 +281,19 @@ def restore(
 
 
 def history_page(
-    caller: TenantCaller, tenant: Tenant, limit: int, cursor: str | None, **wanted: Any
+    caller: TenantCaller, tenant: Tenant, limit: int, cursor: str | None, **filters: Any
 ) -> HistoryPage:
-    """A page of versions; ``wanted`` as of ``Tenant.history``."""
-    listing = caller.list_name("history", *sorted(wanted.items()))
-    until = None if cursor is None else int(caller.service.cursors.read(listing, cursor))
-    found = list(tenant.history(limit + 1, until=until, **wanted))
-    following = caller.service.cursors.encode(listing, found[limit].version) if len(found) > limit else None
-    return HistoryPage(versions=list(map(TenantVersion.of, found[:limit])), next_cursor=following)
+    """Return a page of versions; ``wanted`` as of ``Tenant.history``."""
+    listing = caller.list_name("history", *sorted(filters.items()))
+    cursors = caller.service.cursors
+    entries = list(tenant.history(limit + 1, until=cursors.read(listing, cursor), **filters))
+    return HistoryPage(
+        versions=list(map(TenantVersion.of, entries[:limit])),
+        next_cursor=cursors.encode(listing, entries[limit].version if len(entries) > limit else None),
+    )
 
 
-@router.get("/streams/{stream}/diff")
+@router.get(TENANT_PATH + "/streams/{stream}/diff")
 def show_row_difference(
     caller: TenantCalling,
     stream: StreamPath,
@@ -178,12 +311,10 @@ def show_row_difference(
     Rows are in the order of the key. A cursor goes on between the versions that the first page was of.
     """
     tenant = caller.tenant("snapshots:read")
-    listing = caller.list_name("diff", stream, before, after)
-    place = None
-    if cursor is not None:
-        place = DifferencePlace.of_json(caller.service.cursors.read(listing, cursor))
-    wanted = DifferenceWanted(limit, 0 if cursor else offset, count)
-    seen = row_difference(tenant, stream, before, after, wanted, place)
-    following = seen.following
-    next_cursor = None if following is None else caller.service.cursors.encode(listing, following.to_json())
-    return RowDifference.of(seen, next_cursor=next_cursor)
+    cursors, listing = caller.service.cursors, caller.list_name("diff", stream, before, after)
+    position = cursors.read(listing, cursor)
+    requested = DifferenceRequest(limit, 0 if cursor else offset, count)
+    page, following = row_difference(
+        tenant, stream, before, after, requested, position and DifferenceCursor.of_json(position)
+    )
+    return replace(page, next_cursor=cursors.encode(listing, following and following.to_json()))

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query, Request
 
-from freezeframe.asgi.bodies.received_body import JsonObject, Named
-from freezeframe.asgi.dependencies.caller import CONDITIONAL, Calling, TenantCaller, request_tenant_caller
-from freezeframe.asgi.models.base import ResponseModel
+from freezeframe.asgi.bodies import JsonObject, Named
+from freezeframe.asgi.caller import CONDITIONAL, Calling, TenantCaller, request_tenant_caller
 from freezeframe.asgi.problems import to_openapi
 from freezeframe.asgi.routes.tenants import made_tenant
+from freezeframe.asgi.routing import ResponseModel
 from freezeframe.errors import UnreadableRequest
 from freezeframe.identifiers import EnvironmentName, FilePath
-from freezeframe.service.exports import hotglue
+from freezeframe.service import hotglue
 from freezeframe.store import Tenant
 from freezeframe.store.model.update_options import Author
 from freezeframe.store.transaction.conditions import file_subject
@@ -71,7 +73,7 @@ class FileDone(ResponseModel):
 
 
 async def hotglue_caller(request: Request, env_id: EnvironmentPath, tenant: TenantPath) -> TenantCaller:
-    """The caller of a request for one tenant, by hotglue's names."""
+    """Return the caller of a request for one tenant, by hotglue's names."""
     return await request_tenant_caller(request, env_id, tenant)
 
 
@@ -81,14 +83,7 @@ HotglueCalling = Annotated[TenantCaller, Depends(hotglue_caller)]
 @router.get("/tenants/{env_id}")
 def hotglue_tenants(caller: Calling, env_id: EnvironmentPath) -> list[str]:
     """List the ids of all tenants of an environment."""
-    found: list[str] = []
-    after: str | None = None
-    while True:
-        page = caller.access.page(EnvironmentName(env_id), "", after, 10_000)
-        found += page.tenants
-        after = page.next_after
-        if after is None:
-            return found
+    return list(caller.access.all_tenants(EnvironmentName(env_id)))
 
 
 @router.get(
@@ -166,66 +161,63 @@ def hotglue_config(caller: HotglueCalling) -> dict[str, Any]:
 @router.put(f"{_TENANT}/config", openapi_extra=_JSON, **_CHANGE)
 def hotglue_set_config(caller: HotglueCalling, body: JsonObject) -> dict[str, Any]:
     """Replace the tenant's configuration, all of it."""
-    tenant = _create_tenant(caller)
-    with caller.audit_change("file.write", hotglue.CONFIG_FILE):
+    with _config_change(caller, reads=False) as tenant:
         return hotglue.set_config(tenant, body, Author(caller.who, "set config"))
 
 
 @router.patch(f"{_TENANT}/config", openapi_extra=_JSON, **_CHANGE)
 def hotglue_patch_config(caller: HotglueCalling, body: JsonObject) -> dict[str, Any]:
     """Change the tenant's configuration by a merge patch (RFC 7396)."""
-    tenant = _readable_tenant(caller)
-    with caller.audit_change("file.write", hotglue.CONFIG_FILE):
+    with _config_change(caller) as tenant:
         return hotglue.patch_config(tenant, body, Author(caller.who, "patch config"), caller.note_unsealing)
 
 
 @router.get(f"{_TENANT}/mapping")
 def hotglue_mapping(caller: HotglueCalling) -> dict[str, Any]:
     """The field mappings of all of the tenant's flows."""
-    return hotglue.mapping(caller.tenant("snapshots:read"), caller.note_unsealing)
+    return hotglue.member(caller.tenant("snapshots:read"), hotglue.MAPPING, caller.note_unsealing)
 
 
 @router.put(f"{_TENANT}/mapping", openapi_extra=_JSON, **_CHANGE)
 def hotglue_set_mapping(caller: HotglueCalling, body: JsonObject) -> dict[str, Any]:
     """Replace the field mapping of one flow: `{"config": {"mapping": {…}}, "flow": FLOW, …}`."""
-    tenant = _readable_tenant(caller)
-    given = body.get("config")
-    found = given.get("mapping") if isinstance(given, dict) else None
+    configuration = body.get("config")
+    mapping = configuration.get("mapping") if isinstance(configuration, dict) else None
     flow = body.get("flow")
-    if not isinstance(found, dict) or not isinstance(flow, str) or not flow:
+    if not isinstance(mapping, dict) or not isinstance(flow, str) or not flow:
         raise UnreadableRequest(
             "The body holds no mapping of a flow.",
             remedy='Send {"config": {"mapping": {…}}, "flow": FLOW, "entityType": …, "entityId": …}.',
         )
-    with caller.audit_change("file.write", hotglue.CONFIG_FILE):
-        return hotglue.set_mapping(
-            tenant, flow, found, Author(caller.who, f"set mapping of {flow}"), caller.note_unsealing
-        )
+    author, path = Author(caller.who, f"set mapping of {flow}"), (hotglue.MAPPING, "mapping", flow)
+    with _config_change(caller) as tenant:
+        return hotglue.replace_member(tenant, path, mapping, author, caller.note_unsealing)
 
 
 @router.get(f"{_TENANT}/metadata")
 def hotglue_metadata(caller: HotglueCalling) -> dict[str, Any]:
     """The tenant's metadata."""
-    return hotglue.metadata(caller.tenant("snapshots:read"), caller.note_unsealing)
+    return hotglue.member(caller.tenant("snapshots:read"), hotglue.METADATA, caller.note_unsealing)
 
 
 @router.put(f"{_TENANT}/metadata", openapi_extra=_JSON, **_CHANGE)
 def hotglue_set_metadata(caller: HotglueCalling, body: JsonObject) -> dict[str, Any]:
     """Replace the tenant's metadata, all of it."""
-    tenant = _readable_tenant(caller)
     value = body["metadata"] if set(body) == {"metadata"} and isinstance(body["metadata"], dict) else body
-    with caller.audit_change("file.write", hotglue.CONFIG_FILE):
-        return hotglue.set_metadata(tenant, value, Author(caller.who, "set metadata"), caller.note_unsealing)
+    author, path = Author(caller.who, "set metadata"), (hotglue.METADATA, "metadata")
+    with _config_change(caller) as tenant:
+        return hotglue.replace_member(tenant, path, value, author, caller.note_unsealing)
 
 
-def _readable_tenant(caller: TenantCaller) -> Tenant:
-    """The tenant for a change that answers with what its configuration had before, too."""
-    tenant = _create_tenant(caller)
-    caller.tenant("snapshots:read")
-    return tenant
+@contextmanager
+def _config_change(caller: TenantCaller, *, reads: bool = True) -> Iterator[Tenant]:
+    """Open the tenant for an audited change of its configuration; create it, as hotglue's clients do not.
 
-
-def _create_tenant(caller: TenantCaller) -> Tenant:
-    """The tenant for a change of its configuration, created if need be: hotglue's clients create none."""
+    With ``reads`` the response shows what the configuration had before, which needs the right to read.
+    """
     made = made_tenant(caller, caller.environment, caller.tenant_id)[0]
-    return caller.changing(made, file_subject(hotglue.CONFIG_FILE))
+    tenant = caller.changing(made, file_subject(hotglue.CONFIG_FILE))
+    if reads:
+        caller.tenant("snapshots:read")
+    with caller.audit_change("file.write", hotglue.CONFIG_FILE):
+        yield tenant

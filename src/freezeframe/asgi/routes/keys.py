@@ -5,11 +5,41 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import Path, Response
+from pydantic import ConfigDict, Field
 
-from freezeframe.asgi.dependencies.caller import Caller, Calling
-from freezeframe.asgi.models.keys import Key, KeyPage, KeyWithSecret, NewKey, Rotation
+from freezeframe.asgi.caller import Caller, Calling
 from freezeframe.asgi.problems import to_openapi
-from freezeframe.asgi.routes.routing import CursorText, Limit, api_router
+from freezeframe.asgi.routes.parameters import CursorText, Limit
+from freezeframe.asgi.routing import RequestModel, ResponseModel, api_router, example
+from freezeframe.service.access.keys import Key, KeyWithSecret, Scope
+
+
+class NewKey(RequestModel):
+    """A key that is to be made; without scopes it has all but `admin`, without tenants it is for all."""
+
+    model_config = ConfigDict(
+        json_schema_extra=example(name="sync", scopes=["snapshots:read"], environments=["dev"], days=90)
+    )
+
+    name: str = Field(default="", max_length=200)
+    scopes: list[Scope] = Field(default_factory=list)
+    environments: list[str] | None = Field(default=None, max_length=1000)
+    tenants: list[str] | None = Field(default=None, max_length=1000)
+    days: float | None = Field(default=None, gt=0, le=36_499)
+
+
+class KeyPage(ResponseModel):
+    """Keys by id."""
+
+    keys: list[Key]
+    next_cursor: str | None
+
+
+class Rotation(RequestModel):
+    """How long the secret from before stays good."""
+
+    overlap_hours: float = Field(default=24.0, ge=0, le=8_760)
+
 
 router = api_router("keys")
 KeyId = Annotated[str, Path(min_length=1, max_length=40, description="The key's id.")]
@@ -22,10 +52,12 @@ _NOT_KEPT = {"Cache-Control": "no-store"}
 def list_keys(caller: Calling, limit: Limit = 100, cursor: CursorText = None) -> KeyPage:
     """List the service's keys by id, without their secrets."""
     caller.principal.require_everywhere()
-    after = "" if cursor is None else str(caller.service.cursors.read(_LISTING, cursor))
-    found = caller.service.keys.list(after, limit + 1)
-    following = caller.service.cursors.encode(_LISTING, found[limit - 1].id) if len(found) > limit else None
-    return KeyPage(keys=[Key(**item.to_json()) for item in found[:limit]], next_cursor=following)
+    cursors = caller.service.cursors
+    keys = caller.service.keys.list(cursors.read(_LISTING, cursor) or "", limit + 1)
+    return KeyPage(
+        keys=list(keys[:limit]),
+        next_cursor=cursors.encode(_LISTING, keys[limit - 1].id if len(keys) > limit else None),
+    )
 
 
 @router.post("/keys", status_code=201)
@@ -34,17 +66,9 @@ def create_key(caller: Calling, order: NewKey, response: Response) -> KeyWithSec
     caller.principal.require_everywhere()
     key_id = caller.service.keys.new_id(_identity(caller))
     with caller.audit_service_change("key.create", key_id, details=order.model_dump()):
-        made = caller.service.keys.create(
-            order.name,
-            scopes=order.scopes,
-            environments=order.environments,
-            tenants=order.tenants,
-            days=order.days,
-            created_by=caller.who,
-            key_id=key_id,
-        )
+        made = caller.service.keys.create(**order.model_dump(), created_by=caller.who, key_id=key_id)
     response.headers.update(_NOT_KEPT)
-    return KeyWithSecret(**made.to_json())
+    return made
 
 
 @router.post("/keys/{key_id}/rotate", responses=to_openapi(404))
@@ -55,7 +79,7 @@ def rotate_key(caller: Calling, key_id: KeyId, order: Rotation, response: Respon
     with caller.audit_service_change("key.rotate", key_id, details={"overlap_hours": order.overlap_hours}):
         made = caller.service.keys.rotate(key_id, order.overlap_hours, _identity(caller))
     response.headers.update(_NOT_KEPT)
-    return KeyWithSecret(**made.to_json())
+    return made
 
 
 @router.delete("/keys/{key_id}", responses=to_openapi(404))
@@ -64,7 +88,7 @@ def revoke_key(caller: Calling, key_id: KeyId) -> Key:
     caller.principal.require_everywhere()
     caller.service.keys.get(key_id)
     with caller.audit_service_change("key.revoke", key_id):
-        return Key(**caller.service.keys.revoke(key_id).to_json())
+        return caller.service.keys.revoke(key_id)
 
 
 def _identity(caller: Caller) -> str:

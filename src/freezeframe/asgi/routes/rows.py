@@ -3,62 +3,116 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import Path, Query, Request, Response
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import StreamingResponse
+from fastapi.sse import format_sse_event
+from pydantic import ConfigDict, Field
 
-from freezeframe.asgi.bodies.received_body import Received
-from freezeframe.asgi.dependencies.caller import CONDITIONAL, TenantCalling
-from freezeframe.asgi.models.streams import (
-    ImportPreview,
-    RowHistory,
-    RowRestoration,
-    RowRestorationOrder,
-    SortedRows,
-    StreamStatistics,
-)
-from freezeframe.asgi.routes.routing import (
+from freezeframe.asgi.bodies import Received
+from freezeframe.asgi.caller import CONDITIONAL, Calling, Environment, TenantCalling
+from freezeframe.asgi.event_streams import event_response, events_to_openapi
+from freezeframe.asgi.middleware import Closing
+from freezeframe.asgi.problems import to_openapi
+from freezeframe.asgi.routes.parameters import (
     ROWS_CONTENT,
     VERSION_MAX,
-    GivenCsv,
-    GivenUpdate,
+    Columns,
+    CsvQuery,
+    KeyColumns,
     Limit,
     RowsKind,
     StreamPath,
+    UpdateQuery,
     When,
+    Where,
+    request_content,
     rows_kind,
-    tenant_router,
 )
+from freezeframe.asgi.routing import TENANT_PATH, RequestModel, ResponseModel, api_router, example
 from freezeframe.errors import TooLarge
+from freezeframe.identifiers import TenantId
 from freezeframe.script.formats.written_rows import json_lines
 from freezeframe.service.access.audit import UNCHANGED
-from freezeframe.service.rows import sorted_rows
 from freezeframe.service.rows.column_statistics import (
     StatisticsCache,
+    StreamStatistics,
     logged_statistics,
     stream_statistics,
 )
-from freezeframe.service.rows.import_preview import PREVIEW_BYTES_MAX, ImportFile, import_preview
-from freezeframe.service.rows.row_history import RestoredRows, restored_rows, row_history, select_rows
-from freezeframe.service.rows.sorted_rows import ROWS_MAX, SortOrder, Window
+from freezeframe.service.rows.differences import (
+    RowHistory,
+    RowRestoration,
+    restored_rows,
+    row_history,
+    select_rows,
+)
+from freezeframe.service.rows.import_preview import (
+    PREVIEW_BYTES_MAX,
+    ImportFile,
+    ImportPreview,
+    import_preview,
+)
+from freezeframe.service.rows.search import (
+    ROWS_MAX,
+    FoundRow,
+    RowSearch,
+    SearchBounds,
+    SearchProgress,
+    SortOrder,
+    Window,
+    sorted_rows,
+)
 from freezeframe.store.model.update_options import Author
 from freezeframe.store.transaction.conditions import TENANT
 
-router = tenant_router("streams")
+KeyValue = str | int | float | bool | None
 
 
-@router.get("/streams/{stream}/sorted-rows", responses={200: {"model": SortedRows}})
+class RowRestorationOrder(RequestModel):
+    """Bring single rows of a stream back to what they were at a version of the tenant."""
+
+    model_config = ConfigDict(json_schema_extra=example(version=9, keys=[{"Id": "007"}], dry_run=True))
+
+    version: int = Field(ge=0, le=2**53, description="The tenant's version.")
+    keys: list[dict[str, KeyValue]] = Field(
+        min_length=1, max_length=5000, description="For each row its key's columns and values."
+    )
+    columns: list[str] = Field(
+        default=[], max_length=1000, description="Only these cells, of rows that were there then and are now."
+    )
+    dry_run: bool = False
+    message: str = Field(default="", max_length=1000)
+
+
+class SortedRows(ResponseModel):
+    """Some rows in order; what JSON has no value for (dates, decimals) is text."""
+
+    model_config = ConfigDict(
+        json_schema_extra=example(total=2, columns=["Id", "City"], rows=[{"Id": "1", "City": "Basel"}])
+    )
+
+    total: int = Field(description="How many rows meet the conditions.")
+    columns: list[str]
+    rows: list[dict[str, Any]]
+
+
+router = api_router("streams")
+
+
+@router.get(TENANT_PATH + "/streams/{stream}/sorted-rows", responses={200: {"model": SortedRows}})
 def list_sorted_rows(
     caller: TenantCalling,
     stream: StreamPath,
     when: When,
     by: Annotated[str, Query(min_length=1, max_length=300, description="The column.")],
     descending: Annotated[bool, Query(description="The greatest first.")] = False,  # noqa: FBT002 - a query
-    columns: Annotated[list[str] | None, Query(description="Only these columns.", max_length=1000)] = None,
-    where: Annotated[
-        list[str] | None,
-        Query(description="Conditions such as `City = Bern`; all must hold.", max_length=20),
-    ] = None,
+    columns: Columns = None,
+    where: Where = None,
     offset: Annotated[int, Query(ge=0, le=ROWS_MAX, description="How many to leave out first.")] = 0,
     limit: Limit = 100,
 ) -> Any:
@@ -67,7 +121,7 @@ def list_sorted_rows(
     A stream that is too large to be sorted at once is refused (413): choose fewer columns, or filter.
     """
     tenant = caller.tenant("snapshots:read")
-    seen = sorted_rows.sorted_rows(
+    seen = sorted_rows(
         tenant,
         stream,
         when,
@@ -82,7 +136,7 @@ def list_sorted_rows(
     return Response(body, media_type="application/json")
 
 
-@router.get("/streams/{stream}/rows/{key:path}/history")
+@router.get(TENANT_PATH + "/streams/{stream}/rows/{key:path}/history")
 def show_row_history(
     caller: TenantCalling,
     stream: StreamPath,
@@ -105,10 +159,10 @@ def show_row_history(
     `following` is where the next page begins (`until`). `is_whole` is false where older versions are not
     kept any more, or knew the stream by another key; the last page knows.
     """
-    return RowHistory.of(row_history(caller.tenant("snapshots:read"), stream, key, until, limit))
+    return row_history(caller.tenant("snapshots:read"), stream, key, until, limit)
 
 
-@router.post("/streams/{stream}/row-restorations", dependencies=CONDITIONAL)
+@router.post(TENANT_PATH + "/streams/{stream}/row-restorations", dependencies=CONDITIONAL)
 def restore_rows(caller: TenantCalling, stream: StreamPath, order: RowRestorationOrder) -> RowRestoration:
     """Bring rows back by their keys, as one new version; rows that were not there then are removed.
 
@@ -116,7 +170,7 @@ def restore_rows(caller: TenantCalling, stream: StreamPath, order: RowRestoratio
     """
     tenant = caller.tenant("snapshots:read" if order.dry_run else "snapshots:write")
 
-    def restore() -> RestoredRows:
+    def restore() -> RowRestoration:
         return restored_rows(
             tenant,
             select_rows(tenant, stream, order.version, order.keys, order.columns),
@@ -132,27 +186,22 @@ def restore_rows(caller: TenantCalling, stream: StreamPath, order: RowRestoratio
         with caller.audit_change("rows.restore", stream, **noted) as undertaking:
             done = restore()
             undertaking.outcome = "" if done.committed else UNCHANGED
-    return RowRestoration.of(done)
+    return done
 
 
-_RAW: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "content": ROWS_CONTENT,
-    }
-}
+_RAW = request_content(ROWS_CONTENT)
 
 
-@router.post("/streams/{stream}/import-preview", openapi_extra=_RAW)
+@router.post(TENANT_PATH + "/streams/{stream}/import-preview", openapi_extra=_RAW)
 def preview_import(
     caller: TenantCalling,
     request: Request,
     stream: StreamPath,
     body: Received,
-    update: GivenUpdate,
-    csv: GivenCsv,
+    update: UpdateQuery,
+    csv: CsvQuery,
     kind: RowsKind = None,
-    key: Annotated[list[str] | None, Query(description="The key's columns.", max_length=50)] = None,
+    key: KeyColumns = None,
     beginning: Annotated[bool, Query(description="The body is only the beginning of a longer file.")] = False,  # noqa: FBT002 - a query
 ) -> ImportPreview:
     """Tell what importing a file would do: its columns, how many rows are new or change, and examples.
@@ -170,18 +219,18 @@ def preview_import(
             remedy="Send the file's beginning with beginning=true, or import it without a preview.",
         )
     file = ImportFile(form, body.content, is_beginning=beginning)
-    return ImportPreview.of(import_preview(tenant, stream, file, key or (), update, csv))
+    return import_preview(tenant, stream, file, key or (), update, csv)
 
 
 _CACHE = StatisticsCache()
 
 
-@router.get("/streams/{stream}/statistics")
+@router.get(TENANT_PATH + "/streams/{stream}/statistics")
 def show_statistics(
     caller: TenantCalling,
     stream: StreamPath,
     when: When,
-    columns: Annotated[list[str] | None, Query(description="Only these columns.", max_length=1000)] = None,
+    columns: Columns = None,
     read: Annotated[bool, Query(description="False: only what the log knows, without reading a row.")] = True,  # noqa: FBT002 - a query
 ) -> StreamStatistics:
     """Show what the columns hold: nulls, distinct values, smallest and greatest, and their shape.
@@ -191,5 +240,66 @@ def show_statistics(
     """
     tenant = caller.tenant("snapshots:read")
     if not read:
-        return StreamStatistics.of(logged_statistics(tenant, stream, when, columns or ()))
-    return StreamStatistics.of(stream_statistics(tenant, stream, when, _CACHE, columns=columns or ()))
+        return logged_statistics(tenant, stream, when, columns or ())
+    return stream_statistics(tenant, stream, when, _CACHE, columns=columns or ())
+
+
+_TENANTS_MAX = 100
+_SECONDS_MAX = 30
+
+
+@router.get(
+    "/environments/{environment}/found-rows",
+    response_class=StreamingResponse,
+    responses={
+        200: events_to_openapi(row=FoundRow, progress=SearchProgress, end=SearchProgress),
+        **to_openapi(404),
+    },
+)
+def find_rows(
+    caller: Calling,
+    request: Request,
+    environment: Environment,
+    text: Annotated[str, Query(min_length=1, max_length=200, description="What is looked for.")],
+    tenant: Annotated[
+        list[str] | None,
+        Query(max_length=_TENANTS_MAX, description="Only these tenants; without it all of the caller."),
+    ] = None,
+    seconds: Annotated[int, Query(ge=1, le=_SECONDS_MAX, description="How long at most.")] = 10,
+) -> Any:
+    """Find rows by a value of their key, or by a part of a text of three letters and more, as events.
+
+    `row` tells one that was found: `tenant`, `stream`, its `key`, and the `column` and `value` that hold the
+    text. `progress` tells how many tenants and bytes were read, `end` is the last. Rows that have the text
+    as a key come first. At most 5 rows of a stream are told, and 100 in all; 1 GiB of columns is read.
+    `is_whole` is false where there may be more, or tenants (`unreadable`) are damaged.
+    """
+    caller.principal.require("snapshots:read")
+    tenants = None if tenant is None else list(dict.fromkeys(map(TenantId, tenant)))
+    if tenants is None:
+        caller.principal.require("tenants:read")
+    for tenant_id in tenants or ():
+        caller.access.require(environment, tenant_id, "snapshots:read")
+    search = RowSearch(text, SearchBounds(seconds=seconds))
+    found = search.run(
+        lambda: caller.access.all_tenants(environment) if tenants is None else iter(tenants),
+        lambda name: caller.access.tenant(environment, TenantId(name), "snapshots:read"),
+    )
+    return event_response(caller.service.streams, caller.principal, _events(request, search, found))
+
+
+async def _events(
+    request: Request, search: RowSearch, steps: Iterator[FoundRow | SearchProgress]
+) -> AsyncIterator[bytes]:
+    """Send each step; a client that leaves, or the end of the process, stops the search between two steps."""
+    closing = request.app.state.closing
+    assert isinstance(closing, Closing)  # noqa: S101 - set by create_application
+    while (step := await run_in_threadpool(next, steps, None)) is not None:
+        if await closing.wait(0):
+            return
+        yield _event_bytes("row" if isinstance(step, FoundRow) else "progress", step)
+    yield _event_bytes("end", search.progress)
+
+
+def _event_bytes(event: str, step: FoundRow | SearchProgress) -> bytes:
+    return format_sse_event(event=event, data_str=json.dumps(asdict(step), ensure_ascii=False))

@@ -10,73 +10,118 @@ from urllib.parse import quote
 from fastapi import Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import StreamingResponse
-from pydantic import ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
-from freezeframe.asgi.bodies.received_body import Received, ReceivedBody
-from freezeframe.asgi.dependencies.caller import CONDITIONAL, TenantCaller, TenantCalling
-from freezeframe.asgi.media_type import media_type
-from freezeframe.asgi.models.jobs import Job
-from freezeframe.asgi.models.streams import (
+from freezeframe.asgi.bodies import Received, ReceivedBody
+from freezeframe.asgi.caller import CONDITIONAL, TenantCaller, TenantCalling
+from freezeframe.asgi.problems import media_type, to_openapi
+from freezeframe.asgi.routes.history import (
     Dropped,
     HistoryPage,
-    ImportSource,
     Restoration,
     RestorationOrder,
-    Rows,
-    StreamDetail,
-    StreamList,
-    StreamRestoration,
+    history_page,
+    restore,
 )
-from freezeframe.asgi.problems import to_openapi
-from freezeframe.asgi.routes.history import history_page, restore
-from freezeframe.asgi.routes.routing import (
+from freezeframe.asgi.routes.parameters import (
+    BINARY,
     ROWS_CONTENT,
     VERSION_MAX,
+    Columns,
+    CsvQuery,
     CursorText,
-    GivenCsv,
-    GivenUpdate,
+    KeyColumns,
     Limit,
     Message,
     RowsKind,
     StreamPath,
     TenantVersion,
+    UpdateQuery,
     When,
+    Where,
+    request_content,
     rows_kind,
-    tenant_router,
 )
-from freezeframe.service.exports.exports import export
-from freezeframe.service.jobs.jobs import ImportRequest
-from freezeframe.service.jobs.staged_blobs import ImportContent
+from freezeframe.asgi.routing import TENANT_PATH, RequestModel, ResponseModel, api_router, example
+from freezeframe.control.job import QueuedJob
+from freezeframe.service.exports import export
+from freezeframe.service.jobs import ImportRequest, Job
 from freezeframe.service.rows import streams
 from freezeframe.service.rows.row_previews import (
-    ChangesPlace,
-    ChangesWanted,
+    ChangesCursor,
+    ChangesRequest,
     Preview,
-    PreviewPlace,
-    RowsWanted,
+    PreviewCursor,
+    RowsRequest,
     change_preview,
     preview,
 )
-from freezeframe.service.rows.streams import ARROW_TYPE, EXPORT_TYPES
+from freezeframe.service.rows.streams import ARROW_TYPE, EXPORT_TYPES, StreamDetail
+from freezeframe.service.staged_blobs import ImportContent
 from freezeframe.store.transaction.conditions import stream_subject
 
-router = tenant_router("streams")
-_RAW: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            **ROWS_CONTENT,
-            "application/json": {"schema": ImportSource.model_json_schema()},
-        },
-    }
-}
-_ROWS_TOO: dict[int | str, dict[str, Any]] = {
-    200: {"content": {ARROW_TYPE: {"schema": {"type": "string", "format": "binary"}}}, "model": Rows}
-}
+
+class StreamList(ResponseModel):
+    """A tenant's streams at one version of it."""
+
+    model_config = ConfigDict(json_schema_extra=example(version=12, streams=["Account", "Invoice"]))
+
+    version: int
+    streams: list[str]
+
+
+class Rows(ResponseModel):
+    """Some rows of a stream; what JSON has no value for (dates, decimals) is text."""
+
+    model_config = ConfigDict(
+        json_schema_extra=example(
+            total=2,
+            is_total_exact=True,
+            version=12,
+            stream_version=4,
+            next_cursor=None,
+            columns=["Id", "City"],
+            rows=[{"Id": "007", "City": "Bern"}],
+        )
+    )
+
+    total: int = Field(description="How many rows there are without the limit, or at least.")
+    is_total_exact: bool = Field(description="False: there are at least `total` rows; `count=true` counts.")
+    version: int = Field(description="The version of the tenant that made the rows.")
+    stream_version: int = Field(description="The stream's own version that the rows are of.")
+    next_cursor: str | None = Field(description="Where the next page begins; null: there is none.")
+    columns: list[str]
+    rows: list[dict[str, Any]]
+
+
+class StreamRestoration(RequestModel):
+    """Bring a stream back to what it was at a version of the tenant."""
+
+    model_config = ConfigDict(json_schema_extra=example(version=9, dry_run=True))
+
+    version: int = Field(ge=0, le=2**53, description="The tenant's version.")
+    dry_run: bool = False
+    message: str = Field(default="", max_length=1000)
+
+
+class ImportSource(RequestModel):
+    """Rows that lie in a staged blob, and of what kind they are."""
+
+    model_config = ConfigDict(
+        json_schema_extra=example(blob="0123456789abcdef0123456789abcdef", kind="parquet")
+    )
+
+    blob: str = Field(min_length=1, max_length=64)
+    kind: Literal["csv", "parquet", "jsonl", "arrow"]
+
+
+router = api_router("streams")
+_RAW = request_content({**ROWS_CONTENT, "application/json": {"schema": ImportSource.model_json_schema()}})
+_ROWS_TOO: dict[int | str, dict[str, Any]] = {200: {"content": {ARROW_TYPE: BINARY}, "model": Rows}}
 Version = Annotated[int | None, Query(ge=0, le=VERSION_MAX)]
 
 
-@router.get("/streams")
+@router.get(TENANT_PATH + "/streams")
 def list_streams(caller: TenantCalling, version: TenantVersion) -> StreamList:
     """List a tenant's streams, now or at a version of the tenant."""
     tenant = caller.tenant("snapshots:read")
@@ -85,7 +130,9 @@ def list_streams(caller: TenantCalling, version: TenantVersion) -> StreamList:
 
 
 @router.get(
-    "/streams/{stream}", responses={200: {"model": StreamDetail}, **to_openapi(304)}, dependencies=CONDITIONAL
+    TENANT_PATH + "/streams/{stream}",
+    responses={200: {"model": StreamDetail}, **to_openapi(304)},
+    dependencies=CONDITIONAL,
 )
 def show_stream(caller: TenantCalling, stream: StreamPath, response: Response) -> Any:
     """Show a stream: its versions, key, columns and how many rows it has."""
@@ -94,10 +141,10 @@ def show_stream(caller: TenantCalling, stream: StreamPath, response: Response) -
     if caller.conditions.is_fresh(etag):
         return Response(status_code=304, headers={"ETag": etag})
     response.headers["ETag"] = etag
-    return StreamDetail.of(detail)
+    return detail
 
 
-@router.delete("/streams/{stream}", dependencies=CONDITIONAL)
+@router.delete(TENANT_PATH + "/streams/{stream}", dependencies=CONDITIONAL)
 def drop_stream(caller: TenantCalling, stream: StreamPath, message: Message = "") -> Dropped:
     """Remove a stream in a new version; its past can be read and restored."""
     tenant = caller.tenant("snapshots:delete", stream_subject(stream))
@@ -106,17 +153,14 @@ def drop_stream(caller: TenantCalling, stream: StreamPath, message: Message = ""
     return Dropped(tenant_version=version)
 
 
-@router.get("/streams/{stream}/rows", responses={**_ROWS_TOO, **to_openapi(406)})
+@router.get(TENANT_PATH + "/streams/{stream}/rows", responses={**_ROWS_TOO, **to_openapi(406)})
 def preview_rows(
     caller: TenantCalling,
     request: Request,
     stream: StreamPath,
     when: When,
-    columns: Annotated[list[str] | None, Query(description="Only these columns.", max_length=1000)] = None,
-    where: Annotated[
-        list[str] | None,
-        Query(description="Conditions such as `City = Bern`; all must hold.", max_length=20),
-    ] = None,
+    columns: Columns = None,
+    where: Where = None,
     offset: Annotated[int, Query(ge=0, le=VERSION_MAX, description="How many to leave out first.")] = 0,
     limit: Limit = 100,
     cursor: CursorText = None,
@@ -134,16 +178,14 @@ def preview_rows(
     first page was of. Rows without a key are in the order of their files.
     """
     found = caller.tenant("snapshots:read").stream(stream)
-    wanted = RowsWanted(tuple(columns or ()), tuple(where or ()), 0 if cursor else offset, limit, count)
-    listing = caller.list_name("pages of rows", found.name, when, wanted.columns, wanted.where)
-    place = None
-    if cursor is not None:
-        place = PreviewPlace.of_json(caller.service.cursors.read(listing, cursor))
-    seen = preview(found, when, wanted, place)
-    return _rows(request, seen, _cursor(caller, listing, seen))
+    requested = RowsRequest(tuple(columns or ()), tuple(where or ()), 0 if cursor else offset, limit, count)
+    listing = caller.list_name("pages of rows", found.name, when, requested.columns, requested.where)
+    position = caller.service.cursors.read(listing, cursor)
+    page = preview(found, when, requested, position and PreviewCursor.of_json(position))
+    return _rows(request, page, _cursor(caller, listing, page))
 
 
-@router.get("/streams/{stream}/changes", responses=_ROWS_TOO)
+@router.get(TENANT_PATH + "/streams/{stream}/changes", responses=_ROWS_TOO)
 def list_changes(
     caller: TenantCalling,
     request: Request,
@@ -163,14 +205,13 @@ def list_changes(
     """
     found = caller.tenant("snapshots:read").stream(stream)
     listing = caller.list_name("pages of changes", found.name, since, until)
-    place = None
-    if cursor is not None:
-        place = ChangesPlace.of_json(caller.service.cursors.read(listing, cursor))
-    seen = change_preview(found, since, until, ChangesWanted(limit, count), place)
-    return _rows(request, seen, _cursor(caller, listing, seen))
+    position = caller.service.cursors.read(listing, cursor)
+    requested = ChangesRequest(limit, count)
+    page = change_preview(found, since, until, requested, position and ChangesCursor.of_json(position))
+    return _rows(request, page, _cursor(caller, listing, page))
 
 
-@router.get("/streams/{stream}/history")
+@router.get(TENANT_PATH + "/streams/{stream}/history")
 def stream_history(
     caller: TenantCalling, stream: StreamPath, limit: Limit = 100, cursor: CursorText = None
 ) -> HistoryPage:
@@ -180,7 +221,7 @@ def stream_history(
     return history_page(caller, tenant, limit, cursor, stream=found)
 
 
-@router.post("/streams/{stream}/restore", dependencies=CONDITIONAL)
+@router.post(TENANT_PATH + "/streams/{stream}/restore", dependencies=CONDITIONAL)
 def restore_stream(caller: TenantCalling, stream: StreamPath, order: StreamRestoration) -> Restoration:
     """Bring a stream back to what it was at a version of the tenant, as a new version.
 
@@ -193,15 +234,8 @@ def restore_stream(caller: TenantCalling, stream: StreamPath, order: StreamResto
 
 
 @router.get(
-    "/streams/{stream}/export",
-    responses={
-        200: {
-            "content": {
-                kind.partition(";")[0]: {"schema": {"type": "string", "format": "binary"}}
-                for kind in EXPORT_TYPES.values()
-            }
-        }
-    },
+    TENANT_PATH + "/streams/{stream}/export",
+    responses={200: {"content": {kind.partition(";")[0]: BINARY for kind in EXPORT_TYPES.values()}}},
     response_class=StreamingResponse,
 )
 def export_stream(
@@ -221,7 +255,7 @@ def export_stream(
 
 
 @router.post(
-    "/streams/{stream}/import",
+    TENANT_PATH + "/streams/{stream}/import",
     status_code=202,
     openapi_extra=_RAW,
     responses=to_openapi(415),
@@ -233,10 +267,10 @@ def import_stream(
     response: Response,
     stream: StreamPath,
     body: Received,
-    update: GivenUpdate,
-    csv: GivenCsv,
+    update: UpdateQuery,
+    csv: CsvQuery,
     kind: RowsKind = None,
-    key: Annotated[list[str] | None, Query(description="The key's columns.", max_length=50)] = None,
+    key: KeyColumns = None,
     job_id: Annotated[str | None, Query(min_length=1, max_length=200)] = None,
     message: Message = "",
 ) -> Job:
@@ -268,23 +302,23 @@ def import_stream(
             caller.who,
             lambda: stored_bytes.require_room_for_waiting(tenant, caller.folder()),
         )
-    response.headers["Location"] = job_location(caller, queued.job_id)
-    return Job(**caller.service.jobs.describe_job(queued))
+    return accepted_job(caller, response, queued)
 
 
-def job_location(caller: TenantCaller, job_id: str) -> str:
-    """Where a job is shown."""
-    place = (quote(part, safe="") for part in (caller.environment, caller.tenant_id, job_id))
-    return "/api/v1/environments/{}/tenants/{}/jobs/{}".format(*place)
+def accepted_job(caller: TenantCaller, response: Response, queued: QueuedJob) -> Job:
+    """Return a job that the request put into the queue, and say in ``Location`` where it is shown."""
+    names = (quote(part, safe="") for part in (caller.environment, caller.tenant_id, queued.job_id))
+    response.headers["Location"] = "/api/v1/environments/{}/tenants/{}/jobs/{}".format(*names)
+    return caller.service.jobs.describe_job(queued)
 
 
 def attachment(name: str) -> str:
-    """A ``Content-Disposition`` with a name of any letters (RFC 6266)."""
+    """Return a ``Content-Disposition`` with a name of any letters (RFC 6266)."""
     return f"attachment; filename*=UTF-8''{quote(name, safe='')}"
 
 
 def _import_source(request: Request, body: ReceivedBody, kind: str | None) -> tuple[str, str]:
-    """The format of the rows, and the blob that holds them; "" if the body itself does."""
+    """Return the format of the rows, and the blob that holds them; "" if the body itself does."""
     if kind is None and media_type(request) == "application/json":
         try:
             source = ImportSource.model_validate_json(body.content.read())
@@ -296,25 +330,25 @@ def _import_source(request: Request, body: ReceivedBody, kind: str | None) -> tu
     return rows_kind(request, kind), ""
 
 
-def _cursor(caller: TenantCaller, listing: str, seen: Preview) -> str | None:
-    place = seen.following
-    return None if place is None else caller.service.cursors.encode(listing, place.to_json())
+def _cursor(caller: TenantCaller, listing: str, page: Preview) -> str | None:
+    position = page.following
+    return caller.service.cursors.encode(listing, position and position.to_json())
 
 
-def _rows(request: Request, seen: Preview, cursor: str | None) -> Response:
+def _rows(request: Request, page: Preview, cursor: str | None) -> Response:
     if ARROW_TYPE in request.headers.get("accept", ""):
-        headers = {"X-Total-Rows": str(seen.total), "X-Total-Exact": str(seen.is_total_exact).lower()}
+        headers = {"X-Total-Rows": str(page.total), "X-Total-Exact": str(page.is_total_exact).lower()}
         if cursor is not None:
             headers["X-Next-Cursor"] = cursor
-        return Response(seen.arrow(), media_type=ARROW_TYPE, headers={**headers, "Vary": "Accept"})
-    told = {
-        "total": seen.total,
-        "is_total_exact": seen.is_total_exact,
-        "version": seen.version,
-        "stream_version": seen.stream_version,
+        return Response(page.arrow(), media_type=ARROW_TYPE, headers={**headers, "Vary": "Accept"})
+    head = {
+        "total": page.total,
+        "is_total_exact": page.is_total_exact,
+        "version": page.version,
+        "stream_version": page.stream_version,
         "next_cursor": cursor,
-        "columns": seen.rows.column_names,
+        "columns": page.rows.column_names,
     }
-    head = json.dumps(told, ensure_ascii=False).encode()
-    body = head[:-1] + b', "rows": [' + b",".join(seen.json_rows()) + b"]}"
+    text = json.dumps(head, ensure_ascii=False).encode()
+    body = text[:-1] + b', "rows": [' + b",".join(page.json_rows()) + b"]}"
     return Response(body, media_type="application/json", headers={"Vary": "Accept"})

@@ -2,17 +2,209 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Literal
 
 from fastapi import Query, Response
+from pydantic import ConfigDict, Field
 
-from freezeframe.asgi.dependencies.caller import CONDITIONAL, Caller, Calling, Environment, TenantCalling
-from freezeframe.asgi.models.tenants import Deletion, EnvironmentList, NewTenant, TenantDetail, TenantPage
+from freezeframe.asgi.caller import CONDITIONAL, Caller, Calling, Environment, TenantCalling
 from freezeframe.asgi.problems import to_openapi
-from freezeframe.asgi.routes.routing import TENANT, CursorText, Limit, api_router
-from freezeframe.errors import InvalidOption
+from freezeframe.asgi.routes.history import TenantVersion
+from freezeframe.asgi.routes.parameters import CursorText, Limit
+from freezeframe.asgi.routes.parameters import TenantVersion as TenantVersionQuery
+from freezeframe.asgi.routing import TENANT_PATH, RequestModel, ResponseModel, api_router, example
+from freezeframe.control.job import JobStatus, QueuedJob
+from freezeframe.control.queue import failed_jobs, newest_jobs
+from freezeframe.errors import InvalidOption, NotFound, ReportDamage, TenantNotFound
 from freezeframe.identifiers import EnvironmentName, TenantId
+from freezeframe.runs.queue.attempt import first_line
+from freezeframe.service.overview import Overview as Seen
+from freezeframe.service.overview import SchemaDrift, StaleTenant, StreamOverview, UnusualChange
 from freezeframe.store import Tenant
+
+
+class EnvironmentList(ResponseModel):
+    """The environments that have tenants."""
+
+    model_config = ConfigDict(json_schema_extra=example(environments=["default", "staging"]))
+
+    environments: list[str]
+
+
+class TenantPage(ResponseModel):
+    """A page of tenants' ids, in order."""
+
+    model_config = ConfigDict(json_schema_extra=example(tenants=["acme", "globex"], next_cursor=None))
+
+    tenants: list[str]
+    next_cursor: str | None = Field(description="Where the next page begins; null: there is none.")
+
+
+class NewTenant(RequestModel):
+    """A tenant that is to be made."""
+
+    model_config = ConfigDict(json_schema_extra=example(tenant="acme"))
+
+    tenant: str = Field(min_length=1, max_length=200, description="The tenant's id, as its owner writes it.")
+
+
+class TenantDetail(ResponseModel):
+    """A tenant now."""
+
+    model_config = ConfigDict(
+        json_schema_extra=example(
+            environment="default", tenant="acme", version=12, streams=["Account"], files=3, size_bytes=4711
+        )
+    )
+
+    environment: str
+    tenant: str
+    version: int = Field(description="The newest tenant version; -1 before the first change.")
+    streams: list[str]
+    files: int
+    size_bytes: int = Field(description="Bytes of the files, as they are stored.")
+
+
+class Deletion(ResponseModel):
+    """What was removed with a tenant; nothing is left of it."""
+
+    environment: str
+    tenant: str
+    versions: int
+    streams: int
+    files: int
+    objects: int
+    size_bytes: int
+    keys: int
+
+
+class ProofResult(ResponseModel):
+    """What one proof tried, and what it saw that breaks its promise."""
+
+    name: str
+    verdict: Literal["kept", "broken"]
+    promise: str
+    counts: dict[str, int]
+    violations: list[str]
+    seconds: float
+
+
+class ProofReport(ResponseModel):
+    """The report of the last `freezeframe prove` on the store."""
+
+    verdict: Literal["kept", "broken"]
+    seed: int
+    finished: datetime
+    proofs: list[ProofResult]
+
+
+class Overview(ResponseModel):
+    """A tenant at one version of it, from logs alone."""
+
+    model_config = ConfigDict(
+        json_schema_extra=example(
+            environment="default",
+            tenant="acme",
+            version=12,
+            timestamp="2026-11-20T14:05:00Z",
+            streams=[],
+            files=3,
+            file_bytes=4711,
+            last=None,
+            days=[0, 0, 15],
+        )
+    )
+
+    environment: str
+    tenant: str
+    version: int = Field(description="-1 before the first change.")
+    timestamp: datetime | None
+    streams: list[StreamOverview]
+    files: int
+    file_bytes: int
+    last: TenantVersion | None
+    days: list[int] = Field(description="Rows changed on each of the last days (UTC), today's last.")
+
+
+class LastJob(ResponseModel):
+    """The job of a tenant that was submitted last."""
+
+    job_id: str
+    status: JobStatus
+    created: datetime
+    finished: datetime | None
+
+
+class TenantSummary(ResponseModel):
+    """What a list of tenants shows of one."""
+
+    model_config = ConfigDict(
+        json_schema_extra=example(
+            tenant="acme",
+            version=12,
+            streams=2,
+            rows=4711,
+            size_bytes=80_000,
+            changed="2026-11-20T14:05:00Z",
+            last_job=None,
+            days=[0, 0, 15],
+        )
+    )
+
+    tenant: str
+    version: int = Field(description="-1 before the first change.")
+    streams: int
+    rows: int
+    size_bytes: int = Field(description="Of streams and files.")
+    changed: datetime | None = Field(description="When the newest version was made.")
+    last_job: LastJob | None = Field(description="Null: none, or the caller may not read jobs.")
+    days: list[int] = Field(description="Rows changed on each of the last days (UTC), today's last.")
+
+
+class TenantSummaries(ResponseModel):
+    """The tenants that were asked for and are there, in the order in which they were asked for."""
+
+    tenants: list[TenantSummary]
+
+
+class TenantWithFindings(TenantSummary):
+    """A tenant with what somebody should look at; at most 20 of each kind."""
+
+    stale: StaleTenant | None
+    unusual: list[UnusualChange]
+    drift: list[SchemaDrift]
+    unsealed: list[str] = Field(description="Configurations that lie in the store as they are.")
+
+
+class FailedJob(ResponseModel):
+    """A job that failed, ran too long or died."""
+
+    tenant: str
+    job_id: str
+    status: JobStatus
+    finished: datetime
+    error: str = Field(description="Its first line.")
+    error_code: str | None
+
+
+class UnreadableTenant(ResponseModel):
+    """A tenant whose logs cannot be read."""
+
+    tenant: str
+    code: str
+
+
+class EnvironmentOverview(ResponseModel):
+    """What somebody should look at in an environment; the first page has the failed jobs."""
+
+    failed_jobs: list[FailedJob]
+    tenants: list[TenantWithFindings]
+    unreadable: list[UnreadableTenant]
+    next_cursor: str | None
+
 
 router = api_router("tenants")
 
@@ -33,10 +225,9 @@ def list_tenants(
 ) -> TenantPage:
     """List tenants by id, a page at a time."""
     listing = f"tenants\n{environment}\n{prefix}"
-    after = None if cursor is None else str(caller.service.cursors.read(listing, cursor))
-    page = caller.access.page(environment, prefix, after, limit)
-    following = None if page.next_after is None else caller.service.cursors.encode(listing, page.next_after)
-    return TenantPage(tenants=list(page.tenants), next_cursor=following)
+    cursors = caller.service.cursors
+    page = caller.access.page(environment, prefix, cursors.read(listing, cursor), limit)
+    return TenantPage(tenants=list(page.tenants), next_cursor=cursors.encode(listing, page.next_after))
 
 
 @router.post("/environments/{environment}/tenants", status_code=201, responses={200: {"model": TenantDetail}})
@@ -50,13 +241,13 @@ def create_tenant(
     return _detail(environment, tenant_id, tenant)
 
 
-@router.get(TENANT, responses=to_openapi(404))
+@router.get(TENANT_PATH)
 def show_tenant(caller: TenantCalling) -> TenantDetail:
     """Show a tenant: its version, streams and how many files it has."""
     return _detail(caller.environment, caller.tenant_id, caller.tenant("tenants:read"))
 
 
-@router.delete(TENANT, responses=to_openapi(404), dependencies=CONDITIONAL)
+@router.delete(TENANT_PATH, dependencies=CONDITIONAL)
 def delete_tenant(
     caller: TenantCalling,
     confirm: Annotated[str, Query(min_length=1, max_length=200, description="The tenant's id once more.")],
@@ -80,7 +271,7 @@ def delete_tenant(
         return Deletion.of(caller.access.delete(caller.environment, caller.tenant_id))
 
 
-@router.post(f"{TENANT}/clone", status_code=201, responses=to_openapi(404))
+@router.post(f"{TENANT_PATH}/clone", status_code=201)
 def clone_tenant(caller: TenantCalling, order: NewTenant) -> TenantDetail:
     """Make a new tenant with the newest streams and files of this one, and none of its past."""
     environment, source, target = caller.environment, caller.tenant_id, TenantId(order.tenant)
@@ -91,13 +282,13 @@ def clone_tenant(caller: TenantCalling, order: NewTenant) -> TenantDetail:
         caller.audit_service_change("tenant.clone", named, details=origin),
     ):
         tenant = caller.access.clone(environment, source, target, caller.request_context())
-    place = caller.access.audit_place(environment, target)
-    caller.audit("tenant.clone", target, place=place, details=origin)
+    scope = caller.access.audit_scope(environment, target)
+    caller.audit("tenant.clone", target, scope=scope, details=origin)
     return _detail(caller.environment, target, tenant)
 
 
 def made_tenant(caller: Caller, environment: EnvironmentName, tenant_id: TenantId) -> tuple[Tenant, bool]:
-    """The tenant, created if it did not exist, and whether this call created it.
+    """Return the tenant, created if it did not exist, and whether this call created it.
 
     What comes before it is there is about the service; its own audit begins with what made it.
     """
@@ -107,8 +298,8 @@ def made_tenant(caller: Caller, environment: EnvironmentName, tenant_id: TenantI
     with caller.audit_service_change("tenant.create", f"{environment}/{tenant_id}"):
         tenant, is_new = caller.access.create(environment, tenant_id)
     if is_new:
-        place = caller.access.audit_place(environment, tenant_id)
-        caller.audit("tenant.create", tenant_id, place=place)
+        scope = caller.access.audit_scope(environment, tenant_id)
+        caller.audit("tenant.create", tenant_id, scope=scope)
     return tenant.on(caller.request_context()), is_new
 
 
@@ -121,4 +312,142 @@ def _detail(environment: EnvironmentName, tenant_id: TenantId, tenant: Tenant) -
         streams=sorted(state.streams),
         files=len(state.files),
         size_bytes=sum(file.size for file in state.files.values()),
+    )
+
+
+_SUMMARIES_MAX = 100
+_EACH_MAX = 20
+
+
+@router.get(f"{TENANT_PATH}/overview")
+def show_overview(caller: TenantCalling, version: TenantVersionQuery) -> Overview:
+    """Show a tenant's streams with rows, sizes and last changes, now or at a version of the tenant."""
+    seen = caller.service.overviews.of(caller.tenant("snapshots:read"), version)
+    return Overview.of(seen, environment=caller.environment, tenant=caller.tenant_id)
+
+
+@router.get("/environments/{environment}/overviews")
+def show_overviews(
+    caller: Calling,
+    environment: Environment,
+    tenant: Annotated[
+        list[str], Query(min_length=1, max_length=_SUMMARIES_MAX, description="Which tenants.")
+    ],
+) -> TenantSummaries:
+    """Show what a list shows of some tenants; those that are not there are left out."""
+    caller.principal.require("snapshots:read")
+    requested = list(dict.fromkeys(map(TenantId, tenant)))
+    jobs = _last_jobs(caller, environment, requested)
+    found = []
+    for item in requested:
+        with suppress(TenantNotFound):
+            seen = caller.service.overviews.of(caller.access.tenant(environment, item, "snapshots:read"))
+            found.append(_summary(item, seen, jobs.get(item)))
+    return TenantSummaries(tenants=found)
+
+
+@router.get("/environments/{environment}/overview")
+def show_environment(
+    caller: Calling,
+    environment: Environment,
+    days: Annotated[int, Query(ge=1, le=30, description="How far back changes and jobs are told.")] = 7,
+    limit: Annotated[int, Query(ge=1, le=200, description="How many tenants are looked at.")] = 100,
+    cursor: CursorText = None,
+) -> EnvironmentOverview:
+    """Show what somebody should look at: failed jobs, stale tenants, unusual changes, drift, unsealed files.
+
+    A page looks at some tenants, by id; each is read from its logs, once for each of its versions.
+    """
+    caller.principal.require("snapshots:read")
+    listing = f"overview\n{environment!r}\n{days}"
+    cursors = caller.service.cursors
+    page = caller.access.page(environment, "", cursors.read(listing, cursor), limit)
+    now = datetime.now(UTC)
+    since = now - timedelta(days=days)
+    tenant_ids = list(map(TenantId, page.tenants))
+    jobs = _last_jobs(caller, environment, tenant_ids)
+    tenants, unreadable = [], []
+    for tenant in tenant_ids:
+        try:
+            found = _tenant_findings(caller, environment, tenant, jobs.get(tenant), since, now)
+        except ReportDamage as error:
+            unreadable.append(UnreadableTenant(tenant=tenant, code=error.error_code))
+        else:
+            tenants += found
+    return EnvironmentOverview(
+        failed_jobs=_failed_jobs(caller, environment, since) if cursor is None else [],
+        tenants=tenants,
+        unreadable=unreadable,
+        next_cursor=cursors.encode(listing, page.next_after),
+    )
+
+
+@router.get("/proof", responses=to_openapi(404))
+def show_proof(caller: Calling) -> ProofReport:
+    """Show the report of the last `freezeframe prove` on the store."""
+    caller.principal.require_everywhere()
+    report = caller.service.stores.proof_report()
+    if report is None:
+        raise NotFound(
+            "No promise has been put to the test on this store yet.",
+            remedy="Run freezeframe prove, best with --minutes 10, at a machine of the service.",
+        )
+    return ProofReport(**{name: report[name] for name in ProofReport.model_fields})
+
+
+def _tenant_findings(
+    caller: Caller,
+    environment: EnvironmentName,
+    tenant_id: TenantId,
+    job: QueuedJob | None,
+    since: datetime,
+    now: datetime,
+) -> list[TenantWithFindings]:
+    """Return the tenant's findings; none if it was deleted meanwhile."""
+    try:
+        tenant = caller.access.tenant(environment, tenant_id, "snapshots:read")
+    except TenantNotFound:
+        return []
+    success = job.finished if job is not None and job.status == "succeeded" else None
+    found = caller.service.findings.of(tenant, since, now, success)
+    listed = {name: getattr(found, name)[:_EACH_MAX] for name in ("unusual", "drift", "unsealed")}
+    summary = _summary(tenant_id, found.overview, job)
+    return [TenantWithFindings.of(summary, stale=found.stale, **listed)]
+
+
+def _failed_jobs(caller: Caller, environment: EnvironmentName, since: datetime) -> list[FailedJob]:
+    if not (caller.principal.may("jobs:read") and caller.principal.sees_environment(environment)):
+        return []
+    found = failed_jobs(caller.service.database, environment, caller.principal.tenants, since)
+    described = map(caller.service.jobs.describe_job, filter(caller.service.stores.is_current, found))
+    return [
+        FailedJob(
+            error=first_line(item.outcome),
+            error_code=((item.outcome or {}).get("error") or {}).get("code"),
+            **{name: getattr(item, name) for name in ("tenant", "job_id", "status", "finished")},
+        )
+        for item in described
+    ]
+
+
+def _last_jobs(
+    caller: Caller, environment: EnvironmentName, tenants: list[TenantId]
+) -> Mapping[str, QueuedJob]:
+    """Return each current tenant's newest job; empty if the principal may not read jobs."""
+    if not caller.principal.may("jobs:read"):
+        return {}
+    found = newest_jobs(caller.service.database, environment, tenants)
+    return {name: job for name, job in found.items() if caller.service.stores.is_current(job)}
+
+
+def _summary(tenant: TenantId, seen: Seen, last: QueuedJob | None) -> TenantSummary:
+    return TenantSummary(
+        tenant=tenant,
+        version=seen.version,
+        streams=len(seen.streams),
+        rows=sum(stream.rows for stream in seen.streams),
+        size_bytes=seen.file_bytes + sum(stream.size_bytes for stream in seen.streams),
+        changed=seen.timestamp,
+        last_job=None if last is None else LastJob.of(last),
+        days=list(seen.days),
     )

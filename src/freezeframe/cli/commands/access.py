@@ -21,8 +21,8 @@ from freezeframe.errors import InputNotFound, InvalidOption
 
 if TYPE_CHECKING:
     from freezeframe.service.access.access import Stores
-    from freezeframe.service.access.audit import Audit, AuditFilter, AuditPlace
-    from freezeframe.service.identity.api_keys import Keys
+    from freezeframe.service.access.audit import Audit, AuditFilter, AuditScope
+    from freezeframe.service.access.keys import Keys
 
 
 key_app = typer.Typer(no_args_is_help=True)
@@ -122,7 +122,7 @@ def sign_out(
     as_json: Json = False,
 ) -> None:
     """End sessions of the console. Keys stay valid; revoke one to end it too."""
-    from freezeframe.service.identity.sessions import Sessions
+    from freezeframe.service.access.sessions import Sessions
 
     with _keys(root) as (keys, found), found.audit_change("session.end", who or ""):
         ended = Sessions(found.control.database, keys, 0).end_all(who)
@@ -156,7 +156,7 @@ def rotate_master_key(root: StoreRoot, as_json: Json = False) -> None:
 
 @contextmanager
 def _keys(root: str) -> Iterator[tuple[Keys, AuditedControl]]:
-    from freezeframe.service.identity.api_keys import Keys
+    from freezeframe.service.access.keys import Keys
 
     with opened_audit(root, create=True) as found:
         yield Keys(found.control.database), found
@@ -197,16 +197,16 @@ class _Opened:
     stores: Stores
     environment: str
 
-    def place(self, tenant: str | None) -> AuditPlace:
+    def place(self, tenant: str | None) -> AuditScope:
         """Return what the options mean, as the audit names it."""
         from freezeframe.identifiers import EnvironmentName, TenantId
-        from freezeframe.service.access.access import audit_place
-        from freezeframe.service.access.audit import AuditPlace
+        from freezeframe.service.access.access import audit_scope
+        from freezeframe.service.access.audit import AuditScope
 
         if tenant is None:
-            return AuditPlace()
+            return AuditScope()
         self.stores.environment(EnvironmentName(self.environment)).tenant(tenant)  # that it is there
-        return audit_place(self.stores, EnvironmentName(self.environment), TenantId(tenant))
+        return audit_scope(self.stores, EnvironmentName(self.environment), TenantId(tenant))
 
 
 @audit_app.command("list")

@@ -51,7 +51,7 @@ def production_looks(settings: Settings, root: str) -> dict[str, Callable[[], Fi
 
 
 def _secret(settings: Settings, root: str) -> Finding:
-    from freezeframe.service.base.secret import load_secret
+    from freezeframe.service.signing import load_secret
 
     if settings.service_secret_file is None:
         found = "the secret of sign-ins and the audit lies in the store, or is not made yet"

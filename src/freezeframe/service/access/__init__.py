@@ -1,1 +1,1 @@
-"""The one way to a tenant, and the audit of what was done to it."""
+"""Principals, keys, sessions, access to tenants, and the audit."""

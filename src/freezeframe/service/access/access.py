@@ -13,8 +13,8 @@ from freezeframe.control.job import QueuedJob
 from freezeframe.errors import NotAllowed, TenantNotFound
 from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.script.tenants import storage_at
-from freezeframe.service.access.audit import AuditPlace
-from freezeframe.service.identity.principal import Principal, Scope
+from freezeframe.service.access.audit import AuditScope
+from freezeframe.service.access.keys import Principal, Scope
 from freezeframe.settings import Settings
 from freezeframe.store import Tenant
 from freezeframe.store.diff.counts import ArrowEngine
@@ -29,7 +29,7 @@ _DEFAULT_ENVIRONMENT = EnvironmentName("default")
 
 
 class Stores:
-    """The environments of one root; each is opened by the first call that asks for it."""
+    """The environments of one root; each is opened on first use."""
 
     def __init__(self, root: str, settings: Settings) -> None:
         self.root = root
@@ -42,7 +42,7 @@ class Stores:
         self._stores: dict[EnvironmentName, Store] = {}
 
     def environment(self, name: EnvironmentName) -> Store:
-        """The store of one environment, whether or not it has tenants yet."""
+        """Return the store of one environment, whether or not it has tenants yet."""
         known = self._stores.get(name)
         if known is not None:
             return known
@@ -52,16 +52,16 @@ class Stores:
             return self._stores[name]
 
     def environments(self) -> tuple[EnvironmentName, ...]:
-        """The environments that have tenants, in order."""
+        """Return the environments that have tenants, in order."""
         return tuple(map(EnvironmentName, self.environment(_DEFAULT_ENVIRONMENT).environments()))
 
     def is_current(self, job: QueuedJob) -> bool:
-        """Whether a job belongs to the tenant that has the id now, not to an earlier one."""
+        """Return whether a job belongs to the tenant that has the id now, not to an earlier one."""
         folder = self.environment(EnvironmentName(job.environment)).folder(job.tenant)
         return job.incarnation in {"", folder}
 
     def proof_report(self) -> dict[str, Any] | None:
-        """The report of the last ``freezeframe prove`` on the store; None: there is none."""
+        """Return the report of the last ``freezeframe prove`` on the store; None: there is none."""
         return last_proof_report(self._storage)
 
     def require_readable(self) -> None:
@@ -78,6 +78,7 @@ class Stores:
 _T = TypeVar("_T")
 # The room in the audit's table beside the folder; the name is only for readers of the table.
 _NAMED_LETTERS = 160
+_TENANTS_OF_PAGE = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,7 @@ class TenantAccess:
         self.principal = principal
 
     def tenant(self, environment: EnvironmentName, tenant: TenantId, scope: Scope) -> Tenant:
-        """The tenant, if the principal has ``scope`` there."""
+        """Return the tenant, if the principal has ``scope`` there."""
         self.principal.require(scope)
         return self._find(environment, tenant, lambda store, known: store.tenant(known))
 
@@ -104,9 +105,9 @@ class TenantAccess:
         """Check what ``tenant`` checks, for data that is kept elsewhere under the tenant's name."""
         self.tenant(environment, tenant, scope)
 
-    def audit_place(self, environment: EnvironmentName, tenant: TenantId) -> AuditPlace:
-        """The tenant as the audit names it; an earlier tenant of the same id has another name."""
-        return audit_place(self._stores, environment, tenant)
+    def audit_scope(self, environment: EnvironmentName, tenant: TenantId) -> AuditScope:
+        """Return the tenant as the audit names it; an earlier tenant of the same id has another name."""
+        return audit_scope(self._stores, environment, tenant)
 
     def folder(self, environment: EnvironmentName, tenant: TenantId) -> str:
         """The tenant's folder in the store, empty if there is none; the principal must see the tenant."""
@@ -120,7 +121,7 @@ class TenantAccess:
         return store.tenant(tenant) if self._is_there(store, tenant) else None
 
     def create(self, environment: EnvironmentName, tenant: TenantId) -> tuple[Tenant, bool]:
-        """The tenant, made if it was not there, and whether it was made by this call."""
+        """Return the tenant, made if it was not there, and whether it was made by this call."""
         self.principal.require("snapshots:write")
         self._require_seen(environment, tenant)
         store = self._stores.environment(environment)
@@ -146,14 +147,14 @@ class TenantAccess:
         target: TenantId,
         request_context: RequestContext = NO_REQUEST,
     ) -> Tenant:
-        """A new tenant with the newest content of another; the principal must see both."""
+        """Return a new tenant with the newest content of another; the principal must see both."""
         self.require_clone(environment, source, target)
         return self._find(
             environment, source, lambda store, known: store.clone_tenant(known, target, request_context)
         )
 
     def page(self, environment: EnvironmentName, prefix: str, after: str | None, limit: int) -> TenantPage:
-        """The tenants of an environment that the principal sees, by id."""
+        """Return the tenants of an environment that the principal sees, by id."""
         self.principal.require("tenants:read")
         store = self._stores.environment(environment)
         if not self.principal.sees_environment(environment):
@@ -161,13 +162,22 @@ class TenantAccess:
         if self.principal.tenants is None:
             found = store.tenants(prefix, after, limit + 1)
         else:
-            wanted = sorted(tenant for tenant in self.principal.tenants if tenant.startswith(prefix))
-            there = (item for item in wanted if (after is None or item > after))
+            visible = sorted(tenant for tenant in self.principal.tenants if tenant.startswith(prefix))
+            there = (item for item in visible if (after is None or item > after))
             found = tuple(item for item in there if self._is_there(store, item))[: limit + 1]
         return TenantPage(found[:limit], found[limit - 1] if len(found) > limit else None)
 
+    def all_tenants(self, environment: EnvironmentName) -> Iterator[str]:
+        """Yield all tenants of an environment that the principal sees, by id."""
+        after: str | None = None
+        while True:
+            page = self.page(environment, "", after, _TENANTS_OF_PAGE)
+            yield from page.tenants
+            if (after := page.next_after) is None:
+                return
+
     def environments(self) -> tuple[str, ...]:
-        """The environments with tenants that the principal sees."""
+        """Return the environments with tenants that the principal sees."""
         self.principal.require("tenants:read")
         return tuple(
             str(environment)
@@ -198,14 +208,14 @@ class TenantAccess:
             )
 
 
-def audit_place(stores: Stores, environment: EnvironmentName, tenant: TenantId) -> AuditPlace:
-    """The tenant that has the id now, as the audit names it."""
-    return tenant_place(stores.environment(environment), tenant)
+def audit_scope(stores: Stores, environment: EnvironmentName, tenant: TenantId) -> AuditScope:
+    """Return the tenant that has the id now, as the audit names it."""
+    return tenant_scope(stores.environment(environment), tenant)
 
 
-def tenant_place(store: Store, tenant: TenantId) -> AuditPlace:
-    """The tenant that has the id in ``store`` now, as the audit names it."""
-    return AuditPlace(store.environment, f"{tenant[:_NAMED_LETTERS]}@{store.folder(tenant) or ''}")
+def tenant_scope(store: Store, tenant: TenantId) -> AuditScope:
+    """Return the tenant that has the id in ``store`` now, as the audit names it."""
+    return AuditScope(store.environment, f"{tenant[:_NAMED_LETTERS]}@{store.folder(tenant) or ''}")
 
 
 def _not_found(environment: EnvironmentName, tenant: TenantId) -> TenantNotFound:

@@ -10,21 +10,22 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+from pydantic import Field
 from sqlalchemy import Connection, Row, Select, func, insert, select
 
+from freezeframe.clock import moment, rfc3339
 from freezeframe.control.database import ControlDatabase
 from freezeframe.control.tables import audit
 from freezeframe.errors import ConflictError, FixTheRequest, FreezeframeError
-from freezeframe.service.base.json_values import rfc3339
-from freezeframe.service.base.secret import ServiceSecret
+from freezeframe.service.signing import ServiceSecret
 
 # An entry of the audit, what it is about, and how entries are filtered.
 
 
 @dataclass(frozen=True, slots=True)
-class AuditPlace:
+class AuditScope:
     """What an entry is about: a tenant of an environment, or the service where both are empty."""
 
     environment: str = ""
@@ -47,14 +48,14 @@ class AuditEntry:
     hash: str
 
     def to_record(self) -> dict[str, Any]:
-        """All fields but the hash, by name."""
+        """Return all fields but the hash, by name."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "hash"}
 
     def to_json(self) -> dict[str, Any]:
-        """The entry as JSON: the time is RFC 3339, the details are an object."""
+        """Return the entry as JSON: the time is RFC 3339, the details are an object."""
         return {
             "number": self.number,
-            "moment": rfc3339(self.moment_ms),
+            "moment": rfc3339(moment(self.moment_ms), "milliseconds"),
             "principal": self.principal,
             "action": self.action,
             "subject": self.subject,
@@ -81,23 +82,17 @@ class AuditFilter:
 
 @dataclass(frozen=True, slots=True)
 class AuditProof:
-    """Result of a verification; ``broken_at`` is the first entry that differs, with the reason.
+    """Whether the audit is whole."""
 
-    ``entries`` is how many were looked at, ``logged`` how many lines of the log were compared;
-    ``head_number`` and ``head_hash`` are of the newest entry, None and empty where there is none.
-    """
-
-    broken_at: int | None
-    reason: str
-    entries: int
-    logged: int
-    head_number: int | None
+    is_whole: bool
+    broken_at: Annotated[int | None, Field(description="The first entry that is not as it was written.")]
+    reason: Annotated[str, Field(description="What is wrong with it; empty where the audit is whole.")]
+    entries: Annotated[int, Field(description="How many entries were looked at.")]
+    logged: Annotated[
+        int, Field(description="How many lines of the log were compared; the service compares none.")
+    ]
+    head_number: Annotated[int | None, Field(description="The newest entry; null where there is none.")]
     head_hash: str
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether every entry is there as it was written, up to the newest that the log knows."""
-        return self.broken_at is None
 
 
 # The audit: one append-only table, whose entries are chained so that changed and removed ones are found.
@@ -125,7 +120,7 @@ _log = logging.getLogger("freezeframe.audit")
 class AuditedOperation:
     """An operation whose audit entry is written before it begins.
 
-    ``outcome`` is set by who finds that there was nothing to be done.
+    The operation sets ``outcome`` if it finds nothing to do.
     """
 
     entries: Sequence[AuditEntry]
@@ -141,7 +136,7 @@ class Audit:
 
     def write(
         self,
-        place: AuditPlace,
+        scope: AuditScope,
         *,
         principal: str,
         action: str,
@@ -149,14 +144,14 @@ class Audit:
         request_id: str = "",
         details: Mapping[str, Any] | None = None,
     ) -> AuditEntry:
-        """Add an entry; it is durable when this returns."""
+        """Write an entry, which is durable when this returns."""
         trace = {"principal": principal, "action": action, "request_id": request_id}
-        return self._write(place, (subject,), details, trace)[0]
+        return self._write(scope, (subject,), details, trace)[0]
 
     @contextmanager
     def operation(
         self,
-        place: AuditPlace,
+        scope: AuditScope,
         subjects: Sequence[str],
         *,
         details: Mapping[str, Any] | None = None,
@@ -169,42 +164,42 @@ class Audit:
         (nothing was changed), or ``failed`` (what has the request's id in the tenant's history was changed).
         A process that dies meanwhile leaves the first one.
         """
-        begun = AuditedOperation(self._write(place, subjects, details, trace))
-        told: dict[str, Any] = {}
+        begun = AuditedOperation(self._write(scope, subjects, details, trace))
+        end: dict[str, Any] = {}
         try:
             yield begun
-            told = {"outcome": begun.outcome}
+            end = {"outcome": begun.outcome}
         except BaseException as error:
-            told = {"outcome": "refused" if isinstance(error, _CHANGE_NOTHING) else "failed"}
+            end = {"outcome": "refused" if isinstance(error, _CHANGE_NOTHING) else "failed"}
             if isinstance(error, FreezeframeError):
-                told["code"] = error.error_code
+                end["code"] = error.error_code
             raise
         finally:
-            if told.get("outcome"):
+            if end.get("outcome"):
                 first = min((entry.number for entry in begun.entries), default=None)
-                with suppress(FreezeframeError):  # the first entry stands, and says enough
-                    self._write(place, subjects, {"entry": first, **told}, trace)
+                with suppress(FreezeframeError):  # the first entry is enough
+                    self._write(scope, subjects, {"entry": first, **end}, trace)
 
     def entries(
         self,
-        place: AuditPlace,
-        wanted: AuditFilter = _EVERYTHING,
+        scope: AuditScope,
+        requested: AuditFilter = _EVERYTHING,
         *,
         before: int | None = None,
         limit: int = 100,
     ) -> tuple[AuditEntry, ...]:
         """Entries about a place, the newest first: those below the number ``before``, at most ``limit``."""
-        query = _select_entries(place, wanted)
+        query = _select_entries(scope, requested)
         if before is not None:
             query = query.where(audit.c.number < before)
         return self._read(query.order_by(audit.c.number.desc()).limit(limit))
 
-    def all_entries(self, place: AuditPlace, wanted: AuditFilter = _EVERYTHING) -> Iterator[AuditEntry]:
-        """All entries about a place, the oldest first."""
-        return self._pages(_select_entries(place, wanted))
+    def all_entries(self, scope: AuditScope, requested: AuditFilter = _EVERYTHING) -> Iterator[AuditEntry]:
+        """Return all entries about a place, the oldest first."""
+        return self._pages(_select_entries(scope, requested))
 
     def verify(self, logged: Mapping[int, str] | None = None) -> AuditProof:
-        """Whether each entry of the table is as it was written, and none is missing.
+        """Return whether each entry of the table is as it was written, and none is missing.
 
         ``logged`` has the hashes by number that the lines of ``freezeframe.audit`` told; without them newest
         entries that were cut off are not missed.
@@ -232,7 +227,7 @@ class Audit:
 
     def _write(
         self,
-        place: AuditPlace,
+        scope: AuditScope,
         subjects: Sequence[str],
         details: Mapping[str, Any] | None,
         trace: Mapping[str, str],
@@ -248,8 +243,8 @@ class Audit:
             for subject in subjects:
                 record: dict[str, Any] = {
                     "number": last.number + 1 if last else 0,
-                    "environment": place.environment,
-                    "tenant": place.tenant,
+                    "environment": scope.environment,
+                    "tenant": scope.tenant,
                     "moment_ms": max(now, last.moment_ms if last else 0),
                     **trace,
                     "subject": subject,
@@ -281,20 +276,20 @@ class Audit:
 
 
 def log_fields(entry: AuditEntry) -> dict[str, Any]:
-    """The fields of an entry's line in the log: all but the details.
+    """Return the fields of an entry's line in the log: all but the details.
 
     Number and hash come first, so that no name that a caller chose can stand before them.
     """
-    told = entry.to_json()
-    place = {"environment": entry.environment, "tenant": entry.tenant}
-    return {"number": told["number"], "hash": told["hash"], **place} | {
-        name: told[name] for name in ("moment", "principal", "subject", "request_id")
+    fields = entry.to_json()
+    scope = {"environment": entry.environment, "tenant": entry.tenant}
+    return {"number": fields["number"], "hash": fields["hash"], **scope} | {
+        name: fields[name] for name in ("moment", "principal", "subject", "request_id")
     }
 
 
 def _proof(number: int | None, reason: str, count: int, compared: int, last: AuditEntry | None) -> AuditProof:
     head = (None, "") if last is None else (last.number, last.hash)
-    return AuditProof(number, reason, count, compared, *head)
+    return AuditProof(number is None, number, reason, count, compared, *head)
 
 
 def _lock(connection: Connection) -> None:
@@ -303,17 +298,17 @@ def _lock(connection: Connection) -> None:
         connection.execute(select(func.pg_advisory_xact_lock(_LOCK)))
 
 
-def _select_entries(place: AuditPlace, wanted: AuditFilter) -> Select[Any]:
-    query = select(audit).where(audit.c.environment == place.environment, audit.c.tenant == place.tenant)
-    for column, value in ((audit.c.action, wanted.action), (audit.c.subject, wanted.subject)):
+def _select_entries(scope: AuditScope, requested: AuditFilter) -> Select[Any]:
+    query = select(audit).where(audit.c.environment == scope.environment, audit.c.tenant == scope.tenant)
+    for column, value in ((audit.c.action, requested.action), (audit.c.subject, requested.subject)):
         if value is not None:
             query = query.where(column == value)
-    if wanted.principal is not None:
-        query = query.where(audit.c.principal.contains(wanted.principal, autoescape=True))
-    if wanted.since_ms is not None:
-        query = query.where(audit.c.moment_ms >= wanted.since_ms)
-    if wanted.until_ms is not None:
-        query = query.where(audit.c.moment_ms < wanted.until_ms)
+    if requested.principal is not None:
+        query = query.where(audit.c.principal.contains(requested.principal, autoescape=True))
+    if requested.since_ms is not None:
+        query = query.where(audit.c.moment_ms >= requested.since_ms)
+    if requested.until_ms is not None:
+        query = query.where(audit.c.moment_ms < requested.until_ms)
     return query
 
 
@@ -338,15 +333,15 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def export_lines(entries: Iterable[AuditEntry], kind: Literal["jsonl", "csv"]) -> Iterator[str]:
-    """The entries as lines of text."""
+    """Yield the entries as lines of text."""
     if kind == "jsonl":
         for entry in entries:
             yield f"{json.dumps(entry.to_json(), ensure_ascii=False)}\n"
         return
     yield _line(_COLUMNS)
     for entry in entries:
-        told = {**entry.to_json(), "details": entry.details}
-        yield _line(str(told[name]) for name in _COLUMNS)
+        fields = {**entry.to_json(), "details": entry.details}
+        yield _line(str(fields[name]) for name in _COLUMNS)
 
 
 def _line(cells: Iterable[str]) -> str:

@@ -1,1 +1,1 @@
-"""A stream's rows as the service shows them: previews, differences, statistics."""
+"""Rows of streams for callers: previews, differences, searches, statistics."""

@@ -14,18 +14,19 @@ import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pydantic import Field
 
 from freezeframe.engine.frames.python_values import moment_text, python_values
 from freezeframe.log import Snapshot
 from freezeframe.log.scan import rows
 from freezeframe.log.scan.data_skipping import value_bounds
-from freezeframe.service.base.json_values import json_value
 from freezeframe.service.rows.streams import (
     Moment,
+    json_value,
     require_columns,
     row_batches,
     shown_columns,
@@ -42,28 +43,25 @@ _TEXT_LENGTH_MAX = 200
 
 @dataclass(frozen=True, slots=True)
 class ColumnStatistics:
-    """One column: counts of ``rows_read`` rows, or of all where ``nulls_of_all`` or ``ends_of_all`` is true.
-
-    ``distinct`` is exact for the rows that were read. With ``rows_read`` 0 the column was not read in time.
-    """
+    """One column; its figures are of `rows_read` rows where they are not of all."""
 
     name: str
     type: str
-    rows_read: int
-    nulls: int | None = None
-    nulls_of_all: bool = False
-    distinct: int | None = None
-    low: Any = None
-    high: Any = None
-    ends_of_all: bool = False
+    rows_read: Annotated[int, Field(description="0: the column was not read in time; ask for it by name.")]
+    nulls: int | None
+    nulls_of_all: Annotated[bool, Field(description="Whether `nulls` counts all rows.")]
+    distinct: Annotated[int | None, Field(description="Different values in the rows that were read.")]
+    low: Any
+    high: Any
+    ends_of_all: Annotated[bool, Field(description="Whether `low` and `high` are those of all rows.")]
 
 
 @dataclass(frozen=True, slots=True)
 class StreamStatistics:
-    """All of a stream's columns at one version: the tenant's, and the stream's own."""
+    """A stream's columns at one version."""
 
-    version: int
-    stream_version: int
+    version: Annotated[int, Field(description="The version of the tenant that made the stream so.")]
+    stream_version: Annotated[int, Field(description="The stream's own version.")]
     rows: int
     columns: tuple[ColumnStatistics, ...]
 
@@ -77,19 +75,19 @@ class StatisticsCache:
         self._kept: OrderedDict[tuple[str, int], dict[str, ColumnStatistics]] = OrderedDict()
 
     def get(self, snapshot: Snapshot, name: str) -> ColumnStatistics | None:
-        """The statistics of a column; None if it was not read."""
+        """Return the statistics of a column; None if it was not read."""
         with self._lock:
-            found = self._kept.get(_place(snapshot))
+            found = self._kept.get(_table_version(snapshot))
             if found is None:
                 return None
-            self._kept.move_to_end(_place(snapshot))
+            self._kept.move_to_end(_table_version(snapshot))
             return found.get(name)
 
     def put(self, snapshot: Snapshot, column: ColumnStatistics) -> None:
         """Store the statistics of a column."""
         with self._lock:
-            self._kept.setdefault(_place(snapshot), {})[column.name] = column
-            self._kept.move_to_end(_place(snapshot))
+            self._kept.setdefault(_table_version(snapshot), {})[column.name] = column
+            self._kept.move_to_end(_table_version(snapshot))
             while len(self._kept) > self._kept_max:
                 self._kept.popitem(last=False)
 
@@ -118,7 +116,7 @@ def stream_statistics(
         if kept is None and (time.monotonic() < ends_at or not any(item.rows_read for item in found)):
             kept = _read(snapshot, known.field(name), types[name], (rows_max, total), log_known.get(name))
             cache.put(snapshot, kept)
-        found.append(kept or ColumnStatistics(name, types[name], 0))
+        found.append(kept or _unread(name, types[name], None))
     version = tenant.stream(stream).version_of(snapshot)
     return StreamStatistics(version, snapshot.version, total, tuple(found))
 
@@ -147,8 +145,7 @@ class _Logged:
 
 
 def _unread(name: str, type_name: str, logged: _Logged | None) -> ColumnStatistics:
-    if logged is None:
-        return ColumnStatistics(name, type_name, 0)
+    logged = logged or _Logged(None, None, None)
     low, high = _short_json(logged.low), _short_json(logged.high)
     return ColumnStatistics(
         name,
@@ -156,6 +153,7 @@ def _unread(name: str, type_name: str, logged: _Logged | None) -> ColumnStatisti
         0,
         logged.nulls,
         nulls_of_all=logged.nulls is not None,
+        distinct=None,
         low=low,
         high=high,
         ends_of_all=low is not None,
@@ -215,10 +213,10 @@ def _ends(column: pa.ChunkedArray) -> tuple[pa.Scalar | None, pa.Scalar | None]:
 
 
 def _short_json(value: pa.Scalar | None) -> Any:
-    told = None if value is None or not value.is_valid else json_value(_python_value(value))
-    if isinstance(told, str) and len(told) > _TEXT_LENGTH_MAX:
-        return told[:_TEXT_LENGTH_MAX] + "…"
-    return told
+    plain = None if value is None or not value.is_valid else json_value(_python_value(value))
+    if isinstance(plain, str) and len(plain) > _TEXT_LENGTH_MAX:
+        return plain[:_TEXT_LENGTH_MAX] + "…"
+    return plain
 
 
 def _python_value(value: pa.Scalar) -> Any:
@@ -253,6 +251,6 @@ def _of_log(snapshot: Snapshot, columns: pa.Schema) -> dict[str, _Logged]:
     return found
 
 
-def _place(snapshot: Snapshot) -> tuple[str, int]:
+def _table_version(snapshot: Snapshot) -> tuple[str, int]:
     # By the table's id, because a tenant recreated under a deleted one's name has another.
     return f"{snapshot.metadata.id} {snapshot.storage.root}/{snapshot.table}", snapshot.version

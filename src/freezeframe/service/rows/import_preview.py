@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Annotated, Any, Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pydantic import Field
 
 from freezeframe.engine.frames.python_values import python_values
 from freezeframe.errors import FreezeframeError, InvalidOption, TooManyDeletions
@@ -28,8 +29,8 @@ from freezeframe.script.transfer import (
     with_exported_key,
 )
 from freezeframe.script.types.known_types import NO_CSV_OPTIONS, CsvOptions
-from freezeframe.service.base.received_file import received_file
-from freezeframe.service.rows.row_differences import ChangedRow, changed_rows
+from freezeframe.service.rows.differences import ChangedRow, changed_rows
+from freezeframe.service.rows.streams import received_file
 from freezeframe.store import Tenant
 from freezeframe.store.diff.row_diff import BEFORE, CHANGE_TYPE, DELETE, INSERT, UPDATE
 from freezeframe.store.model.receipt import Counts
@@ -50,35 +51,46 @@ EXAMPLES_MAX = 10
 _OF_FULL = frozenset({"mode", "deletes", "max_delete_ratio"})
 _UNCUT_KINDS = frozenset({"parquet", "arrow"})
 
-ColumnFate = Literal["known", "new", "other type", "not in the file"]
-
 
 @dataclass(frozen=True, slots=True)
 class ImportColumn:
-    """A column of the file, of the stream, or of both, with its types (Delta's; None: it is not there)."""
+    """A column of the file, of the stream, or of both; a type that is null is not there or not decided."""
 
     name: str
-    fate: ColumnFate
+    fate: Literal["known", "new", "other type", "not in the file"]
     file_type: str | None
     stream_type: str | None
     is_key: bool
 
 
 @dataclass(frozen=True, slots=True)
-class ImportPreview:
-    """The effect of an import on the stream as it is now.
+class ImportProblem:
+    """Why the import would be refused."""
 
-    ``counts`` is None where rows were not counted; ``uncounted`` then says why. ``problem`` is why the
-    import would be refused, None where it would not.
-    """
+    title: str
+    cause: str
+    remedy: str
+    code: str
+
+    @classmethod
+    def of(cls, error: FreezeframeError) -> ImportProblem:
+        """Return the problem that an error of the import means."""
+        return cls(error.problem, error.cause, error.remedy, error.code)
+
+
+@dataclass(frozen=True, slots=True)
+class ImportPreview:
+    """What the import would do to the stream as it is now; nothing was kept."""
 
     columns: tuple[ImportColumn, ...]
     key: tuple[str, ...]
-    rows: int
-    counts: Counts | None
-    uncounted: str
-    examples: tuple[ChangedRow, ...]
-    problem: FreezeframeError | None
+    rows: Annotated[int, Field(description="Rows of the file, or of the part that was sent.")]
+    counts: Annotated[Counts | None, Field(description="Null where rows were not counted.")]
+    uncounted: Annotated[str, Field(description="Why rows were not counted; empty where they were.")]
+    examples: Annotated[
+        tuple[ChangedRow, ...], Field(description="At most ten rows, those whose cells change first.")
+    ]
+    problem: ImportProblem | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,48 +117,48 @@ def import_preview(
     stored = stream.columns() if is_there else pa.schema([])
     limits = UnpackLimits.of(tenant.context.settings, UNPACKED_MEMORY_BYTES_MAX)
     rows, known = _rows(file, stored, limits, name, csv)
-    given, update = with_exported_key(known, tuple(key) or None, update, is_new=not is_there)
-    used = tuple(given or ()) or (stream.key() if is_there else ())
+    columns_of_key, update = with_exported_key(known, tuple(key) or None, update, is_new=not is_there)
+    used = tuple(columns_of_key or ()) or (stream.key() if is_there else ())
     columns = _columns(rows.schema, stored, used)
-    told = ImportPreview(columns, used, len(rows), None, "", (), None)
+    result = ImportPreview(columns, used, len(rows), None, "", (), None)
     missing = [item for item in used if item not in rows.column_names]
     replaces = replaces_rows(update)
     if missing or (not used and not replaces):
-        return replace(told, problem=_no_key(missing))
+        return replace(result, problem=ImportProblem.of(_no_key(missing)))
     if is_there and not replaces and set(used) != set(stream.key()):
-        return replace(told, problem=_other_key(used, stream.key()))
+        return replace(result, problem=ImportProblem.of(_other_key(used, stream.key())))
     if file.is_beginning:
         reason = (
             f"Only the beginning was looked at: previews count files of up to {PREVIEW_BYTES_MAX:,} bytes."
         )
-        return replace(told, uncounted=reason)
-    return _count(stream, rows, told, update)
+        return replace(result, uncounted=reason)
+    return _count(stream, rows, result, update)
 
 
-def _count(stream: Stream, rows: pa.Table, told: ImportPreview, update: UpdateOptions) -> ImportPreview:
+def _count(stream: Stream, rows: pa.Table, result: ImportPreview, update: UpdateOptions) -> ImportPreview:
     """Count a full extract as an upsert and the rows that it lacks: then no engine is needed."""
     is_full = update.get("mode") == "full"
     counted: Any = {name: value for name, value in update.items() if not is_full or name not in _OF_FULL}
     stored = stream.row_count() if stream.stream_version() >= 0 else 0
     try:
-        receipt = stream.preview(rows, told.key or None, **counted)
+        receipt = stream.preview(rows, result.key or None, **counted)
     except InvalidOption as error:
-        return replace(told, uncounted=f"{error.problem} The job counts them.")
+        return replace(result, uncounted=f"{error.problem} The job counts them.")
     except FreezeframeError as error:
-        return replace(told, problem=error)
+        return replace(result, problem=ImportProblem.of(error))
     changes: pa.Table = receipt.changed_rows("arrow")
     counts = Counts(receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted)
     if not is_full:
-        return replace(told, counts=counts, examples=_examples(changes))
+        return replace(result, counts=counts, examples=_examples(changes))
     deleted = stored - receipt.updated - receipt.unchanged
     counts = replace(counts, deleted=deleted)
-    gone = _missing_rows(stream, rows, told.key) if deleted else None
-    problem: FreezeframeError | None = None
+    gone = _missing_rows(stream, rows, result.key) if deleted else None
+    problem = None
     try:
-        require_few_deletions(update_from(told.key, **update), lost=deleted, live=stored)
+        require_few_deletions(update_from(result.key, **update), lost=deleted, live=stored)
     except TooManyDeletions as error:
-        problem = error
-    return replace(told, counts=counts, examples=_examples(changes, gone), problem=problem)
+        problem = ImportProblem.of(error)
+    return replace(result, counts=counts, examples=_examples(changes, gone), problem=problem)
 
 
 def _rows(
@@ -165,10 +177,10 @@ def _rows(
 
 
 def _cut_to_whole_lines(path: Path, *, has_quoted_lines: bool) -> None:
-    """Leave the last line out where it may be cut off; a header without an end is taken as it is."""
+    """Drop the last line if it may be cut off; a header without an end stays."""
     content = np.frombuffer(path.read_bytes(), np.uint8)
     if not len(content):
-        return  # as the reader says it of any empty file
+        return  # the reader reports an empty file
     ends = content == ord("\n")
     if has_quoted_lines:
         # A line break inside of quotes ends no line: an odd number of quotes comes before it.
@@ -185,7 +197,7 @@ def _columns(file: pa.Schema, stream: pa.Schema, key: Sequence[str]) -> tuple[Im
     for name in dict.fromkeys((*file.names, *stream.names)):
         mine = None if name in ours and pa.types.is_null(file.field(name).type) else ours.get(name)
         stored = None if name in undecided else theirs.get(name)
-        fate: ColumnFate = "known"
+        fate: Literal["known", "new", "other type", "not in the file"] = "known"
         if name not in ours:
             fate = "not in the file"
         elif name not in theirs:
@@ -204,17 +216,17 @@ def _type_names(schema: pa.Schema) -> dict[str, str]:
 
 
 def _missing_rows(stream: Stream, rows: pa.Table, key: Sequence[str]) -> pa.Table:
-    """Some of the stored rows whose key the file lacks."""
+    """Return some of the stored rows whose key the file lacks."""
     kept = set(zip(*(python_values(rows[name]) for name in key), strict=True))
     stored: pa.Table = stream.read(as_="arrow")
     keys = zip(*(python_values(stored[name]) for name in key), strict=True)
-    places = (number for number, one in enumerate(keys) if one not in kept)
-    first = [number for number, _ in zip(places, range(EXAMPLES_MAX), strict=False)]
+    positions = (number for number, row_key in enumerate(keys) if row_key not in kept)
+    first = [number for number, _ in zip(positions, range(EXAMPLES_MAX), strict=False)]
     return stored.take(pa.array(first, pa.int64()))
 
 
 def _examples(changes: pa.Table, gone: pa.Table | None = None) -> tuple[ChangedRow, ...]:
-    """Some rows of each kind, those whose cells change first."""
+    """Return some rows of each kind, those whose cells change first."""
     return tuple(_to_changed_rows(changes, gone))[:EXAMPLES_MAX]
 
 
@@ -247,9 +259,9 @@ def _no_key(missing: Sequence[str]) -> InvalidOption:
     )
 
 
-def _other_key(given: Sequence[str], stored: Sequence[str]) -> InvalidOption:
+def _other_key(requested: Sequence[str], stored: Sequence[str]) -> InvalidOption:
     return InvalidOption(
-        f"The stream cannot be updated by the key {', '.join(given)}.",
+        f"The stream cannot be updated by the key {', '.join(requested)}.",
         cause=f"Its own key is {', '.join(stored) or 'none'}.",
         remedy="Use the stream's key.",
     )

@@ -29,7 +29,7 @@ _BATCH_ROWS = 50_000
 
 
 @dataclass(frozen=True, slots=True)
-class PreviewPlace:
+class PreviewCursor:
     """Where a page begins: after a row of a version of the stream, which so many rows lead up to.
 
     ``version`` is the tenant's, ``stream_version`` the stream's own. ``total`` is what the page before knew
@@ -43,19 +43,19 @@ class PreviewPlace:
     total: int | None = None
 
     def to_json(self) -> list[Any]:
-        """The place as a cursor holds it."""
+        """Return the content of the cursor's text."""
         after = None if self.after is None else [self.after.path, self.after.position]
         return [self.version, self.stream_version, after, self.rows_before, self.total]
 
     @classmethod
-    def of_json(cls, record: Sequence[Any]) -> PreviewPlace:
-        """The place that ``to_json`` gave."""
+    def of_json(cls, record: Sequence[Any]) -> PreviewCursor:
+        """Return the cursor whose content ``to_json`` gave."""
         version, own, after, rows_before, total = record
         return cls(version, own, None if after is None else RowCursor(*after), rows_before, total)
 
 
 @dataclass(frozen=True, slots=True)
-class ChangesPlace:
+class ChangesCursor:
     """Where a page of changes begins: up to which version they are, and after which of them."""
 
     version: int
@@ -65,12 +65,12 @@ class ChangesPlace:
     total: int | None
 
     def to_json(self) -> list[Any]:
-        """The place as a cursor holds it."""
+        """Return the content of the cursor's text."""
         return [self.version, self.stream_version, self.after.to_json(), self.changes_before, self.total]
 
     @classmethod
-    def of_json(cls, record: Sequence[Any]) -> ChangesPlace:
-        """The place that ``to_json`` gave."""
+    def of_json(cls, record: Sequence[Any]) -> ChangesCursor:
+        """Return the cursor whose content ``to_json`` gave."""
         version, own, after, changes_before, total = record
         return cls(version, own, ChangeCursor.of_json(after), changes_before, total)
 
@@ -87,15 +87,15 @@ class Preview:
     stream_version: int
     total: int
     is_total_exact: bool = True
-    following: PreviewPlace | ChangesPlace | None = None
+    following: PreviewCursor | ChangesCursor | None = None
 
     def json_rows(self) -> Iterator[bytes]:
-        """Each row as a JSON object: what JSON has no value for is text, as in exported JSON Lines."""
+        """Yield each row as a JSON object: what JSON has no value for is text, as in exported JSON Lines."""
         for batch in json_lines(self.rows, _BATCH_ROWS):
             yield from batch.splitlines()
 
     def arrow(self) -> bytes:
-        """The rows as an Arrow IPC stream."""
+        """Return the rows as an Arrow IPC stream."""
         sink = io.BytesIO()
         with pa.ipc.new_stream(sink, self.rows.schema) as writer:
             writer.write_table(self.rows)
@@ -103,7 +103,7 @@ class Preview:
 
 
 @dataclass(frozen=True, slots=True)
-class RowsWanted:
+class RowsRequest:
     """Which rows and columns: all conditions (``City = Bern``) must hold; without columns all of them.
 
     ``counts``: whether to count the rows that meet conditions; None does so for small streams.
@@ -117,80 +117,82 @@ class RowsWanted:
 
 
 @dataclass(frozen=True, slots=True)
-class ChangesWanted:
+class ChangesRequest:
     """How many changes at most, and whether to count all (None: where few rows have to be read)."""
 
     limit: int = 100
     counts: bool | None = None
 
 
-def preview(stream: Stream, moment: Moment, wanted: RowsWanted, place: PreviewPlace | None = None) -> Preview:
-    """A page of the rows at a moment, in the order of the key, or without a key of the files.
+def preview(
+    stream: Stream, moment: Moment, requested: RowsRequest, cursor: PreviewCursor | None = None
+) -> Preview:
+    """Return a page of the rows at a moment, in the order of the key, or without a key of the files.
 
-    With ``place`` the page after another one, of the same version whatever came since.
+    With ``cursor`` the page after another one, of the same version whatever came since.
     """
-    snapshot = _snapshot(stream, moment, place)
-    place = place or PreviewPlace(stream.version_of(snapshot), snapshot.version)
+    snapshot = _snapshot(stream, moment, cursor)
+    cursor = cursor or PreviewCursor(stream.version_of(snapshot), snapshot.version)
     schema = read_system_columns(snapshot.metadata).removed_from(arrow_columns(snapshot.schema))
-    expression = predicate(wanted.where, schema) if wanted.where else None
+    expression = predicate(requested.where, schema) if requested.where else None
     page = row_page(
         snapshot,
-        wanted.columns or None,
+        requested.columns or None,
         expression,
-        after=place.after,
-        offset=wanted.offset,
-        limit=wanted.limit,
+        after=cursor.after,
+        offset=requested.offset,
+        limit=requested.limit,
     )
-    total = place.total
-    if total is None and _is_counted(snapshot, wanted):
+    total = cursor.total
+    if total is None and _is_counted(snapshot, requested):
         total = matching_count(snapshot, expression)
-    seen = place.rows_before + (wanted.offset + len(page.rows) if page.cursors else 0)
-    if not page.has_more and (page.cursors or not wanted.offset):
+    seen = cursor.rows_before + (requested.offset + len(page.rows) if page.cursors else 0)
+    if not page.has_more and (page.cursors or not requested.offset):
         total = seen
     following = (
-        PreviewPlace(place.version, place.stream_version, page.cursors[-1], seen, total)
+        PreviewCursor(cursor.version, cursor.stream_version, page.cursors[-1], seen, total)
         if page.has_more and page.cursors
         else None
     )
-    told = seen + int(page.has_more) if total is None else total
-    return Preview(page.rows, place.version, snapshot.version, told, total is not None, following)
+    total_shown = seen + int(page.has_more) if total is None else total
+    return Preview(page.rows, cursor.version, snapshot.version, total_shown, total is not None, following)
 
 
 def change_preview(
     stream: Stream,
     since: int | None,
     until: int | None,
-    wanted: ChangesWanted,
-    place: ChangesPlace | None = None,
+    requested: ChangesRequest,
+    cursor: ChangesCursor | None = None,
 ) -> Preview:
-    """A page of what became of the rows between two versions of the tenant; see ``Stream.changes``."""
+    """Return a page of what became of the rows between two versions of the tenant; see ``Stream.changes``."""
     after = (
         stream.snapshot(version=until)
-        if place is None
-        else stream.snapshot(stream_version=place.stream_version)
+        if cursor is None
+        else stream.snapshot(stream_version=cursor.stream_version)
     )
     before = None if since is None else stream.before(since)
-    version = stream.version_of(after) if place is None else place.version
+    version = stream.version_of(after) if cursor is None else cursor.version
     comparison = Comparison(before, after)
-    page = comparison.page(wanted.limit, None if place is None else place.after)
-    seen = len(page.table) + (0 if place is None else place.changes_before)
-    total = None if place is None else place.total
+    page = comparison.page(requested.limit, None if cursor is None else cursor.after)
+    seen = len(page.table) + (0 if cursor is None else cursor.changes_before)
+    total = None if cursor is None else cursor.total
     if page.following is None:
         total = seen
-    elif total is None and comparison.is_counted(wanted.counts):
+    elif total is None and comparison.is_counted(requested.counts):
         total = comparison.counts().changed
     following = None
     if page.following is not None:
-        following = ChangesPlace(version, after.version, page.following, seen, total)
-    told = seen if total is None else total
-    return Preview(page.table, version, after.version, told, total is not None, following)
+        following = ChangesCursor(version, after.version, page.following, seen, total)
+    total_shown = seen if total is None else total
+    return Preview(page.table, version, after.version, total_shown, total is not None, following)
 
 
-def _snapshot(stream: Stream, moment: Moment, place: PreviewPlace | None) -> Snapshot:
+def _snapshot(stream: Stream, moment: Moment, cursor: PreviewCursor | None) -> Snapshot:
     is_now = moment == Moment()
-    wanted = Moment(stream_version=place.stream_version) if place is not None and is_now else moment
-    snapshot = stream.snapshot(**wanted.arguments())
-    if place is not None and snapshot.version != place.stream_version:
+    requested = Moment(stream_version=cursor.stream_version) if cursor is not None and is_now else moment
+    snapshot = stream.snapshot(**requested.arguments())
+    if cursor is not None and snapshot.version != cursor.stream_version:
         raise InvalidOption(
             "The cursor is of another version of the stream.",
             cause="The moment that was asked for has another version now.",
@@ -199,9 +201,9 @@ def _snapshot(stream: Stream, moment: Moment, place: PreviewPlace | None) -> Sna
     return snapshot
 
 
-def _is_counted(snapshot: Snapshot, wanted: RowsWanted) -> bool:
-    if not wanted.where and not read_system_columns(snapshot.metadata).has_history:
+def _is_counted(snapshot: Snapshot, requested: RowsRequest) -> bool:
+    if not requested.where and not read_system_columns(snapshot.metadata).has_history:
         return True  # the log knows
-    if wanted.counts is not None:
-        return wanted.counts
+    if requested.counts is not None:
+        return requested.counts
     return rows.count(snapshot) <= COUNTED_ROWS_MAX

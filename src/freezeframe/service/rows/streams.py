@@ -1,23 +1,29 @@
-"""Streams of a tenant at a version."""
+"""A tenant's streams at a version: their description, batches of rows, and values as JSON."""
 
 from __future__ import annotations
 
+import base64
+import math
+import shutil
+import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import IO, Any, Literal, NamedTuple
+from pathlib import Path
+from typing import IO, Annotated, Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pydantic import ConfigDict, Field
 
-from freezeframe.errors import InvalidOption, MissingColumn, StreamNotFound
+from freezeframe.errors import BadInput, InvalidOption, MissingColumn, StreamNotFound
 from freezeframe.log import Snapshot
 from freezeframe.log.scan import rows
 from freezeframe.script.adoption import LegacyFile
 from freezeframe.script.exported_file import file_sha256
 from freezeframe.script.formats.input_parts import UnpackLimits
 from freezeframe.script.transfer import UNPACKED_MEMORY_BYTES_MAX
-from freezeframe.service.base.received_file import received_file
 from freezeframe.store import Receipt, Stream, Tenant
 from freezeframe.store.model.update_options import Author
 from freezeframe.store.schema.columns import (
@@ -28,6 +34,51 @@ from freezeframe.store.schema.columns import (
     type_names,
 )
 from freezeframe.store.schema.schema_evolution import is_undecided
+
+# JSON representation of a value; values that JSON cannot hold exactly are text (pure).
+
+_SAFE_INTEGER = 2**53
+
+
+def json_value(value: Any) -> Any:
+    """The value for JSON; integers beyond 2^53, timestamps, decimals, NaN and infinities become text."""
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, int):
+        return value if abs(value) < _SAFE_INTEGER else str(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, list):
+        return [json_value(item) for item in value]
+    if isinstance(value, dict):
+        return {str(name): json_value(item) for name, item in value.items()}
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)
+
+
+# A request's file in temporary storage, for readers that need a path.
+#
+# An error tells of it by the name that its sender knows, never by where it lay.
+
+_CHUNK_BYTES = 1024 * 1024
+
+
+@contextmanager
+def received_file(content: IO[bytes], kind: str, name: str) -> Iterator[Path]:
+    """The content as a temporary file with the ending ``kind``; ``name`` is used in messages."""
+    with tempfile.TemporaryDirectory(prefix="freezeframe-") as folder:
+        path = Path(folder) / f"rows.{kind}"
+        with path.open("wb") as target:
+            shutil.copyfileobj(content, target, _CHUNK_BYTES)
+        try:
+            yield path
+        except BadInput as error:
+            error.problem = error.problem.replace(str(path), name)
+            error.cause = error.cause.replace(str(path), name)
+            error.details.pop("file", None)
+            raise
+
 
 # Streams as the service describes them: schema, some rows, exports.
 #
@@ -53,25 +104,41 @@ class Moment:
     stream_version: int | None = None
 
     def arguments(self) -> dict[str, Any]:
-        """The moment as arguments of ``Stream.read``."""
+        """Return the moment as arguments of ``Stream.read``."""
         return {"version": self.version, "as_of": self.as_of, "stream_version": self.stream_version}
 
 
-class Column(NamedTuple):
-    """A column by Delta's type, and whether no value has decided the type yet."""
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a stream."""
 
     name: str
-    type: str
-    is_undecided: bool
+    type: Annotated[str, Field(description="Delta's name of the type.", examples=["string", "decimal(10,2)"])]
+    is_undecided: Annotated[bool, Field(description="Whether no value has decided the type yet.")]
 
 
 @dataclass(frozen=True, slots=True)
 class StreamDetail:
-    """A stream now: the tenant's version that made it so, its own, key, rows and columns (Delta's types)."""
+    """A stream now."""
+
+    __pydantic_config__ = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "stream": "Account",
+                    "version": 12,
+                    "stream_version": 4,
+                    "key": ["Id"],
+                    "rows": 120,
+                    "columns": [{"name": "Id", "type": "string", "is_undecided": False}],
+                }
+            ]
+        }
+    )
 
     stream: str
-    version: int
-    stream_version: int
+    version: Annotated[int, Field(description="The version of the tenant that made the stream so.")]
+    stream_version: Annotated[int, Field(description="The stream's own version, which its `ETag` holds.")]
     key: tuple[str, ...]
     rows: int
     columns: tuple[Column, ...]
@@ -88,12 +155,12 @@ def stream_detail(stream: Stream) -> StreamDetail:
 
 
 def snapshot_name(stream: str, kind: str) -> str:
-    """The name under which a stream appears among files: ``Account.snapshot.csv``."""
+    """Return the name under which a stream appears among files: ``Account.snapshot.csv``."""
     return f"{stream}.snapshot.{kind}"
 
 
 def stream_of(name: str) -> tuple[str, ExportKind] | None:
-    """The stream and the kind that a file's name means; None for any other file."""
+    """Return the stream and the kind that a file's name means; None for any other file."""
     for suffix in SNAPSHOT_SUFFIXES:
         if name.endswith(suffix) and len(name) > len(suffix) and "/" not in name:
             return name.removesuffix(suffix), "csv" if suffix.endswith("csv") else "parquet"
@@ -129,7 +196,7 @@ def override(
 
 
 def require_stream(tenant: Tenant, name: str) -> Stream:
-    """The stream, which must be there now."""
+    """Return the stream, which must be there now."""
     stream = tenant.stream(name)
     if stream.stream_version() < 0:
         there = ", ".join(tenant.streams())
@@ -146,12 +213,12 @@ def require_stream(tenant: Tenant, name: str) -> Stream:
 
 
 def stream_snapshot(tenant: Tenant, stream: str, moment: Moment) -> Snapshot:
-    """The stream's table now, or at a moment; errors as of ``Stream.read``."""
+    """Return the stream's table now, or at a moment; errors as of ``Stream.read``."""
     return tenant.stream(stream).snapshot(**moment.arguments())
 
 
 def shown_columns(snapshot: Snapshot) -> pa.Schema:
-    """The columns that readers see: without those that the stream keeps itself."""
+    """Return the columns that readers see: without those that the stream keeps itself."""
     return read_system_columns(snapshot.metadata).removed_from(arrow_columns(snapshot.schema))
 
 
@@ -170,7 +237,7 @@ def require_columns(columns: pa.Schema, names: Sequence[str]) -> None:
 def row_batches(
     snapshot: Snapshot, names: Sequence[str], where: pc.Expression | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of the snapshot that meet ``where``, a batch at a time, of some columns only."""
+    """Return the rows of the snapshot that meet ``where``, a batch at a time, of some columns only."""
     if read_system_columns(snapshot.metadata).has_history:
         holds = pc.field(VALID_TO).is_null()
         where = holds if where is None else holds & where

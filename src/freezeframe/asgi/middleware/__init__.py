@@ -1,1 +1,0 @@
-"""What every request goes through before its route."""

@@ -1,1 +1,0 @@
-"""What the API says and is told, as types; the OpenAPI document is made of them."""

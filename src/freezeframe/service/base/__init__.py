@@ -1,1 +1,0 @@
-"""Conditions of a request, cursors, timestamps, buffers of a response: used by all of the service."""

@@ -1,1 +1,0 @@
-"""Streams and files as downloads, and the names that hotglue knows."""

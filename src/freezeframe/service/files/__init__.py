@@ -1,1 +1,0 @@
-"""A tenant's files as the service changes them."""

@@ -1,0 +1,179 @@
+"""A tenant's snapshots under the names that hotglue's clients know: files, and streams as snapshot files.
+
+A stream appears as ``{stream}.snapshot.csv`` and can be read and written as ``.snapshot.parquet`` too;
+writing it replaces its content.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping
+from typing import IO, Any
+
+from freezeframe.errors import FileNotFound, TooLarge
+from freezeframe.service.exports import export
+from freezeframe.service.files import FOLDER_MARK, delete_file, rewound, write_file
+from freezeframe.service.rows import streams
+from freezeframe.service.rows.streams import Moment
+from freezeframe.store import Job, Tenant
+from freezeframe.store.blobs.blob_store import from_json_bytes
+from freezeframe.store.model.update_options import Author
+from freezeframe.store.transaction.conditions import Subject, file_subject, stream_subject
+
+CONFIG_FILE = "tenant-config.json"
+MAPPING, METADATA = "hotglue_mapping", "hotglue_metadata"
+
+
+def names(tenant: Tenant, folder: str = "") -> list[str]:
+    """Return the names of all files (below a folder, if one is given) and of the streams as files."""
+    within = folder.strip("/")
+    found = [item.path for item in tenant.files.list(within, recursive=True)]
+    shown = [path for path in found if path.rpartition("/")[2] != FOLDER_MARK]
+    if not within:
+        shown += [streams.snapshot_name(name, "csv") for name in tenant.streams()]
+    return sorted(shown)
+
+
+def read(tenant: Tenant, name: str, bytes_max: int, note_unsealing: Callable[[str], None]) -> bytes:
+    """The bytes of a file, or of a stream as a file; ``note_unsealing`` is called before one is unsealed."""
+    found = _stream_of(tenant, name)
+    if found is None:
+        return _read_file(tenant, name, note_unsealing, bytes_max)
+    stream, kind = found
+    content = bytearray()
+    for chunk in export(tenant.stream(stream), kind, Moment()):
+        content += chunk
+        _require_size(name, len(content), bytes_max)
+    return bytes(content)
+
+
+def write(
+    tenant: Tenant,
+    name: str,
+    content: IO[bytes],
+    author: Author,
+    override_bytes_max: int,
+) -> None:
+    """Keep the bytes as a file, or make the rows in them a stream's whole content."""
+    named = streams.stream_of(name)
+    if named is None:
+        write_file(tenant, name, lambda: rewound(content), author)
+        return
+    stream, kind = named
+    size = content.seek(0, io.SEEK_END)
+    content.seek(0)
+    if size > override_bytes_max:
+        raise TooLarge(
+            f"{name} has {size:,} bytes; {override_bytes_max:,} are the most that are replaced at once.",
+            cause="More rows than that are a job's work (service_override_bytes_max).",
+            remedy=f"Send it to POST /api/v1/environments/…/tenants/…/streams/{stream}/import?mode=full.",
+        )
+    streams.override(tenant, stream, kind, content, author)
+
+
+def delete(tenant: Tenant, name: str, author: Author) -> None:
+    """Remove a file, or the stream that a file's name means; the past of both stays."""
+    found = _stream_of(tenant, name)
+    if found is None:
+        delete_file(tenant, name, author)
+    else:
+        tenant.drop_stream(found[0], message=author.message, who=author.who)
+
+
+def config(tenant: Tenant, note_unsealing: Callable[[str], None]) -> dict[str, Any]:
+    """Return the tenant's configuration; without a file an empty one."""
+    try:
+        value = from_json_bytes(_read_file(tenant, CONFIG_FILE, note_unsealing), CONFIG_FILE)
+    except FileNotFound:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def set_config(tenant: Tenant, value: Mapping[str, Any], author: Author) -> dict[str, Any]:
+    """Replace the tenant's whole configuration by a value."""
+    with tenant.job(who=author.who, message=author.message) as job:
+        job.files.write_json(CONFIG_FILE, dict(value))
+    return dict(value)
+
+
+def patch_config(
+    tenant: Tenant, patch: Mapping[str, Any], author: Author, note_unsealing: Callable[[str], None]
+) -> dict[str, Any]:
+    """Change the configuration by a merge patch (RFC 7396); the new one."""
+    with tenant.job(who=author.who, message=author.message) as job:
+        _note_sealed_config(job, note_unsealing)
+        value: dict[str, Any] = job.files.patch_json(CONFIG_FILE, dict(patch))
+    return value
+
+
+def member(tenant: Tenant, name: str, note_unsealing: Callable[[str], None]) -> dict[str, Any]:
+    """Return an object of the configuration: ``{"mapping": {flow: ...}}``, or ``{"metadata": {...}}``."""
+    value = config(tenant, note_unsealing).get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def _note_sealed_config(job: Job, note_unsealing: Callable[[str], None]) -> None:
+    """Note that the configuration is opened, in the version that the job reads."""
+    if job.files.exists(CONFIG_FILE) and job.files.entry(CONFIG_FILE).sealed:
+        note_unsealing(CONFIG_FILE)
+
+
+def replace_member(
+    tenant: Tenant,
+    path: tuple[str, ...],
+    value: Mapping[str, Any],
+    author: Author,
+    note_unsealing: Callable[[str], None],
+) -> dict[str, Any]:
+    """Replace one member deep in the configuration, and leave all others; the outermost of its names."""
+    with tenant.job(who=author.who, message=author.message) as job:
+        _note_sealed_config(job, note_unsealing)
+        try:
+            whole = job.files.read_json(CONFIG_FILE)
+        except FileNotFound:
+            whole = {}
+        whole = whole if isinstance(whole, dict) else {}
+        inner = whole
+        for name in path[:-1]:
+            if not isinstance(inner.get(name), dict):
+                inner[name] = {}
+            inner = inner[name]
+        inner[path[-1]] = dict(value)
+        job.files.write_json(CONFIG_FILE, whole)
+    found: dict[str, Any] = whole[path[0]]
+    return found
+
+
+def subject_of(tenant: Tenant, name: str) -> Subject:
+    """What conditions are about where a name is written or removed: a stream, or the file of that name."""
+    found = streams.stream_of(name)
+    return file_subject(name) if found is None or tenant.files.exists(name) else stream_subject(found[0])
+
+
+def _read_file(
+    tenant: Tenant, name: str, note_unsealing: Callable[[str], None], bytes_max: int | None = None
+) -> bytes:
+    """The bytes of a file in one version of the tenant, so that one sealed meanwhile is read as it was."""
+    version = tenant.version if tenant.version >= 0 else None
+    entry = tenant.files.entry(name, tenant_version=version)
+    if bytes_max is not None:
+        _require_size(name, entry.size, bytes_max)
+    if entry.sealed:
+        note_unsealing(name)
+    return tenant.files.read(name, tenant_version=version)
+
+
+def _stream_of(tenant: Tenant, name: str) -> tuple[str, streams.ExportKind] | None:
+    """Return the stream that a name means, or None; a file of that very name comes first."""
+    found = streams.stream_of(name)
+    if found is None or tenant.files.exists(name) or found[0] not in tenant.streams():
+        return None
+    return found
+
+
+def _require_size(name: str, size: int, bytes_max: int) -> None:
+    if size > bytes_max:
+        raise TooLarge(
+            f"{name} has more than {bytes_max:,} bytes, which are the most in one answer as base64.",
+            remedy="Download it from /api/v1, where it is streamed.",
+        )

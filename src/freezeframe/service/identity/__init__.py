@@ -1,1 +1,0 @@
-"""Who asks: API keys, sessions, identity providers."""

@@ -1,0 +1,582 @@
+"""Jobs and schedules of tenants: scripts of the service's folder and imports, their logs and notebooks."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import asdict, astuple, dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from freezeframe.control.job import JobStatus, QueuedJob
+from freezeframe.control.queue import JobQueue
+from freezeframe.control.schedules import Missed, ScheduleRequest, Schedules, Timing
+from freezeframe.control.schedules import Schedule as StoredSchedule
+from freezeframe.control.submission import Submission
+from freezeframe.errors import ConflictError, FreezeframeError, InvalidOption, NotFound, UnreadableRequest
+from freezeframe.identifiers import EnvironmentName, FilePath, StreamName, TenantId
+from freezeframe.runs.queue.job_log import JobFile, log_file, notebook_file
+from freezeframe.runs.request import SCRIPT_SUFFIXES, RunRequest, Scalar, parse_run_request
+from freezeframe.runs.script_header import BUILT_IN_IMPORT, ScriptHeader, read_script_header
+from freezeframe.script.formats.columnar_files import require_arrow, require_parquet
+from freezeframe.script.formats.input_parts import UnpackLimits
+from freezeframe.script.types.known_types import CsvOptions
+from freezeframe.service.access.access import Stores
+from freezeframe.service.staged_blobs import ImportContent, InputOwner, StagedBlobs
+from freezeframe.settings import Settings
+from freezeframe.store.model.update_options import UpdateOptions, require_possible
+from freezeframe.store.transaction.conditions import Conditions
+
+# A tenant's jobs as the service sees them: submitted to the queue, listed, cancelled, and their logs.
+
+IMPORT_KINDS: Mapping[str, str] = MappingProxyType(
+    {
+        "text/csv": "csv",
+        "application/vnd.apache.parquet": "parquet",
+        "application/x-ndjson": "jsonl",
+        "application/jsonl": "jsonl",
+        "application/vnd.apache.arrow.stream": "arrow",
+        "application/vnd.apache.arrow.file": "arrow",
+    }
+)
+_LOG_CHUNK_BYTES = 64 * 1024
+_PATHS = ("log", "notebook", "job_root")
+_SHOWN = (
+    *("job_id", "environment", "tenant", "status", "priority", "attempts", "attempts_max"),
+    *("cancel_requested", "created", "run_at", "started", "finished"),
+)
+_LOG_CURSOR = re.compile(r"([0-9]{1,6})-([0-9]{1,15})")
+
+
+@dataclass(frozen=True, slots=True)
+class TenantJob:
+    """Identity of a job: environment, tenant, job id, and the tenant's folder in the store.
+
+    The folder tells the tenant from others that had the id before; without it all of them are meant.
+    """
+
+    environment: EnvironmentName
+    tenant: TenantId
+    job_id: str
+    folder: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LogCursor:
+    """Position in a job's log: the attempt, and a byte offset."""
+
+    attempt: int = 0
+    position: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.attempt}-{self.position}"
+
+
+def parse_log_cursor(text: str) -> LogCursor:
+    """Parse the text of a position in a log."""
+    match = _LOG_CURSOR.fullmatch(text)
+    if match is None:
+        raise UnreadableRequest(
+            f"{text!r} is not a place in a log.",
+            cause="Last-Event-ID is an attempt and a byte, as in 1-4711.",
+            remedy="Send the id of the last event.",
+        )
+    return LogCursor(int(match[1]), int(match[2]))
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job at this moment."""
+
+    job_id: str
+    environment: str
+    tenant: str
+    status: JobStatus
+    schedule: str | None
+    priority: int
+    attempts: int
+    attempts_max: int
+    cancel_requested: bool
+    is_repeatable: Annotated[
+        bool, Field(description="Whether the service can run it again under another id.")
+    ]
+    worker: str | None
+    created: datetime
+    run_at: datetime | None
+    started: datetime | None
+    finished: datetime | None
+    outcome: dict[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """A schedule at this moment; `next_due` is null while it is paused."""
+
+    name: str
+    environment: str
+    tenant: str
+    script: str
+    cron: str
+    zone: str
+    missed: str
+    priority: int
+    attempts_max: int
+    enabled: bool
+    created: datetime
+    next_due: datetime | None
+    last_due: datetime | None
+    next_runs: Annotated[tuple[datetime, ...], Field(description="The next three times.")]
+
+
+@dataclass(frozen=True, slots=True)
+class JobRequest:
+    """What is to be run: a script of the service's own folder, with parameters and a limit of time."""
+
+    script: str
+    flow: str = ""
+    parameters: Mapping[str, Scalar] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    timeout_seconds: float | None = None
+    message: str = ""
+    attempts_max: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ImportRequest:
+    """Rows for a stream: their kind, the key, the update's options, how CSV is read, and conditions."""
+
+    stream: str
+    kind: str
+    key: tuple[str, ...] = ()
+    update: UpdateOptions = field(default_factory=UpdateOptions)
+    message: str = ""
+    csv: CsvOptions = field(default_factory=CsvOptions)
+    conditions: Conditions = field(default_factory=Conditions)
+    """Of the stream; the job's commit checks them."""
+
+    def __post_init__(self) -> None:
+        StreamName(self.stream)
+        known = sorted(set(IMPORT_KINDS.values()))
+        if self.kind not in known:
+            raise InvalidOption(f"kind cannot be {self.kind!r}.", remedy=f"Use one of {', '.join(known)}.")
+        if self.csv.is_given and self.kind != "csv":
+            raise InvalidOption(
+                "types, parse_dates and escape say how CSV is read.", remedy="Leave them out for other kinds."
+            )
+        require_possible(self.key or None, self.update)
+
+
+class TenantJobs:
+    """The jobs of one service's queue; the caller checks permissions."""
+
+    def __init__(
+        self, queue: JobQueue, schedules: Schedules, settings: Settings, root: str, blobs: StagedBlobs
+    ) -> None:
+        self._queue = queue
+        self._schedules = schedules
+        self._settings = settings
+        self._root = root
+        self._blobs = blobs
+
+    def submit(self, job: TenantJob, order: JobRequest, who: str) -> QueuedJob:
+        """Put a run of a script into the queue."""
+        return self._submit(self.run_request(job, order, who), order.attempts_max, job.folder)
+
+    def require_place(self, job: TenantJob) -> None:
+        """Refuse a job before anything is written for it; ``submit`` decides."""
+        self._queue.require_place(job.environment, job.tenant, job.job_id, self.queued_max)
+
+    def run_request(self, job: TenantJob, order: JobRequest, who: str) -> RunRequest:
+        """Return the request of a run of a script."""
+        script = self._script(order.script)
+        read_script_header(script).filled(order.parameters)
+        return RunRequest(
+            root=self._root,
+            environment=job.environment,
+            tenant=job.tenant,
+            script=script,
+            job_id=job.job_id,
+            flow=order.flow,
+            parameters=order.parameters,
+            timeout_seconds=order.timeout_seconds,
+            message=order.message,
+            who=who,
+        )
+
+    def submit_import(
+        self,
+        job: TenantJob,
+        order: ImportRequest,
+        content: ImportContent,
+        who: str,
+        require_room: Callable[[], None] = lambda: None,
+    ) -> QueuedJob:
+        """Keep the file until the job has run, and put its import into the queue; errors as of ``submit``.
+
+        ``require_room`` is called once the file is kept; if it raises, the file is removed.
+        """
+        if order.kind == "arrow":
+            require_arrow(content.content, order.stream, UnpackLimits.of(self._settings))
+        elif order.kind == "parquet":
+            require_parquet(content.content, order.stream, UnpackLimits.of(self._settings))
+        name = f"rows.{order.kind}"
+        # A hash of everything that defines the import, so that a repeated one is the same job.
+        identity = hashlib.sha256(json.dumps([astuple(job), astuple(order), who, content.sha256]).encode())
+        owner = InputOwner(job.folder, identity.hexdigest()[:32], job.environment, job.tenant, job.job_id)
+        folder, is_new = self._blobs.keep_input(owner, name, content)
+        try:
+            require_room()
+            options = {"stream": order.stream, "file": name, "key": list(order.key), **order.update}
+            options |= asdict(order.csv) if order.csv.is_given else {}
+            if order.conditions != Conditions():
+                options["conditions"] = asdict(order.conditions)
+            request = RunRequest(
+                root=self._root,
+                environment=job.environment,
+                tenant=job.tenant,
+                script=BUILT_IN_IMPORT,
+                job_id=job.job_id,
+                input_dir=folder,
+                parameters={"IMPORT_OPTIONS": json.dumps(options)},
+                message=order.message or f"import {order.stream}",
+                who=who,
+            )
+            return self._submit(request, 3, job.folder)
+        except BaseException:
+            if is_new:
+                shutil.rmtree(folder.parent, ignore_errors=True)
+            raise
+
+    @property
+    def running_max(self) -> int:
+        """How many jobs of one tenant run at once."""
+        return self._settings.jobs_per_tenant_max
+
+    @property
+    def queued_max(self) -> int:
+        """How many jobs of one tenant may wait; 0 is no limit."""
+        return self._settings.service_tenant_jobs_queued_max
+
+    def get(self, job: TenantJob) -> QueuedJob:
+        """Return the job."""
+        return self._queue.get(job.environment, job.tenant, job.job_id, job.folder)
+
+    def cancel(self, job: TenantJob) -> QueuedJob:
+        """Request the job's end; a job that has ended stays as it is."""
+        return self._queue.cancel(job.environment, job.tenant, job.job_id, job.folder)
+
+    def schedules(self, environment: EnvironmentName, tenant: TenantId) -> tuple[str, ...]:
+        """Return the names of the tenant's schedules."""
+        found = self._schedules.list(environment=environment, tenant=tenant)
+        return tuple(item.definition.name for item in found)
+
+    def forget(self, environment: EnvironmentName, tenant: TenantId) -> None:
+        """Remove a tenant's schedules and jobs from the queue; a running job is abandoned."""
+        self._schedules.forget(environment, tenant)  # first, because due schedules create jobs
+        self._queue.forget(environment, tenant)
+
+    def describe_job(self, job: QueuedJob) -> Job:
+        """Return a job as callers see it: without its lease, its request and paths of this machine."""
+        return Job(
+            **{name: getattr(job, name) for name in _SHOWN},
+            schedule=job.schedule or None,
+            is_repeatable=job.is_final and self.is_of_service(job),
+            worker=job.worker or None,
+            outcome=None if job.outcome is None else self._outcome(job.outcome),
+        )
+
+    def _outcome(self, outcome: Mapping[str, Any]) -> dict[str, Any]:
+        kept = {name: value for name, value in outcome.items() if name not in _PATHS}
+        text = json.dumps(kept, ensure_ascii=False)
+        for path in (*(outcome.get(name) for name in _PATHS), str(Path(self._root).resolve())):
+            if isinstance(path, str) and path:
+                text = text.replace(json.dumps(path, ensure_ascii=False)[1:-1], "the store")
+        return {**json.loads(text), "has_notebook": outcome.get("notebook") is not None}
+
+    def is_of_service(self, job: QueuedJob) -> bool:
+        """Whether the job runs a script of the service's folder, so that it can be submitted here again."""
+        request, folder = json.loads(job.request), self._settings.service_scripts_dir
+        script = Path(str(request.get("script") or ""))
+        return folder is not None and not request.get("input_dir") and script.is_relative_to(folder.resolve())
+
+    def log_lines(self, job: QueuedJob, place: LogCursor) -> tuple[list[tuple[str, LogCursor]], LogCursor]:
+        """The log's next lines after a position, each with the position behind it, and the last position.
+
+        Of a new attempt the log is told from its beginning. Of a job that has ended a last line without
+        a line feed counts too; nothing where there is no log.
+        """
+        if place.attempt != job.attempts:
+            place = LogCursor(job.attempts, 0)
+        file = log_file(job, self._settings)
+        content = b"" if file is None else _read(file, place.position)
+        lines = []
+        for line in content.splitlines(keepends=True):
+            is_long = len(content) == _LOG_CHUNK_BYTES == len(line)
+            if not (line.endswith(b"\n") or job.is_final or is_long):
+                break
+            place = LogCursor(place.attempt, place.position + len(line))
+            lines.append((line.rstrip(b"\r\n").decode(errors="replace"), place))
+        return lines, place
+
+    def _submit(self, request: RunRequest, attempts_max: int, folder: str) -> QueuedJob:
+        return self._queue.submit(
+            Submission(
+                json.dumps(request.to_json()),
+                environment=request.environment,
+                tenant=request.tenant,
+                job_id=request.job_id,
+                attempts_max=attempts_max,
+                running_max=self.running_max,
+                incarnation=folder,
+                queued_max=self.queued_max,
+            )
+        )
+
+    def _script(self, name: str) -> Path:
+        folder = self._settings.service_scripts_dir
+        # The same rules as for a tenant's files, so that no path leaves the folder.
+        relative = str(FilePath(name))
+        path = None if folder is None else (folder / relative).resolve()
+        if folder is None or path is None or not path.is_file() or not path.is_relative_to(folder.resolve()):
+            raise NotFound(
+                f"There is no script {name!r}.",
+                cause="Jobs of the service run the scripts in service_scripts_dir."
+                if folder is not None
+                else "The service has no folder of scripts (service_scripts_dir).",
+                remedy="Check the name.",
+            )
+        return path
+
+
+def _read(file: JobFile, position: int) -> bytes:
+    try:
+        with file.open() as log:
+            log.seek(position)
+            return log.read(_LOG_CHUNK_BYTES)
+    except OSError:
+        return b""  # cleaned away meanwhile, or replaced by a link
+
+
+# Ended jobs: the executed notebook, and the request to run one again.
+
+
+def repeated_order(job: QueuedJob, settings: Settings) -> JobRequest:
+    """Return the submission that a job was made from, to be submitted under another id."""
+    request = parse_run_request(job.request)
+    folder = settings.service_scripts_dir
+    if not job.is_final:
+        raise InvalidOption(
+            f"The job {job.job_id!r} has not ended.",
+            cause=f"It is {job.status}.",
+            remedy="Wait for its end, or cancel it first.",
+        )
+    if request.input_dir is not None or folder is None or not request.script.is_relative_to(folder.resolve()):
+        raise InvalidOption(
+            f"The job {job.job_id!r} cannot be run again from here.",
+            cause="Only jobs of the scripts in service_scripts_dir can.",
+            remedy="Import the file again, or submit the job where it was submitted.",
+        )
+    return JobRequest(
+        script=request.script.relative_to(folder.resolve()).as_posix(),
+        flow=request.flow,
+        parameters=request.parameters,
+        timeout_seconds=request.timeout_seconds,
+        message=request.message,
+        attempts_max=job.attempts_max,
+    )
+
+
+def executed_notebook(job: QueuedJob, settings: Settings) -> JobFile:
+    """Return the executed notebook of a job's last attempt, on this machine."""
+    found = notebook_file(job, settings)
+    if found is None:
+        raise NotFound(
+            f"There is no executed notebook of the job {job.job_id!r}.",
+            cause="It ran no notebook, has not ended, or its folder was cleaned away.",
+            remedy="Read the job's log.",
+        )
+    return found
+
+
+# The scripts that jobs of the service may run, with the parameters that they declare.
+
+SCRIPTS_MAX = 500
+# Modules that scripts import, and what is no code of the user's.
+_SKIPPED = frozenset({"lib", "__pycache__", "node_modules"})
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A script by its name in the folder; ``problem`` says why its header could not be read."""
+
+    name: str
+    header: ScriptHeader
+    problem: str = ""
+
+
+def list_scripts(folder: Path | None) -> tuple[Script, ...]:
+    """Return the scripts below the folder by name, at most 500; none without a folder.
+
+    Left out: names that begin with a dot or an underscore, folders called ``lib``, and what a link leads
+    out of the folder to.
+    """
+    if folder is None or not folder.is_dir():
+        return ()
+    root = folder.resolve()
+    found = sorted(path for path in _files(root) if path.resolve().is_relative_to(root))
+    return tuple(_script(path, path.relative_to(root).as_posix()) for path in found[:SCRIPTS_MAX])
+
+
+def _files(root: Path) -> Iterator[Path]:
+    for place, folders, names in os.walk(root):
+        folders[:] = [name for name in folders if name not in _SKIPPED and name[0] not in "._"]
+        yield from (
+            Path(place, name) for name in names if name.endswith(SCRIPT_SUFFIXES) and name[0] not in "._"
+        )
+
+
+def _script(path: Path, name: str) -> Script:
+    try:
+        return Script(name, read_script_header(path))
+    except FreezeframeError as error:
+        return Script(name, ScriptHeader(), f"{error.problem} {error.cause}")
+    except OSError as error:
+        return Script(name, ScriptHeader(), f"It cannot be read: {error.strerror}.")
+
+
+_NEXT_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulePage:
+    """Some schedules, and the tenant and name after which the next page begins (None: there is none)."""
+
+    schedules: tuple[StoredSchedule, ...]
+    next_after: tuple[str, str] | None
+
+
+class TenantSchedules:
+    """The schedules of one service; the caller checks permissions.
+
+    A schedule is named by a ``TenantJob`` whose ``job_id`` is the schedule's name.
+    """
+
+    def __init__(self, schedules: Schedules, queue: JobQueue, jobs: TenantJobs, stores: Stores) -> None:
+        self._schedules = schedules
+        self._queue = queue
+        self._jobs = jobs
+        self._stores = stores
+
+    def page(
+        self,
+        environment: EnvironmentName,
+        tenants: Collection[str] | None,
+        limit: int,
+        after: tuple[str, str] = ("", ""),
+    ) -> SchedulePage:
+        """Return the schedules of an environment's tenants (None: of all), by tenant and name."""
+        found = self._schedules.list(environment=environment, tenants=tenants, after=after, limit=limit + 1)
+        last = found[limit - 1].definition if len(found) > limit else None
+        folder = self._stores.environment(environment).folder
+        shown = (
+            item
+            for item in found[:limit]
+            if item.definition.incarnation in {"", folder(item.definition.tenant)}
+        )
+        return SchedulePage(tuple(shown), None if last is None else (last.tenant, last.name))
+
+    def create(
+        self, named: TenantJob, order: JobRequest, timing: Timing, missed: Missed, who: str
+    ) -> StoredSchedule:
+        """Keep a new schedule of a script; its first run is at the next due time.
+
+        One that was made of the same order before stays as it is, and is given.
+        """
+        request = self._jobs.run_request(named, order, who)
+        definition = ScheduleRequest(
+            named.job_id,
+            named.environment,
+            named.tenant,
+            timing,
+            json.dumps(request.to_json()),
+            missed=missed,
+            attempts_max=order.attempts_max,
+            running_max=self._jobs.running_max,
+            incarnation=named.folder,
+        )
+        try:
+            return self._schedules.create(definition)
+        except ConflictError:
+            found = self._schedules.get(named.environment, named.tenant, named.job_id)
+            if found.definition != definition:
+                raise
+            return found
+
+    def get(self, named: TenantJob) -> StoredSchedule:
+        """Return the schedule."""
+        found = self._schedules.get(named.environment, named.tenant, named.job_id)
+        if found.definition.incarnation not in {"", named.folder}:
+            raise NotFound(
+                f"The tenant has no schedule {named.job_id!r}.",
+                cause="It is one of a tenant that had the id before.",
+                remedy="Make one.",
+                code="SCHEDULE_NOT_FOUND",
+            )
+        return found
+
+    def enable(self, named: TenantJob, *, is_enabled: bool) -> StoredSchedule:
+        """Let the schedule come due again from now on, or rest; errors as of ``get``."""
+        self.get(named)
+        change = self._schedules.enable if is_enabled else self._schedules.disable
+        return change(named.environment, named.tenant, named.job_id)
+
+    def delete(self, named: TenantJob) -> None:
+        """Remove the schedule; its jobs stay. Errors as of ``get``."""
+        self.get(named)
+        self._schedules.delete(named.environment, named.tenant, named.job_id)
+
+    def run_now(self, named: TenantJob, job_id: str) -> QueuedJob:
+        """Put one run of the schedule into the queue, whatever its times; errors as of ``get``."""
+        definition = self.get(named).definition
+        job = replace(named, job_id=job_id)
+        request = {**json.loads(definition.request), "job_id": job.job_id}
+        return self._queue.submit(
+            Submission(
+                json.dumps(request),
+                environment=job.environment,
+                tenant=job.tenant,
+                job_id=job.job_id,
+                attempts_max=definition.attempts_max,
+                priority=definition.priority,
+                running_max=definition.running_max,
+                incarnation=definition.incarnation,
+                queued_max=self._jobs.queued_max,
+            )
+        )
+
+
+def describe_schedule(schedule: StoredSchedule) -> Schedule:
+    """Return a schedule as callers see it, with its script's name and next due times."""
+    definition, due = schedule.definition, [] if schedule.next_due is None else [schedule.next_due]
+    while due and len(due) < _NEXT_SHOWN and (later := definition.timing.next_after(due[-1])):
+        due.append(later)
+    script = str(json.loads(definition.request).get("script") or "")
+    names = ("name", "environment", "tenant", "missed", "priority", "attempts_max")
+    return Schedule(
+        **{name: getattr(definition, name) for name in names},
+        script=script.rpartition("/")[2],
+        cron=definition.timing.cron,
+        zone=definition.timing.zone,
+        enabled=schedule.is_enabled,
+        created=schedule.created,
+        next_due=schedule.next_due,
+        last_due=schedule.last_due,
+        next_runs=tuple(due),
+    )

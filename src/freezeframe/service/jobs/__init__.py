@@ -1,1 +1,0 @@
-"""A tenant's jobs and the staged blobs that they import."""

@@ -1,1 +1,0 @@
-"""How often and how much: rates, bytes a minute, bytes stored."""

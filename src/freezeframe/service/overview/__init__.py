@@ -1,1 +1,0 @@
-"""A tenant at a glance, how it grew, and what changes while somebody looks on."""

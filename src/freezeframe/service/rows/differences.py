@@ -1,0 +1,434 @@
+"""Rows that differ between versions, the history of one row, and the restoration of rows."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+import pyarrow as pa
+from pydantic import Field
+
+from freezeframe.engine.frames.python_values import shown_rows
+from freezeframe.errors import BadInput, InvalidOption, StreamNotFound, TooLarge
+from freezeframe.identifiers import StreamName
+from freezeframe.script.types.written_values import exact_values
+from freezeframe.service.rows.streams import json_value
+from freezeframe.store import Tenant
+from freezeframe.store.diff.row_diff import BEFORE, CHANGE_TYPE, changed_cells
+from freezeframe.store.diff.row_diff_pages import ChangeCursor, Comparison, change_counts
+from freezeframe.store.model.receipt import Counts
+from freezeframe.store.model.update_options import Author
+from freezeframe.store.schema.columns import stored_key, type_names
+from freezeframe.store.transaction.view import View
+from freezeframe.store.versions import row_history as store
+from freezeframe.store.versions.restore import RowSelection, restore_rows
+from freezeframe.store.versions.tenant_diff import StreamDifference
+
+# Row differences as JSON: before, after, and the changed cells (pure).
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedRow:
+    """A row that differs: `before` is empty for a new one, `after` for a deleted one."""
+
+    fate: Literal["insert", "update", "delete"]
+    before: dict[str, Any]
+    after: dict[str, Any]
+    changed: Annotated[
+        tuple[str, ...], Field(description="Of an update: the columns whose values are not the same.")
+    ]
+
+
+def changed_rows(table: pa.Table) -> Iterator[ChangedRow]:
+    """Yield the rows of a table of changes (see ``Stream.changes``), in its order."""
+    for record in shown_rows(table):
+        fate = record.pop(CHANGE_TYPE)
+        before = record.pop(BEFORE) or {}
+        if fate == "delete":
+            yield ChangedRow("delete", _plain_row(record), {}, ())
+            continue
+        if fate == "insert":
+            yield ChangedRow("insert", {}, _plain_row(record), ())
+            continue
+        differing = tuple(name for name, value in record.items() if not _same(before.get(name), value))
+        yield ChangedRow("update", _plain_row(before), _plain_row(record), differing)
+
+
+def _same(value: Any, other: Any) -> bool:
+    if isinstance(value, float) and isinstance(other, float) and math.isnan(value) and math.isnan(other):
+        return True
+    return bool(value == other)
+
+
+def _plain_row(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: json_value(value) for name, value in row.items()}
+
+
+# Schema difference between two versions of a stream.
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnChanges:
+    """Columns by name with Delta's types."""
+
+    added: dict[str, str]
+    dropped: dict[str, str]
+    retyped: Annotated[dict[str, tuple[str, str]], Field(description="The old type and the new one.")]
+
+    @classmethod
+    def between(cls, old: Mapping[str, str], new: Mapping[str, str]) -> ColumnChanges:
+        """Return the difference between the columns of two versions."""
+        return cls(
+            {name: kind for name, kind in new.items() if name not in old},
+            {name: kind for name, kind in old.items() if name not in new},
+            {name: (kind, new[name]) for name, kind in old.items() if new.get(name, kind) != kind},
+        )
+
+
+# Row difference between two versions of the tenant, with each changed cell.
+
+
+@dataclass(frozen=True, slots=True)
+class DifferenceCursor:
+    """Where a page begins: between which versions of the tenant, after which change and how many of them.
+
+    ``counts`` are those of all changes, where the first page knew them.
+    """
+
+    before: int
+    after: int
+    place: ChangeCursor
+    rows_before: int
+    counts: Counts | None
+
+    def to_json(self) -> list[Any]:
+        """Return the content of the cursor's text."""
+        counts = None if self.counts is None else self.counts.to_json()
+        return [self.before, self.after, self.place.to_json(), self.rows_before, [counts]]
+
+    @classmethod
+    def of_json(cls, record: Sequence[Any]) -> DifferenceCursor:
+        """Return the cursor whose content ``to_json`` gave."""
+        before, after, place, rows_before, (counts,) = record
+        counted = None if counts is None else Counts(**counts)
+        return cls(before, after, ChangeCursor.of_json(place), rows_before, counted)
+
+
+@dataclass(frozen=True, slots=True)
+class RowDifference:
+    """Some of the rows of a stream that differ, and what became of all of them.
+
+    Pages after the first one tell `changed` of their own rows.
+    """
+
+    key: tuple[str, ...]
+    columns: Annotated[
+        tuple[str, ...], Field(description="The key, then the others: most often changed first.")
+    ]
+    changed: Annotated[dict[str, int], Field(description="In how many updated rows each column changed.")]
+    columns_added: Annotated[dict[str, str], Field(description="Delta's types by name.")]
+    columns_dropped: dict[str, str]
+    columns_retyped: Annotated[dict[str, tuple[str, str]], Field(description="The old type and the new one.")]
+    counts: Counts
+    total: Annotated[int, Field(description="How many rows differ, or at least.")]
+    is_total_exact: Annotated[
+        bool,
+        Field(
+            description="False: more rows differ than are counted unasked (`count=true`); `counts` are then "
+            "0, and `changed` is of the rows of this page."
+        ),
+    ]
+    before: Annotated[int, Field(description="The tenant's version that is compared with `after`.")]
+    after: int
+    next_cursor: Annotated[str | None, Field(description="Where the next page begins; null: there is none.")]
+    rows: tuple[ChangedRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DifferenceRequest:
+    """How many rows, how many to leave out first, whether to count all (None: where that is quick)."""
+
+    limit: int = 100
+    offset: int = 0
+    counts: bool | None = None
+
+
+def row_difference(
+    tenant: Tenant,
+    stream: str,
+    before: int,
+    after: int | None,
+    requested: DifferenceRequest,
+    cursor: DifferenceCursor | None = None,
+) -> tuple[RowDifference, DifferenceCursor | None]:
+    """Return the rows of a stream that differ between two versions of the tenant, and the next page's cursor.
+
+    Without ``after`` the newest version counts. Finding a page takes little memory, however many rows differ.
+    If more than some 200,000 rows would have to be read, all are counted only if the log has the counts, or
+    on request.
+    """
+    difference = tenant.diff(before, after if cursor is None else cursor.after)
+    changed_stream = difference.streams.get(stream)
+    if changed_stream is None:
+        if stream not in tenant.streams(before) and stream not in tenant.streams(difference.after):
+            raise StreamNotFound(
+                f"There is no stream {stream!r} at either version.",
+                cause="It was made later, was gone by then, or has another name.",
+                remedy="Check the name.",
+                stream=stream,
+            )
+        return _no_difference(difference.before, difference.after), None
+    comparison = Comparison(changed_stream.before, changed_stream.after)
+    page = comparison.page(requested.offset + requested.limit, None if cursor is None else cursor.place)
+    seen = len(page.table) + (0 if cursor is None else cursor.rows_before)
+    table, changed = page.table.slice(requested.offset), dict[str, int]()
+    if cursor is not None:
+        counts = cursor.counts
+    else:
+        counts, changed = _summarize(tenant, changed_stream, difference.after, comparison, requested)
+    following = None
+    if page.following is not None:
+        following = DifferenceCursor(difference.before, difference.after, page.following, seen, counts)
+    elif counts is None and cursor is None:
+        counts = comparison.counts()
+    changed = changed or changed_cells(table)
+    snapshot = changed_stream.after or changed_stream.before
+    key = stored_key(snapshot.metadata) or () if snapshot else ()
+    old, new = _columns(changed_stream.before), _columns(changed_stream.after)
+    names = [name for name in (new or old) if name not in key]
+    columns = ColumnChanges.between(old, new) if old and new else ColumnChanges({}, {}, {})
+    rows = RowDifference(
+        key=key,
+        columns=(*key, *sorted(names, key=lambda name: -changed.get(name, 0))),
+        changed=changed,
+        columns_added=columns.added,
+        columns_dropped=columns.dropped,
+        columns_retyped=columns.retyped,
+        counts=counts or Counts(),
+        total=counts.changed if counts else seen + int(following is not None),
+        is_total_exact=counts is not None or following is None,
+        before=difference.before,
+        after=difference.after,
+        next_cursor=None,
+        rows=tuple(changed_rows(table)),
+    )
+    return rows, following
+
+
+def _no_difference(before: int, after: int) -> RowDifference:
+    return RowDifference(
+        key=(),
+        columns=(),
+        changed={},
+        columns_added={},
+        columns_dropped={},
+        columns_retyped={},
+        counts=Counts(),
+        total=0,
+        is_total_exact=True,
+        before=before,
+        after=after,
+        next_cursor=None,
+        rows=(),
+    )
+
+
+def _summarize(
+    tenant: Tenant,
+    changed_stream: StreamDifference,
+    version: int,
+    comparison: Comparison,
+    requested: DifferenceRequest,
+) -> tuple[Counts | None, dict[str, int]]:
+    """Count all changes and changed columns, or take the counts of the one update that made them all."""
+    if comparison.is_counted(requested.counts):
+        kinds, changed = Counts(), Counter[str]()
+        for table in comparison.tables():
+            kinds += change_counts(table)
+            changed.update(changed_cells(table))
+        return kinds, dict(changed)
+    last = next(iter(tenant.history(1, until=version, stream=changed_stream.name)), None)
+    before, after = (
+        -1 if item is None else item.version for item in (changed_stream.before, changed_stream.after)
+    )
+    if last is None or last.kind not in ("commit", "restore") or before + 1 != after:
+        return None, {}
+    return replace(last.streams[changed_stream.name], unchanged=0), {}
+
+
+def _columns(snapshot: Any) -> dict[str, str]:
+    """Return the types of a snapshot's columns by name, as Delta names them."""
+    return {} if snapshot is None else type_names(snapshot.schema)
+
+
+# Restores selected rows of a stream, by keys as JSON, at most some thousands.
+
+KEYS_MAX = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class RowRestoration:
+    """What a restoration of rows did, or would do: `committed` says which."""
+
+    version: int
+    tenant_version: int
+    committed: bool
+    key: tuple[str, ...]
+    counts: Annotated[Counts, Field(description="Rows brought back (inserted), changed back and removed.")]
+    rows: Annotated[tuple[ChangedRow, ...], Field(description="The rows that differ from what they were.")]
+
+
+def restored_rows(
+    tenant: Tenant, selection: RowSelection, *, dry_run: bool, author: Author
+) -> RowRestoration:
+    """Restore rows to a version of the tenant, as one new version; errors as of the store."""
+    done = restore_rows(tenant.context, selection, dry_run=dry_run, author=author)
+    return RowRestoration(
+        selection.version,
+        done.tenant_version,
+        done.committed,
+        done.key,
+        done.counts,
+        tuple(changed_rows(done.changes)),
+    )
+
+
+def select_rows(
+    tenant: Tenant,
+    stream: str,
+    version: int,
+    keys: Sequence[Mapping[str, Any]],
+    columns: Sequence[str] = (),
+) -> RowSelection:
+    """Return the rows (or only these columns of them) by their keys, as of a version of the tenant.
+
+    Each key is an object of the key's columns; values that JSON has no kind for are text, as rows are shown.
+    """
+    if not 0 < len(keys) <= KEYS_MAX:
+        raise TooLarge(
+            f"1 to {KEYS_MAX:,} rows are restored at once, not {len(keys):,}.",
+            cause="All of them are looked at within the request.",
+            remedy="Restore the whole stream, or the rows in several steps.",
+        )
+    found = tenant.stream(stream)
+    table = key_table(found.columns(), found.key(), keys)
+    return RowSelection(StreamName(stream), version, table, tuple(columns))
+
+
+def key_table(columns: pa.Schema, key: Sequence[str], keys: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """Keys from JSON in the stream's own types, each once."""
+    if not key:
+        raise InvalidOption(
+            "The stream has no key, so single rows cannot be told apart.",
+            cause="Its rows came by a file that was taken whole, or by an override without a key.",
+            remedy="Restore the whole stream instead.",
+        )
+    for item in keys:
+        if set(item) != set(key):
+            raise BadInput(
+                f"{json.dumps(dict(item))} is not a key of the stream.",
+                cause=f"Its key is {', '.join(key)}.",
+                remedy="Send an object with exactly these columns for each row.",
+            )
+    unique = list({json.dumps([item[name] for name in key]): item for item in keys}.values())
+    return pa.table({name: _values(columns.field(name), [item[name] for item in unique]) for name in key})
+
+
+def _values(field: pa.Field, values: list[Any]) -> pa.ChunkedArray:
+    texts = [None if item is None else item if isinstance(item, str) else json.dumps(item) for item in values]
+    typed = exact_values(pa.chunked_array([pa.array(texts, pa.string())]), field.type, naive_is_utc=True)
+    if typed is None:
+        raise BadInput(
+            f"A key has a value that the column {field.name!r} cannot have.",
+            cause=f"The column is of type {field.type}.",
+            remedy="Send values as the rows show them.",
+            column=field.name,
+        )
+    return typed
+
+
+# A row's history as JSON; the row is named by its key's text.
+
+
+@dataclass(frozen=True, slots=True)
+class RowVersion:
+    """What one version of the tenant did to a row."""
+
+    version: int
+    timestamp: datetime
+    kind: Annotated[
+        str,
+        Field(description="What made the version: commit, restore and so on, as in the history."),
+    ]
+    restored: Annotated[int | None, Field(description="Of a restoration, the version that it brought back.")]
+    who: str
+    job_id: str | None
+    message: str
+    row: ChangedRow
+
+
+@dataclass(frozen=True, slots=True)
+class RowHistory:
+    """A row and the versions that inserted, updated or deleted it, the newest first."""
+
+    key: Annotated[dict[str, Any], Field(description="The key's columns and values.")]
+    row: Annotated[dict[str, Any] | None, Field(description="Its values at the newest version looked at.")]
+    versions: tuple[RowVersion, ...]
+    following: Annotated[
+        int | None, Field(description="Pass it as `until` for older versions; null: that is all.")
+    ]
+    is_whole: Annotated[bool, Field(description="False: older versions are not kept, or had another key.")]
+
+
+def row_history(tenant: Tenant, stream: str, key: str, until: int | None, limit: int) -> RowHistory:
+    """The row whose key has this text: the value, or a JSON array of the values of the key's columns."""
+    scope = View(tenant.context)
+    state = scope.state(until)
+    there = tenant.at(state.version).stream(stream)
+    names = there.key()
+    keys = key_table(
+        there.columns(), names, [dict(zip(names, _row_history_values(key, len(names)), strict=True))]
+    )
+    found = store.row_history(scope, StreamName(stream), keys, state, limit)
+    return RowHistory(
+        json_value(found.key),
+        json_value(found.row),
+        tuple(_json_version(version) for version in found.versions),
+        found.following,
+        found.is_whole,
+    )
+
+
+def _json_version(version: store.RowVersion) -> RowVersion:
+    entry, (row,) = version.entry, changed_rows(version.changes)
+    return RowVersion(
+        entry.version,
+        entry.timestamp,
+        entry.kind,
+        entry.restored,
+        entry.who,
+        entry.job_id,
+        entry.message,
+        row,
+    )
+
+
+def _row_history_values(text: str, count: int) -> list[Any]:
+    if count == 1 and not text.startswith("["):
+        return [text]
+    try:
+        values = json.loads(text)
+    except ValueError:
+        values = None
+    if not isinstance(values, list) or (count and len(values) != count):
+        raise BadInput(
+            f"{text!r} is not a key of the stream.",
+            cause=f"Its key has {count} columns.",
+            remedy="Write the key as a JSON array with a value for each of them.",
+        )
+    return values if count else []

@@ -1,0 +1,149 @@
+"""The service's secret, and what it signs: the cursors of pages, sign-ins and the audit.
+
+All processes and machines of one service need the same secret. API keys do not depend on it.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import secrets
+import stat
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from freezeframe.errors import FreezeframeError, InvalidOption, SetupError
+from freezeframe.settings import Settings
+from freezeframe.storage import LocalStorage
+from freezeframe.storage.local import make_folder
+
+SECRET_BYTES = 32
+SIGNATURE_BYTES = 32
+_FILE = Path("_freezeframe") / "service.secret"
+
+
+class ServiceSecret:
+    """Signs texts of several kinds, each with a key that is derived from the secret and the kind's label."""
+
+    def __init__(self, secret: bytes) -> None:
+        self._secret = secret
+
+    def sign(self, label: bytes, content: bytes) -> bytes:
+        """Return the signature of a content, 32 bytes."""
+        return hmac.digest(hmac.digest(self._secret, label, "sha256"), content, "sha256")
+
+    def is_signed(self, label: bytes, content: bytes, signature: bytes) -> bool:
+        """Return whether a signature, or the beginning of one, is that of the content."""
+        return bool(signature) and hmac.compare_digest(signature, self.sign(label, content)[: len(signature)])
+
+
+def load_secret(settings: Settings, root: str) -> ServiceSecret:
+    """The secret in the file that the settings name, else in the store's root, where it is made once."""
+    path = secret_path(settings, root)
+    _make(path)
+    secret = _read_secret(path)
+    if len(secret) < SECRET_BYTES:
+        raise SetupError(
+            f"The service's secret {path} is too short.",
+            cause=f"It has {len(secret)} bytes.",
+            remedy=f"Put at least {SECRET_BYTES} random bytes into it.",
+        )
+    return ServiceSecret(secret)
+
+
+def secret_path(settings: Settings, root: str) -> Path:
+    """Return the file with the secret."""
+    return settings.service_secret_file or _default_place(root)
+
+
+def _read_secret(path: Path) -> bytes:
+    try:
+        content = path.read_bytes()
+        mode = stat.S_IMODE(path.stat().st_mode)
+    except OSError as error:
+        raise SetupError(
+            f"The service's secret cannot be read from {path}.",
+            cause=str(error),
+            remedy="Check who may read it, or set service_secret_file.",
+        ) from error
+    if mode & 0o077:
+        raise SetupError(
+            f"The service's secret {path} can be read by others.",
+            cause=f"Its mode is {mode:o}.",
+            remedy=f"chmod 600 {path}; if somebody may have read it, replace its bytes.",
+        )
+    return content
+
+
+def _default_place(root: str) -> Path:
+    if "://" in root:
+        raise SetupError(
+            f"A service of {root} needs a secret of its own place.",
+            cause="Other machines could read it in the bucket.",
+            remedy="Set service_secret_file (FREEZEFRAME_SERVICE_SECRET_FILE) to a file of mode 0600.",
+        )
+    return Path(root).resolve() / _FILE
+
+
+def _make(path: Path) -> None:
+    """Create the file whole unless it exists; one of any number of processes succeeds."""
+    if path.exists():
+        return
+    try:
+        make_folder(path.parent)
+        with suppress(FileExistsError):
+            LocalStorage(path.parent).put_if_absent(path.name, secrets.token_bytes(SECRET_BYTES))
+    except (OSError, FreezeframeError) as error:
+        raise SetupError(
+            f"The service's secret cannot be made at {path}.",
+            cause=str(error),
+            remedy="Check who may write there, or set service_secret_file.",
+        ) from error
+
+
+# Opaque cursors: where the next page of a list begins, signed so that clients cannot forge them.
+#
+# A cursor is bound to what was listed; given to another list, or for another tenant, it is refused.
+
+_CURSOR_SIGNATURE_BYTES = 16
+_CURSORS = b"freezeframe cursors"
+
+
+class Cursors:
+    """Makes and reads the cursors of one service; all its workers have the same secret."""
+
+    def __init__(self, secret: ServiceSecret) -> None:
+        self._secret = secret
+
+    def encode(self, listing: str, position: Any) -> str | None:
+        """Return the cursor of the page that begins at a position in a list; None stays None."""
+        if position is None:
+            return None
+        content = json.dumps(position, ensure_ascii=False, separators=(",", ":")).encode()
+        signature = self._secret.sign(_CURSORS, _bound(listing, content))[:_CURSOR_SIGNATURE_BYTES]
+        return base64.urlsafe_b64encode(signature + content).decode().rstrip("=")
+
+    def read(self, listing: str, cursor: str | None) -> Any:
+        """Return the position that ``encode`` was given; None stays None."""
+        if cursor is None:
+            return None
+        try:
+            raw = base64.urlsafe_b64decode(cursor.encode() + b"=" * (-len(cursor) % 4))
+            signature, content = raw[:_CURSOR_SIGNATURE_BYTES], raw[_CURSOR_SIGNATURE_BYTES:]
+            is_whole = len(signature) == _CURSOR_SIGNATURE_BYTES
+            if is_whole and self._secret.is_signed(_CURSORS, _bound(listing, content), signature):
+                return json.loads(content)
+        except (ValueError, UnicodeError):
+            pass
+        raise InvalidOption(
+            "The cursor is none of this list.",
+            cause="It is of another list or tenant, of the list with other parameters, or was cut short.",
+            remedy="Pass next_cursor as the page before gave it, with the same parameters.",
+        )
+
+
+def _bound(listing: str, content: bytes) -> bytes:
+    return hashlib.sha256(listing.encode()).digest() + content

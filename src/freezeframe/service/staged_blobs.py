@@ -1,0 +1,338 @@
+"""Staged blobs: bytes that were sent before the request that publishes them, outside of the tenant.
+
+A blob is whole or absent. The request that names it makes it a file, or the input of an import; otherwise it
+expires. Inputs of queued imports are kept beside the blobs until their job has ended.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import secrets
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import IO, Any
+
+from freezeframe.clock import moment, now_ms
+from freezeframe.errors import FreezeframeError, NotFound, RateLimited, StorageUnavailable, TooLarge
+from freezeframe.identifiers import EnvironmentName, TenantId
+from freezeframe.settings import Settings
+from freezeframe.storage.local import failure, make_folder, sync_folder, write_durably
+from freezeframe.storage.safe_open import open_regular
+
+_ID = re.compile(r"[0-9a-f]{32}")
+_RECORD, _CONTENT, _INPUT = "upload.json", "content", "input"
+_READ_BYTES = 1024 * 1024
+_SWEPT_EVERY_SECONDS = 60.0
+_AGAIN_SECONDS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class StagedBlob:
+    """A blob; ``path`` is the file that it was announced for, whose bytes it will replace, or empty."""
+
+    id: str
+    tenant: str
+    path: str
+    size: int
+    sha256: str
+    expires_ms: int
+
+    @property
+    def expires(self) -> datetime:
+        """When the blob is removed, unless a request publishes it before."""
+        return moment(self.expires_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class ImportContent:
+    """The bytes that an import brings, at their beginning, with their SHA-256.
+
+    ``file``: where they lie on the disk of the blobs, so that they need not be copied.
+    """
+
+    content: IO[bytes]
+    sha256: str
+    file: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InputOwner:
+    """The job that an input is of: its tenant's folder in the store, and its names in the queue."""
+
+    folder: str
+    name: str
+    """32 hexadecimal digits that no other input of the tenant has."""
+    environment: EnvironmentName
+    tenant: TenantId
+    job_id: str
+
+
+def _unknown(environment: str, tenant: str, job_id: str) -> None:
+    """Return None: without a queue no job is known."""
+
+
+class BlobWriter:
+    """Takes the bytes of a blob, piece by piece."""
+
+    def __init__(self, content: IO[bytes], bytes_max: int) -> None:
+        self._content = content
+        self._bytes_max = bytes_max
+        self._digest = hashlib.sha256()
+        self.size = 0
+
+    @property
+    def sha256(self) -> str:
+        """The SHA-256 of what was written."""
+        return self._digest.hexdigest()
+
+    def write(self, chunk: bytes) -> None:
+        """Add a piece."""
+        self.size += len(chunk)
+        if self.size > self._bytes_max:
+            raise too_large(self._bytes_max)
+        self._digest.update(chunk)
+        try:
+            self._content.write(chunk)
+        except OSError as error:
+            raise failure("write", "a staged blob", error) from error
+
+
+JobFate = Callable[[str, str, str], bool | None]
+"""Whether the job of an environment, a tenant and an id has ended; None: it is unknown."""
+
+
+class StagedBlobs:
+    """The blobs of one service, in a folder that all its workers share, with a subfolder for each tenant.
+
+    A tenant is named by its folder in the store, which no other tenant ever has, and whose removal takes
+    along what waits here (``store.waiting``). ``has_ended`` tells of jobs whose input is kept.
+    """
+
+    def __init__(self, folder: Path, settings: Settings, has_ended: JobFate = _unknown) -> None:
+        self._folder = folder
+        self._has_ended = has_ended
+        self.bytes_max = settings.service_upload_bytes_max
+        self._waiting_max = settings.service_tenant_uploads_max
+        self._kept_ms = int(settings.service_upload_hours * 3_600_000)
+        self._swept = 0.0
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def stage(self, tenant: str, blob_id: str, path: str = "") -> Iterator[BlobWriter]:
+        """Receive the bytes of a blob, which is durable when the block ends, and discarded if it raises."""
+        self.require_place(tenant, blob_id)
+        place = self._place(tenant, blob_id)
+        part = place / secrets.token_hex(8)
+        with _whole(place, part):
+            make_folder(place)
+            part.touch(mode=0o600)
+            with part.open("wb") as content:
+                writer = BlobWriter(content, self.bytes_max)
+                yield writer
+                content.flush()
+                os.fsync(content.fileno())
+            part.replace(place / _CONTENT)
+            blob = StagedBlob(blob_id, tenant, path, writer.size, writer.sha256, now_ms() + self._kept_ms)
+            _write_record(place, asdict(blob))
+
+    def require_place(self, tenant: str, blob_id: str) -> None:
+        """Refuse a blob before anything is written for it."""
+        self._sweep()
+        place = self._place(tenant, blob_id)
+        with suppress(FileNotFoundError):
+            waiting = sum(1 for _ in (self._folder / tenant).iterdir()) if self._waiting_max else -1
+            if waiting >= self._waiting_max and not place.exists():
+                raise RateLimited(
+                    f"{self._waiting_max:,} staged blobs and inputs of imports of the tenant wait already.",
+                    cause="The service keeps no more of one tenant (service_tenant_uploads_max).",
+                    remedy=f"Publish or remove some; ask again in {_AGAIN_SECONDS} seconds or later.",
+                    retry_after_seconds=_AGAIN_SECONDS,
+                )
+
+    def get(self, tenant: str, blob_id: str) -> StagedBlob:
+        """Return the blob of that id."""
+        try:
+            blob = StagedBlob(**_record(self._place(tenant, blob_id)))
+        except (OSError, ValueError, TypeError):
+            raise _not_found(blob_id) from None
+        if blob.tenant != tenant or blob.expires_ms < now_ms():
+            raise _not_found(blob_id)
+        return blob
+
+    def content(self, blob: StagedBlob) -> Iterator[bytes]:
+        """Return the bytes of a blob."""
+        return _chunks(self._place(blob.tenant, blob.id))
+
+    @contextmanager
+    def open_import(self, tenant: str, blob_id: str) -> Iterator[ImportContent]:
+        """The bytes of a blob for an import; left without an error, the blob is removed."""
+        blob = self.get(tenant, blob_id)
+        place = self._place(tenant, blob_id)
+        with ExitStack() as opened:
+            try:
+                content = opened.enter_context(open_regular(place, _CONTENT))
+            except OSError:
+                raise _not_found(blob_id) from None
+            yield ImportContent(content, blob.sha256, place / _CONTENT)
+        self.remove(blob)
+
+    def waiting(self, tenant: str) -> list[tuple[str, int]]:
+        """What waits for a tenant: the path and size of each blob; inputs of jobs have no path."""
+        place = self._folder / tenant
+        return [_waiting(path) for path in place.glob("*") if not self._is_over(path)]
+
+    def remove(self, blob: StagedBlob) -> None:
+        """Remove the blob."""
+        shutil.rmtree(self._place(blob.tenant, blob.id), ignore_errors=True)
+
+    def keep_input(self, job: InputOwner, name: str, content: ImportContent) -> tuple[Path, bool]:
+        """Keep the input of a job that is to run later; its folder, and whether it was made by this call.
+
+        It stays until the job has ended. The same input of the same job is kept once, in the same folder.
+        """
+        self._sweep()
+        place = self._place(job.folder, job.name)
+        is_new, part = not place.exists(), place / secrets.token_hex(8)
+        record = {**asdict(job), "expires_ms": now_ms() + self._kept_ms}
+        with _whole(place, part):
+            make_folder(place / _INPUT)
+            _write_record(place, record)
+            if content.file is not None:
+                part.hardlink_to(content.file)
+            if content.file is None or not _is_same(part, content.content):
+                part.unlink(missing_ok=True)
+                content.content.seek(0)
+                part.touch(mode=0o600)
+                with part.open("wb") as file:
+                    shutil.copyfileobj(content.content, file)
+                    file.flush()
+                    os.fsync(file.fileno())
+            part.replace(place / _INPUT / name)
+            sync_folder(place / _INPUT)
+        return place / _INPUT, is_new
+
+    def _place(self, tenant: str, blob_id: str) -> Path:
+        if not (_ID.fullmatch(blob_id) and _ID.fullmatch(tenant)):
+            raise _not_found(blob_id)
+        return self._folder / tenant / blob_id
+
+    def _sweep(self) -> None:
+        """Remove expired blobs, at most once in a while."""
+        with self._lock:
+            if time.monotonic() - self._swept < _SWEPT_EVERY_SECONDS:
+                return
+            self._swept = time.monotonic()
+        for place in self._folder.glob("*/*") if self._folder.is_dir() else ():
+            if self._is_over(place):
+                shutil.rmtree(place, ignore_errors=True)
+                with suppress(OSError):  # others wait for the tenant
+                    place.parent.rmdir()
+
+    def _is_over(self, place: Path) -> bool:
+        """Whether what waits is no longer needed: it has expired, or the job whose input it is has ended."""
+        try:
+            record = _record(place)
+            is_late = record["expires_ms"] < now_ms()
+        except (OSError, ValueError, KeyError, TypeError):
+            return int(_modified_ms(place)) + self._kept_ms < now_ms()
+        if "job_id" not in record:
+            return bool(is_late)
+        try:
+            ended = self._has_ended(record["environment"], record["tenant"], record["job_id"])
+        except FreezeframeError:
+            return False
+        return bool(is_late) if ended is None else ended
+
+
+def _write_record(place: Path, record: Mapping[str, Any]) -> None:
+    """Write the record durably, and with it the names of all that the folder has so far."""
+    part = place / secrets.token_hex(8)
+    write_durably(part, json.dumps(record).encode())
+    part.replace(place / _RECORD)
+    sync_folder(place)
+
+
+def _record(place: Path) -> dict[str, Any]:
+    with open_regular(place, _RECORD) as file:
+        record = json.load(file)
+    if not isinstance(record, dict):
+        raise TypeError(_RECORD)
+    return record
+
+
+@contextmanager
+def _whole(place: Path, part: Path) -> Iterator[None]:
+    """Remove ``part`` if the block fails, and ``place`` with it if it was not there before."""
+    is_new = not place.exists()
+    try:
+        yield
+    except BaseException as error:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+        if is_new:
+            shutil.rmtree(place, ignore_errors=True)
+        if not isinstance(error, OSError):
+            raise
+        raise failure("create", str(place), error) from error
+
+
+def _is_same(path: Path, content: IO[bytes]) -> bool:
+    """Return whether the path is the open file itself, and no link that took its place."""
+    return os.path.samestat(path.lstat(), os.fstat(content.fileno()))
+
+
+def _chunks(place: Path) -> Iterator[bytes]:
+    try:
+        with open_regular(place, _CONTENT) as content:
+            while chunk := content.read(_READ_BYTES):
+                yield chunk
+    except OSError as error:
+        raise StorageUnavailable(
+            "The staged blob cannot be read.", cause=str(error), remedy="Try again."
+        ) from error
+
+
+def _waiting(place: Path) -> tuple[str, int]:
+    try:
+        record = _record(place)
+        if "size" in record:
+            return record["path"], int(record["size"])
+        seen = [path.lstat() for path in (place / _INPUT).glob("*")]
+        # A file that is also a blob is counted there.
+        return "", sum(item.st_size for item in seen if item.st_nlink == 1)
+    except (OSError, ValueError, KeyError, TypeError):
+        return "", 0  # it is being made, or was removed meanwhile
+
+
+def _modified_ms(place: Path) -> float:
+    try:
+        return place.lstat().st_mtime * 1000
+    except OSError:
+        return now_ms()
+
+
+def _not_found(blob_id: str) -> NotFound:
+    return NotFound(
+        f"There is no staged blob {blob_id!r}.",
+        cause="It was published, removed, or its time is over.",
+        remedy="Send its bytes again.",
+    )
+
+
+def too_large(bytes_max: int) -> TooLarge:
+    """Return the refusal of a blob that is larger than the service takes."""
+    return TooLarge(
+        f"A staged blob has at most {bytes_max:,} bytes.",
+        cause="That is the service's limit (service_upload_bytes_max).",
+        remedy="Send less, or import it with the command.",
+        bytes_max=bytes_max,
+    )

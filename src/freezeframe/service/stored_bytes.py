@@ -1,0 +1,202 @@
+"""The bytes that tenants hold: the limit of each tenant, and sums by environment."""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from freezeframe.errors import FreezeframeError, ReportDamage, TenantNotFound, TooLarge
+from freezeframe.identifiers import EnvironmentName, StreamName, TenantId
+from freezeframe.service.access.access import Stores
+from freezeframe.service.staged_blobs import StagedBlobs
+from freezeframe.storage import Storage
+from freezeframe.storage.read_ahead import map_concurrently
+from freezeframe.store import Tenant
+from freezeframe.store.tenant_log.roll_forward import table_snapshot
+from freezeframe.store.tenant_log.state import TenantState
+from freezeframe.store.transaction.transaction import Transaction
+
+_T = TypeVar("_T")
+
+
+class VersionedCache(Generic[_T]):
+    """LRU cache of at most ``most`` values; safe to share between threads."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[Hashable, tuple[TenantState, _T]] = OrderedDict()
+
+    def value(self, name: Hashable, state: TenantState, make: Callable[[_T | None], _T]) -> _T:
+        """The value that ``make`` derives from the state, cached; ``make`` gets that of a state it grew from.
+
+        ``name`` is the tenant's folder, which no other tenant ever has, with all else that the value is of.
+        """
+        with self._lock:
+            found = self._kept.get(name)
+            if found is not None:
+                self._kept.move_to_end(name)
+        if found is not None and found[0] is state:
+            return found[1]
+        made = make(None if found is None or not _grew(found[0], state) else found[1])
+        with self._lock:
+            self._kept[name] = (state, made)
+            self._kept.move_to_end(name)
+            while len(self._kept) > self._most:
+                self._kept.popitem(last=False)
+        return made
+
+
+def _grew(before: TenantState, state: TenantState) -> bool:
+    """Return whether commits alone lie between the two: no erasure and no restoration of a backup."""
+    return before.version <= state.version and before.erased == state.erased
+
+
+_COUNTED_TENANTS_MAX = 20_000
+_READERS_MAX = 16
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """The bytes of a tenant: its files, and by stream the version of its table and what that holds."""
+
+    files: int
+    streams: dict[str, tuple[int, int]]
+
+    @property
+    def total(self) -> int:
+        return self.files + sum(size for _, size in self.streams.values())
+
+
+class StoredBytes:
+    """The limit of one service for each tenant; 0 is none, and then changes are not counted."""
+
+    def __init__(self, blobs: StagedBlobs, bytes_max: int) -> None:
+        self._kept: VersionedCache[_Held] = VersionedCache(_COUNTED_TENANTS_MAX)
+        self._blobs = blobs
+        self._bytes_max = bytes_max
+
+    def check_commit(self, state: TenantState, transaction: Transaction) -> None:
+        """Refuse a commit that adds bytes to a tenant which then has more than it may.
+
+        It is a check of every commit of the service; what others committed meanwhile is in ``state``.
+        """
+        if self._bytes_max and (added := transaction.added_bytes(state)) > 0:
+            self._require(self._held(transaction.context.storage, state) + added)
+
+    def require_room(self, tenant: Tenant, size: int, *replaced: str) -> None:
+        """Refuse ``size`` more bytes before they are sent, less the bytes of the files that they replace."""
+        if self._bytes_max:
+            known = tenant.context.log.current_state().files
+            freed = sum(known[path].size for path in replaced if path in known)
+            self._require(self.held(tenant) - freed + size)
+
+    def require_room_for_waiting(self, tenant: Tenant, folder: str) -> None:
+        """Refuse what waits already for the tenant: staged blobs, inputs of imports.
+
+        What blobs will replace is subtracted. Call it when the new one waits as well, so that of two at once
+        each is checked with the other.
+        """
+        if self._bytes_max:
+            waiting = self._blobs.waiting(folder)
+            self.require_room(tenant, sum(size for _, size in waiting), *{path for path, _ in waiting})
+
+    def _require(self, size: int) -> None:
+        if size > self._bytes_max:
+            raise TooLarge(
+                f"The tenant would hold {size:,} bytes.",
+                cause=f"{self._bytes_max:,} are the most that one may (service_tenant_stored_bytes_max).",
+                remedy="Remove files or rows that are not needed, or have the limit raised.",
+                code="TENANT_FULL",
+            )
+
+    def held(self, tenant: Tenant) -> int:
+        """Return the bytes of the tenant's newest version; of what has not changed since nothing is read."""
+        return self._held(tenant.context.storage, tenant.context.log.current_state())
+
+    def _held(self, storage: Storage, state: TenantState) -> int:
+        return self._kept.value(storage.root, state, lambda before: _count(storage, state, before)).total
+
+
+def _count(storage: Storage, state: TenantState, before: _Held | None) -> _Held:
+    """Return the bytes of the newest version; of a stream that has not changed nothing is read."""
+    known = {} if before is None else before.streams
+    held = {name: known.get(name, (-1, 0)) for name in state.streams}
+    changed = [name for name, version in state.streams.items() if held[name][0] != version]
+
+    def size(name: str) -> int:
+        return table_snapshot(storage, state, StreamName(name)).size
+
+    sizes = map_concurrently(size, changed, _READERS_MAX)
+    held |= {name: (state.streams[name], found) for name, found in zip(changed, sizes, strict=True)}
+    return _Held(sum(file.size for file in state.files.values()), held)
+
+
+_logger = logging.getLogger(__name__)
+
+_PERIOD_SECONDS = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentSize:
+    """The tenants of an environment, and the bytes that they hold together."""
+
+    environment: str
+    tenants: int
+    bytes: int
+
+
+class StoredSizes:
+    """Counts the tenants of a store on a thread of its own, at most every five minutes."""
+
+    def __init__(self, stores: Stores, stored_bytes: StoredBytes) -> None:
+        self._stores = stores
+        self._stored_bytes = stored_bytes
+        self._begun = -math.inf
+        self._looking = threading.Lock()
+
+    def count_in_background(self, tell: Callable[[Sequence[EnvironmentSize]], None]) -> bool:
+        """Begin to count, and call ``tell`` at the end; False if this process just did."""
+        if not self._looking.acquire(blocking=False):
+            return False
+        if time.monotonic() < self._begun + _PERIOD_SECONDS:
+            self._looking.release()
+            return False
+        self._begun = time.monotonic()
+
+        def run() -> None:
+            try:
+                tell(self.count())
+            except FreezeframeError as error:
+                _logger.warning("The stored bytes were not counted: %s", error)
+            finally:
+                self._looking.release()
+
+        threading.Thread(target=run, name="freezeframe-sizes", daemon=True).start()
+        return True
+
+    def count(self) -> list[EnvironmentSize]:
+        """Return each environment; of a tenant that has not changed nothing is read."""
+        found = []
+        for environment in self._stores.environments():
+            held = list(self._held(environment))
+            found.append(EnvironmentSize(environment, len(held), sum(held)))
+        return found
+
+    def _held(self, environment: EnvironmentName) -> Iterator[int]:
+        store = self._stores.environment(environment)
+        for names in store.tenant_pages():
+            for name in names:
+                started = time.monotonic()
+                try:
+                    yield self._stored_bytes.held(store.tenant(TenantId(name)))
+                except (TenantNotFound, ReportDamage) as error:
+                    _logger.warning("The bytes of the tenant %s were not counted: %s", name, error)
+                # Requests come first: half of the time is theirs alone.
+                time.sleep(time.monotonic() - started)

@@ -1,9 +1,15 @@
-"""Which Java starts Spark."""
+"""Which Java and which Spark are here, and the stacks that a JVM leaves in errors."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyspark
 import pytest
 
-from freezeframe.engine.java import find_java
-from freezeframe.errors import JavaNotFound, JavaUnsupported
+from freezeframe.engine.java import find_java, jvm_stack, spark_jars, spark_version, without_jvm_stack
+from freezeframe.errors import EngineUnavailable, JavaNotFound, JavaUnsupported
 
 
 def fake_java(folder, text):
@@ -49,3 +55,72 @@ def test_an_installed_java_is_found_behind_an_unsupported_one(tmp_path):
     fake_java(tmp_path / "jvm" / "java-17-openjdk", 'openjdk version "17.0.15" 2025-04-15')
     java = find_java({"PATH": str(newest.parent)}, installed=((tmp_path / "jvm", "*{version}*/bin/java"),))
     assert java.version == 17
+
+
+SOURCE = Path(__file__).parents[2] / "src"
+ASK = """
+from freezeframe.engine.java import spark_jars, spark_version
+from freezeframe.errors import SetupError
+try:
+    print(spark_version())
+    spark_jars()
+except SetupError as error:
+    print(error.problem)
+"""
+
+
+def test_spark_is_found_with_its_jars():
+    """As pip names it; the jars are beside the package."""
+    assert pyspark.__version__ == spark_version()
+    assert [] != list(spark_jars().glob("spark-connect_*.jar"))
+
+
+@pytest.mark.parametrize(
+    ("installed", "told"),
+    [("pyspark_client", ["4.1.1", "There is no Spark to start here."]), ("", ["PySpark is not installed."])],
+)
+def test_the_client_is_known_and_starts_nothing(tmp_path, installed, told):
+    """In a Python without site packages, where only the named package is there."""
+    if installed:
+        (tmp_path / "pyspark").mkdir()
+        (tmp_path / "pyspark" / "__init__.py").touch()
+        metadata = tmp_path / f"{installed}-4.1.1.dist-info" / "METADATA"
+        metadata.parent.mkdir()
+        metadata.write_text("Metadata-Version: 2.1\nName: pyspark-client\nVersion: 4.1.1\n")
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", ASK],
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}:{SOURCE}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert told == done.stdout.splitlines(), done.stderr
+
+
+FRAMES = "\tat org.apache.spark.A$.b(A.scala:1)\n\tat java.base/java.lang.Thread.run(Thread.java:9)"
+STACK = f"org.apache.spark.SparkException\n{FRAMES}\nCaused by: java.io.IOException: two\n\nlines\n{FRAMES}"
+TASK = f"Task 1 failed: java.io.IOException: disk\n{FRAMES}\n\t... 3 more\n\nDriver stacktrace:"
+
+
+def test_a_text_loses_the_frames_of_the_jvm_alone():
+    """What Spark says stays, also what it says of a failed task and what Python's own traceback says."""
+    worker = 'ZeroDivisionError\n  File "u.py", line 6, in f\n    at = f(1)'
+    assert without_jvm_stack(f"[A] b\n\nJVM stacktrace:\n{STACK}") == "[A] b"
+    assert without_jvm_stack(TASK) == "Task 1 failed: java.io.IOException: disk\n"
+    assert worker == without_jvm_stack(worker)
+
+
+def test_a_traceback_goes_on_after_the_stack():
+    """Each exception of a chain loses its stack, and none of the lines between them."""
+    link = "\n\nThe above exception was the direct cause of the following exception:\n\nTraceback"
+    chain = f"[A] b\n\nJVM stacktrace:\n{STACK}{link}\nE: [A] b\n\nJVM stacktrace:\n{STACK}\n"
+    assert f"[A] b{link}\nE: [A] b" == without_jvm_stack(chain)
+
+
+def test_the_stack_is_that_of_the_error_or_its_cause():
+    """It is found behind an error of ours, is bounded, and an error without one has none."""
+    outer = EngineUnavailable("Spark does not answer.")
+    outer.__cause__ = RuntimeError(f"[A] b\n\nJVM stacktrace:\n{STACK}")
+    assert jvm_stack(outer) == STACK
+    assert jvm_stack(EngineUnavailable("Spark does not answer.")) == ""
+    assert len(jvm_stack(RuntimeError("JVM stacktrace:\n" + "x" * 70_000))) == 65_536

@@ -66,7 +66,6 @@ def test_what_spark_writes_is_the_owners_alone(tmp_path, spark_engine, spark_ses
     tenant.stream("Lead").update(
         pa.table({"Id": ["1"], "n": pa.array([5], pa.int32())}), replace_where="n >= 1"
     )
-
     folder = tmp_path / "t" / "Lead.snapshot"
     written = [path for path in folder.rglob("*") if path.suffix == ".parquet" or path.name in SPARKS_FOLDERS]
     assert {path.suffix for path in written} == {".parquet", ""}

@@ -57,7 +57,6 @@ def test_merges_share_a_session_and_frames_another(bench, spark_settings):
     engines = [SparkEngine(spark_settings) for _ in range(2)]
     for engine in engines:
         engine.merge(bench.task(None, ROWS, key=["Id"]))
-
     shared = {engine._work.connection().session.session_id for engine in engines}
     frames = {engine.session.session_id for engine in engines}
     assert (len(shared), len(frames)) == (1, 1)

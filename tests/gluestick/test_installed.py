@@ -44,7 +44,6 @@ def test_importing_the_drop_in_does_not_load_gluestick():
         "hasattr(gs, '__wrapped__'))"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-
     assert run.stdout.strip() == "[] False"
 
 
@@ -59,7 +58,6 @@ def test_without_gluestick_the_package_is_named():
         "    except SetupError as error: print(error)\n"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-
     assert [line.split()[0].split(".")[-1] for line in run.stdout.splitlines()] == ["Reader", "Unit"]
     assert run.stdout.count("pip install gluestick") == 2
 

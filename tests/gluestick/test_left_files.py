@@ -6,7 +6,6 @@ import pytest
 
 import freezeframe.gluestick as gs
 from freezeframe import open_tenant, update_snapshot
-from freezeframe.errors import InvalidOption
 
 gluestick = pytest.importorskip("gluestick", reason="gluestick is not installed (pip install gluestick)")
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")
@@ -35,7 +34,6 @@ def test_the_file_is_gluesticks_after_each_call(tmp_path, as_csv, options):
     for rows in (FIRST, LATER):
         gluestick.snapshot_records(rows, "Deals", str(tmp_path / "theirs"), use_csv=as_csv, **options)
         gs.snapshot_records(rows, "Deals", str(tmp_path / "ours"), use_csv=as_csv, **options)
-
         theirs, ours = (_file(tmp_path / item, as_csv=as_csv) for item in ("theirs", "ours"))
         assert (_rows(theirs), list(theirs.columns)) == (_rows(ours), list(ours.columns))
         names = [
@@ -57,19 +55,9 @@ def test_the_file_is_gluesticks_where_rows_are_replaced(tmp_path, as_csv):
 def test_the_first_write_returns_the_frame_that_was_given(tmp_path, options):
     """The very frame, as gluestick does, equal keys and index included; later calls give the whole."""
     twice = pd.DataFrame({"id": [1, 1], "v": ["old", "new"]}, index=[7, 8])
-
     assert twice is gluestick.snapshot_records(twice, "Deals", str(tmp_path), **options)
     assert twice is gs.snapshot_records(twice, "Other", tmp_path, **options)
     assert (twice["v"].tolist(), twice.index.tolist()) == (["old", "new"], [7, 8])
-
-
-def test_the_error_without_a_key_says_no_pk(tmp_path):
-    """The words that scripts look for."""
-    frame = pd.DataFrame({"externalId": ["1"]})
-
-    for module, kind in ((gluestick, Exception), (gs, InvalidOption)):
-        with pytest.raises(kind, match=r"No PK found for 'contacts'\. Cannot merge\."):
-            module.merge_id_from_snapshot(frame, str(tmp_path), "contacts", "F1", "")
 
 
 @pytest.mark.parametrize("as_csv", [False, True])
@@ -81,9 +69,7 @@ def test_the_left_file_is_no_content_of_its_own(tmp_path, as_csv):
     version = tenant.version
     assert _rows(gs.read_snapshots("Deals", tmp_path)) == _rows(_file(tmp_path, as_csv=as_csv))
     assert version == tenant.version
-
     tenant.restore(0)
-
     assert gs.read_snapshots("Deals", tmp_path)["v"].tolist() == ["a", "b", "c"]
     gs.snapshot_records(FIRST.head(1), "Deals", tmp_path, use_csv=as_csv)
     assert _file(tmp_path, as_csv=as_csv)["v"].tolist() == ["a", "b", "c"]
@@ -93,7 +79,6 @@ def test_updates_by_other_names_keep_the_left_file(tmp_path):
     """update_snapshot writes it again as well."""
     gs.snapshot_records(FIRST, "Deals", tmp_path)
     update_snapshot(tmp_path, "Deals", ["id"], pa.table({"id": [9], "v": ["z"]}))
-
     assert _file(tmp_path, as_csv=False)["id"].tolist() == [1, 2, 3, 9]
 
 
@@ -104,10 +89,8 @@ def test_a_left_file_that_somebody_changed_is_adopted(tmp_path):
     gs.snapshot_records(FIRST, "Deals", tmp_path, use_csv=True)
     changed = _file(tmp_path, as_csv=True).assign(v=["x", "y", "z"])
     changed.to_csv(tmp_path / "Deals.snapshot.csv", index=False)
-
     assert gs.read_snapshots("Deals", tmp_path)["v"].tolist() == ["x", "y", "z"]
     merged = gs.snapshot_records(LATER, "Deals", tmp_path, use_csv=True)
-
     assert merged["v"].tolist() == ["x", "B", "z", "d"]
     assert _file(tmp_path, as_csv=True)["v"].tolist() == ["x", "B", "z", "d"]
 
@@ -116,7 +99,6 @@ def test_a_targets_csv_beside_our_parquet_is_adopted(tmp_path):
     """Our own Parquet copy does not hide what a target writes."""
     gs.snapshot_records(FIRST, "Deals", tmp_path)
     FIRST.assign(v=["x", "y", "z"]).to_csv(tmp_path / "Deals.snapshot.csv", index=False)
-
     assert gs.read_snapshots("Deals", tmp_path)["v"].tolist() == ["x", "y", "z"]
 
 
@@ -124,7 +106,6 @@ def test_the_state_of_drop_redundant_is_left_too(tmp_path):
     """Under the names that gluestick gives it."""
     for use_csv in (False, True):
         gs.drop_redundant(FIRST, f"Sent{use_csv}", tmp_path, pk=["id"], use_csv=use_csv)
-
     assert len(_file(tmp_path, "SentFalse.hash", as_csv=False)) == 3
     assert len(_file(tmp_path, "SentTrue.hash", as_csv=True)) == 3
 
@@ -133,7 +114,6 @@ def test_the_setting_leaves_no_file(tmp_path, monkeypatch):
     """Who needs none saves the writing."""
     monkeypatch.setenv("FREEZEFRAME_EXPORT_ADOPTED_FILES", "false")
     gs.snapshot_records(FIRST, "Deals", tmp_path)
-
     assert not (tmp_path / "Deals.snapshot.parquet").exists()
 
 
@@ -141,7 +121,6 @@ def test_a_file_that_cannot_be_written_is_a_warning(tmp_path, caplog):
     """The update is committed; a folder in the file's place stays."""
     (tmp_path / "Deals.snapshot.parquet").mkdir()
     gs.snapshot_records(FIRST, "Deals", tmp_path)
-
     assert "could not be written" in caplog.text
     assert len(gs.read_snapshots("Deals", tmp_path)) == 3
 
@@ -155,9 +134,7 @@ def test_an_erased_key_goes_from_an_adopted_file(tmp_path, monkeypatch, suffix, 
     people = pd.DataFrame({"Id": ["anna-4711", "bert-4712"], "n": [1, 2]})
     (people.to_csv if suffix == "csv" else people.to_parquet)(path, index=False)
     update_snapshot(tmp_path, "People", ["Id"], pd.DataFrame({"Id": ["carl-4713"], "n": [3]}))
-
     done = open_tenant(tmp_path).erase("People", ["anna-4711"])
-
     assert done.left.is_clean
     assert _file(tmp_path, "People", as_csv=suffix == "csv")["Id"].tolist() == ["bert-4712", "carl-4713"]
 
@@ -166,8 +143,6 @@ def test_an_erased_key_goes_from_an_adopted_file(tmp_path, monkeypatch, suffix, 
 def test_an_erased_key_goes_from_a_left_file(tmp_path, as_csv):
     """It is a copy of the rows, and has those of the stream after the erasure."""
     gs.snapshot_records(FIRST.assign(id=[10107, 10108, 10109]), "Deals", tmp_path, use_csv=as_csv)
-
     done = open_tenant(tmp_path).erase("Deals", [10107])
-
     assert done.left.is_clean
     assert _file(tmp_path, as_csv=as_csv)["id"].tolist() == [10108, 10109]

@@ -94,10 +94,8 @@ def test_a_directory_of_gluesticks_is_gone_on_with(tmp_path, spark_engine):
     directory = str(tmp_path)
     gluestick.snapshot_records(FIRST, "Deals", directory)
     gluestick.drop_redundant(FIRST, "Sent", directory, pk=["id"])
-
     merged = gs.snapshot_records(LATER, "Deals", directory)
     fresh = gs.drop_redundant(pd.concat([FIRST, LATER]), "Sent", directory, pk=["id"])
-
     assert _rows(pd.concat([FIRST, LATER]).drop_duplicates("id", keep="last")) == _rows(merged)
     assert _rows(LATER) == _rows(fresh)
 
@@ -120,7 +118,6 @@ def test_folders_give_the_same_rows(tmp_path):
     FIRST.to_csv(tmp_path / "Deals-20200811T121507.csv", index=False)
     LATER.to_parquet(tmp_path / "Leads-20200811T121507.parquet", index=False)
     path = str(tmp_path)
-
     for read in ("read_csv_folder", "read_parquet_folder"):
         theirs, ours = getattr(gluestick, read)(path), getattr(gs, read)(path)
         assert list(theirs) == list(ours)

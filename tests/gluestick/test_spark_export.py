@@ -89,7 +89,6 @@ def exported(session, rows, folder, pandas_writes=gluestick.to_export, **options
 def test_a_spark_frame_is_written_as_the_same_rows_from_pandas(options, tmp_path, spark_session):
     """To the byte, in pieces, whatever the options; no other file is left in the folder."""
     expected, found = exported(spark_session, ROWS, tmp_path, **options)
-
     assert found == expected
 
 
@@ -101,7 +100,6 @@ def test_a_spark_frame_is_written_as_the_same_rows_from_pandas(options, tmp_path
 def test_nested_values_and_no_rows_are_written_alike(rows, kind, tmp_path, spark_session):
     """Structs and lists are objects and lists; a frame without rows is a file without records."""
     expected, found = exported(spark_session, rows, tmp_path, export_format=kind)
-
     assert found == expected
 
 
@@ -141,7 +139,6 @@ def test_parquet_holds_the_rows(tmp_path, spark_session):
     for rows in (ROWS, NESTED):
         exported(spark_session, rows, tmp_path, export_format="parquet")
         written = pq.ParquetFile(tmp_path / "spark" / "Leads.parquet")
-
         assert written.metadata.row_group(0).column(0).compression == "ZSTD"
         assert rows.to_pylist() == written.read().to_pylist()
 
@@ -152,7 +149,6 @@ def test_csv_tells_the_empty_text_from_a_missing_value(tmp_path, spark_session):
     _, found = exported(
         spark_session, pa.table({"a": ["", None], "t": midnight}), tmp_path, export_format="csv"
     )
-
     assert found["Leads.csv"] == b'a,t\n"",2026-01-01 00:00:00\n,2026-01-01 00:00:00\n'
 
 
@@ -161,7 +157,6 @@ def test_streams_follow_each_other_in_a_singer_file(tmp_path, spark_session):
     frame = spark_session.createDataFrame(ROWS.select(["Id"]), "Id string").coalesce(1)
     gs.to_singer(frame, "A", str(tmp_path), keys=["Id"], filename="all.singer")
     gs.to_singer(to_pandas(NESTED.select(["Id"])), "B", str(tmp_path), filename="all.singer")
-
     messages = [json.loads(line) for line in (tmp_path / "all.singer").read_text().splitlines()]
     kinds = ["SCHEMA", *["RECORD"] * 5, "STATE", "SCHEMA", *["RECORD"] * 3, "STATE"]
     assert kinds == [message["type"] for message in messages]
@@ -179,7 +174,6 @@ def test_what_needs_all_rows_at_once_is_refused(tmp_path, spark_session):
     (tmp_path / "plugins" / "Leads_post_process.py").touch()
     with pytest.raises(InvalidOption, match="Leads_post_process"):
         gs.to_export(frame, "Leads", output, export_format="csv")
-
     assert not output.exists()
 
 
@@ -189,7 +183,6 @@ def test_an_export_that_fails_leaves_the_folder_as_it_was(tmp_path, spark_sessio
     output.mkdir()
     (output / "data.singer").write_bytes(b"{}\n")
     frame = spark_session.sql("SELECT CAST('x' AS int) AS n")
-
     with pytest.raises(Exception, match="x"):
         gs.to_export(frame, "Leads", output)
     assert {path.name: path.read_bytes() for path in output.iterdir()} == {"data.singer": b"{}\n"}

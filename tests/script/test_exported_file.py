@@ -11,13 +11,11 @@ from freezeframe.gluestick import snapshot_records
 from freezeframe.script import get_snapshot, open_tenant, update_snapshot
 from freezeframe.script.adoption import pending_adoption
 
-pytestmark = pytest.mark.spark
-
 CSV = "Name,Id,n\nAnn,007,1\nBo,8,\n"
 
 
 @pytest.fixture
-def snapshots(tmp_path, spark_engine):
+def snapshots(tmp_path):
     """A directory in which an update has adopted a CSV file."""
     (tmp_path / "Account.snapshot.csv").write_text(CSV)
     update_snapshot(tmp_path, "Account", "Id", pd.DataFrame({"Id": ["9"], "City": ["Bern"]}))
@@ -35,7 +33,6 @@ def _record(directory):
 def test_the_file_has_the_new_content(snapshots):
     """Its columns stay in their order, new ones come last; whoever opens it with pandas gets the rows."""
     text = (snapshots / "Account.snapshot.csv").read_text()
-
     assert text == "Name,Id,n,City\nAnn,007,1,\nBo,8,,\n,9,,Bern\n"
     assert len(pd.read_csv(snapshots / "Account.snapshot.csv")) == 3
 
@@ -45,9 +42,7 @@ def test_our_own_copy_is_not_adopted(snapshots):
     stream = _stream(snapshots)
     assert pending_adoption(snapshots, stream) is None
     before = stream.stream_version()
-
     update_snapshot(snapshots, "Account", "Id", pd.DataFrame({"Id": ["9"], "City": ["Thun"]}))
-
     assert before + 1 == stream.stream_version()
     assert "Thun" in (snapshots / "Account.snapshot.csv").read_text()
 
@@ -55,19 +50,17 @@ def test_our_own_copy_is_not_adopted(snapshots):
 def test_a_batch_that_changes_nothing_leaves_the_file(snapshots):
     """As it leaves the stream."""
     before = (snapshots / "Account.snapshot.csv").stat().st_mtime_ns
-
     update_snapshot(snapshots, "Account", "Id", pd.DataFrame({"Id": ["9"], "City": ["Bern"]}))
-
     assert before == (snapshots / "Account.snapshot.csv").stat().st_mtime_ns
 
 
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark_engine")
 def test_a_copy_that_a_target_changed_is_adopted(snapshots):
     """Made from our copy, it is the whole content, if nobody changed the stream since."""
     path = snapshots / "Account.snapshot.csv"
     path.write_text(path.read_text().replace("Bo,8,,\n", "Bob,8,5,\n").replace("Ann,007,1,\n", ""))
-
     update_snapshot(snapshots, "Account", "Id", pd.DataFrame({"Id": ["10"]}))
-
     assert sorted(get_snapshot(snapshots, "Account")["Id"]) == ["10", "8", "9"]
     assert "Bob,8,5," in path.read_text()
 
@@ -75,9 +68,7 @@ def test_a_copy_that_a_target_changed_is_adopted(snapshots):
 def test_a_file_that_was_removed_is_not_made_again(snapshots):
     """Who removes it has no use for it; the stream goes on."""
     (snapshots / "Account.snapshot.csv").unlink()
-
     update_snapshot(snapshots, "Account", "Id", pd.DataFrame({"Id": ["10"]}))
-
     assert not (snapshots / "Account.snapshot.csv").exists()
     assert len(get_snapshot(snapshots, "Account")) == 4
 
@@ -89,10 +80,8 @@ def test_a_crash_between_record_and_file_is_understood(snapshots, landed):
     held, other = record["held"], {"sha256": "0" * 64, "version": record["held"]["version"] - 1}
     crashed = {"held": other, "pending": held} if landed else {"held": held, "pending": other}
     (snapshots / "_freezeframe/exported/Account.json").write_text(json.dumps({**record, **crashed}))
-
     assert pending_adoption(snapshots, _stream(snapshots)) is None
     update_snapshot(snapshots, "Account", "Id", pd.DataFrame({"Id": ["10"]}))
-
     assert "10" in (snapshots / "Account.snapshot.csv").read_text()
     assert _record(snapshots)["pending"] is None
 
@@ -105,7 +94,6 @@ def test_a_file_that_cannot_be_written_is_a_warning(snapshots, caplog):
     lock.mkdir()
     with caplog.at_level(logging.WARNING):
         after = update_snapshot(snapshots, "Account", "Id", pd.DataFrame({"Id": ["10"]}))
-
     assert (4, before) == (len(after), (snapshots / "Account.snapshot.csv").read_bytes())
     assert "could not be written" in caplog.text
 
@@ -114,28 +102,28 @@ def test_the_setting_switches_it_off(snapshots, monkeypatch):
     """`FREEZEFRAME_EXPORT_ADOPTED_FILES=false` leaves files as they were adopted."""
     before = (snapshots / "Account.snapshot.csv").read_bytes()
     monkeypatch.setenv("FREEZEFRAME_EXPORT_ADOPTED_FILES", "false")
-
     update_snapshot(snapshots, "Account", "Id", pd.DataFrame({"Id": ["10"]}))
-
     assert before == (snapshots / "Account.snapshot.csv").read_bytes()
     assert len(get_snapshot(snapshots, "Account")) == 4
 
 
-def test_a_parquet_file_stays_one(tmp_path, spark_engine):
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark_engine")
+def test_a_parquet_file_stays_one(tmp_path):
     """Its columns and their order, its compression; gluestick's functions write it again as well."""
     path = tmp_path / "Account.snapshot.parquet"
     frame = pd.DataFrame({"v": ["a"], "id": [1]})
     frame.to_parquet(path, compression="gzip", index=False)
-
     snapshot_records(pd.DataFrame({"id": [2], "v": ["b"]}), "Account", tmp_path)
     assert pd.read_parquet(path).to_dict("records") == [{"v": "a", "id": 1}, {"v": "b", "id": 2}]
     assert pq.read_metadata(path).row_group(0).column(0).compression == "GZIP"
-
     snapshot_records(pd.DataFrame({"id": [3], "v": ["c"]}), "Account", tmp_path, overwrite=True)
     assert pd.read_parquet(path).to_dict("records") == [{"v": "c", "id": 3}]
     assert pending_adoption(tmp_path, open_tenant(tmp_path).stream("Account")) is None
 
 
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark_engine")
 def test_a_history_survives_what_a_file_lost(snapshots):
     """A changed file is an extract to a stream with a history: its absent keys are closed."""
     stream = _stream(snapshots)
@@ -143,8 +131,6 @@ def test_a_history_survives_what_a_file_lost(snapshots):
     path = snapshots / "Account.snapshot.csv"
     assert "_valid" not in path.read_text()
     path.write_text("Name,Id,n,City\n,10,,\n")
-
     update_snapshot(snapshots, "Account", "Id", pd.DataFrame({"Id": ["11"]}))
-
     assert sorted(stream.read()["Id"]) == ["10", "11"]
     assert stream.read(history=True)["_valid_to"].notna().sum() == 3

@@ -79,7 +79,6 @@ def test_two_jobs_at_once_lose_nothing(tmp_path, spark_engine):
         writer.start()
     for writer in writers:
         writer.join()
-
     assert [writer.exitcode for writer in writers] == [0, 0, 0]
     assert len(get_snapshot(tmp_path, "Account")) == 3 * 4 * 20
     assert open_tenant(tmp_path).version == 11

@@ -10,8 +10,6 @@ from hypothesis import strategies as st
 
 from freezeframe.script import get_snapshot, update_snapshot
 
-pytestmark = pytest.mark.spark
-
 TEXT = st.sampled_from(
     ["007", "7", "NA", "", "nan", "None", "a\nb", 'say "hi"', "ü😀", "00000000000000000042"]
 )
@@ -79,34 +77,29 @@ def _found(table, key):
 @pytest.mark.parametrize("key", [["Id"], ["Id", "Line"]], ids=["one column", "two columns"])
 @settings(max_examples=12, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_updates_follow_the_rule(spark_engine, tmp_path_factory, key, data):
+def test_updates_follow_the_rule(tmp_path_factory, key, data):
     """Any sequence of frames leaves what `combine_first` makes of them, every value as it came."""
     frames = data.draw(batches(key))
     directory = tmp_path_factory.mktemp("snapshots")
-
     for frame in frames:
         update_snapshot(directory, "Account", key, frame)
-
     assert expected_after(frames, key) == _found(get_snapshot(directory, "Account", as_="arrow"), key)
 
 
 @pytest.mark.parametrize("nulls", ["keep", "overwrite"])
-def test_nulls_keep_or_overwrite(spark_engine, tmp_path, nulls):
+def test_nulls_keep_or_overwrite(tmp_path, nulls):
     """A null keeps the old cell, or takes it away, as the caller says."""
     update_snapshot(tmp_path, "A", "Id", pd.DataFrame({"Id": ["1", "2"], "v": ["a", "b"], "w": ["c", "d"]}))
-
     after = update_snapshot(
         tmp_path, "A", "Id", pd.DataFrame({"Id": ["1"], "v": pd.array([None], "string")}), nulls=nulls
     )
-
     assert ["a" if nulls == "keep" else None, "b"] == [None if pd.isna(v) else v for v in after["v"]]
     assert list(after["w"]) == ["c", "d"]
 
 
-def test_frames_come_back_in_their_kind(spark_engine, tmp_path):
+def test_frames_come_back_in_their_kind(tmp_path):
     """Arrow for Arrow; sorted by key, or as told."""
     table = pa.table({"Id": ["2", "1"], "v": [1, 2]})
-
     assert update_snapshot(tmp_path, "A", "Id", table)["Id"].to_pylist() == ["1", "2"]
     again = update_snapshot(tmp_path, "A", "Id", table, sort_columns="v")
     assert again["Id"].to_pylist() == ["2", "1"]

@@ -14,7 +14,7 @@ import pytest
 
 import freezeframe.gluestick as gs
 from freezeframe.engine.frames.frames import to_arrow
-from freezeframe.errors import InputNotFound, InvalidOption, MissingColumn, UnreadableInput
+from freezeframe.errors import InvalidOption, MissingColumn, UnreadableInput
 from freezeframe.script import get_snapshot, update_snapshot
 from freezeframe.script.reading import read_csv_folder, read_json_folder, read_parquet_folder
 
@@ -38,7 +38,6 @@ def test_the_seed_can_be_followed_word_by_word(folder):
     """gluestick's call gives a frame a stream, and keys keep their zeros."""
     path = folder("Account-20200811T121507.csv", "Id,Name\n007,Ann\n8,NA\n")
     input_data = gs.read_csv_folder(str(path))
-
     assert list(input_data) == ["Account"]
     assert input_data["Account"].to_dict("list") == {"Id": ["007", "8"], "Name": ["Ann", "NA"]}
     assert input_data.get("Other") is None
@@ -48,9 +47,7 @@ def test_files_of_a_stream_are_appended_in_time_order(folder):
     """All of them are read, types are inferred over all, and absent columns are missing."""
     folder("Account-20200812T000000.csv", "Id,New\nx2,2\n")
     path = folder("Account-20200811T000000.csv", "Id\n1\n")
-
     table = read_csv_folder(path, as_="arrow")["Account"]
-
     assert table.to_pydict() == {"Id": ["1", "x2"], "New": [None, 2]}
 
 
@@ -58,7 +55,6 @@ def test_pandas_frames_keep_what_floats_would_lose(folder):
     """Integers beside missing ones that no float holds are ``Int64``; all else has pandas' ordinary types."""
     path = folder("A-1.csv", 'i,b,t,s,n\n9007199254740993,True,2020-01-01T00:00:00Z,"",\n,,,,\n')
     frame = read_csv_folder(path, parse_dates=["t"])["A"]
-
     assert [str(kind) for kind in frame.dtypes] == [
         "Int64",
         "object",
@@ -113,9 +109,7 @@ def test_the_stored_schema_wins_over_catalog_and_inference(folder, tmp_path):
     )
     path = folder("A-1.csv", "Id,amount,empty\n12,3,\n")
     stored = pa.schema([("Id", pa.string()), ("amount", pa.float64()), ("empty", pa.date32())])
-
     table = read_csv_folder(path, as_="arrow", schemas={"A": stored})["A"]
-
     assert stored == table.schema
     assert table.to_pylist() == [{"Id": "12", "amount": 3.0, "empty": None}]
 
@@ -123,18 +117,14 @@ def test_the_stored_schema_wins_over_catalog_and_inference(folder, tmp_path):
 def test_values_outside_the_stored_schema_are_told_as_they_are(folder):
     """The update then refuses or widens, and can name the rows."""
     path = folder("A-1.csv", "n\n1\nx\n")
-
     table = read_csv_folder(path, as_="arrow", schemas={"A": pa.schema([("n", pa.int64())])})["A"]
-
     assert table["n"].to_pylist() == ["1", "x"]
 
 
 def test_a_stored_column_without_a_type_is_inferred(folder):
     """What has had no value so far is still open."""
     path = folder("A-1.csv", "n\n1\n")
-
     table = read_csv_folder(path, as_="arrow", schemas={"A": pa.schema([("n", pa.null())])})["A"]
-
     assert table["n"].to_pylist() == [1]
 
 
@@ -170,10 +160,8 @@ def test_types_are_what_the_caller_names(folder, as_):
 def test_a_value_that_is_not_exact_in_the_type_asked_for_is_named(folder, kind, value, line):
     """File, line and column; nothing is read instead."""
     path = folder("A-1.csv", f"n,m\n,1\n{value},2\n")
-
     with pytest.raises(UnreadableInput, match=f"line {line} of .*A-1.csv' has '{value}'") as caught:
         read_csv_folder(path, types={"n": kind})
-
     details = caught.value.details
     assert (details["file"], details["line"], details["column"]) == (str(path / "A-1.csv"), line, "n")
 
@@ -201,11 +189,9 @@ def test_stored_types_and_the_catalog_win_over_those_asked_for(folder):
     """What is stored is certain; what does not fit it is read as asked for."""
     path = folder("A-1.csv", "n,m\n1,1\n,x\n")
     stored = pa.schema([("n", pa.int64()), ("m", pa.int64())])
-
     table = read_csv_folder(path, types={"n": "string", "m": "string"}, schemas={"A": stored}, as_="arrow")[
         "A"
     ]
-
     assert table.to_pydict() == {"n": [1, None], "m": ["1", "x"]}
 
 
@@ -222,9 +208,7 @@ def test_stored_types_and_the_catalog_win_over_those_asked_for(folder):
 def test_dates_are_text_unless_they_are_asked_for(folder, parse_dates, expected):
     """As in pandas; a column with a value that is no date stays text."""
     path = folder("A-1.csv", "D,T,O\n2020-01-01,2020-01-01 10:00:00,2020-01-01\n2020-01-02,,soon\n")
-
     table = read_csv_folder(path, parse_dates=parse_dates, as_="arrow")["A"]
-
     assert expected == list(map(str, table.schema.types))
 
 
@@ -242,9 +226,7 @@ def test_numbers_that_are_kept_as_text_are_named(folder, caplog, values, reason)
     """Once a column, with the reason and the way to have numbers; ids and texts are none."""
     lines = "".join(f"{value},007,a\n" for value in values)
     path = folder("App-1.csv", f"Version,Id,Name\n{lines}")
-
     table = read_csv_folder(path, as_="arrow")["App"]
-
     assert table["Version"].to_pylist() == values
     (line,) = caplog.messages
     assert line.startswith(f"Column 'Version' of 'App' looks like numbers and was kept as text: {reason}")
@@ -270,7 +252,6 @@ def test_stored_types_are_found_wherever_the_snapshots_are(folder, tmp_path, mon
 def test_files_that_spark_wrote_are_read_with_their_escape_character(folder):
     """A folder's files, with the option; without it they are refused."""
     path = folder("A-1.csv", 'Id,v\n1,"say \\"hi\\""\n2,a\\b\n')
-
     assert read_csv_folder(path, escape="\\")["A"]["v"].tolist() == ['say "hi"', "a\\b"]
     with pytest.raises(UnreadableInput, match='escape="'):
         read_csv_folder(path)
@@ -280,10 +261,8 @@ def test_converters_get_text_and_decide(folder):
     """As in pandas: each value as text, "" for an empty field; unknown columns are ignored."""
     path = folder("A-1.csv", "a,b\n007,1\n,2\n")
     converters = {"A": {"a": lambda text: f"<{text}>", "nope": str}}
-
     frame = read_csv_folder(path, converters)["A"]
     table = read_csv_folder(path, converters, as_="arrow")["A"]
-
     expected = {"a": ["<007>", "<>"], "b": [1, 2]}
     assert frame.to_dict("list") == expected
     assert table.to_pydict() == expected
@@ -292,7 +271,6 @@ def test_converters_get_text_and_decide(folder):
 def test_a_converter_for_every_column_leaves_all_rows(folder):
     """A table whose columns are all converted keeps its length in every kind."""
     path = folder("A-1.csv", "a\n1\n2\n")
-
     assert read_csv_folder(path, {"A": {"a": int}})["A"].to_numpy().tolist() == [[1], [2]]
     assert read_csv_folder(path, {"A": {"a": int}}, as_="arrow")["A"]["a"].to_pylist() == [1, 2]
 
@@ -300,14 +278,12 @@ def test_a_converter_for_every_column_leaves_all_rows(folder):
 def test_converters_may_return_any_object_for_pandas(folder):
     """A dict stays that dict; it is not made to fit its neighbours."""
     path = folder("A-1.csv", 'a\n{}\n"{""x"": 1}"\n')
-
     assert read_csv_folder(path, {"A": {"a": json.loads}})["A"]["a"].tolist() == [{}, {"x": 1}]
 
 
 def test_index_columns_by_name_or_position(folder):
     """gluestick's index_cols, in its place: the third parameter."""
     path = folder("A-1.csv", "a,b,c\n1,2,3\n")
-
     assert read_csv_folder(path, {}, {"A": "a"})["A"].index.names == ["a"]
     assert read_csv_folder(path, {}, {"A": [2, "b"]})["A"].index.names == ["c", "b"]
 
@@ -315,19 +291,10 @@ def test_index_columns_by_name_or_position(folder):
 def test_an_unknown_index_column_is_named(folder):
     """The message lists those that are there."""
     path = folder("A-1.csv", "a,b\n1,2\n")
-
     with pytest.raises(MissingColumn, match="'x'"):
         read_csv_folder(path, {}, {"A": ["x"]})
     with pytest.raises(MissingColumn, match="2"):
         read_csv_folder(path, {}, {"A": 2})
-
-
-def test_ignored_streams_are_not_opened(folder):
-    """gluestick's fourth parameter; a damaged file of an ignored stream does no harm."""
-    folder("Bad-1.csv", "")
-    path = folder("A-1.csv", "a\n1\n")
-
-    assert list(read_csv_folder(path, {}, {}, ["Bad"])) == ["A"]
 
 
 @pytest.mark.parametrize(
@@ -345,22 +312,13 @@ def test_options_that_cannot_be_met_are_refused(folder, options):
         read_csv_folder(folder("A-1.csv", "a\n1\n"), **options)
 
 
-def test_a_missing_folder_is_an_error(tmp_path):
-    """Both readers say which folder."""
-    for read in (read_csv_folder, read_parquet_folder):
-        with pytest.raises(InputNotFound, match="nowhere"):
-            read(tmp_path / "nowhere")
-
-
 def test_parquet_folders_are_read_alike(folder, tmp_path):
     """Stream names, order and kinds are those of CSV; types are the files' own."""
     output = folder("ignored.csv", "a\n1\n")
     pq.write_table(pa.table({"Id": ["007"], "n": [1]}), output / "Account-2.parquet")
     pq.write_table(pa.table({"Id": ["7"], "n": pa.array([None], pa.int32())}), output / "Account-1.parquet")
     pq.write_table(pa.table({"x": [1]}), output / "Other-1.parquet")
-
     frames = gs.read_parquet_folder(str(output), ["Other"])
-
     assert list(frames) == ["Account"]
     assert [str(kind) for kind in frames["Account"].dtypes] == ["object", "float64"]
     assert read_parquet_folder(output, as_="arrow")["Account"].to_pydict() == {

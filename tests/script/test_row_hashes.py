@@ -74,14 +74,12 @@ def test_values_of_different_kinds_differ():
     """Text that looks like a number, a date or a truth is text."""
     values = [1, "1", True, "True", b"1", dt.date(2020, 1, 1), "2020-01-01", NAIVE, [1], {}]
     values += ["", None, [], [None], [[]], "\ud800", -0.0, 0.0, dt.time(1), dt.timedelta(1), 2**53, 2**53 + 1]
-
     assert len(values) == len({canonical_cell(value) for value in values})
 
 
 def test_the_order_of_columns_does_not_count():
     """A hash is of names and values."""
     frame = pd.DataFrame({"b": [1], "a": ["x"]})
-
     assert frame_hashes(frame) == frame_hashes(frame[["a", "b"]])
     assert frame_hashes(frame) == [row_hash({"a": "x", "b": 1})]
     assert len(frame_hashes(frame)[0]) == 32
@@ -94,7 +92,6 @@ def test_pandas_and_arrow_agree():
     )
     frame["z"] = pd.to_datetime(["2020-01-01T00:00:00.000001Z", None])
     table = to_arrow(frame)
-
     assert frame_hashes(frame) == table_hashes(table) == frame_hashes(to_pandas(table))
 
 

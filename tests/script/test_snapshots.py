@@ -16,8 +16,6 @@ from freezeframe.errors import (
 from freezeframe.script import get_snapshot, open_tenant, update_snapshot
 from freezeframe.store.table import reader
 
-pytestmark = pytest.mark.spark
-
 ROWS = pd.DataFrame({"Id": ["007", "1"], "v": ["a", "b"], "w": [1, 2]})
 REPORT = pd.DataFrame(
     {"Date": ["2026-09-30", "2026-10-01", "2026-10-01"], "Account#": ["1", "2", "2"], "A/R": [1, 2, 2]}
@@ -26,7 +24,7 @@ WINDOW = "Date >= '2026-10-01'"
 
 
 @pytest.fixture
-def snapshots(tmp_path, spark_engine):
+def snapshots(tmp_path):
     """A directory with one stream, `Account`."""
     update_snapshot(tmp_path, "Account", ["Id"], ROWS)
     return tmp_path
@@ -45,9 +43,7 @@ def test_a_missing_stream_is_none(tmp_path):
 def test_new_known_and_unchanged_rows_are_counted(snapshots):
     """The receipt says which rows were new, updated and unchanged."""
     frame = pd.DataFrame({"Id": ["007", "1", "2"], "v": ["a", "B", "c"], "w": [1, None, None]})
-
     receipt = open_tenant(snapshots).stream("Account").update(frame, key="Id")
-
     assert (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted) == (1, 1, 1, 0)
     assert (receipt.version, receipt.committed) == (1, True)
     assert list(get_snapshot(snapshots, "Account").sort_values("Id")["v"]) == ["a", "B", "c"]
@@ -56,9 +52,7 @@ def test_new_known_and_unchanged_rows_are_counted(snapshots):
 def test_a_batch_that_changes_nothing_makes_no_version(snapshots):
     """Neither a data file nor a commit; the receipt counts the unchanged rows."""
     before = _files(snapshots)
-
     receipt = open_tenant(snapshots).stream("Account").update(ROWS, key="Id")
-
     assert (receipt.updated, receipt.unchanged, receipt.committed, receipt.version) == (0, 2, False, 0)
     assert before == _files(snapshots)
 
@@ -66,48 +60,46 @@ def test_a_batch_that_changes_nothing_makes_no_version(snapshots):
 def test_persist_false_writes_nothing(snapshots):
     """The merge is returned; no commit, no file is left."""
     before = _files(snapshots)
-
     merged = update_snapshot(
         snapshots, "Account", "Id", pd.DataFrame({"Id": ["9"], "v": ["z"]}), persist=False
     )
-
     assert list(merged["Id"]) == ["007", "1", "9"]
     assert before == _files(snapshots)
     assert len(get_snapshot(snapshots, "Account")) == 2
 
 
-def test_persist_false_on_a_new_stream_leaves_no_folder(tmp_path, spark_engine):
+def test_persist_false_on_a_new_stream_leaves_no_folder(tmp_path):
     """Nothing of a stream that was only tried remains."""
     merged = update_snapshot(tmp_path / "s", "Account", "Id", ROWS, persist=False)
-
     assert len(merged) == 2
     assert get_snapshot(tmp_path / "s", "Account") is None
 
 
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark_engine")
 def test_override_replaces_everything(snapshots):
     """Rows, columns and types are the batch's; the counts compare by key."""
     frame = pd.DataFrame({"Id": ["1", "2"], "w": ["text now", "new"]})
-
     after = update_snapshot(snapshots, "Account", "Id", frame, override=True)
-
     assert list(after.columns) == ["Id", "w"]
     assert list(after["Id"]) == ["1", "2"]
     assert len(get_snapshot(snapshots, "Account", version=0)) == 2
 
 
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark_engine")
 def test_override_counts_by_key(snapshots):
     """Of the same columns, each row's fate is known."""
     frame = pd.DataFrame({"Id": ["1", "2"], "v": ["b", "new"], "w": [2, 3]})
-
     receipt = open_tenant(snapshots).stream("Account").update(frame, key="Id", override=True)
-
     assert (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted) == (1, 0, 1, 1)
 
 
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark_engine")
 def test_dropped_columns_leave_result_and_table(snapshots):
     """Unknown names are ignored; a key cannot be dropped; what was dropped does not come back."""
     after = update_snapshot(snapshots, "Account", "Id", ROWS.head(1), drop_column=["w", "nobody"])
-
     assert list(after.columns) == ["Id", "v"]
     assert list(get_snapshot(snapshots, "Account").columns) == ["Id", "v"]
     again = update_snapshot(snapshots, "Account", "Id", pd.DataFrame({"Id": ["5"], "w": [5]}))
@@ -119,7 +111,6 @@ def test_dropped_columns_leave_result_and_table(snapshots):
 def test_the_last_of_equal_keys_wins(snapshots):
     """By order of arrival, also on the first write."""
     twice = pd.DataFrame({"Id": ["1", "1"], "v": ["first", "last"]})
-
     assert update_snapshot(snapshots, "Account", "Id", twice).set_index("Id").loc["1", "v"] == "last"
     assert list(update_snapshot(snapshots, "New", "Id", twice)["v"]) == ["last"]
 
@@ -127,26 +118,23 @@ def test_the_last_of_equal_keys_wins(snapshots):
 def test_a_type_that_does_not_fit_is_refused(snapshots):
     """Nothing is written, and the message names column and row."""
     before = _files(snapshots)
-
     with pytest.raises(SchemaDriftError, match="'w'"):
         update_snapshot(snapshots, "Account", "Id", pd.DataFrame({"Id": ["1"], "w": ["two"]}))
-
     assert before == _files(snapshots)
 
 
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark_engine")
 def test_a_wider_type_widens_the_stored_one(snapshots):
     """An integer column takes halves: the stored rows are the same numbers."""
     after = update_snapshot(snapshots, "Account", "Id", pd.DataFrame({"Id": ["1"], "w": [2.5]}))
-
     assert dict(zip(after["Id"], after["w"], strict=True)) == {"007": 1.0, "1": 2.5}
 
 
-def test_an_undecided_column_takes_its_type_later(tmp_path, spark_engine):
+def test_an_undecided_column_takes_its_type_later(tmp_path):
     """All-null first, numbers then."""
     update_snapshot(tmp_path, "A", "Id", pd.DataFrame({"Id": ["1"], "v": [None]}))
-
     after = update_snapshot(tmp_path, "A", "Id", pd.DataFrame({"Id": ["2"], "v": [7]}))
-
     assert str(after["v"].dtype) == "float64"
     assert [None if pd.isna(v) else v for v in after["v"]] == [None, 7]
 
@@ -176,18 +164,17 @@ EVERY_KIND = pa.table(
 
 
 @pytest.mark.parametrize("backend", ["numpy", "numpy_nullable", "pyarrow"])
-def test_a_frame_that_is_read_and_given_back_changes_nothing(tmp_path, spark_engine, backend):
+def test_a_frame_that_is_read_and_given_back_changes_nothing(tmp_path, backend):
     """What pandas shows in other types than are stored takes the stored ones again, in each of its types."""
     update_snapshot(tmp_path, "A", "Id", EVERY_KIND)
     frame = get_snapshot(tmp_path, "A", dtype_backend=backend)
     before = get_snapshot(tmp_path, "A", as_="arrow").schema
-
     receipt = open_tenant(tmp_path).stream("A").update(frame, "Id", schema="frozen")
-
     assert (0, 2, False) == (receipt.updated, receipt.unchanged, receipt.committed)
     assert before == get_snapshot(tmp_path, "A", as_="arrow").schema
 
 
+@pytest.mark.spark
 def test_dates_as_text_and_decimals_take_the_stored_types(tmp_path, spark_engine, spark_session):
     """A script that formats a stored date, or computes with decimals, gives them back; others are refused."""
     update_snapshot(tmp_path, "A", "Id", EVERY_KIND.select(["Id", "day", "double"]))
@@ -206,7 +193,7 @@ def test_dates_as_text_and_decimals_take_the_stored_types(tmp_path, spark_engine
             update_snapshot(tmp_path, "A", "Id", given.assign(day=wrong))
 
 
-def test_the_types_of_pandas_frames_are_chosen_at_every_verb(tmp_path, spark_engine, monkeypatch):
+def test_the_types_of_pandas_frames_are_chosen_at_every_verb(tmp_path, monkeypatch):
     """By ``dtype_backend``, or for a process by the setting; other frames have none."""
     frame = pd.DataFrame({"Id": [1], "n": [7]})
 
@@ -242,63 +229,64 @@ def test_a_stream_cannot_lead_elsewhere(tmp_path, name):
         update_snapshot(tmp_path, name, "Id", ROWS)
 
 
-def test_a_window_is_replaced_and_the_rest_kept(tmp_path, spark_engine):
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark_engine")
+def test_a_window_is_replaced_and_the_rest_kept(tmp_path):
     """A report without a key: equal rows are unchanged, the rest of the window is new or gone."""
     stream = open_tenant(tmp_path).stream("Ledger")
     stream.update(REPORT, override=True)
     fresh = pd.DataFrame({"Date": ["2026-10-01", "2026-10-02"], "Account#": ["2", "3"], "A/R": [2, 3]})
-
     receipt = stream.update(fresh, replace_where=WINDOW)
-
     assert (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted) == (1, 0, 1, 1)
     assert sorted(stream.read()["Date"]) == ["2026-09-30", "2026-10-01", "2026-10-02"]
     assert len(stream.read(version=0)) == 3
 
 
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark_engine")
 @pytest.mark.parametrize(
     ("window", "error"),
     [("Date >= '2026-11-01'", OutsideWindow), ("Date >=", InvalidOption), ("Nope = 1", InvalidOption)],
 )
-def test_a_bad_window_writes_nothing(tmp_path, spark_engine, window, error):
+def test_a_bad_window_writes_nothing(tmp_path, window, error):
     """Rows outside their window, and predicates that are none, are refused."""
     update_snapshot(tmp_path, "Ledger", None, REPORT, override=True)
     before = _files(tmp_path)
-
     with pytest.raises(error):
         update_snapshot(tmp_path, "Ledger", None, REPORT, replace_where=window)
-
     assert before == _files(tmp_path)
 
 
-def test_a_window_on_a_new_stream_makes_it(tmp_path, spark_engine):
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark_engine")
+def test_a_window_on_a_new_stream_makes_it(tmp_path):
     """The first sync of a report needs no other call."""
     after = update_snapshot(tmp_path, "Ledger", None, REPORT.iloc[1:], replace_where=WINDOW)
-
     assert len(after) == 2
 
 
+@pytest.mark.spark
 def test_spark_frames_come_and_go(snapshots, spark_session):
     """A Spark frame is merged where it is, and a lazy one comes back."""
     frame = spark_session.createDataFrame(pa.table({"Id": ["1", "3"], "v": ["B", "c"]}))
-
     after = update_snapshot(snapshots, "Account", "Id", frame)
-
     assert [(row["Id"], row["v"]) for row in after.collect()] == [("007", "a"), ("1", "B"), ("3", "c")]
     assert get_snapshot(snapshots, "Account", as_="spark").count() == 3
 
 
+@pytest.mark.spark
 def test_only_a_large_result_is_sorted_by_ranges(snapshots, spark_session, monkeypatch):
     """Few bytes are sorted in one task, without a shuffle; the rows and their order are the same."""
     frame = spark_session.createDataFrame(pa.table({"Id": ["1", "3"], "v": ["B", "c"]}))
     small = update_snapshot(snapshots, "Account", "Id", frame)
     monkeypatch.setattr(reader, "SMALL_BYTES", 1)
     large = update_snapshot(snapshots, "Account", "Id", frame)
-
     assert "Exchange" not in small._explain_string()
     assert "Exchange rangepartitioning" in large._explain_string()
     assert small.collect() == large.collect()
 
 
+@pytest.mark.spark
 def test_a_preview_of_a_spark_frame_keeps_types_and_clocks(tmp_path, spark_session):
     """A time without a zone stays one, and what it says, whatever zone the session is in."""
     noon = datetime.fromisoformat("2026-01-01T12:00")
@@ -317,6 +305,7 @@ def test_a_preview_of_a_spark_frame_keeps_types_and_clocks(tmp_path, spark_sessi
     assert len(get_snapshot(tmp_path, "Account")) == 1
 
 
+@pytest.mark.spark
 def test_a_preview_of_a_spark_frame_reads_what_it_would_write(tmp_path, spark_session, monkeypatch):
     """Rows of the caller's session: stored ones are read by Spark when they are asked for, and in order."""
     monkeypatch.setenv("FREEZEFRAME_VECTORS_FROM_BYTES", "0")
@@ -339,43 +328,41 @@ def test_a_preview_of_a_spark_frame_reads_what_it_would_write(tmp_path, spark_se
 def test_projection_and_predicate(snapshots):
     """Columns and rows can be chosen while reading."""
     found = get_snapshot(snapshots, "Account", columns=["w"], where=[("Id", "=", "007")])
-
     assert found.to_numpy().tolist() == [[1]]
 
 
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark_engine")
 def test_a_frozen_stream_and_drift_as_text(snapshots):
     """The caller decides what may happen to columns; text keeps what did not fit, on both sides."""
     with pytest.raises(SchemaDriftError, match="'extra' is new"):
         update_snapshot(
             snapshots, "Account", "Id", pd.DataFrame({"Id": ["1"], "extra": [1]}), schema="frozen"
         )
-
     after = update_snapshot(
         snapshots, "Account", "Id", pd.DataFrame({"Id": ["1"], "w": ["N/A"]}), on_drift="string"
     )
-
     assert dict(zip(after["Id"], after["w"], strict=True)) == {"007": "1", "1": "N/A"}
 
 
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark_engine")
 def test_changes_say_what_an_update_did(snapshots):
     """New, updated with what was there before, and deleted rows between two versions."""
     stream = open_tenant(snapshots).stream("Account")
     stream.update(pd.DataFrame({"Id": ["1", "2"], "v": ["B", "c"]}), key="Id")
     stream.update(pd.DataFrame({"Id": ["1"], "v": ["B"], "w": [2]}), key="Id", override=True)
-
     found = stream.changes(since=0, as_="arrow").to_pylist()
-
     assert [(row["_change_type"], row["Id"]) for row in found] == [("delete", "007"), ("update", "1")]
     assert found[1]["_before"] == {"Id": "1", "v": "b", "w": 2}
     assert stream.changes(since=0, until=1, as_="arrow")["_change_type"].to_pylist()[-1:] == ["insert"]
 
 
-def test_a_table_gets_checkpoints(tmp_path, spark_engine):
+def test_a_table_gets_checkpoints(tmp_path):
     """After ten more versions readers need not begin at the first."""
     stream = open_tenant(tmp_path).stream("Account")
     for number in range(11):
         stream.update(pd.DataFrame({"Id": ["1"], "v": [number]}), key="Id")
-
     log = tmp_path / "Account.snapshot" / "_delta_log"
     assert (log / "00000000000000000010.checkpoint.parquet").exists()
     for version in range(10):

@@ -92,10 +92,8 @@ def test_values_of_several_lines_and_files_that_differ_are_one_frame(tmp_path, s
     header = b'\xef\xbb\xbfrow,"te\nxt",none,empty,n\r\n'  # codespell:ignore te
     first.write_bytes(header + long.encode())
     second.write_text("row,n,new\n200,x,7\n201,,\n")
-
     expected = KnownTypes().table(read_csv_texts([first, second]))
     found = workers_rows(spark_session, [first, second], part_bytes=500)
-
     assert expected.schema == found.schema
     assert expected.to_pylist() == found.to_pylist()
 
@@ -131,10 +129,8 @@ def test_a_fault_names_the_file_and_its_line(content, message, line, tmp_path, s
     """The error that a worker met is the one that this process raises, when the folder is read."""
     file = tmp_path / "A-1.csv"
     file.write_bytes(content)
-
     with pytest.raises(UnreadableInput, match=message) as caught:
         workers_rows(spark_session, [file])
-
     assert (str(file), line) == (caught.value.details["file"], caught.value.details["line"])
 
 
@@ -144,10 +140,8 @@ def test_a_value_outside_the_type_asked_for_is_named(most, tmp_path, spark_sessi
     file = tmp_path / "A-1.csv"
     file.write_text("row,n\n" + "1,2\n" * 100 + "1,2.5\n")
     known = KnownTypes(requested={"n": pa.int64()})
-
     with pytest.raises(UnreadableInput, match="line 102") as caught:
         text_frames(CSV, spark_session, {"A": ([file], known)}, in_process_bytes_max=most, part_bytes=64)
-
     assert (str(file), "n") == (caught.value.details["file"], caught.value.details["column"])
 
 
@@ -192,12 +186,10 @@ def test_a_fault_in_json_lines_names_the_file_and_its_line(odd, tmp_path, spark_
     """In a part that is not the first of its file, as this process names it."""
     file = tmp_path / "A-1.jsonl"
     file.write_text('{"row": 1, "a": 0.5}\n\n' * 50 + odd + "\n")
-
     with pytest.raises(UnreadableInput) as here:
         read_json_files([file], NOTHING)
     with pytest.raises(UnreadableInput) as caught:
         workers_rows(spark_session, [file], text=JSON_LINES)
-
     assert here.value.to_json() == caught.value.to_json()
     assert caught.value.details["line"] == 101
 
@@ -207,7 +199,6 @@ def test_members_of_nothing_yet_are_read_and_kept(tmp_path, spark_session):
     lines = ('{"Id":1,"m":[],"n":[]}', '{"Id":2,"m":[{"a":null},{}],"n":[[{"a":null},{}],[{}]]}')
     (tmp_path / "A-1.jsonl").write_text("\n".join([*lines, '{"Id":3,"m":[{},{},{}],"n":[[]]}']))
     expected = read_json_folder(tmp_path, as_="arrow")["A"].to_pylist()
-
     frame = read_json_folder(tmp_path, as_="spark", session=spark_session)["A"]
     assert expected == [row.asDict(recursive=True) for row in frame.collect()]
     update_snapshot(tmp_path / "snapshots", "A", "Id", frame)
@@ -218,12 +209,10 @@ def test_a_stream_without_lines_is_a_frame_without_columns(tmp_path, spark_sessi
     """An empty file, in this process or by the workers."""
     file = tmp_path / "A-1.jsonl"
     file.write_text("\n" * 100)
-
     frames = [
         text_frames(JSON_LINES, spark_session, {"A": ([file], NOTHING)}, in_process_bytes_max=most)["A"]
         for most in (0, 1000)
     ]
-
     assert [(frame.columns, frame.count()) for frame in frames] == [([], 0)] * 2
 
 
@@ -252,9 +241,7 @@ LAST_FILES = {
 def test_the_last_file_wins_where_two_share_a_key(spark_session, tmp_path, most, transform):
     """As in pandas: the order of files is known, also behind steps that keep it; nothing else is stored."""
     frame = transform(read_in_order(spark_session, tmp_path, most))
-
     update_snapshot(tmp_path / "snapshots", "A", "Id", frame)
-
     table = get_snapshot(tmp_path / "snapshots", "A", as_="arrow")
     assert LAST_FILES == dict(zip(table["Id"].to_pylist(), table["v"].to_pylist(), strict=True))
     assert set(frame.columns) == set(table.column_names)
@@ -271,7 +258,6 @@ def test_the_last_file_wins_where_two_share_a_key(spark_session, tmp_path, most,
 def test_rows_without_a_known_order_are_refused_as_before(spark_session, tmp_path, transform, options):
     """Once rows were moved between partitions, nobody knows which is the last."""
     frame = transform(read_in_order(spark_session, tmp_path, 0))
-
     with pytest.raises(DuplicateKeyError, match="order_by"):
         update_snapshot(tmp_path / "snapshots", "A", "Id", frame, **options)
 
@@ -280,9 +266,7 @@ def test_a_few_rows_are_the_same_frame(tmp_path, spark_session):
     """What is read in this process becomes the very same rows, in the session that was passed."""
     file = tmp_path / "A-1.csv"
     file.write_text('row,t,n,void\n1,2020-01-01 00:00:00,2020-01-01T00:00:00Z,\n2,,"",\n')
-
     frame = read_csv_folder(tmp_path, as_="spark", session=spark_session)["A"]
-
     assert frame.sparkSession is spark_session
     assert to_arrow(frame.toArrow()).equals(workers_rows(spark_session, [file], part_bytes=16))
 
@@ -297,7 +281,6 @@ def test_a_sessions_time_zone_changes_no_moment(tmp_path, spark_session):
         found = workers_rows(spark_session, [file]).to_pylist()
     finally:
         spark_session.conf.set("spark.sql.session.timeZone", "UTC")
-
     assert found == expected
 
 

@@ -84,7 +84,6 @@ def test_a_usual_line_gives_what_it_gives_on_gluesticks_frame(frames, line):
     """The same values, of the same types, also where pandas' own type for text is on."""
     theirs, ours = frames
     expected = repr(LINES[line](theirs.drop(columns=IDS)))
-
     assert dict.fromkeys(ours, expected) == {
         name: repr(LINES[line](one.drop(columns=IDS))) for name, one in ours.items()
     }
@@ -93,6 +92,5 @@ def test_a_usual_line_gives_what_it_gives_on_gluesticks_frame(frames, line):
 def test_ids_keep_their_zeros(frames):
     """What pandas would change is text: the two columns of the file that differ."""
     theirs, ours = frames
-
     assert [4930123, 7] == theirs.loc[0, IDS].tolist()
     assert [["+4930123", "007"]] * 3 == [our.loc[0, IDS].tolist() for our in ours.values()]

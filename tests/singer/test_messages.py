@@ -49,7 +49,6 @@ def test_a_malformed_line_is_refused(line, cause):
     """The error names the line, counted from 1 with the empty ones, and what is wrong with it."""
     with pytest.raises(UnreadableInput, match="Line 3 of the tap's output") as caught:
         list(read_messages(lines("", '{"type": "STATE", "value": 1}', line)))
-
     assert cause in caught.value.cause
 
 
@@ -64,7 +63,6 @@ def test_numbers_of_a_state_keep_their_letters(tmp_path):
     text = '{"at": 1.10, "id": 123456789012345678901234567890, "name": "ü", "none": null, "on": true}'
     _, told = run(tmp_path, schema(), f'{{"type": "STATE", "value": {text}}}')
     stored = freezeframe.open(tmp_path).tenant("acme").files.read_text("singer/state.json")
-
     assert (text, text + "\n") == (told, stored)
     assert isinstance(next(read_messages([b'{"type": "STATE", "value": 1}'])), StateMessage)
 
@@ -84,7 +82,6 @@ def test_a_message_that_does_not_fit_the_ones_before_it_is_refused(tmp_path, kin
     """A record without SCHEMA, a key that no schema or record has, a value nested beyond all measure."""
     with pytest.raises(FreezeframeError) as caught:
         run(tmp_path, *messages)
-
     assert kind is type(caught.value)
     assert "line" in caught.value.details
     assert freezeframe.open(tmp_path).tenants() == ()

@@ -31,7 +31,6 @@ def test_a_process_reads_a_tap_and_prints_the_state(tmp_path, config):
         input=b"".join(lines(*MESSAGES)),
         capture_output=True,
     )
-
     assert (run.returncode, run.stdout) == (0, b'{"at": 1}\n'), run.stderr
     assert run.stderr == b"Account: 1 inserted, 0 updated, 0 unchanged, 0 deleted\nacme: version 0\n"
     assert freezeframe.open(tmp_path / "data").tenant("acme").version == 0
@@ -40,7 +39,6 @@ def test_a_process_reads_a_tap_and_prints_the_state(tmp_path, config):
 def test_the_package_installs_the_command():
     """`target-freezeframe` is a console script of the package."""
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
-
     assert project["scripts"]["target-freezeframe"] == "freezeframe.cli.singer_target:main"
 
 
@@ -48,7 +46,6 @@ def test_a_refused_run_ends_with_its_code_and_no_state(tmp_path, config, monkeyp
     """A line that cannot be taken: exit 2, the error on standard error, nothing on standard output."""
     code = command(monkeypatch, ["--config", config], *MESSAGES, "{")
     told = capsys.readouterr()
-
     assert (code, told.out) == (2, "")
     assert told.err.startswith("Line 4 of the tap's output cannot be taken.\nCause: It is not JSON")
     assert freezeframe.open(tmp_path / "data").tenants() == ()
@@ -61,7 +58,6 @@ def test_the_output_of_a_tap_may_be_a_file(tmp_path, config, monkeypatch, capsys
     codes = [
         command(monkeypatch, ["--config", config, "--input", item]) for item in (path, tmp_path / "none")
     ]
-
     assert (codes, capsys.readouterr().out) == ([0, 4], '{"at": 1}\n')
 
 
@@ -73,7 +69,6 @@ def test_later_files_and_the_environment_count_before_earlier_files(tmp_path, co
     monkeypatch.setenv("TARGET_FREEZEFRAME_PLUGIN", "not ours")
     command(monkeypatch, ["--config", "ENV", "--config", config, "--config", other], *MESSAGES)
     store = freezeframe.open(tmp_path / "data")
-
     assert store.tenants() == ("other",)
     assert store.tenant("other").files.read_json("bookmarks.json") == {"at": 1}
 
@@ -98,7 +93,6 @@ def test_wrong_settings_are_refused(tmp_path, monkeypatch, capsys, text, code, t
     if text is not None:
         Path("config.json").write_text(text)
     found = command(monkeypatch, ["--config", "config.json"], *MESSAGES)
-
     assert (code, True) == (found, told in capsys.readouterr().err)
     assert {"config.json"} >= {path.name for path in tmp_path.iterdir()}
 
@@ -107,7 +101,6 @@ def test_about_tells_settings_and_capabilities(monkeypatch, capsys):
     """`--about --format=json` is what Meltano's tools read: name, capabilities, settings as JSON schema."""
     assert command(monkeypatch, ["--about", "--format=json"]) == 0
     facts = json.loads(capsys.readouterr().out)
-
     assert facts["name"] == "target-freezeframe"
     assert facts["settings"]["required"] == ["tenant"]
     assert set(facts["capabilities"]) == {"about", "activate-version", "hard-delete"}
@@ -125,7 +118,6 @@ def test_about_tells_settings_and_capabilities(monkeypatch, capsys):
 def test_about_and_version_need_no_settings(monkeypatch, capsys, arguments, told):
     """They print and end with 0."""
     code = command(monkeypatch, arguments)
-
     assert (code, told in capsys.readouterr().out) == (0, True)
 
 

@@ -100,7 +100,7 @@ SECTIONS = {
     ),
     "time travel": (f"{HERE}test_time_travel_has_three_ways",),
     "streams of a flow": (f"{HERE}test_a_stream_of_a_flow_is_one_of_its_own",),
-    "adopted files": ("script/tenant/test_exported_file.py::test_our_own_copy_is_not_adopted",),
+    "adopted files": ("script/test_exported_file.py::test_our_own_copy_is_not_adopted",),
 }
 ROWS = pd.DataFrame({"Id": ["1", "2"], "v": [1, 2]})
 

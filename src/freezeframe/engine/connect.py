@@ -348,7 +348,7 @@ def _digest(options: Mapping[str, str]) -> str:
 
 
 def _agreed_id(name: Path) -> str:
-    """Return the id in the file, written by the first process that asks; garbled, it is nobody's."""
+    """Return the id in the file, which the first process writes; a new one if it is damaged."""
     try:
         with name.open("x") as file:
             file.write(str(uuid.uuid4()))

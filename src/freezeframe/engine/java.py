@@ -82,13 +82,13 @@ def _places(environment: Mapping[str, str], installed: tuple[tuple[Path, str], .
 def _version(command: Path) -> int:
     """Return the major version; 0 if unknown."""
     try:
-        told = subprocess.run(  # noqa: S603 - the command is the Java that the machine offers
+        answer = subprocess.run(  # noqa: S603 - the command is the Java that the machine offers
             [command, "-version"], capture_output=True, text=True, timeout=30, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
         return 0
     # openjdk version "17.0.15" 2025-04-15, or for Java 8: java version "1.8.0_392"
-    match = re.search(r'version "(?:1\.)?(\d+)', told.stderr + told.stdout)
+    match = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
     return int(match[1]) if match else 0
 
 

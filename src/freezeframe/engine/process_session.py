@@ -21,13 +21,12 @@ from freezeframe.engine.spark_errors import spark_errors
 from freezeframe.errors import EngineUnavailable
 from freezeframe.settings import Settings
 
-# The Spark session of this process: the one that ``SparkSession.builder.getOrCreate()`` returns.
+# The session that ``SparkSession.builder.getOrCreate()`` returns in this process.
 #
-# A session that somebody else made is taken as it is, classic or Connect. Where there is none, one is made
-# where the settings say that Spark is, and becomes the default session of the process and the active one of
-# the thread. ``SPARK_REMOTE`` and Spark's own switch for Connect are set then, because its builder asks
-# them.
-# On a server of ours the builder makes further sessions as the first was made: in the job's own database.
+# A session that the script made is used as it is, classic or Connect. Where there is none, one is made where
+# the settings say that Spark is, and becomes the default session of the process and the active one of the
+# thread. ``SPARK_REMOTE`` and Spark's own switch for Connect are set then, because its builder reads them. On
+# a server of ours the builder makes further sessions as the first was made: in the job's own database.
 
 _Answer = TypeVar("_Answer")
 

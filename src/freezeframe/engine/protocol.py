@@ -277,7 +277,7 @@ class TableEngine(Protocol):
     def numbered_rows(self, frame: Any, name: str) -> Any | None:
         """Add a column ``name`` of growing numbers to a Spark frame whose rows are in the order of files.
 
-        None if nobody knows their order.
+        None if their order is unknown.
         """
         ...
 
@@ -428,7 +428,7 @@ class _Search:
 
 
 class QueryBatcher(ForwardingEngine):
-    """The engine behind it for ``parties`` threads; each is a ``party`` until it needs the engine no more."""
+    """Collects the searches of ``parties`` threads into one query; each thread is a ``party`` meanwhile."""
 
     def __init__(self, engine: TableEngine, parties: int) -> None:
         self._engine = engine
@@ -439,7 +439,7 @@ class QueryBatcher(ForwardingEngine):
 
     @contextlib.contextmanager
     def party(self) -> Iterator[None]:
-        """One of the threads at work: when the block ends, the others wait for it no longer."""
+        """Count as a party during the block; afterwards the others no longer wait for this thread."""
         try:
             yield
         finally:
@@ -450,7 +450,7 @@ class QueryBatcher(ForwardingEngine):
     def find(self, task: FindTask) -> pa.Table:
         """See ``TableEngine.find``; waits until every party waits here or has left.
 
-        Once all have left, as when an update is carried out again, nobody is waited for.
+        Once all parties have left, as when an update is repeated, no search waits.
         """
         search = _Search(task)
         with self._changed:
@@ -465,7 +465,7 @@ class QueryBatcher(ForwardingEngine):
             self._ask(together)
         if search.failure is not None:
             raise search.failure
-        # A search that spoilt the common question, such as one in a damaged file, is to fail alone.
+        # If the common query failed, such as over a damaged file, each search runs and fails alone.
         return self._engine.find(task) if search.found is None else search.found
 
     def run(self, calls: Sequence[Callable[[], Any]]) -> list[Any] | None:
@@ -485,7 +485,7 @@ class QueryBatcher(ForwardingEngine):
             super().require_shared(folder)
 
     def close(self) -> None:
-        """Does nothing: the engine belongs to its owner."""
+        """Do nothing: the engine belongs to its owner."""
 
     def _behind(self) -> TableEngine:
         return self._engine
@@ -502,7 +502,7 @@ class QueryBatcher(ForwardingEngine):
             for search in searches:
                 search.failure = error
         except FreezeframeError:
-            pass  # each asks alone
+            pass  # each search runs alone
         finally:
             with self._changed:
                 for search in searches:

@@ -154,7 +154,7 @@ def spark_errors() -> Iterator[None]:
     except (PySparkException, grpc.RpcError) as error:
         raise translate_error(error) from error
     except ValueError as error:
-        # Said by gRPC itself about a channel that somebody has closed.
+        # gRPC raises it for a closed channel.
         if "closed channel" not in str(error):
             raise
         raise EngineUnavailable("Spark's session is closed.", is_gone=True) from error
@@ -188,16 +188,16 @@ def translate_error(error: Exception) -> FreezeframeError:
 
 def error_class(error: BaseException) -> str:
     """Return Spark's name for the kind of an error; empty where it has none."""
-    given = error.getCondition() if isinstance(error, PySparkException) else None
+    named = error.getCondition() if isinstance(error, PySparkException) else None
     found = _ERROR_CLASS.search(str(error))
-    return given or (found[1] if found else "")
+    return named or (found[1] if found else "")
 
 
 def is_fault_of_request(error: BaseException) -> bool:
     """Return whether Spark says by its SQLSTATE that the query or its data must change."""
-    given = error.getSqlState() if isinstance(error, PySparkException) else None
+    named = error.getSqlState() if isinstance(error, PySparkException) else None
     found = _SQLSTATE.search(str(error))
-    return (given or (found[1] if found else "")).startswith(_FAULTS_OF_REQUEST)
+    return (named or (found[1] if found else "")).startswith(_FAULTS_OF_REQUEST)
 
 
 def machine_error(error: BaseException) -> FreezeframeError | None:

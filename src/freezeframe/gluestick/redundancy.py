@@ -130,11 +130,11 @@ def _unlike_gluestick(
     columns = sorted(rows.columns)
     candidates = rows[np.array(is_new, bool)]
     texts = [_gluestick_hash(row, columns) for _, row in candidates.iterrows()]
-    places = [place for place, new in enumerate(is_new) if new]
+    positions = [position for position, new in enumerate(is_new) if new]
     answers = list(is_new)
-    for place, text in zip(places, texts, strict=True):
-        stored = known.get(identities[place]) if identities else known.get(text)
-        answers[place] = stored != text
+    for position, text in zip(positions, texts, strict=True):
+        stored = known.get(identities[position]) if identities else known.get(text)
+        answers[position] = stored != text
     return answers
 
 
@@ -181,9 +181,9 @@ def merge_id_from_snapshot(
     for column in (_INPUT_ID, _REMOTE_ID):
         _require(id_map, column, f"the id map {name!r}")
     remote = {
-        _id_text(given): _plain(found)
-        for given, found in zip(id_map[_INPUT_ID], id_map[_REMOTE_ID], strict=True)
-        if not is_missing(given)
+        _id_text(input_id): _plain(found)
+        for input_id, found in zip(id_map[_INPUT_ID], id_map[_REMOTE_ID], strict=True)
+        if not is_missing(input_id)
     }
     ids = [remote.get(_id_text(value)) for value in df[_EXTERNAL_ID].tolist()]
     if pk in df.columns:

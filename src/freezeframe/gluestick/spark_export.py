@@ -98,18 +98,18 @@ def to_export(data: Any, name: str, output_dir: str | os.PathLike[str], *args: A
         SetupError: the format is Singer's, and gluestick is not installed.
         BadInput, EngineUnavailable, StorageUnavailable: the rows cannot be written.
     """
-    given = {**dict(zip(_POSITIONS, args, strict=False)), **options}
-    kind = given.setdefault("export_format", os.environ.get("DEFAULT_EXPORT_FORMAT", _SINGER))
+    values = {**dict(zip(_POSITIONS, args, strict=False)), **options}
+    kind = values.setdefault("export_format", os.environ.get("DEFAULT_EXPORT_FORMAT", _SINGER))
     if not is_spark(data):
         is_table = isinstance(data, pd.DataFrame) and kind == "csv" and not _plugin(name).is_file()
         rows = _with_json_cells(data) if is_table else data
         installed_name("to_export")(rows, name, output_dir, *args, **options)
         return
-    _require_possible(name, kind, given)
-    rest = {option: value for option, value in given.items() if option != "export_format"}
+    _require_possible(name, kind, values)
+    rest = {option: value for option, value in values.items() if option != "export_format"}
     if kind == _SINGER:
         write = installed_name("to_export")
-        _singer(data, Path(output_dir), lambda rows, folder: write(rows, name, folder, **given))
+        _singer(data, Path(output_dir), lambda rows, folder: write(rows, name, folder, **values))
         return
     with _rows_of(data, Path(output_dir)) as (scratch, schema, tables):
         part = scratch / "part"
@@ -126,13 +126,16 @@ def to_singer(df: Any, stream: str, output_dir: str | os.PathLike[str], *args: A
         write(df, stream, output_dir, *args, **options)
 
 
-def _require_possible(name: str, kind: str, given: dict[str, Any]) -> None:
+def _require_possible(name: str, kind: str, values: dict[str, Any]) -> None:
     if kind != _SINGER and kind not in _WRITERS:
         raise InvalidOption(
             f"export_format cannot be {kind!r}.", remedy=f"Use one of {', '.join([_SINGER, *_WRITERS])}."
         )
     plugin = _plugin(name)
-    for what, is_given in (("stringify_objects", given.get("stringify_objects")), (plugin, plugin.is_file())):
+    for what, is_given in (
+        ("stringify_objects", values.get("stringify_objects")),
+        (plugin, plugin.is_file()),
+    ):
         if is_given:
             raise InvalidOption(
                 f"{what} cannot be used with a Spark frame.",
@@ -148,15 +151,15 @@ def _plugin(name: str) -> Path:
 def _with_json_cells(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the frame with text in place of lists, objects and bytes."""
     nested = [
-        place
-        for place, kind in enumerate(frame.dtypes)
-        if is_object_dtype(kind) and any(isinstance(value, _NESTED) for value in frame.iloc[:, place])
+        index
+        for index, kind in enumerate(frame.dtypes)
+        if is_object_dtype(kind) and any(isinstance(value, _NESTED) for value in frame.iloc[:, index])
     ]
     if not nested:
         return frame
     columns = [
-        frame.iloc[:, place].map(_cell_text) if place in nested else frame.iloc[:, place]
-        for place in range(frame.shape[1])
+        frame.iloc[:, index].map(_cell_text) if index in nested else frame.iloc[:, index]
+        for index in range(frame.shape[1])
     ]
     return pd.concat(columns, axis=1)
 
@@ -170,11 +173,11 @@ def _cell_text(value: Any) -> Any:
 def _json_value(value: Any) -> Any:
     """Return a value in a list or object as ``json_form`` has it; pandas has a map as a list of pairs."""
     if isinstance(value, dict):
-        return {str(name): _json_value(one) for name, one in value.items()}
+        return {str(name): _json_value(inner) for name, inner in value.items()}
     if isinstance(value, list) and value and all(isinstance(item, tuple) for item in value):
-        pairs = [(name, _json_value(one)) for name, one in value]
+        pairs = [(name, _json_value(inner)) for name, inner in value]
         is_object = all(isinstance(name, str) for name, _ in pairs) and len(dict(pairs)) == len(pairs)
-        return dict(pairs) if is_object else [[_json_value(name), one] for name, one in pairs]
+        return dict(pairs) if is_object else [[_json_value(name), inner] for name, inner in pairs]
     if isinstance(value, list | tuple | np.ndarray):
         return [_json_value(item) for item in value]
     if isinstance(value, bytes):
@@ -285,8 +288,8 @@ def _singer(frame: Any, output: Path, write: Write) -> None:
                 firsts |= _first_values(table, firsts)
                 part.writelines(_messages(table, scratch, write)[1][1:-1])
         # The schema names the columns that have a value, and their types by the first one.
-        one = {field.name: firsts.get(field.name, pa.nulls(1, field.type)) for field in schema}
-        name, messages = _messages(pa.table(one, schema=schema), scratch, write)
+        inner = {field.name: firsts.get(field.name, pa.nulls(1, field.type)) for field in schema}
+        name, messages = _messages(pa.table(inner, schema=schema), scratch, write)
         _append(output / name, messages[0], records, messages[-1])
 
 

@@ -100,7 +100,7 @@ class LegacyFile:
 class Adoption:
     """A file whose content its stream does not have yet, and how it is taken over.
 
-    The file is the stream's whole content if there is no stream yet, if nobody else has changed the
+    The file is the stream's whole content if there is no stream yet, if no other program has changed the
     stream since the file was adopted last, or if the stream has no key. Otherwise both sides
     changed: only the rows that are new or different in the file are brought in, by key.
     """
@@ -450,22 +450,22 @@ def _columns(path: Path) -> list[str]:
         return next(csv.reader(text, delimiter=find_delimiter(path).decode()), [])
 
 
-def _import(job: Job, one: SnapshotFile) -> int:
-    stream, schema = job.stream(one.stream), schema_file(one.path)
+def _import(job: Job, snapshot: SnapshotFile) -> int:
+    stream, schema = job.stream(snapshot.stream), schema_file(snapshot.path)
     try:
-        if one.key:
-            known = schema if one.path.suffix == ".csv" and schema.is_file() else None
-            import_stream(stream, one.path, one.key, schema_from=known)
+        if snapshot.key:
+            known = schema if snapshot.path.suffix == ".csv" and schema.is_file() else None
+            import_stream(stream, snapshot.path, snapshot.key, schema_from=known)
         else:
-            stream.update(file_rows(one.path, None, None, UNLIMITED), override=True)
+            stream.update(file_rows(snapshot.path, None, None, UNLIMITED), override=True)
     except UnreadableInput:
         raise
     except BadInput as error:
         raise type(error)(
-            f"{one.path}: {error.problem}",
+            f"{snapshot.path}: {error.problem}",
             cause=error.cause,
             remedy=error.remedy,
-            **{**error.details, "file": str(one.path)},
+            **{**error.details, "file": str(snapshot.path)},
         ) from error
     return stream.row_count()
 

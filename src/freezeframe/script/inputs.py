@@ -67,20 +67,20 @@ def stream_files(
     Numbers in stamps are compared as numbers, times as times. Files that no reader of folders takes are
     named in a remark.
     """
-    place = Path(path)
-    if place.is_dir():
-        visible = [file for file in place.iterdir() if file.is_file() and file.name[0] not in "._"]
+    location = Path(path)
+    if location.is_dir():
+        visible = [file for file in location.iterdir() if file.is_file() and file.name[0] not in "._"]
         visible = [file for file in visible if not file.name.endswith(_DESCRIPTIONS)]
         files = [file for file in visible if file_extension(file) in extensions]
-        _remark_on_others(place, visible)
-    elif place.is_file():
-        files = [place]
+        _remark_on_others(location, visible)
+    elif location.is_file():
+        files = [location]
     else:
         raise InputNotFound(
-            f"There is no folder {str(place)!r} to read from.",
+            f"There is no folder {str(location)!r} to read from.",
             cause="A sync that found nothing to do may have written none.",
             remedy="Check INPUT_DIR, or test for the folder before reading it.",
-            path=str(place),
+            path=str(location),
         )
     streams: dict[str, list[Path]] = {}
     for file in sorted(files, key=lambda file: (stream_of(file), _moment(file), file.name)):
@@ -193,9 +193,9 @@ def _inexact(source: CsvFiles, name: str, rule: ColumnRule) -> UnreadableInput:
     details: dict[str, Any] = {}
     value = _first_beyond(source, name, rule, lambda left: left != ())
     if value is not None:
-        place, _, number = value.where().partition(" ")
-        shown = f"{place} {number} of {str(value.file)!r} has {value.text[:_SHOWN]!r}"
-        details = {"file": str(value.file), place: int(number)}
+        unit, _, number = value.where().partition(" ")
+        shown = f"{unit} {number} of {str(value.file)!r} has {value.text[:_SHOWN]!r}"
+        details = {"file": str(value.file), unit: int(number)}
     return UnreadableInput(
         f"The column {name!r} cannot be read as {kind}: {shown}.",
         cause="Every value must be exact in a type that is asked for.",

@@ -37,7 +37,7 @@ def row_hash(values: Mapping[str, Any]) -> str:
 def frame_hashes(frame: pd.DataFrame) -> list[str]:
     """Return the hash of each row of a pandas frame, in its order; the index does not count."""
     names = [str(name) for name in frame.columns]
-    return _column_hashes(names, [frame.iloc[:, place].tolist() for place in range(len(names))], len(frame))
+    return _column_hashes(names, [frame.iloc[:, index].tolist() for index in range(len(names))], len(frame))
 
 
 def table_hashes(table: pa.Table) -> list[str]:
@@ -72,8 +72,8 @@ _LENIENT = ("utf-8", "surrogatepass")
 
 
 def _column_hashes(names: Sequence[str], columns: Sequence[list[Any]], rows: int) -> list[str]:
-    order = sorted(range(len(names)), key=lambda place: names[place])
-    parts = [_column_parts(names[place], columns[place]) for place in order]
+    order = sorted(range(len(names)), key=lambda index: names[index])
+    parts = [_column_parts(names[index], columns[index]) for index in order]
     return [_digest(row) for row in zip(*parts, strict=True)] if parts else [_digest(())] * rows
 
 

@@ -190,8 +190,8 @@ def import_stream(
         rows = rows if columns is None else _fit_reader(path, rows, columns)
     else:
         rows = held if columns is None else _fit(path, held, columns)
-    given, update = with_exported_key(known, key, options, is_new=stored is None)
-    return stream.update(rows, given, **update)
+    import_key, update = with_exported_key(known, key, options, is_new=stored is None)
+    return stream.update(rows, import_key, **update)
 
 
 def with_exported_key(

@@ -86,21 +86,21 @@ class TargetConfig(BaseModel):
     )
 
 
-def load_config(places: Sequence[str], variables: Mapping[str, str] = os.environ) -> TargetConfig:
+def load_config(sources: Sequence[str], variables: Mapping[str, str] = os.environ) -> TargetConfig:
     """Return the settings of JSON files, a later one over an earlier one, under those of ``ENV``.
 
     A value of null counts as one that is not given.
     """
-    given: dict[str, Any] = {}
-    for place in places:
-        if place != ENVIRONMENT:
-            given |= {name: value for name, value in _read(Path(place)).items() if value is not None}
-    if ENVIRONMENT in places:
-        given |= _variables(variables)
-    for name in given:
+    settings: dict[str, Any] = {}
+    for source in sources:
+        if source != ENVIRONMENT:
+            settings |= {name: value for name, value in _read(Path(source)).items() if value is not None}
+    if ENVIRONMENT in sources:
+        settings |= _variables(variables)
+    for name in settings:
         _require_setting(name)
     try:
-        return TargetConfig(**given)
+        return TargetConfig(**settings)
     except ValidationError as error:
         raise _invalid(error) from error
 
@@ -124,7 +124,7 @@ def _read(file: Path) -> dict[str, Any]:
 def _variables(variables: Mapping[str, str]) -> dict[str, str]:
     """Return the settings of the environment; unknown names with the prefix may be another program's."""
     names = {f"{VARIABLE_PREFIX}{name.upper()}": name for name in TargetConfig.model_fields}
-    return {names[one]: value for one, value in variables.items() if one in names and value}
+    return {names[variable]: value for variable, value in variables.items() if variable in names and value}
 
 
 def _require_setting(name: str) -> None:

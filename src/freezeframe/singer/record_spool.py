@@ -169,7 +169,7 @@ class RecordSpool:
             )
         self.key = schema.key
         self._properties |= schema.properties
-        self._types = {name: allowed_types(one) for name, one in self._properties.items()}
+        self._types = {name: allowed_types(value) for name, value in self._properties.items()}
 
     def add(self, message: RecordMessage) -> None:
         """Add a record."""
@@ -184,7 +184,7 @@ class RecordSpool:
                 columns=lacking,
             )
         try:
-            row = {name: self._text(message.line, name, one) for name, one in message.record.items()}
+            row = {name: self._text(message.line, name, value) for name, value in message.record.items()}
         except RecursionError as error:
             raise unreadable(message.line, "A value is nested too deeply.", stream=self.stream) from error
         if message.version != self._version:
@@ -229,8 +229,8 @@ class RecordSpool:
 
     def _is_number(self, name: str, stored: pa.Schema | None) -> bool:
         """Return whether the column must not become text."""
-        place = -1 if stored is None else stored.get_field_index(name)
-        was_text = stored is not None and place >= 0 and pa.types.is_string(stored.field(place).type)
+        index = -1 if stored is None else stored.get_field_index(name)
+        was_text = stored is not None and index >= 0 and pa.types.is_string(stored.field(index).type)
         return not was_text and must_be_number(self._schema(name))
 
     def _text(self, line: int, name: str, value: Any) -> str | None:
@@ -285,7 +285,7 @@ class RecordSpool:
         names = dict.fromkeys([*self._properties, *itertools.chain.from_iterable(self._rows)])
         columns = {name: pa.array([row.get(name) for row in self._rows], pa.string()) for name in names}
         for name in names:
-            self._seen.setdefault(name, set())  # a column that nobody declared, and without a value
+            self._seen.setdefault(name, set())  # an undeclared column without a value
         table = pa.table(columns)
         offset = self._file.seek(0, os.SEEK_END)
         with pa.ipc.new_stream(self._file, table.schema) as writer:

@@ -20,7 +20,6 @@ WITH_NULLS = pa.table({"Id": ["1", None, "2", None], "row": [0, 1, 2, 3]})
 def test_the_last_row_of_a_key_stays_in_arrival_order():
     """Of rows that share a key the last one wins; "007" and "7" are two keys."""
     batch = check_batch(ROWS, "Id")
-
     assert batch.rows["row"].to_pylist() == [1, 2, 3, 4]
     assert (batch.key, batch.duplicates_dropped, batch.null_keys_dropped) == (("Id",), 1, 0)
 
@@ -28,7 +27,6 @@ def test_the_last_row_of_a_key_stays_in_arrival_order():
 def test_a_batch_without_duplicates_is_passed_on_as_it_is():
     """Unique rows are not copied."""
     table = pa.table({"Id": [1, 2]})
-
     assert table is check_batch(table, ["Id"]).rows
 
 
@@ -36,7 +34,6 @@ def test_composite_keys_keep_their_order():
     """All columns of a key decide together."""
     table = pa.table({"a": [1, 1, 1], "b": ["x", "y", "x"], "row": [0, 1, 2]})
     batch = check_batch(table, ["b", "a"])
-
     assert batch.key == ("b", "a")
     assert batch.rows["row"].to_pylist() == [1, 2]
 
@@ -44,10 +41,8 @@ def test_composite_keys_keep_their_order():
 def test_duplicates_can_be_forbidden():
     """With drop_duplicates=False the message names at most ten keys."""
     table = pa.table({"Id": [f"k{n}" for n in range(12)] * 2})
-
     with pytest.raises(DuplicateKeyError, match="and more") as caught:
         check_batch(table, "Id", drop_duplicates=False)
-
     assert caught.value.details["count"] == 12
     assert [repr(f"k{n}") for n in range(10)] == caught.value.details["keys"]
 
@@ -56,7 +51,6 @@ def test_a_null_key_is_an_error_naming_column_count_and_rows():
     """A row without a key could never be found again."""
     with pytest.raises(NullKeyError) as caught:
         check_batch(WITH_NULLS, ["row", "Id"])
-
     details = caught.value.details
     assert (details["column"], details["count"], details["rows"]) == ("Id", 2, [1, 3])
 
@@ -64,7 +58,6 @@ def test_a_null_key_is_an_error_naming_column_count_and_rows():
 def test_null_keys_can_be_dropped_and_are_counted():
     """null_keys="drop" leaves those rows out."""
     batch = check_batch(WITH_NULLS, "Id", null_keys="drop")
-
     assert batch.rows["row"].to_pylist() == [0, 2]
     assert batch.null_keys_dropped == 2
 
@@ -72,7 +65,6 @@ def test_null_keys_can_be_dropped_and_are_counted():
 def test_null_keys_can_match_each_other():
     """null_keys="match" takes null for a key of its own."""
     batch = check_batch(WITH_NULLS, "Id", null_keys="match")
-
     assert batch.rows["row"].to_pylist() == [0, 2, 3]
 
 
@@ -86,7 +78,6 @@ def test_a_missing_key_column_names_the_others_and_the_nearest():
     """A slip of case is the usual reason, so the message suggests it."""
     with pytest.raises(MissingColumn, match="Did you mean 'Id'") as caught:
         check_batch(ROWS, "id")
-
     assert caught.value.details["columns"] == ["Id", "row"]
 
 
@@ -146,9 +137,7 @@ def test_deduplication_agrees_with_a_dictionary(data):
     }
     table = pa.table({**columns, "number": list(range(size))})
     last = {key: number for number, key in enumerate(zip(*columns.values(), strict=True))}
-
     batch = check_batch(table, names, null_keys="match")
-
     assert sorted(last.values()) == batch.rows["number"].to_pylist()
     assert size - len(last) == batch.duplicates_dropped
 
@@ -170,7 +159,6 @@ def test_deduplication_agrees_with_a_dictionary(data):
 def test_the_last_by_order_wins(order, last):
     """The largest value, of which null is the smallest and NaN the largest; ties as they arrived."""
     table = pa.table({"Id": ["1", "1", "1"], "v": ["a", "b", "c"], "at": order})
-
     assert [last] == check_batch(table, "Id", order_by=["at"]).rows["v"].to_pylist()
 
 
@@ -179,7 +167,6 @@ def test_rows_that_stay_keep_their_order():
     table = pa.table(
         {"Id": ["2", "1", "2", "1"], "day": [1, 1, 1, 0], "hour": [5, 0, 4, 9], "v": ["a", "b", "c", "d"]}
     )
-
     assert check_batch(table, "Id", order_by=["day", "hour"]).rows["v"].to_pylist() == ["a", "b"]
 
 
@@ -187,7 +174,6 @@ def test_rows_that_stay_keep_their_order():
 def test_what_has_no_order_is_refused(name, error):
     """A column that is not there, and one of lists."""
     table = pa.table({"Id": ["1"], "tags": [["a"]]})
-
     with pytest.raises(error, match=repr(name)):
         check_batch(table, "Id", order_by=[name])
 
@@ -196,5 +182,4 @@ def test_a_nan_is_one_key_whatever_its_bits():
     """NaN has many bit patterns, and zero two: each is one key, the last row of which stays."""
     odd = np.array([0x7FF8000000000000, 0xFFF8000000000001, 0, 0x8000000000000000], np.uint64)
     table = pa.table({"Id": pa.array(odd.view(np.float64)), "v": [1, 2, 3, 4]})
-
     assert check_batch(table, "Id").rows["v"].to_pylist() == [2, 4]

@@ -41,7 +41,6 @@ def arrow_of(series):
 def test_kind_of_names_the_library():
     """Frames are told apart without loading Spark."""
     spark_frame = type("DataFrame", (), {"__module__": "pyspark.sql.connect.dataframe"})()
-
     assert kind_of(pd.DataFrame()) == "pandas"
     assert kind_of(pa.table({})) == "arrow"
     assert kind_of(pa.record_batch({"a": [1]})) == "arrow"
@@ -57,7 +56,6 @@ def test_kind_of_refuses_other_things_by_their_type():
 def test_a_spark_frame_is_not_pulled_into_this_process():
     """The rows of a Spark frame stay in Spark."""
     spark_frame = type("DataFrame", (), {"__module__": "pyspark.sql.classic.dataframe"})()
-
     with pytest.raises(BadInput, match="toArrow"):
         to_arrow(spark_frame)
 
@@ -161,7 +159,6 @@ def test_what_cannot_be_kept_is_refused_by_name(series, message):
     """A column that mixes kinds, or that Delta cannot hold unchanged, is an error naming it."""
     with pytest.raises(SchemaDriftError, match=message) as caught:
         to_arrow(pd.DataFrame({"a": series}))
-
     assert caught.value.details["column"].startswith("a")
 
 
@@ -196,7 +193,6 @@ ARROW_KEPT = [
 def test_arrow_encodings_are_undone_and_values_kept(column, kind, values):
     """An Arrow column arrives in the type that a stream keeps, with the same values."""
     table = to_arrow(pa.table({"a": column}))
-
     assert (kind, values) == (table.schema.field("a").type, table["a"].to_pylist())
 
 
@@ -232,7 +228,6 @@ def test_what_spark_encodes_as_a_struct_is_refused(mark):
 def test_nan_stays_nan_in_arrow():
     """Arrow can tell NaN from NULL, so it does."""
     values = to_arrow(pa.table({"a": [float("nan"), None]}))["a"].to_pylist()
-
     assert values[0] != values[0]
     assert values[1] is None
 
@@ -256,7 +251,6 @@ def test_column_names_must_be_text_and_unique(frame, named):
 def test_the_index_is_not_data():
     """The seed drops the index when it writes, and so do we."""
     frame = pd.DataFrame({"a": [1, 2]}, index=pd.Index(["x", "y"], name="key"))
-
     assert to_arrow(frame).column_names == ["a"]
 
 
@@ -312,7 +306,6 @@ def test_pandas_own_text_type_is_taken_where_it_is_on():
     """With ``future.infer_string`` text has the type ``str``, as in pandas 3."""
     with pd.option_context("future.infer_string", True):
         frame = to_pandas(EVERY_KIND)
-
         assert str(frame["text"].dtype) == "str"
         assert to_arrow(frame[["text"]]) == EVERY_KIND.select(["text"])
 
@@ -327,7 +320,6 @@ def test_pandas_own_text_type_is_taken_where_it_is_on():
 def test_other_types_of_pandas_are_given_where_they_are_asked_for(backend, types):
     """``dtype_backend`` is pandas' own option, and what it gives comes back as it was."""
     frame = to_pandas(EVERY_KIND, backend)
-
     assert types == {name: str(frame[name].dtype) for name in types}
     assert EVERY_KIND == to_arrow(frame)
 
@@ -342,7 +334,6 @@ def test_lists_of_instants_keep_their_zone():
     """pandas' own arrays of times have none."""
     when = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
     table = pa.table({"a": pa.array([[when], [None], None], pa.list_(UTC))})
-
     assert [when] == list(to_pandas(table)["a"][0])
     assert table == to_arrow(to_pandas(table))
 
@@ -376,7 +367,6 @@ def test_whole_floats_beside_missing_ones_are_the_integers_that_they_were(series
 def test_lists_of_pairs_of_unlike_kinds_are_maps():
     """As such pandas has a map; pairs of one kind are lists, as PyArrow takes them."""
     table = to_arrow(pd.DataFrame({"a": objects([("k", 1), ("j", None)], [], None), "b": [[(1, 2)]] * 3}))
-
     assert pa.map_(pa.string(), pa.int64()) == table["a"].type
     assert [[("k", 1), ("j", None)], [], None] == table["a"].to_pylist()
     assert pa.list_(pa.list_(pa.int64())) == table["b"].type
@@ -431,7 +421,6 @@ def test_values_in_arrow_are_those_that_came(data):
     name = data.draw(st.sampled_from(sorted(set(SCALARS) - {"structs"})))
     values = data.draw(st.lists(st.none() | SCALARS[name]))
     expected = [None if isinstance(value, float) and np.isnan(value) else value for value in values]
-
     assert to_arrow(pd.DataFrame({"a": objects(*values)}))["a"].to_pylist() == expected
 
 

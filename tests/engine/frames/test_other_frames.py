@@ -47,7 +47,6 @@ def test_polars_rows_come_back_as_they_went_in(tmp_path):
     """Every value of every type, from the update that kept them and from a read as Polars."""
     told = update_snapshot(tmp_path, "Account", ["Id"], ROWS)
     read = get_snapshot(tmp_path, "Account", as_="polars")
-
     expected = ROWS.to_dicts()
     assert (pl.DataFrame, pl.DataFrame) == (type(told), type(read))
     assert expected == read.to_dicts() == told.to_dicts()
@@ -58,7 +57,6 @@ def test_changes_and_previews_are_given_as_polars(tmp_path):
     """`changes` takes the kind; a preview is of the kind of its rows."""
     update_snapshot(tmp_path, "Account", ["Id"], ROWS)
     seen = update_snapshot(tmp_path, "Account", ["Id"], pl.DataFrame({"Id": ["9"]}), persist=False)
-
     assert seen["Id"].to_list() == ["007", "8", "9"]
     assert (
         open_tenant(tmp_path).stream("Account").changes(as_="polars")["_change_type"].to_list()
@@ -71,7 +69,6 @@ def test_files_are_read_as_polars(tmp_path):
     (tmp_path / "Account.csv").write_text("Id,n\n007,1\n")
     plain = read_csv_folder(tmp_path, as_="polars")["Account"]
     converted = read_csv_folder(tmp_path, converters={"Account": {"n": int}}, as_="polars")["Account"]
-
     assert [{"Id": "007", "n": 1}] == plain.to_dicts() == converted.to_dicts()
 
 
@@ -79,7 +76,6 @@ def test_whatever_hands_on_arrow_is_taken(tmp_path):
     """An object with `__arrow_c_stream__` is as good as an Arrow table, which it comes back as."""
     rows = pa.table({"Id": ["1"], "n": [1]})
     told = update_snapshot(tmp_path, "Account", ["Id"], ArrowStream(rows))
-
     assert ("arrow", rows) == (kind_of(ArrowStream(rows)), told)
 
 
@@ -87,7 +83,6 @@ def test_the_module_of_pandas_frames_does_not_matter():
     """pandas 3 tells `pandas.DataFrame` of its frames, pandas 2 `pandas.core.frame.DataFrame`."""
     newer = type("DataFrame", (), {"__module__": "pandas"})()
     foreign = type("DataFrame", (), {"__module__": "pandasish.core"})()
-
     assert [kind_of(pd.DataFrame()), kind_of(newer)] == ["pandas", "pandas"]
     with pytest.raises(BadInput, match=r"pandasish\.core\.DataFrame"):
         kind_of(foreign)
@@ -96,7 +91,6 @@ def test_the_module_of_pandas_frames_does_not_matter():
 def test_without_polars_the_error_says_what_to_install(monkeypatch):
     """A package that is missing is one clear sentence."""
     monkeypatch.setitem(sys.modules, "polars", None)
-
     with pytest.raises(SetupError, match="pip install polars"):
         to_polars(pa.table({"Id": ["1"]}))
 

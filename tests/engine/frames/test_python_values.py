@@ -49,7 +49,6 @@ def dates(days):
 def test_far_moments_of_every_type_are_numpys(numbers, kind, target, values):
     """Whatever holds them, in chunks and slices: values, nulls and lengths are those of the column."""
     column = pa.chunked_array([pa.array(numbers, kind).cast(target)] * 2)
-
     assert values * 2 == python_values(column)
     assert (values * 2)[1:] == python_values(column.slice(1))
     assert "datetime64" not in str(shown_rows(pa.table({"a": column})))
@@ -92,12 +91,10 @@ def test_every_date_has_one_text():
 def test_near_dates_have_pythons_text(day):
     """Also beside far ones."""
     days = pa.array([day, None], pa.date32()).cast(pa.int32()).to_pylist()
-
     assert [day.isoformat(), None, "+10000-01-01"] == date_texts(dates([*days, 2_932_897])).to_pylist()
 
 
 def test_far_dates_of_pandas_objects_are_dates():
     """A column of numpy's days is a column of dates."""
     series = pd.Series([np.datetime64(2_932_897, "D"), None, np.datetime64(0, "D")], dtype=object)
-
     assert dates([2_932_897, None, 0]).equals(to_arrow(pd.DataFrame({"d": series}))["d"])

@@ -41,7 +41,6 @@ def test_what_has_no_value_takes_any_type(values, kind, wanted):
     """Lists stay as long, objects stay objects, nulls stay nulls, also in a part of an array."""
     array = pa.array([None, *values], kind)
     column = pa.chunked_array([array.slice(1), array.slice(0, 1)], kind)
-
     found = fit(column, wanted)
     found.validate(full=True)
     assert (found.type, found.to_pylist()) == (wanted, [*values, None])
@@ -50,7 +49,6 @@ def test_what_has_no_value_takes_any_type(values, kind, wanted):
 def test_an_object_without_members_gets_them_and_loses_none():
     """Members that are new are null, the placeholder goes, and one with a value is an error."""
     empty = pa.chunked_array([pa.array([{}, None])])
-
     held = fit(empty, settled_type(EMPTY))
     assert fit(held, TYPED).to_pylist() == fit(empty, TYPED).to_pylist() == [{"a": None}, None]
     assert fit(held, EMPTY).to_pylist() == [{}, None]

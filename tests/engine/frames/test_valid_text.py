@@ -51,7 +51,6 @@ def test_an_arrow_column_is_refused_with_its_row(column):
     """In every type that holds text, at any depth; the row is named."""
     with pytest.raises(BadInput, match=r"'z'.*UTF-8.*row 1") as caught:
         to_arrow(pa.table({"k": [1, 2, 3], "z": column}))
-
     assert caught.value.details["rows"] == [1]
 
 
@@ -59,21 +58,18 @@ def test_an_arrow_column_is_refused_with_its_row(column):
 def test_rows_that_are_not_there_do_not_count(column):
     """Bytes outside of a slice, or below a null, are not values."""
     cut = pa.table({"k": [1, 2, 3], "z": column}).slice(2)
-
     assert to_arrow(cut).num_rows == 1
 
 
 def test_text_below_a_null_does_not_count():
     """What lies below a missing struct is not a value."""
     column = pa.StructArray.from_arrays([text()], ["t"], mask=pa.array([False, True, False]))
-
     assert to_arrow(pa.table({"z": column}))["z"].to_pylist() == [{"t": "a"}, None, {"t": "z"}]
 
 
 def test_a_pandas_frame_of_arrow_columns_is_refused():
     """Pandas may hold Arrow's own columns, or categories of them."""
     series = pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array([text()])))
-
     with pytest.raises(BadInput, match="UTF-8"):
         to_arrow(pd.DataFrame({"z": series}))
 
@@ -84,7 +80,6 @@ def test_an_arrow_name_is_refused():
     with pa.ipc.new_stream(message, pa.schema([("name_xx", pa.int64())])) as writer:
         writer.write_table(pa.table({"name_xx": [1]}))
     damaged = message.getvalue().to_pybytes().replace(b"name_xx", b"name_\xff\xfe")
-
     with pytest.raises(BadInput, match="UTF-8"):
         to_arrow(pa.ipc.open_stream(damaged).read_all())
 
@@ -94,10 +89,8 @@ def test_an_update_is_refused_before_anything_is_written(account, name):
     """As a key and as a value; the stream is as it was."""
     account.update(pa.table({"k": ["a"], "z": ["b"]}), key="k")
     rows = {"k": pa.array(["1", "2", "3"]), "z": pa.array(["1", "2", "3"]), name: text()}
-
     with pytest.raises(BadInput, match="UTF-8"):
         account.update(pa.table(rows))
-
     assert (account.version(), account.read(as_="arrow").to_pylist()) == (0, [{"k": "a", "z": "b"}])
 
 
@@ -122,17 +115,14 @@ def test_a_parquet_folder_is_refused(parquet, kind):
     """The file is named."""
     with pytest.raises(BadInput, match="UTF-8") as caught:
         read_parquet_folder(parquet.parent, as_=kind)
-
     assert str(parquet) in str(caught.value.details)
 
 
 @pytest.mark.parametrize("bytes_max", [1, 2**30], ids=["streamed", "in memory"])
 def test_an_import_is_refused(account, parquet, bytes_max):
     """Whether the file is streamed or read at once."""
-
     with pytest.raises(BadInput, match="UTF-8"):
         import_stream(account, parquet, "k", memory_bytes_max=bytes_max)
-
     assert account.version() == -1
 
 
@@ -140,7 +130,6 @@ def test_an_adopted_snapshot_file_is_refused(tmp_path, parquet):
     """A snapshot file of another tool is read by the same rule."""
     file = tmp_path / "Account.snapshot.parquet"
     parquet.rename(file)
-
     with pytest.raises(BadInput, match="UTF-8"):
         LegacyFile(file, file_sha256(file)).read(None)
 
@@ -160,10 +149,8 @@ def test_text_files_are_refused(account, tmp_path, name, content, bytes_max):
     """Bytes that are not UTF-8, and halves of a pair of UTF-16 which JSON can spell, in values and names."""
     file = tmp_path / name
     file.write_bytes(content)
-
     with pytest.raises(UnreadableInput):
         import_stream(account, file, "k", memory_bytes_max=bytes_max)
-
     assert account.version() == -1
 
 
@@ -189,10 +176,8 @@ def test_a_spark_frame_is_refused(spark_engine, spark_session, tmp_path, express
     """Spark takes any bytes for text; what it lands is looked at before a commit names it."""
     stream = Tenant(LocalStorage(tmp_path), spark_engine, Settings()).stream("Account")
     frame = spark_session.range(2).selectExpr("cast(id as string) k", f"if(id = 1, {expression}, null) z")
-
     with pytest.raises(BadInput, match=r"'z'.*UTF-8"):
         stream.update(frame, key="k")
     with pytest.raises(BadInput, match=r"'z'.*UTF-8"):
         stream.update(frame, override=True)
-
     assert stream.version() == -1

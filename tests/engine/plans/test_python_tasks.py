@@ -17,7 +17,6 @@ pytestmark = pytest.mark.spark
 def test_each_call_is_a_task_and_answers_in_its_place(spark_session):
     """However many there are; none needs no task."""
     calls = [functools.partial(operator.mul, number, 10) for number in range(5)]
-
     assert answers(spark_session, calls) == [0, 10, 20, 30, 40]
     assert answers(spark_session, []) == []
     assert frame_of(spark_session, [], pa.schema([("a", pa.int64())])).count() == 0
@@ -26,10 +25,8 @@ def test_each_call_is_a_task_and_answers_in_its_place(spark_session):
 def test_an_error_of_a_call_is_raised_as_it_was(spark_session, tmp_path):
     """Its class and details cross the processes."""
     part = InputPart(tmp_path / "absent.csv", 0, 1, 1, 1, 1)
-
     with pytest.raises(StorageNotShared, match="no file") as caught:
         answers(spark_session, [part.require_unchanged])
-
     assert str(part.file) == caught.value.details["file"]
 
 
@@ -38,7 +35,6 @@ def test_workers_without_freezeframe_are_told(spark_session, tmp_path, monkeypat
     (tmp_path / "freezeframe_elsewhere.py").write_text("def call():\n    return 1\n")
     monkeypatch.syspath_prepend(tmp_path)
     call = importlib.import_module("freezeframe_elsewhere").call
-
     with pytest.raises(SetupError, match="workers cannot run"):
         answers(spark_session, [call])
 

@@ -90,7 +90,6 @@ def test_rows_of_one_size_are_taken_up_to_the_limit_of_bytes(spark_session, monk
 def test_a_frame_of_no_rows_is_a_table_of_none(spark_session):
     """Its columns and types are there."""
     found = small(spark_session.range(0), "id")
-
     assert (0, pa.int64()) == (len(found), found.schema.field("id").type)
 
 

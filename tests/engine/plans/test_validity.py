@@ -63,7 +63,6 @@ def test_one_key_can_lead_to_two_rows(bench, size_bytes):
 def test_a_key_twice_among_the_rows_of_now_is_damage(bench):
     """The past may hold a key as often as it will, the present once."""
     stored = pa.table({"Id": [1, 1], "v": [1, 2], "from": pa.nulls(2, US), "to": pa.nulls(2, US)})
-
     with pytest.raises(CorruptData, match="more than once"):
         bench.merge(stored, pa.table({"Id": [1], "v": [3]}), key=["Id"], target=TARGET, validity=PERIODS)
 
@@ -73,11 +72,9 @@ def test_flags_are_set_once_and_taken_off(bench):
     stored = pa.table({"Id": [1, 2, 3], "v": [1, 2, 3], "gone": [True, None, True]})
     options = {"key": ["Id"], "mode": "full", "flag": "gone", "target": stored.schema}
     batch = pa.table({"Id": [3], "v": [3]})
-
     result, rows = bench.merge(stored, batch, flags_absent=True, **options)
     assert _counts(result) == (0, 1, 0, 1, 1, 1)
     assert {row["Id"]: row["gone"] for row in rows} == {1: True, 2: True, 3: False}
-
     result, rows = bench.merge(stored, batch, **options)
     assert _counts(result) == (0, 1, 0, 2, 1, 1)
     assert rows == [{"Id": 3, "v": 3, "gone": False}]

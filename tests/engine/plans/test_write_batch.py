@@ -62,7 +62,6 @@ def test_rows_that_take_few_bytes_are_checked_here(bench, spark_session, query, 
     options = {"key": ("Id",), "read_bytes_max": 10_000}
     landed, rows = land(bench, spark_session.sql(query), **options)
     asked, others = land(bench, spark_session.sql(query), **(options | {"read_bytes_max": 0}))
-
     assert (is_read, False) == (landed.table is not None, asked.table is not None)
     assert (asked.rows, asked.duplicates, asked.schema) == (landed.rows, landed.duplicates, landed.schema)
     assert sorted(row["Id"] for row in others) == sorted(row["Id"] for row in rows)

@@ -163,7 +163,6 @@ def test_a_server_killed_between_two_calls_is_started_again(own, tmp_path, monke
 
 def test_without_java_nothing_is_started(own, tmp_path, monkeypatch):
     """The missing Java is told before a process is started or a file of a server written."""
-
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setattr(find_java, "__defaults__", (None, ()))

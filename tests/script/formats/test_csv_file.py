@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 from tests.examples import examples
 
 from freezeframe.errors import UnreadableInput
-from freezeframe.script.formats.csv_file import csv_text_pieces, read_csv_text
+from freezeframe.script.formats.csv_file import (
+    CsvRow,
+    csv_text_pieces,
+    ragged_row,
+    read_csv_text,
+    undecodable_line,
+)
 from freezeframe.script.formats.input_parts import divide
 
 
@@ -77,7 +83,6 @@ def test_a_tab_separates_the_fields_of_a_tsv_file(tmp_path):
     """Also where a name of the header has a comma."""
     file = tmp_path / "A-1.TSV"
     file.write_bytes(b"a, b\tc\n1,5\t2\n")
-
     assert {"a, b": ["1,5"], "c": ["2"]} == read_csv_text(file).to_pydict()
 
 
@@ -86,7 +91,6 @@ def test_a_packed_file_is_unpacked(tmp_path):
     file = tmp_path / "A-1.csv.gz"
     file.write_bytes(gzip.compress(b"a;b\n1;2\n"))
     assert {"a": ["1"], "b": ["2"]} == read_csv_text(file).to_pydict()
-
     file.write_bytes(gzip.compress(b"a;b\n1;2;3\n"))
     with pytest.raises(UnreadableInput, match=re.escape(f"{str(file)!r} has 3 fields in line 2")):
         read_csv_text(file)
@@ -116,7 +120,6 @@ def test_quotes_behind_an_escape_character_are_part_of_the_value(csv_file, delim
     rows = b"".join(b"%d,%s,z\n" % (row, text) for row, (_, text) in enumerate(ESCAPED))
     values = [value and value.replace(",", delimiter.decode()) for value, _ in ESCAPED]
     file = csv_file((b"i,v,w\n" + rows).replace(b",", delimiter))
-
     assert values == read_csv_text(file, escape="\\")["v"].to_pylist()
     (part,) = divide(file, [0])
     pieces = csv_text_pieces(part, 2**20, escape="\\")
@@ -126,10 +129,8 @@ def test_quotes_behind_an_escape_character_are_part_of_the_value(csv_file, delim
 def test_a_fault_beside_an_escape_character_names_its_line(csv_file):
     """Lines are those of the file, not of a copy."""
     file = csv_file(b'a,b\n1,"x\\"\ny"\n1,"x\\"y"z\n')
-
     with pytest.raises(UnreadableInput, match="in line 4") as caught:
         read_csv_text(file, escape="\\")
-
     assert (str(file), 4) == (caught.value.details["file"], caught.value.details["line"])
 
 
@@ -186,17 +187,14 @@ def test_a_comma_or_a_quote_in_the_header_keeps_the_comma(csv_file, content):
 def test_a_fault_names_the_file_and_its_line(csv_file, content, message, line):
     """Nothing is repaired or skipped: the sync's file is wrong and the message says where."""
     file = csv_file(content)
-
     with pytest.raises(UnreadableInput, match=message) as caught:
         read_csv_text(file)
-
     assert (str(file), line) == (caught.value.details["file"], caught.value.details.get("line"))
 
 
 def test_a_value_may_be_longer_than_the_readers_blocks(csv_file):
     """A note of nine megabytes is a value like any other."""
     content = b'a,b\n1,2\n"' + b"z" * (9 << 20) + b'",4\n'
-
     assert [len(value) for value in read_csv_text(csv_file(content))["a"].to_pylist()] == [1, 9 << 20]
 
 
@@ -247,3 +245,32 @@ def test_a_file_cut_anywhere_is_a_prefix_or_an_error(data):
     for (first, last), (found_first, found_last) in zip(rows[len(whole) :], found[-1:], strict=False):
         assert first == found_first
         assert found_last is None or found_last == last or last.startswith(found_last + '"')
+
+
+@pytest.mark.parametrize(
+    ("content", "row"),
+    [
+        (b"a,b\n1,2\n", None),
+        (b"a,b\n1\n", (CsvRow(2, 1), 2)),
+        (b'a,b\n"1\r\n2",3\r\n4', (CsvRow(4, 1), 2)),
+        (b"a,b\r1,2\r3\r", (CsvRow(3, 1), 2)),
+        (b'a,b\n1,x"y"\n1,2,', (CsvRow(3, 3), 2)),
+        (b"\xef\xbb\xbf\n\na\n1,2", (CsvRow(4, 2), 1)),
+        (b'a\n""\n1,2', (CsvRow(3, 2), 1)),
+    ],
+)
+def test_the_first_ragged_row_is_found_by_its_line(tmp_path, content, row):
+    """Quoted newlines, every kind of line end and blank lines are counted."""
+    file = tmp_path / "x.csv"
+    file.write_bytes(content)
+    assert row == ragged_row(file)
+
+
+def test_the_first_line_that_is_not_utf8_is_found(tmp_path):
+    """Lines count from one; a clean file has none."""
+    file = tmp_path / "x.csv"
+    file.write_bytes(b"a\n\xc3\xa9\n\xe9\n")
+    clean = tmp_path / "clean.csv"
+    clean.write_bytes(b"a\n")
+    assert undecodable_line(file) == 3
+    assert undecodable_line(clean) is None

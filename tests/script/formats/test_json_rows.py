@@ -41,7 +41,6 @@ def test_a_column_is_of_its_values_own_type(values, kind, expected, piece_bytes,
     """Whatever the pieces in which the lines are read, once or twice."""
     text = lines_of(values) + '{"b": 1}\n'
     table = read(tmp_path, text, piece_bytes=piece_bytes)
-
     assert kind == table["a"].type
     assert [*expected, None] == table["a"].to_pylist()
     # 1 is True, and -0.0 is 0.0, but for their names; those of decimals have zeros at their ends.
@@ -52,7 +51,6 @@ def test_a_column_is_of_its_values_own_type(values, kind, expected, piece_bytes,
 def test_a_known_type_is_taken_where_every_value_is_exact(values, known, kind, expected, tmp_path):
     """Else the column is of its values' own type."""
     column = read(tmp_path, lines_of(values), KnownTypes(pa.schema([("a", known)])))["a"]
-
     assert kind == column.type
     assert column.to_pylist() == expected
 
@@ -60,9 +58,7 @@ def test_a_known_type_is_taken_where_every_value_is_exact(values, known, kind, e
 def test_a_declared_type_has_wider_ones(tmp_path):
     """Times without a zone are UTC's, integers of many digits decimals; the catalog says which is meant."""
     types = KnownTypes(declared={"t": UTC, "i": pa.int64()})
-
     table = read(tmp_path, '{"t": "2020-01-01T00:00:00", "i": 18446744073709551616}\n', types)
-
     assert [UTC, pa.decimal128(38, 0)] == table.schema.types
 
 
@@ -121,7 +117,6 @@ def test_a_column_that_is_called_text_takes_values_of_several_kinds(tmp_path):
     with pytest.raises(UnreadableInput, match="JSON Lines") as caught:
         read(tmp_path, lines)
     assert 'types={column: "string"}' in caught.value.remedy
-
     for known in (KnownTypes(declared={"a": pa.string()}), KnownTypes(requested={"a": pa.string()})):
         column = read(tmp_path, lines, known)["a"]
         assert column.to_pylist() == ["007", "7", '[0.5, {"b": null}]', "true", None]
@@ -130,11 +125,9 @@ def test_a_column_that_is_called_text_takes_values_of_several_kinds(tmp_path):
 def test_a_type_that_the_caller_names_must_hold_every_value(tmp_path):
     """Else file, line and column are named; dates are looked for where that is asked for."""
     (tmp_path / "A-1.jsonl").write_text('{"n": "1.50", "on": "2020-01-01"}\n{"n": 2, "on": null}\n')
-
     rows = read_json_folder(tmp_path, as_="arrow", types={"n": "decimal(9,2)"}, parse_dates=True)["A"]
     with pytest.raises(UnreadableInput) as caught:
         read_json_folder(tmp_path, types={"n": "int64"})
-
     assert [pa.decimal128(9, 2), pa.date32()] == rows.schema.types
     assert (caught.value.details["line"], caught.value.details["column"]) == (1, "n")
 
@@ -159,7 +152,6 @@ def test_a_json_file_is_an_array_of_objects_or_lines(content, rows, piece_bytes,
     file = tmp_path / "A-1.json"
     file.write_text(content)
     names = dict.fromkeys(name for row in rows for name in row)
-
     table = read_json_files([file], KnownTypes(), piece_bytes=piece_bytes)
     assert [{name: row.get(name) for name in names} for row in rows] == table.to_pylist()
     assert len(json_rows.json_parts(file, 9)) == (2 if content.startswith("{") else 1)
@@ -187,7 +179,6 @@ def test_the_line_of_a_fault_in_an_array_is_named(content, line, tmp_path):
     file.write_text(content)
     with pytest.raises(UnreadableInput, match="cannot be read as JSON") as caught:
         read_json_files([file], KnownTypes(), piece_bytes=3)
-
     assert line == caught.value.details["line"]
 
 

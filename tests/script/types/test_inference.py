@@ -36,7 +36,6 @@ def test_a_column_is_typed_where_its_text_can_be_told_again(texts, kind):
 def test_dates_and_times_are_read_where_they_are_wanted(texts, kind):
     """Every value must be one, of one kind; else the column is what it is without the wish."""
     rule = ColumnRule((*DATES, *INFERENCE.ways), pa.null())
-
     assert kind == rule.whole(pa.chunked_array([texts], pa.string())).type
 
 
@@ -44,7 +43,6 @@ def test_dates_and_times_are_read_where_they_are_wanted(texts, kind):
 def test_a_column_stays_text_where_a_letter_could_be_lost(texts):
     """One value that a type would write differently leaves the column as it is."""
     column = INFERENCE.whole(pa.chunked_array([texts], pa.string()))
-
     assert (pa.string(), texts) == (column.type, column.to_pylist())
 
 
@@ -76,7 +74,6 @@ TEXTS = st.one_of(
 def test_every_value_is_null_or_written_as_it_was(texts):
     """Typed or not, each text means the value that it became."""
     values = INFERENCE.whole(pa.chunked_array([texts], pa.string())).to_pylist()
-
     assert [text is None for text in texts] == [value is None for value in values]
     for text, value in zip(texts, values, strict=True):
         assert value is None or is_written_as(value, text)
@@ -87,7 +84,6 @@ def test_every_value_is_null_or_written_as_it_was(texts):
 def test_different_texts_stay_different_values(texts):
     """No two texts of a column become one value, so that keys never melt into each other."""
     values = INFERENCE.whole(pa.chunked_array([texts], pa.string())).to_pylist()
-
     assert len(texts) == len(set(values))
 
 
@@ -111,7 +107,6 @@ def test_parts_in_any_order_say_what_the_whole_says(parts, random):
     while len(findings) > 1:
         place = random.randrange(len(findings) - 1)
         findings[place : place + 2] = [both(*findings[place : place + 2])]
-
     assert INFERENCE.kind(findings[0]) == whole.type == INFERENCE.kind(left)
     read = [INFERENCE.read(pa.chunked_array([part], pa.string()), findings[0]).to_pylist() for part in parts]
     assert whole.to_pylist() == [value for part in read for value in part]

@@ -39,7 +39,7 @@ def require_valid(name: str, column: pa.ChunkedArray) -> None:
 def may_hold_text(kind: pa.DataType) -> bool:
     """Return whether values of a stored type can hold text, at any depth."""
     if pa.types.is_nested(kind):
-        return any(may_hold_text(kind.field(place).type) for place in range(kind.num_fields))
+        return any(may_hold_text(kind.field(index).type) for index in range(kind.num_fields))
     return bool(pa.types.is_string(kind))
 
 

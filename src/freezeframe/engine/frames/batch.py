@@ -190,19 +190,19 @@ def _last_of_each_key(
     table: pa.Table, names: Sequence[str], order_by: Sequence[str], *, drop_duplicates: bool
 ) -> pa.Table:
     # Generated names for the key columns, because "row" may be one of them.
-    places = [f"k{place}" for place in range(len(names))]
-    keys = pa.table([comparable_key(table.column(name)) for name in names], names=places)
+    positions = [f"k{position}" for position in range(len(names))]
+    keys = pa.table([comparable_key(table.column(name)) for name in names], names=positions)
     arrival = _arrival(table, order_by) if order_by else None
     ranks = np.arange(len(table)) if arrival is None else np.argsort(arrival)
     groups = (
         keys.append_column("row", pa.array(ranks))
-        .group_by(places)
+        .group_by(positions)
         .aggregate([("row", "max"), ("row", "count")])
     )
     if len(groups) == len(table):
         return table
     if not drop_duplicates:
-        raise _duplicate_key(groups, places, names)
+        raise _duplicate_key(groups, positions, names)
     last = groups["row_max"].to_numpy()
     return table.take(np.sort(last if arrival is None else arrival[last]))
 
@@ -210,14 +210,14 @@ def _last_of_each_key(
 def _arrival(table: pa.Table, order_by: Sequence[str]) -> npt.NDArray[np.int64]:
     """Return the row numbers sorted by the columns; ties keep their order."""
     columns: dict[str, pa.ChunkedArray] = {}
-    for place, name in enumerate(order_by):
+    for position, name in enumerate(order_by):
         column = table.column(name)
-        columns[f"valid{place}"] = pc.is_valid(column).cast(pa.int8())
+        columns[f"valid{position}"] = pc.is_valid(column).cast(pa.int8())
         if pa.types.is_floating(column.type):
             # NaN is the largest, as in Spark; Arrow would put it beside the nulls.
-            columns[f"nan{place}"] = pc.fill_null(pc.is_nan(column).cast(pa.int8()), 0)
+            columns[f"nan{position}"] = pc.fill_null(pc.is_nan(column).cast(pa.int8()), 0)
             column = pc.if_else(pc.is_nan(column), None, column)
-        columns[f"value{place}"] = column
+        columns[f"value{position}"] = column
     columns["row"] = pa.chunked_array([pa.array(np.arange(len(table)))])
     order = pc.sort_indices(pa.table(columns), sort_keys=[(name, "ascending") for name in columns])
     return order.to_numpy().astype(np.int64)  # type: ignore[no-any-return]
@@ -234,11 +234,11 @@ def comparable_key(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.if_else(pc.is_nan(unsigned), pa.scalar(math.nan, column.type), unsigned)
 
 
-def _duplicate_key(groups: pa.Table, places: Sequence[str], names: Sequence[str]) -> DuplicateKeyError:
+def _duplicate_key(groups: pa.Table, positions: Sequence[str], names: Sequence[str]) -> DuplicateKeyError:
     shared = groups.filter(pc.greater(groups["row_count"], 1)).sort_by("row_max")
     keys: list[Any] = [
-        tuple(row[place] for place in places)
-        for row in shown_rows(shared.slice(0, KEYS_NAMED_MAX).select(list(places)))
+        tuple(row[position] for position in positions)
+        for row in shown_rows(shared.slice(0, KEYS_NAMED_MAX).select(list(positions)))
     ]
     if len(names) == 1:
         keys = [value for (value,) in keys]

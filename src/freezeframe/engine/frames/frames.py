@@ -99,11 +99,11 @@ def to_arrow(frame: Any) -> pa.Table:
         )
     if given == "pandas":
         names = _check_names(list(frame.columns))
-        columns = [arrow_column(name, frame.iloc[:, place]) for place, name in enumerate(names)]
+        columns = [arrow_column(name, frame.iloc[:, index]) for index, name in enumerate(names)]
     else:
         table = frame if isinstance(frame, pa.Table) else pa.table(frame)
         names = _check_names(arrow_names(table.schema))
-        columns = [stored_column(name, table.column(place)) for place, name in enumerate(names)]
+        columns = [stored_column(name, table.column(index)) for index, name in enumerate(names)]
     return pa.table(columns, names=names)
 
 
@@ -261,8 +261,8 @@ def _text(column: pa.ChunkedArray) -> pd.Series[Any]:
     if pd.get_option("future.infer_string"):
         return _of_dtype("str", column)
     if repeats(column):  # one Python text for each of the distinct values
-        values, places = distinct_values(column)
-        return pd.Series(np.array([*values.to_pylist(), np.nan], dtype=object)[places], dtype=object)
+        values, indexes = distinct_values(column)
+        return pd.Series(np.array([*values.to_pylist(), np.nan], dtype=object)[indexes], dtype=object)
     texts = column.to_numpy()
     return pd.Series(_with_nan(texts, column) if column.null_count else texts, dtype=object)
 
@@ -300,7 +300,7 @@ def _objects(column: pa.ChunkedArray) -> Any:
 
 def _lists_moments(kind: pa.DataType) -> bool:
     """Return whether the type has a list of timestamps with a zone anywhere."""
-    parts = [kind.field(place).type for place in range(kind.num_fields)]
+    parts = [kind.field(index).type for index in range(kind.num_fields)]
     is_list = pa.types.is_list(kind) and not pa.types.is_map(kind)
     return (is_list and pa.types.is_timestamp(kind.value_type) and kind.value_type.tz is not None) or any(
         _lists_moments(part) for part in parts if pa.types.is_nested(part)

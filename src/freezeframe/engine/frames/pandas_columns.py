@@ -127,8 +127,8 @@ def _of_maps(name: str, values: np.ndarray[Any, Any]) -> pa.ChunkedArray:
     lists = [None if is_missing(value) else value for value in values]
     pairs = [pair for value in lists for pair in value or ()]
     keys, items = (
-        _of_objects(f"{name}[{part}]", _as_series([pair[place] for pair in pairs]))
-        for place, part in enumerate(("key", "value"))
+        _of_objects(f"{name}[{part}]", _as_series([pair[index] for pair in pairs]))
+        for index, part in enumerate(("key", "value"))
     )
     ends = list(itertools.accumulate((len(value or ()) for value in lists), initial=0))
     offsets = pa.array(

@@ -145,10 +145,10 @@ def _values(array: pa.Array, far: Far) -> list[Any]:
     if kinds.is_list(kind) or kinds.is_large_list(kind) or kinds.is_fixed_size_list(kind):
         lengths = pc.list_value_length(array).to_pylist()
         items = _values(array.flatten(), far)
-        places = pairwise(accumulate((length or 0 for length in lengths), initial=0))
+        bounds = pairwise(accumulate((length or 0 for length in lengths), initial=0))
         return [
             None if length is None else items[begin:end]
-            for length, (begin, end) in zip(lengths, places, strict=True)
+            for length, (begin, end) in zip(lengths, bounds, strict=True)
         ]
     return list(array.to_pylist())
 
@@ -161,5 +161,5 @@ def _moments(array: pa.Array, far: Far) -> list[Any]:
         numbers = array.cast(pa.date32()).cast(pa.int32()) if is_date else array.cast(pa.int64())
         unit: Any = "D" if is_date else array.type.unit
         zone = "" if is_date or array.type.tz is None else "+00:00"
-        told = [None if item is None else far(np.datetime64(item, unit)) for item in numbers.to_pylist()]
-        return [item + zone if isinstance(item, str) else item for item in told]
+        moments = [None if item is None else far(np.datetime64(item, unit)) for item in numbers.to_pylist()]
+        return [item + zone if isinstance(item, str) else item for item in moments]

@@ -287,16 +287,16 @@ _KEPT = (*_SETTLED, DateType, TimestampType, DecimalType)
 
 def require_kept_types(schema: StructType) -> None:
     """Refuse a frame with columns that a stream cannot keep, before anything is written."""
-    strangers = {place: kind for place, kind in _leaves("", schema) if not _is_kept(kind)}
+    strangers = {path: kind for path, kind in _leaves("", schema) if not _is_kept(kind)}
     if strangers:
-        named = ", ".join(f"{place!r} ({kind.simpleString()})" for place, kind in strangers.items())
+        named = ", ".join(f"{path!r} ({kind.simpleString()})" for path, kind in strangers.items())
         raise SchemaDriftError(
             f"A stream cannot keep the type of these columns: {named}.",
             cause="Delta tables, as freezeframe writes them, have no such type, and no value may change"
             " without a word.",
             remedy="Convert them first: to_json(column) for a VARIANT, cast(column as string) for a time, an"
             " interval or a collated text, its bytes for a geometry; or leave them out.",
-            columns={place: kind.simpleString() for place, kind in strangers.items()},
+            columns={path: kind.simpleString() for path, kind in strangers.items()},
         )
 
 
@@ -313,15 +313,15 @@ def _is_kept(kind: DataType) -> bool:
     return isinstance(kind, _KEPT)
 
 
-def _leaves(place: str, kind: DataType) -> Iterator[tuple[str, DataType]]:
+def _leaves(path: str, kind: DataType) -> Iterator[tuple[str, DataType]]:
     """Yield the columns and what is in them, down to types that hold no others."""
     if isinstance(kind, StructType):
         for field in kind.fields:
-            yield from _leaves(f"{place}.{field.name}" if place else field.name, field.dataType)
+            yield from _leaves(f"{path}.{field.name}" if path else field.name, field.dataType)
     elif isinstance(kind, ArrayType):
-        yield from _leaves(f"{place}[]", kind.elementType)
+        yield from _leaves(f"{path}[]", kind.elementType)
     elif isinstance(kind, MapType):
-        yield from _leaves(f"{place}.key", kind.keyType)
-        yield from _leaves(f"{place}.value", kind.valueType)
+        yield from _leaves(f"{path}.key", kind.keyType)
+        yield from _leaves(f"{path}.value", kind.valueType)
     else:
-        yield place, kind
+        yield path, kind

@@ -190,8 +190,8 @@ def add_closed_rows(joined: DataFrame, closed: DataFrame, fate: int, width: int)
 
 def with_periods(joined: DataFrame, width: int) -> DataFrame:
     """Return each row of each key by itself, under ``r0 … rn``."""
-    one = joined.select(F.explode(_ROWS).alias("row"))
-    return one.select(*(F.col("row").getField(f"r{index}").alias(f"r{index}") for index in range(width)))
+    exploded = joined.select(F.explode(_ROWS).alias("row"))
+    return exploded.select(*(F.col("row").getField(f"r{index}").alias(f"r{index}") for index in range(width)))
 
 
 # One update of one stream as a Spark plan: join, decide each row's fate, write and count in one job.
@@ -225,12 +225,12 @@ class _Sides:
         """Positions of the system columns, whose values follow from a row's fate."""
         validity = self.task.validity
         ours = {self.task.flag} | ({validity.valid_from, validity.valid_to} if validity else set())
-        return frozenset(place for place, name in enumerate(self.target.names) if name in ours)
+        return frozenset(index for index, name in enumerate(self.target.names) if name in ours)
 
     @property
     def compares_versions(self) -> bool:
         """Whether the batch has system columns: it is a later version, to be compared with an earlier one."""
-        return not self.given.isdisjoint(self.target.names[place] for place in self.our_columns)
+        return not self.given.isdisjoint(self.target.names[index] for index in self.our_columns)
 
     @property
     def leaves_deleted(self) -> bool:
@@ -394,8 +394,8 @@ def _is_flagged(sides: _Sides, letter: str = "o") -> Column:
     """Return whether the stored row, or (``n``) that of the batch, is flagged as deleted."""
     if not sides.task.flag:
         return F.lit(False)  # noqa: FBT003 - an SQL literal
-    place = sides.target.names.index(sides.task.flag)
-    return F.coalesce(F.col(f"{letter}{place}"), F.lit(False))  # noqa: FBT003 - an SQL literal
+    index = sides.target.names.index(sides.task.flag)
+    return F.coalesce(F.col(f"{letter}{index}"), F.lit(False))  # noqa: FBT003 - an SQL literal
 
 
 def _updates_cells(sides: _Sides) -> bool:

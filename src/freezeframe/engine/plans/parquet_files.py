@@ -104,7 +104,7 @@ def write_files(session: SparkSession, frame: DataFrame, schema: StructType, out
 def write_mode(output: str) -> str:
     """Return how Spark treats an existing folder: in a bucket it appends, and may not remove it first.
 
-    Hadoop marks an empty folder of a bucket by an object that nobody but Hadoop can delete.
+    Hadoop marks an empty folder of a bucket by an object that only Hadoop can delete.
     """
     return "overwrite" if local_folder(output) else "append"
 

@@ -116,18 +116,18 @@ def _tasks(session: Any, count: int) -> Any:
 
 def _run_calls(calls: Calls, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        for place in batch.column(0).to_pylist():
+        for index in batch.column(0).to_pylist():
             try:
-                answer = calls[place]()
+                answer = calls[index]()
             except FreezeframeError as error:
                 answer = error
-            yield pa.record_batch({"place": [place], "answer": [pickle.dumps(answer)]})
+            yield pa.record_batch({"place": [index], "answer": [pickle.dumps(answer)]})
 
 
 def _rows(calls: Calls, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        for place in batch.column(0).to_pylist():
-            for table in calls[place]():
+        for index in batch.column(0).to_pylist():
+            for table in calls[index]():
                 yield from table.to_batches(_ROWS)
 
 

@@ -99,7 +99,7 @@ def _limited(frame: ConnectFrame, schema: StructType) -> Any:
     rows so far had its size. What a partition may return is bounded by that, and rows of about one size are
     taken up to ``BYTES_MAX``.
     """
-    names = [f"c{place}" for place in range(len(schema))]  # ``coded.columns`` would be a request
+    names = [f"c{index}" for index in range(len(schema))]  # ``coded.columns`` would be a request
     coded = frame.toDF(*names)
     texts = [
         F.col(name) if isinstance(field.dataType, StringType) else F.col(name).cast("string")
@@ -251,10 +251,10 @@ class Counting:
 
     def read_metrics(self) -> Mapping[str, int] | None:
         """Return the counts after the frame was written; None if Spark did not report them."""
-        told = self._observation.get
-        if self._names - told.keys() or None in told.values():
+        metrics = self._observation.get
+        if self._names - metrics.keys() or None in metrics.values():
             return None
-        return {name: int(value) for name, value in told.items()}
+        return {name: int(value) for name, value in metrics.items()}
 
     def counts(self) -> Mapping[str, int]:
         """Return the counts after the frame was written; query them if Spark did not report them."""
@@ -410,9 +410,9 @@ def _key_counts(rows: DataFrame, key: Sequence[str], schema: StructType) -> tupl
     generated = [f"k{index}" for index in range(len(key))]
     found = list(_undecodable(schema).values())
     odd = F.coalesce(any_of(found), F.lit(False)) if found else F.lit(False)  # noqa: FBT003 - an SQL literal
-    told = rows.select(*keys, odd.alias("odd"))
+    metrics = rows.select(*keys, odd.alias("odd"))
     counted = [F.count(F.lit(1)).alias("times"), F.count_if(F.col("odd")).alias("odd")]
-    groups = told.groupBy(*generated).agg(*counted) if key else told.agg(*counted)
+    groups = metrics.groupBy(*generated).agg(*counted) if key else metrics.agg(*counted)
     null_keys = F.sum(F.when(_has_null(generated), F.col("times"))) if key else F.lit(0)
     repeated = F.count_if(F.col("times") > 1) if key else F.lit(0)
     sums = groups.agg(F.sum("times"), null_keys, repeated, F.sum("odd")).collect()[0]
@@ -442,8 +442,8 @@ def _unique(rows: DataFrame, task: WriteTask, schema: StructType) -> DataFrame:
     )
     if task.order_by:
         latest = [F.col(f"b{index}").desc_nulls_last() for index in range(len(task.order_by))]
-        place = F.rank().over(Window.partitionBy(*generated).orderBy(*latest))
-        coded = coded.withColumn("place", place).where(F.col("place") == 1)
+        rank = F.rank().over(Window.partitionBy(*generated).orderBy(*latest))
+        coded = coded.withColumn("place", rank).where(F.col("place") == 1)
     _require_agreement(coded, task, schema, generated)
     nth = F.row_number().over(Window.partitionBy(*generated).orderBy(*generated))
     first = coded.withColumn("nth", nth).where(F.col("nth") == 1)

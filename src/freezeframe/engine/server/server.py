@@ -318,8 +318,8 @@ _LOCKS = Path("/proc/locks")
 class ServerStatus:
     """A running server. Times are seconds since 1970, sizes bytes.
 
-    ``clients`` is how many processes hold it, None where the system does not tell; ``idle_seconds`` is 0
-    while somebody does. ``memory_bytes`` is its share of the machine's memory, None where that is not told.
+    ``clients`` is the number of processes that use it, None where the system does not say; ``idle_seconds``
+    is 0 while there are any. ``memory_bytes`` is its share of the machine's memory, None if unknown.
     """
 
     folder: Path

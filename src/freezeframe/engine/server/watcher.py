@@ -72,7 +72,7 @@ def watch(folder: Path) -> None:
 
 
 class _ClassSharing:
-    """The archive of loaded classes that makes later starts fast: made once, when nobody waits for anything.
+    """The archive of loaded classes that makes later starts fast: made once, when no job runs.
 
     Java writes it from the list of classes that this server has loaded, in a process of the lowest
     priority, which goes on when a job comes. It appears under its name when it is whole.
@@ -86,7 +86,7 @@ class _ClassSharing:
         self._is_looked_at = False
 
     def attend(self, idle_seconds: float) -> None:
-        """Go on with it: begin if the server was idle for long enough, and finish what has ended."""
+        """Begin if the server was idle for long enough; finish a process that has ended."""
         if self._process:
             self._finish()
         elif self._order and idle_seconds < self._order["after_idle_seconds"]:
@@ -140,7 +140,7 @@ class _ClassSharing:
 
 
 class _JobRemains:
-    """What a killed job left in the server's catalog: cleared by a process that has Spark's client."""
+    """The remains of killed jobs in the server's catalog, cleared by a process that has Spark's client."""
 
     def __init__(self, folder: Path, command: list[str]) -> None:
         self._folder = folder
@@ -165,7 +165,7 @@ class _JobRemains:
                 )
 
     def give_up(self) -> None:
-        """End what is under way: the catalog goes with the server."""
+        """End the running cleanup: the catalog ends with the server."""
         if self._process:
             self._process.kill()
             self._process.wait()
@@ -180,7 +180,7 @@ def _is_left(file: Path) -> bool:
 
 
 def _stand_back() -> None:
-    """Take the lowest priority among processes, and where Linux groups them by session, among the groups."""
+    """Take the lowest priority among processes, and among their sessions where Linux groups them so."""
     os.nice(_NICEST)
     with contextlib.suppress(OSError):
         Path("/proc/self/autogroup").write_text(str(_NICEST))
@@ -219,19 +219,19 @@ def _start(folder: Path, launch: dict[str, Any]) -> tuple[subprocess.Popen[bytes
     # A new file, because a server that is still stopping keeps writing to its own.
     (folder / "server.log").unlink(missing_ok=True)
     with (folder / "server.log").open("xb") as log:
-        place = {"cwd": launch["work"], "env": launch["environment"], "umask": 0o077}
-        return _start_guarded(launch["command"], log, **place)
+        options_of_start = {"cwd": launch["work"], "env": launch["environment"], "umask": 0o077}
+        return _start_guarded(launch["command"], log, **options_of_start)
 
 
 def _announce(folder: Path, launch: dict[str, Any], server: subprocess.Popen[bytes]) -> bool:
     """Write the address once the log contains the port; False if the server died before."""
     pattern = re.compile(launch["started_pattern"])
-    while not (told := pattern.search((folder / "server.log").read_text(errors="replace"))):
+    while not (started := pattern.search((folder / "server.log").read_text(errors="replace"))):
         if server.poll() is not None:
             return False
         time.sleep(_POLL_SECONDS)
     address = {
-        "port": int(told[1]),
+        "port": int(started[1]),
         "token": launch["token"],
         "start": launch["start"],
         "process": server.pid,

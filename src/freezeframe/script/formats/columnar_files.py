@@ -32,8 +32,7 @@ from freezeframe.store.table.reader import in_schema
 # The unpacked size of an Arrow stream's messages, read from their metadata.
 #
 # A message's metadata is a flatbuffer (Arrow's Message.fbs): a table is an offset to its fields, a
-# compressed
-# buffer begins with the length that it had.
+# compressed buffer begins with the length that it had.
 
 _MESSAGE_HEADER, _BATCH_OF_DICTIONARY = 2, 1
 _LENGTH, _BUFFERS, _COMPRESSION = 0, 2, 3
@@ -52,8 +51,8 @@ def message_sizes(content: IO[bytes], start: int) -> Iterator[tuple[int, int]]:
         is_dictionary = message.type == "dictionary"
         if is_dictionary:
             batch = _inner(metadata, batch, _BATCH_OF_DICTIONARY)
-        place = _field(metadata, batch, _LENGTH)
-        rows = struct.unpack_from("<q", metadata, place)[0] if place else 0
+        position = _field(metadata, batch, _LENGTH)
+        rows = struct.unpack_from("<q", metadata, position)[0] if position else 0
         yield (0 if is_dictionary else rows), _unpacked_bytes(metadata, batch, message.body)
 
 
@@ -65,8 +64,8 @@ def _unpacked_bytes(metadata: bytes, batch: int, body: pa.Buffer) -> int:
     for number in range(struct.unpack_from("<I", metadata, buffers)[0]):
         offset, length = struct.unpack_from("<qq", metadata, buffers + 4 + number * _BUFFER_BYTES)
         if length:
-            told = struct.unpack_from("<q", view, offset)[0]
-            size += length if told < 0 else told
+            size_before = struct.unpack_from("<q", view, offset)[0]
+            size += length if size_before < 0 else size_before
     return size
 
 
@@ -74,23 +73,23 @@ def _field(metadata: bytes, table: int, number: int) -> int:
     """Return where a field of a table is; 0 where it has none."""
     fields = table - struct.unpack_from("<i", metadata, table)[0]
     size = struct.unpack_from("<H", metadata, fields)[0]
-    place = 4 + 2 * number
-    offset = struct.unpack_from("<H", metadata, fields + place)[0] if place < size else 0
+    position = 4 + 2 * number
+    offset = struct.unpack_from("<H", metadata, fields + position)[0] if position < size else 0
     return table + offset if offset else 0
 
 
 def _inner(metadata: bytes, table: int, number: int | None) -> int:
     """Return where the table or vector begins that a field (None: the root) points to."""
-    place = table if number is None else _field(metadata, table, number)
-    if number is not None and not place:
+    position = table if number is None else _field(metadata, table, number)
+    if number is not None and not position:
         raise struct.error("a message without its table")
-    return place + int(struct.unpack_from("<I", metadata, place)[0])
+    return position + int(struct.unpack_from("<I", metadata, position)[0])
 
 
 # Arrow IPC streams and files, validated before their rows are used.
 #
 # Bytes from outside may claim anything of their buffers, so every batch is validated in full. A stream has
-# to end with its end mark: without one nobody could tell it from a stream that was cut off between batches.
+# to end with its end mark: without one it looks like a stream that was cut off between batches.
 
 _FILE_MAGIC = b"ARROW1"
 _FILE_START = 8  # behind the magic bytes a file is a stream, and then its footer
@@ -199,9 +198,8 @@ def _unreadable(name: str, cause: str) -> UnreadableInput:
 
 # Reads a Parquet file in batches of bounded size.
 #
-# Texts and binary values are read as dictionaries: a value that is there a million times is one value,
-# until
-# it is known how many bytes they all take.
+# Texts and binary values are read as dictionaries: a value that is there a million times is stored once,
+# until it is known how many bytes all of them need.
 
 _ROWS_MAX = 65_536
 _BITS = {"BOOLEAN": 1, "INT32": 32, "INT64": 64, "INT96": 64, "FLOAT": 32, "DOUBLE": 64}
@@ -226,8 +224,8 @@ def announced_bytes(metadata: pq.FileMetaData) -> int:
     size = 0
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
-        for place, leaf in enumerate(_leaves(metadata)):
-            chunk = group.column(place)
+        for position, leaf in enumerate(_leaves(metadata)):
+            chunk = group.column(position)
             size += max(chunk.total_uncompressed_size, chunk.num_values * _width_bits(leaf) // 8)
     return size
 
@@ -238,7 +236,7 @@ def _rows_at_once(metadata: pq.FileMetaData) -> int:
 
 
 def _leaves(metadata: pq.FileMetaData) -> list[pq.ColumnSchema]:
-    return [metadata.schema.column(place) for place in range(metadata.num_columns)]
+    return [metadata.schema.column(position) for position in range(metadata.num_columns)]
 
 
 def _width_bits(leaf: pq.ColumnSchema) -> int:

@@ -131,12 +131,12 @@ def _unescaped(file: Path, copy: Path, escape: str) -> Path:
         mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as content,
         copy.open("wb") as plain,
     ):
-        place = 0
+        position = 0
         for field in quoted.finditer(content):
-            plain.write(content[place : field.start()])
+            plain.write(content[position : field.start()])
             plain.write(escaped.sub(_as_doubled, field[0]))
-            place = field.end()
-        plain.write(content[place:])
+            position = field.end()
+        plain.write(content[position:])
     return copy
 
 
@@ -233,7 +233,7 @@ def _check_quotes(source: _Source, start: int, stop: int) -> None:
 
 
 def _check_names(source: _Source, header: Sequence[str]) -> list[str]:
-    names = [name or f"Unnamed: {place}" for place, name in enumerate(header)]
+    names = [name or f"Unnamed: {position}" for position, name in enumerate(header)]
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise source.unreadable(
@@ -306,12 +306,12 @@ def _check_is_closed(source: _Source, table: pa.Table) -> None:
 
 def _with_last_field(source: _Source, table: pa.Table) -> pa.Table:
     # After a quoted field, PyArrow takes an empty field at the very end of a file for a quoted one.
-    place = table.num_columns - 1
+    position = table.num_columns - 1
     if not len(table) or _last_bytes(source.path, 1) != source.delimiter:
         return table
-    column = table.column(place)
+    column = table.column(position)
     chunks = [*column.slice(0, len(column) - 1).chunks, pa.nulls(1, pa.string())]
-    return table.set_column(place, table.field(place), pa.chunked_array(chunks))
+    return table.set_column(position, table.field(position), pa.chunked_array(chunks))
 
 
 def _last_bytes(file: Path, count: int) -> bytes:
@@ -412,11 +412,11 @@ def misquoted_line(file: Path, start: int, stop: int, delimiter: bytes) -> int |
         if content.find(b'"', start, stop) < 0:
             return None
     quoting = _Quoting(np.memmap(file, np.uint8, "r")[start:stop], delimiter)
-    place = quoting.first_misplaced()
-    if place is None:
+    position = quoting.first_misplaced()
+    if position is None:
         return None
     with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        return 1 + sum(1 for _ in _NEWLINE.finditer(content, 0, start + place))
+        return 1 + sum(1 for _ in _NEWLINE.finditer(content, 0, start + position))
 
 
 class _Quoting:
@@ -446,11 +446,13 @@ class _Quoting:
     def _first_misplaced_by_field(self) -> int | None:
         content = self._content.data
         opening = re.compile(rb"(?:\A|[" + re.escape(self._ends) + rb'])"')
-        place = 0
-        while (found := opening.search(content, place)) and (close := _CLOSING.match(content, found.end())):
-            place = close.end()
-            if place < len(content) and content[place] not in self._ends:
-                return place - 1
+        position = 0
+        while (found := opening.search(content, position)) and (
+            close := _CLOSING.match(content, found.end())
+        ):
+            position = close.end()
+            if position < len(content) and content[position] not in self._ends:
+                return position - 1
         return None
 
 
@@ -533,16 +535,16 @@ def _csv_cuts(file: Path, part_bytes: int, block_bytes: int) -> list[int]:
     cuts, is_quoted = [0], False
     # Bytes allowed before an opening quote; a quote before a quote escapes it.
     before_quote = np.frombuffer(find_delimiter(file) + b'\r\n"', np.uint8)
-    for place, block, before in _blocks(file, block_bytes):
+    for position, block, before in _blocks(file, block_bytes):
         quotes = np.flatnonzero(block == _QUOTE)
         openings = quotes[int(is_quoted) :: 2]
         if not np.isin(np.where(openings > 0, block[openings - 1], before), before_quote).all():
             return [0]
-        while (wanted := cuts[-1] + part_bytes - place) < len(block):
+        while (wanted := cuts[-1] + part_bytes - position) < len(block):
             cut = _row_end(block, max(0, wanted), quotes, is_quoted=is_quoted)
             if cut is None:
                 break
-            cuts.append(place + cut)
+            cuts.append(position + cut)
         is_quoted ^= len(quotes) % 2 == 1
     return cuts if cuts[-1] < file.stat().st_size or len(cuts) == 1 else cuts[:-1]
 
@@ -556,10 +558,10 @@ def _row_end(block: npt.NDArray[np.uint8], begin: int, quotes: _Positions, *, is
 
 def _blocks(file: Path, block_bytes: int) -> Iterator[tuple[int, npt.NDArray[np.uint8], int]]:
     """Yield each block with its offset and the byte before it; a byte order mark counts as newlines."""
-    place, before = 0, _LINE_FEED
+    position, before = 0, _LINE_FEED
     with file.open("rb") as content:
         while block := content.read(block_bytes):
-            if place == 0 and block.startswith(BYTE_ORDER_MARK):
+            if position == 0 and block.startswith(BYTE_ORDER_MARK):
                 block = b"\n" * len(BYTE_ORDER_MARK) + block[len(BYTE_ORDER_MARK) :]
-            yield place, np.frombuffer(block, np.uint8), before
-            place, before = place + len(block), block[-1]
+            yield position, np.frombuffer(block, np.uint8), before
+            position, before = position + len(block), block[-1]

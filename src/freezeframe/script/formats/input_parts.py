@@ -115,20 +115,20 @@ def decoded_bytes(column: pa.Array) -> int:
     if pa.types.is_map(kind):
         return decoded_bytes(column.keys) + decoded_bytes(column.items)
     if pa.types.is_struct(kind):
-        return sum(decoded_bytes(column.field(place)) for place in range(kind.num_fields))
+        return sum(decoded_bytes(column.field(index)) for index in range(kind.num_fields))
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return decoded_bytes(column.flatten())
     return int(column.nbytes)
 
 
-def _taken_bytes(values: pa.Array, places: pa.Array) -> int:
+def _taken_bytes(values: pa.Array, positions: pa.Array) -> int:
     """Return the bytes of the values at these positions; each of them may be there many times."""
     try:
         lengths = pc.binary_length(values)
     except pa.ArrowNotImplementedError:  # fixed width or nested: at most all values each time
         is_plain = pa.types.is_primitive(values.type)
-        return len(places) * (values.type.bit_width // 8 if is_plain else int(values.nbytes))
-    return int(pc.sum(lengths.take(places)).as_py() or 0) + _OFFSET_BYTES * len(places)
+        return len(positions) * (values.type.bit_width // 8 if is_plain else int(values.nbytes))
+    return int(pc.sum(lengths.take(positions)).as_py() or 0) + _OFFSET_BYTES * len(positions)
 
 
 PART_BYTES = 32 * 2**20

@@ -152,10 +152,8 @@ _LETTERS = json.JSONDecoder(
 # Type inference and exact conversion of JSON values.
 #
 # A column has one kind of value: booleans, texts, objects, lists or numbers. Numbers are ``int64`` where
-# all
-# are integers, ``double`` where that is written as the same number for each of them, else decimals with
-# enough
-# digits. What has no value yet (null, the elements of ``[]``) has Arrow's type ``null``, at any depth.
+# all are integers, ``double`` where that is written as the same number for each of them, else decimals with
+# enough digits. What has no value yet (null, the elements of ``[]``) has Arrow's type ``null``, at any depth.
 
 Values = Sequence[Any]
 
@@ -230,7 +228,7 @@ class JsonColumn:
         if kind == pa.null():
             return self
         among = range(len(rule.ways)) if self.left is None else self.left
-        left = tuple(place for place in among if _exact(values, kind, rule.ways[place], kind) is not None)
+        left = tuple(index for index in among if _exact(values, kind, rule.ways[index], kind) is not None)
         return JsonColumn(joined_kinds(self.kind, kind), left)
 
     def join(self, other: JsonColumn) -> JsonColumn:
@@ -326,12 +324,12 @@ def _integers(numbers: list[int]) -> Numbers:
 def _doubles(numbers: list[float]) -> Numbers:
     left = np.abs(np.array(numbers))
     before, after = len(str(int(left.max()))), 0
-    for places in range(_TENS_MAX + 1):
-        is_all = np.round(left, places) == left
+    for digits_behind in range(_TENS_MAX + 1):
+        is_all = np.round(left, digits_behind) == left
         if is_all.any():
             # Beyond 2**53 rounding changes nothing, and one of the 17 digits may be behind these places.
-            has_more = places > 0 and left[is_all].max() * 10.0**places > _DOUBLE_MAX
-            after, left = places + has_more, left[~is_all]
+            has_more = digits_behind > 0 and left[is_all].max() * 10.0**digits_behind > _DOUBLE_MAX
+            after, left = digits_behind + has_more, left[~is_all]
         if not len(left):
             break
     after = max([after, *(decimal_places(Decimal(repr(item)))[1] for item in left.tolist())])
@@ -339,8 +337,8 @@ def _doubles(numbers: list[float]) -> Numbers:
 
 
 def _decimals(numbers: list[Decimal]) -> Numbers:
-    places = list(map(decimal_places, numbers))
-    before, after = (max(sizes) for sizes in zip(*places, strict=True))
+    digits_behind = list(map(decimal_places, numbers))
+    before, after = (max(sizes) for sizes in zip(*digits_behind, strict=True))
     return Numbers(is_whole=False, is_long=False, is_double=False, before=before, after=after)
 
 
@@ -442,5 +440,5 @@ def _build(values: Values, wanted: pa.DataType | None) -> pa.Array | None:
 
 
 def _has_decimal(kind: pa.DataType) -> bool:
-    fields = (kind.field(place).type for place in range(kind.num_fields))
+    fields = (kind.field(index).type for index in range(kind.num_fields))
     return pa.types.is_decimal(kind) or any(map(_has_decimal, fields))

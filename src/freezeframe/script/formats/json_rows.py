@@ -295,7 +295,7 @@ class _Array:
 
     def __init__(self, content: io.TextIOBase, piece_size: int, decoder: json.JSONDecoder) -> None:
         self._content, self._piece_size, self._decoder = content, piece_size, decoder
-        self._text, self._place, self.line = "", 0, 1
+        self._text, self._position, self.line = "", 0, 1
 
     def pieces(self) -> Iterator[list[tuple[int, Any]]]:
         """Yield the values with their lines."""
@@ -304,10 +304,10 @@ class _Array:
         is_open = self._next() != "]" or self._take("]") != "]"
         while is_open:
             self._next()
-            place = self._place
+            position = self._position
             rows.append((self.line, self._value()))
             is_open = self._take(",]") == ","
-            if self._place < place:  # the text that was read before is used up
+            if self._position < position:  # the text that was read before is used up
                 yield rows
                 rows = []
         yield rows
@@ -317,9 +317,9 @@ class _Array:
     def _next(self) -> str:
         """Return the next letter behind white space, without taking it; empty at the end."""
         while True:
-            self._advance(_BLANKS.match(self._text, self._place).end())  # type: ignore[union-attr]  # it matches nothing, too
-            if self._place < len(self._text):
-                return self._text[self._place]
+            self._advance(_BLANKS.match(self._text, self._position).end())  # type: ignore[union-attr]  # it matches nothing, too
+            if self._position < len(self._text):
+                return self._text[self._position]
             if not self._more():
                 return ""
 
@@ -327,28 +327,28 @@ class _Array:
         found = self._next()
         if not found or found not in letters:
             raise ValueError(f"{' or '.join(letters)} is missing in the array")
-        self._advance(self._place + 1)
+        self._advance(self._position + 1)
         return found
 
     def _value(self) -> Any:
         while True:
             try:
-                value, end = self._decoder.raw_decode(self._text, self._place)
+                value, end = self._decoder.raw_decode(self._text, self._position)
             except ValueError:
-                if len(self._text) - self._place > _VALUE_SIZE_MAX or not self._more():
+                if len(self._text) - self._position > _VALUE_SIZE_MAX or not self._more():
                     raise
             else:
-                require_text(self._text[self._place : end], value)
+                require_text(self._text[self._position : end], value)
                 self._advance(end)
                 return value
 
-    def _advance(self, place: int) -> None:
-        self.line += self._text.count("\n", self._place, place)
-        self._place = place
+    def _advance(self, position: int) -> None:
+        self.line += self._text.count("\n", self._position, position)
+        self._position = position
 
     def _more(self) -> bool:
-        more = self._content.read(max(self._piece_size, len(self._text) - self._place))
-        self._text, self._place = self._text[self._place :] + more, 0
+        more = self._content.read(max(self._piece_size, len(self._text) - self._position))
+        self._text, self._position = self._text[self._position :] + more, 0
         return bool(more)
 
 

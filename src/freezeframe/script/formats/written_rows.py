@@ -91,8 +91,7 @@ def _number(value: float) -> Any:
 #
 # A missing value is an empty field and the empty text a quoted one, so that both come back; times are
 # ISO 8601 with their offset. NaN is ``NaN``, which is not missing. Lists, structs and maps are JSON, as in
-# JSON
-# Lines, and binary is base64. Who knows the columns' types reads every value back (``written_values``).
+# JSON Lines, and binary is base64. Readers that know the types get every value (``written_values``).
 
 _NEEDS_QUOTES = r'[",\r\n]'
 _DELIMITERS = r"[;\t|]"

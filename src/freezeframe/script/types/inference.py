@@ -99,8 +99,8 @@ class ColumnRule:
         if not len(present):
             return pa.chunked_array([pa.nulls(len(text), self.kind_without_values)]), None
         # The first value rules out most types, so text columns cost almost nothing.
-        for place, column in self._readings(text, self._possible(present[0].as_py())):
-            return self.ways[place].read(text) if column is None else column, (place,)
+        for index, column in self._readings(text, self._possible(present[0].as_py())):
+            return self.ways[index].read(text) if column is None else column, (index,)
         return text, ()
 
     def narrow(self, text: pa.ChunkedArray, before: Left = None) -> Left:
@@ -109,7 +109,7 @@ class ColumnRule:
         if not len(present):
             return before
         among = self._possible(present[0].as_py()) if before is None else before
-        return tuple(place for place, _ in self._readings(present, among))
+        return tuple(index for index, _ in self._readings(present, among))
 
     def kind(self, left: Left) -> pa.DataType:
         """Return the type of the column, once all of its pieces have been seen."""
@@ -123,13 +123,13 @@ class ColumnRule:
             return pa.chunked_array([pa.nulls(len(text), self.kind(left))])
         if not left:
             return None if left is None else text
-        for place, column in self._readings(text, left[:1]):
-            return self.ways[place].read(text) if column is None else column
+        for index, column in self._readings(text, left[:1]):
+            return self.ways[index].read(text) if column is None else column
         return None
 
     def _possible(self, first: str) -> tuple[int, ...]:
         one = pa.chunked_array([[first]], pa.string())
-        return tuple(place for place, _ in self._readings(one, range(len(self.ways))))
+        return tuple(index for index, _ in self._readings(one, range(len(self.ways))))
 
     def _readings(
         self, text: pa.ChunkedArray, among: Iterable[int]
@@ -137,24 +137,24 @@ class ColumnRule:
         """Yield the ways that read the text, with its values, or None where the shape of numbers decided."""
         shape: NumberShape | None = None
         is_known = False
-        for place in among:
-            way = self.ways[place]
+        for index in among:
+            way = self.ways[index]
             if way.fits is None:
                 column = way.read(text)
                 if column is not None:
-                    yield place, column
+                    yield index, column
                 continue
             if not is_known:
                 shape, is_known = number_shape(text), True
             if shape is not None and way.fits(shape):
-                yield place, None
+                yield index, None
 
 
 def both(one: Left, other: Left) -> Left:
     """Return the possible types after the pieces that either has seen."""
     if one is None or other is None:
         return one if other is None else other
-    return tuple(place for place in one if place in other)
+    return tuple(index for index in one if index in other)
 
 
 def number_shape(text: pa.ChunkedArray) -> NumberShape | None:
@@ -315,10 +315,10 @@ class KnownTypes:
         return pa.table({name: self.rule(name).whole(text.column(name)) for name in text.column_names})
 
     def _stored_type(self, name: str) -> pa.DataType | None:
-        place = -1 if self.stored is None else self.stored.get_field_index(name)
-        if self.stored is None or place < 0:
+        index = -1 if self.stored is None else self.stored.get_field_index(name)
+        if self.stored is None or index < 0:
             return None
-        known = self.stored.field(place)
+        known = self.stored.field(index)
         return None if is_undecided(known) or pa.types.is_null(known.type) else known.type
 
     def _further(self, name: str, otherwise: tuple[Reading, ...]) -> ColumnRule:

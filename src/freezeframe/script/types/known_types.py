@@ -105,9 +105,9 @@ class CsvOptions:
         return KnownTypes(stored, dict(declared), self._types(stream), _date_columns(wanted))
 
     def _types(self, stream: str) -> dict[str, pa.DataType]:
-        given = self.types or {}
-        flat = {column: kind for column, kind in given.items() if not isinstance(kind, Mapping)}
-        named = given.get(stream)
+        types = self.types or {}
+        flat = {column: kind for column, kind in types.items() if not isinstance(kind, Mapping)}
+        named = types.get(stream)
         own = named if isinstance(named, Mapping) else {}
         return {column: named_type(kind) for column, kind in {**flat, **own}.items()}
 

@@ -1,18 +1,35 @@
-"""The Parquet files of a stream as one table."""
+"""Parquet and Arrow files: rows and types as they were, and every damage an error of ours."""
 
 import datetime as dt
+import decimal
+import io
+from contextlib import suppress
 from decimal import Decimal
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.examples import examples
 from tests.old_calendar import NEW, OLD, write_old
+from tests.store.conftest import NoEngine
 
-from freezeframe.errors import SchemaDriftError, UnreadableInput
-from freezeframe.script.formats.columnar_files import read_parquet_files
+from freezeframe.errors import BadInput, SchemaDriftError, UnreadableInput
+from freezeframe.script.formats.columnar_files import (
+    arrow_batches,
+    read_arrow,
+    read_parquet_files,
+    require_arrow,
+    streamed_arrow,
+)
 from freezeframe.script.formats.input_parts import UNLIMITED, UnpackLimits
 from freezeframe.script.inputs import streamed_parquet
+from freezeframe.script.transfer import import_stream
+from freezeframe.settings import Settings
+from freezeframe.storage import MemoryStorage
+from freezeframe.store import Tenant
 
 
 @pytest.fixture
@@ -44,7 +61,6 @@ def written(tmp_path):
 def test_types_are_joined_without_loss(written, first, second, kind):
     """The wider type wins where every value stays the same."""
     table = read_parquet_files(written(pa.table({"a": first}), pa.table({"a": second})))
-
     assert kind == table.schema.field("a").type
     assert first.to_pylist() + second.to_pylist() == table["a"].to_pylist()
 
@@ -52,17 +68,14 @@ def test_types_are_joined_without_loss(written, first, second, kind):
 def test_a_column_that_a_file_lacks_is_null_there(written):
     """Columns are matched by name, in order of first appearance."""
     files = written(pa.table({"a": [1], "b": ["x"]}), pa.table({"c": [True], "a": [2]}))
-
     assert read_parquet_files(files).to_pydict() == {"a": [1, 2], "b": ["x", None], "c": [None, True]}
 
 
 def test_types_that_cannot_be_joined_name_the_files(written):
     """Text and numbers do not become each other."""
     files = written(pa.table({"a": [1]}), pa.table({"a": ["x"]}))
-
     with pytest.raises(SchemaDriftError, match="Account-1") as caught:
         read_parquet_files(files)
-
     assert [str(file) for file in files] == caught.value.details["files"]
 
 
@@ -71,17 +84,7 @@ def test_a_damaged_file_is_named(tmp_path, damage):
     """Whatever is wrong with it, the message says which file."""
     file = tmp_path / "Account-1.parquet"
     file.write_bytes(damage)
-
     with pytest.raises(UnreadableInput, match="Account-1"):
-        read_parquet_files([file])
-
-
-def test_a_truncated_file_is_damage(written):
-    """A Parquet file without its footer yields no rows."""
-    (file,) = written(pa.table({"a": list(range(1000))}))
-    file.write_bytes(file.read_bytes()[:-20])
-
-    with pytest.raises(UnreadableInput):
         read_parquet_files([file])
 
 
@@ -90,7 +93,6 @@ def test_pandas_unnamed_index_is_left_out(tmp_path):
     frame = pd.DataFrame({"a": [1, 2]}, index=[5, 7])
     frame.to_parquet(tmp_path / "A-1.parquet")
     frame.rename_axis("Id").to_parquet(tmp_path / "B-1.parquet")
-
     assert read_parquet_files([tmp_path / "A-1.parquet"]).column_names == ["a"]
     assert read_parquet_files([tmp_path / "B-1.parquet"]).column_names == ["a", "Id"]
 
@@ -101,7 +103,6 @@ def test_times_of_the_type_int96_are_instants(tmp_path):
     file = tmp_path / "A-1.parquet"
     naive = pa.array([moment.replace(tzinfo=None) for moment in moments], pa.timestamp("us"))
     pq.write_table(pa.table({"t": naive}), file, use_deprecated_int96_timestamps=True)
-
     for rows in (read_parquet_files([file]), streamed_parquet(file, UnpackLimits(10**6, 10**6)).read_all()):
         assert pa.timestamp("us", "UTC") == rows.schema.field("t").type
         assert moments == rows["t"].to_pylist()
@@ -111,10 +112,8 @@ def test_nanoseconds_are_refused_with_the_file(tmp_path):
     """What a stream could not keep is not read either, and the file is in the details."""
     file = tmp_path / "A-1.parquet"
     pq.write_table(pa.table({"t": pa.array([1], pa.timestamp("ns"))}), file)
-
     with pytest.raises(SchemaDriftError) as caught:
         read_parquet_files([file])
-
     assert str(file) == caught.value.details["file"]
 
 
@@ -128,10 +127,8 @@ def test_a_streamed_file_is_read_alike(index, limits, tmp_path):
     columns = {"u": [1, 2**63 - 1], "w": [0, 2**63], "text": ["a", "b"]}
     frame = pd.DataFrame(columns, index=index).astype({"u": "uint64", "w": "uint64", "text": "category"})
     frame.to_parquet(file, row_group_size=1)
-
     whole = read_parquet_files([file])
     streamed = streamed_parquet(file, limits).read_all()
-
     assert whole.schema == streamed.schema
     assert whole.to_pylist() == streamed.to_pylist()
     assert whole.column_names[:3] == ["u", "w", "text"]
@@ -142,6 +139,97 @@ def test_a_streamed_file_is_read_alike(index, limits, tmp_path):
 def test_dates_and_times_of_the_old_calendar_show_what_they_showed(tmp_path, limits):
     """Held and streamed, with limits and without."""
     file = write_old(tmp_path / "Account-1.parquet", OLD)
-
     assert NEW == read_parquet_files([file], limits).to_pydict()
     assert NEW == streamed_parquet(file, limits).read_all().to_pydict()
+
+
+ROWS = pa.table(
+    {
+        "Id": ["1", "2", None],
+        "city": pa.array(["Bern", "Bern", None]).dictionary_encode(),
+        "price": pa.array([decimal.Decimal("1.50"), None, None], pa.decimal128(9, 2)),
+        "tags": [["a", None], [], None],
+        "place": [{"lat": 1.5}, {"lat": None}, None],
+    }
+)
+
+
+def _written(table, make=pa.ipc.new_stream):
+    sink = io.BytesIO()
+    with make(sink, table.schema) as writer:
+        writer.write_table(table, max_chunksize=2)
+    return sink.getvalue()
+
+
+@pytest.mark.parametrize("make", [pa.ipc.new_stream, pa.ipc.new_file])
+def test_rows_come_as_they_were(tmp_path, make):
+    """Streams and files give the same rows; a dictionary is text again, nested types stay."""
+    file = tmp_path / "rows.arrow"
+    file.write_bytes(_written(ROWS, make))
+    table = read_arrow(file)
+    assert ROWS.to_pylist() == table.to_pylist()
+    assert (pa.string(), pa.decimal128(9, 2)) == (
+        table.schema.field("city").type,
+        table.schema.field("price").type,
+    )
+
+
+@pytest.mark.parametrize("memory_bytes_max", [1, 2**40])
+def test_a_file_is_imported_whole_or_in_pieces(tmp_path, memory_bytes_max):
+    """An import takes a small file at once and streams a large one: the same rows."""
+    file = tmp_path / "rows.arrow"
+    file.write_bytes(_written(ROWS.slice(0, 2)))
+    stream = Tenant(MemoryStorage(), NoEngine(), Settings()).stream("A")
+    import_stream(stream, file, "Id", memory_bytes_max=memory_bytes_max)
+    assert ROWS.slice(0, 2).to_pylist() == stream.read(as_="arrow").to_pylist()
+
+
+def _union():
+    kinds = pa.array([0, 1], pa.int8())
+    return pa.UnionArray.from_sparse(kinds, [pa.array([1, 2]), pa.array(["a", "b"])])
+
+
+@pytest.mark.parametrize(
+    "column",
+    [_union(), pa.array([1, 2], pa.duration("s")), pa.array([(1, 2, 3)] * 2, pa.month_day_nano_interval())],
+)
+def test_types_that_no_stream_keeps_are_refused(column):
+    """A union, a duration, an interval: typed errors, before any row is read."""
+    with pytest.raises(BadInput):
+        require_arrow(io.BytesIO(_written(pa.table({"Id": ["1", "2"], "odd": column}))), "rows")
+
+
+def test_a_name_that_is_no_text_is_damage():
+    """Arrow itself does not look at names before somebody asks for them."""
+    rows = _written(pa.table({"column": ["1"]})).replace(b"column", b"\xecolumn")
+    with pytest.raises(UnreadableInput):
+        require_arrow(io.BytesIO(rows), "rows")
+
+
+GOOD = [_written(ROWS), _written(ROWS, pa.ipc.new_file)]
+
+
+@settings(max_examples=examples(150))
+@given(which=st.sampled_from(GOOD), place=st.floats(0, 1, exclude_max=True), byte=st.integers(1, 255))
+def test_a_damaged_byte_is_an_error_of_ours_or_harmless(which, place, byte):
+    """Whatever byte is another one, the rows are read or refused; nothing else comes of it."""
+    damaged = bytearray(which)
+    damaged[int(place * len(damaged))] ^= byte
+    rows = io.BytesIO(bytes(damaged))
+    with suppress(BadInput):
+        require_arrow(rows, "rows")
+        assert 3 >= sum(len(batch) for batch in arrow_batches(rows, "rows"))
+
+
+@given(which=st.sampled_from(GOOD), share=st.floats(0, 1, exclude_max=True))
+def test_what_is_cut_off_is_refused(which, share):
+    """No part of a stream or file passes for the whole."""
+    with pytest.raises(UnreadableInput):
+        require_arrow(io.BytesIO(which[: int(share * len(which))]), "rows")
+
+
+def test_reading_needs_no_more_than_a_batch(tmp_path):
+    """The rows of a file are given batch by batch."""
+    file = tmp_path / "rows.arrow"
+    file.write_bytes(_written(ROWS))
+    assert [len(batch) for batch in streamed_arrow(file)] == [2, 1]

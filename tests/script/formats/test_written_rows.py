@@ -37,7 +37,6 @@ def test_values_are_written_as_pandas_writes_them():
 def test_missing_and_empty_are_told_apart():
     """An empty field is missing, two quotes are the empty text; lists are JSON."""
     table = pa.table({"a": ["", None, "x"], "list": [[1, None], None, []]})
-
     assert csv_text(table) == 'a,list\n"","[1, null]"\n,\nx,[]\n'
     assert csv_text(pa.table({"a b": pa.array([], pa.string())})) == "a b\n"
 
@@ -76,6 +75,5 @@ def test_values_come_back(tmp_path_factory, rows):
     table = pa.Table.from_pylist(rows, schema=SCHEMA)
     path = tmp_path_factory.mktemp("csv") / "a.csv"
     path.write_text(csv_text(table), encoding="utf-8", newline="")
-
     assert table == typed_columns(read_csv_text(path), SCHEMA)
     assert len(table) == len(pd.read_csv(io.StringIO(csv_text(table)), dtype=str))

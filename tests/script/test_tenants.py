@@ -32,8 +32,7 @@ def test_a_file_is_no_store(tmp_path):
         freezeframe.open(tmp_path, environment="../other")
 
 
-@pytest.mark.spark
-def test_spark_works_in_a_tenants_folder(tmp_path, spark_engine):
+def test_spark_works_in_a_tenants_folder(tmp_path):
     """Rows are merged in a tenant of a store and in its clone; the two go their own ways."""
     store = freezeframe.open(tmp_path)
     acme = store.tenant("acme", create=True)

@@ -1,4 +1,4 @@
-"""What Spark says, as the error that tells what to do."""
+"""Spark's errors as those that say what to do."""
 
 import grpc
 import pytest
@@ -19,7 +19,7 @@ from freezeframe.errors import (
 @pytest.mark.parametrize(
     ("said", "expected"),
     [
-        ("Task failed: java.io.IOException: No space left on device", StorageFull),
+        ("Job aborted due to stage failure: java.io.IOException: No space left on device", StorageFull),
         ("java.io.IOException: Disk quota exceeded", StorageFull),
         ("java.lang.OutOfMemoryError: Java heap space", EngineUnavailable),
         ("serialized results (1026 MiB) is bigger than spark.driver.maxResultSize (1 GiB)", InvalidOption),
@@ -68,12 +68,6 @@ def test_a_call_that_must_change_is_not_to_be_repeated():
     assert "again" not in error.remedy.replace("fails again", "")
     failed = translate_error(PythonException("Traceback: KeyError: 'Amount'"))
     assert (failed.error_code, "KeyError" in failed.cause) == ("SCRIPT_FAILED", True)
-
-
-def test_a_full_disk_is_told_from_the_server_that_it_stopped():
-    """Words about a cancelled job do not hide why it was cancelled."""
-    said = "Job aborted due to stage failure: java.io.IOException: No space left on device"
-    assert StorageFull is type(translate_error(PySparkException(said)))
 
 
 def test_the_stack_of_the_server_is_left_out():

@@ -1,4 +1,4 @@
-"""Who named a Spark Connect server in the environment."""
+"""The variables that name a Spark Connect server."""
 
 from freezeframe.engine.environment import REMOTE, foreign_remote, own_remote
 

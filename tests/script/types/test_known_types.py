@@ -43,9 +43,7 @@ def test_streams_are_found_by_both_their_names(tmp_path):
     }
     (tmp_path / "catalog.json").write_text(json.dumps({"streams": [entry]}))
     (tmp_path / "sync-output").mkdir()
-
     catalog = catalog_beside(tmp_path / "sync-output")
-
     assert {"Id": pa.int64()} == catalog.columns("Account") == catalog.columns("acc")
     assert catalog.columns("Other") == {}
 
@@ -61,6 +59,5 @@ def test_no_catalog_declares_nothing(tmp_path):
 def test_a_damaged_catalog_is_named(tmp_path, content):
     """Types are not guessed when somebody declared them and the declaration is broken."""
     (tmp_path / "catalog.json").write_text(content)
-
     with pytest.raises(UnreadableInput, match=r"catalog\.json"):
         catalog_beside(tmp_path / "sync-output")

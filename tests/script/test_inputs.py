@@ -63,9 +63,7 @@ def test_files_of_a_stream_are_in_the_order_of_their_stamps(tmp_path, stamps):
     """Numbers as numbers, times as times."""
     for stamp in reversed(stamps):
         (tmp_path / f"S-{stamp}.csv").touch()
-
     found = stream_files(tmp_path, CSV_EXTENSIONS)["S"]
-
     assert [f"S-{stamp}.csv" for stamp in stamps] == [file.name for file in found]
 
 
@@ -73,9 +71,7 @@ def test_files_that_no_reader_takes_are_named(tmp_path, caplog):
     """One line; files of other readers, hidden ones and those of exports are none of them."""
     for name in ["A-1.csv", "B-1.parquet", "C.txt", "D.xlsx", ".x", "_SUCCESS", "E.snapshot.schema.json"]:
         (tmp_path / name).touch()
-
     stream_files(tmp_path, CSV_EXTENSIONS)
-
     (line,) = caplog.messages
     assert line.endswith("takes such files: C.txt, D.xlsx.")
 
@@ -93,7 +89,6 @@ def test_a_single_file_is_a_folder_of_one(tmp_path):
     """A path to a file is read as that file, as gluestick does."""
     file = tmp_path / "Account-1.csv"
     file.touch()
-
     assert {"Account": [file]} == stream_files(str(file), [".csv"])
 
 

@@ -1,0 +1,309 @@
+"""Tasks of an engine, and engines that delegate."""
+
+import subprocess
+import sys
+import threading
+import time
+
+import pyarrow as pa
+import pytest
+
+from freezeframe.engine.protocol import (
+    DeferredEngine,
+    FindTask,
+    MergeResult,
+    MergeTask,
+    QueryBatcher,
+    WriteTask,
+)
+from freezeframe.errors import CorruptData, EngineUnavailable, InvalidOption
+
+SCHEMA = {"type": "struct", "fields": [{"name": "Id", "type": "string", "nullable": True, "metadata": {}}]}
+
+
+def task(**changes):
+    given = {
+        "stored": (), "stored_schema": SCHEMA, "batch": ("/b.parquet",), "batch_schema": SCHEMA,
+        "target_schema": SCHEMA, "key": ("Id",), "mode": "upsert", "output": "/out",
+    }  # fmt: skip
+    return MergeTask(**{**given, **changes})
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"mode": "append"},
+        {"key": ()},
+        {"key": ("Name",)},
+        {"where": "Id > '1'"},
+        {"mode": "replace_where"},
+        {"output": ""},
+    ],
+)
+def test_a_task_without_sense_is_refused(changes):
+    """Each guarantee of the docstring is checked."""
+    with pytest.raises(InvalidOption):
+        task(**changes)
+
+
+def test_a_count_needs_no_output():
+    """With ``write=False`` there is nothing to write into."""
+    assert task(write=False, output="").output == ""
+
+
+def test_only_unchanged_rows_are_no_change():
+    """A result says whether its files matter."""
+    assert not MergeResult(0, 0, 7, 0).is_changed
+    assert MergeResult(0, 0, 7, 1).is_changed
+
+
+NOTHING = {"type": "struct", "fields": []}
+KEY = {"type": "struct", "fields": [{"name": "Id", "type": "string", "nullable": True, "metadata": {}}]}
+TASK = MergeTask((), NOTHING, (), NOTHING, NOTHING, (), "overwrite", write=False)
+
+
+class Recorder:
+    """An engine that remembers what it was asked."""
+
+    def __init__(self, asked):
+        self.asked = asked
+
+    def __getattr__(self, name):
+        return lambda *arguments, **named: self.asked.append((name, *arguments, *named.values()))
+
+
+def test_nothing_is_made_before_the_first_use():
+    """Making and closing a deferred engine needs no engine."""
+    made = []
+    engine = DeferredEngine(lambda: made.append(1))
+    engine.close()
+    assert made == []
+
+
+def test_every_call_reaches_the_one_engine():
+    """Each method hands its arguments on; the engine is made once."""
+    asked, made = [], []
+
+    def make():
+        made.append(1)
+        return Recorder(asked)
+
+    engine, landing = DeferredEngine(make), WriteTask("/out")
+    search = FindTask((), KEY, KEY, ())
+    engine.merge(TASK)
+    engine.write_batch("frame", landing)
+    engine.find(search)
+    engine.count_found(search)
+    engine.read(("/a.parquet",), NOTHING, {"/a.parquet": [1]}, like="frame")
+    engine.require_shared("/folder")
+    assert [
+        ("merge", TASK),
+        ("write_batch", "frame", landing),
+        ("find", search),
+        ("count_found", search),
+        ("read", ("/a.parquet",), NOTHING, {"/a.parquet": [1]}, "frame"),
+        ("require_shared", "/folder"),
+    ] == asked
+    assert made == [1]
+
+
+def test_after_close_the_next_call_makes_another():
+    """A closed engine is closed once and not used again."""
+    asked = []
+    engine = DeferredEngine(lambda: Recorder(asked))
+    engine.require_shared("/a")
+    engine.close()
+    engine.close()
+    engine.require_shared("/b")
+    assert asked == [("require_shared", "/a"), ("close",), ("require_shared", "/b")]
+
+
+def test_a_failed_start_is_tried_again():
+    """An engine that could not be made is not an engine: the next call makes it."""
+    asked, failures = [], [EngineUnavailable("not yet")]
+
+    def make():
+        if failures:
+            raise failures.pop()
+        return Recorder(asked)
+
+    engine = DeferredEngine(make)
+    with pytest.raises(EngineUnavailable, match="not yet"):
+        engine.require_shared("/a")
+    engine.require_shared("/a")
+    assert asked == [("require_shared", "/a")]
+
+
+def test_threads_share_the_one_that_is_made():
+    """Threads that need the engine at the same moment get the same one."""
+    made = []
+
+    def make():
+        made.append(1)
+        time.sleep(0.05)
+        return Recorder([])
+
+    engine = DeferredEngine(make)
+    threads = [threading.Thread(target=engine.require_shared, args=("/a",)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert made == [1]
+
+
+def test_to_import_it_loads_no_spark():
+    """Reading a snapshot pays nothing for the engine."""
+    code = "import sys, freezeframe, freezeframe.engine.protocol; print('pyspark' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout == b"False\n"
+
+
+SEARCH_KEY = {
+    "type": "struct",
+    "fields": [{"name": "Id", "type": "string", "nullable": True, "metadata": {}}],
+}
+
+
+def search_of(number):
+    return FindTask((), SEARCH_KEY, SEARCH_KEY, (), rows=number)
+
+
+class Numbers:
+    """An engine whose answer is the number of rows asked for, and which remembers the questions."""
+
+    def __init__(self, failure=None):
+        self.together, self.alone, self.shared = [], [], []
+        self._failure = failure
+
+    def find(self, search_of):
+        self.alone.append(search_of.rows)
+        if isinstance(self._failure, CorruptData) and search_of.rows == 1:
+            raise self._failure
+        return pa.table({"row": [search_of.rows]})
+
+    def find_all(self, tasks):
+        self.together.append(sorted(search_of.rows for search_of in tasks))
+        if self._failure:
+            raise self._failure
+        return tuple(pa.table({"row": [search_of.rows]}) for search_of in tasks)
+
+    def require_shared(self, folder):
+        self.shared.append(folder)
+
+
+def meet(engine, *works):
+    """What became of each of the works, done at once: its answer, or its error."""
+    meeting, told = QueryBatcher(engine, len(works)), {}
+
+    def one(number, work):
+        try:
+            with meeting.party():
+                told[number] = work(meeting)
+        except (CorruptData, EngineUnavailable) as error:
+            told[number] = type(error)
+
+    threads = [threading.Thread(target=one, args=numbered, daemon=True) for numbered in enumerate(works)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    return [told[number] for number in range(len(works))]
+
+
+def finds(*numbers):
+    """A work that looks for something once or more often."""
+    return lambda meeting: [meeting.find(search_of(number))["row"][0].as_py() for number in numbers]
+
+
+def test_what_all_look_for_is_asked_at_once():
+    """One question for five, and each has its own answer."""
+    engine = Numbers()
+    assert [[n] for n in range(5)] == meet(engine, *(finds(n) for n in range(5)))
+    assert (engine.together, engine.alone) == ([[0, 1, 2, 3, 4]], [])
+
+
+def test_who_needs_no_search_is_not_waited_for():
+    """It leaves, whether it came to an end or failed."""
+
+    def fails(_meeting):
+        raise CorruptData("damaged")
+
+    engine = Numbers()
+    assert [[1], [], CorruptData, [2]] == meet(engine, finds(1), finds(), fails, finds(2))
+    assert engine.together == [[1, 2]]
+
+
+def test_who_searches_again_is_asked_for_with_those_that_are_left():
+    """Rounds of questions, each as soon as everybody who is there waits."""
+    engine = Numbers()
+    assert meet(engine, finds(1, 2, 3), finds(4), finds(5, 6)) == [[1, 2, 3], [4], [5, 6]]
+    assert (engine.together, engine.alone) == ([[1, 4, 5], [2, 6]], [3])
+
+
+def test_a_meeting_that_is_over_keeps_nobody_waiting():
+    """A step that is carried out again, on another's commit, asks for itself."""
+    engine = Numbers()
+    meeting = QueryBatcher(engine, 1)
+    with meeting.party():
+        pass
+    assert [finds(7)(meeting), finds(8)(meeting)] == [[7], [8]]
+    assert (engine.together, engine.alone) == ([], [7, 8])
+
+
+def test_a_search_that_fails_fails_alone():
+    """The common question is spoilt by one damaged file: each asks for itself, and one has the error."""
+    engine = Numbers(CorruptData("damaged"))
+    assert [[0], CorruptData, [2]] == meet(engine, finds(0), finds(1), finds(2))
+    assert sorted(engine.alone) == [0, 1, 2]
+
+
+def test_a_server_that_is_gone_is_gone_for_all():
+    """Nobody asks it once more."""
+    engine = Numbers(EngineUnavailable("gone"))
+    assert [EngineUnavailable] * 3 == meet(engine, finds(0), finds(1), finds(2))
+    assert engine.alone == []
+
+
+def test_an_unforeseen_error_leaves_nobody_waiting():
+    """Who asked for all has it; the others ask for themselves."""
+    engine = Numbers(ZeroDivisionError())
+    meeting, told = QueryBatcher(engine, 2), []
+
+    def one(number):
+        try:
+            with meeting.party():
+                told.append(finds(number)(meeting))
+        except ZeroDivisionError as error:
+            told.append(type(error))
+
+    threads = [threading.Thread(target=one, args=(number,), daemon=True) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert told.count(ZeroDivisionError) == 1
+    assert len([answer for answer in told if answer in ([0], [1])]) == 1
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_whether_files_are_shared_is_the_engines_to_say(times):
+    """One asks after the other: the engine remembers the answer."""
+    engine = Numbers()
+    meet(engine, *[lambda meeting: meeting.require_shared("/folder")] * times)
+    assert ["/folder"] * times == engine.shared
+
+
+def test_who_has_tasks_run_is_not_waited_for():
+    """The others ask together without it, and its answers are those of the engine."""
+    engine, asked = Numbers(), threading.Event()
+    engine.run = lambda calls: [call() for call in calls]
+
+    def wait_for_the_others():
+        return asked.wait(60)
+
+    def find(meeting):
+        found = meeting.find(search_of(7))["row"][0].as_py()
+        asked.set()
+        return found
+
+    assert meet(engine, lambda meeting: meeting.run([wait_for_the_others]), find) == [[True], 7]

@@ -17,7 +17,7 @@ from tests.oracle.answers import CHANGE_COLUMNS, FOLDER, load, pack, plain_rows,
 from tests.oracle.definitions import TABLES
 from tests.spark_server import spark_environment
 
-from freezeframe.engine.session.connect import connect
+from freezeframe.engine.connect import connect
 from freezeframe.settings import Settings
 
 

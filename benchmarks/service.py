@@ -42,7 +42,7 @@ from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store.model.directory import REGISTRY_FOLDER
 from freezeframe.store.tenant_log.entry import Link
-from freezeframe.store.tenants.registry import Registry, RegistryEntry
+from freezeframe.store.tenants import Registry, RegistryEntry
 
 TENANTS, MANY_TENANTS, CONNECTIONS, FILE_BYTES = 1_000, 10_000, 64, 16 * 1024
 ENVIRONMENT = "default"

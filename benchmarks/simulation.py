@@ -35,7 +35,7 @@ from freezeframe.settings import Settings
 from freezeframe.store.model.directory import REGISTRY_FOLDER, tenant_folder
 from freezeframe.store.snapshot_store import Store
 from freezeframe.store.tenant import Tenant
-from freezeframe.store.tenants.registry import RegistryEntry, RegistryState
+from freezeframe.store.tenants import RegistryEntry, RegistryState
 
 FILES = (1_000, 10_000, 100_000, 1_000_000)
 ROWS_PER_FILE = {"1,000,000 (128 MiB)": 1_000_000, "10,000": 10_000}

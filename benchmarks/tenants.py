@@ -33,7 +33,7 @@ from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
 from freezeframe.store.model.directory import REGISTRY_FOLDER, table_folder
 from freezeframe.store.snapshot_store import Store
-from freezeframe.store.tenants.registry import RegistryEntry
+from freezeframe.store.tenants import RegistryEntry
 
 STREAMS = 10
 JOBS = 9  # before the tables' first checkpoint, which is no part of the landing alone

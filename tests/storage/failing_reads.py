@@ -22,7 +22,7 @@ from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
 from freezeframe.store.diff.counts import ArrowEngine
-from freezeframe.store.tenants.lifecycle import clone_into
+from freezeframe.store.tenants import clone_into
 
 SETTINGS = Settings(checkpoint_interval=2)
 NEW = pd.DataFrame({"Id": ["1", "9"], "v": [1.5, 2.5]})

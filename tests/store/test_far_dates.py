@@ -24,7 +24,7 @@ from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
 from freezeframe.store.diff.counts import ArrowEngine
-from freezeframe.store.versions.restore import RowSelection, restore_rows
+from freezeframe.store.maintenance.restore import RowSelection, restore_rows
 
 FAR, BEFORE = 2_932_897, -800_000
 TEXTS = ["+10000-01-01", "-0221-09-04"]

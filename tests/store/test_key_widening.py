@@ -12,8 +12,8 @@ from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
 from freezeframe.store.diff.row_diff_pages import Comparison
+from freezeframe.store.maintenance.restore import RowSelection, restore_rows
 from freezeframe.store.schema.columns import VALID_TO
-from freezeframe.store.versions.restore import RowSelection, restore_rows
 
 FIRST = pa.table({"Id": [1, 2, 3], "v": ["a", "b", "c"]})
 SECOND = pa.table({"Id": ["2", "X9"], "v": ["B", "x"]})

@@ -23,7 +23,7 @@ from freezeframe.storage import LocalStorage, MemoryStorage, PrefixStorage
 from freezeframe.storage.memory import Crash, Fault, FaultyStorage, Way
 from freezeframe.store.blobs.sealing import read_master_key, rewrap
 from freezeframe.store.snapshot_store import Store
-from freezeframe.store.tenants.registry import RegistryEntry, RegistryState
+from freezeframe.store.tenants import RegistryEntry, RegistryState
 
 CANARY = b"canary-of-another-tenant-91c4"
 

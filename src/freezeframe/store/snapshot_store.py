@@ -31,8 +31,15 @@ from freezeframe.store.model.directory import (
 from freezeframe.store.model.update_options import NO_REQUEST, RequestContext
 from freezeframe.store.tenant import Tenant
 from freezeframe.store.tenant_log.state import NO_VERSION
-from freezeframe.store.tenants.lifecycle import Deletion, clone_into, remove_tenant, remove_tree
-from freezeframe.store.tenants.registry import Registry, RegistryGuard, RegistryState
+from freezeframe.store.tenants import (
+    Deletion,
+    Registry,
+    RegistryGuard,
+    RegistryState,
+    clone_into,
+    remove_tenant,
+    remove_tree,
+)
 
 TENANTS_PAGE = 1000
 

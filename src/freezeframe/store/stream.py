@@ -21,6 +21,7 @@ from freezeframe.store.diff.row_diff import CHANGE_TYPE, snapshot_changes
 from freezeframe.store.keys.key_scan import key_of_row
 from freezeframe.store.maintenance.repair import Repair, release, repair
 from freezeframe.store.maintenance.retyping import Retyping, retype
+from freezeframe.store.maintenance.row_history import RowHistory, row_history
 from freezeframe.store.model.receipt import Receipt, html_table
 from freezeframe.store.model.update_options import (
     KeyedUpdate,
@@ -55,7 +56,6 @@ from freezeframe.store.tenant_log.roll_forward import require_no_case_twin
 from freezeframe.store.transaction.staged import StagedTable
 from freezeframe.store.transaction.view import View
 from freezeframe.store.updates.update import ChangeResult, Explanation, explain_state, explain_update
-from freezeframe.store.versions.row_history import RowHistory, row_history
 
 _NO_CHANGES = pa.schema([(CHANGE_TYPE, pa.string())])
 

@@ -22,10 +22,13 @@ from freezeframe.identifiers import StreamName
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.storage.read_ahead import run_concurrently
+from freezeframe.store.diff.tenant_diff import TenantDiff, tenant_diff
 from freezeframe.store.job import Job, TenantContent, open_job
 from freezeframe.store.maintenance.erasure import Erasure, erase, purge
 from freezeframe.store.maintenance.garbage import Garbage, collect_after_commit, collect_garbage
 from freezeframe.store.maintenance.repair import adopt
+from freezeframe.store.maintenance.restore import Restoration, drop_stream, restore
+from freezeframe.store.maintenance.retention import Policy, policy_of, remove_tag, set_policy, set_tag
 from freezeframe.store.maintenance.verification import Verification, verify_tenant
 from freezeframe.store.model.directory import require_known_format, require_no_store
 from freezeframe.store.model.receipt import JobReceipt, html_table
@@ -37,9 +40,6 @@ from freezeframe.store.tenant_log.state import TenantState
 from freezeframe.store.transaction.context import NO_GUARD, CommitCheck, TenantContext, TenantGuard
 from freezeframe.store.transaction.transaction import Transaction
 from freezeframe.store.transaction.view import View
-from freezeframe.store.versions.restore import Restoration, drop_stream, restore
-from freezeframe.store.versions.retention import Policy, policy_of, remove_tag, set_policy, set_tag
-from freezeframe.store.versions.tenant_diff import TenantDiff, tenant_diff
 
 _SHOWN_STREAMS = 50
 _SEPARATE_COMMITS = frozenset(

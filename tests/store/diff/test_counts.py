@@ -16,10 +16,10 @@ from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.store import Tenant
 from freezeframe.store.diff.counts import compared_counts, net_counts, share_no_key
+from freezeframe.store.maintenance.restore import RowSelection, restore_rows
 from freezeframe.store.model.directory import table_folder
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.tenant_log.roll_forward import table_snapshot
-from freezeframe.store.versions.restore import RowSelection, restore_rows
 
 _STREAMS = st.sampled_from(["Account", "Lead"])
 _ROWS = st.dictionaries(st.integers(0, 5), st.integers(0, 2), max_size=4)

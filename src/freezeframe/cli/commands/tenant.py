@@ -45,9 +45,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from freezeframe.store import Tenant
+    from freezeframe.store.diff.tenant_diff import TenantDiff
+    from freezeframe.store.maintenance.restore import Restoration
     from freezeframe.store.tenant_log.history import HistoryEntry
-    from freezeframe.store.versions.restore import Restoration
-    from freezeframe.store.versions.tenant_diff import TenantDiff
 
 
 TagName = Annotated[str, typer.Argument(metavar="TAG", help="The tag's name.")]

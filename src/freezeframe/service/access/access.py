@@ -21,7 +21,7 @@ from freezeframe.store.diff.counts import ArrowEngine
 from freezeframe.store.model.directory import last_proof_report
 from freezeframe.store.model.update_options import NO_REQUEST, RequestContext
 from freezeframe.store.snapshot_store import Store
-from freezeframe.store.tenants.lifecycle import Deletion
+from freezeframe.store.tenants import Deletion
 
 # The store of a service: one root, opened once for each environment, without Spark.
 

@@ -21,13 +21,13 @@ from freezeframe.service.rows.streams import json_value
 from freezeframe.store import Tenant
 from freezeframe.store.diff.row_diff import BEFORE, CHANGE_TYPE, changed_cells
 from freezeframe.store.diff.row_diff_pages import ChangeCursor, Comparison, change_counts
+from freezeframe.store.diff.tenant_diff import StreamDifference
+from freezeframe.store.maintenance import row_history as store
+from freezeframe.store.maintenance.restore import RowSelection, restore_rows
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.model.update_options import Author
 from freezeframe.store.schema.columns import stored_key, type_names
 from freezeframe.store.transaction.view import View
-from freezeframe.store.versions import row_history as store
-from freezeframe.store.versions.restore import RowSelection, restore_rows
-from freezeframe.store.versions.tenant_diff import StreamDifference
 
 # Row differences as JSON: before, after, and the changed cells (pure).
 

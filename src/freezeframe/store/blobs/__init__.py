@@ -1,1 +1,1 @@
-"""Content of a tenant's files as immutable blobs, and validation of their paths."""
+"""Content of files: immutable blobs, sealed files, and the index of paths."""

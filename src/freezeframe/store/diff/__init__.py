@@ -1,1 +1,1 @@
-"""Row difference between two versions of a stream, whole or in pages."""
+"""Differences between two versions: rows, whole or in pages, their counts, and all of a tenant."""

@@ -1,1 +1,1 @@
-"""Maintenance of a tenant: retention, garbage collection, erasure, verification, repair."""
+"""Care of a tenant: restoring, row history, retention, garbage collection, erasure, verification, repair."""

@@ -22,6 +22,7 @@ from freezeframe.log.table.upkeep import PROTECTED_BEFORE, orphaned_sidecars
 from freezeframe.storage import Storage
 from freezeframe.storage.base import FileStatus
 from freezeframe.storage.read_ahead import run_concurrently
+from freezeframe.store.maintenance.retention import policy_of
 from freezeframe.store.model.directory import (
     BLOBS_FOLDER,
     STAGING_FOLDER,
@@ -40,7 +41,6 @@ from freezeframe.store.tenant_log.roll_forward import change_content
 from freezeframe.store.tenant_log.state import NO_VERSION, TenantState
 from freezeframe.store.transaction.context import TenantContext
 from freezeframe.store.transaction.transaction import Transaction
-from freezeframe.store.versions.retention import policy_of
 
 # Files that ``gc`` keeps.
 

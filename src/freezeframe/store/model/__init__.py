@@ -1,1 +1,1 @@
-"""Values of the public interface: update options, receipts, row counts, request context."""
+"""Values of the public interface (options, receipts, authors), and the names in a directory."""

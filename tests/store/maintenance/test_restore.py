@@ -28,9 +28,9 @@ from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.storage.memory import Crash, Fault, FaultyStorage, Way
 from freezeframe.store import Tenant
 from freezeframe.store.diff.counts import ArrowEngine
+from freezeframe.store.maintenance.restore import RowSelection, restore_rows
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.model.update_options import Author, RequestContext
-from freezeframe.store.versions.restore import RowSelection, restore_rows
 
 
 def table(*ids):

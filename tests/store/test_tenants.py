@@ -9,7 +9,7 @@ from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
 from freezeframe.store.diff.counts import ArrowEngine
-from freezeframe.store.tenants.lifecycle import clone_into
+from freezeframe.store.tenants import clone_into
 
 AT_ONCE = 4
 FILES = {f"folder/{number}.txt": b"%d" % number for number in range(3 * AT_ONCE)}

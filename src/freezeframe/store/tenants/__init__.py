@@ -1,1 +1,0 @@
-"""Whole tenants: the registry of a store, deletion, clones."""

@@ -1,1 +1,0 @@
-"""Earlier versions: differences, restoring, tags."""

@@ -8,19 +8,11 @@ from pathlib import Path
 import pytest
 from tests import examples  # noqa: F401 - loads the profile of hypothesis
 from tests.quick_java import JAVA_OPTIONS, with_classes
+from tests.spark_server import JARS, spark_environment
 
 from freezeframe.engine.connect import connect
 from freezeframe.script.tenants import shared_engine
 from freezeframe.settings import Settings
-
-JARS = Path(__file__).parent.parent / ".cache" / "jars"
-DELTA = {
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    "spark.databricks.delta.snapshotPartitions": "1",
-    # VACUUM lists a table by so many tasks; by ten thousand, the default, two files take a minute.
-    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
-}
 
 
 def pytest_sessionstart():
@@ -54,25 +46,16 @@ def spark_state(tmp_path, monkeypatch):
 @pytest.fixture(scope="session")
 def spark_settings(tmp_path_factory):
     """Settings of a server of this run alone; child processes find the same one by the environment."""
-    state = tmp_path_factory.mktemp("state")
-    defaults = state / "conf" / "spark-defaults.conf"
-    defaults.parent.mkdir()
-    jars = ",".join(str(jar) for jar in sorted(JARS.glob("*.jar")))
-    options = {**DELTA, "spark.jars": jars} if jars else {}
-    defaults.write_text("".join(f"{name} {value}\n" for name, value in options.items()))
-    environment = {
-        "JAVA_TOOL_OPTIONS": JAVA_OPTIONS,
-        "FREEZEFRAME_STATE_DIR": str(with_classes(state / "run")),
-        "FREEZEFRAME_SPARK": "auto",
-        "FREEZEFRAME_SPARK_MEMORY": "3g",
-        "FREEZEFRAME_SPARK_IDLE_SECONDS": "5",
-        "SPARK_CONF_DIR": str(defaults.parent),
-    }
     with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("SPARK_REMOTE", raising=False)
-        for name, value in environment.items():
-            patch.setenv(name, value)
+        spark_environment(tmp_path_factory.mktemp("state"), patch)
         yield Settings()
+
+
+@pytest.fixture(autouse=True)
+def run_server(request):
+    """Let a test with the mark `spark` find the server of this run."""
+    if request.node.get_closest_marker("spark"):
+        request.getfixturevalue("spark_settings")
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ DELTA = {
 
 
 def spark_environment(state, patch):
-    """Set the variables by which this process and its children find one server, whose state is in a folder."""
+    """Set the variables by which this process and its children find the server of a state folder."""
     defaults = state / "conf" / "spark-defaults.conf"
     defaults.parent.mkdir(parents=True)
     jars = ",".join(str(jar) for jar in sorted(JARS.glob("*.jar")))

@@ -76,6 +76,7 @@ def test_every_block_of_the_tutorial_runs_in_order(carried_out):
     assert carried_out(PAGE) >= 8
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 def test_the_two_examples_store_and_export_the_same(tmp_path, carried_out):
     """The commands of their page run, and PySpark and pandas keep equal rows and write equal files."""

@@ -156,6 +156,7 @@ def test_sample_reports_as_two_dated_jobs(runs, samples, spark_settings):
     assert counts == {name: runs.tenant.stream(name).row_count(version=0) for name in counts}
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 def test_a_script_that_speaks_to_spark_finds_the_warm_server(runs, spark_settings, spark_engine):
     """Its own session is on the server that the library uses; an erasure takes the older roots along."""

@@ -71,6 +71,7 @@ class Farm:
         return {*frames[0]["Job"][:CHANGED], *frames[1]["Job"][:CHANGED]}
 
 
+@pytest.mark.nightly
 def test_jobs_of_four_tenants_share_a_server_at_once(runs, spark_settings):
     """All succeed, each tenant has its own rows, and one server did the work of all."""
     farm = Farm(runs, load_settings(runner_idle_seconds=20))
@@ -181,7 +182,8 @@ def test_a_job_whose_session_died_with_the_server_runs_once_more(runs, tmp_path,
         assert list(runs.tenant.streams()) == []
 
 
-@pytest.mark.parametrize("kills", [1, pytest.param(30, marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("kills", [1, 30])
 def test_a_killed_server_leaves_each_tenant_at_the_old_or_the_new_version(runs, quick_spark, kills):
     """Whatever moment Java is killed at: jobs fail whole or succeed whole, and the next ones go on."""
     settings = quick_spark

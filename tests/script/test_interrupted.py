@@ -14,8 +14,6 @@ import pytest
 from freezeframe.errors import StorageFull
 from freezeframe.script import get_snapshot, open_tenant, update_snapshot
 
-pytestmark = pytest.mark.spark
-
 CHILD = """
 import sys
 import pandas as pd
@@ -42,8 +40,9 @@ def _batches(directory):
     return {} if found is None else found.groupby("v").size().to_dict()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kills", [2, pytest.param(5, marks=pytest.mark.nightly)])
-def test_a_killed_update_leaves_old_or_new(tmp_path, spark_engine, kills):
+def test_a_killed_update_leaves_old_or_new(tmp_path, kills):
     """`kill -9` at odd moments: what was acknowledged is there, nothing is torn, the next job goes on."""
     acknowledged = []
     for kill in range(kills):
@@ -71,7 +70,8 @@ def _write(directory, writer):
         update_snapshot(directory, "Account", "Id", rows)
 
 
-def test_two_jobs_at_once_lose_nothing(tmp_path, spark_engine):
+@pytest.mark.long
+def test_two_jobs_at_once_lose_nothing(tmp_path):
     """Both write the same stream; the later one is planned again on the first one's result."""
     context = multiprocessing.get_context("spawn")
     writers = [context.Process(target=_write, args=(tmp_path, writer)) for writer in range(3)]
@@ -98,6 +98,7 @@ def small_disk(tmp_path):
     subprocess.run(["umount", "--lazy", str(place)], check=True)
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("where", ["in the batch", "in the merge"])
 def test_a_full_disk_changes_nothing(small_disk, spark_engine, asked_spark, where):
     """The typed error says what to do; the snapshot is as before, and works again once there is room."""

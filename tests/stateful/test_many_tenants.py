@@ -116,6 +116,7 @@ def prove(processes, each, folder, heap_bytes):
         assert stream.read(as_="arrow")["by"].to_pylist() == [UPDATES] * ROWS
 
 
+@pytest.mark.nightly
 def test_six_tenants_each_get_their_turn(spark_settings, tmp_path):
     """Two processes with three tenants each, on the run's server."""
     prove(2, 3, tmp_path, 3 * GIB)

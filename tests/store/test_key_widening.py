@@ -64,14 +64,13 @@ def test_a_later_key_that_is_no_number_makes_the_key_text(tenant):
 
 
 @pytest.mark.spark
-@pytest.mark.usefixtures("searcher")
-@pytest.mark.parametrize("frame", ["arrow", "pandas", "spark", "pieces"])
+@pytest.mark.usefixtures("asked_spark")
+@pytest.mark.parametrize("frame", ["arrow", "spark", "pieces"])
 def test_a_later_sync_of_numbers_meets_the_same_keys(stream, spark_session, frame):
     """The stored type wins: numbers are taken as they print, whatever kind of frame brings them."""
     rows = pa.table({"Id": [3, 4], "v": ["C", "d"]})
     given = {
         "arrow": lambda: rows,
-        "pandas": rows.to_pandas,
         "spark": lambda: spark_session.createDataFrame(rows.to_pandas()),
         "pieces": rows.to_reader,
     }

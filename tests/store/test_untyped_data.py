@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from tests.examples import sampled
 
 from freezeframe.engine.frames.frames import to_pandas
 from freezeframe.engine.frames.untyped import parquet_schema
@@ -274,17 +276,20 @@ def test_spark_has_the_columns(by_spark, spark_session):
     assert rows_of(by_spark)[2] == {"Id": 3, "phone": 7, "l": [{"a": 1}], "m": None, "s": None}
 
 
+DECIDED_BY_SPARK = [
+    ("array()", "array(named_struct('b', 1))", []),
+    ("array(array())", "array(array('x'))", [[]]),
+    ("map()", "map('k', 1)", []),
+    ("named_struct('a', null)", "named_struct('a', named_struct('b', 1.5D))", {"a": None}),
+    ("struct()", "named_struct('b', 1)", {"b": None}),
+]
+
+
 @pytest.mark.spark
-@pytest.mark.parametrize("small", [True, False])
+@pytest.mark.sampled
 @pytest.mark.parametrize(
-    ("before", "value", "after"),
-    [
-        ("array()", "array(named_struct('b', 1))", []),
-        ("array(array())", "array(array('x'))", [[]]),
-        ("map()", "map('k', 1)", []),
-        ("named_struct('a', null)", "named_struct('a', named_struct('b', 1.5D))", {"a": None}),
-        ("struct()", "named_struct('b', 1)", {"b": None}),
-    ],
+    ("small", "before", "value", "after"),
+    sampled(((small, *case) for case in DECIDED_BY_SPARK for small in (True, False)), every=5),
 )
 def test_spark_frames_decide_as_others(by_spark, spark_session, monkeypatch, small, before, value, after):
     """Whether their rows come to this process or stay in files of Spark; repeated keys too."""
@@ -318,13 +323,15 @@ MODES = {
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("small", [True, False])
-@pytest.mark.parametrize("query", EMPTY_IN_SPARK.values(), ids=EMPTY_IN_SPARK)
+@pytest.mark.sampled
+@pytest.mark.parametrize(
+    ("columns", "small", "mode"), sampled(product(EMPTY_IN_SPARK, (True, False), MODES), every=7)
+)
 def test_a_spark_frame_without_rows_is_taken_as_that_of_pandas(
-    spark_engine, spark_session, tmp_path, monkeypatch, mode, small, query
+    spark_engine, spark_session, tmp_path, monkeypatch, mode, small, columns
 ):
     """The same rows, columns and counts, or the same error, in each mode."""
+    query = EMPTY_IN_SPARK[columns]
     if not small:
         monkeypatch.setattr(small_frames, "ROWS_MAX", -1)
     empty = spark_session.sql(query) if query else spark_session.createDataFrame([], "struct<>")
@@ -344,8 +351,13 @@ def test_a_spark_frame_without_rows_is_taken_as_that_of_pandas(
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("null_keys", ["match", "drop", "error"])
-@pytest.mark.parametrize("query", ["select null Id, 'x' V", "select null Id, null V"])
+@pytest.mark.sampled
+@pytest.mark.parametrize(
+    ("query", "null_keys"),
+    sampled(
+        product(["select null Id, null V", "select null Id, 'x' V"], ["match", "drop", "error"]), every=2
+    ),
+)
 def test_a_key_without_a_type_is_taken_as_null_keys_says(by_spark, spark_session, null_keys, query):
     """Matched, dropped and counted, or refused, as a pandas frame's."""
     by_spark.update(pa.table({"Id": [1], "V": ["a"]}), key="Id")

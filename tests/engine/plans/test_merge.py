@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from freezeframe.errors import (
     CorruptData,
@@ -104,7 +105,7 @@ QUICK = settings(
 )
 
 
-@settings(QUICK, max_examples=12)
+@settings(QUICK, max_examples=examples(24))
 @given(
     stored=keyed_rows(),
     batch=keyed_rows(),
@@ -125,7 +126,7 @@ def test_upsert_is_what_a_dictionary_says(bench, stored, batch, nulls, absent):
     assert len(rows) == result.rows
 
 
-@settings(QUICK, max_examples=6)
+@settings(QUICK, max_examples=examples(12))
 @given(stored=keyed_rows(), batch=keyed_rows())
 def test_overwrite_is_the_batch_counted_by_key(bench, stored, batch):
     """The content is the batch; stored keys that it lacks are deletions."""
@@ -151,7 +152,7 @@ ROWS = st.lists(
 )
 
 
-@settings(QUICK, max_examples=6)
+@settings(QUICK, max_examples=examples(12))
 @given(stored=ROWS, batch=ROWS)
 def test_a_window_without_key_is_replaced_as_a_multiset(bench, stored, batch):
     """Rows for which the predicate is true go, others (null too) stay; what is equal counts as unchanged."""

@@ -30,13 +30,10 @@ def url(spark_engine, spark_settings):
     attachment.close()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("first", "variable"),
-    [
-        ("builder", "SPARK_REMOTE"),
-        pytest.param("library", "SPARK_REMOTE", marks=pytest.mark.nightly),
-        pytest.param("library", "FREEZEFRAME_SPARK", marks=pytest.mark.nightly),
-    ],
+    [("builder", "SPARK_REMOTE"), ("library", "SPARK_REMOTE"), ("library", "FREEZEFRAME_SPARK")],
 )
 def test_a_process_has_one_session_on_a_server_elsewhere(tmp_path, url, variable, first):
     """Frames of the library and of Spark's builder join; views and SQL see both."""

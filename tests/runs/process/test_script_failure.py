@@ -24,10 +24,24 @@ def notebook(runs, code):
 @pytest.mark.parametrize(
     ("is_notebook", "code", "cause", "remedy"),
     [
-        (False, UNKNOWN, "[UNRESOLVED_COLUMN.WITH_SUGGESTION] ", "Correct the script"),
-        (True, UNKNOWN, "[UNRESOLVED_COLUMN.WITH_SUGGESTION] ", "Correct the script"),
+        pytest.param(
+            *(False, UNKNOWN, "[UNRESOLVED_COLUMN.WITH_SUGGESTION] ", "Correct the script"),
+            marks=pytest.mark.nightly,
+        ),
+        pytest.param(
+            *(True, UNKNOWN, "[UNRESOLVED_COLUMN.WITH_SUGGESTION] ", "Correct the script"),
+            marks=pytest.mark.nightly,
+        ),
         (False, MALFORMED, "[CAST_INVALID_INPUT] The value 'x'", "Correct the script"),
-        (False, ABSENT, "[PATH_NOT_FOUND] Path does not exist: file:/nowhere", "Name a path that Spark sees"),
+        pytest.param(
+            *(
+                False,
+                ABSENT,
+                "[PATH_NOT_FOUND] Path does not exist: file:/nowhere",
+                "Name a path that Spark sees",
+            ),
+            marks=pytest.mark.nightly,
+        ),
     ],
     ids=["analysis", "notebook", "task", "file"],
 )

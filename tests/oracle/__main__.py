@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 from pyspark.errors import PySparkException
-from tests.oracle.answers import CHANGE_COLUMNS, FOLDER, load, pack, plain_rows, plain_type, save
+from tests.oracle.answers import FOLDER, load, pack, plain_rows, plain_type, save
 from tests.oracle.definitions import TABLES
 from tests.spark_server import spark_environment
 
@@ -32,27 +32,33 @@ def make(session, folder, steps):
 
 def ask_spark(session, folder):
     """Return Spark's answers: each version's schema, rows and number of files, the changes, the history."""
-    load = session.read.format("delta")
+    table = session.read.format("delta")
     try:
         history = session.sql(f"DESCRIBE HISTORY delta.`{folder}`").collect()
-        answer = {"history": sorted([row["version"], row["operation"]] for row in history), "versions": {}}
-        load.load(str(folder)).collect()
     except PySparkException as error:
-        return {"error": error.getCondition() or type(error).__name__}
+        return condition(error)
+    answer = {"history": sorted([row["version"], row["operation"]] for row in history), "versions": {}}
     for version, _ in answer["history"]:
         try:
-            frame = load.option("versionAsOf", version).load(str(folder))
+            frame = table.option("versionAsOf", version).load(str(folder))
             schema = plain_type(json.loads(frame.schema.json()))["fields"]
             found = {"schema": schema, "rows": plain_rows(frame.toArrow()), "files": len(frame.inputFiles())}
         except PySparkException as error:
-            found = {"error": error.getCondition() or type(error).__name__}
+            found = condition(error)
         answer["versions"][str(version)] = found
+    if all("error" in found for found in answer["versions"].values()):
+        return found
     try:
         changes = session.read.format("delta").option("readChangeFeed", True).option("startingVersion", 0)
         answer["changes"] = plain_rows(changes.load(str(folder)).drop("_commit_timestamp").toArrow())
     except PySparkException:
-        pass  # the table has none
+        pass  # the table records none
     return answer
+
+
+def condition(error):
+    """Return Delta's name of an error."""
+    return {"error": error.getCondition() or type(error).__name__}
 
 
 def ask_delta_rs(folder):
@@ -79,7 +85,11 @@ def main(names):
         for name in names or TABLES:
             folder = Path(temporary) / name
             folder.mkdir()
-            make(session, folder, TABLES[name])
+            try:
+                make(session, folder, TABLES[name])
+            except PySparkException as error:
+                say(f"{name}: not made: {str(error).splitlines()[0]}")
+                continue
             pack(folder, name)
             answer = ask_spark(session, folder)
             latest = list(answer.get("versions", {}).values())[-1:]
@@ -87,20 +97,26 @@ def main(names):
             answer["delta_rs"] = "as Spark" if latest and latest[0].get("rows") == rust else rust
             answers[name] = answer
             report(name, before.get(name), answer)
+            save({name: answers[name] for name in TABLES if name in answers})
         connection.close()
-    save({name: answers[name] for name in TABLES if name in answers})
+
+
+def say(line):
+    """Print a line at once."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
 def report(name, before, answer):
     """Print what is not as it was."""
     if before is None:
-        print(f"{name}: new")
+        say(f"{name}: new")
         return
     changed = [key for key in sorted({*before, *answer}) if before.get(key) != answer.get(key)]
-    print(f"{name}: {'as before' if not changed else 'changed: ' + ', '.join(changed)}")
+    say(f"{name}: {'as before' if not changed else 'changed: ' + ', '.join(changed)}")
     for key in changed:
-        print(f"  {key} was {json.dumps(before.get(key))[:2000]}")
-        print(f"  {key} is  {json.dumps(answer.get(key))[:2000]}")
+        say(f"  {key} was {json.dumps(before.get(key))[:2000]}")
+        say(f"  {key} is  {json.dumps(answer.get(key))[:2000]}")
 
 
 main(sys.argv[1:])

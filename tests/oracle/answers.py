@@ -56,21 +56,25 @@ def save(answers):
         fields = []
         for key, value in answer.items():
             if key == "versions":
-                lines = (f"   {json.dumps(v)}: {json.dumps(found, ensure_ascii=False)}" for v, found in value.items())
+                lines = (
+                    f'   "{number}": {json.dumps(found, ensure_ascii=False)}'
+                    for number, found in value.items()
+                )
                 fields.append('  "versions": {\n' + ",\n".join(lines) + "\n  }")
             else:
                 fields.append(f"  {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}")
-        text.write((",\n" if text.tell() else "") + f" {json.dumps(name)}: {{\n" + ",\n".join(fields) + "\n }")
+        separator = ",\n" if text.tell() else ""
+        text.write(f'{separator} "{name}": {{\n' + ",\n".join(fields) + "\n }")
     ANSWERS.write_text("{\n" + text.getvalue() + "\n}\n")
 
 
 def pack(folder, name):
-    """Keep the table in a folder as an archive; Hadoop's checksums of files, which are hidden, are left out."""
+    """Keep the table in a folder as an archive, without the hidden checksums of Hadoop."""
     with zipfile.ZipFile(FOLDER / f"{name}.zip", "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for path in sorted(Path(folder).rglob("*")):
             if path.is_file() and not path.name.startswith("."):
-                # The time is the same in each archive; where a table's times count they are in its commits.
-                archive.writestr(zipfile.ZipInfo(str(path.relative_to(folder))), path.read_bytes(), zipfile.ZIP_DEFLATED)
+                entry = zipfile.ZipInfo(str(path.relative_to(folder)))  # of the same time in each archive
+                archive.writestr(entry, path.read_bytes(), zipfile.ZIP_DEFLATED)
 
 
 def unpack(name, folder):

@@ -8,6 +8,8 @@ import json
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +19,7 @@ import pyarrow.parquet as pq
 from freezeframe.clock import now_ms
 from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.format.actions import Add, Metadata, Protocol
-from freezeframe.log.format.conversion import conform, partition_text
+from freezeframe.log.format.conversion import conform
 from freezeframe.log.format.schema import (
     Mode,
     arrow_field,
@@ -109,8 +111,7 @@ def _new_file(
         path=name,
         size=len(content),
         partition_values={
-            physical_name(fields[column], mode): partition_text(values[column], column)
-            for column in partition
+            physical_name(fields[column], mode): partition_text(values[column]) for column in partition
         },
         modification_time=now_ms(),
         stats=statistics_text(statistics),
@@ -157,3 +158,31 @@ def mark(log, column, value):
         stored = f"{log.table}/{deletion.file.name}".lstrip("/")
         log.storage.put_if_absent(stored, deletion.file.content)
     assert isinstance(begun.commit(deletion.actions, "DELETE"), Committed)
+
+
+def partition_text(value: Any) -> str | None:
+    """Serialise a partition value (a Python value of the column's type) as the log's text."""
+    match value:  # a type that cannot partition a table gives None
+        case None | "":
+            return None
+        case bool():
+            return "true" if value else "false"
+        case str() | int() | float():
+            return _number(value) if isinstance(value, float) else str(value)
+        case Decimal():
+            return format(value, "f")
+        case datetime():
+            if value.tzinfo is None:
+                return value.isoformat(sep=" ", timespec="microseconds")
+            # A text without a zone would be a time of the reader's own in Spark.
+            moment = value.astimezone(UTC).replace(tzinfo=None)
+            return f"{moment.isoformat(timespec='microseconds')}Z"
+        case date():
+            return value.isoformat()
+        case bytes():
+            return value.decode()
+
+
+def _number(value: float) -> str:
+    names = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
+    return names.get(repr(value), repr(value))

@@ -209,3 +209,8 @@ def _pairs(value: Any) -> Any:
 
 def _do_not_wait(_: float) -> None:
     return None
+
+
+def all_tombstones(snapshot: Any) -> pa.Table:
+    """Every tombstone in the log, expired ones as well."""
+    return snapshot._load_state(None).files.tombstones

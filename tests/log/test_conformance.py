@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from freezeframe.cli.commands.delta import describe
-from freezeframe.errors import FreezeframeError
+from freezeframe.errors import CorruptData, FreezeframeError, UnsupportedTable
 from freezeframe.log import DeltaLog, LogOptions
+from freezeframe.log.scan import rows
 from freezeframe.storage import LocalStorage
 
 FOLDER = Path(os.environ.get("FREEZEFRAME_CONFORMANCE", ""))
@@ -91,3 +92,72 @@ def test_every_version_that_can_be_made_is_made_without_the_newer_files_too(name
     assert travelled["files"] == cut["files"]
     assert travelled["metadata"] == cut["metadata"]
     assert version == cut["version"]
+
+
+# Upstream's tests gave vector files another prefix and one table an absolute path to fill in.
+TEST_PREFIX = "test%dv%prefix-"
+PLACEHOLDER = "{{FOLDER_WITH_SPECIAL_CHAR}}"
+
+
+def table(name, tmp_path):
+    """A copy of the table with what upstream's tests would have put in place."""
+    copy = tmp_path / "table"
+    shutil.copytree(FOLDER / "tables" / name, copy)
+    for path in [*copy.rglob(f"{TEST_PREFIX}*.bin")]:
+        path.rename(path.with_name(path.name.removeprefix(TEST_PREFIX)))
+    folder = str(copy / "folder&with%special char").replace("%", "%25").replace(" ", "%20")
+    for path in (copy / "_delta_log").glob("*.json"):
+        text = path.read_text()
+        if PLACEHOLDER in text:
+            path.write_text(text.replace(PLACEHOLDER, folder).replace(TEST_PREFIX.replace("%", "%25"), ""))
+    return DeltaLog.for_table(copy).update()
+
+
+def by_answer(wanted):
+    """Parametrize a test with the tables whose answers are wanted."""
+    tables = [pytest.param(name, EXPECTED[name], id=name) for name in TABLES if wanted(EXPECTED[name])]
+    return pytest.mark.parametrize(("name", "answer"), tables)
+
+
+def is_shredded(answer):
+    return "delta.enableVariantShredding" in answer["metadata"]["configuration"]
+
+
+@by_answer(lambda a: "rows" in a and not a.get("dataAbsent") and not is_shredded(a))
+def test_rows_and_columns_are_sparks(name, answer, tmp_path):
+    """A full read gives as many rows as Spark counts, under the same column names, valid throughout."""
+    snapshot = table(name, tmp_path)
+    found = rows.read(snapshot)
+    found.validate(full=True)
+    assert (answer["rows"], answer["columns"]) == (found.num_rows, found.column_names)
+    assert answer["rows"] == rows.count(snapshot)
+
+
+@by_answer(lambda a: "rows" in a and a.get("dataAbsent"))
+def test_rows_of_absent_files_are_counted_and_refused(name, answer, tmp_path):
+    """Where files are missing the log still knows the number of rows; reading them names a missing file."""
+    snapshot = table(name, tmp_path)
+    assert answer["rows"] == rows.count(snapshot)
+    with pytest.raises(CorruptData) as caught:
+        rows.read(snapshot)
+    assert caught.value.error_code == "FAILED_READ_FILE.FILE_NOT_EXIST"
+
+
+@by_answer(lambda a: "rows" in a and is_shredded(a))
+def test_shredded_variants_are_refused_by_name(name, answer, tmp_path):
+    """Variants in shredded form are not guessed at: the feature is named, other columns are read."""
+    snapshot = table(name, tmp_path)
+    assert answer["rows"] == rows.count(snapshot)
+    with pytest.raises(UnsupportedTable) as caught:
+        rows.read(snapshot)
+    assert caught.value.details["features"] == ["variantShredding"]
+    if "i" in answer["columns"]:
+        assert answer["rows"] == rows.read(snapshot, ["i"]).num_rows
+
+
+@by_answer(lambda a: "readError" in a)
+def test_rows_that_spark_refuses_are_refused(name, answer, tmp_path):
+    """Where Spark's read fails, ours fails with the same error class."""
+    with pytest.raises(FreezeframeError) as caught:
+        rows.read(table(name, tmp_path))
+    assert answer["readError"]["error"] == caught.value.error_code

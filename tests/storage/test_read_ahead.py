@@ -1,13 +1,26 @@
 """Files that are fetched side by side before they are asked for."""
 
+import errno
+import json
+import os
+import shutil
+import subprocess
+import sys
 import threading
+from io import BytesIO
+from pathlib import Path
 
+import pandas as pd
 import pytest
 
-from freezeframe.errors import StorageUnavailable
+from freezeframe.errors import CorruptData, StorageUnavailable, TryAgain
+from freezeframe.log.scan.file_statistics import file_statistics
+from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage, read_ahead
-from freezeframe.storage.memory import FaultyStorage
-from freezeframe.storage.read_ahead import ReadAhead
+from freezeframe.storage.memory import Fault, FaultyStorage, Way
+from freezeframe.storage.read_ahead import ReadAhead, passing_failure, reads_of
+from freezeframe.store import Tenant
+from freezeframe.store.diff.counts import ArrowEngine
 
 
 def reads(storage):
@@ -88,3 +101,117 @@ def test_what_does_not_fit_is_left(monkeypatch):
     ahead.forget()
     ahead.fetch([("b", 12), ("c", 12)])
     assert sorted(reads(storage)) == ["a", "b", "b", "c"]
+
+
+# A read that fails once is told as such, wherever it is: never as damage, never raw.
+
+
+pytestmark = pytest.mark.long
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    """The library that makes one read of a process fail."""
+    compiler = shutil.which("cc")
+    if compiler is None or not sys.platform.startswith("linux"):
+        pytest.skip("failing the system's own reads needs Linux and a C compiler")
+    built = tmp_path_factory.mktemp("library") / "failing_reads.so"
+    command = [compiler, "-shared", "-fPIC", "-o", str(built), str(HERE / "failing_reads.c"), "-ldl"]
+    subprocess.run(command, check=True)
+    return built
+
+
+def _failed(library, folder, *names):
+    done = subprocess.run(
+        [sys.executable, str(HERE / "failing_reads.py"), str(folder), *names],
+        env={**os.environ, "LD_PRELOAD": str(library)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return json.loads(done.stdout)
+
+
+def _require_typed(told):
+    assert {name: [] for name in told} == {name: one["wrong"] for name, one in told.items()}
+    assert all(item["reads"] > 1 for item in told.values())
+
+
+def test_an_error_of_the_disk_is_never_damage(library, tmp_path):
+    """Each read fails with EIO in turn, PyArrow's own included: of an update, input, verification."""
+    _require_typed(_failed(library, tmp_path, "first", "csv", "parquet", "verify"))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    "name",
+    ["update", "adopt", "read", "override", "restore", "history", "file", "gc", "erase", "clone"],
+)
+def test_no_operation_takes_an_error_of_the_disk_for_damage(library, tmp_path, name):
+    """Every other operation, read by read."""
+    _require_typed(_failed(library, tmp_path, name))
+
+
+@pytest.mark.parametrize("name", ["read", "update", "history", "gc"])
+def test_a_refused_request_can_be_tried_again(name):
+    """In a bucket: each reading request of an operation is refused in turn."""
+    inner = MemoryStorage()
+    _tenant(inner).stream("A").update(pd.DataFrame({"Id": ["1", "2"], "v": [1, 2]}), key="Id")
+    operation = {
+        "read": lambda tenant: tenant.stream("A").read(),
+        "update": lambda tenant: tenant.stream("A").update(pd.DataFrame({"Id": ["2"], "v": [3]}), key="Id"),
+        "history": lambda tenant: list(tenant.history()),
+        "gc": lambda tenant: tenant.gc(),
+    }[name]
+    number, failed = 0, 0
+    while True:
+        storage = FaultyStorage(inner, [Fault(number, Way.FAIL_BEFORE, "read")])
+        try:
+            operation(_tenant(storage))
+        except TryAgain:
+            failed += 1
+        number += 1
+        if sum(call.verb == "read" for call in storage.calls) < number:
+            break
+    assert failed
+    assert len(_tenant(inner).stream("A").read()) == 2
+
+
+def _tenant(storage):
+    return Tenant(storage, ArrowEngine(storage), Settings())
+
+
+class Stopped(BytesIO):
+    """A file whose reads the system stops."""
+
+    def read(self, *_):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
+def test_statistics_tell_a_failed_read_from_damage():
+    """EIO may be gone the next time; bytes that are not Parquet stay so."""
+    with pytest.raises(StorageUnavailable):
+        file_statistics(Stopped(b"PAR1" * 10), {"type": "struct", "fields": []})
+    with pytest.raises(CorruptData):
+        file_statistics(b"PAR1" * 10, {"type": "struct", "fields": []})
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (OSError(errno.EIO, "x"), StorageUnavailable),
+        (OSError(errno.EMFILE, "x"), StorageUnavailable),
+        (OSError("not a Parquet file"), None),
+        (FileNotFoundError(errno.ENOENT, "x"), None),
+        (ValueError("x"), None),
+    ],
+)
+def test_only_the_system_fails_for_now(error, expected):
+    """An error number is the system's; without one the bytes are wrong, and a missing file is missing."""
+    found = passing_failure("a", error)
+
+    assert expected is (None if found is None else type(found))
+    with pytest.raises(expected or type(error)), reads_of("a"):
+        raise error

@@ -129,7 +129,7 @@ class _Commit:
         return [action for action in found if action is not None]
 
     def _removed_files(self, removes: Sequence[Remove]) -> dict[str, Add]:
-        """The add actions of removed files, from the state before: a remove may hold only the path."""
+        """Return the add actions of removed files, from the state before: a remove may hold only the path."""
         found: dict[str, Add] = {}
         bare: set[str] = set()
         for remove in removes:
@@ -153,7 +153,7 @@ class _Commit:
         return file_batches(self._snapshot.storage, self._read(add), None)
 
     def _between(self, add: Add, other: Add) -> Iterator[pa.RecordBatch]:
-        """The rows of a file that are live under the vector of ``add`` but deleted under ``other``'s."""
+        """Return rows of a file that are live under the vector of ``add`` but deleted under ``other``'s."""
         gone = np.setdiff1d(
             self._deleted_positions(other.deletion_vector), self._deleted_positions(add.deletion_vector)
         )
@@ -229,7 +229,7 @@ class DeltaLog(TableLog):
     def is_table(
         cls, uri: str | os.PathLike[str], *, storage_options: Mapping[str, str] | None = None
     ) -> bool:
-        """Whether a Delta table exists: its log holds a commit or a checkpoint. No file is read.
+        """Return whether a Delta table exists: its log holds a commit or a checkpoint. No file is read.
 
         Raises:
             InvalidOption, StorageUnavailable: as ``open``.
@@ -247,10 +247,10 @@ class DeltaLog(TableLog):
         *,
         options: LogOptions | None = None,
     ) -> DeltaLog:
-        """The log of a table, given its directory, or a storage and the table's folder in it.
+        """Return the log of a table, given its directory, or a storage and the table's folder in it.
 
         Every spelling of a directory returns the same object while it is cached; the call does not
-        update it (behaviours 41, 49). The cache holds ``DeltaLog.cache_size`` logs, each
+        update it. The cache holds ``DeltaLog.cache_size`` logs, each
         for ``DeltaLog.cache_retention_seconds`` after its last use. ``options`` apply only
         when the log is opened.
 
@@ -264,7 +264,7 @@ class DeltaLog(TableLog):
     def for_table_with_snapshot(
         cls, location: str | os.PathLike[str] | Storage, table: str = ""
     ) -> tuple[DeltaLog, Snapshot]:
-        """The log and its latest snapshot; a cached log is updated first (behaviour 41)."""
+        """Return the log and its latest snapshot; a cached log is updated first."""
         log, is_new = cls._get_or_open(location, table)
         return log, log.current_snapshot if is_new else log.update()
 
@@ -300,7 +300,7 @@ class DeltaLog(TableLog):
         table: str,
         options: LogOptions | None = None,
     ) -> tuple[DeltaLog, bool]:
-        """The log of a table, and whether this call opened it."""
+        """Return the log of a table, and whether this call opened it."""
         storage, table, key = _locate(location, table)
         with cls._cache_lock:
             cls._expire()
@@ -333,15 +333,15 @@ class DeltaLog(TableLog):
         return self.current_snapshot
 
     def to_arrow(self, columns: Sequence[str] | None = None, where: Predicate | None = None) -> pa.Table:
-        """The rows of the newest version; see ``Snapshot.to_arrow``."""
+        """Return the rows of the newest version; see ``Snapshot.to_arrow``."""
         return self.update().to_arrow(columns, where)
 
     def to_dataset(self) -> ds.Dataset:
-        """The newest version as a PyArrow dataset; see ``Snapshot.to_dataset``."""
+        """Return the newest version as a PyArrow dataset; see ``Snapshot.to_dataset``."""
         return self.update().to_dataset()
 
     def changes(self, start: int, end: int | None = None) -> pa.RecordBatchReader:
-        """The rows that the versions ``start`` to ``end`` (None: the newest) inserted, deleted and updated.
+        """Return the rows that versions ``start`` to ``end`` (None: the newest) changed.
 
         Besides the table's columns they have ``_change_type`` (``insert``, ``delete``, and where a
         writer recorded them ``update_preimage`` and ``update_postimage``), ``_commit_version`` and
@@ -359,7 +359,7 @@ class DeltaLog(TableLog):
     def start_transaction(
         self, *, upkeep: Upkeep | None = None, own_features: Collection[str] = ()
     ) -> Transaction:
-        """A transaction on the newest version; see ``Transaction``.
+        """Return a transaction on the newest version; see ``Transaction``.
 
         Raises:
             StorageUnsuitable: the bucket's store has no atomic create, so commits could be lost.
@@ -387,7 +387,7 @@ def _require_folder_of_table(storage: Storage) -> None:
 def _locate(
     location: str | os.PathLike[str] | Storage, table: str
 ) -> tuple[Storage, str, tuple[object, str]]:
-    """(storage, folder, cache key) of a table."""
+    """Return (storage, folder, cache key) of a table."""
     storage = storage_at(location) if isinstance(location, str | os.PathLike) else location
     folder = table.strip("/")
     if isinstance(storage, LocalStorage):
@@ -399,7 +399,7 @@ def _locate(
 
 
 def _access(storage: Storage) -> str:
-    """The access options of a bucket opened by its URL; empty for every other storage."""
+    """Return the access options of a bucket opened by its URL; empty for every other storage."""
     return getattr(storage, "access", "")
 
 

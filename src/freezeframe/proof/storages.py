@@ -84,7 +84,7 @@ def _create(storage: Storage, name: str, content: bytes) -> bool:
 
 
 def _digest(storage: Storage, name: str) -> str | None:
-    """The digest that the file begins with; "" if its bytes have another, None if there is no file."""
+    """Return the digest that the file begins with; "" if its bytes have another, None if there is no file."""
     try:
         content = storage.read(name)
     except FileNotFoundError:
@@ -135,7 +135,7 @@ _INTERVAL = 3  # a checkpoint every so many versions, so that their calls are st
 class Operation:
     """Something done to a tenant, by a number; and what the tenant then holds.
 
-    ``one_commit``: an error other than an unknown outcome says that nothing has changed.
+    ``one_commit``: an error other than an unknown outcome means that nothing changed.
     """
 
     run: Callable[[Tenant, int], object]
@@ -144,12 +144,12 @@ class Operation:
 
 
 def crashes(task: Task) -> None:
-    """A crash before and after each call that writes; one at a read leaves what the write before it left."""
+    """Crash before and after each call that writes; one at a read leaves what the write before left."""
     _stop_all(task, dict.fromkeys(sorted(WRITES), (1, (Way.CUT_BEFORE, Way.CUT_AFTER))))
 
 
 def errors(task: Task) -> None:
-    """A write that is refused or whose answer is lost, and in each round every fifth read."""
+    """Refuse each write or lose its response, and refuse every fifth read in each round."""
     lost: tuple[Way, ...] = (Way.FAIL_BEFORE, Way.FAIL_AFTER)
     refused: tuple[Way, ...] = (Way.FAIL_BEFORE,)
     reads = sorted({*VERBS} - WRITES)
@@ -157,7 +157,7 @@ def errors(task: Task) -> None:
 
 
 def _stop_all(task: Task, faults: Mapping[str, tuple[int, tuple[Way, ...]]]) -> None:
-    """Each operation, stopped at every so many calls of each verb, in each way."""
+    """Stop each operation at every so many calls of each verb, in each way."""
     for folder, random in task.rounds():
         for name in OPERATIONS:
             within = folder.within(name)
@@ -231,7 +231,7 @@ def _restore(tenant: Tenant, _number: int) -> None:
 
 
 def _restored_version(tenant: Tenant) -> int:
-    """An older version; another one each time, since restores add versions."""
+    """Return an older version; another one each time, since restores add versions."""
     return min(entry.version for entry in tenant.history(limit=5))
 
 

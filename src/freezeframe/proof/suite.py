@@ -41,7 +41,7 @@ class ProofResult:
         return bool(self.counts) and not self.violations
 
     def to_json(self) -> dict[str, Any]:
-        """All fields by name, and the verdict."""
+        """Return all fields by name, and the verdict."""
         return {
             "name": self.name,
             "verdict": "kept" if self.is_kept else "broken",

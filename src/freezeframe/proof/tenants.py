@@ -30,7 +30,7 @@ _DAMAGE_JOBS = 9
 _FLIPS = 4
 _AT_ONCE = 8
 _Damage = tuple[str, str, bytes | None]
-"""The file, the way, and what is left of its bytes."""
+"""A file, the kind of damage, and the remaining bytes."""
 _NUMBER = re.compile(r"\d{4,}|[0-9a-f-]{12,}(?![a-z_])")
 
 
@@ -253,7 +253,7 @@ def _names(other: str) -> Iterator[str]:
 
 
 def _answers(tenant: Tenant, name: str) -> Iterator[str]:
-    """What each call says about a name: its result, or its error."""
+    """Yield the result or the error of each call with a name."""
     calls = (
         lambda: tenant.stream(name).read(as_="arrow").to_pydict(),
         lambda: tenant.stream(name).update(frame({"planted": 1}), key="Id"),
@@ -299,7 +299,7 @@ def travel(task: Task) -> None:
 
 
 def restore(task: Task) -> None:
-    """Restore each version, and read what was the newest before as well."""
+    """Restore each version, and read the version that was newest before."""
     for folder, random in task.rounds():
         held = _versions(folder, random)
         for version in random.sample(sorted(held), len(held)):
@@ -339,7 +339,7 @@ _GRACE_SECONDS = 5.0
 
 
 def collect_garbage(task: Task) -> None:
-    """A process reads without end, this one commits and calls ``gc``; at the end the files are counted."""
+    """Commit and call ``gc`` while another process reads; count the files at the end."""
     for folder, _ in task.rounds():
         tenant = folder.tenant(gc_grace_seconds=_GRACE_SECONDS)
         tenant.set_retention(keep_versions=_KEPT)
@@ -420,7 +420,7 @@ def erase_rows(task: Task) -> None:
 
 
 def _traces(folder: ProofFolder, canaries: list[str]) -> list[str]:
-    """The files that hold one of the keys, as bytes or in a column of a Parquet file."""
+    """Return the files that hold one of the keys, as bytes or in a column of a Parquet file."""
     storage = folder.storage()
     found = []
     for name in sorted(item.name for item in storage.list_below("")):

@@ -49,13 +49,13 @@ class Storage(Protocol):
         """The location of this storage, a path or a URL; used in messages and as a cache key."""
 
     def list_from(self, folder: str, start: str = "") -> Iterator[FileStatus]:
-        """The files directly in ``folder`` whose names are >= ``start``, in order of their UTF-8 bytes.
+        """List the files directly in ``folder`` whose names are >= ``start``, by their UTF-8 bytes.
 
         An absent folder is empty. Incomplete writes are never listed.
         """
 
     def read(self, name: str, offset: int = 0, length: int | None = None) -> bytes:
-        """The file's bytes, or ``length`` of them from ``offset`` on (fewer at the end).
+        """Return the file's bytes, or ``length`` of them from ``offset`` on (fewer at the end).
 
         Raises:
             FileNotFoundError: there is no such file.
@@ -70,7 +70,7 @@ class Storage(Protocol):
         """
 
     def list_below(self, folder: str) -> Iterator[FileStatus]:
-        """The files below ``folder`` at any depth, in undefined order; names are relative to ``folder``.
+        """List the files below ``folder`` at any depth, in no order; names are relative to ``folder``.
 
         For counting, verification and deletion, not for reading a log: the listing includes
         left-overs of incomplete writes.
@@ -93,10 +93,10 @@ class Storage(Protocol):
         """
 
     def local_path(self, name: str) -> Path | None:
-        """The file's local path, if any, from which Arrow reads directly."""
+        """Return the file's local path, if any, from which Arrow reads directly."""
 
     def uri(self, name: str) -> str:
-        """The file's name for Spark: an absolute path or an ``s3a://`` URL."""
+        """Return the file's name for Spark: an absolute path or an ``s3a://`` URL."""
 
 
 # Validation of storage names: relative, and inside the root.
@@ -211,7 +211,7 @@ class OverlayStorage:
         return self._inner.root
 
     def list_from(self, folder: str, start: str = "") -> Iterator[FileStatus]:
-        """The files of both, in order; see ``Storage.list_from``."""
+        """Return the files of both, in order; see ``Storage.list_from``."""
         prefix = f"{folder.strip('/')}/" if folder.strip("/") else ""
         merged = {
             path[len(prefix) :]: FileStatus(path[len(prefix) :], len(content), self._modified_ms)
@@ -223,7 +223,7 @@ class OverlayStorage:
         return iter(sorted(merged.values(), key=lambda status: status.name.encode()))
 
     def list_below(self, folder: str) -> Iterator[FileStatus]:
-        """The files of both, the inner storage's first; see ``Storage.list_below``."""
+        """Return the files of both, the inner storage's first; see ``Storage.list_below``."""
         prefix = f"{folder.strip('/')}/" if folder.strip("/") else ""
         found = {status.name: status for status in self._inner.list_below(folder)}
         for path, content in self._files.items():
@@ -261,9 +261,9 @@ class OverlayStorage:
         self._inner.prune(folder)
 
     def local_path(self, name: str) -> Path | None:
-        """The inner storage's local path; None for an overlaid file."""
+        """Return the inner storage's local path; None for an overlaid file."""
         return None if name in self._files else self._inner.local_path(name)
 
     def uri(self, name: str) -> str:
-        """The inner storage's URI."""
+        """Return the inner storage's URI."""
         return self._inner.uri(name)

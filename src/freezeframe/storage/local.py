@@ -69,7 +69,7 @@ class LocalStorage:
     def list_from(self, folder: str, start: str = "") -> Iterator[FileStatus]:
         """See ``Storage.list_from``; temporary files of writers (a leading dot) and links are left out.
 
-        Each file is looked at when it is asked for: who stops early pays for the names alone.
+        Each file is examined during the iteration, so stopping early costs the names only.
         """
         try:
             with self._open_folder(folder) as handle:
@@ -113,7 +113,7 @@ class LocalStorage:
         try:
             with self._make_folder(name) as (folder, own), _temporary(folder, content) as temporary:
                 try:
-                    # The one atomic step: it fails if somebody else was first.
+                    # The atomic step: it fails if another writer was first.
                     os.link(temporary, own, src_dir_fd=folder, dst_dir_fd=folder)
                 except FileExistsError:
                     raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name) from None
@@ -167,7 +167,7 @@ class LocalStorage:
             raise failure("prune", folder, error) from error
 
     def local_path(self, name: str) -> Path | None:
-        """The file's absolute path, without links below the root.
+        """Return the file's absolute path, without links below the root.
 
         Raises:
             UnsafePath: the path contains a link.
@@ -175,7 +175,7 @@ class LocalStorage:
         return self._plain_path(name)
 
     def uri(self, name: str) -> str:
-        """The file's absolute path for Spark; refuses links like ``local_path``."""
+        """Return the file's absolute path for Spark; refuses links like ``local_path``."""
         return str(self._plain_path(name))
 
     @contextmanager
@@ -277,7 +277,7 @@ sync_folder = sync_file
 
 
 def failure(verb: str, name: str, error: OSError) -> FreezeframeError:
-    """The typed error for a failed operating system call: ``verb`` on ``name``."""
+    """Return the typed error for a failed operating system call: ``verb`` on ``name``."""
     if error.errno in _FULL:
         return StorageFull(
             f"There is no space left to {verb} {name!r}.",
@@ -301,7 +301,7 @@ def failure(verb: str, name: str, error: OSError) -> FreezeframeError:
 
 
 def _names_from(handle: int, start: str) -> list[str]:
-    """The names in an open folder from ``start`` on, in the order of their bytes."""
+    """Return the names in an open folder from ``start`` on, in the order of their bytes."""
     if start.isascii():
         # Most of a long log is before the start. A name compares with ASCII text as its bytes do.
         found = [name for name in os.listdir(handle) if name >= start]
@@ -326,7 +326,7 @@ def _status_of(handle: int, name: str) -> FileStatus | None:
 
 
 def _plain(handle: int, name: str) -> int:
-    """The handle, if it is a regular file's; else raise."""
+    """Return the handle, if it is a regular file's; else raise."""
     mode = os.fstat(handle).st_mode
     if stat.S_ISREG(mode):
         return handle
@@ -383,7 +383,7 @@ class FileIdentity:
 
 
 def file_identity(path: str | Path) -> FileIdentity | None:
-    """The identity of the current file, or None without one.
+    """Return the identity of the current file, or None without one.
 
     Uses ``lstat``: the file is not opened and links are not followed.
     """

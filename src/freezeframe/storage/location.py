@@ -54,8 +54,8 @@ class S3Access:
     token: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
-        place = urlsplit(self.endpoint)
-        if self.endpoint and (place.scheme not in {"http", "https"} or not place.netloc):
+        url = urlsplit(self.endpoint)
+        if self.endpoint and (url.scheme not in {"http", "https"} or not url.netloc):
             raise InvalidOption(
                 f"{self.endpoint!r} is not an endpoint of an object store.",
                 remedy="Set s3_endpoint to https://host or http://host:port.",
@@ -75,10 +75,10 @@ class S3Access:
             "AWS_SECRET_ACCESS_KEY": settings.s3_secret_access_key,
             "AWS_SESSION_TOKEN": settings.s3_session_token,
         }
-        places = {"AWS_ENDPOINT_URL_S3": settings.s3_endpoint, "AWS_REGION": settings.s3_region}
+        locations = {"AWS_ENDPOINT_URL_S3": settings.s3_endpoint, "AWS_REGION": settings.s3_region}
         if not (settings.s3_access_key_id or settings.s3_secret_access_key):
             keys = {name: value for name, value in keys.items() if value}
-        named = {name: value for name, value in places.items() if value}
+        named = {name: value for name, value in locations.items() if value}
         found = cls.of_variables({**environment, **keys, **named})
         is_path_style = settings.s3_path_style == "yes" or (
             settings.s3_path_style == "auto" and found.is_path_style
@@ -113,7 +113,7 @@ class S3Access:
         return hashlib.sha256(f"{self.endpoint} {self.region}".encode()).hexdigest()[:16]
 
     def obstore_options(self) -> dict[str, Any]:
-        """The options for ``obstore.store.from_url``."""
+        """Return the options for ``obstore.store.from_url``."""
         options: dict[str, Any] = {
             "region": self.region or _DEFAULT_REGION,
             "virtual_hosted_style_request": not self.is_path_style,
@@ -129,7 +129,7 @@ class S3Access:
         return options
 
     def hadoop_options(self) -> dict[str, str]:
-        """The options for Hadoop's connector, without secrets."""
+        """Return the options for Hadoop's connector, without secrets."""
         options = {
             "fs.s3a.endpoint.region": self.region or _DEFAULT_REGION,
             "fs.s3a.path.style.access": str(self.is_path_style).lower(),
@@ -141,7 +141,7 @@ class S3Access:
         return options
 
     def hadoop_secrets(self) -> dict[str, str]:
-        """The keys for Hadoop's connector; empty under a role."""
+        """Return the keys for Hadoop's connector; empty under a role."""
         keys = {"fs.s3a.access.key": self.key_id, "fs.s3a.secret.key": self.secret}
         if self.token:
             keys["fs.s3a.session.token"] = self.token
@@ -157,9 +157,9 @@ class S3Access:
 
 
 def open_bucket(url: str, *, is_trusted: bool = False, **options: Any) -> Storage:
-    """The objects below a URL such as ``s3://bucket/folder``; ``options`` are those of obstore's store.
+    """Open the objects below a URL such as ``s3://bucket/folder``; ``options`` are those of obstore's store.
 
-    ``is_trusted`` says that the store is known to create atomically, as Amazon's own S3 is.
+    ``is_trusted``: the store is known to create atomically, like Amazon's own S3.
 
     Raises:
         MissingExtra: the extra ``s3`` is not installed.
@@ -175,7 +175,7 @@ _SCHEMES = ("s3", "s3a")
 
 
 def storage_at(location: str | os.PathLike[str], options: Mapping[str, str] | None = None) -> Storage:
-    """The storage at a directory, a ``file:`` URL or ``s3://bucket/prefix``.
+    """Return the storage at a directory, a ``file:`` URL or ``s3://bucket/prefix``.
 
     ``options`` configure access to a bucket, under the names of AWS's environment variables
     (``AWS_ENDPOINT_URL``, ``AWS_REGION``, ``AWS_ACCESS_KEY_ID``, ...; upper or lower case); the

@@ -106,7 +106,7 @@ class MemoryStorage:
         return None
 
     def uri(self, name: str) -> str:
-        """A name for messages; no engine can open it."""
+        """Return a name for messages; no engine can open it."""
         return f"{self.root}/{name}"
 
 
@@ -220,7 +220,7 @@ class FaultyStorage:
         return None
 
     def uri(self, name: str) -> str:
-        """The inner storage's."""
+        """Return the inner storage's."""
         return self._inner.uri(name)
 
     def _do(self, verb: str, name: str, work: Callable[[], _T]) -> _T:

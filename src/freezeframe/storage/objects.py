@@ -54,7 +54,7 @@ class ObjectStorage:
 
     @classmethod
     def at(cls, url: str, *, is_trusted: bool = False, **options: Any) -> ObjectStorage:
-        """The objects below a URL such as ``s3://bucket/folder``; ``options`` are passed to obstore.
+        """Return the objects below a URL such as ``s3://bucket/folder``; ``options`` are passed to obstore.
 
         Amazon's own S3 is trusted, any other store if ``is_trusted``.
         """
@@ -202,7 +202,7 @@ class ObjectStorage:
         return None
 
     def uri(self, name: str) -> str:
-        """The object's URL under Spark's scheme for the store."""
+        """Return the object's URL under Spark's scheme for the store."""
         scheme, _, rest = self._url.partition("://")
         return f"{_SPARK_SCHEMES.get(scheme, scheme)}://{rest}/{name}"
 

@@ -64,12 +64,12 @@ def require_atomic_create(
 
 
 def is_trusted(storage: Storage) -> bool:
-    """Whether the storage is a disk, or an object store that is known to create atomically."""
+    """Return whether the storage is a disk, or an object store that is known to create atomically."""
     return bool(getattr(storage, "is_trusted", True))
 
 
 def rounds_for(storage: Storage) -> int:
-    """The races that a storage has to pass before it is believed."""
+    """Return the races that a storage has to pass before it is believed."""
     return QUICK_ROUNDS if is_trusted(storage) else LONG_ROUNDS
 
 

@@ -27,7 +27,7 @@ _local: WeakKeyDictionary[Storage, bool] = WeakKeyDictionary()
 
 
 def run_concurrently(storage: Storage, *calls: Callable[[], Any]) -> tuple[Any, ...]:
-    """The result of each call, in order; returns or raises after all calls have ended.
+    """Return the result of each call, in order; returns or raises after all calls have ended.
 
     On a local disk, where a thread costs more than a call, they run in sequence up to the first error;
     else all of them run, and the first error in order is raised.
@@ -52,14 +52,14 @@ def map_concurrently(read: Callable[[_P], _T], parts: Sequence[_P], threads_max:
 
 
 def is_local(storage: Storage) -> bool:
-    """Whether the storage is a local disk; cached, since the check is a call itself."""
+    """Return whether the storage is a local disk; cached, since the check is a call itself."""
     found = _local.get(storage)
     if found is None:
         found = _local[storage] = storage.local_path("") is not None
     return found
 
 
-# Reads files of a remote storage side by side before they are asked for one at a time.
+# Concurrent reads of files of a remote storage before their use.
 
 HELD_BYTES_MAX = 8 << 20
 
@@ -67,7 +67,7 @@ HELD_BYTES_MAX = 8 << 20
 class ReadAhead:
     """A storage's files, of which some were fetched whole; on a local disk nothing is fetched.
 
-    A fetched file is given away with the first read of all of it, so it is held for a short time only.
+    The first read of a whole fetched file releases it.
     """
 
     def __init__(self, storage: Storage) -> None:
@@ -78,7 +78,7 @@ class ReadAhead:
     def fetch(self, files: Sequence[tuple[str, int]]) -> None:
         """Read those of the files (name, bytes) that are not held at once, the first that fit.
 
-        A file that cannot be read is left to the one who asks for it.
+        A failed read is repeated, and raises, at its use.
         """
         with self._lock:
             room = HELD_BYTES_MAX - sum(len(item) for item in self._held.values())
@@ -101,7 +101,7 @@ class ReadAhead:
             self._held[name] = content
 
     def forget(self) -> None:
-        """Give up what was fetched and not read."""
+        """Release fetched files that were not read."""
         with self._lock:
             self._held = {}
 
@@ -127,7 +127,7 @@ class ReadAhead:
 
 
 def passing_failure(name: str, error: BaseException) -> FreezeframeError | None:
-    """The typed error for a transient failure to read ``name``; None for damage or a missing file."""
+    """Return the typed error for a transient failure to read ``name``; None for damage or a missing file."""
     if isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError):
         return None
     if isinstance(error, OSError) and error.errno is not None:

@@ -134,7 +134,7 @@ def make_beneath(root: int, name: str) -> int:
 
 
 def _nearest(root: int, parts: list[str]) -> tuple[int, int]:
-    """The descriptor of the deepest existing folder of the path, and its depth below ``root``."""
+    """Return the descriptor of the deepest existing folder of the path, and its depth below ``root``."""
     for count in range(len(parts), 0, -1):  # usually at most the last folder is missing
         with suppress(FileNotFoundError):
             return open_beneath(root, "/".join(parts[:count]), _FOLDER_FLAGS), count
@@ -142,7 +142,7 @@ def _nearest(root: int, parts: list[str]) -> tuple[int, int]:
 
 
 def files_below(folder: int, prefix: str = "") -> Iterator[tuple[str, os.stat_result]]:
-    """Each file at any depth, by its name relative to ``folder``; links are not followed."""
+    """Yield each file at any depth, by its name relative to ``folder``; links are not followed."""
     with os.scandir(folder) as found:
         entries = sorted(found, key=lambda entry: os.fsencode(entry.name))
         for entry in entries:
@@ -191,7 +191,7 @@ def _open_plain(folder: int, name: str, flags: int) -> int:
 
 @cache
 def _openat2() -> Any:
-    """The C library's ``syscall``, if the kernel (and its sandbox) allows openat2; else None."""
+    """Return the C library's ``syscall``, if the kernel (and its sandbox) allows openat2; else None."""
     if sys.platform != "linux":
         return None
     call = ctypes.CDLL(None, use_errno=True).syscall

@@ -72,13 +72,13 @@ class FileActions:
 
     @classmethod
     def empty(cls) -> FileActions:
-        """A batch without actions."""
+        """Return a batch without actions."""
         none = np.zeros(0, dtype=np.int64)
         return cls(no_rows(FILE_SCHEMA), none, no_rows(TOMBSTONE_SCHEMA), none)
 
     @classmethod
     def concat(cls, batches: Sequence[FileActions]) -> FileActions:
-        """The batches concatenated in commit order; the orders of a later batch are shifted up."""
+        """Return the batches concatenated in commit order; the orders of a later batch are shifted up."""
         if len(batches) == 1:
             return batches[0]
         if not batches:
@@ -93,25 +93,25 @@ class FileActions:
 
 
 def no_rows(schema: pa.Schema) -> pa.Table:
-    """An empty table (Arrow's own ``empty_table`` imports pandas, see ``arrow_numbers``)."""
+    """Return an empty table (Arrow's own ``empty_table`` imports pandas, see ``arrow_numbers``)."""
     return pa.Table.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
 
 
 def file_keys(table: pa.Table) -> pa.ChunkedArray:
-    """The key of each logical file: its path, and the unique id of its deletion vector if it has one."""
+    """Return key of each logical file: its path, and the unique id of its deletion vector if it has one."""
     paths, vectors = table["path"], table["deletion_vector"]
     if vectors.null_count == len(vectors):
         return paths
     kind = pc.struct_field(vectors, "storageType")
-    place = pc.struct_field(vectors, "pathOrInlineDv")
+    text = pc.struct_field(vectors, "pathOrInlineDv")
     offset = pc.cast(pc.struct_field(vectors, "offset"), pa.string())
-    plain = pc.binary_join_element_wise(paths, kind, place, "\n")
+    plain = pc.binary_join_element_wise(paths, kind, text, "\n")
     at = pc.binary_join_element_wise(plain, offset, "@")
     return pc.coalesce(at, plain, paths)
 
 
 def action_keys(actions: Iterable[Add | Remove]) -> pa.ChunkedArray:
-    """The key of each action's logical file, in the form of ``file_keys``."""
+    """Return the key of each action's logical file, in the form of ``file_keys``."""
     rows = [
         {
             "path": canonical_path(action.path),
@@ -124,7 +124,7 @@ def action_keys(actions: Iterable[Add | Remove]) -> pa.ChunkedArray:
 
 
 def text_map(columns: Sequence[pa.Array], names: Sequence[str], valid: Any, *, keep_nulls: bool) -> pa.Array:
-    """A map column built from one text column per key; ``keep_nulls`` stores a null, else drops its entry."""
+    """Build a map column of a text column per key; ``keep_nulls`` stores a null, else drops its entry."""
     rows, count = len(valid), len(names)
     if count == 0:
         offsets = to_arrow_offsets(np.zeros(rows + 1, dtype=np.int32))
@@ -144,22 +144,22 @@ def text_map(columns: Sequence[pa.Array], names: Sequence[str], valid: Any, *, k
 
 
 def to_adds(files: pa.Table) -> list[Add]:
-    """The rows of ``FILE_SCHEMA`` as actions."""
+    """Return the rows of ``FILE_SCHEMA`` as actions."""
     return [Add.from_json(_delta_fields(row)) for row in files.to_pylist()]
 
 
 def to_removes(tombstones: pa.Table) -> list[Remove]:
-    """The rows of ``TOMBSTONE_SCHEMA`` as actions."""
+    """Return the rows of ``TOMBSTONE_SCHEMA`` as actions."""
     return [Remove.from_json(_delta_fields(row)) for row in tombstones.to_pylist()]
 
 
 def from_adds(adds: Iterable[Add]) -> pa.Table:
-    """The actions as rows of ``FILE_SCHEMA``."""
+    """Return the actions as rows of ``FILE_SCHEMA``."""
     return _table(adds, FILE_SCHEMA)
 
 
 def from_removes(removes: Iterable[Remove]) -> pa.Table:
-    """The actions as rows of ``TOMBSTONE_SCHEMA``."""
+    """Return the actions as rows of ``TOMBSTONE_SCHEMA``."""
     return _table(removes, TOMBSTONE_SCHEMA)
 
 

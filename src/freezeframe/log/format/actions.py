@@ -154,30 +154,8 @@ class Remove(DeltaFields):
 # The actions of a commit as frozen values, and their JSON lines.
 #
 # Field names are Delta's in snake case; ``to_json_line`` writes Delta's own spelling and
-# ``parse_line`` reads it. Unknown actions and unknown fields are ignored, as the protocol asks
+# ``parse_line`` reads it. Unknown actions and unknown fields are ignored, as the protocol requires
 # ("Requirements for Readers"); a line that is not a JSON object is reported as damage.
-
-__all__ = [
-    "KINDS",
-    "Action",
-    "Add",
-    "Cdc",
-    "CheckpointMetadata",
-    "CommitInfo",
-    "DeletionVector",
-    "DomainMetadata",
-    "Format",
-    "Metadata",
-    "Protocol",
-    "Remove",
-    "Sidecar",
-    "Txn",
-    "from_json",
-    "is_misspelt",
-    "malformed_line_error",
-    "parse_line",
-    "to_json_line",
-]
 
 
 def _level(value: Mapping[str, Any], name: str) -> int:
@@ -332,12 +310,12 @@ class CommitInfo:
         return self.fields.get("operation")
 
     def to_json(self) -> dict[str, Any]:
-        """All fields, unchanged."""
+        """Return all fields, unchanged."""
         return dict(self.fields)
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> CommitInfo:
-        """All fields, known or not."""
+        """Return all fields, known or not."""
         return cls(dict(value))
 
 
@@ -399,7 +377,7 @@ KINDS: Mapping[str, type[Action]] = {
 
 
 def to_json_line(action: Action) -> str:
-    """The action in Delta's spelling: one line of JSON, without its newline."""
+    """Return the action in Delta's spelling: one line of JSON, without its newline."""
     body = {action.KEY: action.to_json()}
     return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
 
@@ -425,7 +403,7 @@ def parse_line(line: str | bytes) -> Action | None:
 
 
 def is_misspelt(name: str, known: Iterable[str]) -> bool:
-    """Whether the name differs from a known one in one letter: a flipped bit, not a newer writer.
+    """Return whether the name differs from a known one in one letter: a flipped bit, not a newer writer.
 
     Readers ignore unknown names, so without this check a damaged name would lose its values.
     """
@@ -436,7 +414,7 @@ def is_misspelt(name: str, known: Iterable[str]) -> bool:
 
 
 def from_json(key: str, body: Mapping[str, Any]) -> Action:
-    """The action named ``key`` with the fields of ``body``."""
+    """Return the action named ``key`` with the fields of ``body``."""
     try:
         return KINDS[key].from_json(body)
     except (LookupError, TypeError, ValueError, AttributeError) as error:
@@ -444,7 +422,7 @@ def from_json(key: str, body: Mapping[str, Any]) -> Action:
 
 
 def malformed_line_error(cause: str) -> CorruptLog:
-    """The error for a line that does not hold an action."""
+    """Return the error for a line that does not hold an action."""
     return CorruptLog(
         "A line of the log is not an action.",
         cause=cause,

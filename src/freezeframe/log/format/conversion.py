@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, tzinfo
-from decimal import Decimal
+from datetime import UTC, tzinfo
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from freezeframe.errors import BadInput, CorruptData, CorruptLog, UnsupportedTable
+from freezeframe.errors import CorruptData, CorruptLog, UnsupportedTable
 from freezeframe.log.format.schema import (
     Mode,
     arrow_field,
@@ -60,7 +59,7 @@ def _struct(array: pa.Array, kind: Mapping[str, Any], mode: Mode, target: pa.Dat
         else:
             children.append(conform(array.field(found), field["type"], mode))
     if not children:
-        return array.cast(target)  # which keeps what is null apart from what has no member
+        return array.cast(target)  # a null struct stays distinct from a struct without members
     fields = [target.field(index) for index in range(target.num_fields)]
     return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null())
 
@@ -166,18 +165,18 @@ class PartitionColumns:
 
     @classmethod
     def of(cls, fields: Iterable[Mapping[str, Any]], mode: Mode, time_zone: tzinfo) -> PartitionColumns:
-        """The columns of Delta's ``fields``."""
+        """Return the columns of Delta's ``fields``."""
         found = {field["name"]: (physical_name(field, mode), arrow_field(field).type) for field in fields}
         return cls(found, time_zone)
 
     def only(self, names: Iterable[str]) -> PartitionColumns:
-        """Those of them that are named."""
+        """Return the columns with the given names."""
         wanted = set(names)
         kept = {name: column for name, column in self.columns.items() if name in wanted}
         return PartitionColumns(kept, self.time_zone)
 
     def values(self, texts: Mapping[str, str | None]) -> dict[str, pa.Scalar]:
-        """The typed value of each column, given the texts of a file by their keys."""
+        """Return the typed value of each column, given the texts of a file by their keys."""
         return {
             name: partition_scalar(texts.get(key), kind, self.time_zone)
             for name, (key, kind) in self.columns.items()
@@ -202,38 +201,3 @@ def partition_scalar(text: str | None, kind: pa.DataType, time_zone: tzinfo = UT
             cause=str(error),
             remedy="The log names a partition that its own schema rules out; restore the log from a copy.",
         ) from error
-
-
-def partition_text(value: Any, column: str) -> str | None:
-    """Serialise a partition value (a Python value of the column's type) as the log's text."""
-    match value:
-        case None | "":
-            return None
-        case bool():
-            return "true" if value else "false"
-        case str() | int() | float():
-            return _number(value) if isinstance(value, float) else str(value)
-        case Decimal():
-            return format(value, "f")
-        case datetime():
-            if value.tzinfo is None:
-                return value.isoformat(sep=" ", timespec="microseconds")
-            # A text without a zone would be a time of the reader's own in Spark.
-            moment = value.astimezone(UTC).replace(tzinfo=None)
-            return f"{moment.isoformat(timespec='microseconds')}Z"
-        case date():
-            return value.isoformat()
-        case bytes():
-            return value.decode()
-        case _:
-            raise BadInput(
-                f"The column {column!r} cannot partition a table.",
-                cause=f"Its values are of type {type(value).__name__}.",
-                remedy="Partition by text, a number, a date or a time.",
-                column=column,
-            )
-
-
-def _number(value: float) -> str:
-    names = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
-    return names.get(repr(value), repr(value))

@@ -13,7 +13,7 @@ from freezeframe.log.primitives.json_fields import whole
 #
 # A reader must refuse a table whose protocol requires an unknown feature (Delta protocol,
 # "Table Features"); writer-only features never stop a reader
-# (behaviours 58 and 59 of the compatibility page).
+# (protocol, section "Table Features").
 
 READER_VERSION_MAX = 3
 WRITER_VERSION_MAX = 7
@@ -46,7 +46,7 @@ _ACTIVATION: Mapping[str, tuple[frozenset[str], tuple[str, ...]]] = {
 
 
 def has_reader_feature(protocol: Protocol, *names: str) -> bool:
-    """Whether the protocol lists one of the features (or, for column mapping, implies it)."""
+    """Return whether the protocol lists one of the features (or, for column mapping, implies it)."""
     if protocol.min_reader_version >= FEATURES_READER_VERSION:
         return not set(names).isdisjoint(protocol.reader_features or ())
     return "columnMapping" in names and protocol.min_reader_version == COLUMN_MAPPING_READER_VERSION
@@ -145,7 +145,7 @@ FEATURES_WRITER_VERSION = 7
 
 
 def used_features(metadata: Metadata) -> list[tuple[str, ...]]:
-    """The features in use, each as the names under which a protocol may list it."""
+    """Return the features in use, each as the names under which a protocol may list it."""
     configuration = metadata.configuration
     found = [
         names for key, (values, names) in _PROPERTIES.items() if configuration.get(key, "").lower() in values
@@ -155,7 +155,7 @@ def used_features(metadata: Metadata) -> list[tuple[str, ...]]:
 
 
 def is_listed(protocol: Protocol, *names: str) -> bool:
-    """Whether the protocol lists or implies a writer feature under one of these names."""
+    """Return whether the protocol lists or implies a writer feature under one of these names."""
     if protocol.min_writer_version >= FEATURES_WRITER_VERSION:
         return not set(names).isdisjoint(protocol.writer_features or ())
     return any(_IMPLIED.get(name, FEATURES_WRITER_VERSION) <= protocol.min_writer_version for name in names)

@@ -85,7 +85,7 @@ def delta_to_arrow(schema: Mapping[str, Any]) -> pa.Schema:
 
 
 def fields_of(struct: Any) -> list[dict[str, Any]]:
-    """The fields of a Delta ``StructType`` JSON value, unchanged."""
+    """Return the fields of a Delta ``StructType`` JSON value, unchanged."""
     fields = struct.get("fields") if isinstance(struct, Mapping) and struct.get("type") == "struct" else None
     if not isinstance(fields, list) or not all(_is_field(field) for field in fields):
         raise _no_schema(struct)
@@ -97,7 +97,7 @@ def _is_field(field: Any) -> bool:
 
 
 def arrow_field(field: Mapping[str, Any]) -> pa.Field:
-    """The Arrow field of one Delta ``StructField`` JSON value; see ``delta_to_arrow``."""
+    """Return the Arrow field of one Delta ``StructField`` JSON value; see ``delta_to_arrow``."""
     if not isinstance(field.get("name"), str) or "type" not in field:
         raise _no_schema(field)
     # Other writers misspell or omit "nullable"; the default is true.
@@ -111,7 +111,7 @@ def _arrow_field(name: str, kind: Any, nullable: Any) -> pa.Field:
 
 
 def arrow_type(kind: Any) -> pa.DataType:
-    """The Arrow type of one Delta type, a name or a nested JSON value; see ``delta_to_arrow``."""
+    """Return the Arrow type of one Delta type, a name or a nested JSON value; see ``delta_to_arrow``."""
     if isinstance(kind, str):
         return _primitive(kind)
     if not isinstance(kind, Mapping):
@@ -123,7 +123,7 @@ def arrow_type(kind: Any) -> pa.DataType:
             return pa.list_(_arrow_field("element", kind["elementType"], kind.get("containsNull")))
         case "map" if "keyType" in kind and "valueType" in kind:
             key = arrow_type(kind["keyType"])
-            # Arrow has no maps whose keys have no type; of such a map no value has any.
+            # Arrow has no map with keys of type null; no value of such a map has entries.
             return pa.map_(
                 pa.string() if kinds.is_null(key) else key,
                 _arrow_field("value", kind["valueType"], kind.get("valueContainsNull")),
@@ -166,25 +166,25 @@ def _struct(fields: Iterable[pa.Field], inside: str) -> dict[str, Any]:
 
 
 def _field(field: pa.Field, inside: str) -> dict[str, Any]:
-    place = f"{inside}.{field.name}" if inside else field.name
-    kind = _delta_type(field.type, place)
+    path = f"{inside}.{field.name}" if inside else field.name
+    kind = _delta_type(field.type, path)
     return {"name": field.name, "type": kind, "nullable": field.nullable, "metadata": {}}
 
 
-def _delta_type(kind: pa.DataType, place: str) -> str | dict[str, Any]:
+def _delta_type(kind: pa.DataType, path: str) -> str | dict[str, Any]:
     if kinds.is_dictionary(kind) or kinds.is_run_end_encoded(kind):
-        return _delta_type(kind.value_type, place)
+        return _delta_type(kind.value_type, path)
     if kinds.is_struct(kind):
-        return _struct([kind.field(index) for index in range(kind.num_fields)], place)
+        return _struct([kind.field(index) for index in range(kind.num_fields)], path)
     if kinds.is_map(kind):
         return {
             "type": "map",
-            "keyType": _delta_type(kind.key_type, f"{place}.key"),
-            "valueType": _delta_type(kind.item_type, f"{place}.value"),
+            "keyType": _delta_type(kind.key_type, f"{path}.key"),
+            "valueType": _delta_type(kind.item_type, f"{path}.value"),
             "valueContainsNull": kind.item_field.nullable,
         }
     if is_list(kind):
-        element = _delta_type(kind.value_type, f"{place}.element")
+        element = _delta_type(kind.value_type, f"{path}.element")
         return {"type": "array", "elementType": element, "containsNull": kind.value_field.nullable}
     if kinds.is_decimal(kind) and kind.precision <= DECIMAL_DIGITS_MAX and 0 <= kind.scale <= kind.precision:
         return f"decimal({kind.precision},{kind.scale})"
@@ -192,16 +192,16 @@ def _delta_type(kind: pa.DataType, place: str) -> str | dict[str, Any]:
         if is_kind(kind):
             return name
     raise BadInput(
-        f"The column {place!r} has the type {kind}, which a Delta table cannot keep.",
+        f"The column {path!r} has the type {kind}, which a Delta table cannot keep.",
         cause="Delta has no type that holds these values without loss.",
         remedy="Convert the column first, for example to text or to a timestamp.",
-        column=place,
+        column=path,
         type=str(kind),
     )
 
 
 def is_list(kind: pa.DataType) -> bool:
-    """Whether the Arrow type is a list of any layout."""
+    """Return whether the Arrow type is a list of any layout."""
     return bool(
         kinds.is_list(kind)
         or kinds.is_large_list(kind)
@@ -247,7 +247,7 @@ Mode = Literal["none", "name", "id"]
 
 
 def mapping_mode(protocol: Protocol, metadata: Metadata) -> Mode:
-    """The mapping mode; the property applies only if the protocol has the feature."""
+    """Return the mapping mode; the property applies only if the protocol has the feature."""
     mode = str(metadata.configuration.get(MODE_KEY, "none")).lower()
     if mode not in {"none", "name", "id"}:
         raise UnsupportedTable(
@@ -263,7 +263,7 @@ def mapping_mode(protocol: Protocol, metadata: Metadata) -> Mode:
 
 
 def physical_name(field: Mapping[str, Any], mode: Mode = "name") -> str:
-    """The name of a Delta field in partition values, statistics and (except in mode ``id``) files."""
+    """Return the name of a Delta field in partition values, statistics and (except in mode ``id``) files."""
     metadata = field.get("metadata") or {}
     if mode == "none":
         return str(field["name"])
@@ -271,13 +271,13 @@ def physical_name(field: Mapping[str, Any], mode: Mode = "name") -> str:
 
 
 def field_id(field: Mapping[str, Any]) -> int | None:
-    """The column id of a Delta field under column mapping, or None."""
+    """Return the column id of a Delta field under column mapping, or None."""
     found = (field.get("metadata") or {}).get(ID_KEY)
     return None if found is None else int(found)
 
 
 def every_field(kind: Any) -> Iterator[dict[str, Any]]:
-    """All fields of a Delta type, outer before inner, through structs, arrays and maps."""
+    """Yield all fields of a Delta type, outer before inner, through structs, arrays and maps."""
     if not isinstance(kind, Mapping):
         return
     if kind.get("type") == "struct":
@@ -304,7 +304,7 @@ def fields_by_path(
 
 
 def column_finder(fields: Iterable[pa.Field], mode: Mode) -> Callable[[Mapping[str, Any]], int | None]:
-    """A function from a Delta field to its index among a file's fields, or None where the file lacks it.
+    """Return function from a Delta field to its index among a file's fields, or None where the file lacks it.
 
     Matches by id in mode ``id``, else by physical name, and failing that by name regardless of case,
     as Spark does.
@@ -339,7 +339,7 @@ _DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}  # as decimals, b
 
 
 def is_widening(before: str, after: str) -> bool:
-    """Whether the protocol lists the change from ``before`` to ``after`` as widening."""
+    """Return whether the protocol lists the change from ``before`` to ``after`` as widening."""
     if before in _INTEGERS and after in _INTEGERS:
         return _INTEGERS.index(before) <= _INTEGERS.index(after)
     if (before, after) in {("float", "double"), ("date", "timestamp_ntz")}:

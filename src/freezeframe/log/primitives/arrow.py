@@ -26,7 +26,7 @@ _replaced: list[pa.MemoryPool] = []
 
 @contextmanager
 def system_memory() -> Iterator[None]:
-    """Within the block Arrow allocates from the system, in all threads, and gives back what is left over.
+    """Let Arrow allocate from the system within the block, in all threads, and return unused memory.
 
     Its default allocator retains most of what a reader's growing buffers release: for a checkpoint of a
     million files some hundred megabytes. A buffer knows its allocator, so both may be in use.
@@ -63,46 +63,46 @@ RUNS_MAX = 256
 
 
 def to_arrow_ints(values: npt.NDArray[Any]) -> pa.Array:
-    """An int64 array of the values."""
+    """Return an int64 array of the values."""
     exact = np.ascontiguousarray(values, dtype=np.int64)
     return pa.Array.from_buffers(pa.int64(), len(exact), [None, pa.py_buffer(exact)])
 
 
 def to_arrow_offsets(values: npt.NDArray[Any]) -> pa.Array:
-    """An int32 array of the values: offsets of lists and maps."""
+    """Return an int32 array of the values: offsets of lists and maps."""
     exact = np.ascontiguousarray(values, dtype=np.int32)
     return pa.Array.from_buffers(pa.int32(), len(exact), [None, pa.py_buffer(exact)])
 
 
 def to_arrow_flags(values: Bools) -> pa.Array:
-    """A boolean array of the values."""
+    """Return a boolean array of the values."""
     packed = np.packbits(values, bitorder="little")
     return pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(packed)])
 
 
 def to_ints(values: pa.Array | pa.ChunkedArray) -> Ints:
-    """The values of an integer array as int64; values under nulls are undefined."""
+    """Return the values of an integer array as int64; values under nulls are undefined."""
     chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
     parts = [_chunk_ints(chunk) for chunk in chunks]
     return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
 
 
 def to_flags(values: pa.Array | pa.ChunkedArray) -> Bools:
-    """The values of a boolean array; nulls are False."""
+    """Return the values of a boolean array; nulls are False."""
     chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
     parts = [_chunk_flags(chunk) for chunk in chunks]
     return np.concatenate(parts) if parts else np.zeros(0, dtype=np.bool_)
 
 
 def is_valid(values: pa.Array | pa.ChunkedArray) -> Bools:
-    """Mask of the values that are not null."""
+    """Return the mask of the values that are not null."""
     if values.null_count == 0:
         return np.ones(len(values), dtype=np.bool_)
     return to_flags(pc.is_valid(values))
 
 
 def select_rows(table: pa.Table, wanted: Bools) -> pa.Table:
-    """The flagged rows; a few long runs become slices without a copy."""
+    """Return the flagged rows; a few long runs become slices without a copy."""
     if wanted.all():
         return table
     edges = np.flatnonzero(np.diff(np.concatenate([[0], wanted.astype(np.int8), [0]])))
@@ -198,7 +198,7 @@ def texts(values: pa.Array) -> pa.Array:
 
 
 def _near(text: str) -> tuple[str, int]:
-    """The text with a year of four digits, and the number of 400-year cycles of the shift."""
+    """Return the text with a year of four digits, and the number of 400-year cycles of the shift."""
     match = _FAR.fullmatch(text)
     if match is None:
         return text, 0

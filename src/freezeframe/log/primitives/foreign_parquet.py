@@ -51,7 +51,7 @@ class Calendar:
 
     @classmethod
     def of(cls, metadata: Mapping[bytes, bytes] | None) -> Calendar:
-        """The calendar of a footer's key-value metadata.
+        """Return the calendar of a footer's key-value metadata.
 
         A footer without Spark's version has none to rebase, as by Spark's own default. One of Spark 2
         does not name a zone; UTC is taken, where Spark takes the zone of its machine.
@@ -88,12 +88,12 @@ class ForeignParquetFile(pq.ParquetFile):  # type: ignore[misc]  # pyarrow ships
         return self._converted_schema(super().schema_arrow)
 
     def iter_batches(self, *args: Any, **options: Any) -> Iterator[pa.RecordBatch]:
-        """The rows in batches, as of ``pq.ParquetFile``."""
+        """Return the rows in batches, as of ``pq.ParquetFile``."""
         batches = super().iter_batches(*args, **options)
         return batches if self._is_plain else map(self._converted, batches)
 
     def read(self, *args: Any, **options: Any) -> pa.Table:
-        """The rows, as of ``pq.ParquetFile``."""
+        """Return the rows, as of ``pq.ParquetFile``."""
         return self._converted_table(super().read(*args, **options))
 
     def read_row_groups(self, *args: Any, **options: Any) -> pa.Table:
@@ -116,7 +116,7 @@ class ForeignParquetFile(pq.ParquetFile):  # type: ignore[misc]  # pyarrow ships
         return pa.schema([self._in_utc(field, (field.name,)) for field in schema], schema.metadata)
 
     def _in_utc(self, field: pa.Field, path: Leaf) -> pa.Field:
-        """The field with its leaves of the type INT96 in UTC."""
+        """Return the field with its leaves of the type INT96 in UTC."""
         parts = [self._in_utc(part, (*path, name)) for name, part in _parts(field.type)]
         kind = _with_parts(field.type, parts) if parts else field.type
         return field.with_type(pa.timestamp("us", "UTC") if path in self._int96 else kind)
@@ -130,12 +130,12 @@ class ForeignParquetFile(pq.ParquetFile):  # type: ignore[misc]  # pyarrow ships
         return pa.RecordBatch.from_arrays(columns, schema=schema)
 
     def _column(self, array: pa.Array, kind: pa.DataType, path: Leaf) -> pa.Array:
-        """The values of a field in its type ``kind``."""
+        """Return the values of a field in its type ``kind``."""
         parts = _parts(kind)
         if not parts:
             return self._leaf(array, kind, path)
         if kinds.is_struct(kind):
-            found = [array.field(place) for place in range(kind.num_fields)]
+            found = [array.field(index) for index in range(kind.num_fields)]
         else:
             found = [array.keys, array.items] if kinds.is_map(kind) else [array.values]
         columns = [
@@ -183,7 +183,7 @@ def _shift(days: _Numbers) -> _Numbers:
 
 @lru_cache(maxsize=64)
 def _zone(zone: str) -> tuple[int, int, _Numbers, _Numbers]:
-    """A zone's offset and shift before the year 1, and from then on its shifts with their first moments.
+    """Return zone's offset and shift before the year 1, and from then on its shifts with their first moments.
 
     A name that Java does not know is UTC, as for `java.util.TimeZone`.
     """
@@ -234,7 +234,7 @@ def _renumbered(array: pa.Array, numbers: pa.DataType, first_equal: int, change:
 
 
 def parquet_leaves(field: pa.Field, inside: Leaf = ()) -> Iterator[tuple[Leaf, pa.DataType]]:
-    """The leaf columns of a Parquet file that hold a field, in their order, as PyArrow names them."""
+    """Yield the leaf columns of a Parquet file that hold a field, in their order, as PyArrow names them."""
     kind = field.type.storage_type if isinstance(field.type, pa.BaseExtensionType) else field.type
     path = (*inside, field.name)
     parts = _parts(kind)
@@ -245,7 +245,7 @@ def parquet_leaves(field: pa.Field, inside: Leaf = ()) -> Iterator[tuple[Leaf, p
 
 
 def _parts(kind: pa.DataType) -> list[tuple[str, pa.Field]]:
-    """The fields inside of a nested type, under the names that PyArrow gives them in Parquet."""
+    """Return the fields inside of a nested type, under the names that PyArrow gives them in Parquet."""
     if kinds.is_struct(kind):
         return [(field.name, field) for field in kind]
     if kinds.is_map(kind):
@@ -267,7 +267,7 @@ def _with_parts(kind: pa.DataType, parts: list[pa.Field]) -> pa.DataType:
 
 def _int96_leaves(file: pq.ParquetFile) -> frozenset[Leaf]:
     columns = file.metadata.schema
-    is_int96 = [columns.column(place).physical_type == "INT96" for place in range(len(columns))]
+    is_int96 = [columns.column(index).physical_type == "INT96" for index in range(len(columns))]
     if not any(is_int96):
         return frozenset()
     leaves = (path for field in file.schema_arrow for path, _ in parquet_leaves(field))

@@ -16,7 +16,7 @@ _WHOLE_MAX = 2**63
 
 
 def parse_json(text: str | bytes, **options: Any) -> Any:
-    """The JSON value of a text."""
+    """Return the JSON value of a text."""
     try:
         return json.loads(text, **options)
     except RecursionError as error:
@@ -24,15 +24,15 @@ def parse_json(text: str | bytes, **options: Any) -> Any:
 
 
 def parse_encodable_json(text: str, **options: Any) -> Any:
-    """The JSON value of a text, all of whose texts UTF-8 can encode, as Arrow requires."""
+    """Return the JSON value of a text, all of whose texts UTF-8 can encode, as Arrow requires."""
     found = parse_json(text, **options)
-    if "\\u" in text:  # without an escape none can be in it
+    if "\\u" in text:  # only an escape can be a lone surrogate
         json.dumps(found, ensure_ascii=False, default=str).encode()
     return found
 
 
 def statistics(content: str | None) -> dict[str, Any]:
-    """The statistics of a file (``add.stats``) with exact decimals; empty for invalid JSON."""
+    """Return the statistics of a file (``add.stats``) with exact decimals; empty for invalid JSON."""
     try:
         found = parse_encodable_json(content, parse_float=Decimal) if content else {}
     except ValueError:
@@ -41,7 +41,7 @@ def statistics(content: str | None) -> dict[str, Any]:
 
 
 def text(value: Any) -> str | None:
-    """A text that UTF-8 can encode, or null."""
+    """Return a text that UTF-8 can encode, or null."""
     if value is None:
         return None
     if not isinstance(value, str):
@@ -51,7 +51,7 @@ def text(value: Any) -> str | None:
 
 
 def require_text(value: Mapping[str, Any], name: str) -> str:
-    """The text of a required field."""
+    """Return the text of a required field."""
     found = text(value[name])
     if found is None:
         raise KeyError(name)
@@ -59,29 +59,29 @@ def require_text(value: Mapping[str, Any], name: str) -> str:
 
 
 def as_text(value: Any) -> str | None:
-    """A text, or the JSON text of any other value, as Spark coerces it."""
+    """Return a text, or the JSON text of any other value, as Spark coerces it."""
     return text(value) if value is None or isinstance(value, str) else json.dumps(value)
 
 
 def texts(value: Any) -> dict[str, Any] | None:
-    """An object of texts or nulls; Parquet's empty map arrives as an empty list."""
+    """Return an object of texts or nulls; Parquet's empty map arrives as an empty list."""
     if value is None:
         return None
     if value == []:
         return {}
     if not isinstance(value, Mapping):
         raise TypeError(f"{value!r:.80} is not an object")
-    return {str(text(key)): as_text(one) for key, one in value.items()}
+    return {str(text(key)): as_text(item) for key, item in value.items()}
 
 
 def settings(value: Any) -> dict[str, Any] | None:
-    """An object of texts; a null is a setting that is not made."""
+    """Return an object of texts; a null is a setting that is not made."""
     found = texts(value)
-    return found and {key: one for key, one in found.items() if one is not None}
+    return found and {key: item for key, item in found.items() if item is not None}
 
 
 def whole(value: Any) -> int | None:
-    """A whole number of 64 bits, or null."""
+    """Return a whole number of 64 bits, or null."""
     if value is None:
         return None
     if isinstance(value, bool) or not (
@@ -102,7 +102,7 @@ def flag(value: Any) -> bool | None:
 
 
 def names(value: Any) -> tuple[str, ...] | None:
-    """A list of texts, or null."""
+    """Return a list of texts, or null."""
     if value is None:
         return None
     if not isinstance(value, list | tuple):
@@ -126,7 +126,7 @@ class DeltaFields:
     """By the attribute's name: the name in Delta, and the reader; in the order in which they are written."""
 
     def to_json(self) -> dict[str, Any]:
-        """The non-null fields under Delta's names."""
+        """Return the non-null fields under Delta's names."""
         found = {delta: _plain(getattr(self, own)) for own, (delta, _) in self.FIELDS.items()}
         return without_nulls(found)
 
@@ -147,7 +147,7 @@ def optional(read: Callable[[Any], Any], default: Callable[[], Any] | None = Non
 
 
 def without_nulls(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The non-null fields; Delta omits the others."""
+    """Return the non-null fields; Delta omits the others."""
     return {name: value for name, value in fields.items() if value is not None}
 
 

@@ -28,7 +28,7 @@ from freezeframe.storage.read_ahead import map_concurrently
 # Lists a log folder from a version on, and selects files by kind.
 #
 # Pure functions over listed names, except ``list_log`` and ``find_checkpoint_before``, which list the
-# storage. Numbers in the docstrings are the behaviours of ``docs/reference/delta-compatibility.md``.
+# storage.
 
 CHECKPOINT_WINDOW_VERSIONS = 1000
 LISTINGS_MAX = 4
@@ -52,7 +52,7 @@ class CheckpointFiles:
 
     @property
     def rank(self) -> tuple[int, int, int, str]:
-        """Sort key of checkpoints, best last: version, format, parts, name (behaviour 8)."""
+        """Sort key of checkpoints, best last: version, format, parts, name (section "Checkpoints")."""
         first = self.files[0]
         formats = {Kind.CHECKPOINT: 0, Kind.CHECKPOINT_PART: 1, Kind.V2_CHECKPOINT: 2}
         return (self.version, formats[first.kind], first.meaning.parts, first.name)
@@ -76,7 +76,7 @@ class Listing:
 def list_log(
     storage: Storage, folder: str, start_version: int = 0, end_version: int | None = None
 ) -> Iterator[FileStatus]:
-    """The files of the folder from ``start_version`` to ``end_version`` (None: all), in order of their names.
+    """List the files from ``start_version`` to ``end_version`` (None: all), in the order of their names.
 
     The listing ends after the versions' names: hint and sidecars, which sort later, are left out.
 
@@ -99,13 +99,13 @@ def list_log(
 
 
 def _has_hole(statuses: Iterable[FileStatus]) -> bool:
-    """Whether a commit is missing between two listed ones."""
+    """Return whether a commit is missing between two listed ones."""
     commits = [int(status.name[:20]) for status in statuses if _COMMIT_NAME.fullmatch(status.name)]
     return bool(commits) and commits[-1] - commits[0] + 1 != len(commits)
 
 
 def sort_listing(statuses: Iterable[FileStatus], version_to_load: int | None = None) -> Listing:
-    """The listed files by kind, without those above ``version_to_load`` (behaviours 4 to 7).
+    """Return the listed files by kind, without those above ``version_to_load``.
 
     A compacted file counts by its last version. Empty checkpoints and compacted files are left out:
     their writer crashed or had no actions. Empty commits are included, because the version exists.
@@ -130,7 +130,7 @@ def sort_listing(statuses: Iterable[FileStatus], version_to_load: int | None = N
 
 
 def complete_checkpoints(files: Iterable[LogFile]) -> list[CheckpointFiles]:
-    """The complete checkpoints, worst first (behaviours 8 and 9)."""
+    """Return the complete checkpoints, worst first (protocol, section "Checkpoints")."""
     found: list[CheckpointFiles] = []
     parts: dict[tuple[int, int], dict[int, LogFile]] = defaultdict(dict)
     for file in files:
@@ -145,7 +145,7 @@ def complete_checkpoints(files: Iterable[LogFile]) -> list[CheckpointFiles]:
 
 
 def newest_checkpoint(files: Iterable[LogFile], below: int | None = None) -> CheckpointFiles | None:
-    """The best complete checkpoint, strictly below a version if one is given."""
+    """Return the best complete checkpoint, strictly below a version if one is given."""
     found = [
         checkpoint
         for checkpoint in complete_checkpoints(files)
@@ -155,7 +155,7 @@ def newest_checkpoint(files: Iterable[LogFile], below: int | None = None) -> Che
 
 
 def find_checkpoint_before(storage: Storage, folder: str, version: int) -> CheckpointFiles | None:
-    """The newest complete checkpoint strictly below ``version``, or ``None`` (behaviour 31).
+    """Return the newest complete checkpoint strictly below ``version``, or ``None``.
 
     The log is searched backwards in windows of a thousand versions, then of two thousand, and so on:
     a long log with a recent checkpoint costs one short listing, one without any costs few, each of which
@@ -177,18 +177,18 @@ def find_checkpoint_before(storage: Storage, folder: str, version: int) -> Check
 def choose_compacted(
     compacted: Iterable[LogFile], after_version: int, latest_version: int
 ) -> tuple[LogFile, ...]:
-    """Select compacted files in place of commits, greedily in name order (behaviours 21, 23).
+    """Select compacted files in place of commits, greedily in name order (section "Log Compaction Files").
 
     A file is selected if it starts after all selected ones and ends within the segment; among files
     with the same start the shortest comes first.
     """
-    taken: list[LogFile] = []
+    chosen: list[LogFile] = []
     highest = after_version
     for file in sorted(compacted, key=lambda item: item.name):
         if file.meaning.start > highest and file.version <= latest_version:
-            taken.append(file)
+            chosen.append(file)
             highest = file.version
-    return tuple(taken)
+    return tuple(chosen)
 
 
 # A listing kept up to date on a local disk, where listing a folder takes as long as it has names.
@@ -227,9 +227,10 @@ class WatchedLog:
     def _look_up(
         self, path: Path, marks: tuple[object, object], before: tuple[object, object]
     ) -> tuple[FileStatus, ...] | None:
-        """The known files and the commits after them; None where the folder has to be listed."""
+        """Return the known files and the commits after them; None where the folder has to be listed."""
         commits = [status.name for status in self._known if _COMMIT_NAME.fullmatch(status.name)]
-        if not commits or marks[1] != before[1] or any(_status(path, one.name) != one for one in self._known):
+        is_changed = marks[1] != before[1] or any(_status(path, known.name) != known for known in self._known)
+        if not commits or is_changed:
             return None
         added: list[FileStatus] = []
         while status := _status(path, commit_name(int(commits[-1][:20]) + 1 + len(added))):
@@ -279,7 +280,7 @@ class StoredFile(io.RawIOBase):
         self._starts: list[int] = []
 
     def fetch(self, ranges: Iterable[tuple[int, int]]) -> None:
-        """Read ranges (offset, length) side by side; later reads within them ask the storage no more.
+        """Read ranges (offset, length) side by side; later reads within them use the fetched bytes.
 
         Neighbours with a small gap between them are read together.
         """
@@ -312,7 +313,7 @@ class StoredFile(io.RawIOBase):
         return self._at
 
     def tell(self) -> int:
-        """The current position."""
+        """Return the current position."""
         return self._at
 
     def readinto(self, buffer: Any) -> int:
@@ -328,7 +329,7 @@ class StoredFile(io.RawIOBase):
 
 
 def _joined(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The ranges in order, neighbours as one, none longer than a request should be unless it was."""
+    """Join neighbouring ranges up to the size of a request, and return them in order."""
     found: list[tuple[int, int]] = []
     for offset, length in sorted(ranges):
         if found:
@@ -362,14 +363,14 @@ def fingerprints(texts: pa.ChunkedArray) -> Words:
 
 
 def find_repeated(marks: Words) -> Ints:
-    """The rows that share their fingerprint with another row."""
+    """Return the rows that share their fingerprint with another row."""
     ordered = np.sort(marks)
     twice = ordered[1:][ordered[1:] == ordered[:-1]]
     return rows_with(marks, twice)
 
 
 def rows_with(marks: Words, wanted: Words) -> Ints:
-    """The rows with a fingerprint in ``wanted``."""
+    """Return the rows with a fingerprint in ``wanted``."""
     wanted = np.unique(wanted)
     if len(wanted) <= _SIEVED_MAX:
         # A look at sixteen bits of each leaves few to compare; a hash of each takes ten times as long.

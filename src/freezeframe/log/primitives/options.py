@@ -22,7 +22,7 @@ from freezeframe.errors import InvalidOption
 
 @functools.cache
 def engine_info() -> str:
-    """The writer's name in commits of this package: ``freezeframe/0.2.0``."""
+    """Return the writer's name in commits of this package: ``freezeframe/0.2.0``."""
     return f"freezeframe/{importlib.metadata.version('freezeframe')}"
 
 

@@ -108,13 +108,18 @@ def parse_name(name: str) -> LogName | None:
 
 
 def log_file(status: FileStatus) -> LogFile | None:
-    """The listed file with its parsed name; ``None`` for a name that is not part of a log."""
+    """Return the listed file with its parsed name; ``None`` for a name that is not part of a log."""
     meaning = parse_name(status.name)
     return None if meaning is None else LogFile(status.name, status.size, status.modified_ms, meaning)
 
 
+def in_folder(folder: str, name: str) -> str:
+    """Return the name of a file in a folder of a storage; the folder may be the root."""
+    return f"{folder}/{name}" if folder else name
+
+
 def version_prefix(version: int) -> str:
-    """The twenty-digit prefix of every name of ``version``, at which a listing starts."""
+    """Return the twenty-digit prefix of every name of ``version``, at which a listing starts."""
     return f"{version:020d}"
 
 
@@ -148,7 +153,7 @@ def checksum_name(version: int) -> str:
     return f"{version:020d}.crc"
 
 
-# Canonical paths of data files, so that a remove matches its add (behaviour 54).
+# Canonical paths of data files, so that a remove matches its add (section "Add File and Remove File").
 #
 # Paths in the log are URIs. They are compared as normalised by Hadoop's ``Path``, as Spark does: segments
 # ``.`` and ``..`` are resolved, doubled slashes become one, and an absolute path without a scheme becomes
@@ -165,7 +170,7 @@ _SLASH, _DOT = ord("/"), ord(".")
 
 
 def canonical_path(path: str) -> str:
-    """The path in the spelling of Delta's Spark reader."""
+    """Return the path in the spelling of Delta's Spark reader."""
     match = _SCHEME.fullmatch(path)
     scheme, rest = (match[1], match[2]) if match else (None, path)
     authority = ""
@@ -182,7 +187,7 @@ def canonical_path(path: str) -> str:
 
 
 def _resolved(path: str) -> str:
-    """The path without empty, ``.`` and ``..`` segments; one that climbs above its start keeps those."""
+    """Return path without empty, ``.`` and ``..`` segments; one that climbs above its start keeps those."""
     kept: list[str] = []
     for segment in path.split("/"):
         if segment == ".." and kept and kept[-1] != "..":
@@ -194,7 +199,7 @@ def _resolved(path: str) -> str:
 
 
 def canonical_paths(paths: pa.ChunkedArray) -> pa.ChunkedArray:
-    """All paths in canonical form; already canonical paths cost one scan of the bytes."""
+    """Return all paths in canonical form; already canonical paths cost one scan of the bytes."""
     return pa.chunked_array([_canonical_chunk(chunk) for chunk in paths.chunks], type=pa.string())
 
 

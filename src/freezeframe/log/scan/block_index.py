@@ -43,7 +43,7 @@ class Skipper:
     """A predicate for data skipping: ``schema`` has its columns, ``names`` their keys in the statistics.
 
     ``partition`` are the table's partition columns. From ``blocks_from_files`` on, blocks of
-    ``block_files`` are asked about first.
+    ``block_files`` are tested first.
     """
 
     where: pc.Expression
@@ -54,15 +54,15 @@ class Skipper:
     blocks_from_files: int = BLOCKS_FROM_FILES
 
     def mask(self, files: pa.Table) -> Bools:
-        """Mask of the rows of ``FILE_SCHEMA`` whose files may hold a matching row."""
+        """Return the mask of the rows of ``FILE_SCHEMA`` whose files may hold a matching row."""
         wanted = np.ones(files.num_rows, np.bool_)
         if files.num_rows >= self.blocks_from_files:
             wanted = self.by_block(files)
             if all(field.name in self.partition.columns for field in self.schema):
                 return wanted  # all files of a block share their partition values: the first pass is exact
-        places = np.flatnonzero(wanted)
-        for at in range(0, len(places), self.block_files):
-            here = places[at : at + self.block_files]
+        rows = np.flatnonzero(wanted)
+        for at in range(0, len(rows), self.block_files):
+            here = rows[at : at + self.block_files]
             facts = [self._facts(row) for row in _take(files, here)]
             wanted[here] = keep(self.where, self.schema, facts, self.names)
         return wanted
@@ -71,23 +71,23 @@ class Skipper:
         return FileFacts(self.partition.values(dict(row["partition_values"] or ())), row["stats"])
 
     def by_block(self, files: pa.Table) -> Bools:
-        """Mask of the files whose block may hold a matching row; errors as for ``kept``."""
+        """Return the mask of the files whose block may hold a matching row; errors as for ``kept``."""
         order, blocks, values = self._blocks(files)
         claims = [{name: partition_claim(name, scalar) for name, scalar in value.items()} for value in values]
         for field in self.schema:
             if field.name not in self.partition.columns:
                 bounds = self._block_bounds(field, files["stats"], order, blocks, len(values))
-                claims = [{**one, field.name: found} for one, found in zip(claims, bounds, strict=True)]
+                claims = [{**claim, field.name: found} for claim, found in zip(claims, bounds, strict=True)]
         kept = np.array(keep_claimed(self.where, self.schema, claims), np.bool_)
         wanted = np.empty(files.num_rows, np.bool_)
         wanted[order] = kept[blocks]
         return wanted
 
     def _blocks(self, files: pa.Table) -> tuple[_Ints, _Ints, list[dict[str, pa.Scalar]]]:
-        """(sort order of the files, block number of each in that order, partition values of each block)."""
-        asked = self.partition.only(self.schema.names)
+        """Return (order of the files, block number of each in that order, partition values of each block)."""
+        partition = self.partition.only(self.schema.names)
         codes = np.zeros(files.num_rows, np.int64)
-        for key, _ in asked.columns.values():
+        for key, _ in partition.columns.values():
             texts = pc.map_lookup(files["partition_values"].combine_chunks(), key, "last")
             # Null counts as a value here.
             encoded = texts.dictionary_encode(null_encoding="encode")
@@ -102,13 +102,13 @@ class Skipper:
         begins = place_in_code % self.block_files == 0
         blocks = np.cumsum(begins) - 1
         firsts = _take(files, order[begins])
-        values = [asked.values(dict(row["partition_values"] or ())) for row in firsts]
+        values = [partition.values(dict(row["partition_values"] or ())) for row in firsts]
         return order, blocks, values
 
     def _block_bounds(
         self, field: pa.Field, statistics: pa.ChunkedArray, order: _Ints, blocks: _Ints, count: int
     ) -> list[pc.Expression]:
-        """The bounds common to all files of a block, as one expression per block."""
+        """Return the bounds common to all files of a block, as one expression per block."""
         bounds = column_bounds(statistics, field, self.names.get(field.name, field.name))
         valued = ~bounds.only_nulls[order]
         rows = pa.table(
@@ -123,8 +123,8 @@ class Skipper:
         found = rows.group_by("block").aggregate([("low", "min", strict), ("high", "max", strict)])
         claims = [pc.field(field.name).is_null() for _ in range(count)]
         lows, highs = found["low_min"].combine_chunks(), found["high_max"].combine_chunks()
-        for place, block in enumerate(found["block"].to_pylist()):
-            claims[block] = bound_claim(field.name, _known_scalar(lows[place]), _known_scalar(highs[place]))
+        for index, block in enumerate(found["block"].to_pylist()):
+            claims[block] = bound_claim(field.name, _known_scalar(lows[index]), _known_scalar(highs[index]))
         return claims
 
 
@@ -132,9 +132,9 @@ def _known_scalar(value: pa.Scalar) -> pa.Scalar | None:
     return value if value.is_valid else None
 
 
-def _take(files: pa.Table, places: _Ints) -> list[dict[str, Any]]:
+def _take(files: pa.Table, indexes: _Ints) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = (
-        files.select(["partition_values", "stats"]).take(pa.array(places)).to_pylist()
+        files.select(["partition_values", "stats"]).take(pa.array(indexes)).to_pylist()
     )
     return rows
 
@@ -163,7 +163,7 @@ class ColumnBounds:
 
 
 def column_bounds(statistics: pa.ChunkedArray, field: pa.Field, key: str) -> ColumnBounds:
-    """The bounds of ``field`` per file; ``key`` is its name in the statistics' JSON texts."""
+    """Return the bounds of ``field`` per file; ``key`` is its name in the statistics' JSON texts."""
     found = [_piece(texts, field, key) for texts in _pieces(statistics)]
     return ColumnBounds(
         pa.chunked_array([low for low, _, _ in found], field.type),
@@ -192,10 +192,10 @@ class _OddType(Exception):
 
 
 def _read_at_once(texts: pa.StringArray, field: pa.Field, key: str) -> tuple[pa.Array, pa.Array, Bools]:
-    told = _json_type(field.type)
-    if told is None:
+    stored = _json_type(field.type)
+    if stored is None:
         raise _OddType
-    values = pa.struct([(key, told)])
+    values = pa.struct([(key, stored)])
     schema = pa.schema(
         [
             ("numRecords", pa.int64()),
@@ -218,7 +218,7 @@ def _read_at_once(texts: pa.StringArray, field: pa.Field, key: str) -> tuple[pa.
 
 
 def _json_type(kind: pa.DataType) -> pa.DataType | None:
-    """The type for Arrow's JSON reader; None for types that it parses differently from this package."""
+    """Return type for Arrow's JSON reader; None for types that it parses differently from this package."""
     if any(is_kind(kind) for is_kind in _AS_TEXT):
         return pa.string()
     if kinds.is_signed_integer(kind):

@@ -41,7 +41,7 @@ SHA256_TAG = "freezeframe.sha256"
 def file_name(storage: Storage, table: str, path: str) -> str | Path:
     """Resolve a path of the log to a name in the storage, or to an absolute path outside of it.
 
-    Reading, replay and garbage collection all ask here, so a file has one name by whatever spelling.
+    Reading, replay and garbage collection use it, so every spelling of a file has the same name.
     """
     path = canonical_path(path)
     scheme, colon, rest = path.partition(":")
@@ -59,7 +59,7 @@ def file_name(storage: Storage, table: str, path: str) -> str | Path:
 
 
 def file_uri(storage: Storage, table: str, path: str) -> str:
-    """The file of a path of the log, as an engine opens it; errors as of ``file_name``."""
+    """Return the file of a path of the log, as an engine opens it; errors as of ``file_name``."""
     name = file_name(storage, table, path)
     return str(name) if isinstance(name, Path) else storage.uri(name)
 
@@ -67,9 +67,9 @@ def file_uri(storage: Storage, table: str, path: str) -> str:
 def _absolute(storage: Storage, path: str, scheme: str, rest: str) -> str | Path:
     root = storage.root.rstrip("/")
     if scheme != "file":
-        place, own = _S3.sub("s3:", path), _S3.sub("s3:", root)
-        if place.startswith(f"{own}/"):
-            return unquote(place[len(own) + 1 :])
+        location, own = _S3.sub("s3:", path), _S3.sub("s3:", root)
+        if location.startswith(f"{own}/"):
+            return unquote(location[len(own) + 1 :])
         raise UnsupportedTable(
             f"The table refers to a file on another storage: {path!r}.",
             cause=f"This table is read through {storage.root}.",
@@ -84,7 +84,7 @@ def _absolute(storage: Storage, path: str, scheme: str, rest: str) -> str | Path
 
 
 def open_parquet(storage: Storage, name: str | Path, size: int, digest: str | None = None) -> pq.ParquetFile:
-    """Open a data file with page checksums verified, and first its SHA-256 where ``digest`` is given."""
+    """Open a data file; verify its SHA-256 if ``digest`` is given, and page checksums on reading."""
     try:
         return ForeignParquetFile(
             parquet_source(storage, name, size, digest),
@@ -97,13 +97,13 @@ def open_parquet(storage: Storage, name: str | Path, size: int, digest: str | No
 
 
 def parquet_source(storage: Storage, name: str | Path, size: int, digest: str | None = None) -> Any:
-    """The source for Arrow: a local path, the file's bytes, or a file object read by ranges."""
+    """Return the source for Arrow: a local path, the file's bytes, or a file object read by ranges."""
     is_small = size <= _WHOLE_BYTES_MAX
     path = None
     if digest is None or not is_small:
         path = name if isinstance(name, Path) else storage.local_path(name)
     if path is None and (digest is not None or is_small):
-        # One read, where footer and columns would take several; and what was verified is what is parsed.
+        # One request instead of several, and the verified bytes are the parsed ones.
         content = read_range(storage, name, 0, None)
         _require_size(name, len(content), size)
         if digest is not None:
@@ -141,7 +141,7 @@ def require_digest(found: bytes, expected: str, name: str | Path) -> None:
 
 
 def read_failure(name: str | Path, error: Exception) -> FreezeframeError:
-    """The typed error for a failed read of a data file."""
+    """Return the typed error for a failed read of a data file."""
     if isinstance(error, FreezeframeError):
         return error
     if isinstance(error, FileNotFoundError | NotADirectoryError):
@@ -156,7 +156,7 @@ def read_failure(name: str | Path, error: Exception) -> FreezeframeError:
 
 
 def damaged_file_error(name: str | Path, cause: str) -> CorruptData:
-    """The error for a data file whose bytes cannot be trusted."""
+    """Return the error for a data file whose bytes cannot be trusted."""
     return CorruptData(
         f"The data file {str(name)!r} is damaged.",
         cause=cause,
@@ -189,12 +189,12 @@ class VectorFile:
 
 
 def vector_file(rows: BitMap64, prefix: str = "") -> VectorFile:
-    """A file that holds ``rows`` (positions from 0), with a unique name of the protocol's form."""
+    """Return a file that holds ``rows`` (positions from 0), with a unique name of the protocol's form."""
     return vector_files([rows], prefix)[0]
 
 
 def vector_files(many: list[BitMap64], prefix: str = "") -> list[VectorFile]:
-    """One file for several vectors: the results share name and content and differ in the descriptor."""
+    """Make one file of several vectors: the results differ in the descriptor only."""
     identity = uuid.uuid4()
     folder = f"{prefix}/" if prefix else ""
     content = bytearray([_FILE_VERSION])
@@ -209,12 +209,12 @@ def vector_files(many: list[BitMap64], prefix: str = "") -> list[VectorFile]:
 
 
 def bitmap_bytes(rows: BitMap64) -> bytes:
-    """The rows in the protocol's format, magic number first."""
+    """Return the rows in the protocol's format, magic number first."""
     return struct.pack("<i", _MAGIC) + bytes(rows.serialize())
 
 
 def vector_name(vector: DeletionVector) -> str:
-    """The file of a ``u`` vector, relative to the table's folder."""
+    """Return the file of a ``u`` vector, relative to the table's folder."""
     text = vector.path_or_inline_dv
     prefix, encoded = text[:-_UUID_LETTERS], text[-_UUID_LETTERS:]
     identity = uuid.UUID(bytes=z85_decode(encoded, 16))
@@ -222,12 +222,12 @@ def vector_name(vector: DeletionVector) -> str:
 
 
 def inline_rows(vector: DeletionVector) -> np.ndarray:
-    """The positions of an inline (``i``) vector, ascending, as uint64."""
+    """Return the positions of an inline (``i``) vector, ascending, as uint64."""
     return _rows(z85_decode(vector.path_or_inline_dv, vector.size_in_bytes), vector, "inline")
 
 
 def stored_rows(vector: DeletionVector, block: bytes, name: str) -> np.ndarray:
-    """The positions in a vector file's ``block``: the bytes from the vector's offset on."""
+    """Return the positions in a vector file's ``block``: the bytes from the vector's offset on."""
     size = vector.size_in_bytes
     if len(block) < size + 8 or struct.unpack(">i", block[:4])[0] != size:
         raise damaged_vector_error(
@@ -279,7 +279,7 @@ def z85_decode(text: str, size: int) -> bytes:
 
 
 def damaged_vector_error(name: str, cause: str) -> CorruptData:
-    """The error for a damaged deletion vector."""
+    """Return the error for a damaged deletion vector."""
     return CorruptData(
         f"The deletion vector {name!r} is damaged.",
         cause=cause,

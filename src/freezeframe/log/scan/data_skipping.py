@@ -55,12 +55,12 @@ class FileFacts:
 
 @cache
 def always_true() -> pc.Expression:
-    """The expression without information. Made when needed: the first scalar of a process imports pandas."""
+    """Return the expression without information; a constant would import pandas with the module."""
     return pc.scalar(True)  # noqa: FBT003 - the value of the expression
 
 
 def as_expression(where: Predicate) -> pc.Expression:
-    """The predicate as an Arrow expression; ``[[("a", ">", 1), ("b", "=", 2)], [...]]`` is or-of-ands."""
+    """Return predicate as an Arrow expression; ``[[("a", ">", 1), ("b", "=", 2)], [...]]`` is or-of-ands."""
     if isinstance(where, pc.Expression):
         return where
     if isinstance(where, str | bytes):
@@ -77,7 +77,7 @@ def _not_a_predicate(where: Predicate, cause: str) -> InvalidOption:
 
 
 def columns_of(where: pc.Expression, schema: pa.Schema) -> list[str]:
-    """The columns of the schema that the predicate refers to."""
+    """Return the columns of the schema that the predicate refers to."""
     empty = schema.empty_table()
     try:
         empty.filter(where)
@@ -155,20 +155,20 @@ def _satisfiable(where: pc.Expression, schema: pa.Schema, known: Sequence[pc.Exp
     import pyarrow.dataset as ds  # noqa: PLC0415 - see above
 
     format_ = ds.ParquetFileFormat()
-    place = LocalFileSystem()
+    files = LocalFileSystem()
     fragments = [
-        format_.make_fragment(str(index), place, partition_expression=claim)
+        format_.make_fragment(str(index), files, partition_expression=claim)
         for index, claim in enumerate(known)
     ]
     kept = {
         int(fragment.path)
-        for fragment in ds.FileSystemDataset(fragments, schema, format_, place).get_fragments(filter=where)
+        for fragment in ds.FileSystemDataset(fragments, schema, format_, files).get_fragments(filter=where)
     }
     return [index in kept for index in range(len(known))]
 
 
 def claims_of(facts: FileFacts, schema: pa.Schema, names: Mapping[str, str]) -> Claims:
-    """The expressions implied by a file's partition values and statistics; they ignore NaN."""
+    """Return the expressions implied by a file's partition values and statistics; they ignore NaN."""
     claims = {
         name: partition_claim(name, value) for name, value in facts.partition.items() if name in schema.names
     }
@@ -182,7 +182,7 @@ def claims_of(facts: FileFacts, schema: pa.Schema, names: Mapping[str, str]) -> 
 
 
 def partition_claim(name: str, value: pa.Scalar) -> pc.Expression:
-    """The expression implied by a partition value."""
+    """Return the expression implied by a partition value."""
     field = pc.field(name)
     return field == pc.scalar(value) if value.is_valid else field.is_null()
 
@@ -204,7 +204,7 @@ def _bounds(field: pa.Field, key: str, statistics: Mapping[str, Any]) -> pc.Expr
 
 
 def bound_claim(name: str, low: pa.Scalar | None, high: pa.Scalar | None) -> pc.Expression:
-    """The expression implied by the bounds of a column without NaN; None is an unknown bound."""
+    """Return the expression implied by the bounds of a column without NaN; None is an unknown bound."""
     column = pc.field(name)
     claims = []
     if low is not None:
@@ -215,7 +215,7 @@ def bound_claim(name: str, low: pa.Scalar | None, high: pa.Scalar | None) -> pc.
 
 
 def is_only_nulls(key: str, statistics: str | None) -> bool:
-    """Whether a file's statistics report only nulls in the column of that key."""
+    """Return whether a file's statistics report only nulls in the column of that key."""
     return _holds_only_nulls(key, json_fields.statistics(statistics))
 
 

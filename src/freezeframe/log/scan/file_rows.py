@@ -69,7 +69,7 @@ class FileRead:
         shown: int,
         mode: Mode,
     ) -> FileRead:
-        """The request for a file given as a row of ``Snapshot.files``."""
+        """Return the request for a file given as a row of ``Snapshot.files``."""
         vector = row["deletion_vector"]
         return cls(
             table,
@@ -94,7 +94,7 @@ def file_batches(
     verify: bool | None = None,
     use_threads: bool = True,
 ) -> Iterator[pa.RecordBatch]:
-    """The file's live matching rows in file order; see ``rows.read`` for the parameters.
+    """Yield the file's live matching rows in file order; see ``rows.read`` for the parameters.
 
     ``without`` are positions of rows to leave out like deleted ones. A callback of Arrow must pass
     ``use_threads=False``, because waiting for Arrow's threads there could deadlock.
@@ -145,7 +145,7 @@ def _whole_groups(
 def rows_at(
     storage: Storage, read: FileRead, positions: npt.NDArray[np.int64], *, verify: bool | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """The file's rows at ascending positions, deleted or not; other row groups are not read."""
+    """Yield the file's rows at ascending positions, deleted or not; other row groups are not read."""
     name, file = _open_file(storage, read, verify)
     groups = range(file.metadata.num_row_groups)
     lengths = np.array([file.metadata.row_group(group).num_rows for group in groups], np.int64)
@@ -186,7 +186,7 @@ def rows_found(
     *,
     is_unique: bool,
 ) -> FoundRows:
-    """The rows, deleted or not, whose first ``key`` fields ``found_in`` gives the indexes of.
+    """Return the rows, deleted or not, whose first ``key`` fields ``found_in`` gives the indexes of.
 
     ``groups_of`` names the row groups to look at, in that order; with ``is_unique`` nothing is read
     after the first row. Pages are verified by their own checksums, not the file by its SHA-256: it would
@@ -226,18 +226,18 @@ def _found_in_group(
     *,
     is_unique: bool,
 ) -> tuple[npt.NDArray[np.int64], pa.Table] | None:
-    """The indexes of a group's rows that are found, and their keys; None where there are none.
+    """Return the indexes of a group's rows that are found, and their keys; None where there are none.
 
-    A unique row ends the reading: what is behind it is not decoded.
+    A unique row ends the reading; later rows are not decoded.
     """
     start = 0
     indexes: list[npt.NDArray[np.int64]] = []
     found: list[pa.Table] = []
     for part in _group_parts(file, name, keys, group, use_threads=False):
-        places = found_in(part)
-        if len(places):
-            indexes.append(places + start)
-            found.append(part.take(pa.array(places)))
+        near = found_in(part)
+        if len(near):
+            indexes.append(near + start)
+            found.append(part.take(pa.array(near)))
             if is_unique:
                 break
         start += len(part)
@@ -247,7 +247,7 @@ def _found_in_group(
 def _columns_at(
     file: pq.ParquetFile, name: str | Path, read: FileRead, group: int, indexes: npt.NDArray[np.int64]
 ) -> pa.Table:
-    """The columns of a group at some of its rows, which are sorted; nothing behind them is decoded."""
+    """Return the columns of a group at some of its rows, which are sorted; nothing behind them is decoded."""
     start, parts = 0, list[pa.Table]()
     many = file.metadata.row_group(group).num_rows >= _THREADS_FROM_ROWS
     for part in _group_parts(file, name, read, group, use_threads=many):
@@ -295,7 +295,7 @@ class GroupedFile:
             self._alive[only] = True
 
     def groups(self, schema: Mapping[str, Any]) -> Iterator[RowGroup]:
-        """The row groups, with statistics in Delta's form for the table's ``schema``."""
+        """Yield the row groups, with statistics in Delta's form for the table's ``schema``."""
         start = 0
         for number, text in enumerate(group_statistics(self._file, schema)):
             rows = self._file.metadata.row_group(number).num_rows
@@ -303,7 +303,7 @@ class GroupedFile:
             start += rows
 
     def rows(self, group: RowGroup, where: pc.Expression | None, position: str) -> Iterator[pa.RecordBatch]:
-        """The group's live matching rows, with all fields of the request.
+        """Yield the group's live matching rows, with all fields of the request.
 
         An additional column named ``position`` holds each row's position in the file.
         """
@@ -320,13 +320,13 @@ class GroupedFile:
 
 
 def group_statistics(file: pq.ParquetFile, schema: Mapping[str, Any]) -> Iterator[str]:
-    """The statistics of each row group in Delta's form, of the columns of ``schema``."""
+    """Yield the statistics of each row group in Delta's form, of the columns of ``schema``."""
     for number in range(file.metadata.num_row_groups):
         yield statistics_text(footer_statistics(file, schema, [number], -1))
 
 
 def file_count(storage: Storage, read: FileRead) -> int:
-    """The number of the file's live rows, from the log or else from the footer."""
+    """Return the number of the file's live rows, from the log or else from the footer."""
     rows = read.rows
     if rows is None:
         file = open_parquet(storage, file_name(storage, read.table, read.path), read.size)
@@ -335,7 +335,7 @@ def file_count(storage: Storage, read: FileRead) -> int:
 
 
 def deleted_rows(storage: Storage, table: str, vector: DeletionVector) -> npt.NDArray[np.uint64]:
-    """The positions in a deletion vector, ascending."""
+    """Return the positions in a deletion vector, ascending."""
     if vector.storage_type == "i":
         return inline_rows(vector)
     if vector.storage_type == "u":
@@ -356,7 +356,7 @@ def _open_file(
     read: FileRead,
     verify: bool | None,  # noqa: FBT001 - passed on
 ) -> tuple[str | Path, pq.ParquetFile]:
-    """The file's name and the opened file, with size and number of rows checked against the log."""
+    """Return the file's name and the opened file, with size and number of rows checked against the log."""
     name = file_name(storage, read.table, read.path)
     is_verified = read.size <= VERIFIED_BYTES_MAX if verify is None else verify
     file = open_parquet(storage, name, read.size, read.digest if is_verified else None)
@@ -395,9 +395,9 @@ def _read_stored(
     stored = file.schema_arrow
     _require_ids(stored, read, name)
     find = column_finder(stored, read.mode)
-    places = {field["name"]: find(field) for field in read.fields if field["name"] not in read.partition}
+    indexes = {field["name"]: find(field) for field in read.fields if field["name"] not in read.partition}
     names = stored.names
-    wanted = {column: names[place] for column, place in places.items() if place is not None}
+    wanted = {column: names[index] for column, index in indexes.items() if index is not None}
     if not wanted:
         rows = sum(file.metadata.row_group(group).num_rows for group in groups)
         yield from (({}, min(rows_at_once, rows - at)) for at in range(0, rows, rows_at_once))

@@ -115,7 +115,7 @@ def footer_statistics(
 
 
 def bounded_columns(schema: pa.Schema) -> bool | list[str]:
-    """The columns of a new Parquet file that get bounds in its footer: PyArrow's ``write_statistics``.
+    """Return the columns of a new Parquet file that get bounds in its footer: PyArrow's ``write_statistics``.
 
     Floating ones get none, at any depth. PyArrow's bounds pass over NaN, which Spark sorts above all
     numbers: by a greatest value of 0.1 Spark would leave out the rows that are NaN in ``f > 1``.
@@ -126,9 +126,9 @@ def bounded_columns(schema: pa.Schema) -> bool | list[str]:
 
 
 def columns_beyond_bounds(file: pq.ParquetFile) -> list[str]:
-    """The floating columns, by dotted paths, that hold NaN in a row group with bounds of them in the footer.
+    """Return the floating columns (dotted paths) with NaN in a row group whose footer bounds them.
 
-    Spark's own writer gives such a row group no bounds, so its files are not looked into.
+    Spark's own writer gives such a row group no bounds, so its files are skipped.
     """
     found: dict[str, None] = {}
     if str(file.metadata.created_by).startswith("parquet-mr"):
@@ -158,7 +158,7 @@ def _has_nan(values: pa.Array) -> bool:
 
 
 def statistics_text(statistics: Mapping[str, Any]) -> str:
-    """The statistics as the JSON text of ``add.stats``; decimals keep all their digits."""
+    """Return the statistics as the JSON text of ``add.stats``; decimals keep all their digits."""
     return _json(statistics)
 
 
@@ -193,7 +193,7 @@ def _set(values: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
 def _indexed_leaves(
     struct: Mapping[str, Any], columns_max: int, required: Collection[tuple[str, ...]]
 ) -> Iterator[tuple[tuple[str, ...], str]]:
-    """The first and the required leaf columns, as physical paths and types; arrays and maps are leaves."""
+    """Yield first and the required leaf columns, as physical paths and types; arrays and maps are leaves."""
     for count, (path, kind) in enumerate(_delta_leaves(struct, ())):
         is_indexed = columns_max < 0 or count < columns_max or path in required
         if is_indexed and isinstance(kind, str):
@@ -224,7 +224,7 @@ def _leaves(schema: pa.Schema, metadata: Any, groups: Sequence[int]) -> dict[tup
 def leaf_paths(
     field: pa.Field, inside: tuple[str, ...] = (), *, repeated: bool = False
 ) -> Iterator[tuple[str, ...] | None]:
-    """The path of each leaf of ``field``; None inside a list or map, where nulls are not rows."""
+    """Yield the path of each leaf of ``field``; None inside a list or map, where nulls are not rows."""
     kind = field.type.storage_type if isinstance(field.type, pa.BaseExtensionType) else field.type
     path = (*inside, field.name)
     if kinds.is_struct(kind):
@@ -327,7 +327,7 @@ def _number(kind: str, value: Any) -> Any:
 
 
 def _text_above(text: str) -> str | None:
-    """A truncated upper bound of ``text`` by UTF-8 bytes, or None if there is none."""
+    """Return a truncated upper bound of ``text`` by UTF-8 bytes, or None if there is none."""
     if len(text) <= TEXT_LENGTH_MAX:
         return text
     for length in range(TEXT_LENGTH_MAX, min(len(text), 2 * TEXT_LENGTH_MAX)):

@@ -22,7 +22,7 @@ from freezeframe.log.scan.data_skipping import BOUNDED
 
 
 def read_texts(texts: pa.StringArray, schema: pa.Schema, **options: Any) -> pa.Table:
-    """The objects as rows with the columns of ``schema``; a null or empty text is an empty object.
+    """Return the objects as rows with the columns of ``schema``; a null or empty text is an empty object.
 
     ``options`` are those of ``pyarrow.json.read_json``.
     """
@@ -49,7 +49,7 @@ _PIECE_ROWS = 1 << 14
 
 
 def statistics_type(schema: Mapping[str, Any], partition_columns: Sequence[str]) -> pa.StructType:
-    """The type of ``stats_parsed`` of a table: bounds and null counts of its columns by physical names."""
+    """Return type of ``stats_parsed`` of a table: bounds and null counts of its columns by physical names."""
     stored = [field for field in fields_of(schema) if field["name"] not in partition_columns]
     fields = [pa.field("numRecords", pa.int64())]
     bounds = _bounds_type(stored)
@@ -62,14 +62,14 @@ def statistics_type(schema: Mapping[str, Any], partition_columns: Sequence[str])
 
 
 def partition_type(schema: Mapping[str, Any], partition_columns: Sequence[str]) -> pa.StructType:
-    """The type of ``partitionValues_parsed`` of a table: its partition columns by physical names."""
+    """Return the type of ``partitionValues_parsed`` of a table: its partition columns by physical names."""
     fields = {field["name"]: field for field in fields_of(schema)}
     chosen = [fields[name] for name in partition_columns if name in fields]
     return pa.struct([pa.field(physical_name(field), arrow_type(field["type"])) for field in chosen])
 
 
 def parse_statistics(texts: pa.ChunkedArray, kind: pa.StructType) -> pa.ChunkedArray:
-    """Each JSON text as a struct; null for a null text and for one that is not an object."""
+    """Return each JSON text as a struct; null for a null text and for one that is not an object."""
     pieces = [
         _parse(chunk.slice(at, _PIECE_ROWS), kind)
         for chunk in texts.chunks
@@ -81,7 +81,7 @@ def parse_statistics(texts: pa.ChunkedArray, kind: pa.StructType) -> pa.ChunkedA
 def parse_partition_values(
     values: pa.ChunkedArray, kind: pa.StructType, time_zone: tzinfo = UTC
 ) -> pa.ChunkedArray:
-    """Each map of texts as a struct of typed values; what is not of its column's type is null."""
+    """Return each map of texts as a struct of typed values; a value of another type is null."""
     pieces = []
     for chunk in values.chunks:
         columns = [_typed(pc.map_lookup(chunk, field.name, "last"), field.type, time_zone) for field in kind]
@@ -136,7 +136,7 @@ def _parse(texts: pa.StringArray, kind: pa.StructType) -> pa.StructArray:
 def _parse_at_once(texts: pa.StringArray, kind: pa.StructType) -> pa.StructArray:
     table = read_texts(
         texts,
-        pa.schema([(field.name, _told(field.type)) for field in kind]),
+        pa.schema([(field.name, _json_type(field.type)) for field in kind]),
         read_options=pj.ReadOptions(use_threads=False, block_size=1 << 30),
     )
     columns = [_cast(table[field.name].combine_chunks(), field.type) for field in kind]
@@ -144,23 +144,23 @@ def _parse_at_once(texts: pa.StringArray, kind: pa.StructType) -> pa.StructArray
     return pa.StructArray.from_arrays(columns, fields=list(kind), mask=missing)
 
 
-def _told(kind: pa.DataType) -> pa.DataType:
-    """The type in JSON: dates and times are texts there."""
+def _json_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type in JSON: dates and times are texts there."""
     if kinds.is_struct(kind):
-        return pa.struct([(field.name, _told(field.type)) for field in kind])
+        return pa.struct([(field.name, _json_type(field.type)) for field in kind])
     return pa.string() if kinds.is_date(kind) or kinds.is_timestamp(kind) else kind
 
 
 def _cast(values: pa.Array, kind: pa.DataType) -> pa.Array:
     if kinds.is_struct(kind):
-        columns = [_cast(one, field.type) for one, field in zip(values.flatten(), kind, strict=True)]
+        columns = [_cast(part, field.type) for part, field in zip(values.flatten(), kind, strict=True)]
         return pa.StructArray.from_arrays(columns, fields=list(kind), mask=pc.is_null(values))
     is_time = kinds.is_timestamp(kind) and values.null_count < len(values)
     return instants(values, kind) if is_time else values.cast(kind)
 
 
 def _convert(value: Any, kind: pa.DataType) -> Any:
-    """One value of a text as a Python value or scalar of the type; None where it is not one."""
+    """Return one value of a text as a Python value or scalar of the type; None where it is not one."""
     if kinds.is_struct(kind):
         if not isinstance(value, Mapping):
             return None

@@ -106,7 +106,7 @@ def read(
     *,
     verify: bool | None = None,
 ) -> pa.Table:
-    """The snapshot's rows as one table, files in log order, rows in file order.
+    """Return the snapshot's rows as one table, files in log order, rows in file order.
 
     ``columns`` are the columns to return, in that order (None: all except type void, which files do
     not store; Spark leaves them out as well). ``where`` is a ``pyarrow.compute`` expression, or
@@ -141,7 +141,7 @@ def read_batches(
     *,
     verify: bool | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of ``read``, in the same order, as an iterator of batches for tables larger than memory.
+    """Return rows of ``read``, in the same order, as an iterator of batches for tables larger than memory.
 
     The call raises for invalid arguments; the iteration raises for damage.
     """
@@ -158,7 +158,7 @@ def read_at(
     *,
     verify: bool | None = None,
 ) -> pa.Table:
-    """The rows at positions (ascending, counted from 0) of files, by path as in ``snapshot.files``.
+    """Return the rows at positions (ascending, counted from 0) of files, by path as in ``snapshot.files``.
 
     Files come in the order of ``positions``; requested deleted rows are included.
     """
@@ -173,7 +173,7 @@ def read_at(
 def read_without(
     snapshot: ReadableSnapshot, positions: Mapping[str, npt.NDArray[np.int64]]
 ) -> Iterator[pa.RecordBatch]:
-    """The live rows of some files, by path, except those at the given positions.
+    """Return the live rows of some files, by path, except those at the given positions.
 
     Batches in the order of ``positions``, with all columns that files can store.
     """
@@ -198,7 +198,7 @@ def read_files(snapshot: ReadableSnapshot, files: pa.Table) -> dict[str, pa.Tabl
 def whole_files(
     snapshot: ReadableSnapshot, files: pa.Table, columns: Sequence[str], storage: Storage | None = None
 ) -> list[tuple[int, Callable[[int, int], tuple[int, Iterator[pa.RecordBatch]]]]]:
-    """Number of rows and part reader of each of ``files`` (rows of ``snapshot.files``).
+    """Return the number of rows and part reader of each of ``files`` (rows of ``snapshot.files``).
 
     The number includes deleted rows and is 0 where the log has no count. The reader is ``file_part``
     in ``storage`` (None: the snapshot's own); errors as for ``read``.
@@ -215,7 +215,7 @@ def grouped_files(
     where: Predicate | None,
     only: Mapping[str, npt.NDArray[np.int64]],
 ) -> dict[str, Callable[[], GroupedFile]]:
-    """The files that may hold a matching row, by path, each as a function that opens it.
+    """Return the files that may hold a matching row, by path, each as a function that opens it.
 
     Their rows have ``columns``, then the columns that only ``where`` needs; files in ``only`` are
     restricted to its positions. Errors as for ``read``.
@@ -228,7 +228,7 @@ def grouped_files(
 
 
 def count(snapshot: ReadableSnapshot) -> int:
-    """The number of rows, from the log's statistics where present, else from the files' footers."""
+    """Return the number of rows, from the log's statistics where present, else from the files' footers."""
     return sum(file_count(snapshot.storage, item) for item in plan_reads(snapshot, None, None).reads)
 
 
@@ -244,7 +244,7 @@ def require_present(storage: Storage, table: str, files: pa.Table) -> None:
 
 
 def file_uris(snapshot: ReadableSnapshot, where: Predicate | None = None) -> list[str]:
-    """The local path or URL of each live file; with ``where`` only of files that may match."""
+    """Return the local path or URL of each live file; with ``where`` only of files that may match."""
     files = snapshot.files if where is None else files_matching(snapshot, where)
     root = snapshot.storage.root.rstrip("/")
     names = (file_name(snapshot.storage, snapshot.table, path) for path in files["path"].to_pylist())
@@ -252,7 +252,7 @@ def file_uris(snapshot: ReadableSnapshot, where: Predicate | None = None) -> lis
 
 
 def partitions(snapshot: ReadableSnapshot) -> list[dict[str, Any]]:
-    """The distinct combinations of typed partition values of the live files, by column."""
+    """Return the distinct combinations of typed partition values of the live files, by column."""
     fields = {field["name"]: field for field in fields_of(snapshot.schema)}
     mode = mapping_mode(snapshot.protocol, snapshot.metadata)
     listed = _files(snapshot.files, partition_columns(snapshot, fields, mode))
@@ -261,7 +261,7 @@ def partitions(snapshot: ReadableSnapshot) -> list[dict[str, Any]]:
 
 
 def files_matching(snapshot: ReadableSnapshot, where: Predicate) -> pa.Table:
-    """The rows of ``snapshot.files`` whose files may hold a matching row; errors as for ``read``."""
+    """Return the rows of ``snapshot.files`` whose files may hold a matching row; errors as for ``read``."""
     files = snapshot.files
     if not files.num_rows:
         return files
@@ -275,7 +275,7 @@ def _total_bytes(plan: ReadPlan) -> int:
 def _gather(
     plan: ReadPlan, batches_of: Callable[[FileRead], Iterator[pa.RecordBatch]], reads: Sequence[FileRead]
 ) -> pa.Table:
-    """The batches of all files as one table in their order; reads several files concurrently."""
+    """Return the batches of all files as one table in their order; reads several files concurrently."""
     workers = min(_THREADS_MAX, os.cpu_count() or 1, len(reads))
     if workers <= 1:
         found = [list(batches_of(item)) for item in reads]
@@ -314,7 +314,7 @@ def plan_reads(
 
 
 def _matching_files(snapshot: ReadableSnapshot, where: pc.Expression, whole: pa.Schema) -> pa.Table:
-    """The rows of ``snapshot.files`` whose files may hold a matching row."""
+    """Return the rows of ``snapshot.files`` whose files may hold a matching row."""
     mode = mapping_mode(snapshot.protocol, snapshot.metadata)
     fields = {field["name"]: field for field in fields_of(snapshot.schema)}
     skipper = Skipper(
@@ -359,7 +359,7 @@ def _require_column(name: str, fields: dict[str, Any]) -> None:
 
 
 def partition_columns(snapshot: ReadableSnapshot, fields: dict[str, Any], mode: Mode) -> PartitionColumns:
-    """The partition columns among the table's fields, matched regardless of case."""
+    """Return the partition columns among the table's fields, matched regardless of case."""
     lower = {name.lower(): field for name, field in fields.items()}
     columns = snapshot.metadata.partition_columns
     for name in columns:
@@ -374,7 +374,7 @@ def partition_columns(snapshot: ReadableSnapshot, fields: dict[str, Any], mode: 
 
 
 def _files(files: pa.Table, partition: PartitionColumns) -> list[tuple[dict[str, Any], dict[str, pa.Scalar]]]:
-    """Each file's log row, with its typed partition values by column name."""
+    """Return each file's log row, with its typed partition values by column name."""
     columns = ["path", "partition_values", "size", "stats", "deletion_vector", "tags"]
     found = files.select(columns).to_pylist()
     return [(row, partition.values(dict(row["partition_values"] or ()))) for row in found]
@@ -390,7 +390,7 @@ CLAIMED_COLUMNS_MAX = 32
 
 
 def dataset_of(snapshot: ReadableSnapshot) -> ds.Dataset:
-    """The dataset, whose scans skip fragments by partition values and statistics.
+    """Return the dataset, whose scans skip fragments by partition values and statistics.
 
     Only the first ``CLAIMED_COLUMNS_MAX`` columns have bounds, except columns that may hold NaN.
     """
@@ -399,7 +399,7 @@ def dataset_of(snapshot: ReadableSnapshot) -> ds.Dataset:
 
     plan = plan_reads(snapshot, None, None)
     reads = {f"{number}/{read.path.rpartition('/')[2]}": read for number, read in enumerate(plan.reads)}
-    place = PyFileSystem(_TableFiles(snapshot.storage, reads, snapshot.schema))
+    file_system = PyFileSystem(_TableFiles(snapshot.storage, reads, snapshot.schema))
     format_ = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(coerce_int96_timestamp_unit="us"))
     claimed = [field for field in plan.schema if not kinds.is_floating(field.type)]
     bounded = pa.schema(claimed[:CLAIMED_COLUMNS_MAX])
@@ -411,8 +411,8 @@ def dataset_of(snapshot: ReadableSnapshot) -> ds.Dataset:
         wanted = pa.schema([*bounded, *(plan.schema.field(n) for n in read.partition if n not in keys)])
         claims = claims_of(FileFacts(read.partition, stats), wanted, keys)
         claim = reduce(and_, claims.values(), always_true())
-        fragments.append(format_.make_fragment(path, place, partition_expression=claim))
-    return ds.FileSystemDataset(fragments, plan.schema, format_, place)
+        fragments.append(format_.make_fragment(path, file_system, partition_expression=claim))
+    return ds.FileSystemDataset(fragments, plan.schema, format_, file_system)
 
 
 class _TableFiles(FileSystemHandler):  # type: ignore[misc]  # pyarrow ships no types
@@ -457,7 +457,7 @@ class _TableFiles(FileSystemHandler):  # type: ignore[misc]  # pyarrow ships no 
         return [FileInfo(path, FileType.File if path in self._reads else FileType.NotFound) for path in paths]
 
     def get_type_name(self) -> str:
-        """The name of the file system in messages."""
+        """Return the name of the file system in messages."""
         return "delta-snapshot"
 
     def normalize_path(self, path: str) -> str:

@@ -26,7 +26,7 @@ from freezeframe.log.primitives.listing import (
     list_log,
     sort_listing,
 )
-from freezeframe.log.primitives.paths import SIDECAR_FOLDER, checkpoint_part_name
+from freezeframe.log.primitives.paths import SIDECAR_FOLDER, checkpoint_part_name, in_folder
 from freezeframe.log.segments.checkpoint_columns import rows_of, small_actions_in, statistics_of
 from freezeframe.log.segments.commit_content import parse_file_actions, read_content
 from freezeframe.log.segments.replay import DeferredStatistics
@@ -104,8 +104,7 @@ def _is_complete(storage: Storage, folder: str, version: int, parts: int) -> boo
 
 
 def _name(folder: str, version: int, part: int, parts: int) -> str:
-    name = checkpoint_part_name(version, part, parts)
-    return f"{folder}/{name}" if folder else name
+    return in_folder(folder, checkpoint_part_name(version, part, parts))
 
 
 # A small Parquet checkpoint, decoded at once.
@@ -115,10 +114,7 @@ WHOLE_FILE_BYTES_MAX = 256 * 1024
 
 
 class WholeFile:
-    """What ``checkpoint_columns`` asks of a ``pyarrow.parquet.ParquetFile``, from the decoded table.
-
-    Columns that nobody asks for are decoded as well.
-    """
+    """A decoded table with the methods of ``ParquetFile`` that ``checkpoint_columns`` uses."""
 
     num_row_groups = 1
 
@@ -133,7 +129,7 @@ class WholeFile:
         """Does nothing: the file is not open."""
 
     def read_row_group(self, _: int, columns: Sequence[str], *, use_threads: bool = True) -> pa.Table:  # noqa: ARG002
-        """The top-level columns that the named leaves are of, with all of their fields."""
+        """Return the top-level columns that the named leaves are of, with all of their fields."""
         return self._table.select(list(dict.fromkeys(name.partition(".")[0] for name in columns)))
 
     def iter_batches(
@@ -142,14 +138,14 @@ class WholeFile:
         row_groups: Sequence[int],  # noqa: ARG002 - there is one
         columns: Sequence[str],
     ) -> Iterator[pa.RecordBatch]:
-        """The same columns, so many rows at a time."""
+        """Yield the same columns, so many rows at a time."""
         yield from self.read_row_group(0, columns).to_batches(rows)
 
 
 # Reading checkpoints of every kind: classic, in parts, V2 as JSON or Parquet with sidecars.
 #
 # Damage raises ``CorruptLog`` with the code ``CHECKPOINT_DAMAGED`` and the file's name, so that
-# ``SnapshotManagement`` can try another checkpoint (behaviours 32, 34 to 36).
+# ``SnapshotManagement`` can try another checkpoint.
 
 CHECKPOINT_DAMAGED = "CHECKPOINT_DAMAGED"
 READERS_MAX = 2
@@ -184,7 +180,7 @@ def read_checkpoint_actions(
     """Only the small actions (protocol, metadata, transactions, domains); file actions are not decoded."""
     found = [_read_guarded(part, partial(_small_actions, storage)) for part in _parts(folder, checkpoint)]
     actions = tuple(action for item in found for action in item)
-    _require_v2_shape(actions, _path(folder, checkpoint.files[0].name))
+    _require_v2_shape(actions, in_folder(folder, checkpoint.files[0].name))
     return actions
 
 
@@ -196,10 +192,10 @@ def read_checkpoint(
     *,
     deferred_from: int | None = None,
 ) -> CheckpointContent:
-    """The whole checkpoint, sidecars included; its parts are read concurrently.
+    """Return the whole checkpoint, sidecars included; its parts are read concurrently.
 
     Tombstones deleted at or before ``oldest_tombstone`` (ms) are left out of its Parquet files. Where these
-    have ``deferred_from`` bytes or more, the statistics of their files are read when they are asked for.
+    have ``deferred_from`` bytes or more, the statistics of their files are read on first use.
     """
     parts = _parts(folder, checkpoint)
     defers = _defers(parts, deferred_from)
@@ -207,7 +203,7 @@ def read_checkpoint(
     actions = tuple(action for content in contents for action in content.actions)
     _require_v2_shape(actions, parts[0].name)
     sidecars = [
-        _Part(_path(folder, f"{SIDECAR_FOLDER}/{sidecar_name(item)}"), item.size_in_bytes)
+        _Part(in_folder(folder, f"{SIDECAR_FOLDER}/{sidecar_name(item)}"), item.size_in_bytes)
         for item in actions
         if isinstance(item, Sidecar)
     ]
@@ -225,7 +221,7 @@ def read_checkpoint(
 
 
 def _parts(folder: str, checkpoint: CheckpointFiles) -> list[_Part]:
-    return [_Part(_path(folder, file.name), file.size) for file in checkpoint.files]
+    return [_Part(in_folder(folder, file.name), file.size) for file in checkpoint.files]
 
 
 def _defers(parts: Sequence[_Part], deferred_from: int | None) -> bool:
@@ -250,7 +246,7 @@ def _memory_for(parts: Sequence[_Part]) -> AbstractContextManager[None]:
 def _content(
     storage: Readable, part: _Part, *, oldest: int | None, with_statistics: bool
 ) -> CheckpointContent:
-    """The whole content of one file, fetched once."""
+    """Return the whole content of one file, fetched once."""
     if part.name.endswith(".json"):
         content = read_content(part.name, storage.read(part.name))
         found = parse_file_actions([content], _partition_names(content.actions))
@@ -268,7 +264,7 @@ def _content(
 def _deferred(
     storage: Readable, parts: Sequence[_Part], contents: Sequence[CheckpointContent]
 ) -> DeferredStatistics | None:
-    """The statistics of the files of ``parts``, whose ``contents`` are these; read once, when asked for."""
+    """Defer the statistics of the files of ``parts`` (read as ``contents``) until their first use."""
     if not parts:
         return None
     counts = [content.files.num_rows for content in contents]
@@ -349,7 +345,7 @@ def _read_guarded(part: _Part, read: Callable[[_Part], T]) -> T:
 
 
 def damaged_checkpoint_error(name: str, cause: str) -> CorruptLog:
-    """The error for a checkpoint file that cannot be read."""
+    """Return the error for a checkpoint file that cannot be read."""
     return CorruptLog(
         f"The checkpoint file {name} cannot be read.",
         cause=cause,
@@ -357,10 +353,6 @@ def damaged_checkpoint_error(name: str, cause: str) -> CorruptLog:
         code=CHECKPOINT_DAMAGED,
         file=name,
     )
-
-
-def _path(folder: str, name: str) -> str:
-    return f"{folder}/{name}" if folder else name
 
 
 def _require_v2_shape(actions: Sequence[Action], name: str) -> None:
@@ -373,7 +365,7 @@ def _require_v2_shape(actions: Sequence[Action], name: str) -> None:
 
 
 def sidecar_name(sidecar: Sidecar) -> str:
-    """The name of a sidecar in the ``_sidecars`` folder."""
+    """Return the name of a sidecar in the ``_sidecars`` folder."""
     # Sidecars are always in _sidecars, so only the last part of a path counts.
     return unquote(sidecar.path).rsplit("/", 1)[-1]
 
@@ -386,7 +378,7 @@ def _partition_names(actions: Sequence[Action]) -> tuple[str, ...]:
 
 
 def physical_partition_names(metadata: Metadata) -> tuple[str, ...]:
-    """The keys of ``partitionValues``: partition columns by their physical names."""
+    """Return the keys of ``partitionValues``: partition columns by their physical names."""
     if not metadata.partition_columns or not metadata.schema_string:
         return metadata.partition_columns
     key = "delta.columnMapping.physicalName"

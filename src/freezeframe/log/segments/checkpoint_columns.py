@@ -41,7 +41,7 @@ _ESCAPED = r'[\x00-\x1f"\\]'
 
 
 def statistics_texts(structs: pa.ChunkedArray) -> pa.ChunkedArray:
-    """One JSON text per struct, null for a null struct, without null fields."""
+    """Return one JSON text per struct, null for a null struct, without null fields."""
     pieces = [
         chunk.slice(at, _TEXT_ROWS) for chunk in structs.chunks for at in range(0, len(chunk), _TEXT_ROWS)
     ]
@@ -65,8 +65,8 @@ def _texts(values: pa.Array) -> pa.Array:
 
 def _object(values: pa.StructArray) -> pa.Array:
     entries = [
-        pc.binary_join_element_wise(f"{json.dumps(field.name)}:", _texts(one), ",", "")
-        for field, one in zip(values.type, values.flatten(), strict=True)
+        pc.binary_join_element_wise(f"{json.dumps(field.name)}:", _texts(item), ",", "")
+        for field, item in zip(values.type, values.flatten(), strict=True)
     ]
     # Arrow's null_handling="skip" would lose the rows that are all null.
     body = pc.binary_join_element_wise(*(pc.fill_null(entry, "") for entry in entries), "")
@@ -127,7 +127,7 @@ _KNOWN_NAMES = {
 
 
 def small_actions_in(file: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(kind, fields in Delta's spelling) of every non-file action, without nulls.
+    """Yield (kind, fields in Delta's spelling) of every non-file action, without nulls.
 
     The footer's statistics could locate these rows, but on a damaged footer they make Arrow abort
     the process. Reading one leaf of each kind raises an error instead.
@@ -146,7 +146,7 @@ def small_actions_in(file: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def rows_of(file: Any, kind: str, schema: pa.Schema, oldest: int | None = None) -> pa.Table:
-    """The file actions of one kind as rows of ``schema``, paths canonical, without statistics.
+    """Return the file actions of one kind as rows of ``schema``, paths canonical, without statistics.
 
     ``oldest`` (ms) leaves out removes with that deletion time or an earlier one.
     """
@@ -173,7 +173,7 @@ def rows_of(file: Any, kind: str, schema: pa.Schema, oldest: int | None = None) 
 
 
 def statistics_of(file: Any) -> pa.ChunkedArray:
-    """The statistics of each add of a file, as JSON; null for an add without."""
+    """Return the statistics of each add of a file, as JSON; null for an add without."""
     have = _fields(file).get("add", set()) & {"stats", "stats_parsed"}
     pieces = []
     for table in _pieces(file, "add", [f"add.{name}" for name in sorted(have) or ["path"]]):
@@ -189,7 +189,7 @@ def statistics_of(file: Any) -> pa.ChunkedArray:
 
 
 def _pieces(file: Any, kind: str, columns: list[str]) -> Iterator[pa.Table]:
-    """The rows that hold an action of one kind, some thousands at a time, with some of its fields."""
+    """Yield the rows that hold an action of one kind, some thousands at a time, with some of its fields."""
     for group in range(file.num_row_groups):
         if kind != "add" and not is_valid(file.read_row_group(group, columns=[f"{kind}.path"])[kind]).any():
             continue
@@ -202,7 +202,7 @@ def _pieces(file: Any, kind: str, columns: list[str]) -> Iterator[pa.Table]:
 
 
 def _fields(file: Any) -> dict[str, set[str]]:
-    """The file's columns and the fields of each, checked for names with one changed letter.
+    """Return the file's columns and the fields of each, checked for names with one changed letter.
 
     A flipped bit in the footer renames a column; without the check its values would be lost silently.
     """
@@ -210,7 +210,7 @@ def _fields(file: Any) -> dict[str, set[str]]:
     there = {item.name: _children(item.type) for item in schema}
     for kind, leaves in {
         **_REQUIRED_FIELDS,
-        **{one: {leaf} for one, leaf in _REQUIRED_LEAVES.items()},
+        **{item: {leaf} for item, leaf in _REQUIRED_LEAVES.items()},
     }.items():
         if not leaves <= there.get(kind, leaves):
             raise ValueError(f"the column {kind!r} lacks some of {', '.join(sorted(leaves))}")
@@ -256,11 +256,11 @@ def _plain(value: Any) -> Any:
     if isinstance(value, bytes):
         raise ValueError("a text column is not marked as text")  # noqa: TRY004 - the file's fault, not ours
     if isinstance(value, list) and value and all(isinstance(item, tuple) for item in value):
-        return {key: _plain(one) for key, one in value}
+        return {key: _plain(item) for key, item in value}
     if isinstance(value, list):
         return [_plain(item) for item in value]
     if isinstance(value, dict):
-        return {name: _plain(one) for name, one in value.items()}
+        return {name: _plain(item) for name, item in value.items()}
     return value
 
 
@@ -317,7 +317,7 @@ _STRUCTS = ("partitionValues_parsed", "stats_parsed")
 
 
 def schemas_for(files: pa.Table) -> tuple[pa.Schema, pa.Schema]:
-    """The schemas of a checkpoint and of its sidecars for ``files``, which may have columns of structs."""
+    """Return schemas of a checkpoint and of its sidecars for ``files``, which may have columns of structs."""
     add = CHECKPOINT_SCHEMA.field("add")
     more = [pa.field(name, files.schema.field(name).type) for name in _STRUCTS if name in files.schema.names]
     wide = CHECKPOINT_SCHEMA.set(
@@ -327,7 +327,7 @@ def schemas_for(files: pa.Table) -> tuple[pa.Schema, pa.Schema]:
 
 
 def with_structs(files: pa.Table, metadata: Metadata, time_zone: tzinfo) -> pa.Table:
-    """The files with the columns that the table's properties ask for; text alone by default.
+    """Return the files with the columns that the table's properties ask for; text alone by default.
 
     ``delta.checkpoint.writeStatsAsStruct`` adds typed statistics and partition values,
     ``delta.checkpoint.writeStatsAsJson=false`` leaves out the texts.

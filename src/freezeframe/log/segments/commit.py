@@ -13,8 +13,7 @@ from freezeframe.errors import (
 )
 from freezeframe.log.format.actions import CommitInfo
 from freezeframe.log.primitives.json_fields import parse_json
-from freezeframe.log.primitives.paths import Kind, LogFile
-from freezeframe.log.primitives.paths import commit_name as paths_commit_name
+from freezeframe.log.primitives.paths import Kind, LogFile, in_folder, version_prefix
 from freezeframe.log.segments.commit_content import read_content
 from freezeframe.storage.base import Readable, Storage
 from freezeframe.storage.local import sync_file, sync_folder
@@ -61,9 +60,8 @@ Outcome = Committed | Conflict | Unknown
 
 
 def commit_name(table: str, version: int) -> str:
-    """The name of a version's file: ``Account.snapshot/_delta_log/00000000000000000012.json``."""
-    folder = f"{table}/" if table else ""
-    return f"{folder}_delta_log/{version:020d}.json"
+    """Return the name of a version's file: ``Account.snapshot/_delta_log/00000000000000000012.json``."""
+    return in_folder(table, f"_delta_log/{version:020d}.json")
 
 
 def write_commit(storage: Storage, table: str, version: int, content: bytes) -> Outcome:
@@ -104,7 +102,7 @@ def _require_own(storage: Storage, name: str, content: bytes) -> None:
     try:
         found = storage.read(name)
     except (StorageUnavailable, FileNotFoundError):
-        return  # it was acknowledged, and what is there now is not known
+        return  # the commit was acknowledged; its present content is unknown
     if found != content:
         raise StorageUnsuitable(
             f"{name!r} was created, and another writer replaced it.",
@@ -178,12 +176,12 @@ class OwnCommit:
         self._known = (version, content) if len(content) <= KEPT_BYTES_MAX else None
 
     def is_of(self, file: LogFile) -> bool:
-        """Whether a listed file is the recorded commit."""
+        """Return whether a listed file is the recorded commit."""
         known = self._known
         return known is not None and file.kind is Kind.COMMIT and known[0] == file.version
 
     def take(self, file: LogFile) -> bytes | None:
-        """The content of a listed commit if it is the recorded one, once; else None."""
+        """Return the content of a listed commit if it is the recorded one, once; else None."""
         known = self._known
         if known is None or not self.is_of(file):
             return None
@@ -197,11 +195,11 @@ _HEAD_BYTES = 64 << 10
 
 
 def read_commit_info(storage: Readable, folder: str, version: int) -> CommitInfo | None:
-    """The commit info of a version, or ``None`` where its writer wrote none.
+    """Return the commit info of a version, or ``None`` if its writer wrote no commit info.
 
     Writers put it first, so the head of the file nearly always suffices.
     """
-    name = f"{folder}/{paths_commit_name(version)}" if folder else paths_commit_name(version)
+    name = in_folder(folder, f"{version_prefix(version)}.json")
     head = storage.read(name, 0, _HEAD_BYTES)
     line, newline, _ = head.partition(b"\n")
     if newline:
@@ -217,12 +215,12 @@ def read_commit_info(storage: Readable, folder: str, version: int) -> CommitInfo
 
 
 def read_in_commit_timestamp(storage: Readable, folder: str, version: int) -> int:
-    """The in-commit timestamp of a version in ms; required (behaviour 74)."""
+    """Return the in-commit timestamp of a version in ms; required (section "In-Commit Timestamps")."""
     return require_in_commit_timestamp(read_commit_info(storage, folder, version), version)
 
 
 def require_in_commit_timestamp(info: CommitInfo | None, version: int) -> int:
-    """The in-commit timestamp in the commit info of a version, in ms; required (behaviour 74)."""
+    """Return the in-commit timestamp (ms) of a commit info (section "In-Commit Timestamps")."""
     if info is not None and info.in_commit_timestamp is not None:
         return info.in_commit_timestamp
     missing = "commitInfo" if info is None else "inCommitTimestamp"

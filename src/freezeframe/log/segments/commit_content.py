@@ -45,7 +45,7 @@ _HEAD = b'{"commitInfo":'
 
 
 def sign_content(info: CommitInfo, actions: Sequence[Action]) -> bytes:
-    """The bytes of a commit: ``info`` with the digest first, then ``actions``, a line each."""
+    """Return the bytes of a commit: ``info`` with the digest first, then ``actions``, a line each."""
     rest = "".join(f"{to_json_line(action)}\n" for action in actions).encode()
     signed = replace(info, fields={**info.fields, DIGEST_KEY: hashlib.sha256(rest).hexdigest()})
     return f"{to_json_line(signed)}\n".encode() + rest
@@ -147,7 +147,7 @@ def read_content(name: str, content: bytes) -> CommitContent:
 
 
 def _take_apart(name: str, content: bytes | memoryview, lines_before: int) -> tuple[CommitContent, int]:
-    """The content of whole lines, and their number."""
+    """Return the content of whole lines, and their number."""
     view = memoryview(content)
     spans: list[memoryview] = []
     actions: list[Action] = []
@@ -174,7 +174,7 @@ def _take_apart(name: str, content: bytes | memoryview, lines_before: int) -> tu
 
 
 def parse_file_actions(contents: Sequence[CommitContent], partition_names: Sequence[str]) -> FileActions:
-    """The file actions of commits in ascending order, paths canonical.
+    """Return the file actions of commits in ascending order, paths canonical.
 
     ``partition_names`` are the physical names of the current partition columns; names that occur
     only in the commits are included too.
@@ -312,7 +312,7 @@ def _note_fields(line: bytes, found: dict[str, set[str]]) -> None:
         return  # a sample may be half a line; Arrow's reader reports damage
     for action, schema in _SCHEMAS.items():
         if isinstance(value, dict) and isinstance(value.get(action), dict):
-            names = {name for name, one in value[action].items() if one is not None}
+            names = {name for name, item in value[action].items() if item is not None}
             found.setdefault(action, set()).update(names & set(_delta_names(schema)))
 
 
@@ -442,12 +442,12 @@ class CommitCache:
         self._lock = threading.Lock()
 
     def get(self, file: LogFile) -> tuple[CommitContent, ...] | None:
-        """The pieces of a cached commit; None where it is not cached."""
+        """Return the pieces of a cached commit; None where it is not cached."""
         with self._lock:
             return self._kept.get(file)
 
     def has_room(self, file: LogFile) -> bool:
-        """Whether the cache has room for a commit of that size."""
+        """Return whether the cache has room for a commit of that size."""
         with self._lock:
             return file.size + self._bytes <= KEPT_BYTES
 

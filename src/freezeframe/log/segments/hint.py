@@ -22,14 +22,14 @@ from freezeframe.log.primitives.json_fields import (
     texts,
     whole,
 )
-from freezeframe.log.primitives.paths import HINT_NAME
+from freezeframe.log.primitives.paths import HINT_NAME, in_folder
 from freezeframe.storage import Storage
 from freezeframe.storage.base import Readable
 
 # ``_last_checkpoint``: a hint at the newest checkpoint, validated against the listing.
 #
 # Writers overwrite the file without a lock, so it may be missing, stale, truncated or foreign. An
-# invalid hint costs time, never correctness (behaviours 26 to 30).
+# invalid hint costs time, never correctness (protocol, section "Last Checkpoint File").
 
 TRIES_MAX = 3
 RETRY_SECONDS = 1.0
@@ -59,12 +59,12 @@ class GarbledHint(ValueError):
 def read_hint(
     storage: Storage, folder: str, *, sleep: Callable[[float], None] = time.sleep, verify: bool = True
 ) -> tuple[Hint | None, bool]:
-    """The hint (``None`` where it is missing or invalid) and whether a garbled file was found.
+    """Return the hint (``None`` where it is missing or invalid) and whether a garbled file was found.
 
     A garbled file is read up to three times, one second apart: on a storage without atomic rename
-    a writer may be overwriting it (behaviour 27).
+    a writer may be overwriting it (protocol, section "Last Checkpoint File").
     """
-    name = f"{folder}/{HINT_NAME}" if folder else HINT_NAME
+    name = in_folder(folder, HINT_NAME)
     for attempt in range(TRIES_MAX):
         try:
             return parse_hint(storage.read(name), verify=verify), False
@@ -77,7 +77,7 @@ def read_hint(
 
 
 def parse_hint(content: bytes, *, verify: bool = True) -> Hint:
-    """The hint in the file's bytes."""
+    """Return the hint in the file's bytes."""
     try:
         value = parse_json(content, object_pairs_hook=_without_repeats)
         if not isinstance(value, dict) or not _is_count(value.get("version")):
@@ -101,10 +101,9 @@ def parse_hint(content: bytes, *, verify: bool = True) -> Hint:
 
 
 def hint_text(hint: Hint, *, with_checksum: bool = True) -> str:
-    """The file's content: version, size and parts first, checksum last, no ``None``.
+    """Return the file's content: version, size and parts first, checksum last, no ``None``.
 
-    More than thirty sidecars, or other actions, of a V2 checkpoint are left out (behaviours 29
-    and 30).
+    More than thirty sidecars, or other actions, of a V2 checkpoint are left out, as by Delta.
     """
     fields: dict[str, Any] = {
         "version": hint.version,
@@ -123,26 +122,26 @@ def hint_text(hint: Hint, *, with_checksum: bool = True) -> str:
 
 
 def canonical_checksum(value: Mapping[str, Any]) -> str:
-    """The MD5 of the canonical form of the JSON (Delta protocol, "JSON checksum"; behaviour 28).
+    """Return the MD5 of the canonical form of the JSON (protocol, section "JSON checksum").
 
     Every leaf becomes ``path=value`` with URL-encoded text, paths joined by ``+``; leaves are
     sorted and joined by ``,``; the top-level ``checksum`` is left out.
     """
     leaves: list[str] = []
-    for key, one in value.items():
+    for key, item in value.items():
         if key != "checksum":
-            _canonicalise(one, _quote(key), leaves)
+            _canonicalise(item, _quote(key), leaves)
     text = ",".join(sorted(leaves))
     return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
 
 
 def _canonicalise(value: Any, path: str, leaves: list[str]) -> None:
     if isinstance(value, Mapping):
-        for key, one in value.items():
-            _canonicalise(one, f"{path}+{_quote(key)}", leaves)
+        for key, item in value.items():
+            _canonicalise(item, f"{path}+{_quote(key)}", leaves)
     elif isinstance(value, list):
-        for index, one in enumerate(value):
-            _canonicalise(one, f"{path}+{index}", leaves)
+        for index, item in enumerate(value):
+            _canonicalise(item, f"{path}+{index}", leaves)
     else:
         leaves.append(f"{path}={_quote(value) if isinstance(value, str) else json.dumps(value)}")
 
@@ -178,13 +177,13 @@ def _is_count(value: Any) -> bool:
 
 # Version checksums (``N.crc``): optional statistics of a version that spare readers its log files.
 #
-# A missing, empty, garbled or incomplete checksum is ignored (behaviours 57, 61, 65).
+# A missing, empty, garbled or incomplete checksum is ignored.
 
 _log = logging.getLogger(__name__)
 
 
 def _actions(key: str) -> Reader:
-    """The reader of a list of actions."""
+    """Return the reader of a list of actions."""
     return lambda value, name: (
         None if value.get(name) is None else tuple(from_json(key, item) for item in value[name])
     )
@@ -243,7 +242,7 @@ def parse_checksum(content: bytes) -> Checksum | None:
 
 
 def read_checksum(storage: Readable, name: str) -> Checksum | None:
-    """The checksum in the file ``name``; ``None`` where it is missing or invalid.
+    """Return the checksum in the file ``name``; ``None`` where it is missing or invalid.
 
     Seed: ``readChecksum``.
     """

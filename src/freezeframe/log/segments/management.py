@@ -145,7 +145,7 @@ class SnapshotManagement(ABC, Generic[S]):
         """
 
     def version_at(self, timestamp: datetime | int) -> int:
-        """The version that was current at ``timestamp``; raises unless a subclass supports it."""
+        """Return the version that was current at ``timestamp``; raises unless a subclass supports it."""
         raise InvalidOption(
             f"The log {self.folder!r} cannot be read as of {timestamp}.",
             cause="The log has no timestamps.",
@@ -156,23 +156,23 @@ class SnapshotManagement(ABC, Generic[S]):
 
     @property
     def current_snapshot(self) -> S:
-        """The snapshot loaded last; the access does not update it (behaviour 41)."""
+        """The snapshot loaded last; the access does not update it."""
         return self._captured.snapshot
 
     @property
     def last_update_timestamp(self) -> int:
-        """Start time of the last successful update in ms; -1 before the first (behaviours 39, 46)."""
+        """Start time of the last successful update in ms; -1 before the first."""
         return self._captured.updated_ms
 
     def snapshot_at_init(self) -> CapturedSnapshot[S]:
-        """The latest snapshot on opening the log, located by the hint (seed: ``getSnapshotAtInit``)."""
+        """Return latest snapshot on opening the log, located by the hint (seed: ``getSnapshotAtInit``)."""
         started = self.options.clock()
         snapshot = self._create_latest(self.log_segment_from(self.last_checkpoint()))
         _log.info("Returning initial snapshot %s", snapshot)
         return CapturedSnapshot(snapshot, started)
 
     def last_checkpoint(self) -> Hint | None:
-        """The hint; where it is garbled, one for the newest listed checkpoint (behaviours 26, 27)."""
+        """Return the hint, or where it is garbled a hint at the newest listed checkpoint."""
         hint, garbled = read_hint(
             self.storage, self.folder, sleep=self.options.sleep, verify=self.options.verify_hint
         )
@@ -185,11 +185,11 @@ class SnapshotManagement(ABC, Generic[S]):
     # Segments
 
     def list_from(self, start_version: int, end_version: int | None = None) -> Iterator[FileStatus]:
-        """The files of the log from a version upwards, in the order of their names (seed: ``listFrom``)."""
+        """List the files of the log from a version on, in the order of their names (seed: ``listFrom``)."""
         return list_log(self.storage, self.folder, start_version, end_version)
 
     def log_segment_from(self, starting_checkpoint: Hint | None) -> LogSegment:
-        """The segment of the latest version, listed from the hint on (seed: ``getLogSegmentFrom``)."""
+        """Return the segment of the latest version, listed from the hint on (seed: ``getLogSegmentFrom``)."""
         return self.log_segment_for_version(
             None if starting_checkpoint is None else starting_checkpoint.version
         )
@@ -197,10 +197,10 @@ class SnapshotManagement(ABC, Generic[S]):
     def log_segment_for_version(
         self, start_checkpoint: int | None = None, version_to_load: int | None = None
     ) -> LogSegment:
-        """The segment of ``version_to_load`` (None: the latest): newest checkpoint and the commits after it.
+        """Choose the newest checkpoint up to ``version_to_load`` (None: the latest) and the commits after it.
 
         ``start_checkpoint`` is the presumed version of a checkpoint. The listing starts there, and
-        again further back where that checkpoint is missing (behaviours 3 to 16).
+        again further back where that checkpoint is missing.
         Seed: ``getLogSegmentForVersion``.
 
         Raises:
@@ -231,7 +231,7 @@ class SnapshotManagement(ABC, Generic[S]):
     def _segment_below(
         self, checkpoint_version: int, version_to_load: int | None, avoid: frozenset[str] = frozenset()
     ) -> LogSegment | None:
-        """A segment without the checkpoint of that version, or ``None`` (behaviours 16, 17)."""
+        """Return a segment without the checkpoint of that version, or ``None``."""
         checkpoint = self._other_checkpoint(checkpoint_version, avoid)
         start = 0 if checkpoint is None else checkpoint.version
         listing = sort_listing(self.list_from(start), version_to_load)
@@ -263,14 +263,14 @@ class SnapshotManagement(ABC, Generic[S]):
     def _create(
         self, segment: LogSegment, previous: S | None = None, new_commits: Sequence[LogFile] | None = None
     ) -> tuple[S, LogSegment]:
-        """Create a snapshot, avoiding a damaged checkpoint, and return its segment (behaviour 32)."""
+        """Create a snapshot, avoiding a damaged checkpoint, and return its segment."""
         start = segment.checkpoint_version
         checkpoint = "" if start is None else f" starting from checkpoint version {start}"
         _log.info("Loading version %s%s", segment.version, checkpoint)
 
-        def make(one: LogSegment) -> S:
-            known = (previous, new_commits) if one is segment else (None, None)
-            return self.create_snapshot(one, *known)
+        def make(item: LogSegment) -> S:
+            known = (previous, new_commits) if item is segment else (None, None)
+            return self.create_snapshot(item, *known)
 
         with report(self.options.listener, "deltaLog.snapshot", self.path) as metrics:
             metrics |= {"version": segment.version, "checkpoint": start, "commits": len(segment.commits)}
@@ -292,7 +292,7 @@ class SnapshotManagement(ABC, Generic[S]):
         """Call ``make`` with the segment, or with alternatives that avoid its damaged file.
 
         The first alternative drops compacted files. Next come at most ``checkpoint_retries_max``
-        other checkpoints, then the commits alone; the first error is raised (behaviour 32).
+        other checkpoints, then the commits alone; the first error is raised.
         """
         damage: list[ReportDamage] = []
         avoid: frozenset[str] = frozenset()
@@ -323,7 +323,7 @@ class SnapshotManagement(ABC, Generic[S]):
             segment = other
 
     def snapshot_at(self, version: int | None = None, timestamp: datetime | int | None = None) -> S:
-        """The snapshot of one version, or of the version that was current at ``timestamp`` (behaviour 67).
+        """Return the snapshot of one version, or of the version that was current at ``timestamp``.
 
         Returns the current snapshot if it has that version; an older version causes no update.
 
@@ -362,14 +362,14 @@ class SnapshotManagement(ABC, Generic[S]):
         return limit == 0 or updated < 0 or self.options.clock() - updated >= limit
 
     def update(self, *, staleness_acceptable: bool = False, check_if_updated_since: int | None = None) -> S:
-        """The latest snapshot (seed: ``update``).
+        """Return the latest snapshot (seed: ``update``).
 
         With ``staleness_acceptable`` a fresh snapshot is returned at once, and the update runs on a
-        background thread, at most one at a time (behaviour 43). An update that began at or after
-        ``check_if_updated_since`` (ms) suffices (behaviour 42).
+        background thread, at most one at a time. An update that began at or after
+        ``check_if_updated_since`` (ms) suffices.
 
         Raises:
-            CorruptLog: the log is damaged; the old snapshot stays current (behaviour 46).
+            CorruptLog: the log is damaged; the old snapshot stays current.
         """
         captured = self._captured
         if check_if_updated_since is not None and captured.updated_ms >= check_if_updated_since:
@@ -381,7 +381,7 @@ class SnapshotManagement(ABC, Generic[S]):
             return self.update_internal()
 
     def try_update(self, *, is_async: bool = False) -> S:
-        """Update, or return the current snapshot if another thread is updating (behaviour 44)."""
+        """Update, or return the current snapshot if another thread is updating."""
         if not self._update_lock.acquire(blocking=False):
             return self.current_snapshot
         try:
@@ -396,7 +396,7 @@ class SnapshotManagement(ABC, Generic[S]):
         def run() -> None:
             try:
                 self.try_update(is_async=True)
-            except Exception as error:  # noqa: BLE001 - nobody waits for it: the log file is told
+            except Exception as error:  # noqa: BLE001 - no caller waits: the error is logged
                 _log.warning("The asynchronous update of %s failed: %s", self.folder, error)
             finally:
                 self._async_lock.release()
@@ -435,7 +435,7 @@ class SnapshotManagement(ABC, Generic[S]):
         return captured.snapshot
 
     def replace_snapshot(self, new_snapshot: S, updated_ms: int | None = None) -> None:
-        """Install a snapshot as current and uncache the old one's state (behaviour 40).
+        """Install a snapshot as current and uncache the old one's state.
 
         Seed: ``replaceSnapshot``. A writer installs its own commit in the same way.
         """
@@ -449,7 +449,7 @@ class SnapshotManagement(ABC, Generic[S]):
 
 
 def require_version(value: Any) -> int:
-    """The value as a version."""
+    """Return the value as a version."""
     if not isinstance(value, bool) and isinstance(value, Integral) and int(value) >= 0:
         return int(value)
     raise InvalidOption(f"{value!r:.80} is not a version.", remedy="Versions are whole numbers, from 0 on.")

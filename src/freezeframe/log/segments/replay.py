@@ -31,7 +31,7 @@ from freezeframe.log.primitives.arrow import (
 )
 from freezeframe.log.primitives.listing import Words, find_repeated, fingerprints, rows_with
 
-# Statistics that stay in a checkpoint until they are asked for: most of its bytes, seldom needed.
+# Statistics that are read from a checkpoint on first use: most of its bytes, seldom needed.
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +48,13 @@ class DeferredStatistics:
         return int(self.chosen.sum())
 
     def select(self, wanted: Bools) -> DeferredStatistics:
-        """Those of the files that are flagged; one flag for each file that was meant."""
+        """Return those of the files that are flagged; one flag for each file that was meant."""
         chosen = self.chosen.copy()
         chosen[np.flatnonzero(self.chosen)] = wanted
         return DeferredStatistics(self.read, chosen)
 
     def texts(self) -> pa.ChunkedArray:
-        """One text or null for each file, in the order of the checkpoint."""
+        """Return one text or null for each file, in the order of the checkpoint."""
         texts = self.read()
         return texts if self.chosen.all() else pc.filter(texts, to_arrow_flags(self.chosen))
 
@@ -79,7 +79,7 @@ class FileState:
     ``gone`` flags the rows of ``base`` that are not live (``None``: all are). ``deferred`` are the statistics
     of the first rows of ``base``, whose ``stats`` are null (``None``: of no rows). ``size`` is the sum of the
     live files' bytes, ``count`` their number. (path, deletion vector) is unique among the live files, and
-    no tombstone has the key of one (behaviour 53).
+    no tombstone has the key of one (protocol, section "Action Reconciliation").
     """
 
     base: pa.Table
@@ -103,7 +103,7 @@ class FileState:
         marks: Words | None = None,
         deferred: DeferredStatistics | None = None,
     ) -> FileState:
-        """A state in which all files are live; ``marks`` are the fingerprints of their keys, if known."""
+        """Make a state of live files; ``marks`` are the fingerprints of their keys, if known."""
         files = _settle(files)
         size = int(pc.sum(files["size"]).as_py() or 0)
         found = fingerprints(file_keys(files)) if marks is None else marks
@@ -113,7 +113,7 @@ class FileState:
 
     @classmethod
     def empty(cls) -> FileState:
-        """A state without files and tombstones."""
+        """Return a state without files and tombstones."""
         return cls.of(no_rows(FILE_SCHEMA), no_rows(TOMBSTONE_SCHEMA))
 
     @cached_property
@@ -144,12 +144,12 @@ class FileState:
         return self.deferred.select(~self.gone[: len(self.deferred)])
 
     def compacted(self) -> FileState:
-        """The same state with all live files in ``base``."""
+        """Return the same state with all live files in ``base``."""
         state = FileState.of(self.live, self.tombstones, deferred=self._live_deferred)
         return replace(state, unexpired=self.unexpired)
 
     def of_keys(self, keys: pa.ChunkedArray) -> pa.Table:
-        """The live files with one of these ``file_keys``, as rows of ``file_list``."""
+        """Return the live files with one of these ``file_keys``, as rows of ``file_list``."""
         near = rows_with(self.marks, fingerprints(keys))
         struck, _, _ = _remove_keys(self.base, near, self.gone, keys)
         hit = struck if self.gone is None else struck & ~self.gone
@@ -158,7 +158,7 @@ class FileState:
         return found.select(LISTED_COLUMNS)
 
     def without_expired(self, oldest: int | None) -> FileState:
-        """The state without tombstones deleted at or before ``oldest`` (ms; ``None``: with all).
+        """Return the state without tombstones deleted at or before ``oldest`` (ms; ``None``: with all).
 
         The scan runs only once the tombstones have doubled since the last one, not on every update.
         """
@@ -174,12 +174,12 @@ class FileState:
 
 
 def younger_than(deleted: pa.ChunkedArray, oldest: int) -> Bools:
-    """Mask of the deletion timestamps after ``oldest``; a missing timestamp counts as expired."""
+    """Return the mask of the deletion timestamps after ``oldest``; a missing timestamp counts as expired."""
     return is_valid(deleted) & (to_ints(deleted) > oldest)
 
 
 def apply_actions(before: FileState, actions: FileActions) -> FileState:
-    """The state after ``actions``: the last action of each file wins (behaviour 53)."""
+    """Return state after ``actions``: the last action of each file wins (section "Action Reconciliation")."""
     if actions.adds.num_rows == 0 and actions.removes.num_rows == 0:
         return before
     adds, removes, marks = _last_actions(actions)
@@ -210,13 +210,13 @@ def apply_actions(before: FileState, actions: FileActions) -> FileState:
 
 
 def last_actions(actions: FileActions) -> tuple[pa.Table, pa.Table]:
-    """The last action of each file, as adds and removes."""
+    """Return the last action of each file, as adds and removes."""
     adds, removes, _ = _last_actions(actions)
     return adds, removes
 
 
 def _last_actions(actions: FileActions) -> tuple[pa.Table, pa.Table, Words]:
-    """The last adds and removes, and the fingerprints of their keys in that order."""
+    """Return the last adds and removes, and the fingerprints of their keys in that order."""
     adds, removes = actions.adds, actions.removes
     keys = _join(file_keys(adds), file_keys(removes))
     marks = fingerprints(keys)
@@ -253,7 +253,7 @@ def _remove_keys(
 
 
 def _without(table: pa.Table, keys: pa.ChunkedArray) -> tuple[pa.Table, int, int]:
-    """(the rows with other keys, number of dropped rows, their bytes)."""
+    """Return (the rows with other keys, number of dropped rows, their bytes)."""
     gone, count, size = _remove_keys(table, np.arange(table.num_rows), None, keys)
     return (table if count == 0 else select_rows(table, ~gone)), count, size
 
@@ -276,7 +276,7 @@ def _settle(files: pa.Table) -> pa.Table:
 
 
 def _few_chunks(table: pa.Table) -> pa.Table:
-    """The table in at most ``CHUNKS_MAX`` chunks; small chunks are merged, large ones not copied."""
+    """Return the table in at most ``CHUNKS_MAX`` chunks; small chunks are merged, large ones not copied."""
     lengths = [len(chunk) for chunk in table.column(0).chunks]
     if len(lengths) <= CHUNKS_MAX:
         return table
@@ -345,16 +345,16 @@ class TableState:
     files: FileState
 
     def with_files(self, files: FileState) -> TableState:
-        """The same heads with other files."""
+        """Return the same heads with other files."""
         return replace(self, files=files)
 
     def without_expired(self, oldest_tombstone: int | None) -> TableState:
-        """The same state without expired tombstones; see ``FileState.without_expired``."""
+        """Return the same state without expired tombstones; see ``FileState.without_expired``."""
         return self.with_files(self.files.without_expired(oldest_tombstone))
 
 
 def require_heads(heads: Heads, version: int) -> tuple[Protocol, Metadata]:
-    """Protocol and metadata, which every version >= 0 has (behaviour 33)."""
+    """Protocol and metadata, which every version >= 0 has (protocol, section "Action Reconciliation")."""
     if heads.protocol is None:
         raise _unrecoverable("protocol", version)
     if heads.metadata is None:

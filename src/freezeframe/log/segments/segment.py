@@ -17,7 +17,7 @@ from freezeframe.log.primitives.listing import (
     choose_compacted,
     newest_checkpoint,
 )
-from freezeframe.log.primitives.paths import Kind, LogFile, commit_name
+from freezeframe.log.primitives.paths import Kind, LogFile, commit_name, in_folder
 
 EMPTY_VERSION = -1
 
@@ -36,7 +36,7 @@ class LogSegment:
         7. ``checksum`` is at or below ``version``.
 
     Equality compares version, folder and the name, size and modification time of commits and
-    checkpoint (behaviours 18 and 19): a replaced commit makes a different segment; a new compacted
+    checkpoint: a replaced commit makes a different segment; a new compacted
     file or checksum does not, since it changes no state.
     """
 
@@ -71,7 +71,7 @@ class LogSegment:
 
     @classmethod
     def empty(cls, folder: str) -> LogSegment:
-        """The segment of an empty log."""
+        """Return the segment of an empty log."""
         return cls(folder, EMPTY_VERSION)
 
     @property
@@ -95,14 +95,14 @@ class LogSegment:
         return tuple(sorted((*plain, *self.compacted), key=lambda file: file.meaning.start))
 
     def path(self, file: LogFile) -> str:
-        """The file's name in the storage."""
-        return f"{self.folder}/{file.name}" if self.folder else file.name
+        """Return the file's name in the storage."""
+        return in_folder(self.folder, file.name)
 
 
 def choose_segment(
     folder: str, listing: Listing, version_to_load: int | None = None, *, use_compacted: bool = True
 ) -> LogSegment:
-    """The segment of the newest listed version, or of ``version_to_load`` (behaviours 8 to 14, 21 to 24)."""
+    """Return the segment of the newest listed version, or of ``version_to_load``."""
     checkpoint = newest_checkpoint(listing.checkpoint_files)
     base = EMPTY_VERSION if checkpoint is None else checkpoint.version
     commits = tuple(file for file in listing.commits if file.version > base)
@@ -139,7 +139,7 @@ def verify_delta_versions(
     last: int | None = None,
     version_to_load: int | None = None,
 ) -> None:
-    """Check that versions ascend without gap or repeat, from ``first`` to ``last`` (behaviours 12, 13)."""
+    """Check that versions ascend without gap from ``first`` to ``last`` (section "Delta Log Entries")."""
     for before, after in itertools.pairwise(versions):
         if after != before + 1:
             raise _not_contiguous(versions, before, after, version_to_load)
@@ -154,7 +154,7 @@ def verify_delta_versions(
 
 
 def require_follows(commits: Sequence[LogFile], base: int) -> None:
-    """Check that the first commit is the one after ``base`` (behaviour 11)."""
+    """Check that the first commit is the one after ``base`` (protocol, section "Delta Log Entries")."""
     if commits and commits[0].version != base + 1:
         raise CorruptLog(
             f"{commit_name(base + 1)}: the log begins at version {commits[0].version}, so the state "
@@ -167,7 +167,7 @@ def require_follows(commits: Sequence[LogFile], base: int) -> None:
 
 
 def version_missing(folder: str, wanted: int, latest: int) -> VersionNotFound:
-    """The error for a version that the log does not reach."""
+    """Return the error for a version that the log does not reach."""
     return VersionNotFound(
         f"Trying to load a non-existent version {wanted}.",
         cause=f"The log {folder!r} reaches version {latest}."
@@ -181,7 +181,7 @@ def version_missing(folder: str, wanted: int, latest: int) -> VersionNotFound:
 
 
 def commits_since(previous: LogSegment, listing: Listing, segment: LogSegment) -> tuple[LogFile, ...] | None:
-    """The commits from ``previous`` to ``segment``; ``None`` if ``segment`` does not continue it."""
+    """Return the commits from ``previous`` to ``segment``; ``None`` if ``segment`` does not continue it."""
     if previous.version == EMPTY_VERSION or previous.version > segment.version:
         return None
     by_version = {file.version: file for file in listing.commits}
@@ -197,7 +197,7 @@ def commits_since(previous: LogSegment, listing: Listing, segment: LogSegment) -
 
 
 def missing_checkpoint(folder: str, version: int) -> CorruptLog:
-    """The error for a hinted checkpoint that is missing without an alternative (behaviour 16)."""
+    """Return the error for a hinted checkpoint that is missing without an alternative."""
     return CorruptLog(
         f"Couldn't find all part files of the checkpoint version: {version}",
         cause=f"The hint of the log {folder!r} names it, and what is left does not reach back to version 0.",

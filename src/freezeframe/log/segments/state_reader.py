@@ -35,7 +35,7 @@ from freezeframe.storage.read_ahead import ReadAhead, is_local
 BATCH_BYTES = 8 << 20
 WINDOW_FILES_MAX = 64
 DEFERRED_FROM_BYTES = 8 << 20
-"""From this size on the statistics of a checkpoint are read when they are asked for."""
+"""From this size on the statistics of a checkpoint are read on first use."""
 
 
 class StateReader:
@@ -51,10 +51,10 @@ class StateReader:
         self._kept_checkpoint: tuple[CheckpointFiles, CheckpointContent] | None = None
 
     def heads(self, segment: LogSegment, *, with_state: bool) -> tuple[Heads, TableState | None]:
-        """The protocol and metadata of the segment, from as few files as possible (behaviour 57).
+        """Return the protocol and metadata of the segment, from as few files as possible.
 
         From a remote storage these files are read side by side, and those of the state with them where it
-        is expected to be asked for next (``with_state``).
+        is expected next (``with_state``).
 
         Where this requires reading every large commit from the first on, the whole state is built in
         the same pass and returned too.
@@ -97,7 +97,7 @@ class StateReader:
         self._ahead.fetch([(segment.path(file), file.size) for file in files if file.size <= WHOLE_BYTES_MAX])
 
     def _checkpoint_actions(self, checkpoint: CheckpointFiles) -> tuple[Action, ...]:
-        """The small actions of a checkpoint; a small file is read whole and cached for the state."""
+        """Return the small actions of a checkpoint; a small file is read whole and cached for the state."""
         has_sidecars = checkpoint.files[0].kind is Kind.V2_CHECKPOINT
         size_max = WHOLE_FILE_BYTES_MAX if is_local(self.storage) else KEPT_BYTES
         if has_sidecars or sum(file.size for file in checkpoint.files) > size_max:
@@ -107,7 +107,7 @@ class StateReader:
         return content.actions
 
     def _newest_actions(self, segment: LogSegment) -> tuple[Action, ...]:
-        """The small actions of the newest commit; only its commit info where a checkpoint covers it."""
+        """Return small actions of the newest commit; only its commit info where a checkpoint covers it."""
         file = segment.last_commit
         if file is None:
             return ()
@@ -117,7 +117,7 @@ class StateReader:
         return () if info is None else (info,)
 
     def checksum(self, segment: LogSegment) -> tuple[int, Heads] | None:
-        """(version, heads) of the segment's checksum, if it has protocol and metadata; else None."""
+        """Return (version, heads) of the segment's checksum, if it has protocol and metadata; else None."""
         file = segment.checksum
         if not self._use_checksum or file is None or file.version < (segment.checkpoint_version or 0):
             return None
@@ -129,9 +129,9 @@ class StateReader:
     def state(
         self, segment: LogSegment, oldest_tombstone: int | None = None, *, complete: bool = False
     ) -> TableState:
-        """The whole state of the segment, without checkpoint tombstones up to ``oldest_tombstone`` (ms).
+        """Return whole state of the segment, without checkpoint tombstones up to ``oldest_tombstone`` (ms).
 
-        The statistics in a large checkpoint are read when they are asked for, unless ``complete``.
+        The statistics in a large checkpoint are read on first use, unless ``complete``.
         """
         before = TableState(Heads.empty(), FileState.empty())
         if segment.checkpoint is not None:
@@ -153,7 +153,7 @@ class StateReader:
         return self.advance(before, segment, segment.deltas)
 
     def advance(self, before: TableState, segment: LogSegment, files: Sequence[LogFile]) -> TableState:
-        """The state after the commits ``files`` (ascending) on top of ``before``."""
+        """Return the state after the commits ``files`` (ascending) on top of ``before``."""
         heads = before.heads
         batches: list[FileActions] = []
         small: list[Action] = []
@@ -192,7 +192,7 @@ class StateReader:
             yield contents, partitions
 
     def _files_ahead(self, segment: LogSegment, files: Sequence[LogFile]) -> Iterator[LogFile]:
-        """The files one by one, those of a remote storage fetched some at a time."""
+        """Yield the files one by one, those of a remote storage fetched some at a time."""
         window: list[LogFile] = []
         size = 0
         for file in files:
@@ -245,10 +245,10 @@ class StateReader:
 
 
 def _over(base: Heads, newest_first: Sequence[Sequence[Action]], newest: Sequence[Action]) -> Heads:
-    """The heads of ``base`` after the commits, with the commit info of the newest one."""
+    """Return the heads of ``base`` after the commits, with the commit info of the newest one."""
     return _fold_heads(base, (action for actions in reversed(newest_first) for action in actions), newest)
 
 
 def _fold_heads(base: Heads, actions: Iterable[Action], newest: Sequence[Action]) -> Heads:
-    """The heads after all actions, in one pass, with the commit info of the newest commit."""
+    """Return the heads after all actions, in one pass, with the commit info of the newest commit."""
     return replace(base.after(actions), commit_info=Heads.empty().after(newest).commit_info)

@@ -1,6 +1,6 @@
 """Writes ``N.crc``, incrementally from the previous one where possible.
 
-A checksum is redundant and optional. It is never overwritten (behaviours 60 to 66).
+A checksum is redundant and optional. It is never overwritten (protocol, section "Version Checksum File").
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from freezeframe.errors import CorruptLog, FreezeframeError
 from freezeframe.log.format.action_columns import to_adds
 from freezeframe.log.format.actions import Action, Add, CommitInfo, DomainMetadata, Metadata, Protocol, Txn
-from freezeframe.log.primitives.paths import checksum_name
+from freezeframe.log.primitives.paths import checksum_name, in_folder
 from freezeframe.log.segments.hint import Checksum
 from freezeframe.log.table.snapshot import TRANSACTION_RETENTION, Snapshot
 from freezeframe.storage.base import Storage
@@ -40,7 +40,7 @@ class NotIncremental:
 
 
 def checksum_of(snapshot: Snapshot, transaction_id: str | None = None) -> Checksum:
-    """The checksum of a snapshot's state."""
+    """Return the checksum of a snapshot's state."""
     files = snapshot.file_list
     transactions = tuple(sorted(snapshot.transactions.values(), key=lambda txn: txn.app_id))
     is_lasting = TRANSACTION_RETENTION not in snapshot.metadata.configuration
@@ -66,7 +66,7 @@ def checksum_of(snapshot: Snapshot, transaction_id: str | None = None) -> Checks
 def checksum_after(
     previous: Checksum | None, actions: Sequence[Action], replaced: pa.Table
 ) -> Checksum | NotIncremental:
-    """The checksum after ``actions`` on top of the previous one (pure; behaviour 62).
+    """Add ``actions`` to the previous checksum (pure; section "Version Checksum File").
 
     ``replaced`` are the rows of the previous state for the files in the actions, because an add may
     repeat a live file. File lists are not carried over, nor are transactions that can expire, since
@@ -110,7 +110,7 @@ def checksum_after(
 
 def write_checksum(storage: Storage, folder: str, version: int, checksum: Checksum) -> bool:
     """Write ``N.crc`` if absent; False where it exists already or the write failed."""
-    name = f"{folder}/{checksum_name(version)}" if folder else checksum_name(version)
+    name = in_folder(folder, checksum_name(version))
     try:
         storage.put_if_absent(name, checksum_text(checksum).encode())
     except FileExistsError:
@@ -122,12 +122,12 @@ def write_checksum(storage: Storage, folder: str, version: int, checksum: Checks
 
 
 def checksum_text(checksum: Checksum) -> str:
-    """The content of the file."""
+    """Return the content of the file."""
     return json.dumps(checksum.to_json(), separators=(",", ":"), ensure_ascii=False)
 
 
 def verify_checksum(snapshot: Snapshot, checksum: Checksum) -> None:
-    """Compare a checksum with the state of its version (behaviour 63)."""
+    """Compare a checksum with the state of its version (protocol, section "Version Checksum File")."""
     actual = checksum_of(snapshot)
     wrong = [
         f"{name}: the checksum says {_short(claimed)}, the log {_short(found)}"

@@ -83,7 +83,7 @@ def mark_rows(
 
 
 def removal(add: Add, timestamp_ms: int | None = None) -> Remove:
-    """The remove action of a live file (or of its state under one deletion vector)."""
+    """Return the remove action of a live file (or of its state under one deletion vector)."""
     return Remove(
         path=add.path,
         deletion_timestamp=now_ms() if timestamp_ms is None else timestamp_ms,
@@ -130,7 +130,7 @@ def _rows_of(add: Add, gone: BitMap64) -> int:
 
 
 def physical_rows(rows: pa.Table, fields: list[dict[str, Any]], mode: Mode) -> pa.Table:
-    """The rows under the physical names and with the column ids of the data files."""
+    """Return the rows under the physical names and with the column ids of the data files."""
     if mode == "none":
         return rows.select([field["name"] for field in fields])
     renamed = [_to_physical_field(field) for field in fields]
@@ -146,7 +146,7 @@ def physical_rows(rows: pa.Table, fields: list[dict[str, Any]], mode: Mode) -> p
 
 
 def _to_physical_field(field: Mapping[str, Any]) -> dict[str, Any]:
-    """The field with physical and logical name swapped, to convert rows in the other direction."""
+    """Return the field with physical and logical name swapped, to convert rows in the other direction."""
     return {
         "name": physical_name(field),
         "type": _to_physical_type(field["type"]),

@@ -56,7 +56,7 @@ class StateLoader(TypingProtocol):
     def __call__(self, oldest: int | None, *, complete: bool = False) -> TableState:
         """Without tombstones deleted at or before ``oldest`` (ms; ``None``: with all).
 
-        The statistics in a large checkpoint are read when they are asked for, unless ``complete``.
+        The statistics in a large checkpoint are read on first use, unless ``complete``.
         """
 
 
@@ -103,7 +103,7 @@ class Snapshot:
         """The in-commit timestamp where enabled, else the commit file's modification time (ms); -1: none.
 
         Raises:
-            CorruptLog: a required in-commit timestamp is missing (behaviour 74).
+            CorruptLog: a required in-commit timestamp is missing (protocol, section "In-Commit Timestamps").
         """
         since = in_commit_timestamps(self.metadata)
         if self.exists and since is not None and self.version >= since[0]:
@@ -157,7 +157,7 @@ class Snapshot:
             return self._files_without(state, error)
 
     def _files_without(self, state: TableState, damage: ReportDamage) -> pa.Table:
-        """The files where the checkpoint that the state followed from cannot be read any longer."""
+        """Return the files where the checkpoint that the state followed from cannot be read any longer."""
         try:
             # An update keeps that checkpoint's files; the segment may name a later one.
             state = self._load_state(oldest_tombstone(self.metadata, self._options.clock()), complete=True)
@@ -173,13 +173,8 @@ class Snapshot:
         return self.state.files.file_list if self.exists else no_rows(FILE_SCHEMA).select(LISTED_COLUMNS)
 
     @property
-    def all_tombstones(self) -> pa.Table:
-        """Every tombstone in the log; reads the log again for expired ones."""
-        return self._load_state(None).files.tombstones if self.exists else no_rows(TOMBSTONE_SCHEMA)
-
-    @property
     def tombstones(self) -> pa.Table:
-        """The unexpired tombstones: removed files younger than the table's retention (behaviour 55)."""
+        """The removed files younger than the table's retention (section "Action Reconciliation")."""
         found = self.state.files.tombstones if self.exists else no_rows(TOMBSTONE_SCHEMA)
         oldest = self._options.clock() - self.deleted_file_retention_ms
         return select_rows(found, younger_than(found["deletion_timestamp"], oldest))
@@ -192,7 +187,7 @@ class Snapshot:
 
     @property
     def transactions(self) -> dict[str, Txn]:
-        """The latest unexpired transaction of each application (behaviour 55)."""
+        """The latest unexpired transaction of each application (section "Action Reconciliation")."""
         return self._unexpired_transactions(self.state.heads.transactions) if self.exists else {}
 
     def _unexpired_transactions(self, transactions: Mapping[str, Txn]) -> dict[str, Txn]:
@@ -208,7 +203,7 @@ class Snapshot:
         }
 
     def small_actions(self, heads: Heads) -> list[Action]:
-        """The actions of ``heads`` for a checkpoint, without expired transactions and removed domains."""
+        """Return actions of ``heads`` for a checkpoint, without expired transactions and removed domains."""
         transactions = self._unexpired_transactions(heads.transactions)
         domains = [domain for domain in heads.domains.values() if not domain.removed]
         return [self.protocol, self.metadata, *transactions.values(), *domains]
@@ -236,7 +231,7 @@ class Snapshot:
         *,
         verify: bool | None = None,
     ) -> pa.Table:
-        """The rows as one Arrow table, optionally restricted to ``columns`` and to rows matching ``where``.
+        """Return the rows as one Arrow table, restricted to ``columns`` and to rows matching ``where``.
 
         Raises:
             CorruptData: a data file or deletion vector is missing or damaged; see ``rows.read``.
@@ -250,7 +245,7 @@ class Snapshot:
         *,
         verify: bool | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """The same rows as batches, for tables larger than memory; see ``rows.read_batches``."""
+        """Return the same rows as batches, for tables larger than memory; see ``rows.read_batches``."""
         return rows.read_batches(self, columns, where, verify=verify)
 
     def to_pandas(
@@ -260,29 +255,29 @@ class Snapshot:
         *,
         verify: bool | None = None,
     ) -> pd.DataFrame:
-        """The same rows as pandas, by Arrow's conversion."""
+        """Return the same rows as pandas, by Arrow's conversion."""
         frame: pd.DataFrame = self.to_arrow(columns, where, verify=verify).to_pandas()
         return frame
 
     def to_dataset(self) -> ds.Dataset:
-        """The rows as a PyArrow dataset, for engines with predicate pushdown; see ``scan.dataset``."""
+        """Return the rows as a PyArrow dataset, for engines with predicate pushdown; see ``scan.dataset``."""
         return dataset_of(self)
 
     def file_uris(self, where: Predicate | None = None) -> list[str]:
-        """The path or URL of each live file; with ``where`` only files that may hold a matching row."""
+        """Return path or URL of each live file; with ``where`` only files that may hold a matching row."""
         return rows.file_uris(self, where)
 
     def partitions(self) -> list[dict[str, Any]]:
-        """The distinct combinations of partition values of the live files, by column."""
+        """Return the distinct combinations of partition values of the live files, by column."""
         return rows.partitions(self)
 
     def only_file(self, row: int) -> Snapshot:
-        """This snapshot restricted to the file in one row of ``files``, to read a single file."""
+        """This snapshot restricted to the file in single row of ``files``, to read a single file."""
         state = self.state
-        one = FileState.of(self.files.slice(row, 1), no_rows(TOMBSTONE_SCHEMA))
+        single = FileState.of(self.files.slice(row, 1), no_rows(TOMBSTONE_SCHEMA))
 
-        def load_state(oldest: int | None, *, complete: bool = False) -> TableState:  # noqa: ARG001 - one file
-            return state.with_files(one)
+        def load_state(oldest: int | None, *, complete: bool = False) -> TableState:  # noqa: ARG001 - single file
+            return state.with_files(single)
 
         copy = Snapshot(
             self.storage,
@@ -292,7 +287,7 @@ class Snapshot:
             load_state=load_state,
             options=self._options,
         )
-        return copy.with_state(state.with_files(one))
+        return copy.with_state(state.with_files(single))
 
     def uncache(self) -> None:
         """Release the state; the next access reads it again.
@@ -309,7 +304,7 @@ class Snapshot:
 
 
 def oldest_tombstone(metadata: Metadata, now_ms: int) -> int | None:
-    """The deletion timestamp (ms) up to which tombstones are expired; ``None`` for a garbled property."""
+    """Return deletion timestamp (ms) up to which tombstones are expired; ``None`` for a garbled property."""
     try:
         return now_ms - milliseconds(
             metadata.configuration.get(DELETED_FILE_RETENTION, DELETED_FILE_RETENTION_DEFAULT)

@@ -67,7 +67,7 @@ class History:
     def entries(
         self, snapshot: Snapshot, limit: int | None = None, start: int = 0, end: int | None = None
     ) -> list[HistoryEntry]:
-        """The versions from ``start`` to ``end``, newest first, at most ``limit`` (behaviour 69).
+        """Return the versions from ``start`` to ``end``, newest first, at most ``limit``.
 
         ``end`` is limited to the latest version; ``start`` above ``end`` returns an empty list.
         Versions without a commit file are left out.
@@ -81,7 +81,7 @@ class History:
         times.reverse()
         infos = self._of_each([time.version for time in times], read_commit_info)
         return [
-            HistoryEntry(one.version, one.timestamp, info) for one, info in zip(times, infos, strict=True)
+            HistoryEntry(time.version, time.timestamp, info) for time, info in zip(times, infos, strict=True)
         ]
 
     def _of_each(self, versions: Sequence[int], read: Callable[[Storage, str, int], T]) -> list[T]:
@@ -90,7 +90,7 @@ class History:
         return list(run_concurrently(self._storage, *calls))
 
     def commit_times(self, snapshot: Snapshot, start: int, end: int) -> list[CommitTime]:
-        """The time of each version from ``start`` to ``end`` with a commit file (behaviour 70)."""
+        """Return the time of each version from ``start`` to ``end`` with a commit file."""
         since = in_commit_timestamps(snapshot.metadata)
         plain = self.file_times(start, end)
         if since is None:
@@ -101,7 +101,7 @@ class History:
         return [time for time in plain if time.version < since[0]] + later
 
     def file_times(self, start: int, end: int) -> list[CommitTime]:
-        """The modification time of each commit, raised to its predecessor's + 1 ms where it is not later.
+        """Return modification time of each commit, raised to its predecessor's + 1 ms where it is not later.
 
         The result depends on all earlier commits that still exist.
         """
@@ -129,7 +129,7 @@ class History:
         can_return_earliest_commit: bool = False,
         must_be_recreatable: bool = True,
     ) -> CommitTime:
-        """The last version at or before ``timestamp`` (naive: UTC). Seed: ``getActiveCommitAtTime``."""
+        """Return last version at or before ``timestamp`` (naive: UTC). Seed: ``getActiveCommitAtTime``."""
         moment = to_ms(timestamp)
         earliest = self.earliest_version(must_be_recreatable=must_be_recreatable)
         last = snapshot.version
@@ -152,7 +152,7 @@ class History:
         return found
 
     def earliest_version(self, *, must_be_recreatable: bool = True) -> int:
-        """The first version with a commit, or the first recreatable version (behaviour 72)."""
+        """Return the first version with a commit, or the first recreatable version."""
         listing = sort_listing(list_log(self._storage, self._folder))
         if not listing.commits:
             raise VersionNotFound(
@@ -321,7 +321,7 @@ class TableLog(SnapshotManagement[Snapshot]):
         return History(self.storage, self.folder)
 
     def history(self, limit: int | None = None, start: int = 0, end: int | None = None) -> list[HistoryEntry]:
-        """The versions, newest first, with their times and commit infos (behaviour 69).
+        """Return the versions, newest first, with their times and commit infos.
 
         A cached snapshot that reaches ``end`` suffices; else the log is updated first.
         Seed: ``DeltaHistoryManager.getHistory``.
@@ -337,11 +337,11 @@ class TableLog(SnapshotManagement[Snapshot]):
         return self._history.entries(snapshot, limit, start, end) if snapshot.exists else []
 
     def commit_times(self, start: int, end: int) -> list[CommitTime]:
-        """The time of each version from ``start`` to ``end`` with a commit file (behaviour 70)."""
+        """Return the time of each version from ``start`` to ``end`` with a commit file."""
         return self._history.commit_times(self.update(), start, end)
 
     def version_at(self, timestamp: datetime | int, *, can_return_last_commit: bool = False) -> int:
-        """The version that was current at ``timestamp`` (naive: UTC), by monotonised times (behaviour 71).
+        """Return the version that was current at ``timestamp`` (naive: UTC), by monotonised times.
 
         Raises:
             VersionNotFound: the moment is before the first readable version, or after
@@ -360,7 +360,7 @@ class TableLog(SnapshotManagement[Snapshot]):
         can_return_earliest_commit: bool = False,
         must_be_recreatable: bool = True,
     ) -> CommitTime:
-        """The last commit at or before ``timestamp``; see ``History.active_commit_at_time``."""
+        """Return the last commit at or before ``timestamp``; see ``History.active_commit_at_time``."""
         return self._history.active_commit_at_time(
             self.update(),
             timestamp,
@@ -370,7 +370,7 @@ class TableLog(SnapshotManagement[Snapshot]):
         )
 
     def earliest_version(self, *, must_be_recreatable: bool = True) -> int:
-        """The first version with a commit, or the first recreatable version (behaviour 72)."""
+        """Return the first version with a commit, or the first recreatable version."""
         return self._history.earliest_version(must_be_recreatable=must_be_recreatable)
 
     def check_version_exists(self, version: int, *, must_be_recreatable: bool = True) -> None:
@@ -378,7 +378,7 @@ class TableLog(SnapshotManagement[Snapshot]):
         self._history.check_version_exists(self.update(), version, must_be_recreatable=must_be_recreatable)
 
     def starting_version(self, timestamp: datetime | int) -> int:
-        """The first version at or after ``timestamp``, from which a stream of changes starts.
+        """Return the first version at or after ``timestamp``, from which a stream of changes starts.
 
         Seed: ``DeltaSource.getStartingVersion``.
 
@@ -393,7 +393,7 @@ class TableLog(SnapshotManagement[Snapshot]):
     # Snapshots
 
     def snapshot_at(self, version: int | None = None, timestamp: datetime | int | None = None) -> Snapshot:
-        """The snapshot of a version or moment; ``enforce_file_retention`` refuses old ones (behaviour 68)."""
+        """Return the snapshot of a version or moment; ``enforce_file_retention`` refuses old ones."""
         snapshot = super().snapshot_at(version, timestamp)
         if self.options.enforce_file_retention and snapshot.version < self.current_snapshot.version:
             require_within_retention(snapshot, self.options.clock())
@@ -405,7 +405,7 @@ class TableLog(SnapshotManagement[Snapshot]):
         previous: Snapshot | None = None,
         new_commits: Sequence[LogFile] | None = None,
     ) -> Snapshot:
-        """The table at the segment's version (seed: ``createSnapshot``; the checksum is read here).
+        """Return the table at the segment's version (seed: ``createSnapshot``; the checksum is read here).
 
         Raises:
             CorruptLog: the log is damaged, or it lacks protocol or metadata.
@@ -441,7 +441,7 @@ class TableLog(SnapshotManagement[Snapshot]):
         )
 
     def _load_state(self, segment: LogSegment, oldest: int | None, *, complete: bool = False) -> TableState:
-        """The state of the segment, or of an alternative segment where its checkpoint is damaged."""
+        """Return the state of the segment, or of an alternative segment where its checkpoint is damaged."""
         if segment.version == EMPTY_VERSION:
             return TableState(Heads.empty(), FileState.empty())
         state, _ = self._around_damage(

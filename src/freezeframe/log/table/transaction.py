@@ -109,9 +109,9 @@ def require_writable(
         raise _unsupported_error(table, mismatched, "DELTA_FEATURES_PROTOCOL_METADATA_MISMATCH")
     listed = protocol.writer_features or ()
     unknown = {name for name in listed if name not in WRITER_FEATURES and name not in own_features}
-    asked = unknown | _in_use(metadata.configuration, schema)
-    if asked:
-        raise _unsupported_error(table, sorted(asked), "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE")
+    unsupported = unknown | _in_use(metadata.configuration, schema)
+    if unsupported:
+        raise _unsupported_error(table, sorted(unsupported), "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE")
 
 
 def _in_use(configuration: Mapping[str, str], schema: Mapping[str, Any]) -> set[str]:
@@ -339,11 +339,15 @@ class Transaction:
             StorageUnavailable: the storage refused; nothing of this commit is visible.
         """
         listed = tuple(actions)
-        with report(self._log.options.listener, "deltaLog.commit", self._log.path) as told:
+        with report(self._log.options.listener, "deltaLog.commit", self._log.path) as event:
             self._require_sound(listed)
             self._sent = self._stamp(listed, _description(operation, parameters, metrics))
             outcome = self._land(*self._sent)
-            told |= {"version": outcome.version, "outcome": type(outcome).__name__, "operation": operation}
+            event |= {
+                "version": outcome.version,
+                "outcome": type(outcome).__name__,
+                "operation": operation,
+            }
             return outcome
 
     def resolve(self) -> Outcome:
@@ -366,7 +370,7 @@ class Transaction:
     def _stamp(
         self, actions: tuple[Action, ...], description: dict[str, Any]
     ) -> tuple[CommitInfo, tuple[Action, ...]]:
-        """The commitInfo and the actions, with in-commit timestamp and its enablement properties."""
+        """Return the commitInfo and the actions, with in-commit timestamp and its enablement properties."""
         metadata = next((a for a in actions if isinstance(a, Metadata)), None)
         timestamp = now_ms()
         fields: dict[str, Any] = {"timestamp": timestamp}

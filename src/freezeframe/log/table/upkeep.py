@@ -40,6 +40,7 @@ from freezeframe.log.primitives.paths import (
     checksum_name,
     commit_name,
     compacted_name,
+    in_folder,
     log_file,
     v2_checkpoint_name,
 )
@@ -85,7 +86,7 @@ class CleanupPlan:
 
 
 def plan_cleanup(snapshot: Snapshot, now_ms: int) -> CleanupPlan:
-    """Plan the deletion of expired log files not needed by any retained version (behaviour 75).
+    """Plan the deletion of expired log files not needed by any retained version (section "Metadata Cleanup").
 
     Retained are the newest complete checkpoint older than the retention and everything after it;
     only older files below it are deleted. Days count whole, as in Delta. The plan is empty where the
@@ -155,7 +156,7 @@ def _is_expired(status: FileStatus, below: int, times: dict[int, int], cutoff: i
 def orphaned_sidecars(
     storage: Storage, folder: str, kept: list[FileStatus], sidecars: list[FileStatus], now_ms: int
 ) -> list[str]:
-    """The names of sidecars older than a day that no checkpoint among the log's ``kept`` files names.
+    """Return the names of sidecars older than a day that no checkpoint among the log's ``kept`` files names.
 
     A writer may still need younger ones. None, with a warning, where a checkpoint cannot be read.
     """
@@ -216,7 +217,7 @@ def write_hint(storage: Storage, folder: str, hint: Hint) -> bool:
     present, _ = read_hint(storage, folder, sleep=lambda _: None)
     if present is not None and present.version > hint.version:
         return False
-    storage.replace(_path(folder, HINT_NAME), hint_text(hint).encode())
+    storage.replace(in_folder(folder, HINT_NAME), hint_text(hint).encode())
     return True
 
 
@@ -243,7 +244,7 @@ def _write_classic(
         parts, size = write_parts(snapshot.storage, folder, snapshot.version, count, content)
     else:
         whole = content(1, 1)
-        _create(snapshot.storage, _path(folder, checkpoint_name(snapshot.version)), whole)
+        _create(snapshot.storage, in_folder(folder, checkpoint_name(snapshot.version)), whole)
         parts, size = None, len(whole)
     return Hint(snapshot.version, rows, parts, size or None, num_of_add_files=files.num_rows)
 
@@ -262,7 +263,7 @@ def _write_v2(snapshot: Snapshot, folder: str, tombstones_after: int | None) -> 
     ]
     content = "".join(f"{to_json_line(action)}\n" for action in lines).encode()
     name = v2_checkpoint_name(snapshot.version, str(uuid.uuid4()), "json")
-    _create(snapshot.storage, _path(folder, name), content)
+    _create(snapshot.storage, in_folder(folder, name), content)
     rows = len(lines) + files.num_rows + tombstones.num_rows
     size = len(content) + sum(sidecar.size_in_bytes for sidecar in sidecars)
     return Hint(snapshot.version, rows, size_in_bytes=size, num_of_add_files=files.num_rows)
@@ -288,15 +289,15 @@ def _parts(rows: pa.Table, kind: str, schema: pa.Schema) -> Iterable[pa.Table]:
 def _write_sidecar(storage: Storage, folder: str, rows: pa.Table) -> Sidecar:
     content = parquet_bytes(rows.schema, [rows])
     name = f"{uuid.uuid4()}.parquet"
-    _create(storage, _path(folder, f"{SIDECAR_FOLDER}/{name}"), content)
+    _create(storage, in_folder(folder, f"{SIDECAR_FOLDER}/{name}"), content)
     found = next(
-        status for status in storage.list_from(_path(folder, SIDECAR_FOLDER), name) if status.name == name
+        status for status in storage.list_from(in_folder(folder, SIDECAR_FOLDER), name) if status.name == name
     )
     return Sidecar(name, found.size, found.modified_ms)
 
 
 def parquet_bytes(schema: pa.Schema, tables: Sequence[pa.Table]) -> bytes:
-    """The tables as one Parquet file with page checksums, readable by every checkpoint reader."""
+    """Return the tables as one Parquet file with page checksums, readable by every checkpoint reader."""
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(sink, schema, compression="snappy", write_page_checksum=True) as writer:
         # A row group for each kind of action, so that readers skip the others; few are read at once.
@@ -313,13 +314,9 @@ def _create(storage: Storage, name: str, content: bytes) -> None:
         _log.debug("The checkpoint %s is there already", name)
 
 
-def _path(folder: str, name: str) -> str:
-    return f"{folder}/{name}" if folder else name
-
-
 # Log compaction: one file in place of a range of commits, for readers only.
 #
-# The commits are not deleted (protocol, section "Log Compaction Files"; behaviours 21 to 25).
+# The commits are not deleted (section "Log Compaction Files"; protocol, section "Log Compaction Files").
 
 
 def compact_log(storage: Storage, folder: str, start: int, end: int) -> str | None:
@@ -337,7 +334,7 @@ def compact_log(storage: Storage, folder: str, start: int, end: int) -> str | No
             cause="A compacted file replaces two or more commits.",
             remedy="Give a first version and a later last one.",
         )
-    names = [_path(folder, commit_name(version)) for version in range(start, end + 1)]
+    names = [in_folder(folder, commit_name(version)) for version in range(start, end + 1)]
     contents = [read_content(name, storage.read(name)) for name in names]
     heads = Heads.empty()
     for content in contents:
@@ -352,7 +349,7 @@ def compact_log(storage: Storage, folder: str, start: int, end: int) -> str | No
     name = compacted_name(start, end)
     text = "".join(f"{to_json_line(action)}\n" for action in lines)
     try:
-        storage.put_if_absent(_path(folder, name), text.encode())
+        storage.put_if_absent(in_folder(folder, name), text.encode())
     except FileExistsError:
         _log.debug("Versions %s to %s are compacted already", start, end)
     return name
@@ -465,7 +462,7 @@ def _write_checksum(log: TableLog, snapshot: Snapshot, version: int, found: _Mad
 
 
 def _previous(log: TableLog, version: int) -> Checksum | None:
-    name = f"{log.folder}/{checksum_name(version)}" if log.folder else checksum_name(version)
+    name = in_folder(log.folder, checksum_name(version))
     if not any(status.name == checksum_name(version) for status in log.list_from(version)):
         return None
     return read_checksum(log.storage, name)
@@ -492,7 +489,7 @@ class Maintenance:
         return compact_log(self._log.storage, self._log.folder, start, end)
 
     def clean_up(self) -> CleanupPlan:
-        """Delete log files beyond the table's log retention (behaviour 75) and return the plan."""
+        """Delete expired log files (section "Metadata Cleanup") and return the plan."""
         return clean_up(self._log.update(), self._log.options.clock())
 
     def verify(self) -> list[Finding]:

@@ -74,15 +74,15 @@ def verify_snapshot(snapshot: Snapshot) -> list[Finding]:
     if not snapshot.schema["fields"]:
         return findings  # a table without columns has no rows to read
     for row in range(snapshot.files.num_rows):
-        one = snapshot.only_file(row)
-        path = one.files["path"][0].as_py()
-        damage = list(findings_of(path, partial(_rows, one)))
-        findings += damage or _bounds(one, path)
+        single = snapshot.only_file(row)
+        path = single.files["path"][0].as_py()
+        damage = list(findings_of(path, partial(_rows, single)))
+        findings += damage or _bounds(single, path)
     return findings
 
 
 def findings_of(name: str, look: Callable[[], object]) -> Iterator[Finding]:
-    """The damage raised by the check of a file, as findings; none if the check returns."""
+    """Yield the damage raised by the check of a file, as findings; none if the check returns."""
     try:
         look()
     except ReportDamage as error:
@@ -110,7 +110,7 @@ def _rows(snapshot: Snapshot) -> None:
 
 
 def _bounds(snapshot: Snapshot, path: str) -> Iterator[Finding]:
-    """A finding where bounds in the footer pass over NaN, as those of PyArrow and of Rust do."""
+    """Yield a finding where bounds in the footer pass over NaN, as those of PyArrow and of Rust do."""
     name = file_name(snapshot.storage, snapshot.table, path)
     columns = columns_beyond_bounds(open_parquet(snapshot.storage, name, snapshot.size))
     if columns:

@@ -136,7 +136,7 @@ X, Y = pc.field("x"), pc.field("y")
         ((X < 5.0) | (pc.field("n") == 5), True),
     ],
 )
-@pytest.mark.parametrize("files", [1, 3000])
+@pytest.mark.parametrize("files", [1, pytest.param(3000, marks=pytest.mark.nightly)])
 def test_bounds_say_nothing_of_nan(where, answer, files):
     """A file whose bounds rule out every number may hold NaN, which other predicates match."""
     schema = pa.schema([("x", pa.float64()), ("y", pa.float32()), ("n", pa.int64())])

@@ -6,9 +6,22 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.log.foreign_forms import with_mapping
 
 from freezeframe.errors import BadInput, CorruptLog, UnsupportedTable
-from freezeframe.log.format.schema import VARIANT, arrow_to_delta, delta_to_arrow
+from freezeframe.log.format.actions import Metadata, Protocol
+from freezeframe.log.format.schema import (
+    VARIANT,
+    arrow_to_delta,
+    column_finder,
+    delta_to_arrow,
+    every_field,
+    field_id,
+    is_widening,
+    mapping_mode,
+    physical_name,
+    require_known_changes,
+)
 
 
 def struct(**kinds):
@@ -165,3 +178,113 @@ kinds = st.recursive(
 def test_every_schema_comes_back(schema):
     """Any Delta schema, turned into Arrow and back, is the same JSON value."""
     assert schema == json.loads(json.dumps(arrow_to_delta(delta_to_arrow(schema))))
+
+
+# Column mapping: names for files that never change, given once and found again.
+
+
+NESTED = arrow_to_delta(
+    pa.schema(
+        [
+            ("a", pa.int64()),
+            ("s", pa.struct([("x", pa.string()), ("y", pa.list_(pa.struct([("z", pa.int32())])))])),
+            ("m", pa.map_(pa.string(), pa.struct([("v", pa.int32())]))),
+        ]
+    )
+)
+
+
+def test_every_field_has_its_number_and_its_physical_name():
+    """At every depth the id and the physical name of a field are found, where it has them."""
+    mapped, id_max = with_mapping(NESTED)
+    fields = list(every_field(mapped))
+    assert [field["name"] for field in fields] == ["a", "s", "x", "y", "z", "m", "v"]
+    assert [field_id(field) for field in fields] == [1, 2, 3, 4, 5, 6, 7]
+    assert id_max == len({physical_name(field) for field in fields}) == 7
+    assert all(field_id(field) is None for field in every_field(NESTED))
+    assert [physical_name(field) for field in every_field(NESTED)] == ["a", "s", "x", "y", "z", "m", "v"]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "configuration", "mode"),
+    [
+        (Protocol(1, 2), {"delta.columnMapping.mode": "name"}, "none"),
+        (Protocol(2, 5), {"delta.columnMapping.mode": "name"}, "name"),
+        (Protocol(2, 5), {}, "none"),
+        (Protocol(3, 7, ("columnMapping",), ("columnMapping",)), {"delta.columnMapping.mode": "id"}, "id"),
+        (Protocol(3, 7, (), ("columnMapping",)), {"delta.columnMapping.mode": "id"}, "none"),
+    ],
+)
+def test_the_property_counts_only_with_the_feature(protocol, configuration, mode):
+    """Without the feature in the protocol the property means nothing."""
+    assert mode == mapping_mode(protocol, Metadata("id", configuration=configuration))
+
+
+def test_an_unknown_mode_is_refused():
+    """A mode of a later day is refused by name."""
+    with pytest.raises(UnsupportedTable, match="'fuzzy'"):
+        mapping_mode(Protocol(2, 5), Metadata("id", configuration={"delta.columnMapping.mode": "fuzzy"}))
+
+
+def test_columns_are_found_by_name_then_by_another_case():
+    """The exact name wins; otherwise one in another case is the one."""
+    stored = pa.schema([("ID", pa.int64()), ("id", pa.int64()), ("City", pa.string())])
+    wanted = {"name": "id", "type": "long", "metadata": {}}
+    assert column_finder(stored, "none")(wanted) == 1
+    assert column_finder(stored, "none")({**wanted, "name": "Id"}) == 0
+    assert column_finder(stored, "none")({**wanted, "name": "city"}) == 2
+    assert column_finder(stored, "none")({**wanted, "name": "town"}) is None
+
+
+# Type changes that a reader may undo, and those that it must refuse.
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("byte", "short"),
+        ("byte", "long"),
+        ("integer", "long"),
+        ("float", "double"),
+        ("integer", "double"),
+        ("date", "timestamp_ntz"),
+        ("decimal(5,2)", "decimal(7,4)"),
+        ("decimal(5,2)", "decimal(10,2)"),
+        ("byte", "decimal(10,0)"),
+        ("integer", "decimal(12,2)"),
+        ("long", "decimal(20,0)"),
+    ],
+)
+def test_the_protocols_list_is_allowed(change):
+    """Every change on the protocol's list keeps every value."""
+    assert is_widening(*change)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("long", "integer"),
+        ("long", "double"),
+        ("byte", "decimal(4,1)"),
+        ("long", "decimal(10,0)"),
+        ("decimal(5,2)", "decimal(6,4)"),
+        ("decimal(5,2)", "decimal(5,1)"),
+        ("string", "long"),
+        ("date", "timestamp"),
+        ("double", "float"),
+    ],
+)
+def test_everything_else_is_not(change):
+    """A change that could lose a digit, or is not on the list, is none to undo."""
+    assert not is_widening(*change)
+
+
+def test_a_nested_change_is_found_and_named():
+    """A change inside a struct is refused with the field's name and both types."""
+    change = {"delta.typeChanges": [{"fromType": "string", "toType": "long"}]}
+    inner = {"name": "deep", "type": "long", "nullable": True, "metadata": change}
+    kind = {"type": "array", "elementType": {"type": "struct", "fields": [inner]}, "containsNull": True}
+    outer = {"name": "o", "type": kind, "nullable": True, "metadata": {}}
+    with pytest.raises(UnsupportedTable, match="'deep' was changed from string to long") as caught:
+        require_known_changes({"type": "struct", "fields": [outer]})
+    assert caught.value.error_code == "DELTA_UNSUPPORTED_TYPE_CHANGE_IN_SCHEMA"

@@ -1,6 +1,6 @@
 """Partition values: from the log's text to values and back."""
 
-from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import UTC, datetime
 from decimal import Decimal
 from zoneinfo import ZoneInfo
 
@@ -8,9 +8,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.log.data_files import partition_text
 
-from freezeframe.errors import BadInput, CorruptLog
-from freezeframe.log.format.conversion import partition_scalar, partition_text
+from freezeframe.errors import CorruptLog
+from freezeframe.log.format.conversion import partition_scalar
 
 NAIVE = pa.timestamp("us")
 INSTANT = pa.timestamp("us", "UTC")
@@ -36,7 +37,7 @@ def test_values_come_back(kind, values):
 
     @given(values)
     def check(value):
-        assert value == partition_scalar(partition_text(value, "p"), kind).as_py()
+        assert value == partition_scalar(partition_text(value), kind).as_py()
 
     check()
 
@@ -47,7 +48,7 @@ def test_values_come_back(kind, values):
 def test_nothing_and_the_empty_text_are_null(kind):
     """Null and the empty text are null in every type, both ways."""
     assert [partition_scalar(text, kind).as_py() for text in (None, "")] == [None, None]
-    assert [partition_text(value, "p") for value in (None, "")] == [None, None]
+    assert [partition_text(value) for value in (None, "")] == [None, None]
 
 
 @pytest.mark.parametrize(
@@ -89,13 +90,6 @@ def test_text_of_another_type_is_damage(text, kind):
         partition_scalar(text, kind)
 
 
-def test_times_with_a_zone_are_written_in_utc():
-    """An instant is the same instant in the log."""
-    there = datetime(2020, 1, 1, 10, tzinfo=timezone(timedelta(hours=2)))
-    assert partition_text(there, "p") == "2020-01-01T08:00:00.000000Z"
-    assert partition_text(date(2020, 1, 2), "p") == "2020-01-02"
-
-
 @pytest.mark.parametrize(
     ("text", "utc"),
     [
@@ -119,9 +113,3 @@ def test_years_of_five_digits_have_zones_too():
     berlin = ZoneInfo("Europe/Berlin")
     found = partition_scalar("+10000-07-01 02:00:00", INSTANT, berlin).cast(pa.int64()).as_py()
     assert found == partition_scalar("+10000-07-01 00:00:00", INSTANT).cast(pa.int64()).as_py()
-
-
-def test_nested_values_cannot_partition():
-    """A list is not a partition value; the column is named."""
-    with pytest.raises(BadInput, match="'p'"):
-        partition_text([1], "p")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
-from tests.log.tables import TableBuilder, file
+from tests.log.tables import TableBuilder, all_tombstones, file
 
 from freezeframe.log.format.action_columns import FileActions, from_adds, from_removes, to_adds, to_removes
 from freezeframe.log.format.actions import Add, DeletionVector, Remove
@@ -92,7 +92,7 @@ def test_b053_the_same_path_with_another_vector_is_another_file():
     table.commit(Remove("f", 1), file("f", deletion_vector=vector(1)))
     snapshot = table.log().current_snapshot
     assert [row["pathOrInlineDv"] for row in snapshot.files["deletion_vector"].to_pylist()] == ["vector-1"]
-    assert snapshot.all_tombstones["deletion_vector"].to_pylist() == [None]
+    assert all_tombstones(snapshot)["deletion_vector"].to_pylist() == [None]
 
 
 def test_b053_a_file_that_is_added_again_is_no_tombstone():
@@ -102,7 +102,7 @@ def test_b053_a_file_that_is_added_again_is_no_tombstone():
     assert (
         snapshot.files["path"].to_pylist(),
         snapshot.files["size"].to_pylist(),
-        snapshot.all_tombstones.num_rows,
+        all_tombstones(snapshot).num_rows,
     ) == (["f"], [7], 0)
 
 

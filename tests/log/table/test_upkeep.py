@@ -1,0 +1,527 @@
+"""Checkpoints that we write say what the log says, of either kind, and the hint only goes forwards."""
+
+import io
+import json
+import os
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pyarrow.parquet as pq
+import pytest
+from tests.log.tables import UNIQUE_ID, TableBuilder
+
+from freezeframe.errors import CorruptLog, InvalidOption
+from freezeframe.log.delta_log import DeltaLog
+from freezeframe.log.format.actions import DomainMetadata, Protocol, Txn
+from freezeframe.log.primitives.paths import checkpoint_part_name, commit_name
+from freezeframe.log.scan import rows
+from freezeframe.log.segments.checkpoint import read_checkpoint
+from freezeframe.log.segments.commit import Committed
+from freezeframe.log.segments.hint import Hint, parse_hint
+from freezeframe.log.table.checksum_writer import checksum_of, checksum_text
+from freezeframe.log.table.upkeep import (
+    DAY_MS,
+    Upkeep,
+    after_commit,
+    compact_log,
+    plan_cleanup,
+    write_checkpoint,
+    write_hint,
+)
+from freezeframe.storage import LocalStorage, MemoryStorage
+from freezeframe.storage.memory import FaultyStorage
+
+KINDS = {"classic": {}, "v2": {"checkpointPolicy": "v2"}}
+NEVER = Upkeep(checkpoint_interval=1_000_000)
+
+
+def busy(table):
+    """A table with files, a vector, removed files, a transaction, a domain and a removed domain."""
+    table.create()
+    table.append(range(5), "a")
+    table.append(range(5, 9), "b c%d")
+    begun = table.begin()
+    path = begun.snapshot.files["path"][0].as_py()
+    begun.commit([*table.delete(begun, {path: [1, 2]}), Txn("job", 3), DomainMetadata("d", '{"k":1}')], "X")
+    table.begin().commit([DomainMetadata("e", "{}")], "X")
+    table.begin().commit([DomainMetadata("e", "{}", removed=True)], "X")
+    begun = table.begin()
+    begun.commit([*table.remove_all(begun)[:1], *table.adds([77])], "X")
+    return table
+
+
+def state(snapshot):
+    files = {json.dumps(row, sort_keys=True, default=str) for row in snapshot.files.to_pylist()}
+    removed = {row["path"] for row in snapshot.tombstones.to_pylist()}
+    return files, removed, snapshot.protocol, snapshot.metadata, snapshot.transactions, snapshot.domains
+
+
+def without_commits(storage, version):
+    """The log with nothing but the checkpoint and the last commit: the checkpoint must say it all."""
+    for number in range(version):
+        storage.delete(f"t/_delta_log/{number:020d}.json")
+        storage.delete(f"t/_delta_log/{number:020d}.crc")
+    storage.delete(f"t/_delta_log/{version:020d}.crc")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("place", ["memory", "local"])
+def test_a_checkpoint_holds_the_whole_state(make_table, tmp_path, kind, place):
+    """Read from the checkpoint alone, the state and the rows are those of the commits."""
+    storage = MemoryStorage() if place == "memory" else LocalStorage(tmp_path)
+    table = busy(make_table(storage, NEVER, **KINDS[kind]))
+    before = table.fresh()
+    wanted, wanted_rows = state(before), rows.read(before).sort_by("n")
+    hint = write_checkpoint(before)
+    without_commits(storage, before.version)
+    after = table.fresh()
+    assert before.version == after.segment.checkpoint_version == hint.version
+    assert state(after) == wanted
+    assert wanted_rows.equals(rows.read(after).sort_by("n"))
+    assert hint.num_of_add_files == after.count
+
+
+def test_a_checkpoint_has_page_checksums_and_deltas_schema(make_table):
+    """The classic file has one column per kind of action, the statistics as text."""
+    table = busy(make_table(MemoryStorage(), NEVER))
+    write_checkpoint(table.fresh())
+    content = table.storage.read(f"t/_delta_log/{6:020d}.checkpoint.parquet")
+    names = pq.ParquetFile(io.BytesIO(content), page_checksum_verification=True).read().column_names
+    assert names == ["txn", "add", "remove", "metaData", "protocol", "domainMetadata"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_writing_it_again_changes_no_answer(make_table, kind):
+    """Two checkpoints of one version are as good as one."""
+    table = busy(make_table(MemoryStorage(), NEVER, **KINDS[kind]))
+    wanted = state(table.fresh())
+    write_checkpoint(table.fresh())
+    write_checkpoint(table.fresh())
+    assert state(table.fresh()) == wanted
+
+
+def test_an_empty_table_has_a_checkpoint(make_table):
+    """A table without files is checkpointed as well."""
+    table = make_table(MemoryStorage(), NEVER)
+    table.create()
+    write_checkpoint(table.fresh())
+    without_commits(table.storage, 0)
+    assert (table.fresh().count, table.fresh().segment.checkpoint_version) == (0, 0)
+
+
+def test_what_does_not_exist_has_no_checkpoint():
+    """There is nothing to write for a folder without a log."""
+    with pytest.raises(InvalidOption):
+        write_checkpoint(DeltaLog(MemoryStorage(), "t").update())
+
+
+def test_the_hint_goes_forwards_only():
+    """A slow writer of an older checkpoint does not take the hint back; a garbled hint is replaced."""
+    storage = MemoryStorage()
+    assert write_hint(storage, "log", Hint(10, 3))
+    assert not write_hint(storage, "log", Hint(9, 3))
+    assert parse_hint(storage.read("log/_last_checkpoint")).version == 10
+    storage.replace("log/_last_checkpoint", b"garbled")
+    assert write_hint(storage, "log", Hint(9, 3))
+    assert parse_hint(storage.read("log/_last_checkpoint")).version == 9
+
+
+def test_sidecars_hold_the_files_of_a_v2_checkpoint(make_table):
+    """File actions are in sidecars, everything else in the manifest, which names them with their sizes."""
+    table = busy(make_table(MemoryStorage(), NEVER, checkpointPolicy="v2"))
+    write_checkpoint(table.fresh())
+    sidecars = list(table.storage.list_from("t/_delta_log/_sidecars"))
+    [name] = [
+        status.name for status in table.storage.list_from("t/_delta_log") if ".checkpoint." in status.name
+    ]
+    lines = [json.loads(line) for line in table.storage.read(f"t/_delta_log/{name}").splitlines()]
+    named = {line["sidecar"]["path"]: line["sidecar"]["sizeInBytes"] for line in lines if "sidecar" in line}
+    assert {status.name: status.size for status in sidecars} == named
+    assert lines[0] == {"checkpointMetadata": {"version": 6}}
+    assert not any("add" in line or "remove" in line for line in lines)
+
+
+def test_many_small_commits_make_no_many_row_groups(make_table):
+    """Actions of sixty commits lie in a group per kind: each group costs kilobytes, whatever it holds."""
+    table = make_table(MemoryStorage(), NEVER)
+    table.create()
+    for number in range(30):
+        table.append([number], f"{number}")
+        begun = table.begin()
+        begun.commit([*table.remove_all(begun)[:1], *table.adds([number], "b")], "X")
+    write_checkpoint(table.log.update())
+    [name] = [item.name for item in table.storage.list_from("t/_delta_log") if ".checkpoint." in item.name]
+    content = table.storage.read(f"t/_delta_log/{name}")
+    assert 3 >= pq.ParquetFile(io.BytesIO(content)).num_row_groups
+    assert 60_000 > len(content)
+
+
+def test_a_checkpoint_is_fetched_once_for_its_state():
+    """On a storage without paths of this machine each of its files is read once, sidecars too."""
+    for kind in ("classic", "parts", "json", "parquet"):
+        table = TableBuilder().commits(6).checkpoint(4, kind)
+        storage = FaultyStorage(table.storage)
+        segment = table.log().log_segment_for_version()
+        assert read_checkpoint(storage, "t/_delta_log", segment.checkpoint).files.num_rows == 4
+        names = [call.name for call in storage.calls]
+        assert len(set(names)) == len(names) > 0
+
+
+@pytest.mark.parametrize("kind", ["classic", "parts"])
+def test_opening_a_log_fetches_a_small_checkpoint_once(kind):
+    """Protocol and metadata, then the state: no file of the checkpoint is asked for twice."""
+    table = TableBuilder().commits(6).checkpoint(4, kind)
+    storage = FaultyStorage(table.storage)
+    snapshot = DeltaLog(storage, "t").current_snapshot
+    assert table.live() == sorted(snapshot.files["path"].to_pylist())
+    names = [call.name for call in storage.calls if ".checkpoint." in call.name]
+    assert len(set(names)) == len(names) > 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("texts", ["true", "false"])
+def test_b037_statistics_are_structs_where_the_table_asks_for_them(make_table, kind, texts):
+    """Read from the checkpoint alone, statistics and partition values are those of the commits."""
+    properties = {"checkpoint.writeStatsAsStruct": "true", "checkpoint.writeStatsAsJson": texts}
+    table = busy(make_table(MemoryStorage(), NEVER, **KINDS[kind], **properties))
+    before = table.fresh()
+    write_checkpoint(before)
+    without_commits(table.storage, before.version)
+    after = table.fresh()
+    assert after.segment.checkpoint_version == before.version
+
+    def known(snapshot):
+        rows = snapshot.files.select(["path", "stats", "partition_values"]).to_pylist()
+        return {row["path"]: (json.loads(row["stats"]), row["partition_values"]) for row in rows}
+
+    assert known(after) == known(before)
+    folder = "t/_delta_log/_sidecars" if kind == "v2" else "t/_delta_log"
+    found = [
+        pq.read_table(io.BytesIO(table.storage.read(f"{folder}/{status.name}")))
+        for status in table.storage.list_from(folder)
+        if status.name.endswith(".parquet")
+    ]
+    adds = [row for item in found for row in item["add"].to_pylist() if row is not None]
+    assert len(adds) == before.count
+    for add in adds:
+        assert (add["stats"] is None) == (texts == "false")
+        assert add["stats_parsed"]["numRecords"] > 0
+        assert add["partitionValues_parsed"] == dict(add["partitionValues"])
+
+
+# A compacted file stands for its commits: the state over it is the state over them.
+
+
+def busy_compaction(table):
+    for number in range(4):
+        table.append([number])
+    begun = table.begin()
+    path = begun.snapshot.files["path"][0].as_py()
+    begun.commit([*table.remove_all(begun)[:2], Txn("job", 1), DomainMetadata("d", "1")], "X")
+    table.begin().commit([DomainMetadata("d", "1", removed=True), Txn("job", 2)], "X")
+    return path
+
+
+def state_compaction(snapshot):
+    return (
+        {row["path"] for row in snapshot.files.to_pylist()},
+        {row["path"] for row in snapshot.tombstones.to_pylist()},
+        snapshot.transactions,
+        snapshot.domains,
+        snapshot.metadata,
+    )
+
+
+def test_the_state_is_the_same_and_the_file_is_used(table):
+    """A reader takes the compacted file in place of the commits and sees the same state_compaction."""
+    busy_compaction(table)
+    wanted = state_compaction(table.fresh())
+    name = compact_log(table.storage, table.log.folder, 2, 6)
+    found = DeltaLog(table.storage, "t").update()
+    assert name in [file.name for file in found.segment.deltas]
+    assert state_compaction(found) == wanted
+
+
+def test_it_holds_removes_and_no_commit_info(table):
+    """Behaviour 25: removes survive; the commits' own descriptions do not, and nothing changes data."""
+    busy_compaction(table)
+    name = compact_log(table.storage, table.log.folder, 1, 6)
+    lines = [json.loads(line) for line in table.storage.read(f"t/_delta_log/{name}").splitlines()]
+    kinds = [key for line in lines for key in line]
+    assert (kinds.count("add"), kinds.count("remove"), kinds.count("commitInfo")) == (2, 2, 0)
+    assert not any(body.get("dataChange") for line in lines for body in line.values())
+    assert [line for line in lines if "domainMetadata" in line] == [
+        {"domainMetadata": {"domain": "d", "configuration": "1", "removed": True}}
+    ]
+
+
+def test_doing_it_twice_is_fine(table):
+    """The second time finds it done."""
+    busy_compaction(table)
+    first = compact_log(table.storage, table.log.folder, 1, 3)
+    content = table.storage.read(f"t/_delta_log/{first}")
+    assert first == compact_log(table.storage, table.log.folder, 1, 3)
+    assert content == table.storage.read(f"t/_delta_log/{first}")
+
+
+@pytest.mark.parametrize(("start", "end"), [(3, 3), (4, 2), (-1, 2)])
+def test_less_than_two_commits_are_not_compacted(table, start, end):
+    """A range that is none is refused."""
+    with pytest.raises(InvalidOption):
+        compact_log(table.storage, table.log.folder, start, end)
+
+
+def test_commits_that_are_not_there_are_not_compacted(table):
+    """A range beyond the log's end writes nothing."""
+    with pytest.raises(FileNotFoundError):
+        compact_log(table.storage, table.log.folder, 0, 5)
+
+
+def test_commits_that_change_nothing_make_no_file(table):
+    """Commits with nothing but notes (as a vacuum leaves them) would make an empty file: there is none."""
+    for _ in range(3):
+        table.begin().commit([], "VACUUM END")
+    assert compact_log(table.storage, table.log.folder, 1, 3) is None
+    assert table.fresh().version == 3
+    assert not any("compacted" in status.name for status in table.storage.list_from(table.log.folder))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda _: b"",
+        lambda whole: whole[: len(whole) // 2],
+        lambda whole: b"\xff\xfe" + whole,
+        lambda whole: whole.replace(b'{"add":{', b'{"add":[', 1),
+        lambda whole: b"[]\n" + whole,
+    ],
+    ids=["empty", "cut off", "no text", "no JSON", "no action"],
+)
+def test_a_damaged_one_is_done_without(table, damage):
+    """The commits that a compacted file repeats are there: damage of it costs time and no answer."""
+    busy_compaction(table)
+    wanted = state_compaction(table.fresh())
+    name = f"{table.log.folder}/{compact_log(table.storage, table.log.folder, 2, 6)}"
+    table.storage.replace(name, damage(table.storage.read(name)))
+    assert state_compaction(DeltaLog(table.storage, "t").update()) == wanted
+
+
+def test_one_that_goes_after_the_listing_is_done_without(table):
+    """A compacted file that retention takes away while it is read costs no answer either."""
+    busy_compaction(table)
+    wanted = state_compaction(table.fresh())
+    name = compact_log(table.storage, table.log.folder, 2, 6)
+    log = DeltaLog(table.storage, "t")
+    snapshot = log.current_snapshot
+    table.storage.delete(f"{log.folder}/{name}")
+    assert state_compaction(snapshot) == wanted
+
+
+def test_damage_of_a_commit_is_told_whether_or_not_it_is_compacted(table):
+    """What is damaged beside a compacted file is still an error that names it."""
+    busy_compaction(table)
+    compact_log(table.storage, table.log.folder, 2, 4)
+    name = f"{table.log.folder}/{commit_name(6)}"
+    table.storage.replace(name, table.storage.read(name)[:-20])
+    with pytest.raises(CorruptLog, match="cut off"):
+        state_compaction(DeltaLog(table.storage, "t").update())
+
+
+# What follows a commit: when it is due it is done, and when it fails the commit stands.
+
+
+def named(table, part):
+    return [status.name for status in table.storage.list_from("t/_delta_log") if part in status.name]
+
+
+@pytest.mark.parametrize(
+    ("upkeep", "configuration", "versions"),
+    [
+        (Upkeep(), {}, [10]),
+        (Upkeep(), {"checkpointInterval": "4"}, [4, 8]),
+        (Upkeep(checkpoint_interval=5), {"checkpointInterval": "4"}, [5, 10]),
+        (Upkeep(), {"checkpointInterval": "nonsense"}, [10]),
+    ],
+)
+def test_checkpoints_come_at_their_interval(make_table, upkeep, configuration, versions):
+    """The caller's interval counts, else the table's property, else ten."""
+    table = make_table(MemoryStorage(), upkeep, **configuration)
+    table.create()
+    for number in range(11):
+        table.append([number])
+    assert [f"{version:020d}.checkpoint.parquet" for version in versions] == named(table, ".checkpoint.")
+
+
+def test_compaction_comes_at_its_interval(make_table):
+    """Every so many commits are compacted into one file."""
+    table = make_table(MemoryStorage(), Upkeep(compaction_interval=3))
+    table.create()
+    for number in range(6):
+        table.append([number])
+    assert [f"{a:020d}.{b:020d}.compacted.json" for a, b in ((0, 2), (3, 5))] == named(table, "compacted")
+
+
+def test_checksums_can_be_left_out(make_table):
+    """Behaviour 60: a version has its checksum, unless that is switched off."""
+    for wanted in (True, False):
+        table = make_table(MemoryStorage(), Upkeep(write_checksums=wanted))
+        table.create()
+        table.append([1])
+        assert (2 if wanted else 0) == len(named(table, ".crc"))
+
+
+def test_upkeep_that_fails_is_told_to_the_log_only(make_table, caplog):
+    """A commit whose checkpoint cannot be written is a commit, and the next writer makes up for it."""
+
+    class NoCheckpoints(MemoryStorage):
+        def put_if_absent(self, name, content):
+            if "checkpoint" in name:
+                FaultyStorage(self).read("never there")
+            super().put_if_absent(name, content)
+
+    table = make_table(NoCheckpoints(), Upkeep(checkpoint_interval=1))
+    table.create()
+    assert Committed(1) == table.append([1])
+    assert "upkeep after version 1" in caplog.text
+
+
+def test_a_checksum_that_does_not_fit_stops_the_checkpoint(make_table, caplog):
+    """Behaviour 63: no checkpoint is made of a state that the checksums contradict."""
+    table = make_table(MemoryStorage(), Upkeep(checkpoint_interval=2))
+    table.create()
+    table.append([1])
+    wrong = replace(checksum_of(table.fresh()), num_files=9)
+    table.storage.replace(f"t/_delta_log/{1:020d}.crc", checksum_text(wrong).encode())
+    assert Committed(2) == table.append([2])
+    assert named(table, ".checkpoint.") == []
+    assert "DELTA" in caplog.text or "numFiles" in caplog.text
+
+
+def test_who_lands_a_version_elsewhere_asks_for_its_upkeep(table):
+    """A version landed by other means gets its checksum without its actions being told."""
+    table.append([1])
+    table.storage.delete(f"t/_delta_log/{1:020d}.crc")
+    after_commit(table.log, 1)
+    assert f"{1:020d}.crc" in named(table, ".crc")
+
+
+@pytest.mark.parametrize("wrong", [{"checkpoint_interval": 0}, {"compaction_interval": 1}])
+def test_intervals_must_make_sense(wrong):
+    """An interval that could never be is refused."""
+    with pytest.raises(InvalidOption):
+        Upkeep(**wrong)
+
+
+# Log cleanup: what the retention asks for goes, what a kept version needs stays.
+
+
+NOW = int(datetime(2026, 6, 1, 12, tzinfo=UTC).timestamp() * 1000)
+
+
+@pytest.fixture
+def table(tmp_path):
+    return TableBuilder(LocalStorage(tmp_path), "t")
+
+
+def age(table, tmp_path, days):
+    """Give each version's files an age in days; sidecars get the first one."""
+    folder = tmp_path / "t" / "_delta_log"
+    for path in folder.rglob("*"):
+        if path.is_file():
+            version = int(path.name[:20]) if path.name[:20].isdigit() else 0
+            moment = (NOW - days[version] * DAY_MS) / 1000
+            os.utime(path, (moment, moment))
+
+
+def names(tmp_path):
+    return sorted(path.name for path in (tmp_path / "t" / "_delta_log").iterdir() if path.is_file())
+
+
+def clean(table):
+    return table.log(clock=lambda: NOW).maintenance.clean_up()
+
+
+def test_b075_what_is_older_than_the_newest_expired_checkpoint_goes(table, tmp_path):
+    """The checkpoint itself, its commit and all after it stay; every version left reads as before."""
+    table.commits(8).checkpoint(2).checkpoint(4).checkpoint(6).checksum(1)
+    age(table, tmp_path, [50, 45, 40, 38, 35, 20, 10, 1])
+    before = {version: table.live(version) for version in range(4, 8)}
+    plan = clean(table)
+    assert plan.kept_from == 4
+    assert [name for name in names(tmp_path) if int(name[:20]) < 4] == []
+    log = table.log()
+    assert log.earliest_version() == 4
+    for version, live in before.items():
+        assert live == sorted(log.snapshot_at(version).files["path"].to_pylist())
+
+
+def test_b075_without_an_expired_checkpoint_nothing_goes(table, tmp_path):
+    """Old commits that a kept version needs are not deleted, however old."""
+    table.commits(5).checkpoint(4)
+    age(table, tmp_path, [50, 49, 48, 47, 1])
+    before = names(tmp_path)
+    assert clean(table).files == ()
+    assert before == names(tmp_path)
+
+
+def test_b075_young_files_below_an_old_checkpoint_stay(table, tmp_path):
+    """A file that was touched lately is not expired, whatever its version."""
+    table.commits(4).checkpoint(2).checksum(0)
+    age(table, tmp_path, [50, 49, 48, 1])
+    os.utime(tmp_path / "t" / "_delta_log" / f"{0:020d}.crc", (NOW / 1000, NOW / 1000))
+    clean(table)
+    assert f"{0:020d}.crc" in names(tmp_path)
+    assert commit_name(0) not in names(tmp_path)
+
+
+def test_b075_an_incomplete_checkpoint_is_nothing_to_stand_on(table, tmp_path):
+    """Parts that miss a sibling keep no version readable."""
+    table.commits(5).checkpoint(3, "parts").delete(f"{3:020d}.checkpoint.{1:010d}.{2:010d}.parquet")
+    age(table, tmp_path, [50, 49, 48, 47, 1])
+    assert clean(table).files == ()
+
+
+@pytest.mark.parametrize(
+    "configuration",
+    [
+        {"delta.enableExpiredLogCleanup": "false"},
+        {"delta.logRetentionDuration": "interval 60 days"},
+        {"delta.requireCheckpointProtectionBeforeVersion": "5"},
+    ],
+)
+def test_b075_the_tables_own_policy_is_kept(table, tmp_path, configuration):
+    """Switched off, kept longer, or protected: nothing goes."""
+    table.create(**configuration).commits(6).checkpoint(4)
+    age(table, tmp_path, [50, 49, 48, 47, 46, 1])
+    assert clean(table).files == ()
+
+
+def test_b075_sidecars_that_no_kept_checkpoint_names_go_after_a_day(table, tmp_path):
+    """A sidecar in use stays, and so does one that is younger than a day."""
+    table.create(Protocol(3, 7, ("v2Checkpoint",), ("v2Checkpoint",))).commits(5).checkpoint(3, "json")
+    table.raw("_sidecars/orphan.parquet", b"x").raw("_sidecars/young.parquet", b"x")
+    age(table, tmp_path, [50, 49, 48, 47, 1])
+    os.utime(tmp_path / "t" / "_delta_log" / "_sidecars" / "young.parquet", (NOW / 1000, NOW / 1000))
+    clean(table)
+    left = sorted(path.name for path in (tmp_path / "t" / "_delta_log" / "_sidecars").iterdir())
+    assert [f"{UNIQUE_ID}.parquet", "young.parquet"] == left
+
+
+def test_a_plan_deletes_nothing(table, tmp_path):
+    """Planning only looks."""
+    table.commits(4).checkpoint(2)
+    age(table, tmp_path, [50, 49, 48, 1])
+    before = names(tmp_path)
+    plan = plan_cleanup(table.log().current_snapshot, NOW)
+    assert [commit_name(0), commit_name(1)] == list(plan.files)
+    assert before == names(tmp_path)
+
+
+def test_what_writers_of_checkpoints_left_goes(table, tmp_path):
+    """Parts of a checkpoint that never became whole."""
+    table.commits(8).checkpoint(4).checkpoint(2, "parts", parts=3)
+    part = checkpoint_part_name(2, 3, 3)
+    table.delete(part)
+    age(table, tmp_path, [50, 45, 40, 38, 35, 20, 10, 1])
+    plan = clean(table)
+    assert {checkpoint_part_name(2, number, 3) for number in (1, 2)} <= set(plan.files)

@@ -212,7 +212,7 @@ def test_b037_statistics_are_structs_where_the_table_asks_for_them(make_table, k
 # A compacted file stands for its commits: the state over it is the state over them.
 
 
-def busy_compaction(table):
+def change_rows(table):
     for number in range(4):
         table.append([number])
     begun = table.begin()
@@ -222,7 +222,7 @@ def busy_compaction(table):
     return path
 
 
-def state_compaction(snapshot):
+def rows_and_files(snapshot):
     return (
         {row["path"] for row in snapshot.files.to_pylist()},
         {row["path"] for row in snapshot.tombstones.to_pylist()},
@@ -233,18 +233,18 @@ def state_compaction(snapshot):
 
 
 def test_the_state_is_the_same_and_the_file_is_used(table):
-    """A reader takes the compacted file in place of the commits and sees the same state_compaction."""
-    busy_compaction(table)
-    wanted = state_compaction(table.fresh())
+    """A reader takes the compacted file in place of the commits and sees the same state."""
+    change_rows(table)
+    wanted = rows_and_files(table.fresh())
     name = compact_log(table.storage, table.log.folder, 2, 6)
     found = DeltaLog(table.storage, "t").update()
     assert name in [file.name for file in found.segment.deltas]
-    assert state_compaction(found) == wanted
+    assert rows_and_files(found) == wanted
 
 
 def test_it_holds_removes_and_no_commit_info(table):
     """Behaviour 25: removes survive; the commits' own descriptions do not, and nothing changes data."""
-    busy_compaction(table)
+    change_rows(table)
     name = compact_log(table.storage, table.log.folder, 1, 6)
     lines = [json.loads(line) for line in table.storage.read(f"t/_delta_log/{name}").splitlines()]
     kinds = [key for line in lines for key in line]
@@ -257,7 +257,7 @@ def test_it_holds_removes_and_no_commit_info(table):
 
 def test_doing_it_twice_is_fine(table):
     """The second time finds it done."""
-    busy_compaction(table)
+    change_rows(table)
     first = compact_log(table.storage, table.log.folder, 1, 3)
     content = table.storage.read(f"t/_delta_log/{first}")
     assert first == compact_log(table.storage, table.log.folder, 1, 3)
@@ -299,32 +299,32 @@ def test_commits_that_change_nothing_make_no_file(table):
 )
 def test_a_damaged_one_is_done_without(table, damage):
     """The commits that a compacted file repeats are there: damage of it costs time and no answer."""
-    busy_compaction(table)
-    wanted = state_compaction(table.fresh())
+    change_rows(table)
+    wanted = rows_and_files(table.fresh())
     name = f"{table.log.folder}/{compact_log(table.storage, table.log.folder, 2, 6)}"
     table.storage.replace(name, damage(table.storage.read(name)))
-    assert state_compaction(DeltaLog(table.storage, "t").update()) == wanted
+    assert rows_and_files(DeltaLog(table.storage, "t").update()) == wanted
 
 
 def test_one_that_goes_after_the_listing_is_done_without(table):
     """A compacted file that retention takes away while it is read costs no answer either."""
-    busy_compaction(table)
-    wanted = state_compaction(table.fresh())
+    change_rows(table)
+    wanted = rows_and_files(table.fresh())
     name = compact_log(table.storage, table.log.folder, 2, 6)
     log = DeltaLog(table.storage, "t")
     snapshot = log.current_snapshot
     table.storage.delete(f"{log.folder}/{name}")
-    assert state_compaction(snapshot) == wanted
+    assert rows_and_files(snapshot) == wanted
 
 
 def test_damage_of_a_commit_is_told_whether_or_not_it_is_compacted(table):
     """What is damaged beside a compacted file is still an error that names it."""
-    busy_compaction(table)
+    change_rows(table)
     compact_log(table.storage, table.log.folder, 2, 4)
     name = f"{table.log.folder}/{commit_name(6)}"
     table.storage.replace(name, table.storage.read(name)[:-20])
     with pytest.raises(CorruptLog, match="cut off"):
-        state_compaction(DeltaLog(table.storage, "t").update())
+        rows_and_files(DeltaLog(table.storage, "t").update())
 
 
 # What follows a commit: when it is due it is done, and when it fails the commit stands.
@@ -419,11 +419,11 @@ NOW = int(datetime(2026, 6, 1, 12, tzinfo=UTC).timestamp() * 1000)
 
 
 @pytest.fixture
-def table(tmp_path):
+def old(tmp_path):
     return TableBuilder(LocalStorage(tmp_path), "t")
 
 
-def age(table, tmp_path, days):
+def age(old, tmp_path, days):
     """Give each version's files an age in days; sidecars get the first one."""
     folder = tmp_path / "t" / "_delta_log"
     for path in folder.rglob("*"):
@@ -437,48 +437,48 @@ def names(tmp_path):
     return sorted(path.name for path in (tmp_path / "t" / "_delta_log").iterdir() if path.is_file())
 
 
-def clean(table):
-    return table.log(clock=lambda: NOW).maintenance.clean_up()
+def clean(old):
+    return old.log(clock=lambda: NOW).maintenance.clean_up()
 
 
-def test_b075_what_is_older_than_the_newest_expired_checkpoint_goes(table, tmp_path):
+def test_b075_what_is_older_than_the_newest_expired_checkpoint_goes(old, tmp_path):
     """The checkpoint itself, its commit and all after it stay; every version left reads as before."""
-    table.commits(8).checkpoint(2).checkpoint(4).checkpoint(6).checksum(1)
-    age(table, tmp_path, [50, 45, 40, 38, 35, 20, 10, 1])
-    before = {version: table.live(version) for version in range(4, 8)}
-    plan = clean(table)
+    old.commits(8).checkpoint(2).checkpoint(4).checkpoint(6).checksum(1)
+    age(old, tmp_path, [50, 45, 40, 38, 35, 20, 10, 1])
+    before = {version: old.live(version) for version in range(4, 8)}
+    plan = clean(old)
     assert plan.kept_from == 4
     assert [name for name in names(tmp_path) if int(name[:20]) < 4] == []
-    log = table.log()
+    log = old.log()
     assert log.earliest_version() == 4
     for version, live in before.items():
         assert live == sorted(log.snapshot_at(version).files["path"].to_pylist())
 
 
-def test_b075_without_an_expired_checkpoint_nothing_goes(table, tmp_path):
+def test_b075_without_an_expired_checkpoint_nothing_goes(old, tmp_path):
     """Old commits that a kept version needs are not deleted, however old."""
-    table.commits(5).checkpoint(4)
-    age(table, tmp_path, [50, 49, 48, 47, 1])
+    old.commits(5).checkpoint(4)
+    age(old, tmp_path, [50, 49, 48, 47, 1])
     before = names(tmp_path)
-    assert clean(table).files == ()
+    assert clean(old).files == ()
     assert before == names(tmp_path)
 
 
-def test_b075_young_files_below_an_old_checkpoint_stay(table, tmp_path):
+def test_b075_young_files_below_an_old_checkpoint_stay(old, tmp_path):
     """A file that was touched lately is not expired, whatever its version."""
-    table.commits(4).checkpoint(2).checksum(0)
-    age(table, tmp_path, [50, 49, 48, 1])
+    old.commits(4).checkpoint(2).checksum(0)
+    age(old, tmp_path, [50, 49, 48, 1])
     os.utime(tmp_path / "t" / "_delta_log" / f"{0:020d}.crc", (NOW / 1000, NOW / 1000))
-    clean(table)
+    clean(old)
     assert f"{0:020d}.crc" in names(tmp_path)
     assert commit_name(0) not in names(tmp_path)
 
 
-def test_b075_an_incomplete_checkpoint_is_nothing_to_stand_on(table, tmp_path):
+def test_b075_an_incomplete_checkpoint_is_nothing_to_stand_on(old, tmp_path):
     """Parts that miss a sibling keep no version readable."""
-    table.commits(5).checkpoint(3, "parts").delete(f"{3:020d}.checkpoint.{1:010d}.{2:010d}.parquet")
-    age(table, tmp_path, [50, 49, 48, 47, 1])
-    assert clean(table).files == ()
+    old.commits(5).checkpoint(3, "parts").delete(f"{3:020d}.checkpoint.{1:010d}.{2:010d}.parquet")
+    age(old, tmp_path, [50, 49, 48, 47, 1])
+    assert clean(old).files == ()
 
 
 @pytest.mark.parametrize(
@@ -489,39 +489,39 @@ def test_b075_an_incomplete_checkpoint_is_nothing_to_stand_on(table, tmp_path):
         {"delta.requireCheckpointProtectionBeforeVersion": "5"},
     ],
 )
-def test_b075_the_tables_own_policy_is_kept(table, tmp_path, configuration):
+def test_b075_the_tables_own_policy_is_kept(old, tmp_path, configuration):
     """Switched off, kept longer, or protected: nothing goes."""
-    table.create(**configuration).commits(6).checkpoint(4)
-    age(table, tmp_path, [50, 49, 48, 47, 46, 1])
-    assert clean(table).files == ()
+    old.create(**configuration).commits(6).checkpoint(4)
+    age(old, tmp_path, [50, 49, 48, 47, 46, 1])
+    assert clean(old).files == ()
 
 
-def test_b075_sidecars_that_no_kept_checkpoint_names_go_after_a_day(table, tmp_path):
+def test_b075_sidecars_that_no_kept_checkpoint_names_go_after_a_day(old, tmp_path):
     """A sidecar in use stays, and so does one that is younger than a day."""
-    table.create(Protocol(3, 7, ("v2Checkpoint",), ("v2Checkpoint",))).commits(5).checkpoint(3, "json")
-    table.raw("_sidecars/orphan.parquet", b"x").raw("_sidecars/young.parquet", b"x")
-    age(table, tmp_path, [50, 49, 48, 47, 1])
+    old.create(Protocol(3, 7, ("v2Checkpoint",), ("v2Checkpoint",))).commits(5).checkpoint(3, "json")
+    old.raw("_sidecars/orphan.parquet", b"x").raw("_sidecars/young.parquet", b"x")
+    age(old, tmp_path, [50, 49, 48, 47, 1])
     os.utime(tmp_path / "t" / "_delta_log" / "_sidecars" / "young.parquet", (NOW / 1000, NOW / 1000))
-    clean(table)
+    clean(old)
     left = sorted(path.name for path in (tmp_path / "t" / "_delta_log" / "_sidecars").iterdir())
     assert [f"{UNIQUE_ID}.parquet", "young.parquet"] == left
 
 
-def test_a_plan_deletes_nothing(table, tmp_path):
+def test_a_plan_deletes_nothing(old, tmp_path):
     """Planning only looks."""
-    table.commits(4).checkpoint(2)
-    age(table, tmp_path, [50, 49, 48, 1])
+    old.commits(4).checkpoint(2)
+    age(old, tmp_path, [50, 49, 48, 1])
     before = names(tmp_path)
-    plan = plan_cleanup(table.log().current_snapshot, NOW)
+    plan = plan_cleanup(old.log().current_snapshot, NOW)
     assert [commit_name(0), commit_name(1)] == list(plan.files)
     assert before == names(tmp_path)
 
 
-def test_what_writers_of_checkpoints_left_goes(table, tmp_path):
+def test_what_writers_of_checkpoints_left_goes(old, tmp_path):
     """Parts of a checkpoint that never became whole."""
-    table.commits(8).checkpoint(4).checkpoint(2, "parts", parts=3)
+    old.commits(8).checkpoint(4).checkpoint(2, "parts", parts=3)
     part = checkpoint_part_name(2, 3, 3)
-    table.delete(part)
-    age(table, tmp_path, [50, 45, 40, 38, 35, 20, 10, 1])
-    plan = clean(table)
+    old.delete(part)
+    age(old, tmp_path, [50, 45, 40, 38, 35, 20, 10, 1])
+    plan = clean(old)
     assert {checkpoint_part_name(2, number, 3) for number in (1, 2)} <= set(plan.files)

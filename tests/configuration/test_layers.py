@@ -2,8 +2,7 @@
 
 import pytest
 
-from freezeframe.configuration.gone import SETTINGS
-from freezeframe.configuration.variables import unknown_variables
+from freezeframe.configuration.names import REMOVED_SETTINGS, unknown_variables
 from freezeframe.errors import InputNotFound, InvalidOption, SetupError
 from freezeframe.settings import Settings, load_settings, resolve_settings
 
@@ -153,7 +152,7 @@ def test_a_file_that_is_no_text_is_refused(project):
         load_settings()
 
 
-@pytest.mark.parametrize("name", sorted(SETTINGS))
+@pytest.mark.parametrize("name", sorted(REMOVED_SETTINGS))
 def test_a_setting_of_the_version_before_is_told_with_what_to_use_now(project, name):
     """In a file it is refused at its line, as a variable it is warned of; both have the same remedy."""
     file = project / "freezeframe.toml"
@@ -162,5 +161,5 @@ def test_a_setting_of_the_version_before_is_told_with_what_to_use_now(project, n
         load_settings()
     (found,) = unknown_variables({f"FREEZEFRAME_{name.upper()}": "1"}, Settings.model_fields)
 
-    assert SETTINGS[name] == refused.value.remedy == found.remedy
+    assert REMOVED_SETTINGS[name] == refused.value.remedy == found.remedy
     assert name not in Settings.model_fields

@@ -22,7 +22,7 @@ from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 from freezeframe.cli.output import FAILED, INTERRUPTED, OK, Output, exit_code
-from freezeframe.configuration.gone import command_remedy
+from freezeframe.configuration.names import command_remedy
 from freezeframe.errors import FixTheRequest, FreezeframeError
 from freezeframe.extras import missing_extra
 
@@ -335,7 +335,7 @@ def _warn_of_unknown_variables(output: Output) -> None:
     """Warn of variables that look like settings and are none; the command ignores them."""
     if _COMPLETION in os.environ or not any(name.upper().startswith(_PREFIX) for name in os.environ):
         return  # the settings need not be loaded
-    from freezeframe.configuration.variables import unknown_variables
+    from freezeframe.configuration.names import unknown_variables
     from freezeframe.settings import Settings
 
     for variable in unknown_variables(os.environ, Settings.model_fields):

@@ -152,7 +152,7 @@ def _tenant_of(store: Store, tenant_id: str) -> Tenant:
     try:
         return store.tenant(tenant_id)
     except TenantNotFound as error:
-        from freezeframe.configuration.layers import nearest
+        from freezeframe.configuration.names import nearest
 
         near = nearest(tenant_id, store.tenants("", None, _COMPARED_IDS_MAX))
         if not near:

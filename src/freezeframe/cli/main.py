@@ -9,8 +9,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from freezeframe.cli.output import INTERRUPTED
-
 _HELP = {"-h", "--help"}
 _READS = {
     "tenant": {"list", "show", "history", "diff"},
@@ -32,6 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             code = forwarded_at_once("freezeframe", sys.argv[1:])
         except KeyboardInterrupt:
+            from freezeframe.cli.output import INTERRUPTED
+
             return INTERRUPTED
         if code is not None:
             return code

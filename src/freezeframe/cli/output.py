@@ -13,8 +13,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-import typer
-
 from freezeframe.errors import (
     ConflictError,
     FixTheRequest,
@@ -52,6 +50,8 @@ def exit_code(error: FreezeframeError) -> int:
 
 def require_yes(question: str) -> None:
     """Return only if the question is answered with yes on a terminal; ``--yes`` skips it."""
+    import typer
+
     if not sys.stdin.isatty():
         raise InvalidOption(
             f"Confirmation required: {question}",

@@ -6,8 +6,7 @@ wrong value, refuse a file of another user, or resolve a path from the file's fo
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar, get_args
@@ -15,7 +14,7 @@ from typing import Any, Generic, Literal, TypeVar, get_args
 from pydantic import ValidationError
 from pydantic_settings import BaseSettings, EnvSettingsSource
 
-from freezeframe.configuration import gone
+from freezeframe.configuration import names
 from freezeframe.configuration.files import SettingsFile, project_file, read_settings_file, user_file
 from freezeframe.configuration.masking import masked_value
 from freezeframe.errors import InvalidOption
@@ -78,14 +77,14 @@ def require_setting(model: type[BaseSettings], name: str, place: str = "") -> No
     if name in model.model_fields:
         return
     begins = f"{place}: " if place else ""
-    if name in gone.SETTINGS:
+    if name in names.REMOVED_SETTINGS:
         raise InvalidOption(
             f"{begins}{name!r} is not a setting any more.",
-            remedy=gone.SETTINGS[name],
+            remedy=names.REMOVED_SETTINGS[name],
             setting=name,
             place=place,
         )
-    near = nearest(name, list(model.model_fields))
+    near = names.nearest(name, list(model.model_fields))
     raise InvalidOption(
         f"{name!r} is not a setting." if not place else f"{place}: {name!r} is not a setting.",
         remedy=f"Did you mean {' or '.join(near)}?"
@@ -94,13 +93,6 @@ def require_setting(model: type[BaseSettings], name: str, place: str = "") -> No
         setting=name,
         place=place,
     )
-
-
-def nearest(name: str, known: Sequence[str]) -> list[str]:
-    """Return up to three known names that a mistyped one may mean, the likeliest first."""
-    found = difflib.get_close_matches(name.casefold(), [item.casefold() for item in known], n=3, cutoff=0.6)
-    by_folded = {item.casefold(): item for item in known}
-    return [by_folded[item] for item in found]
 
 
 def is_place(model: type[BaseSettings], name: str) -> bool:

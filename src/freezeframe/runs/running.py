@@ -20,8 +20,8 @@ from types import MappingProxyType
 from typing import Any
 
 from freezeframe.clock import moment, now_ms, rfc3339
-from freezeframe.configuration.layers import nearest
 from freezeframe.configuration.masking import SecretMask, secret_values
+from freezeframe.configuration.names import nearest
 from freezeframe.errors import FreezeframeError, TryAgain
 from freezeframe.progress import wait_for
 from freezeframe.runs.job_root import (

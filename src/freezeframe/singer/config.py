@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from freezeframe.configuration.layers import nearest
+from freezeframe.configuration.names import nearest
 from freezeframe.errors import InputNotFound, InvalidOption
 from freezeframe.storage.read_ahead import reads_of
 

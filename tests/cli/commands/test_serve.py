@@ -88,10 +88,8 @@ def connected(address, count):
     return [socket.create_connection(address) for _ in range(count)]
 
 
-@[
-    pytest.mark.long,
-    pytest.mark.skipif(sys.platform != "linux", reason="Elsewhere all processes share one socket."),
-]
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform != "linux", reason="Elsewhere all processes share one socket.")
 def test_connections_are_shared_out_and_none_is_lost(tmp_path):
     """Of sixty-four connections that wait each of two processes gets its part."""
     sockets = group(tmp_path, 2)
@@ -111,10 +109,8 @@ def test_connections_are_shared_out_and_none_is_lost(tmp_path):
     assert min(accepted) > 8  # by chance less than one run in a thousand million
 
 
-@[
-    pytest.mark.long,
-    pytest.mark.skipif(sys.platform != "linux", reason="Elsewhere all processes share one socket."),
-]
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform != "linux", reason="Elsewhere all processes share one socket.")
 def test_who_comes_after_a_process_that_died_takes_its_socket(tmp_path):
     """One process after the other, of a group of one socket: each of them gets it."""
     sockets = group(tmp_path, 1)
@@ -131,10 +127,8 @@ def test_who_comes_after_a_process_that_died_takes_its_socket(tmp_path):
     sockets[0].close()
 
 
-@[
-    pytest.mark.long,
-    pytest.mark.skipif(sys.platform != "linux", reason="Elsewhere all processes share one socket."),
-]
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform != "linux", reason="Elsewhere all processes share one socket.")
 def test_who_starts_while_all_are_claimed_listens_on_each(tmp_path):
     """Of three processes for two sockets the last one has both: it may outlive either owner."""
     sockets = group(tmp_path, 2)
@@ -146,10 +140,8 @@ def test_who_starts_while_all_are_claimed_listens_on_each(tmp_path):
         item.close()
 
 
-@[
-    pytest.mark.long,
-    pytest.mark.skipif(sys.platform != "linux", reason="Elsewhere all processes share one socket."),
-]
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform != "linux", reason="Elsewhere all processes share one socket.")
 def test_an_address_that_is_taken_is_refused(tmp_path):
     """Another program's port is not a place to listen."""
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(OSError, match="in use"):

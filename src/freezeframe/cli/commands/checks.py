@@ -254,7 +254,7 @@ def _remote(url: str) -> Finding:
 def settings_files() -> Finding:
     """Report the settings files that were read, and variables that look like settings but are unknown."""
     from freezeframe.configuration.files import project_file, user_file
-    from freezeframe.configuration.variables import unknown_variables
+    from freezeframe.configuration.names import unknown_variables
 
     if unknown := unknown_variables(os.environ, Settings.model_fields):
         found = f"{', '.join(item.name for item in unknown)}: no setting, so it has no effect"

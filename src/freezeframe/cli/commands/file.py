@@ -228,9 +228,5 @@ def _save(target: Path, chunks: Iterable[bytes]) -> int:
 
 
 app.command("list")(at_location(list_files))
-app.command("read")(at_location(read))
-app.command("write")(at_location(write))
-app.command("patch")(at_location(patch))
-app.command("delete")(at_location(delete))
-app.command("move")(at_location(move))
-app.command("history")(at_location(history))
+for _command in (read, write, patch, delete, move, history):
+    app.command()(at_location(_command))

@@ -355,7 +355,7 @@ def _begin(engine: str | None) -> Settings:
 
 def _forward(settings: Settings, script: Path, *, as_json: bool) -> int | None:
     """Return the outcome of the command in the warm runner; None if there is no runner."""
-    from freezeframe.configuration.variables import unknown_variables
+    from freezeframe.configuration.names import unknown_variables
     from freezeframe.runs.process.environment import start_beside_runner
     from freezeframe.runs.warm.forwarding import forward
 

@@ -472,18 +472,8 @@ def _predicate(stream: Stream, where: list[str], moment: dict[str, Any]) -> Any:
 
 
 app.command("list")(at_location(list_streams))
-app.command("show")(at_location(show))
-app.command("history")(at_location(history))
-app.command("changes")(at_location(changes))
-app.command("row")(at_location(row))
-app.command("diff")(at_location(diff))
-app.command("restore")(at_location(restore))
-app.command("path")(at_location(path))
-app.command("explain")(at_location(explain))
+for _command in (show, history, changes, row, diff, restore, path, explain):
+    app.command()(at_location(_command))
 app.command("import")(at_location(import_rows))
-app.command("export")(at_location(export))
-app.command("retype")(at_location(retype))
-app.command("drop")(at_location(drop))
-app.command("release")(at_location(release))
-app.command("adopt")(at_location(adopt))
-app.command("repair")(at_location(repair))
+for _change in (export, retype, drop, release, adopt, repair):
+    app.command()(at_location(_change))

@@ -588,16 +588,10 @@ def gc_command(
 
 app = typer.Typer(no_args_is_help=True)
 app.command("list")(list_tenants)
-app.command("create")(create)
-app.command("show")(at_location(show))
-app.command("history")(at_location(history))
-app.command("diff")(at_location(diff))
-app.command("restore")(at_location(restore))
-app.command("tag")(at_location(tag))
-app.command("untag")(at_location(untag))
-app.command("delete")(delete)
-app.command("clone")(clone)
-app.command("gc")(at_location(gc))
-app.command("verify")(at_location(verify))
-app.command("erase")(at_location(erase))
-app.command("retention")(at_location(retention))
+app.command()(create)
+for _command in (show, history, diff, restore, tag, untag):
+    app.command()(at_location(_command))
+app.command()(delete)
+app.command()(clone)
+for _change in (gc, verify, erase, retention):
+    app.command()(at_location(_change))

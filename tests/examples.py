@@ -15,9 +15,9 @@ settings.register_profile(EVERY_RUN, deadline=None, max_examples=_FULL // _SHARE
 settings.load_profile(EVERY_RUN)
 
 
-def examples(count):
-    """The count by night (`pytest --hypothesis-profile=nightly`), else a fourth of it."""
-    return count if settings.get_current_profile_name() == NIGHTLY else max(1, count // _SHARE)
+def examples(count, share=_SHARE):
+    """The count by night (`pytest --hypothesis-profile=nightly`), else a fourth of it, or another share."""
+    return count if settings.get_current_profile_name() == NIGHTLY else max(1, count // share)
 
 
 def by_turns(cases, number):

@@ -106,7 +106,7 @@ def play(stream, history, frames):
         check(stream, model, seen, frames)
 
 
-@settings(max_examples=examples(400), suppress_health_check=ASIDE)
+@settings(max_examples=examples(400, 10), suppress_health_check=ASIDE)
 @given(history=histories(), vectors=st.booleans())
 def test_updates_follow_the_model(open_finding, history, vectors):
     """Upserts and overrides by Arrow, pandas and Polars, small streams and such with deletion vectors."""

@@ -17,6 +17,7 @@ function version(number: number, day: number, inserted: number, deleted: number)
     files_written: [],
     files_deleted: [],
     tags: [],
+    is_idle: false,
   };
 }
 

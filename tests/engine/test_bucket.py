@@ -105,7 +105,7 @@ def collected(tenant, bucket):
 
 
 def test_rows_are_found_written_and_landed_in_a_bucket(places, bucket):
-    """Load, patch, a frame of Spark's with repeated rows; what is left over goes."""
+    """Overwrite, upsert, a frame of Spark's with repeated rows; what is left over goes."""
     there, _, engine = places
     acme = there.tenant("acme", create=True)
     stream = acme.stream("Account")
@@ -122,7 +122,7 @@ def test_rows_are_found_written_and_landed_in_a_bucket(places, bucket):
 
 @pytest.mark.nightly
 def test_every_route_gives_what_it_gives_on_a_disk(places, bucket):
-    """Load, patch, merge, a frame of Spark's with repeated rows, history; what is left over goes."""
+    """Overwrite, upsert, merge, a frame of Spark's with repeated rows, history; what is left over goes."""
     there, here, engine = places
     acme = there.tenant("other", create=True)
     found = routes(acme, engine.session)

@@ -187,18 +187,18 @@ def test_a_stream_of_any_size_is_patched_where_few_files_may_hold_a_key(stream, 
     stream.update(frame(range(5000, 5010), n=range(10)))
     least, whole = sorted(stream._snapshot().files["size"].to_pylist())
     monkeypatch.setattr("freezeframe.store.updates.upsert.PATCHED_BYTES_MAX", least)
-    assert stream.explain(frame([5003], n=[-1])).route.kind == "patch"
+    assert stream.explain(frame([5003], n=[-1])).route.kind == "upsert"
     told = stream.explain(frame([3], n=[-1])).route
     assert ("merge", f"files of {whole:,} bytes may hold a key of the batch") == (told.kind, told.reason)
 
 
 def test_an_explanation_tells_the_route_and_writes_nothing(stream, tmp_path):
     """What would become of each file, with its reason; the stream and its folder stay as they are."""
-    assert stream.explain().route.kind == "load"
+    assert stream.explain().route.kind == "overwrite"
     stream.update(frame(range(10), n=range(10)), key="Id")
     before = sorted(path for path in tmp_path.rglob("*") if path.is_file())
     explanation = stream.explain(frame([1, 2, 77], n=[1, 20, 7]))
-    assert explanation.route.kind == "patch"
+    assert explanation.route.kind == "upsert"
     assert tuple(explanation.counts.to_json().values()) == (1, 1, 1, 0)
     (file,) = explanation.files()
     assert (file["fate"], file["rows"], file["deleted"]) == ("marked", 10, 0)

@@ -48,10 +48,10 @@ def overwrite(context: UpdateContext) -> UpdateResult:
     plan, rows = context.plan, context.batch.rows
     if not rows:
         counts = Counts(deleted=row_count(context.snapshot) if context.live else 0)
-        return build_table_change(context, counts, (), Route("load", "the batch has no rows"))
+        return build_table_change(context, counts, (), Route("overwrite", "the batch has no rows"))
     is_data_file = _is_data_file(plan, context.batch)
     needs_engine = bool(context.live) or not is_data_file
-    route = Route("load", "the batch is the whole content", engine="spark" if needs_engine else "")
+    route = Route("overwrite", "the batch is the whole content", engine="spark" if needs_engine else "")
     if needs_engine:
         context.engine.require_shared(context.storage.uri(""))
     paths = context.batch.paths
@@ -81,7 +81,7 @@ def merge_touched(context: UpdateContext, reason: str) -> UpdateResult:
     choices = _choices(context)
     touched = tuple(choice.file.path for choice in choices if choice.action == "rewritten")
     result = context.engine.merge(_merge_task(context, touched))
-    route = Route("partial merge", reason, choices, "spark")
+    route = Route("merge", reason, choices, "spark")
     return _merged(context, result, _counts(result), route, touched)
 
 

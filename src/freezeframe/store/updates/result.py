@@ -22,9 +22,9 @@ from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.updates.batch import UpdateBatch
 from freezeframe.store.updates.plan import FileAction, FileChoice, FileRule, Plan
 
-RouteKind = Literal["nothing", "load", "patch", "partial merge", "merge"]
-"""``load``: the batch is the new content. ``patch``: changed rows are written beside the stored ones.
-``partial merge`` and ``merge``: some of the files, or all of them, are merged with the batch by Spark."""
+RouteKind = Literal["nothing", "overwrite", "upsert", "merge"]
+"""``overwrite``: the batch is the new content. ``upsert``: changed rows are written beside the stored ones.
+``merge``: Spark merges the batch with all files, or with those that hold one of its keys."""
 
 EngineName = Literal["spark", "process", ""]
 """Who searched or merged the stored rows: Spark or the job's own process; empty where none were met."""
@@ -56,7 +56,7 @@ class UpdateResult:
     rewrite: TableChange | None
     route: Route
     changed_keys: pa.Table | None = None
-    """The keys of the rows that are new or updated; only a patch knows them."""
+    """The keys of the rows that are new or updated; only an upsert knows them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -302,10 +302,10 @@ def explain_state(name: str, snapshot: Snapshot, settings: Settings) -> Explanat
     """Explain an update with only new rows, by the current files."""
     rule = rule_of(settings)
     if snapshot.version < 0 or not snapshot.count:
-        route = Route("load", "there are no stored rows: the batch is the whole content")
+        route = Route("overwrite", "there are no stored rows: the batch is the whole content")
     else:
         route = Route(
-            "patch", "new rows are written beside the stored ones", _untouched_files(snapshot, rule)
+            "upsert", "new rows are written beside the stored ones", _untouched_files(snapshot, rule)
         )
     return Explanation(name, snapshot.version, route, None, rule, 0)
 

@@ -176,7 +176,7 @@ class _MatchedKeys:
 
     @property
     def search_kind(self) -> str:
-        """The kind of key search, in words that follow "an upsert of so many rows, "."""
+        """The kind of key search, in words that follow the number of rows."""
         if not self.engine:
             return "whose keys no file can hold"
         who = {"spark": "Spark", "process": "this process"}[self.engine]
@@ -250,10 +250,10 @@ def upsert(context: UpdateContext, batch: pa.Table) -> UpdateResult:
     is_new[matched.place] = False
     inserted, updated = int(is_new.sum()), len(filled.rows)
     counts = Counts(inserted, updated, len(batch) - inserted - updated, 0)
-    reason = f"an upsert of {len(batch):,} rows, {matched.search_kind}"
+    reason = f"{len(batch):,} rows, {matched.search_kind}"
     rewrites_all = context.plan.evolution.changes_stored_files
     if not counts.changed and not rewrites_all:
-        route = Route("patch", reason, (), matched.engine)
+        route = Route("upsert", reason, (), matched.engine)
         return replace(build_table_change(context, counts, (), route, ()), changed_keys=keys.slice(0, 0))
     live = live_files(context.snapshot.files)
     if rewrites_all:
@@ -267,7 +267,7 @@ def upsert(context: UpdateContext, batch: pa.Table) -> UpdateResult:
     marked = {choice.file.path: changing[choice.file.path] for choice in choices if choice.action == "marked"}
     deletion = _mark(context, marked) if marked else None
     removed = tuple(file.path for file in rewritten)
-    route = Route("patch", reason, choices, matched.engine)
+    route = Route("upsert", reason, choices, matched.engine)
     result = build_table_change(context, counts, written, route, removed, deletion)
     return replace(
         result, changed_keys=pa.concat_tables([rows.select(keys.column_names) for rows in new_rows])

@@ -23,13 +23,15 @@ class Fault:
 
 FAULTS = [
     # The storage of a disk, and commits
-    Fault("storage", "        if synced:\n            os.fsync(file)", "        pass", "storage"),
+    Fault(
+        "storage", "        if synced:\n            os.fsync(file)", "        pass", "storage/test_local.py"
+    ),
     Fault("storage", "os.link(temporary, own", "os.rename(temporary, own", "contract/test_storage.py"),
     Fault(
         "storage",
         "os.unlink(own, dir_fd=handle)\n                if durable:\n                    os.fsync(handle)",
         "os.unlink(own, dir_fd=handle)",
-        "storage",
+        "storage/test_local.py",
     ),
     Fault("storage", "if name >= start]\n    else", "if name > start]\n    else", "contract/test_storage.py"),
     Fault("log", "if winner == content", "if winner != content", "log/commits"),
@@ -115,18 +117,18 @@ FAULTS = [
         "store",
         'yield str(file_name(snapshot.storage, snapshot.table, file["path"]))',
         "yield f\"{snapshot.table}/{file['path']}\"",
-        "store",
+        "store/maintenance/test_path_spellings.py",
     ),
-    Fault("store", "if since <= oldest}", "}", "store"),
-    Fault("store", " and not _is_staged_by(file.name, alive)", "", "store"),
+    Fault("store", "if since <= oldest}", "}", "store/maintenance/test_garbage.py"),
+    Fault("store", " and not _is_staged_by(file.name, alive)", "", "store/maintenance/test_garbage.py"),
     Fault(
         "store",
         "for version in sorted({tag for tag in state.tags.values() if tag < floor}):",
         "for version in ():",
-        "store",
+        "store/maintenance/test_garbage.py",
     ),
-    Fault("store", "return max(state.floor, wanted)", "return wanted", "store"),
-    Fault("store", "lost / live <= update", "lost / live < update", "store"),
+    Fault("store", "return max(state.floor, wanted)", "return wanted", "store/maintenance/test_garbage.py"),
+    Fault("store", "lost / live <= update", "lost / live < update", "store/test_full_extracts.py"),
     Fault("store", "if gone > file.rows", "if touched > file.rows", "store/updates"),
     Fault(
         "store",
@@ -152,7 +154,7 @@ FAULTS = [
         "engine",
         "F.coalesce(F.expr(where), F.lit(False))",
         "F.coalesce(F.expr(where), F.lit(True))",
-        "engine",
+        "engine/plans/test_window.py",
     ),
     Fault(
         "engine",
@@ -164,9 +166,12 @@ FAULTS = [
         "engine",
         "if sides.leaves_deleted else [_DELETED, _CLASHING]",
         "if sides.leaves_deleted else [_CLASHING]",
-        "engine",
+        "engine/plans/test_merge.py",
     ),
     Fault(
-        "engine", 'is_new = F.col("stored").isNull() | changed', 'is_new = F.col("stored").isNull()', "engine"
+        "engine",
+        'is_new = F.col("stored").isNull() | changed',
+        'is_new = F.col("stored").isNull()',
+        "engine/plans/test_validity.py",
     ),
 ]

@@ -8,8 +8,8 @@ import pytest
 
 from freezeframe.errors import InvalidOption, MissingColumn, SchemaDriftError, StreamNotFound
 from freezeframe.script import open_tenant
-from freezeframe.store.maintenance.retyping import retype_column
 from freezeframe.store.schema.columns import VALID_TO
+from freezeframe.store.schema.type_compatibility import exact_cast
 
 ROWS = pa.table({"Id": [1, 2, 3], "zip": ["3000", None, "8001"], "v": [0.5, -0.0, float("nan")]})
 
@@ -205,5 +205,5 @@ def test_rows_of_the_past_take_part(spark_engine, tmp_path):
 def test_which_values_survive(value, before, after, is_kept):
     column = pa.chunked_array([pa.array([None, value], before)])
 
-    assert is_kept == (retype_column(column, after) is not None)
-    assert retype_column(column.slice(0, 1), after).to_pylist() == [None]
+    assert is_kept == (exact_cast(column, after) is not None)
+    assert exact_cast(column.slice(0, 1), after).to_pylist() == [None]

@@ -152,7 +152,7 @@ class DifferingPart:
 
 def differing_part(snapshot: Snapshot, other: Snapshot | None) -> DifferingPart:
     """Return the rows of ``snapshot`` except live rows in files that both snapshots share."""
-    if other is None or other.version < 0 or not _same_columns(snapshot, other):
+    if other is None or other.version < 0 or arrow_columns(snapshot.schema) != arrow_columns(other.schema):
         return DifferingPart(snapshot, {})
     theirs = other.files.filter(pc.is_in(other.files["path"], snapshot.files["path"].combine_chunks()))
     mine = snapshot.files.filter(pc.is_in(snapshot.files["path"], other.files["path"].combine_chunks()))
@@ -174,10 +174,6 @@ def _only_in(snapshot: Snapshot, other: Snapshot | None) -> pa.Table:
     if not part.positions:
         return whole
     return pa.concat_tables([whole, read_rows_at(snapshot, part.positions, whole.column_names)])
-
-
-def _same_columns(snapshot: Snapshot, other: Snapshot) -> bool:
-    return bool(arrow_columns(snapshot.schema).equals(arrow_columns(other.schema)))
 
 
 def _match_keys(old: pa.Table, new: pa.Table, key: Sequence[str]) -> pa.Table:

@@ -91,8 +91,8 @@ class Comparison:
         self._before = before if before is not None and before.version >= 0 else None
         self._after = after
         self._there = there
-        self._old = _part(self._before, after)
-        self._new = _part(after, self._before)
+        self._old = None if self._before is None else differing_part(self._before, after)
+        self._new = None if after is None else differing_part(after, self._before)
         self._key = stored_key(there.metadata) or ()
         self._kinds = self._common_kinds()
         flags = after is not None and read_system_columns(after.metadata).flags_deleted
@@ -273,7 +273,3 @@ def _count_until(rows: pa.Table, last: pa.Table, key: tuple[str, ...]) -> int:
     renamed = both.rename_columns([f"k{number}" for number in range(len(key))] + ["_is_last"])
     order = pc.sort_indices(renamed, sort_keys=[(name, "ascending") for name in renamed.column_names])
     return int(pc.index(order, len(rows)).as_py())
-
-
-def _part(snapshot: Snapshot | None, other: Snapshot | None) -> DifferingPart | None:
-    return None if snapshot is None else differing_part(snapshot, other)

@@ -78,7 +78,7 @@ def referenced_files(tables: TablesThen, log: TenantLog, state: TenantState, flo
         then = log.state_at(version)
         named |= set(_blobs_of(then))
         for name, table_version in then.streams.items():
-            named |= _of_version(tables, StreamName(name), table_version)
+            named |= set(_live(tables.at(StreamName(name), table_version)))
     return named
 
 
@@ -86,14 +86,14 @@ def _of_range(tables: TablesThen, log: TenantLog, state: TenantState, floor: int
     first = log.state_at(floor)
     named = set(_blobs_of(first))
     for name, version in (*first.streams.items(), *first.dropped.items()):
-        named |= _of_version(tables, StreamName(name), version)
+        named |= set(_live(tables.at(StreamName(name), version)))
     for _, entry in log.entries_down(state, range(state.version, floor, -1)):
         named |= {blob_file(change.blob) for change in entry.files if change.blob is not None}
         for change in entry.streams:
             folder = table_folder(change.stream)
             if change.is_external:
                 # Its own commit does not cover earlier foreign commits.
-                named |= _of_version(tables, change.stream, change.table_version)
+                named |= set(_live(tables.at(change.stream, change.table_version)))
             named |= set(_added_files(tables.storage, folder, _content(tables.storage, change)))
     return named
 
@@ -109,11 +109,6 @@ def _added_files(storage: Storage, folder: str, lines: Iterable[str]) -> Iterato
         if isinstance(action, Add):
             yield str(file_name(storage, folder, action.path))
             yield from _vector_file(storage, folder, action.deletion_vector)
-
-
-def _of_version(tables: TablesThen, stream: StreamName, version: int) -> set[str]:
-    # A version that is committed but not rolled forward: the entry's own commit names the new files.
-    return set(_live(tables.at(stream, version)))
 
 
 def _live(snapshot: Snapshot) -> Iterator[str]:
@@ -316,7 +311,8 @@ def _apply_policy(context: TenantContext) -> None:
         if not _may_raise_floor(context, state, moment):
             return
         floor = policy_of(state).floor(context.log, state, moment)
-        if floor > state.floor and _has_few_files(context.storage):
+        has_few_files = next(islice(context.storage.list_below(""), _FILES_MAX, None), None) is None
+        if floor > state.floor and has_few_files:
             _sweep_condemned(context)
             _condemn(context, state, floor, ())
     except FreezeframeError:
@@ -326,10 +322,6 @@ def _apply_policy(context: TenantContext) -> None:
 def _may_raise_floor(context: TenantContext, state: TenantState, moment_ms: int) -> bool:
     """Return whether the floor may move; if it moved at every call, its grace period would never end."""
     return state.floor_ms <= moment_ms - _grace_ms(context)
-
-
-def _has_few_files(storage: Storage) -> bool:
-    return next(islice(storage.list_below(""), _FILES_MAX, None), None) is None
 
 
 def _dead(context: TenantContext, state: TenantState, moment_ms: int) -> tuple[str, ...]:

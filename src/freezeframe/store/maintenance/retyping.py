@@ -176,7 +176,7 @@ class _Retype:
         for batch in rows.read_batches(snapshot, names):
             progress.advance(len(batch))
             table = pa.Table.from_batches([batch])
-            cast = retype_column(table[self.column], self.kind)
+            cast = exact_cast(table[self.column], self.kind)
             if cast is None:
                 raise self._misfit_error(table, field, stored_key(snapshot.metadata) or ())
             yield table.set_column(index, self.column, cast)
@@ -202,21 +202,13 @@ class _Retype:
         )
 
 
-def retype_column(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
-    """Cast the column to another type; None if the round trip of a value is not exact to the last bit.
-
-    The only accepted text of a time is that of ``moment_texts``.
-    """
-    return exact_cast(column, kind)
-
-
 def _misfits(column: pa.ChunkedArray, kind: pa.DataType) -> list[int]:
     """Return the first rows with a value that the cast would change, by bisection."""
     found: list[int] = []
     pending = [(0, len(column))]
     while pending and len(found) < _SHOWN_MAX:
         start, length = pending.pop()
-        if retype_column(column.slice(start, length), kind) is not None:
+        if exact_cast(column.slice(start, length), kind) is not None:
             continue
         if length == 1:
             found.append(start)

@@ -40,12 +40,7 @@ class Counts:
 
     def to_json(self) -> dict[str, int]:
         """Return the counts by name."""
-        return {
-            "inserted": self.inserted,
-            "updated": self.updated,
-            "unchanged": self.unchanged,
-            "deleted": self.deleted,
-        }
+        return {item.name: getattr(self, item.name) for item in fields(self)}
 
 
 def table_of(counts: Mapping[str, Counts]) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:

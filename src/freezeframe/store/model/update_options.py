@@ -162,10 +162,9 @@ class Update:
         _require_distinct("key", self.key)
         _require_distinct("order_by", self.order_by)
         if self.order_by and not self.drop_duplicates:
-            raise InvalidOption(
-                "order_by and drop_duplicates=False cannot be used together.",
-                cause="One says which row of a key counts, the other that there is one only.",
-                remedy="Keep the one that you mean.",
+            raise exclusive_options(
+                ("order_by", "drop_duplicates=False"),
+                "order_by selects a row of each key; drop_duplicates=False forbids several.",
             )
         dropped = sorted(set(self.key) & set(self.drop_columns))
         if dropped:
@@ -190,10 +189,9 @@ class Update:
                 remedy="Pass mode='full' if the rows are the full extract, or leave the option out.",
             )
         if self.deletes == "flag" and self.history == "scd2":
-            raise InvalidOption(
-                "deletes='flag' and history='scd2' cannot be used together.",
-                cause="A history keeps deleted rows already, with the moment of their end.",
-                remedy="Keep the one that you mean.",
+            raise exclusive_options(
+                ("deletes='flag'", "history='scd2'"),
+                "A history keeps deleted rows already, with the moment of their end.",
             )
         ratio: object = self.max_delete_ratio
         if isinstance(ratio, bool) or not isinstance(ratio, int | float) or not 0 <= ratio <= 1:
@@ -264,6 +262,15 @@ def replaces_rows(options: UpdateOptions) -> bool:
     return bool(options.get("override")) or options.get("replace_where") is not None
 
 
+def exclusive_options(names: Iterable[str], cause: str) -> InvalidOption:
+    """Return the error for options that exclude each other."""
+    return InvalidOption(
+        f"{' and '.join(names)} cannot be used together.",
+        cause=cause,
+        remedy="Give one of them.",
+    )
+
+
 def _mode(options: UpdateOptions) -> Mode:
     mode = options.get("mode", "upsert")
     _require_choice("mode", mode, get_args(ModeOption))
@@ -275,10 +282,9 @@ def _mode(options: UpdateOptions) -> Mode:
     }
     requested = [name for name, is_set in replacing.items() if is_set]
     if len(requested) > 1:
-        raise InvalidOption(
-            f"{' and '.join(requested)} cannot be used together.",
-            cause="override=True replaces all rows, replace_where some of them; mode='full' updates by key.",
-            remedy="Keep the one that you mean.",
+        raise exclusive_options(
+            requested,
+            "override=True replaces all rows, replace_where some; mode='full' updates by key.",
         )
     if window is not None and not str(window).strip():
         raise InvalidOption(

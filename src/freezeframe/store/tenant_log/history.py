@@ -11,6 +11,7 @@ from typing import Any, SupportsIndex
 from freezeframe.clock import moment, rfc3339
 from freezeframe.errors import InvalidOption
 from freezeframe.store.model.receipt import Counts
+from freezeframe.store.model.update_options import exclusive_options
 from freezeframe.store.table import reader
 from freezeframe.store.tenant_log.entry import Entry
 from freezeframe.store.tenant_log.log import TenantLog
@@ -161,8 +162,4 @@ def require_one_version(options: Mapping[str, Any]) -> None:
     """Refuse a call with more than one option that selects the version."""
     named = [name for name, value in options.items() if value is not None]
     if len(named) > 1:
-        raise InvalidOption(
-            f"{' and '.join(named)} cannot be used together.",
-            cause="Each of them says by itself which version is meant.",
-            remedy="Give one of them.",
-        )
+        raise exclusive_options(named, "Each of them selects a version.")

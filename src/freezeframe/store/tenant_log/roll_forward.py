@@ -338,7 +338,8 @@ def present_tables(
     ``beside`` runs concurrently; its errors are raised.
     """
     since: int | None = now_ms()
-    tables = [_table_look(storage, stream) for stream in streams]
+    read = functools.partial(DeltaLog.for_table_with_snapshot, storage)
+    tables = [functools.partial(read, table_folder(stream)) for stream in streams]
     state, *_ = run_concurrently(storage, log.current_state, *tables, *(() if beside is None else (beside,)))
     while True:
         if state.head is not None and not log.is_rolled_forward(state.head):
@@ -368,10 +369,6 @@ def require_no_case_twin(names: Collection[str], stream: StreamName) -> None:
                 remedy=f"Use {existing!r}, or a name of its own.",
                 name=name,
             )
-
-
-def _table_look(storage: Storage, stream: StreamName) -> Callable[[], object]:
-    return lambda: DeltaLog.for_table_with_snapshot(storage, table_folder(stream))
 
 
 def _load(storage: Storage, state: TenantState, stream: StreamName, wanted: int) -> Snapshot:

@@ -152,10 +152,18 @@ def test_threads_share_the_one_that_is_made():
     assert made == [1]
 
 
-def test_to_import_it_loads_no_spark():
-    """Reading a snapshot pays nothing for the engine."""
-    code = "import sys, freezeframe, freezeframe.engine.protocol; print('pyspark' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout == b"False\n"
+@pytest.mark.parametrize(
+    "modules",
+    [
+        "freezeframe.engine.protocol",
+        "freezeframe.engine.plans.python_tasks, freezeframe.script.inputs",
+    ],
+    ids=["the engine", "Spark's Python workers"],
+)
+def test_nothing_loads_spark_before_it_is_needed(modules):
+    """Reading a snapshot pays nothing for the engine, a worker nothing for the client of Spark Connect."""
+    code = f"import sys, freezeframe, {modules}; print({{'pyspark', 'grpc', 'pandas'}} & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout == b"set()\n"
 
 
 SEARCH_KEY = {

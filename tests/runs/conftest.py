@@ -10,7 +10,7 @@ from freezeframe.control.database import ControlDatabase
 from freezeframe.control.queue import Backoff, JobQueue
 from freezeframe.runs.request import RunRequest
 from freezeframe.runs.running import run
-from freezeframe.script import tenants as stores
+from freezeframe.script import tenants
 from freezeframe.settings import Settings
 
 
@@ -81,7 +81,7 @@ class Runs:
     @property
     def tenant(self):
         """The tenant as others see it."""
-        return stores.open(self.root).tenant("acme", create=True)
+        return tenants.open(self.root).tenant("acme", create=True)
 
 
 @pytest.fixture

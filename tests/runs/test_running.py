@@ -505,9 +505,9 @@ def test_a_deleted_tenant_takes_its_job_roots_along(runs):
     """Roots are found by the tenant and go with it; another tenant's stay."""
     done = runs.run("open('etl-output/a', 'w').write('1')")
     other = runs.run("pass", tenant="beta")
-    from freezeframe.script import tenants as stores
+    from freezeframe.script import tenants
 
-    stores.open(runs.root).delete_tenant("acme")
+    tenants.open(runs.root).delete_tenant("acme")
     assert (done.job_root.exists(), other.job_root.exists()) == (False, True)
 
 

@@ -14,7 +14,7 @@ from freezeframe.engine.configuration import cores, local_master
 from freezeframe.engine.server.server import attach, server_folder, standings, stop
 from freezeframe.engine.server.watcher import DATABASES
 from freezeframe.runs.running import run
-from freezeframe.script import tenants as stores
+from freezeframe.script import tenants
 from freezeframe.settings import load_settings
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("asked_spark")]
@@ -64,7 +64,7 @@ class Farm:
 
     def numbers(self, tenant):
         """The number of the job that wrote the changed rows of each stream: one, for all rows and both."""
-        found = stores.open(self.runs.root).tenant(tenant)
+        found = tenants.open(self.runs.root).tenant(tenant)
         frames = [found.stream(name).read(as_="pandas").sort_values("Id") for name in ("Lead", "Account")]
         assert [len(frame) for frame in frames] == [ROWS, ROWS]
         assert sorted({*frames[0]["Job"][CHANGED:], *frames[1]["Job"][CHANGED:]}) == [0]

@@ -5,7 +5,7 @@ import pytest
 from tests.buckets import made_bucket
 
 from freezeframe.errors import InvalidOption, StorageUnavailable, TenantNotFound
-from freezeframe.script import tenants as stores
+from freezeframe.script import tenants
 from freezeframe.settings import Settings
 from freezeframe.storage.objects import ObjectStorage
 from freezeframe.store.snapshot_store import Store
@@ -43,15 +43,15 @@ def acme(store):
 
 def test_it_is_opened_by_its_address(bucket):
     """``freezeframe.open`` finds it by the usual variables; what is not a bucket's address is refused."""
-    opened = stores.open(f"s3://{bucket}/by-address")
+    opened = tenants.open(f"s3://{bucket}/by-address")
     opened.tenant("t", create=True).files.write("x", b"1")
 
-    assert stores.open(f"s3://{bucket}/by-address").tenants() == ("t",)
-    assert stores.open(f"s3://{bucket}/by-address/").tenant("t").files.read("x") == b"1"
+    assert tenants.open(f"s3://{bucket}/by-address").tenants() == ("t",)
+    assert tenants.open(f"s3://{bucket}/by-address/").tenant("t").files.read("x") == b"1"
     with pytest.raises(InvalidOption):
-        stores.open("s3://")
+        tenants.open("s3://")
     with pytest.raises(StorageUnavailable):
-        stores.open("s3://no-such-bucket/x").tenant("t", create=True)
+        tenants.open("s3://no-such-bucket/x").tenant("t", create=True)
 
 
 def test_a_job_and_its_past(acme, store):

@@ -15,7 +15,7 @@ from tests.examples import sampled
 
 from freezeframe.engine.frames.frames import to_pandas
 from freezeframe.engine.frames.untyped import parquet_schema
-from freezeframe.engine.plans import write_batch as small_frames
+from freezeframe.engine.plans import write_batch
 from freezeframe.errors import BadInput, NullKeyError, SchemaDriftError
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
@@ -294,7 +294,7 @@ DECIDED_BY_SPARK = [
 def test_spark_frames_decide_as_others(by_spark, spark_session, monkeypatch, small, before, value, after):
     """Whether their rows come to this process or stay in files of Spark; repeated keys too."""
     if not small:
-        monkeypatch.setattr(small_frames, "ROWS_MAX", 0)
+        monkeypatch.setattr(write_batch, "ROWS_MAX", 0)
         monkeypatch.setattr(batches, "LANDED_BYTES_MAX", 0)
     by_spark.update(_by_spark(spark_session, *[f"1 Id, {before} v"] * 2, "2 Id, null v"), key="Id")
     assert [row["v"] for row in rows_of(by_spark)] == [{} if before == "struct()" else after, None]
@@ -333,7 +333,7 @@ def test_a_spark_frame_without_rows_is_taken_as_that_of_pandas(
     """The same rows, columns and counts, or the same error, in each mode."""
     query = EMPTY_IN_SPARK[columns]
     if not small:
-        monkeypatch.setattr(small_frames, "ROWS_MAX", -1)
+        monkeypatch.setattr(write_batch, "ROWS_MAX", -1)
     empty = spark_session.sql(query) if query else spark_session.createDataFrame([], "struct<>")
     frames = {"spark": empty, "pandas": pd.DataFrame(columns=["Id", "V"] if query else [])}
     outcomes = []
@@ -420,7 +420,7 @@ def test_each_mode_decides(by_spark, way):
 @pytest.mark.parametrize("bytes_max", [0, 2**20])
 def test_declared_parts_without_values_decide_nothing(by_spark, spark_session, monkeypatch, bytes_max):
     """Also of a frame whose rows stay in Spark's files, which hold the declared type."""
-    monkeypatch.setattr(small_frames, "ROWS_MAX", 0)
+    monkeypatch.setattr(write_batch, "ROWS_MAX", 0)
     monkeypatch.setattr(batches, "LANDED_BYTES_MAX", bytes_max)
     by_spark.update(table([]), key="Id")
     declared = "cast(array() as array<bigint>) v"

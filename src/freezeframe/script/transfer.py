@@ -179,14 +179,13 @@ def import_stream(
     known = schema_of(_existing(path), schema_from)
     stored = stream.columns() if stream.stream_version() >= 0 else None
     csv = CsvOptions(types, parse_dates, escape)
-    source = _Source(path, _kind(path, limits, csv), stream.name, csv)
-    columns = known.columns if known is not None and source.kind in _TEXT_SUFFIXES else None
-    held = None
-    if path.stat().st_size <= memory_bytes_max:
-        held = _read_held(source, columns, stored, limits)
+    kind = _kind(path, limits, csv)
+    columns = known.columns if known is not None and kind in _TEXT_SUFFIXES else None
+    source = _Source(path, kind, stream.name, csv, columns, stored)
+    held = _read_held(source, limits) if path.stat().st_size <= memory_bytes_max else None
     if held is None:
         progress.begin("reading", "rows")
-        rows = _count_rows(_streamed(source, columns, stored, limits))
+        rows = _count_rows(_streamed(source, limits))
         rows = rows if columns is None else _fit_reader(path, rows, columns)
     else:
         rows = held if columns is None else _fit(path, held, columns)
@@ -213,20 +212,23 @@ class _Source:
     kind: str
     stream: str
     csv: CsvOptions
+    columns: pa.Schema | None
+    """The types of its schema file, if it has one and is text."""
+    stored: pa.Schema | None
+    """The types of the stream."""
 
-    def known(self, types: pa.Schema | None) -> KnownTypes:
-        """Return what is known of its columns beside the types of a schema file or of the stream."""
-        return self.csv.known(self.stream, types)
+    @property
+    def known(self) -> KnownTypes:
+        """What is known of its columns."""
+        return self.csv.known(self.stream, self.stored if self.columns is None else self.columns)
 
 
-def _read_held(
-    source: _Source, columns: pa.Schema | None, stored: pa.Schema | None, limits: UnpackLimits
-) -> pa.Table | None:
+def _read_held(source: _Source, limits: UnpackLimits) -> pa.Table | None:
     """Return the rows in memory; None if they are within the limits but too large for memory."""
     if limits.bytes_max <= UNPACKED_MEMORY_BYTES_MAX or limits is UNLIMITED:
-        return _rows(source, columns, stored, limits)
+        return _rows(source, limits)
     try:
-        return _rows(source, columns, stored, replace(limits, bytes_max=UNPACKED_MEMORY_BYTES_MAX))
+        return _rows(source, replace(limits, bytes_max=UNPACKED_MEMORY_BYTES_MAX))
     except TooLarge as error:
         if error.details["limit"] != BYTES_LIMIT:
             raise
@@ -246,33 +248,29 @@ def file_rows(
     Without one, a column of text or JSON is of its ``stored`` type wherever every value is exact in it.
     """
     kind = _kind(_existing(path), limits, csv)
-    return _rows(_Source(path, kind, stream, csv), columns, stored, limits)
+    return _rows(_Source(path, kind, stream, csv, columns, stored), limits)
 
 
-def _rows(
-    source: _Source, columns: pa.Schema | None, stored: pa.Schema | None, limits: UnpackLimits
-) -> pa.Table:
-    path, known = source.path, source.known(stored if columns is None else columns)
+def _rows(source: _Source, limits: UnpackLimits) -> pa.Table:
+    path, known = source.path, source.known
     if source.kind == ".csv":
         return read_csv_files(CsvFiles(source.stream, (path,), source.csv.escape), known)
     if source.kind == ".parquet":
         return _without_undecided(path, read_parquet_files([path], limits))
     if source.kind == ".arrow":
         return read_arrow(path, limits)
-    return read_json_files([path], known, columns, limits)
+    return read_json_files([path], known, source.columns, limits)
 
 
-def _streamed(
-    source: _Source, columns: pa.Schema | None, stored: pa.Schema | None, limits: UnpackLimits
-) -> pa.RecordBatchReader:
-    path, known = source.path, source.known(stored if columns is None else columns)
+def _streamed(source: _Source, limits: UnpackLimits) -> pa.RecordBatchReader:
+    path, known = source.path, source.known
     if source.kind == ".csv":
         return streamed_csv(path, known, source.stream, source.csv.escape)
     if source.kind == ".parquet":
         return _without_undecided(path, streamed_parquet(path, limits))
     if source.kind == ".arrow":
         return streamed_arrow(path, limits)
-    return streamed_json_lines(path, known, columns, limits)
+    return streamed_json_lines(path, known, source.columns, limits)
 
 
 def _kind(path: Path, limits: UnpackLimits, csv: CsvOptions) -> str:

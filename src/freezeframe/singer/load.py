@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from freezeframe.errors import InvalidOption, TooManyDeletions, UnreadableInput
 from freezeframe.identifiers import FilePath, StreamName, TenantId
-from freezeframe.script import tenants as stores
+from freezeframe.script import tenants
 from freezeframe.script.formats.json_columns import JsonNumber, json_text
 from freezeframe.settings import load_settings
 from freezeframe.singer.config import TargetConfig
@@ -99,7 +99,7 @@ def load(lines: Iterable[bytes], config: TargetConfig) -> tuple[JobReceipt, str 
     """Commit a tap's whole output as one version of the tenant; its receipt, and the last STATE as JSON."""
     settings = load_settings(root=config.root, environment=config.environment)
     TenantId(config.tenant), FilePath(config.state_file)
-    store = stores.open(settings.root, settings.environment, engine=config.engine)
+    store = tenants.open(settings.root, settings.environment, engine=config.engine)
     with tempfile.TemporaryFile() as file:
         limits = BatchLimits(config.batch_size_rows, config.batch_size_bytes)
         is_appended = config.keyless == "append" and config.load_method == "upsert"

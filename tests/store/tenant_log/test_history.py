@@ -103,9 +103,9 @@ def test_what_is_neither_is_told(tenant):
 
 def test_a_clone_has_versions_of_its_own(tmp_path):
     """Its tables are older than its log; the version that made them is its first."""
-    from freezeframe.script import tenants as stores
+    from freezeframe.script import tenants
 
-    store = stores.open(str(tmp_path / "store"))
+    store = tenants.open(str(tmp_path / "store"))
     store.tenant("acme", create=True).stream("Account").update(table(1), key="Id")
     store.tenant("acme").stream("Account").update(table(1, 2), key="Id")
 

@@ -31,7 +31,7 @@ _SIMILAR_ENOUGH = 0.6
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Rows with unique keys, and the numbers of dropped rows.
+    """Rows with unique keys, and the number of rows that were dropped for a null in their key.
 
     Guarantees:
         1. ``rows`` has every column of ``key``, and no two columns whose names differ in case only.
@@ -41,12 +41,7 @@ class Batch:
 
     rows: pa.Table
     key: tuple[str, ...]
-    duplicates_dropped: int = 0
     null_keys_dropped: int = 0
-
-    def __post_init__(self) -> None:
-        _check_case(self.rows.column_names)
-        require_key_columns(self.rows.column_names, self.key)
 
 
 def check_batch(
@@ -78,7 +73,7 @@ def check_batch(
     _check_order(table, order_by)
     kept, null_keys_dropped = _with_null_keys(table, names, null_keys)
     unique = _last_of_each_key(kept, names, order_by, drop_duplicates=drop_duplicates)
-    return Batch(unique, names, len(kept) - len(unique), null_keys_dropped)
+    return Batch(unique, names, null_keys_dropped)
 
 
 def key_columns(key: str | Sequence[str]) -> tuple[str, ...]:

@@ -272,15 +272,8 @@ def read_parquet_files(files: Sequence[Path], limits: UnpackLimits = UNLIMITED) 
 
 def require_parquet(content: IO[bytes], name: str, limits: UnpackLimits = UNLIMITED) -> None:
     """Validate a Parquet file's footer; the content is rewound afterwards."""
-    try:
-        with reads_of(name):
-            metadata = pq.read_metadata(content)
-    except (pa.ArrowException, OSError) as error:
-        raise UnreadableInput(
-            f"{name!r} cannot be read as Parquet.",
-            cause=str(error).splitlines()[0],
-            remedy="Have the file written again, and send it whole.",
-        ) from error
+    with _reading_parquet(name, "Have the file written again, and send it whole."):
+        metadata = pq.read_metadata(content)
     size = content.seek(0, os.SEEK_END)
     Unpacking(name, size, limits).expect(metadata.num_rows, announced_bytes(metadata))
     content.seek(0)
@@ -370,19 +363,22 @@ def _read(file: Path, limits: UnpackLimits) -> pa.Table:
 
 @contextmanager
 def opened_parquet(file: Path) -> Iterator[pq.ParquetFile]:
-    """A Parquet file while the block reads of it."""
+    """Open a Parquet file for the block, whose reading errors name the file."""
+    with (
+        _reading_parquet(str(file), "Have the sync write the file again.", file=str(file)),
+        ForeignParquetFile(file, page_checksum_verification=True) as opened,
+    ):
+        yield opened
+
+
+@contextmanager
+def _reading_parquet(name: str, remedy: str, **details: str) -> Iterator[None]:
     try:
-        with (
-            reads_of(str(file)),
-            ForeignParquetFile(file, page_checksum_verification=True) as opened,
-        ):
-            yield opened
+        with reads_of(name):
+            yield
     except (pa.ArrowException, OSError) as error:
         raise UnreadableInput(
-            f"{str(file)!r} cannot be read as Parquet.",
-            cause=str(error).splitlines()[0],
-            remedy="Have the sync write the file again.",
-            file=str(file),
+            f"{name!r} cannot be read as Parquet.", cause=str(error).splitlines()[0], remedy=remedy, **details
         ) from error
 
 

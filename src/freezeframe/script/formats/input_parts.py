@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -133,7 +132,6 @@ def _taken_bytes(values: pa.Array, positions: pa.Array) -> int:
 
 PART_BYTES = 32 * 2**20
 _BLOCK_BYTES = 8 * 2**20
-_Places = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,6 +96,7 @@ def test_spark_agrees_with_our_checksums(tmp_path, delta_session):
     assert len(delta_session.sql(f"SELECT * FROM {table}").collect()) == 7
 
 
+@pytest.mark.nightly  # by day the recorded tables of tests/oracle are read
 def test_we_read_what_spark_wrote(tmp_path, delta_session):
     """A table of Spark's with every type, odd names, partitions and vectors comes back value by value."""
     table = f"delta.`{tmp_path}/t`"

@@ -62,7 +62,7 @@ def service_of(request: Request) -> Service:
 
 
 def authenticate(request: Request) -> Principal:
-    """The principal, by ``Authorization: Bearer``, ``x-api-key`` or the session's cookie; looked up once."""
+    """Return the principal of ``Authorization: Bearer``, ``x-api-key`` or the cookie; look it up once."""
     known = getattr(request.state, "principal", None)
     if isinstance(known, Principal):
         return known
@@ -91,7 +91,7 @@ def _key_of(request: Request) -> str:
 
 
 def identify(request: Request) -> Principal:
-    """The principal, looked up anew, for a key or a session may have ended; errors as of ``authenticate``."""
+    """Look the principal up again, because its key or session may have ended."""
     service, key = service_of(request), _key_of(request)
     if key:
         return service.keys.authenticate(key, anew=_may_be_repeated(request))
@@ -188,7 +188,7 @@ class Caller:
         scope: AuditScope | None = None,
         details: Mapping[str, Any] | None = None,
     ) -> AbstractContextManager[AuditedOperation]:
-        """A ``with`` block for a change, entered after its audit entry is durable; see ``undertaking``."""
+        """Open a ``with`` block for a change; its audit entry is durable before the block begins."""
         self._require_unchanged()
         return self.service.audit.operation(
             scope or AuditScope(), subjects or ("",), details=details, **self._trace(action)
@@ -210,7 +210,7 @@ class Caller:
         return uuid.uuid4().hex if self.identity is None else self.identity.job_id
 
     def new_job_id(self, prefix: str = "") -> str:
-        """An id for the job that the request puts into the queue: its Idempotency-Key, if it has one."""
+        """Return an id for the job that the request queues: its Idempotency-Key, if it has one."""
         return f"{prefix}{uuid.uuid4().hex}" if self.identity is None else self.identity.key
 
     def request_context(self) -> RequestContext:
@@ -265,7 +265,7 @@ class TenantCaller(Caller):
 
     @contextmanager
     def audit_change(self, action: str, *subjects: str, **details: Any) -> Iterator[AuditedOperation]:
-        """A ``with`` block for a change of the tenant; it is entered after the audit entry is durable."""
+        """Open a ``with`` block for a change of the tenant; its audit entry is durable before it begins."""
         with self.audit_service_change(action, *subjects, scope=self.audit_scope(), details=details) as begun:
             yield begun
 

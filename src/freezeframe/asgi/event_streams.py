@@ -109,7 +109,7 @@ class Watch:
         return found
 
     def version(self, environment: EnvironmentName, tenant: TenantId) -> VersionEvent | None:
-        """The version that the last look found; None where it did not look, or there is no such tenant."""
+        """Return the version that the last look found; None if the tenant was not watched or is missing."""
         found = self._versions.get((environment, tenant))
         return None if found is None else VersionEvent(environment, tenant, found)
 
@@ -236,7 +236,7 @@ _UNBUFFERED = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
 def events_to_openapi(**messages: Any) -> dict[str, Any]:
-    """The 200 of a stream: its messages by event; a type whose JSON is the data, or None for plain text.
+    """Return the 200 of a stream: for each event the type whose JSON is the data, or None for plain text.
 
     OpenAPI 3.1 has no word for what a stream consists of: the schema is that of one message.
     """

@@ -26,7 +26,7 @@ from freezeframe.store.model.update_options import as_parameter, say_options
 
 
 def media_type(request: Request) -> str:
-    """The media type of the Content-Type, in small letters, without parameters; empty: none is said."""
+    """Return the media type of the Content-Type in lower case, without parameters; empty without one."""
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 

@@ -261,7 +261,7 @@ class ControlDatabase:
 
     @contextmanager
     def begin(self) -> Iterator[Connection]:
-        """A transaction that may write: committed at the end, rolled back by an exception.
+        """Open a transaction that may write: committed at the end, rolled back by an exception.
 
         On SQLite it waits until it is the only one (``BEGIN IMMEDIATE``).
 
@@ -273,7 +273,7 @@ class ControlDatabase:
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """A transaction that only reads, and waits for no writer.
+        """Open a transaction that only reads, and waits for no writer.
 
         Raises:
             TryAgain: the database cannot be reached.

@@ -215,7 +215,7 @@ def find_job(
 
 
 def of_incarnation(incarnation: str) -> ColumnElement[bool]:
-    """Jobs of that very tenant, and those of whichever tenant has the id."""
+    """Return the condition for jobs of that tenant, or of no certain tenant with its id."""
     return jobs.c.incarnation.in_(("", incarnation))
 
 

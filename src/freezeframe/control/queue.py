@@ -134,7 +134,7 @@ class JobQueue:
         return {status: found.get(status, 0) for status in STATUSES}
 
     def waiting_seconds(self) -> float:
-        """How long the job that has waited longest could have been running; 0 where none waits."""
+        """Return the seconds that the oldest due job has waited; 0 if none waits."""
         waits = select(func.min(jobs.c.run_at_ms)).where(jobs.c.status == "queued")
         with self._database.read() as connection:
             oldest = connection.execute(waits).scalar_one()
@@ -365,7 +365,7 @@ class JobFeed:
         self._open: dict[int, tuple[str, int, bool]] = {}
 
     def look(self) -> tuple[JobChange, ...]:
-        """What has changed; nothing at the first look, which only remembers."""
+        """Return what has changed since the previous look; nothing at the first look."""
         with self._database.read() as connection:
             is_first = self._newest is None
             if self._newest is None:
@@ -393,7 +393,7 @@ class JobFeed:
 def newest_jobs(
     database: ControlDatabase, environment: str, tenants: Collection[str]
 ) -> Mapping[str, QueuedJob]:
-    """Of each of the tenants the job that was submitted last; those that never had one are left out."""
+    """Return the job of each tenant that was submitted last; tenants without jobs are left out."""
     newest = (
         select(func.max(jobs.c.sequence))
         .where(jobs.c.environment == environment, jobs.c.tenant.in_(tenants))

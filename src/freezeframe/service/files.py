@@ -49,7 +49,7 @@ class FileWrite:
 def folder_page(
     files: Files, folder: str, after: str, limit: int, *, recursive: bool, tenant_version: int
 ) -> FolderPage:
-    """A page of a folder (``""``: the top one) behind the path ``after``; its folders are on the first page.
+    """Return a page of a folder (``""``: the top one) behind the path ``after``; folders come first.
 
     A page costs what is on it, however many files the tenant has.
     """

@@ -35,7 +35,7 @@ def names(tenant: Tenant, folder: str = "") -> list[str]:
 
 
 def read(tenant: Tenant, name: str, bytes_max: int, note_unsealing: Callable[[str], None]) -> bytes:
-    """The bytes of a file, or of a stream as a file; ``note_unsealing`` is called before one is unsealed."""
+    """Return the bytes of a file, or of a stream as a file; call ``note_unsealing`` before unsealing one."""
     found = _stream_of(tenant, name)
     if found is None:
         return _read_file(tenant, name, note_unsealing, bytes_max)
@@ -145,7 +145,7 @@ def replace_member(
 
 
 def subject_of(tenant: Tenant, name: str) -> Subject:
-    """What conditions are about where a name is written or removed: a stream, or the file of that name."""
+    """Return the subject of conditions on a name: the stream that it means, or the file of that name."""
     found = streams.stream_of(name)
     return file_subject(name) if found is None or tenant.files.exists(name) else stream_subject(found[0])
 
@@ -153,7 +153,7 @@ def subject_of(tenant: Tenant, name: str) -> Subject:
 def _read_file(
     tenant: Tenant, name: str, note_unsealing: Callable[[str], None], bytes_max: int | None = None
 ) -> bytes:
-    """The bytes of a file in one version of the tenant, so that one sealed meanwhile is read as it was."""
+    """Return the bytes of a file in one version, so that a file sealed meanwhile is read as it was."""
     version = tenant.version if tenant.version >= 0 else None
     entry = tenant.files.entry(name, tenant_version=version)
     if bytes_max is not None:

@@ -301,13 +301,13 @@ class TenantJobs:
         return {**json.loads(text), "has_notebook": outcome.get("notebook") is not None}
 
     def is_of_service(self, job: QueuedJob) -> bool:
-        """Whether the job runs a script of the service's folder, so that it can be submitted here again."""
+        """Return whether the job runs a script of the service's folder, so that it can be repeated."""
         request, folder = json.loads(job.request), self._settings.service_scripts_dir
         script = Path(str(request.get("script") or ""))
         return folder is not None and not request.get("input_dir") and script.is_relative_to(folder.resolve())
 
     def log_lines(self, job: QueuedJob, place: LogCursor) -> tuple[list[tuple[str, LogCursor]], LogCursor]:
-        """The log's next lines after a position, each with the position behind it, and the last position.
+        """Return the log's next lines after a position, each with the position behind it, and the last one.
 
         Of a new attempt the log is told from its beginning. Of a job that has ended a last line without
         a line feed counts too; nothing where there is no log.

@@ -285,7 +285,7 @@ def stale_tenant(
 
 
 def unusual_changes(overview: Overview, recent: tuple[HistoryEntry, ...]) -> Iterator[UnusualChange]:
-    """Versions that deleted a quarter of a stream's rows or doubled them, and three times as much as others.
+    """Yield versions that deleted a quarter of a stream's rows or doubled them, and thrice what others did.
 
     Restorations are intended, and the first load of a stream grows from nothing: neither is listed.
     """
@@ -327,7 +327,7 @@ def _all_drift(
     recent: tuple[HistoryEntry, ...],
     before: tuple[int, tuple[SchemaDrift, ...]] | None,
 ) -> tuple[int, tuple[SchemaDrift, ...]]:
-    """Earlier findings that are still listed, and the new ones."""
+    """Return earlier findings that are still listed, and the new ones."""
     seen, known = before or (-1, ())
     entries = {entry.version: entry for entry in recent}
     new = {version: entry for version, entry in entries.items() if entry.streams and version > seen}

@@ -115,7 +115,7 @@ WAITING_SECONDS_MAX = 900.0
 
 
 def degradations(service: Service) -> Iterator[str]:
-    """What is degraded: sentences, each with its remedy; none if all is well."""
+    """Yield what is degraded: sentences, each with its remedy; none if all is well."""
     queue = service.queue
     if queue.waiting_seconds() > WAITING_SECONDS_MAX and not queue.counts()["running"]:
         yield (

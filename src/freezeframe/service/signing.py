@@ -41,7 +41,7 @@ class ServiceSecret:
 
 
 def load_secret(settings: Settings, root: str) -> ServiceSecret:
-    """The secret in the file that the settings name, else in the store's root, where it is made once."""
+    """Load the secret from the file of the settings, else from the store's root; create it if missing."""
     path = secret_path(settings, root)
     _make(path)
     secret = _read_secret(path)

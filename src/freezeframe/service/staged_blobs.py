@@ -174,7 +174,7 @@ class StagedBlobs:
 
     @contextmanager
     def open_import(self, tenant: str, blob_id: str) -> Iterator[ImportContent]:
-        """The bytes of a blob for an import; left without an error, the blob is removed."""
+        """Open a blob for an import; remove it when the block ends without an error."""
         blob = self.get(tenant, blob_id)
         place = self._place(tenant, blob_id)
         with ExitStack() as opened:
@@ -186,7 +186,7 @@ class StagedBlobs:
         self.remove(blob)
 
     def waiting(self, tenant: str) -> list[tuple[str, int]]:
-        """What waits for a tenant: the path and size of each blob; inputs of jobs have no path."""
+        """Return the path and size of each blob of a tenant; inputs of jobs have no path."""
         place = self._folder / tenant
         return [_waiting(path) for path in place.glob("*") if not self._is_over(path)]
 
@@ -238,7 +238,7 @@ class StagedBlobs:
                     place.parent.rmdir()
 
     def _is_over(self, place: Path) -> bool:
-        """Whether what waits is no longer needed: it has expired, or the job whose input it is has ended."""
+        """Return whether a blob or input is no longer needed: it has expired, or its job has ended."""
         try:
             record = _record(place)
             is_late = record["expires_ms"] < now_ms()

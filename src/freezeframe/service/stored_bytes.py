@@ -34,7 +34,7 @@ class VersionedCache(Generic[_T]):
         self._kept: OrderedDict[Hashable, tuple[TenantState, _T]] = OrderedDict()
 
     def value(self, name: Hashable, state: TenantState, make: Callable[[_T | None], _T]) -> _T:
-        """The value that ``make`` derives from the state, cached; ``make`` gets that of a state it grew from.
+        """Return the cached value that ``make`` derives from the state and the value of an earlier state.
 
         ``name`` is the tenant's folder, which no other tenant ever has, with all else that the value is of.
         """

@@ -180,7 +180,7 @@ def _require_conditions(tenant: Tenant, writes: Sequence[FileWrite]) -> None:
 
 
 def _require_room(caller: TenantCaller, path: str, announced: int | None, blob_id: str) -> str:
-    """The tenant's folder; a blob is refused before its bytes are read, as far as that is known by then."""
+    """Refuse a blob before its bytes are read, if that is known by then; return the tenant's folder."""
     if caller.conditions.are_given and not path:
         raise InvalidOption(
             "A condition needs the path of the file that it is of.",

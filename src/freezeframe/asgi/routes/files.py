@@ -371,7 +371,7 @@ def _beyond(caller: TenantCaller, size: int) -> Response:
 
 
 def _bounds(byte_range: re.Match[str], size: int) -> tuple[int, int]:
-    """First and last byte of a range; the first is behind the last where there is nothing to give."""
+    """Return the first and last byte of a range; the first is behind the last if the range is empty."""
     first, last = byte_range[1], byte_range[2]
     if not first:
         return (max(0, size - int(last)), size - 1) if last and int(last) else (1, 0)

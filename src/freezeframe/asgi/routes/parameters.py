@@ -108,7 +108,7 @@ def moment(
     ] = None,
     as_of: AsOf = None,
 ) -> Moment:
-    """When rows are to be read."""
+    """Return the moment whose rows the request reads."""
     return Moment(version, as_of, stream_version)
 
 
@@ -173,7 +173,7 @@ def csv_options(
         str, Query(max_length=1, description="What stands before a quote in CSV, if not a quote.")
     ] = "",
 ) -> CsvOptions:
-    """How CSV is read."""
+    """Return the options of reading CSV."""
     return CsvOptions(types_of_words(types or ()), parse_dates, escape)
 
 

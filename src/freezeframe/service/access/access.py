@@ -110,11 +110,11 @@ class TenantAccess:
         return audit_scope(self._stores, environment, tenant)
 
     def folder(self, environment: EnvironmentName, tenant: TenantId) -> str:
-        """The tenant's folder in the store, empty if there is none; the principal must see the tenant."""
+        """Return the tenant's folder in the store, empty if it has none; the principal must see it."""
         return self._stores.environment(environment).folder(tenant) or ""
 
     def find(self, environment: EnvironmentName, tenant: TenantId) -> Tenant | None:
-        """The tenant, or None; the principal must have the right to create it; errors as of ``create``."""
+        """Return the tenant, or None; the principal must have the right to create it."""
         self.principal.require("snapshots:write")
         self._require_seen(environment, tenant)
         store = self._stores.environment(environment)

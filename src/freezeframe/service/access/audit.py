@@ -157,7 +157,7 @@ class Audit:
         details: Mapping[str, Any] | None = None,
         **trace: str,
     ) -> Iterator[AuditedOperation]:
-        """A ``with`` block for a change; it is entered after its entries (one for each subject) are durable.
+        """Open a ``with`` block for a change; its entries, one a subject, are durable before it begins.
 
         ``trace`` is ``principal``, ``action`` and ``request_id`` as of ``write``. They are all that a success
         costs. Where the block raises, a second entry of the same request has the ``outcome``: ``refused``
@@ -188,14 +188,14 @@ class Audit:
         before: int | None = None,
         limit: int = 100,
     ) -> tuple[AuditEntry, ...]:
-        """Entries about a place, the newest first: those below the number ``before``, at most ``limit``."""
+        """Return entries of a scope, newest first: those below the number ``before``, at most ``limit``."""
         query = _select_entries(scope, requested)
         if before is not None:
             query = query.where(audit.c.number < before)
         return self._read(query.order_by(audit.c.number.desc()).limit(limit))
 
     def all_entries(self, scope: AuditScope, requested: AuditFilter = _EVERYTHING) -> Iterator[AuditEntry]:
-        """Return all entries about a place, the oldest first."""
+        """Return all entries of a scope, oldest first."""
         return self._pages(_select_entries(scope, requested))
 
     def verify(self, logged: Mapping[int, str] | None = None) -> AuditProof:

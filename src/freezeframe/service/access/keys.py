@@ -188,7 +188,7 @@ class Keys:
         created_by: str = "",
         key_id: str = "",
     ) -> KeyWithSecret:
-        """A new key; without scopes it has all but ``admin``, without tenants it is for all of them."""
+        """Create a key; without scopes it has all but ``admin``, without tenants it is for all of them."""
         if days is not None and not 0 < days < 36_500:  # noqa: PLR2004 - a hundred years
             raise InvalidOption(f"A key cannot live for {days} days.", remedy="Pass a number above 0.")
         secret, chosen = secrets.token_urlsafe(_SECRET_BYTES), key_id or self.new_id()

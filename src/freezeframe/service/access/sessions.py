@@ -204,7 +204,7 @@ class Tickets:
 
 
 def local_page(address: str | None, default: str = "/tenants") -> str:
-    """The address if it is a page of this service, else the first page: a link cannot redirect elsewhere."""
+    """Return the address if it is a page of this service, else the first page, so that no link leads away."""
     is_ours = (
         address is not None
         and address.startswith("/")

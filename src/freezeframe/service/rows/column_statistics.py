@@ -124,7 +124,7 @@ def stream_statistics(
 def logged_statistics(
     tenant: Tenant, stream: str, moment: Moment, columns: Sequence[str] = ()
 ) -> StreamStatistics:
-    """What the log alone knows of the named columns (default: all): nulls and ends of all rows, or None."""
+    """Return nulls and ends of the named columns (default: all) as far as the log has them."""
     snapshot = stream_snapshot(tenant, stream, moment)
     known = shown_columns(snapshot)
     require_columns(known, columns)
@@ -225,7 +225,7 @@ def _python_value(value: pa.Scalar) -> Any:
 
 
 def _of_log(snapshot: Snapshot, columns: pa.Schema) -> dict[str, _Logged]:
-    """The statistics of all rows from those of the files; none if files have deleted or closed rows."""
+    """Return statistics of all rows from those of the files; none if files have deleted or closed rows."""
     vectors = snapshot.file_list["deletion_vector"]
     if vectors.null_count < len(vectors) or read_system_columns(snapshot.metadata).names:
         return {}

@@ -386,7 +386,7 @@ class RowHistory:
 
 
 def row_history(tenant: Tenant, stream: str, key: str, until: int | None, limit: int) -> RowHistory:
-    """The row whose key has this text: the value, or a JSON array of the values of the key's columns."""
+    """Return a row's history; ``key`` is the key's value, or a JSON array of its columns' values."""
     scope = View(tenant.context)
     state = scope.state(until)
     there = tenant.at(state.version).stream(stream)

@@ -258,7 +258,7 @@ class RowSearch:
                     break
 
     def _by_key(self, snapshot: Snapshot) -> Iterator[_Match | None]:
-        """Rows of whose key a column has the text as its value; None after each batch."""
+        """Yield rows with the text as a column of their key; None after each batch."""
         columns, key = shown_columns(snapshot), _key_names(snapshot)
         text = pa.chunked_array([pa.array([self._text], pa.string())])
         # A text that a column cannot hold is in none of its rows.
@@ -275,7 +275,7 @@ class RowSearch:
             yield None
 
     def _by_text(self, snapshot: Snapshot) -> Iterator[_Match | None]:
-        """Rows of which a column of text contains the text, in upper or lower case; None after each batch."""
+        """Yield rows with a column that contains the text, in upper or lower case; None after each batch."""
         columns, key = shown_columns(snapshot), _key_names(snapshot)
         texts = [
             field.name

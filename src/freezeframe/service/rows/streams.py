@@ -41,7 +41,7 @@ _SAFE_INTEGER = 2**53
 
 
 def json_value(value: Any) -> Any:
-    """The value for JSON; integers beyond 2^53, timestamps, decimals, NaN and infinities become text."""
+    """Return a value for JSON; integers beyond 2^53, moments, decimals, NaN and infinities become text."""
     if value is None or isinstance(value, bool | str):
         return value
     if isinstance(value, int):
@@ -66,7 +66,7 @@ _CHUNK_BYTES = 1024 * 1024
 
 @contextmanager
 def received_file(content: IO[bytes], kind: str, name: str) -> Iterator[Path]:
-    """The content as a temporary file with the ending ``kind``; ``name`` is used in messages."""
+    """Write the content to a temporary file with the ending ``kind``; errors mention ``name``."""
     with tempfile.TemporaryDirectory(prefix="freezeframe-") as folder:
         path = Path(folder) / f"rows.{kind}"
         with path.open("wb") as target:
@@ -145,7 +145,7 @@ class StreamDetail:
 
 
 def stream_detail(stream: Stream) -> StreamDetail:
-    """Description of a stream."""
+    """Describe a stream."""
     schema = stream.columns()
     types = type_names(delta_columns(schema, None))
     columns = tuple(Column(field.name, types[field.name], is_undecided(field)) for field in schema)

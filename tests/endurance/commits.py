@@ -12,7 +12,7 @@ import deltalake
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
 from tests.buckets import made_bucket
-from tests.log.committing import commit_at_last
+from tests.log.tables import commit_at_last
 
 from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.format.actions import Add, Metadata, Protocol, Txn, parse_line

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 from tests.log.data_files import new_files
-from tests.log.foreign_forms import with_mapping
+from tests.log.tables import with_mapping
 
 from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.format.actions import Add, CommitInfo, Metadata, Protocol, Remove, to_json_line

@@ -7,8 +7,10 @@ so that a reader can be held against it. Only the log is written; data files are
 
 from __future__ import annotations
 
+import copy
 import io
 import json
+import uuid
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +22,7 @@ from freezeframe.log.format.actions import (
     Add,
     CheckpointMetadata,
     CommitInfo,
+    DeletionVector,
     DomainMetadata,
     Metadata,
     Protocol,
@@ -28,6 +31,7 @@ from freezeframe.log.format.actions import (
     Txn,
     to_json_line,
 )
+from freezeframe.log.format.schema import ID_KEY, PHYSICAL_NAME_KEY, fields_by_path
 from freezeframe.log.primitives.options import LogOptions
 from freezeframe.log.primitives.paths import (
     HINT_NAME,
@@ -40,7 +44,10 @@ from freezeframe.log.primitives.paths import (
     compacted_name,
     v2_checkpoint_name,
 )
+from freezeframe.log.scan.data_files import bitmap_bytes, z85_encode
 from freezeframe.log.segments.checkpoint_columns import CHECKPOINT_SCHEMA
+from freezeframe.log.segments.commit import Conflict
+from freezeframe.log.table.transaction import Transaction
 from freezeframe.storage import MemoryStorage, Storage
 
 SCHEMA = {
@@ -214,3 +221,38 @@ def _do_not_wait(_: float) -> None:
 def all_tombstones(snapshot: Any) -> pa.Table:
     """Every tombstone in the log, expired ones as well."""
     return snapshot._load_state(None).files.tombstones
+
+
+# Forms of tables that are read and that only other writers make: mapped columns, vectors inside the log.
+
+
+INLINE_BYTES_MAX = 64
+
+
+def with_mapping(schema):
+    """The schema with an id and a physical name in every field, and the highest id."""
+    mapped, number = copy.deepcopy(dict(schema)), 0
+    for number, (_, field) in enumerate(fields_by_path(mapped), 1):
+        numbers = {ID_KEY: number, PHYSICAL_NAME_KEY: f"col-{uuid.uuid4()}"}
+        field["metadata"] = {**(field.get("metadata") or {}), **numbers}
+    return mapped, number
+
+
+def inline_vector(rows):
+    """The rows as a vector inside the log, or None where they take more room than is good there."""
+    bitmap = bitmap_bytes(rows)
+    if len(bitmap) > INLINE_BYTES_MAX:
+        return None
+    padded = bitmap + bytes(-len(bitmap) % 4)
+    return DeletionVector("i", z85_encode(padded), len(bitmap), len(rows))
+
+
+# Commits that begin anew until nobody else is first.
+
+
+def commit_at_last(log, actions, upkeep=None):
+    """The outcome of the first attempt that meets no conflict, and how many attempts met one."""
+    conflicts = 0
+    while isinstance(found := Transaction(log, upkeep=upkeep).commit(actions), Conflict):
+        conflicts += 1
+    return found, conflicts

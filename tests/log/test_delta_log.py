@@ -1,17 +1,30 @@
 """DeltaLog.for_table: one log per table, however it is spelled."""
 
+import json
 import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
+import deltalake
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
+from tests.buckets import made_bucket
+from tests.log.data_files import append, created, mark
 from tests.log.tables import TableBuilder, file
 
-from freezeframe.errors import InvalidOption
-from freezeframe.log import DeltaLog, LogOptions
+from freezeframe.errors import InvalidOption, VersionNotFound
+from freezeframe.log import Committed, Conflict, DeltaLog, LogOptions
+from freezeframe.log.format.action_columns import to_adds
+from freezeframe.log.table.row_deletion import removal
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.storage.base import OverlayStorage
+from freezeframe.storage.location import VARIABLES
 
 
 @pytest.fixture(autouse=True)
@@ -144,3 +157,263 @@ def test_a_table_with_very_many_files_is_a_warning(caplog):
     caplog.clear()
     assert table.log(files_warning_threshold=0).current_snapshot.count == 5
     assert caplog.text == ""
+
+
+# What a user of the library finds on ``DeltaLog``: opening, reading, writing and upkeep.
+
+
+SCHEMA = pa.schema([("id", pa.int64()), ("city", pa.string()), ("price", pa.float64())])
+VECTORS = {"delta.enableDeletionVectors": "true"}
+
+
+@pytest.fixture(scope="module")
+def bucket():
+    with made_bucket() as name:
+        yield name
+
+
+@pytest.fixture(params=["disk", "bucket"])
+def place(request, tmp_path):
+    """A directory or a URL where no table is yet."""
+    if request.param == "disk":
+        return str(tmp_path / "t")
+    return f"s3://{request.getfixturevalue('bucket')}/{tmp_path.name}/t"
+
+
+def rows(*ids, city="Bern"):
+    return pa.table(
+        {"id": list(ids), "city": [city] * len(ids), "price": [float(n) for n in ids]}, schema=SCHEMA
+    )
+
+
+def made(place, *appended, **configuration):
+    log = created(place, SCHEMA, ["city"], configuration)
+    for item in appended:
+        append(log, item)
+    return log
+
+
+def ids(found):
+    return sorted(found["id"].to_pylist())
+
+
+def test_a_table_lives_its_life_on_disk_and_in_a_bucket(place):
+    """Committed to, read, checkpointed and verified by its place alone."""
+    assert not DeltaLog.is_table(place)
+    log = made(place, rows(1, 2), rows(3, city="Rome"), **VECTORS)
+    assert DeltaLog.is_table(place)
+    mark(log, "id", 2)
+    assert ids(log.to_arrow()) == [1, 3]
+    assert ids(log.to_arrow(where=[("city", "=", "Rome")])) == [3]
+    assert ids(log.snapshot_at(version=2).to_arrow()) == [1, 2, 3]
+    assert ids(log.to_dataset().to_table()) == [1, 3]
+    assert log.maintenance.checkpoint().version == 3
+    assert log.maintenance.verify() == []
+    operations = [entry.commit_info.operation for entry in log.history()]
+    assert operations == ["DELETE", "WRITE", "WRITE", "CREATE TABLE"]
+    assert sorted(log.snapshot.partitions(), key=str) == [{"city": "Bern"}, {"city": "Rome"}]
+
+
+def test_two_openings_of_a_place_are_one_log(place):
+    """However it is spelt; a later opening is up to date."""
+    first = made(place, rows(1))
+    assert first is DeltaLog.open(place + "/")
+    assert first is DeltaLog.open(place.replace("s3://", "s3a://"))
+    assert first is DeltaLog.for_table(place)
+
+
+def test_storage_options_lead_to_a_bucket_without_variables(bucket, tmp_path, monkeypatch):
+    """The names are those of the variables, in upper or lower case; another one is refused."""
+    options = {name.lower(): value for name, value in os.environ.items() if name in VARIABLES}
+    place = f"s3://{bucket}/{tmp_path.name}/options"
+    made(place, rows(1))
+    for name in options:
+        monkeypatch.delenv(name.upper())
+    assert ids(DeltaLog.open(place, storage_options=options).to_arrow()) == [1]
+    with pytest.raises(InvalidOption, match="AWS_REGION"):
+        DeltaLog.open(place, storage_options={"aws_regoin": "x"})
+
+
+@pytest.mark.parametrize("uri", ["gs://bucket/t", "s3://", ""])
+def test_another_kind_of_url_is_refused(uri):
+    """Nothing is made of it; an empty text is not the working directory."""
+    with pytest.raises(InvalidOption, match="neither a directory"):
+        DeltaLog.open(uri)
+
+
+@pytest.mark.parametrize(
+    ("below", "message"), [("_delta_log", "folder of a log"), ("note.txt", "a file"), (None, "not a path")]
+)
+def test_what_is_no_folder_of_a_table_is_refused(tmp_path, below, message):
+    """The log's own folder and a file are no tables of version -1."""
+    made(tmp_path, rows(1))
+    (tmp_path / "note.txt").write_text("x")
+
+    with pytest.raises(InvalidOption, match=message):
+        DeltaLog.open(below and tmp_path / below)
+
+
+def test_no_columns_are_rows_all_the_same(tmp_path):
+    """As many as there are, with a predicate too."""
+    log = made(tmp_path, rows(1, 2), rows(3))
+
+    assert (log.to_arrow(columns=[]).num_rows, log.to_arrow(columns=[]).num_columns) == (3, 0)
+    assert log.to_arrow(columns=[], where=[("id", ">", 2)]).num_rows == 1
+
+
+def test_the_times_of_a_history_are_taken_back(tmp_path):
+    """A number is milliseconds since 1970; True is none."""
+    log = made(tmp_path, rows(1), rows(2))
+
+    assert [log.snapshot_at(timestamp=item.timestamp).version for item in log.history()] == [2, 1, 0]
+    with pytest.raises(InvalidOption, match="milliseconds"):
+        log.snapshot_at(timestamp=True)
+
+
+def test_delta_rs_reads_what_was_committed(tmp_path):
+    """The same rows, and files are named where they are."""
+    log = made(tmp_path, rows(1, 2, 3), rows(4, 5))
+    table = deltalake.DeltaTable(tmp_path)
+    assert ids(pa.table(table.to_pyarrow_table())) == [1, 2, 3, 4, 5]
+    assert sorted(log.snapshot.file_uris()) == sorted(table.file_uris())
+
+
+def test_a_transaction_takes_actions_and_commits_them(tmp_path):
+    """They become one version; a second transaction on the version before conflicts."""
+    log = made(tmp_path, rows(1))
+    [add] = to_adds(log.snapshot.files)
+    one, two = log.start_transaction(), log.start_transaction()
+    metadata = replace(one.snapshot.metadata, name="prices")
+    assert one.commit([removal(add), metadata]) == Committed(2)
+    assert (log.snapshot.metadata.name, log.snapshot.count) == ("prices", 0)
+    assert isinstance(two.commit([removal(add)]), Conflict)
+
+
+@pytest.mark.parametrize("configuration", [{}, VECTORS])
+def test_changes_are_told_by_added_and_removed_files(tmp_path, configuration):
+    """With vectors the rows that went; without, the file's rows as deleted and the kept ones as inserted."""
+    log = made(tmp_path, rows(1, 2), **configuration)
+    if configuration:
+        mark(log, "id", 2)
+    else:
+        deltalake.DeltaTable(tmp_path).delete("id = 2")
+        log.update()
+    found = log.changes(1).read_all()
+    told = sorted(
+        zip(*(found[name].to_pylist() for name in ("_commit_version", "_change_type", "id")), strict=True)
+    )
+    expected = [(1, "insert", 1), (1, "insert", 2)]
+    expected += (
+        [(2, "delete", 2)] if configuration else [(2, "delete", 1), (2, "delete", 2), (2, "insert", 1)]
+    )
+    assert told == expected
+    assert [log.snapshot_at(version=1).timestamp] * 2 == [
+        round(moment.timestamp() * 1000)
+        for moment in found.filter(pc.field("_commit_version") == 1)["_commit_timestamp"].to_pylist()
+    ]
+    with pytest.raises(InvalidOption):
+        log.changes(2, 1)
+    with pytest.raises(VersionNotFound):
+        log.changes(0, 9)
+
+
+def test_changes_come_from_change_files_where_a_writer_left_some(tmp_path):
+    """delta-rs records an update: before and after, and nothing of the rows that it only copied."""
+    deltalake.write_deltalake(
+        tmp_path, rows(1, 2), partition_by=["city"], configuration={"delta.enableChangeDataFeed": "true"}
+    )
+    deltalake.DeltaTable(tmp_path).update(predicate="id = 2", updates={"price": "9.5"})
+    found = DeltaLog.open(tmp_path).changes(1).read_all()
+    told = sorted(zip(*(found[name].to_pylist() for name in ("_change_type", "id", "price")), strict=True))
+    assert told == [("update_postimage", 2, 9.5), ("update_preimage", 2, 2.0)]
+    assert found["city"].to_pylist() == ["Bern", "Bern"]
+
+
+@pytest.mark.parametrize("configuration", [{}, VECTORS])
+def test_a_dataset_prunes_by_partition_and_by_statistics(tmp_path, configuration):
+    """Fragments that cannot hold a row are left out; Polars gets the rows with its predicate pushed down."""
+    log = made(tmp_path, rows(1, 2), rows(10, 20), rows(5, city="Rome"), **configuration)
+    if configuration:
+        mark(log, "id", 2)
+    dataset = log.to_dataset()
+    assert len(list(dataset.get_fragments(filter=pc.field("city") == "Rome"))) == 1
+    assert len(list(dataset.get_fragments(filter=pc.field("id") > 5))) == 1
+    assert len(list(dataset.get_fragments(filter=pc.field("id") > 99))) == 0
+    assert log.to_arrow().sort_by("id").equals(dataset.to_table().sort_by("id"))
+    frame = pl.scan_pyarrow_dataset(dataset).filter(pl.col("id") >= 5).select("id", "city").collect()
+    assert sorted(frame.rows()) == [(5, "Rome"), (10, "Bern"), (20, "Bern")]
+
+
+def test_a_dataset_reads_duckdb_queries(tmp_path):
+    """DuckDB scans the dataset by name and pushes its predicate down."""
+    duckdb = pytest.importorskip("duckdb")
+    prices = made(tmp_path, rows(1, 2), rows(10)).to_dataset()  # noqa: F841 - named in the query
+    assert duckdb.sql("SELECT id FROM prices WHERE id > 5").fetchall() == [(10,)]
+
+
+def test_a_dataset_of_a_file_without_rows_left_is_empty(tmp_path):
+    """A table of which every row was deleted gives no row, and its columns."""
+    log = made(tmp_path, rows(1), **VECTORS)
+    mark(log, "id", 1)
+    assert log.to_dataset().to_table().num_rows == 0
+    assert SCHEMA.names == log.to_dataset().schema.names
+
+
+def test_a_listener_is_told_and_cannot_disturb(tmp_path, caplog):
+    """Updates, snapshots, commits and checkpoints; what the listener raises is for the log file."""
+    heard = []
+
+    def listen(event):
+        heard.append(event)
+        raise RuntimeError("deaf")
+
+    made(tmp_path)
+    DeltaLog.clear_cache()
+    log = DeltaLog.open(tmp_path, options=LogOptions(listener=listen))
+    append(log, rows(1))
+    log.maintenance.checkpoint()
+    names = {event.name for event in heard}
+    assert names == {"deltaLog.update", "deltaLog.snapshot", "deltaLog.commit", "deltaLog.checkpoint"}
+    [commit] = [event for event in heard if event.name == "deltaLog.commit"]
+    assert commit.metrics == {"version": 1, "outcome": "Committed", "operation": "WRITE"}
+    assert "deaf" in caplog.text
+    json.dumps([dict(event.metrics) for event in heard])
+
+
+# One log, many threads: each gets the answer that it would get alone.
+
+
+THREADS, READS, COMMITS = 8, 60, 40
+
+
+@pytest.fixture
+def hurried():
+    """Threads take turns after every few instructions."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.parametrize("checkpoint", [None, "classic"])
+def test_threads_that_read_versions_of_one_log_do_not_disturb_each_other(hurried, checkpoint):
+    """Every version read by any thread, updates in between, has the files it has alone."""
+    table = TableBuilder().commits(COMMITS)
+    if checkpoint:
+        table.checkpoint(6, checkpoint)
+    log = table.log()
+
+    def look(number):
+        version = number * 7 % COMMITS
+        if number % 5 == 0:
+            found = log.update()
+            return found.version, sorted(found.files["path"].to_pylist())
+        return version, sorted(log.snapshot_at(version=version).files["path"].to_pylist())
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        answers = pool.map(look, range(READS))
+        for number in range(3):
+            table.commit(file(f"late{number}"))
+            log.update()
+        wrong = [version for version, found in answers if table.live(version) != found]
+    assert wrong == []

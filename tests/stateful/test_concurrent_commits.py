@@ -11,7 +11,7 @@ from collections import Counter
 
 import pytest
 from tests.buckets import made_bucket, seaweed_bucket
-from tests.log.committing import commit_at_last
+from tests.log.tables import commit_at_last
 
 from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.format.actions import Add, CommitInfo, Metadata, Protocol, Txn, parse_line

@@ -7,18 +7,26 @@ import shutil
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from benchmarks.latency import LatencyStorage, Request, in_sequence
 
-from freezeframe.errors import CorruptData, StorageUnavailable, TryAgain
+from freezeframe.errors import CorruptData, InvalidOption, StorageUnavailable, TryAgain
 from freezeframe.log.scan.file_statistics import file_statistics
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage, read_ahead
 from freezeframe.storage.memory import Fault, FaultyStorage, Way
-from freezeframe.storage.read_ahead import ReadAhead, passing_failure, reads_of
+from freezeframe.storage.read_ahead import (
+    ReadAhead,
+    map_concurrently,
+    passing_failure,
+    reads_of,
+    run_concurrently,
+)
 from freezeframe.store import Tenant
 from freezeframe.store.diff.counts import ArrowEngine
 
@@ -215,3 +223,108 @@ def test_only_the_system_fails_for_now(error, expected):
     assert expected is (None if found is None else type(found))
     with pytest.raises(expected or type(error)), reads_of("a"):
         raise error
+
+
+# Storage calls run in sequence on a disk and concurrently in a bucket.
+
+
+def test_calls_on_a_disk_run_in_sequence(tmp_path):
+    """By the thread that asks, in order, up to the first error."""
+    storage, taken = LocalStorage(tmp_path), []
+
+    def fails():
+        raise FileNotFoundError("second")
+
+    def note():
+        taken.append(threading.current_thread())
+        return len(taken)
+
+    assert run_concurrently(storage, note, note) == (1, 2)
+    with pytest.raises(FileNotFoundError, match="second"):
+        run_concurrently(storage, note, fails, note)
+    assert [threading.current_thread()] * 3 == taken
+
+
+def test_calls_on_a_bucket_run_concurrently():
+    """Each waits until all have begun, which they could not in turn; the answers are in order."""
+    begun = threading.Barrier(3, timeout=60)
+
+    def look(answer):
+        begun.wait()
+        return answer
+
+    assert run_concurrently(MemoryStorage(), *(lambda item=item: look(item) for item in "abc")) == (
+        "a",
+        "b",
+        "c",
+    )
+
+
+def test_the_first_error_in_order_is_raised_when_all_calls_have_ended():
+    """A call that ends later is waited for, and the error is not the one that happened to come first."""
+    over, second = [], threading.Event()
+
+    def first():
+        second.wait(60)
+        over.append("first")
+        raise FileNotFoundError("first")
+
+    def other():
+        second.set()
+        raise PermissionError("other")
+
+    with pytest.raises(FileNotFoundError, match="first"):
+        run_concurrently(MemoryStorage(), first, other)
+    assert over == ["first"]
+
+
+def test_answers_keep_the_order_of_their_names():
+    """Two readers that wait for each other: both read at once, and the answers are in order."""
+    together = threading.Barrier(2, timeout=60)
+
+    def read(name):
+        together.wait()
+        return name.upper()
+
+    assert map_concurrently(read, ["a", "b", "c", "d"], 2) == ["A", "B", "C", "D"]
+    assert map_concurrently(read, [], 2) == []
+
+
+def test_the_first_error_of_a_map_is_raised():
+    """A file that cannot be read is told as if it were read alone."""
+
+    def read(name):
+        raise FileNotFoundError(name)
+
+    with pytest.raises(FileNotFoundError, match="x"):
+        map_concurrently(read, ["x", "y"], 2)
+
+
+# Requests that wait for each other are told from those that go side by side.
+
+
+def test_the_longest_chain_is_counted():
+    """Three at once are one step, whatever their order; one that begins at an end has waited for it."""
+    requests = [Request("read", name, began, ended) for name, began, ended in
+                [("a", 0, 1), ("b", 0, 1), ("c", 0.5, 1.5), ("d", 1, 2), ("e", 2, 3)]]  # fmt: skip
+    for order in (requests, requests[::-1]):
+        assert [item.name for item in in_sequence(order)][1:] == ["d", "e"]
+        assert len(in_sequence(order)) == 3
+    assert in_sequence([]) == ()
+
+
+def test_each_request_takes_its_time_and_failures_count():
+    """Side by side or one after the other, as the caller asks; an absent file is an answer as well."""
+    storage = LatencyStorage(MemoryStorage(), 0.2)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda number: storage.put_if_absent(f"f/{number}", b"x"), range(4)))
+    assert (len(storage.requests), len(in_sequence(storage.requests))) == (4, 1)
+    with pytest.raises(FileNotFoundError):
+        storage.read("f/5")
+    assert storage.read("f/1") == b"x"
+    assert len(list(storage.list_from("f"))) == 4
+    assert [request.verb for request in storage.requests[4:]] == ["read", "read", "list_from"]
+    assert len(in_sequence(storage.requests)) == 4
+    assert all(request.ended - request.began >= 0.2 for request in storage.requests)
+    with pytest.raises(InvalidOption):
+        LatencyStorage(MemoryStorage(), -1)

@@ -5,7 +5,7 @@ import json
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
-from tests.log.foreign_forms import inline_vector, with_mapping
+from tests.log.tables import inline_vector, with_mapping
 
 from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.format.actions import Add, CommitInfo, Metadata, Protocol, Remove, to_json_line

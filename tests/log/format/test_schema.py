@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.log.foreign_forms import with_mapping
+from tests.log.tables import with_mapping
 
 from freezeframe.errors import BadInput, CorruptLog, UnsupportedTable
 from freezeframe.log.format.actions import Metadata, Protocol

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap64
-from tests.log.foreign_forms import inline_vector
+from tests.log.tables import inline_vector
 
 from freezeframe.errors import CorruptData, CorruptLog, StorageUnavailable, UnsupportedTable
 from freezeframe.log.format.actions import DeletionVector

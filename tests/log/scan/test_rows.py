@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from pyroaring import BitMap64
 from tests.examples import examples
 from tests.log.data_files import append, created
-from tests.log.foreign_forms import inline_vector, with_mapping
+from tests.log.tables import inline_vector, with_mapping
 from tests.old_calendar import NEW, OLD
 
 from freezeframe.errors import (

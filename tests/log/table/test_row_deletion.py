@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.log.data_files import new_files
-from tests.log.foreign_forms import with_mapping
+from tests.log.tables import with_mapping
 
 from freezeframe.errors import InvalidOption, UnsupportedTable
 from freezeframe.log.format.actions import Add, Remove

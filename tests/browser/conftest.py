@@ -10,9 +10,8 @@ from playwright.sync_api import expect, sync_playwright
 from tests.browser.process import Process
 from tests.browser.seeding import fill
 
-SCREENSHOTS = Path(
-    os.environ.get("FREEZEFRAME_SCREENSHOTS", Path(__file__).parents[2] / ".cache" / "screenshots")
-)
+SCREENSHOTS = os.environ.get("FREEZEFRAME_SCREENSHOTS")
+VIEWPORT = {"width": 1280, "height": 800}
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -39,9 +38,10 @@ SCRIPT = """# /// script
 @pytest.fixture(scope="session")
 def served(tmp_path_factory):
     """The address of a service with some tenants, and its root."""
-    # A thousand tenants are some thousand small files: in memory, where the machine has such a place.
+    # A thousand tenants are some thousand small files: in memory, which `make test` has for all folders.
     memory = Path("/dev/shm")
-    place = Path(tempfile.mkdtemp(dir=memory if memory.is_dir() else tmp_path_factory.mktemp("console")))
+    is_elsewhere = "PYTEST_DEBUG_TEMPROOT" in os.environ or not memory.is_dir()
+    place = Path(tempfile.mkdtemp(dir=tmp_path_factory.mktemp("console") if is_elsewhere else memory))
     key_file = place / "master.key"
     keys = fill(place / "store", key_file)
     scripts = place / "scripts"
@@ -65,7 +65,7 @@ def browser():
     place = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
     assert place, "The browser tests need Chromium: install it, or name it in CHROMIUM."
     # A machine that runs other tests beside these is slow; what is waited for is told as soon as it is there.
-    expect.set_options(timeout=20_000)
+    expect.set_options(timeout=60_000)
     with sync_playwright() as playwright:
         found = playwright.chromium.launch(executable_path=place, args=FLAGS)
         yield found
@@ -90,24 +90,53 @@ def sessions(browser, served):
     return found
 
 
+@pytest.fixture(scope="module")
+def contexts(browser, served, sessions):
+    """A signed-in context of each role for a module: its pages share the browser's cache."""
+    found = {}
+
+    def of_role(role):
+        if role not in found:
+            found[role] = browser.new_context(
+                base_url=served.url, storage_state=sessions[role], viewport=VIEWPORT
+            )
+        return found[role]
+
+    yield of_role
+    for context in found.values():
+        context.close()
+
+
 @pytest.fixture
-def visit(browser, served, sessions):
-    """Opens pages for a role; at the end none of them may have complained."""
+def visit(browser, served, sessions, contexts):
+    """Opens pages for a role; at the end none of them may have complained.
+
+    A page that is ``alone``, and one of nobody, has a context of its own.
+    """
     opened = []
 
-    def open_page(role="admin", **options):
+    def open_page(role="admin", *, alone=False, **media):
+        is_own = alone or not role
         state = sessions[role] if role else None
-        viewport = options.pop("viewport", {"width": 1280, "height": 800})
-        context = browser.new_context(base_url=served.url, storage_state=state, viewport=viewport, **options)
+        context = (
+            browser.new_context(base_url=served.url, storage_state=state, viewport=VIEWPORT)
+            if is_own
+            else contexts(role)
+        )
         page = context.new_page()
-        complaints = watch(page, served.url)
-        opened.append((context, page, complaints))
+        page.emulate_media(**media)
+        opened.append((context if is_own else None, page, watch(page, served.url)))
         return page
 
     yield open_page
-    for context, page, complaints in opened:
+    for own_context, page, complaints in opened:
         found = list(complaints)
-        context.close()
+        if own_context:
+            own_context.close()
+        else:
+            if page.url.startswith(served.url):
+                page.evaluate("localStorage.clear()")
+            page.close()
         assert found == [], page
 
 
@@ -142,6 +171,9 @@ def watch(page, url):
 
 @pytest.fixture
 def picture():
-    """Keeps a screenshot of a page under a name."""
-    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-    return lambda page, name: page.screenshot(path=SCREENSHOTS / f"{name}.png")
+    """Keeps a screenshot of a page under a name, where a folder for them is named."""
+    if not SCREENSHOTS:
+        return lambda _page, _name: None
+    folder = Path(SCREENSHOTS)
+    folder.mkdir(parents=True, exist_ok=True)
+    return lambda page, name: page.screenshot(path=folder / f"{name}.png")

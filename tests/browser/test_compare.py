@@ -30,7 +30,7 @@ def tenants(served):
 
 
 def test_two_tenants_are_compared_in_three_actions(visit, picture):
-    """From the list: their streams with rows and columns, and the files that differ, with their text."""
+    """From the list: their streams with rows and columns, the files that differ, and a missing tenant."""
     page = visit(color_scheme="light")
     page.goto("/tenants")
     page.get_by_role("link", name="Compare two").click()
@@ -61,10 +61,6 @@ def test_two_tenants_are_compared_in_three_actions(visit, picture):
     expect(account).to_be_visible()
     picture(page, "compare-narrow")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
-
-
-def test_a_tenant_that_is_missing_is_told(page):
-    """By the service's words; the other one can still be chosen anew."""
     page.goto("/compare?env=default&left=compare-left&right=nobody-at-all")
     expect(page.get_by_role("alert")).to_contain_text("nobody-at-all")
     expect(page.get_by_role("combobox", name="With", exact=True)).to_be_visible()

@@ -1,5 +1,7 @@
 """What holds on every page: who may what, who signs in, the keyboard, the address, a service that is away."""
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
@@ -18,6 +20,18 @@ def test_a_viewer_sees_no_button_that_would_fail(visit):
     page.goto("/tenants/acme?panel=snapshots&file=tenant-config.json")
     expect(page.get_by_label("Content of tenant-config.json")).to_be_visible()
     expect(page.get_by_role("button", name="Save")).to_have_count(0)
+    page.goto("/tenants/acme?panel=history&before=2&after=3")
+    grid = page.get_by_role("grid", name="Rows of Invoice that differ")
+    expect(grid).to_contain_text("void")
+    expect(grid.get_by_role("checkbox")).to_have_count(0)
+    expect(page.get_by_role("button", name=re.compile("Restore"))).to_have_count(0)
+    page.goto("/tenants/acme?panel=snapshots&stream=Account&row=001")
+    sheet = page.get_by_role("dialog", name="Account 001")
+    expect(sheet.get_by_role("article", name="Version 1")).to_be_visible()
+    expect(sheet.get_by_role("button", name="Restore this row…")).to_have_count(0)
+    page.goto("/schedules")
+    expect(page.get_by_role("heading", name="Schedules")).to_be_visible()
+    expect(page.get_by_role("button", name="Create schedule")).to_have_count(0)
 
 
 def test_a_stranger_signs_in_and_comes_to_the_page_that_was_asked_for(visit, picture, served):
@@ -93,12 +107,6 @@ def test_integers_are_shown_as_they_are_kept(page):
     expect(page.get_by_text("1 rows meet the conditions")).to_be_visible()
 
 
-def test_a_tenant_that_is_not_there_is_told(page):
-    """The panel says so, with what to do."""
-    page.goto("/tenants/nobody?panel=snapshots")
-    expect(page.get_by_role("alert").first).to_contain_text("There is no tenant 'nobody'")
-
-
 def test_an_unknown_address_is_a_page_and_titles_say_what_is_open(page):
     """Typed into the browser it has a way back; the tab's title names stream, tab and tenant."""
     answer = page.goto("/tenant-list")
@@ -107,6 +115,8 @@ def test_an_unknown_address_is_a_page_and_titles_say_what_is_open(page):
     expect(page).to_have_title("Tenants · freezeframe")
     page.goto("/tenants/acme?panel=snapshots&stream=Invoice")
     expect(page).to_have_title("Invoice · Snapshots · acme · freezeframe")
+    page.goto("/tenants/nobody?panel=snapshots")
+    expect(page.get_by_role("alert").first).to_contain_text("There is no tenant 'nobody'")
 
 
 def test_a_service_that_is_away_is_told_and_what_is_shown_stays(browser, served, sessions, picture):

@@ -46,7 +46,7 @@ def test_a_csv_file_is_a_table_that_is_searched(page, keep):
 
 
 def test_what_is_typed_stays_while_others_save_and_both_are_joined(page, keep):
-    """The dialog has their changes of other lines on the right already; saving keeps both."""
+    """The dialog has their changes of other lines on the right already; of the same line both texts."""
     url = keep("plan.json", '{\n  "a": 1,\n  "b": 2\n}\n')
     page.goto(f"{PANEL}&file=plan.json")
     text = page.get_by_label("Content of plan.json")
@@ -63,33 +63,35 @@ def test_what_is_typed_stays_while_others_save_and_both_are_joined(page, keep):
     assert page.request.get(url).json() == {"a": 11, "b": 22}
     expect(text).to_contain_text('"a": 11')
     expect(page.get_by_role("button", name="Save")).to_be_disabled()
+    text.get_by_text("22").dblclick()
+    page.keyboard.type("33")
+    keep("plan.json", '{\n  "a": 11,\n  "b": 44\n}\n')
+    expect(page.get_by_text("Somebody saved this file meanwhile.")).to_be_visible()
+    page.get_by_role("button", name="Save").click()
+    expect(dialog.get_by_label("Left text")).to_contain_text("44")
+    expect(dialog.get_by_label("Right text")).to_contain_text("33")
+    with saving(page, "plan.json"):
+        dialog.get_by_role("button", name="Save the right side").click()
+    assert page.request.get(url).json() == {"a": 11, "b": 33}
 
 
 def test_a_file_that_somebody_else_saves_is_shown_anew(page, keep):
-    """As long as nothing is typed, the newest text is what one sees."""
+    """As long as nothing is typed, the newest text is shown, also if it came before the rest of the page."""
     keep("news.txt", "first")
+    held = []
+    overview = "**/tenants/customer-0005/overview**"
+    page.route(overview, lambda route: held.insert(0, route))
     page.goto(f"{PANEL}&file=news.txt")
     text = page.get_by_label("Content of news.txt")
     expect(text).to_contain_text("first")
     keep("news.txt", "second")
-    expect(text).to_contain_text("second")
-    expect(page.get_by_text("Somebody saved this file meanwhile.")).to_have_count(0)
-
-
-def test_what_was_saved_while_the_page_was_read_is_shown_too(page, keep):
-    """The file was answered before somebody saved it, and the rest of the page afterwards."""
-    keep("early.txt", "first")
-    held = []
-    overview = "**/tenants/customer-0005/overview**"
-    page.route(overview, lambda route: held.insert(0, route))
-    page.goto(f"{PANEL}&file=early.txt")
-    text = page.get_by_label("Content of early.txt")
-    expect(text).to_contain_text("first")
-    keep("early.txt", "second")
     page.unroute(overview)
     for route in held:
         route.continue_()
     expect(text).to_contain_text("second")
+    keep("news.txt", "third")
+    expect(text).to_contain_text("third")
+    expect(page.get_by_text("Somebody saved this file meanwhile.")).to_have_count(0)
 
 
 def test_a_list_that_comes_late_leaves_the_focus_in_the_dialog_that_is_open(page):
@@ -111,10 +113,12 @@ def test_a_list_that_comes_late_leaves_the_focus_in_the_dialog_that_is_open(page
     expect(button).to_be_focused()
 
 
-def test_what_was_revealed_is_hidden_after_its_time_but_not_while_unsaved(page):
-    """The seconds are told; something typed keeps it open, and Hide now closes it."""
+def test_what_was_revealed_is_hidden_after_its_time_but_not_while_unsaved(visit, served):
+    """Nothing of it is shown before Reveal, and the audit has its reader; an unsaved change keeps it open."""
+    page = visit(alone=True)  # the clock is the context's
     page.clock.install()
     page.goto("/tenants/acme?panel=snapshots&file=api-config.json")
+    expect(page.get_by_text("This file is sealed.")).to_be_visible()
     page.get_by_role("button", name="Reveal").click()
     text = page.get_by_label("Content of api-config.json")
     expect(text).to_contain_text("the secret")
@@ -128,6 +132,8 @@ def test_what_was_revealed_is_hidden_after_its_time_but_not_while_unsaved(page):
     page.clock.run_for(31_000)
     expect(page.get_by_text("This file is sealed.")).to_be_visible()
     expect(text).to_have_count(0)
+    audit = f"{served.url}/api/v1/environments/default/tenants/acme/audit?action=file.unseal"
+    assert page.request.get(audit).json()["entries"][0]["subject"] == "api-config.json"
 
 
 def test_what_is_typed_survives_every_way_out(page, keep, picture):
@@ -160,9 +166,10 @@ def test_what_is_typed_survives_every_way_out(page, keep, picture):
     expect(page.get_by_text("never saved")).to_have_count(0)
 
 
-def test_a_session_that_ends_takes_nothing_that_is_typed(page, keep, picture, served):
+def test_a_session_that_ends_takes_nothing_that_is_typed(visit, keep, picture, served):
     """Signing in happens over the page, with the same key, and the save is sent again."""
     url = keep("typed.txt", "first")
+    page = visit(alone=True)
     page.goto(f"{PANEL}&file=typed.txt")
     page.get_by_label("Content of typed.txt").click()
     page.keyboard.type("typed ")
@@ -214,17 +221,15 @@ def test_the_first_lines_of_a_long_file_are_shown(page, keep):
     expect(page.get_by_role("button", name="Save")).to_have_count(0)
 
 
-@pytest.mark.parametrize(
-    ("encoding", "told"), [("latin-1", "Latin-1"), ("utf-16", "UTF-16"), ("utf-16-le", "UTF-16")]
-)
-def test_text_of_other_encodings_is_read_and_not_edited(page, keep, encoding, told):
-    """It is told which one it is; saving would make it UTF-8 without a word."""
-    keep("orte.csv", "Id,Ort\n1,Zürich\n".encode(encoding))
-    page.goto(f"{PANEL}&file=orte.csv")
-    expect(page.get_by_role("grid", name="Rows of orte.csv")).to_contain_text("Zürich")
-    expect(page.get_by_role("note")).to_have_text(f"Its text is {told}. Only UTF-8 is edited here.")
-    page.locator("label").filter(has_text="Text").click()
-    expect(page.get_by_label("Content of orte.csv")).to_have_attribute("aria-readonly", "true")
+def test_text_of_other_encodings_is_read_and_not_edited(page, keep):
+    """The page names the encoding; saving would make it UTF-8 without a word."""
+    for encoding, name in (("latin-1", "Latin-1"), ("utf-16", "UTF-16"), ("utf-16-le", "UTF-16")):
+        keep(f"{encoding}.csv", "Id,Ort\n1,Zürich\n".encode(encoding))
+        page.goto(f"{PANEL}&file={encoding}.csv")
+        expect(page.get_by_role("grid", name=f"Rows of {encoding}.csv")).to_contain_text("Zürich")
+        expect(page.get_by_role("note")).to_have_text(f"Its text is {name}. Only UTF-8 is edited here.")
+        page.locator("label").filter(has_text="Text").click()
+        expect(page.get_by_label(f"Content of {encoding}.csv")).to_have_attribute("aria-readonly", "true")
 
 
 def test_a_picture_is_shown_and_what_is_none_is_told(page, keep, picture):

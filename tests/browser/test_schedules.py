@@ -36,11 +36,3 @@ def test_a_schedule_is_made_paused_run_and_deleted(page, picture):
     row.get_by_role("button", name="Delete").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     expect(row).to_have_count(0)
-
-
-def test_a_viewer_sees_schedules_and_changes_none(visit):
-    """Without the scope to run jobs there are no buttons."""
-    page = visit("viewer")
-    page.goto("/schedules")
-    expect(page.get_by_role("heading", name="Schedules")).to_be_visible()
-    expect(page.get_by_role("button", name="Create schedule")).to_have_count(0)

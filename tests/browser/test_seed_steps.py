@@ -1,12 +1,10 @@
 """The seed's steps in its words: Tenants, a tenant, Snapshots; Upload, Create folder, Download, Delete."""
 
-import json
 import re
 import zipfile
 
 import pytest
 from playwright.sync_api import expect
-from tests.browser.saving import saving
 
 pytestmark = pytest.mark.browser
 
@@ -63,8 +61,8 @@ def test_files_are_uploaded_into_a_folder_and_downloaded(page, tmp_path):
         assert (tmp_path / "b.bin").read_bytes() == bundle.read("reports/b.bin")
 
 
-def test_a_file_is_deleted_at_once_and_brought_back_by_undo(page):
-    """Delete asks nothing for one file; Undo in the corner has it back with its bytes."""
+def test_a_file_is_deleted_at_once_and_brought_back_by_undo(page, served):
+    """Delete asks nothing for one file; Undo has it back with its bytes, and leaves what is newer."""
     panel = open_snapshots(page)
     panel.get_by_label("Select readme.txt").check()
     panel.get_by_role("button", name="Delete").first.click()
@@ -74,10 +72,6 @@ def test_a_file_is_deleted_at_once_and_brought_back_by_undo(page):
     expect(file).to_be_visible()
     file.click()
     expect(panel.get_by_label("Content of readme.txt")).to_contain_text("from the ledger")
-
-
-def test_undo_leaves_what_somebody_made_since(page, served):
-    """A newer file of the deleted one's name stays as it is; the note says who made it, and when."""
     address = f"{served.url}/api/v1/environments/default/tenants/customer-0016/files/mine.txt"
     origin = {"Origin": served.url}
     page.request.put(address, data="first", headers=origin)
@@ -152,30 +146,6 @@ def test_a_name_that_is_there_is_asked_about(page, tmp_path):
     expect(panel.get_by_label("Content of rates.txt")).to_contain_text("first")
 
 
-def test_a_conflict_shows_both_texts(visit, served):
-    """Somebody saved first: the dialog has both, and the merged text becomes the newest version."""
-    mine, theirs = visit(), visit("editor")
-    for page in (mine, theirs):
-        page.goto("/tenants/acme?panel=snapshots&file=mappings%2Faccounts.csv&as=text")
-        page.get_by_label("Content of mappings/accounts.csv").click()
-        page.keyboard.press("Control+End")
-    mine.keyboard.type("4,mine")
-    theirs.keyboard.type("3,theirs")
-    with saving(theirs, "mappings/accounts.csv"):
-        theirs.get_by_role("button", name="Save").click()
-    expect(mine.get_by_text("Somebody saved this file meanwhile.")).to_be_visible()
-    mine.get_by_role("button", name="Save").click()
-    dialog = mine.get_by_role("dialog", name="Somebody saved mappings/accounts.csv meanwhile")
-    expect(dialog.get_by_label("Left text")).to_contain_text("3,theirs")
-    expect(dialog.get_by_label("Right text")).to_contain_text("4,mine")
-    with saving(mine, "mappings/accounts.csv"):
-        dialog.get_by_role("button", name="Save the right side").click()
-    kept = mine.request.get(
-        f"{served.url}/api/v1/environments/default/tenants/acme/files/mappings/accounts.csv"
-    )
-    assert "4,mine" in kept.text()
-
-
 def test_text_that_is_no_json_cannot_be_saved(page):
     """The place of the mistake is told while one types, and there is nothing to save."""
     page.goto("/tenants/acme?panel=snapshots&file=tenant-config.json")
@@ -184,15 +154,3 @@ def test_text_that_is_no_json_cannot_be_saved(page):
     page.keyboard.type("}")
     expect(page.get_by_text(re.compile("No valid JSON: line"))).to_be_visible()
     expect(page.get_by_role("button", name="Save")).to_be_disabled()
-
-
-def test_a_sealed_file_is_revealed_and_leaves_a_trace(page, served):
-    """Nothing of it is shown before Reveal, and the audit has who read it."""
-    page.goto("/tenants/acme?panel=snapshots&file=api-config.json")
-    expect(page.get_by_text("This file is sealed.")).to_be_visible()
-    page.get_by_role("button", name="Reveal").click()
-    expect(page.get_by_label("Content of api-config.json")).to_contain_text("the secret")
-    told = page.request.get(
-        f"{served.url}/api/v1/environments/default/tenants/acme/audit?action=file.unseal"
-    ).text()
-    assert json.loads(told)["entries"][0]["subject"] == "api-config.json"

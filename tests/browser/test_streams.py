@@ -63,10 +63,6 @@ def test_rows_are_sorted_filtered_and_chosen_and_the_address_says_so(page):
     page.get_by_label("Remove the condition Amount <= 100").click()
     page.get_by_role("button", name="Order by key").click()
     expect(first).to_contain_text("9007199254740001")
-
-
-def test_what_cannot_be_sorted_is_told_with_what_to_do(page):
-    """The service's words are shown; the order of the key is one click away."""
     page.goto(f"{STREAM}&by=Nobody")
     expect(page.get_by_role("alert")).to_contain_text("There is no column 'Nobody'")
     page.get_by_role("button", name="Order by key").click()

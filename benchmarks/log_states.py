@@ -193,7 +193,7 @@ def search(path: Path) -> dict:
     """The files that may hold one of a batch's 10,000 keys, which lie close together."""
     import pyarrow as pa
 
-    from freezeframe.store.keys.key_scan import may_hold
+    from freezeframe.store.table.keys import may_hold
 
     snapshot = log_of(path).update()
     first = snapshot.count // 2 * 1000

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from freezeframe.storage import LocalStorage
-from freezeframe.store.table.data_files import LiveFile
+from freezeframe.store.table.reader import LiveFile
 from freezeframe.store.updates.plan import FILES_PER_SIZE_MAX, FileRule, choose
 
 ENTRY = np.dtype([("hash", "<u8"), ("place", "<u8")])

@@ -69,7 +69,7 @@ class FileReader:
         as_of: datetime | str | None = None,
         tenant_version: int | None = None,
     ) -> bytes:
-        """The file's bytes, verified by their SHA-256.
+        """Return the file's bytes, verified by their SHA-256.
 
         Raises:
             FileNotFound: there is no such file (then).
@@ -90,7 +90,7 @@ class FileReader:
         as_of: datetime | str | None = None,
         tenant_version: int | None = None,
     ) -> Iterator[bytes]:
-        """The file's bytes in chunks, for large files; errors as for ``read``, the first ones at the call."""
+        """Return the file's bytes in chunks, for large files; errors as for ``read``."""
         known = FilePath(path)
         held = self._held_file(known, self._state(version, as_of, tenant_version))
         self._view.note_read(known)
@@ -105,9 +105,9 @@ class FileReader:
         as_of: datetime | str | None = None,
         tenant_version: int | None = None,
     ) -> Iterator[bytes]:
-        """The file's bytes from ``first`` to ``last``, both included, in chunks; errors as for ``read``.
+        """Return the file's bytes from ``first`` to ``last`` (inclusive) in chunks; errors as for ``read``.
 
-        Of a large file that is not sealed no more is read than that, once all of it was proved.
+        Of a large file that is not sealed only these bytes are read, once its hash has been verified.
         """
         known = FilePath(path)
         held = self._held_file(known, self._state(None, as_of, tenant_version))
@@ -118,7 +118,7 @@ class FileReader:
         return blob_part(self._view.storage, _blob(held), first, last)
 
     def read_text(self, path: str, version: int | None = None, **moment: Any) -> str:
-        """The file as text; errors as of ``read``.
+        """Return the file as text; errors as of ``read``.
 
         Raises:
             UnreadableInput: its bytes are not UTF-8.
@@ -134,7 +134,7 @@ class FileReader:
             ) from None
 
     def read_json(self, path: str, version: int | None = None, **moment: Any) -> Any:
-        """The value of a JSON file; errors as of ``read``.
+        """Return the value of a JSON file; errors as of ``read``.
 
         Raises:
             UnreadableInput: it is not JSON.
@@ -142,7 +142,7 @@ class FileReader:
         return from_json_bytes(self.read(path, version, **moment), path)
 
     def exists(self, path: str) -> bool:
-        """Whether the file exists now."""
+        """Return whether the file exists now."""
         return str(FilePath(path)) in self._view.state().files
 
     def entry(
@@ -153,7 +153,7 @@ class FileReader:
         as_of: datetime | str | None = None,
         tenant_version: int | None = None,
     ) -> FileEntry:
-        """The metadata of one file; errors as of ``read`` except those of its content."""
+        """Return the metadata of one file; errors as of ``read`` except those of its content."""
         known = FilePath(path)
         self._view.note_read(known)
         return file_entry(str(known), self._held_file(known, self._state(version, as_of, tenant_version)))
@@ -167,7 +167,7 @@ class FileReader:
         as_of: datetime | str | None = None,
         tenant_version: int | None = None,
     ) -> tuple[FileEntry, ...]:
-        """The files in a folder (``""``: the tenant's own), with those below it if ``recursive``, by path.
+        """Return the files in a folder (``""``: the tenant's own), and below it if ``recursive``, by path.
 
         Raises:
             InvalidName: no folder can have that name.
@@ -188,12 +188,12 @@ class FileReader:
     def folders(
         self, folder: str = "", *, recursive: bool = False, tenant_version: int | None = None
     ) -> tuple[str, ...]:
-        """The folders in a folder, with those below them if ``recursive``, by path; errors as of ``list``."""
+        """Return the folders in a folder, and below it if ``recursive``, by path; errors as of ``list``."""
         files = self._state(None, None, tenant_version).files
         return tuple(sorted(folders_in(files, _within(folder), recursive=recursive)))
 
     def history(self, path: str) -> Iterator[FileRevision]:
-        """The file's versions, the newest first, deletions included.
+        """Return the file's versions, the newest first, deletions included.
 
         Raises:
             InvalidName: no file can have that path.
@@ -335,7 +335,7 @@ class Files(FileReader):
         return self._staged_entry(goal, staged)
 
     def _staged_entry(self, path: FilePath, staged: HeldFile) -> FileEntry:
-        """The file's entry from the commit, unless it was changed again or the log cannot be read now."""
+        """Return the committed entry, or the staged one if it changed again or the log is unreadable."""
         now = None
         with suppress(TryAgain):
             now = self._view.state().files.get(str(path))

@@ -28,7 +28,7 @@ class TenantContent:
         self._view = view
 
     def stream(self, name: str | StreamName) -> Stream:
-        """The stream of that name, whether or not it exists yet.
+        """Return the stream of that name, whether or not it exists yet.
 
         Raises:
             InvalidName: no stream can have that name.
@@ -36,7 +36,7 @@ class TenantContent:
         return Stream(name if isinstance(name, StreamName) else StreamName(name), self._view)
 
     def streams(self) -> tuple[str, ...]:
-        """The names of the streams, sorted."""
+        """Return the names of the streams, sorted."""
         return tuple(sorted(self._view.state().streams))
 
     @property
@@ -79,10 +79,10 @@ class Job(TenantContent):
         key: Names | Mapping[str, Names] | None = None,
         **options: Unpack[UpdateOptions],
     ) -> dict[str, Receipt]:
-        """Update several streams, given by name; returns the receipt of each, in the order given.
+        """Update several streams by name; return the receipts in the same order.
 
-        It does what ``Stream.update`` does for one after the other, but small streams are searched for
-        all their keys by one question to Spark, which is most of what a small update costs. ``key`` and
+        It does what ``Stream.update`` does for each stream, but Spark searches the keys of small streams
+        in one query, which is most of what a small update costs. ``key`` and
         ``options`` are those of ``Stream.update``, for all of the streams; ``key`` may also be a mapping.
         Where one of them fails, the others are part of the job, as after single calls.
 
@@ -109,7 +109,7 @@ class Job(TenantContent):
 def open_job(
     context: TenantContext, job_id: str | None, *, message: str | None = None, who: str | None = None
 ) -> Iterator[Job]:
-    """A job that commits when the block ends without an error; see ``Tenant.job``."""
+    """Yield a job that commits when the block ends without an error; see ``Tenant.job``."""
     with Transaction(context, Author(who or "", message or ""), job_id=job_id) as transaction:
         yield Job(context, transaction)
 

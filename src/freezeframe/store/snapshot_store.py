@@ -74,13 +74,13 @@ class Store:
         return self._environment
 
     def tenant(self, tenant_id: str | TenantId, *, create: bool = False) -> Tenant:
-        """The tenant of that id; with ``create`` it is created if it does not exist.
+        """Return the tenant of that id; with ``create`` it is created if it does not exist.
 
         Of any number of processes that make the same tenant at once, all get the same one.
 
         Raises:
             InvalidName: no tenant can have that id.
-            TenantNotFound: there is none, and ``create`` was not asked for.
+            TenantNotFound: there is none, and ``create`` is not set.
             StorageUnsuitable: a new store's storage has no atomic create.
         """
         known = _tenant_id(tenant_id)
@@ -92,16 +92,16 @@ class Store:
         return self._open(folder)
 
     def folder(self, tenant_id: str | TenantId) -> str | None:
-        """The opaque name of the tenant's folder, which no other tenant has, earlier ones of its id included.
+        """Return the opaque name of the tenant's folder; None: there is no such tenant.
 
-        None: there is no such tenant.
+        No other tenant has it, not even an earlier one of the same id.
         """
         return self._registry.current_state().folder(self._environment, str(_tenant_id(tenant_id)))
 
     def tenants(
         self, prefix: str = "", after: str | None = None, limit: int = TENANTS_PAGE
     ) -> tuple[str, ...]:
-        """A page of the tenants' ids in order: those that begin with ``prefix`` and follow ``after``.
+        """Return a page of the tenants' ids in order: those that begin with ``prefix`` and follow ``after``.
 
         Raises:
             InvalidOption: ``limit`` is less than 1.
@@ -116,7 +116,7 @@ class Store:
         return tuple(names[start : min(end, start + limit)])
 
     def tenant_pages(self, limit: int = TENANTS_PAGE) -> Iterator[tuple[str, ...]]:
-        """The ids of all tenants, in order, page by page, each as ``tenants`` gives it when it is taken.
+        """Return the ids of all tenants, in order, page by page, each page read when it is reached.
 
         Raises:
             InvalidOption: ``limit`` is less than 1.
@@ -127,7 +127,7 @@ class Store:
             after = page[-1]
 
     def environments(self) -> tuple[str, ...]:
-        """The environments of the whole store with tenants, sorted."""
+        """Return the environments of the whole store with tenants, sorted."""
         tenants = self._registry.current_state().tenants
         return tuple(sorted(name for name, known in tenants.items() if known))
 
@@ -135,8 +135,8 @@ class Store:
         """Delete the tenant with all its data; finishes a deletion that was cut off.
 
         From the first moment on the tenant is not to be found any more; its keys go first. Jobs that
-        are under way for it fail at their end, and take away what they wrote meanwhile; what a job that
-        was killed has left is removed by ``sweep``.
+        are under way for it fail at their end, and delete what they wrote meanwhile; ``sweep`` removes
+        what a killed job has left.
 
         Raises:
             TenantNotFound: there is none.
@@ -145,7 +145,7 @@ class Store:
         known = str(_tenant_id(tenant_id))
         state = self._registry.current_state()
         folder = state.folder(self._environment, known)
-        leaving = [one for one, names in state.leaving.items() if names == (self._environment, known)]
+        leaving = [folder for folder, names in state.leaving.items() if names == (self._environment, known)]
         if folder is None and not leaving:
             raise self._not_found(TenantId(known))
         if folder is not None:
@@ -213,7 +213,7 @@ class Store:
         self._require_free(target)
         self._prepare()
         return self._create_filled(
-            target, lambda place: clone_into(source, place, self._settings, request_context)
+            target, lambda folder: clone_into(source, folder, self._settings, request_context)
         )
 
     def verify_tenant(self, tenant_id: str | TenantId) -> Verification:
@@ -240,7 +240,7 @@ class Store:
         return sum(rewrap(self._folder(folder), old, new) for folder in sorted(folders))
 
     def _names(self) -> list[str]:
-        """The sorted ids of all tenants, cached for each state of the registry."""
+        """Return the sorted ids of all tenants, cached for each state of the registry."""
         state = self._registry.current_state()
         known, names = self._sorted
         if known is not state:
@@ -258,7 +258,7 @@ class Store:
         return winner
 
     def _prepare(self) -> None:
-        """Check the place before a tenant's creation: the first one may find another kind of directory."""
+        """Check the directory before a tenant's creation: before the first, it may be of another kind."""
         if self._registry.current_state().version == NO_VERSION:
             require_no_tenant(self._storage)
         ensure_format(self._storage)
@@ -291,9 +291,9 @@ class Store:
             return known
         with self._lock:
             if folder not in self._tenants:
-                place = self._folder(folder)
-                guard = RegistryGuard(self._registry, folder, place)
-                self._tenants[folder] = Tenant(place, self._engine, self._settings, guard)
+                storage = self._folder(folder)
+                guard = RegistryGuard(self._registry, folder, storage)
+                self._tenants[folder] = Tenant(storage, self._engine, self._settings, guard)
             return self._tenants[folder]
 
     def _folder(self, folder: str) -> PrefixStorage:
@@ -309,5 +309,5 @@ class Store:
         )
 
 
-def _tenant_id(given: str | TenantId) -> TenantId:
-    return given if isinstance(given, TenantId) else TenantId(given)
+def _tenant_id(tenant: str | TenantId) -> TenantId:
+    return tenant if isinstance(tenant, TenantId) else TenantId(tenant)

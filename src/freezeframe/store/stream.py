@@ -18,7 +18,6 @@ from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.store.diff.row_diff import CHANGE_TYPE, snapshot_changes
-from freezeframe.store.keys.key_scan import key_of_row
 from freezeframe.store.maintenance.repair import Repair, release, repair
 from freezeframe.store.maintenance.retyping import Retyping, retype
 from freezeframe.store.maintenance.row_history import RowHistory, row_history
@@ -38,6 +37,7 @@ from freezeframe.store.schema.columns import (
     stored_notes,
 )
 from freezeframe.store.table.commit import CommitIdentity
+from freezeframe.store.table.keys import key_of_row
 from freezeframe.store.table.reader import (
     as_kind,
     as_spark,
@@ -76,7 +76,7 @@ class StreamReader:
         return f"Stream({self.name!r})"
 
     def _repr_html_(self) -> str:
-        """The columns in a notebook."""
+        """Return the columns in a notebook."""
         if self.stream_version() < 0:
             return html_table(f"{self.name}, before its first update", ("column", "type"), ())
         key = self.key()
@@ -100,7 +100,7 @@ class StreamReader:
         as_: FrameKind = "pandas",
         dtype_backend: DtypeBackend | None = None,
     ) -> Any:
-        """The rows now, at a version of the tenant or a moment, or at a version of the stream's own.
+        """Return the rows now, at a version of the tenant or a moment, or at a version of the stream's own.
 
         ``version`` is a number, a tag or a moment; ``tenant_version`` is the same. ``stream_version`` counts
         the changes of this stream alone. ``dtype_backend`` says which types the columns of a pandas frame
@@ -138,7 +138,7 @@ class StreamReader:
     def read_batches(
         self, *, version: Point | None = None, stream_version: int | None = None
     ) -> pa.RecordBatchReader:
-        """The rows of ``read`` as batches in no order, for streams larger than memory.
+        """Return the rows of ``read`` as batches in no order, for streams larger than memory.
 
         Raises:
             StreamNotFound, VersionNotFound: there is no such stream or version.
@@ -155,7 +155,7 @@ class StreamReader:
         stream_version: int | None = None,
         tenant_version: int | None = None,
     ) -> Snapshot:
-        """The stream's table snapshot at one version; errors as of ``read``."""
+        """Return the stream's table snapshot at one version; errors as of ``read``."""
         self._view.note_read(self._name)
         return self._snapshot(version, as_of, stream_version, tenant_version)
 
@@ -167,7 +167,7 @@ class StreamReader:
         as_: FrameKind = "pandas",
         dtype_backend: DtypeBackend | None = None,
     ) -> Any:
-        """The row changes between two versions of the tenant (``since`` None: from the beginning).
+        """Return the row changes between two versions of the tenant (``since`` None: from the beginning).
 
         One row a change: ``_change_type`` (``insert``, ``update``, ``delete``), the columns as they
         are at ``until`` (default: now; for a deletion the deleted values) and ``_before``, a struct
@@ -183,12 +183,12 @@ class StreamReader:
         changed = changes_between(before, self._snapshot(until))
         return as_kind(changed, as_, self._dtype_backend(as_, dtype_backend))
 
-    def _dtype_backend(self, as_: str, given: str | None) -> str | None:
-        """What was asked for, else what the tenant's settings say."""
-        return given or (self._view.settings.dtype_backend if as_ == "pandas" else None)
+    def _dtype_backend(self, as_: str, requested: str | None) -> str | None:
+        """Return the requested backend, or the one of the settings."""
+        return requested or (self._view.settings.dtype_backend if as_ == "pandas" else None)
 
     def row_history(self, key: Any, *, until: Point | None = None, limit: int | None = None) -> RowHistory:
-        """The row with a key, and the versions of the tenant that inserted, updated or deleted it.
+        """Return the row with a key, and the versions of the tenant that inserted, updated or deleted it.
 
         ``key`` is the key's value; of a key of several columns a tuple, or a mapping by name. The newest
         ``limit`` versions (None: all) up to ``until`` (a version, tag or moment; None: now) are given.
@@ -204,7 +204,7 @@ class StreamReader:
         return row_history(self._view, self._name, keys, state, limit)
 
     def before(self, since: Point) -> Snapshot | None:
-        """The stream's table at a version of the tenant; None where the stream did not exist.
+        """Return the stream's table at a version of the tenant; None where the stream did not exist.
 
         Raises:
             VersionNotFound: there is no such version.
@@ -213,7 +213,7 @@ class StreamReader:
         return self._view.snapshot(self._name, state) if self.name in state.streams else None
 
     def columns(self) -> pa.Schema:
-        """The stream's columns now; one without any value yet is marked (``evolution.is_undecided``).
+        """Return the stream's columns now; one without any value yet is marked (``evolution.is_undecided``).
 
         Those that the stream keeps itself (``system_columns``) are not among them.
 
@@ -224,35 +224,35 @@ class StreamReader:
         return read_system_columns(snapshot.metadata).removed_from(arrow_columns(snapshot.schema))
 
     def has_history(self) -> bool:
-        """Whether the stream has a row history (``history="scd2"``); false before its first update."""
+        """Return whether the stream has a row history (``history="scd2"``); false before its first update."""
         return self.stream_version() >= 0 and read_system_columns(self._snapshot().metadata).has_history
 
     def key(self) -> tuple[str, ...]:
-        """The columns that identify a row; empty for a stream without a key."""
+        """Return the columns that identify a row; empty for a stream without a key."""
         return stored_key(self._snapshot().metadata) or ()
 
     def notes(self) -> dict[str, str]:
-        """The notes that updates stored with the stream (``Update.notes``), by name."""
+        """Return the notes that updates stored with the stream (``Update.notes``), by name."""
         return stored_notes(self._snapshot().metadata) if self.stream_version() >= 0 else {}
 
     def version(self) -> int:
-        """The version of the tenant that last changed the stream, -1 before its first update."""
+        """Return the version of the tenant that last changed the stream, -1 before its first update."""
         return self._view.version_of(self._name)
 
     def version_of(self, snapshot: Snapshot) -> int:
-        """The version of the tenant that created the stream's state in ``snapshot``."""
+        """Return the version of the tenant that created the stream's state in ``snapshot``."""
         return self._view.version_that_made(snapshot)
 
     def stream_version(self) -> int:
-        """The version of the stream's own table: 0 after its first update, -1 before it."""
+        """Return the version of the stream's own table: 0 after its first update, -1 before it."""
         return self._view.state().table_version(self._name)
 
     def row_count(self, version: Point | None = None, *, stream_version: int | None = None) -> int:
-        """The number of current rows, now or at a version."""
+        """Return the number of current rows, now or at a version."""
         return row_count(self._snapshot(version, None, stream_version))
 
     def byte_count(self, version: Point | None = None, *, stream_version: int | None = None) -> int:
-        """The bytes of the data files, now or at a version."""
+        """Return the bytes of the data files, now or at a version."""
         return self._snapshot(version, None, stream_version).size
 
     def _snapshot(
@@ -262,13 +262,13 @@ class StreamReader:
         stream_version: int | None = None,
         tenant_version: int | None = None,
     ) -> Snapshot:
-        given = {
+        points = {
             "version": version,
             "as_of": as_of,
             "stream_version": stream_version,
             "tenant_version": tenant_version,
         }
-        require_one_version(given)
+        require_one_version(points)
         point = tenant_version if version is None else version
         past = None if point is None and as_of is None else self._view.state(point, as_of)
         return self._view.snapshot(self._name, past, stream_version)
@@ -303,7 +303,7 @@ class Stream(StreamReader):
     def explain(
         self, frame: Any = None, key: Names | None = None, **options: Unpack[UpdateOptions]
     ) -> Explanation:
-        """The plan of an ``update`` with the same arguments, and its reasons; nothing is written.
+        """Return the plan of an ``update`` with the same arguments, and its reasons; nothing is written.
 
         Without a frame: what an update with new rows only would do with the stream's files.
 
@@ -356,7 +356,7 @@ class Stream(StreamReader):
     def preview_frame(
         self, frame: Any, update: Update, sort_columns: Sequence[str] = (), dtype_backend: str | None = None
     ) -> Any:
-        """Return what ``frame_after`` would after the update; nothing is committed.
+        """Return the frame that ``frame_after`` would return after the update; nothing is committed.
 
         Raises:
             BadInput, InvalidOption: as ``update`` does.
@@ -441,7 +441,7 @@ class Stream(StreamReader):
         return as_kind(rows, as_, self._dtype_backend(as_, dtype_backend))
 
     def changed_by(self, receipt: Receipt, as_: FrameKind, dtype_backend: str | None = None) -> Any:
-        """The rows that an update of one version changed, as ``changes`` gives them."""
+        """Return the rows that an update of one version changed, as ``changes`` gives them."""
         require_kind(as_, dtype_backend)
         until = receipt.stream_version
         if until < 0:  # nothing came and nothing was there
@@ -454,7 +454,7 @@ class Stream(StreamReader):
 
 
 def _order(snapshot: Snapshot, sort_columns: Sequence[str]) -> tuple[str, ...]:
-    """The sort columns that the rows have, without a query to Spark."""
+    """Return the sort columns that the rows have, without a query to Spark."""
     known = set(row_columns(snapshot).names)
     names = tuple(sort_columns) or stored_key(snapshot.metadata) or ()
     return tuple(name for name in names if name in known)
@@ -465,5 +465,5 @@ def _sorted_rows(snapshot: Snapshot, sort_columns: Sequence[str]) -> pa.Table:
 
 
 def changes_between(before: Snapshot | None, after: Snapshot) -> pa.Table:
-    """The row changes between two snapshots, as of ``Stream.changes``; ``before`` None: all are inserts."""
+    """Return the row changes between two snapshots (``before`` None: all are inserts)."""
     return snapshot_changes(before, after, stored_key(after.metadata) or ())

@@ -58,10 +58,12 @@ class TenantView(TenantContent):
         return f"TenantView(version={self.version})"
 
     def _repr_html_(self) -> str:
-        """The streams in a notebook; of many only the first ones are opened and shown."""
+        """Return the streams in a notebook; of many only the first ones are opened and shown."""
         names = self.streams()
         shown = [(name, self.stream(name)) for name in names[:_SHOWN_STREAMS]]
-        rows = [(name, one.row_count(), ", ".join(one.key()), one.version()) for name, one in shown]
+        rows = [
+            (name, stream.row_count(), ", ".join(stream.key()), stream.version()) for name, stream in shown
+        ]
         more = f", the first {len(shown)} of {len(names)} streams" if len(shown) < len(names) else ""
         caption = f"{self._view.storage.root}, version {self.version}{more}"
         return html_table(caption, ("stream", "rows", "key", "changed in version"), rows)
@@ -94,7 +96,7 @@ class BaseTenant(TenantContent):
         return self._view.state().version
 
     def streams(self, version: Point | None = None) -> tuple[str, ...]:
-        """The names of the streams at a tenant version (default: now), sorted."""
+        """Return the names of the streams at a tenant version (default: now), sorted."""
         return tuple(sorted(self._view.state(version).streams))
 
     def history(
@@ -106,7 +108,7 @@ class BaseTenant(TenantContent):
         stream: str | None = None,
         path: str | None = None,
     ) -> Iterator[HistoryEntry]:
-        """The kept versions, the newest (or ``until``) first, at most ``limit`` of them.
+        """Return the kept versions, the newest (or ``until``) first, at most ``limit`` of them.
 
         Every version that is listed can be read and restored. ``job_id``, ``stream`` and ``path`` leave
         only the versions that were made by that job, or changed that stream or file.
@@ -124,7 +126,7 @@ class BaseTenant(TenantContent):
         return TenantView(self.context, self._view.state(version))
 
     def diff(self, before: Point, after: Point | None = None) -> TenantDiff:
-        """The difference between two versions (default ``after``: now): streams by key, files by text.
+        """Return the difference between two versions (default ``after``: now): streams by key, files by text.
 
         Each is a number, a tag or a moment.
 
@@ -135,11 +137,11 @@ class BaseTenant(TenantContent):
         return tenant_diff(self._view.storage, self._view.state(before), self._view.state(after))
 
     def tags(self) -> dict[str, int]:
-        """The tags and their versions."""
+        """Return the tags and their versions."""
         return dict(self._view.state().tags)
 
     def retention(self) -> Policy:
-        """The retention policy; without a limit every version is kept."""
+        """Return the retention policy; without a limit every version is kept."""
         return policy_of(self._view.state())
 
     def verify(self) -> Verification:
@@ -175,15 +177,15 @@ class Tenant(BaseTenant):
         self._refresh_copies = refresh_copies
 
     def _repr_html_(self) -> str:
-        """The streams in a notebook, as of the newest version."""
+        """Return the streams in a notebook, as of the newest version."""
         return TenantView(self.context, self._view.state())._repr_html_()
 
     def on(self, request_context: RequestContext) -> Tenant:
-        """The same tenant with a request context, which is recorded with its changes; costs nothing."""
+        """Return the same tenant with a request context, which is recorded with its changes."""
         return self._with(replace(self.context, request_context=request_context))
 
     def with_check(self, check: CommitCheck) -> Tenant:
-        """The same tenant with a ``check`` of each commit: of its changes and the state that it follows."""
+        """Return the same tenant with a ``check`` of each commit and of the state that it follows."""
         return self._with(replace(self.context, checks=(*self.context.checks, check)))
 
     def _with(self, context: TenantContext) -> Tenant:
@@ -194,7 +196,7 @@ class Tenant(BaseTenant):
     def job(
         self, job_id: str | None = None, *, message: str | None = None, who: str | None = None
     ) -> AbstractContextManager[Job]:
-        """A job: all changes of its ``with`` block are committed at once, or none is.
+        """Return a job: all changes of its ``with`` block are committed at once, or none is.
 
         With a ``job_id`` (unique for each run) the job is done once: when the id comes again, the job
         changes nothing and has the receipt of the first time, whatever its input. Ids are remembered for
@@ -221,7 +223,7 @@ class Tenant(BaseTenant):
         """Restore everything, or the named streams and files, to a version, tag or moment.
 
         That is a new version and no row is written; nothing that came since is lost. With
-        ``dry_run`` the effect is told and nothing is done. A protocol that was raised stays so.
+        ``dry_run`` nothing is done, and the effect is returned. A protocol that was raised stays so.
 
         Raises:
             VersionNotFound: there is no such version, or it is no longer kept.
@@ -296,7 +298,7 @@ class Tenant(BaseTenant):
 
         What the policy lets go is first taken off the history and deleted by a call after
         ``gc_grace_seconds``; jobs whose heartbeat stopped are declared dead and their files treated the
-        same way. With ``dry_run`` nothing is done and all that would go in the end is told.
+        same way. With ``dry_run`` nothing is done, and all that would be deleted in the end is returned.
 
         Raises:
             CorruptLog: the tenant is damaged; nothing was deleted.
@@ -368,7 +370,7 @@ class JobTenant(BaseTenant):
         message: str | None = None,  # noqa: ARG002
         who: str | None = None,  # noqa: ARG002
     ) -> Iterator[Job]:
-        """A part of the run: its changes are committed with the run's others, and its receipt is the run's.
+        """Yield a part of the run: its changes and its receipt are those of the run.
 
         An exception that leaves the block is the run's: what the block changed cannot be taken out
         again, so the run can no longer be committed, even if the script goes on.
@@ -384,7 +386,7 @@ class JobTenant(BaseTenant):
 def open_job_tenant(
     context: TenantContext, job_id: str, *, token: str, message: str = "", who: str = ""
 ) -> Iterator[JobTenant]:
-    """A job for a script, announced at once so that it can be revoked; committed if the block succeeds.
+    """Yield a job for a script, announced at once so that it can be revoked; committed if the block succeeds.
 
     ``token`` names this run of the job. The supervisor chose it before it started this process, so it can
     revoke a run that has not announced itself yet.

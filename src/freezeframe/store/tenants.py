@@ -40,8 +40,7 @@ from freezeframe.store.model.directory import (
 )
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.model.update_options import NO_REQUEST, RequestContext
-from freezeframe.store.table.commit import CommitIdentity
-from freezeframe.store.table.export import PortableFile, portable_stream
+from freezeframe.store.table.commit import CommitIdentity, PortableFile, portable_stream
 from freezeframe.store.tenant_log.entry import (
     Chain,
     Change,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.typed_columns import KINDS, key_form
 
-from freezeframe.store.keys.key_scan import KeyNumbers
+from freezeframe.store.table.keys import KeyNumbers
 
 KEY_KINDS = [kind for kind in KINDS.values() if kind.may_be_key]
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from tests.typed_columns import KINDS, TEXTS, Kind, cells, key_form
 
 from freezeframe.log.scan.file_statistics import file_statistics, statistics_text
-from freezeframe.store.keys.key_scan import may_hold
 from freezeframe.store.schema.columns import delta_columns
+from freezeframe.store.table.keys import may_hold
 
 LONG_TEXTS = st.builds(
     lambda start, length, end: start * length + end,

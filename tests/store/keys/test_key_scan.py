@@ -12,7 +12,7 @@ from freezeframe.errors import CorruptData
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
-from freezeframe.store.keys.key_scan import FOUND, scan, scan_tasks
+from freezeframe.store.table.keys import FOUND, scan, scan_tasks
 from freezeframe.store.table.staging import _DATA_FILE
 
 pytestmark = pytest.mark.parametrize("piece_rows", [1, 3, 1 << 20])
@@ -67,8 +67,8 @@ def test_only_the_given_files_are_read(stream, piece_rows):
 
 def test_tasks_for_other_processes_find_the_same(tmp_path, monkeypatch, piece_rows):
     """They can be pickled, read the keys from a file, and share the row groups of large files."""
-    monkeypatch.setattr("freezeframe.store.keys.key_scan.PART_ROWS_MIN", 3)
-    monkeypatch.setattr("freezeframe.store.keys.key_scan._processors", lambda: 3)
+    monkeypatch.setattr("freezeframe.store.table.keys.PART_ROWS_MIN", 3)
+    monkeypatch.setattr("freezeframe.store.table.keys._processors", lambda: 3)
     monkeypatch.setitem(_DATA_FILE, "row_group_size", 2)
     storage = LocalStorage(tmp_path / "acme")
     stream = Tenant(storage, NoEngine(), Settings(vectors_from_bytes=0)).stream("Lead")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freezeframe.store.table.data_files import LiveFile
+from freezeframe.store.table.reader import LiveFile
 from freezeframe.store.updates.plan import (
     FILES_PER_SIZE_MAX,
     MARKED_SHARE_MAX,

@@ -40,8 +40,7 @@ from freezeframe.store.schema.columns import (
     written_columns,
 )
 from freezeframe.store.schema.type_compatibility import compare_columns, open_columns
-from freezeframe.store.table.data_files import deleted_positions
-from freezeframe.store.table.reader import SnapshotPart, in_schema, part_of, row_count
+from freezeframe.store.table.reader import SnapshotPart, deleted_positions, in_schema, part_of, row_count
 
 
 def compared_counts(before: Snapshot | None, after: Snapshot | None) -> Counts:

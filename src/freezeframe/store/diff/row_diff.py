@@ -30,8 +30,7 @@ from freezeframe.store.schema.type_compatibility import (
     meet_as_text,
     plain_values,
 )
-from freezeframe.store.table.data_files import deleted_positions
-from freezeframe.store.table.reader import part_of, read_rows, read_rows_at
+from freezeframe.store.table.reader import deleted_positions, part_of, read_rows, read_rows_at
 
 CHANGE_TYPE = "_change_type"
 BEFORE = "_before"

@@ -20,7 +20,6 @@ from freezeframe.log.scan import rows
 from freezeframe.log.segments.commit_content import sign_content
 from freezeframe.log.table.upkeep import write_checkpoint
 from freezeframe.storage import Storage
-from freezeframe.store.keys.key_scan import keys_as
 from freezeframe.store.maintenance.garbage import sweep
 from freezeframe.store.model.directory import (
     TENANT_LOG_FOLDER,
@@ -34,6 +33,7 @@ from freezeframe.store.schema.columns import arrow_columns, stored_key, written_
 from freezeframe.store.schema.schema_evolution import PRINTED
 from freezeframe.store.schema.type_compatibility import comparison_type
 from freezeframe.store.table.commit import CommitIdentity, commit_info, file_action
+from freezeframe.store.table.keys import keys_as
 from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.tenant_log.entry import THIS_VERSION, TenantChange
 from freezeframe.store.tenant_log.lease import live_leases

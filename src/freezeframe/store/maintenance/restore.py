@@ -34,7 +34,6 @@ from freezeframe.log.scan.data_files import file_name, read_range
 from freezeframe.log.table.row_deletion import VECTORS_KEY, mark_rows
 from freezeframe.storage import Storage
 from freezeframe.store.diff.row_diff import CHANGE_TYPE, DELETE, INSERT, UPDATE, table_changes
-from freezeframe.store.keys.key_scan import KeyNumbers, files_with, keys_as, scan
 from freezeframe.store.model.directory import blob_file, table_folder
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.model.update_options import SYSTEM, Author, Update
@@ -49,8 +48,8 @@ from freezeframe.store.table.commit import (
     is_same_table,
     net_commit,
 )
-from freezeframe.store.table.data_files import deleted_positions, has_vectors
-from freezeframe.store.table.reader import as_typed_so_far, in_schema
+from freezeframe.store.table.keys import KeyNumbers, files_with, keys_as, scan
+from freezeframe.store.table.reader import as_typed_so_far, deleted_positions, has_vectors, in_schema
 from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.tenant_log.entry import FileChange, TenantChange
 from freezeframe.store.tenant_log.roll_forward import require_stream, stream_base, table_snapshot

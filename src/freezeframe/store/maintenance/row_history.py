@@ -31,14 +31,6 @@ from freezeframe.log.scan.file_rows import FileRead, FoundRows, deleted_rows, gr
 from freezeframe.log.scan.rows import ReadableSnapshot, plan_reads
 from freezeframe.storage.read_ahead import is_local
 from freezeframe.store.diff.row_diff import BEFORE, CHANGE_TYPE, changed_cells, row_changes
-from freezeframe.store.keys.key_scan import (
-    REQUESTS_MAX,
-    THREADS_MAX,
-    KeyNumbers,
-    files_with,
-    keys_as,
-    may_hold,
-)
 from freezeframe.store.schema.columns import (
     DELETED,
     VALID_TO,
@@ -47,8 +39,21 @@ from freezeframe.store.schema.columns import (
     read_system_columns,
     stored_key,
 )
-from freezeframe.store.table.data_files import deleted_positions
-from freezeframe.store.table.reader import SnapshotPart, as_typed_so_far, part_of, row_columns
+from freezeframe.store.table.keys import (
+    REQUESTS_MAX,
+    THREADS_MAX,
+    KeyNumbers,
+    files_with,
+    keys_as,
+    may_hold,
+)
+from freezeframe.store.table.reader import (
+    SnapshotPart,
+    as_typed_so_far,
+    deleted_positions,
+    part_of,
+    row_columns,
+)
 from freezeframe.store.tenant_log.history import HistoryEntry, history_entry
 from freezeframe.store.tenant_log.roll_forward import change_content, table_snapshot
 from freezeframe.store.tenant_log.state import TenantState

@@ -26,7 +26,7 @@ from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.store.blobs.blob_store import Blob, blob_chunks
 from freezeframe.store.model.directory import TENANT_LOG_FOLDER, blob_file, require_known_format, table_folder
-from freezeframe.store.table.export import PortableFile, table_files
+from freezeframe.store.table.commit import PortableFile, table_files
 from freezeframe.store.tenant_log.entry import Chain, Entry, StreamChange, parse_entry
 from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.roll_forward import (

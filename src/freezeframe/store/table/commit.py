@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from freezeframe.errors import UnsupportedTable
+from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.log.format.action_columns import file_keys, to_adds
 from freezeframe.log.format.actions import Action, Add, CommitInfo, DomainMetadata, Metadata, Remove
 from freezeframe.log.format.schema import fields_by_path
 from freezeframe.log.primitives.options import engine_info
-from freezeframe.log.scan.data_files import SHA256_TAG, VectorFile
+from freezeframe.log.primitives.paths import canonical_path
+from freezeframe.log.scan.data_files import SHA256_TAG, VectorFile, file_name, vector_name
 from freezeframe.log.segments.commit_content import sign_content
 from freezeframe.log.table.row_deletion import removal
+from freezeframe.storage import Storage
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.schema.columns import (
     DeltaSchema,
@@ -86,7 +92,7 @@ class CommitIdentity:
 
 
 def commit_text(base: Snapshot, rewrite: TableChange, identity: CommitIdentity) -> str:
-    """The text of ``_delta_log/N.json`` for version ``base.version + 1``, one action a line."""
+    """Return the text of ``_delta_log/N.json`` for version ``base.version + 1``, one action a line."""
     # In-commit timestamps require commitInfo as the first action (protocol, "In-Commit Timestamps").
     parameters = {"key": ",".join(rewrite.key), "plan": rewrite.plan}
     metrics = {**row_metrics(rewrite.counts), "numTargetFilesAdded": str(len(rewrite.added))}
@@ -112,7 +118,7 @@ def _actions(base: Snapshot, rewrite: TableChange, identity: CommitIdentity) -> 
 
 
 def file_action(file: DataFile) -> Add:
-    """The add action of a data file."""
+    """Return the add action of a data file."""
     return Add(
         path=quote(file.path),
         size=file.size,
@@ -136,7 +142,7 @@ def commit_info(
     identity: CommitIdentity,
     metrics: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """The fields of the ``commitInfo`` of a commit; without ``metrics`` it moves no rows."""
+    """Return the fields of the ``commitInfo`` of a commit; without ``metrics`` it moves no rows."""
     return {
         "timestamp": identity.timestamp_ms,
         "inCommitTimestamp": identity.timestamp_ms,
@@ -172,7 +178,7 @@ _COLUMN_MAPPING = "delta.columnMapping.mode"
 
 
 def net_commit(base: Snapshot, final: Snapshot, info: Mapping[str, Any], identity: CommitIdentity) -> str:
-    """The text of the commit that changes a table from ``base`` to ``final``.
+    """Return the text of the commit that changes a table from ``base`` to ``final``.
 
     ``info`` are the fields of its ``commitInfo``. The protocol is never lowered, a table keeps its
     identity, and numbers of mapped columns are never given twice.
@@ -182,7 +188,7 @@ def net_commit(base: Snapshot, final: Snapshot, info: Mapping[str, Any], identit
 
 
 def drop_commit(base: Snapshot, info: Mapping[str, Any], identity: CommitIdentity) -> str:
-    """The text of the commit that removes all rows, the key and the notes of a table."""
+    """Return the text of the commit that removes all rows, the key and the notes of a table."""
     stored = base.metadata
     kept = {name: text for name, text in stored.configuration.items() if not name.startswith(_OURS)}
     removals = (removal(add, identity.timestamp_ms) for add in to_adds(base.files))
@@ -190,7 +196,7 @@ def drop_commit(base: Snapshot, info: Mapping[str, Any], identity: CommitIdentit
 
 
 def is_same_table(base: Snapshot, final: Snapshot) -> bool:
-    """Whether the two snapshots are equal for readers."""
+    """Return whether the two snapshots are equal for readers."""
     if base.version < 0 or _metadata(base, final) != base.metadata:
         return False
     mine, theirs = file_keys(base.files), file_keys(final.files)
@@ -198,14 +204,14 @@ def is_same_table(base: Snapshot, final: Snapshot) -> bool:
 
 
 def commit_fields(content: str) -> dict[str, Any]:
-    """The fields of a commit's ``commitInfo``, which is its first line."""
+    """Return the fields of a commit's ``commitInfo``, which is its first line."""
     head, _, _ = content.partition("\n")
     fields: dict[str, Any] = json.loads(head)["commitInfo"]
     return fields
 
 
 def restamp(content: str, timestamp_ms: int, metrics: Mapping[str, str] | None = None) -> str:
-    """The commit with another timestamp; its actions and their digest are unchanged.
+    """Return the commit with another timestamp; its actions and their digest are unchanged.
 
     ``metrics`` are its operation's, where they were not known before.
     """
@@ -229,7 +235,7 @@ def _heads(base: Snapshot, final: Snapshot) -> Iterator[Action]:
 
 
 def _metadata(base: Snapshot, final: Snapshot) -> Metadata:
-    """The metadata of ``final``, adapted to the table at ``base``."""
+    """Return the metadata of ``final``, adapted to the table at ``base``."""
     wanted = final.metadata
     if base.version < 0:
         return wanted
@@ -257,7 +263,7 @@ def _metadata(base: Snapshot, final: Snapshot) -> Metadata:
 
 
 def _map_columns(schema: DeltaSchema, largest: int) -> DeltaSchema:
-    """The schema with a physical name for each column; one from before the mapping is its own."""
+    """Return the schema with a physical name for each column; one from before the mapping is its own."""
     if is_mapped(schema):
         return schema
     copy: dict[str, Any] = json.loads(json.dumps(schema))
@@ -285,8 +291,90 @@ def _files(base: Snapshot, final: Snapshot, identity: CommitIdentity) -> Iterato
 
 
 def _lacking(files: pa.Table, other: pa.Table) -> pa.Table:
-    """The rows of ``files`` without a row of the same file and deletion vector in ``other``."""
+    """Return the rows of ``files`` without a row of the same file and deletion vector in ``other``."""
     known = file_keys(other)
     if isinstance(known, pa.ChunkedArray):
         known = known.combine_chunks()
     return files.filter(pc.invert(pc.is_in(file_keys(files), value_set=known)))
+
+
+# The newest state of a stream as a table with a single commit.
+#
+# Clones hold this form: no history, every file relative to the table's folder, a new table for any Delta
+# reader.
+
+_IN_FILE = "u"
+_ABSOLUTE = "p"
+# A table whose every commit has a time of its own has no version at which that began.
+_ENABLEMENT = ("delta.inCommitTimestampEnablementVersion", "delta.inCommitTimestampEnablementTimestamp")
+
+
+@dataclass(frozen=True, slots=True)
+class PortableFile:
+    """A file of a table: its path in the table's folder; SHA-256 and size in bytes where the log has them."""
+
+    path: str
+    size: int | None = None
+    sha256: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PortableStream:
+    """``content`` is the text of the table's only commit, which names ``files`` and no others."""
+
+    name: StreamName
+    content: str
+    files: tuple[PortableFile, ...]
+
+
+def portable_stream(
+    name: StreamName, snapshot: Snapshot, identity: CommitIdentity, operation: str
+) -> PortableStream:
+    """Return the stream's state as a new table."""
+    adds = tuple(to_adds(snapshot.files))
+    info = CommitInfo(commit_info(operation, {"sourceVersion": str(snapshot.version)}, identity))
+    content = sign_content(info, tuple(_table_actions(snapshot, adds, identity))).decode()
+    return PortableStream(name, content, table_files(adds, snapshot.storage, snapshot.table))
+
+
+def _table_actions(snapshot: Snapshot, adds: tuple[Add, ...], identity: CommitIdentity) -> Iterator[Action]:
+    stored = snapshot.metadata
+    kept = {key: text for key, text in stored.configuration.items() if key not in _ENABLEMENT}
+    yield snapshot.protocol
+    yield replace(stored, id=str(uuid.uuid4()), created_time=identity.timestamp_ms, configuration=kept)
+    yield from snapshot.domains.values()
+    for add in adds:
+        path = quote(_inside(snapshot.storage, snapshot.table, add.path))
+        yield replace(add, path=canonical_path(path), data_change=True)
+
+
+def table_files(adds: Iterable[Add], storage: Storage, folder: str) -> tuple[PortableFile, ...]:
+    """Return the data files and deletion vectors that these actions of the table in ``folder`` name."""
+    found: dict[str, PortableFile] = {}
+    for add in adds:
+        path = _inside(storage, folder, add.path)
+        found[path] = PortableFile(path, add.size, (add.tags or {}).get(SHA256_TAG))
+        vector = add.deletion_vector
+        if vector is not None and vector.storage_type == _ABSOLUTE:
+            raise _outside(vector.path_or_inline_dv)
+        if vector is not None and vector.storage_type == _IN_FILE:
+            # Several vectors may share a file.
+            found[vector_name(vector)] = PortableFile(_inside(storage, folder, vector_name(vector)))
+    return tuple(found.values())
+
+
+def _inside(storage: Storage, folder: str, path: str) -> str:
+    """Return the file's path below the table's folder."""
+    name = file_name(storage, folder, path)
+    if isinstance(name, Path) or not name.startswith(f"{folder}/"):
+        raise _outside(path)
+    return name.removeprefix(f"{folder}/")
+
+
+def _outside(path: str) -> UnsupportedTable:
+    return UnsupportedTable(
+        "A table with files outside of its folder cannot be copied.",
+        cause=f"It names {path!r}.",
+        remedy="Write its rows anew with an update that replaces them (override=True).",
+        path=path,
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
@@ -17,19 +18,27 @@ from freezeframe.engine.frames.frames import FrameKind, require_dtype_backend, t
 from freezeframe.engine.frames.untyped import fit, spark_schema
 from freezeframe.engine.plans.python_tasks import spark_ddl
 from freezeframe.engine.protocol import TableEngine
-from freezeframe.errors import InvalidOption, MissingColumn
+from freezeframe.errors import InvalidOption, MissingColumn, UnsupportedTable
 from freezeframe.log import Snapshot
-from freezeframe.log.format.actions import Metadata, Protocol
+from freezeframe.log.format.actions import DeletionVector, Metadata, Protocol
+from freezeframe.log.format.protocol import has_reader_feature
 from freezeframe.log.scan import rows
 from freezeframe.log.scan.data_files import file_uri
 from freezeframe.log.scan.data_skipping import as_expression
+from freezeframe.log.scan.file_rows import deleted_rows
 from freezeframe.log.scan.rows import ReadableSnapshot
+from freezeframe.log.table.row_deletion import VECTORS_KEY
 from freezeframe.settings import load_settings
 from freezeframe.storage import Storage
-from freezeframe.store.schema.columns import DELETED, VALID_TO, arrow_columns, read_system_columns
+from freezeframe.store.schema.columns import (
+    DELETED,
+    VALID_TO,
+    VECTORS_FEATURE,
+    arrow_columns,
+    read_system_columns,
+)
 from freezeframe.store.schema.schema_evolution import is_undecided
 from freezeframe.store.schema.type_compatibility import open_columns
-from freezeframe.store.table.data_files import deleted_positions
 
 # A snapshot restricted to some of its files.
 
@@ -48,10 +57,17 @@ class SnapshotPart:
     files: pa.Table
 
 
-def part_of(one: ReadableSnapshot, files: pa.Table) -> SnapshotPart:
-    """The part of a snapshot that ``files`` (rows of its ``files``) are."""
+def part_of(snapshot: ReadableSnapshot, files: pa.Table) -> SnapshotPart:
+    """Return the part of a snapshot that ``files`` (rows of its ``files``) are."""
     return SnapshotPart(
-        one.storage, one.table, one.version, one.protocol, one.metadata, one.time_zone, one.schema, files
+        snapshot.storage,
+        snapshot.table,
+        snapshot.version,
+        snapshot.protocol,
+        snapshot.metadata,
+        snapshot.time_zone,
+        snapshot.schema,
+        files,
     )
 
 
@@ -62,7 +78,7 @@ def part_of(one: ReadableSnapshot, files: pa.Table) -> SnapshotPart:
 
 
 def sort_rows(table: pa.Table, names: Sequence[str]) -> pa.Table:
-    """The rows sorted by columns, nulls last; missing and unsortable columns are skipped."""
+    """Return the rows sorted by columns, nulls last; missing and unsortable columns are skipped."""
     sortable = [
         (name, "ascending")
         for name in names
@@ -70,17 +86,17 @@ def sort_rows(table: pa.Table, names: Sequence[str]) -> pa.Table:
     ]
     if not sortable or len(table) < 2:  # noqa: PLR2004 - one row is in order
         return table
-    places = pc.sort_indices(table, sort_keys=sortable)
-    numbers = places.to_numpy()
+    order = pc.sort_indices(table, sort_keys=sortable)
+    numbers = order.to_numpy()
     in_order = bool((numbers == np.arange(len(numbers), dtype=numbers.dtype)).all())
-    return table if in_order else table.take(places)
+    return table if in_order else table.take(order)
 
 
 # Projects rows to given columns and types (pure).
 
 
 def in_schema(rows: pa.Table | pa.RecordBatch, schema: pa.Schema) -> pa.Table:
-    """The rows with the columns of ``schema``: cast where they differ, null where there are none.
+    """Return the rows with the columns of ``schema``: cast where they differ, null where there are none.
 
     Columns that ``schema`` lacks are left out.
     """
@@ -94,11 +110,11 @@ def in_schema(rows: pa.Table | pa.RecordBatch, schema: pa.Schema) -> pa.Table:
 
 
 def with_columns(table: pa.Table, columns: Mapping[str, pa.ChunkedArray]) -> pa.Table:
-    """The table with other columns in place of those of the same names, all of them at once."""
+    """Return the table with other columns in place of those of the same names, all of them at once."""
     if not columns:
         return table
-    given = {name: pa.field(name, column.type) for name, column in columns.items()}
-    fields = [given.get(item.name, item) for item in table.schema]
+    changed = {name: pa.field(name, column.type) for name, column in columns.items()}
+    fields = [changed.get(item.name, item) for item in table.schema]
     held = [columns.get(name, column) for name, column in zip(table.column_names, table.columns, strict=True)]
     return pa.table(held, schema=pa.schema(fields, table.schema.metadata))
 
@@ -124,7 +140,7 @@ def read_rows(
     *,
     history: bool = False,
 ) -> pa.Table:
-    """The current rows of the snapshot; ``history`` adds the past rows and the validity periods."""
+    """Return the current rows of the snapshot; ``history`` adds the past rows and the validity periods."""
     own = read_system_columns(snapshot.metadata)
     if history or not own.has_history:
         if where is not None and columns is None:
@@ -146,7 +162,7 @@ def read_rows(
 
 
 def _comparable(snapshot: ReadableSnapshot, where: Any) -> ReadableSnapshot:
-    """The snapshot for a predicate, which compares a column without any value with values of any type."""
+    """Return the snapshot for a predicate, which may compare a column without values with any type."""
     undecided = {field.name for field in arrow_columns(snapshot.schema) if is_undecided(field)}
     if where is None or not undecided:
         return snapshot
@@ -169,13 +185,13 @@ def as_typed_so_far(snapshot: ReadableSnapshot, table: pa.Table) -> pa.Table:
 
 
 def row_columns(snapshot: ReadableSnapshot) -> pa.Schema:
-    """The columns of ``read_rows``: those of a history are left out."""
+    """Return the columns of ``read_rows``: those of a history are left out."""
     own, columns = read_system_columns(snapshot.metadata), arrow_columns(snapshot.schema)
     return own.removed_from(columns) if own.has_history else columns
 
 
 def read_row_batches(snapshot: ReadableSnapshot) -> pa.RecordBatchReader:
-    """The rows of ``read_rows`` as batches, in the order of the log's files."""
+    """Return the rows of ``read_rows`` as batches, in the order of the log's files."""
     own = read_system_columns(snapshot.metadata)
     names = row_columns(snapshot).names if own.has_history else None
     where = None if names is None else pc.field(VALID_TO).is_null()
@@ -191,7 +207,7 @@ def read_row_batches(snapshot: ReadableSnapshot) -> pa.RecordBatchReader:
 def read_rows_at(
     snapshot: ReadableSnapshot, positions: Mapping[str, npt.NDArray[np.int64]], columns: Sequence[str]
 ) -> pa.Table:
-    """The rows of ``read_rows`` at ascending positions of files, by path."""
+    """Return the rows of ``read_rows`` at ascending positions of files, by path."""
     if not read_system_columns(snapshot.metadata).has_history:
         return as_typed_so_far(snapshot, rows.read_at(snapshot, positions, columns))
     table = as_typed_so_far(snapshot, rows.read_at(snapshot, positions, [*columns, VALID_TO]))
@@ -199,14 +215,14 @@ def read_rows_at(
 
 
 def row_count(snapshot: Snapshot) -> int:
-    """The number of rows of ``read_rows``, from statistics alone for a stream without history."""
+    """Return the number of rows of ``read_rows``, from statistics alone for a stream without history."""
     if read_system_columns(snapshot.metadata).has_history:
         return int(rows.read(snapshot, [VALID_TO], pc.field(VALID_TO).is_null()).num_rows)
     return rows.count(snapshot)
 
 
 def live_row_count(snapshot: Snapshot) -> int:
-    """The number of these rows without a deletion flag; 0 before the first version."""
+    """Return the number of these rows without a deletion flag; 0 before the first version."""
     if snapshot.version < 0:
         return 0
     if read_system_columns(snapshot.metadata).flags_deleted:
@@ -223,9 +239,9 @@ def as_spark(
     history: bool = False,
     like: Any = None,
 ) -> Any:
-    """A lazy Spark frame over the snapshot's files, with the rows of ``read_rows``; what has no type is text.
+    """Return a lazy Spark frame with the rows of ``read_rows``; columns without a type are text.
 
-    ``like`` says in whose session, as ``TableEngine.read`` has it.
+    It belongs to the session of ``like``, as with ``TableEngine.read``.
     """
     own = read_system_columns(snapshot.metadata)
     if own.has_history and not history:
@@ -243,7 +259,7 @@ def as_spark(
 
 
 def sort_frame(frame: Any, names: Sequence[str], snapshot: ReadableSnapshot | None = None) -> Any:
-    """A Spark frame sorted by columns that it has; ``snapshot`` is what it reads, where that is known.
+    """Return a Spark frame sorted by columns that it has; ``snapshot`` is what it reads, where that is known.
 
     A few files are sorted in one task: ranges of many would cost a job to find them and a shuffle.
     """
@@ -270,14 +286,14 @@ def require_kind(kind: str, dtype_backend: str | None = None) -> None:
         )
 
 
-def moment(given: datetime | str) -> datetime:
-    """A moment with its zone; without one it is UTC."""
+def moment(value: datetime | str) -> datetime:
+    """Return a moment with its zone; without one it is UTC."""
     try:
-        when = datetime.fromisoformat(given) if isinstance(given, str) else given
+        when = datetime.fromisoformat(value) if isinstance(value, str) else value
         return when if when.tzinfo else when.replace(tzinfo=UTC)
     except (ValueError, AttributeError) as error:
         raise InvalidOption(
-            f"{given!r} is not a valid timestamp.",
+            f"{value!r} is not a valid timestamp.",
             remedy="Pass a datetime or ISO text such as 2026-11-20T14:05:00Z.",
         ) from error
 
@@ -292,15 +308,15 @@ def _quote(name: str) -> str:
 # lazily with the frame.
 
 
-def previewed_frame(given: Any, before: Snapshot, after: Snapshot, engine: TableEngine) -> Any:
-    """Return the rows of ``after`` in the session of ``given``; read only the files that ``before`` lacks."""
-    session = given.sparkSession
+def previewed_frame(frame: Any, before: Snapshot, after: Snapshot, engine: TableEngine) -> Any:
+    """Return the rows of ``after`` in the session of ``frame``; read only the files that ``before`` lacks."""
+    session = frame.sparkSession
     files = after.files
     is_stored = pc.is_in(files["path"], before.files["path"]) if before.version >= 0 else None
     if is_stored is None or not pc.any(is_stored, min_count=0).as_py():
         table = _shown(read_rows(after))
         return session.createDataFrame(table, schema=spark_ddl(table.schema))
-    stored = as_spark(part_of(after, files.filter(is_stored)), engine, like=given)
+    stored = as_spark(part_of(after, files.filter(is_stored)), engine, like=frame)
     new = _shown(read_rows(part_of(after, files.filter(pc.invert(is_stored)))))
     if not new.num_rows:
         return stored
@@ -310,3 +326,58 @@ def previewed_frame(given: Any, before: Snapshot, after: Snapshot, engine: Table
 
 def _shown(table: pa.Table) -> pa.Table:
     return in_schema(table, spark_schema(table.schema))
+
+
+# Data files of a stream: row counts and deleted positions, from the log.
+
+
+@dataclass(frozen=True, slots=True)
+class LiveFile:
+    """A live file: its path in the log, bytes, rows, and number of deleted rows."""
+
+    path: str
+    size: int
+    rows: int
+    deleted: int = 0
+
+
+def live_files(files: pa.Table) -> tuple[LiveFile, ...]:
+    """``files`` (rows of ``snapshot.files``), in their order."""
+    columns = ["path", "size", "stats", "deletion_vector"]
+    return tuple(
+        LiveFile(
+            row["path"],
+            row["size"],
+            _rows(row["path"], row["stats"]),
+            row["deletion_vector"]["cardinality"] if row["deletion_vector"] else 0,
+        )
+        for row in files.select(columns).to_pylist()
+    )
+
+
+def deleted_positions(snapshot: ReadableSnapshot, files: pa.Table) -> dict[str, npt.NDArray[np.int64]]:
+    """Return the positions of deleted rows in ``files`` (rows of ``snapshot.files``), by path."""
+    marked = files.filter(pc.is_valid(files["deletion_vector"])).select(["path", "deletion_vector"])
+    return {
+        row["path"]: deleted_rows(
+            snapshot.storage, snapshot.table, DeletionVector.from_json(row["deletion_vector"])
+        ).astype(np.int64)
+        for row in marked.to_pylist()
+    }
+
+
+def has_vectors(snapshot: Snapshot) -> bool:
+    """Return whether the table enables deletion vectors."""
+    is_on = snapshot.metadata.configuration.get(VECTORS_KEY, "").lower() == "true"
+    return is_on and has_reader_feature(snapshot.protocol, VECTORS_FEATURE)
+
+
+def _rows(path: str, statistics: str | None) -> int:
+    found = (json.loads(statistics) if statistics else {}).get("numRecords")
+    if not isinstance(found, int):
+        raise UnsupportedTable(
+            f"It is not known how many rows {path!r} has.",
+            cause="Another writer left the statistics out.",
+            remedy="Replace the stream's content with override=True.",
+        )
+    return found

@@ -89,7 +89,7 @@ class StagingFolder:
         return self._name
 
     def begin_merge(self) -> str:
-        """The folder for the engine's merged rows."""
+        """Return the folder for the engine's merged rows."""
         return self._begin(_MERGED)
 
     @property
@@ -98,19 +98,19 @@ class StagingFolder:
         return self._storage.uri(self.base)
 
     def begin_batch(self) -> str:
-        """The folder for the engine's copy of a Spark frame; errors as for ``begin_merge``."""
+        """Return the folder for the engine's copy of a Spark frame; errors as for ``begin_merge``."""
         self._begin(f"{_LANDED}/{UNIQUE}")
         return self._begin(_LANDED)
 
     def _begin(self, part: str) -> str:
-        """The folder's URI. In a bucket it gets a first object, else Hadoop leaves a folder marker."""
+        """Return the folder's URI. In a bucket it gets a first object, else Hadoop leaves a folder marker."""
         self._is_shared = True
         if self._storage.local_path(self._below()) is None:
             self._storage.replace(self._below(part, _BEGUN), b"1")
         return self._storage.uri(self._below(part))
 
     def uri(self, path: str) -> str:
-        """A staged file, by the path that the methods below give it, as the engine opens it."""
+        """Return a staged file, by the path that the methods below give it, as the engine opens it."""
         return self._storage.uri(f"{self.base}/{path}")
 
     def merged_paths(self, names: Iterable[str]) -> tuple[str, ...]:
@@ -179,7 +179,7 @@ class StagingFolder:
         return path
 
     def read_batch(self, paths: Sequence[str], bytes_max: int) -> pa.Table | None:
-        """The rows of a landed batch in memory; None if they take more than ``bytes_max`` there.
+        """Return the rows of a landed batch in memory; None if they take more than ``bytes_max`` there.
 
         Files say little of that: what repeats itself takes hardly any bytes in them.
         """
@@ -188,7 +188,7 @@ class StagingFolder:
         return bounded_rows((self._open(f"{self.base}/{path}") for path in paths), bytes_max)
 
     def read_batch_columns(self, paths: Sequence[str], columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Some columns of a landed batch, one piece in memory at a time."""
+        """Return some columns of a landed batch, one piece in memory at a time."""
         for path in paths if columns else ():
             with self._open(f"{self.base}/{path}") as file:
                 stored = set(file.schema_arrow.names)  # a column without a type is in no file
@@ -284,7 +284,7 @@ class StagingFolder:
             raise failure("read", name, error) from error
 
     def _folders(self) -> tuple[str, ...]:
-        """The attempt's folders, the deepest first; those below its own are the engine's."""
+        """Return the attempt's folders, the deepest first; those below its own are the engine's."""
         shared = (self._below(_MERGED), self._below(_LANDED)) if self._is_shared else ()
         return (*shared, self._below())
 
@@ -337,7 +337,7 @@ def _physical(rows: pa.Table, schema: Mapping[str, Any]) -> pa.Table:
 
 
 def _parts(pieces: Iterable[pa.Table], bytes_min: int) -> Iterator[list[pa.Table]]:
-    """The pieces, grouped into parts of at least ``bytes_min`` in memory."""
+    """Return the pieces, grouped into parts of at least ``bytes_min`` in memory."""
     part: list[pa.Table] = []
     held = 0
     for piece in pieces:
@@ -366,7 +366,7 @@ def _write_pieces(pieces: Iterable[pa.Table], schema: pa.Schema, where: Any) -> 
 # A table snapshot that includes the transaction's own uncommitted commit.
 
 
-class StagedTable(OverlayStorage):
+class StagedStorage(OverlayStorage):
     """``inner`` with ``commits`` (by version) as the only ones of the table after version ``base``."""
 
     def __init__(
@@ -404,6 +404,6 @@ class StagedTable(OverlayStorage):
 def staged_view(
     storage: Storage, table: str, base: int, contents: tuple[str, ...], timestamp_ms: int
 ) -> Snapshot:
-    """The table at version ``base`` plus uncommitted commits, visible to this process only."""
+    """Return the table at version ``base`` plus uncommitted commits, visible to this process only."""
     commits = dict(enumerate(contents, start=base + 1))
-    return DeltaLog(StagedTable(storage, table, base, commits, timestamp_ms), table).current_snapshot
+    return DeltaLog(StagedStorage(storage, table, base, commits, timestamp_ms), table).current_snapshot

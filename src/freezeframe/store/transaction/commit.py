@@ -192,7 +192,7 @@ def _entry(
 
 
 def _tenant_change(transaction: Transaction, state: TenantState) -> TenantChange | None:
-    """The change of the tenant; the tenant's first entry sets the default retention if none is set."""
+    """Return the change of the tenant; the tenant's first entry sets the default retention if none is set."""
     kept, change = transaction.context.settings.keep_versions, transaction.tenant or TenantChange()
     if state.version != NO_VERSION or not kept or change.policy is not None:
         return transaction.tenant

@@ -35,12 +35,12 @@ class Subject:
 
 
 def etag_of(file: FileEntry | HeldFile) -> str:
-    """The entity tag of a file: the same bytes at the same version, nothing else."""
+    """Return the entity tag of a file: the same bytes at the same version, nothing else."""
     return f'"{file.version}-{file.sha256[:32]}"'
 
 
 def file_subject(path: str) -> Subject:
-    """A file; its tag is the one that reading it gives."""
+    """Return a file; its tag is the one that reading it gives."""
     known = str(FilePath(path))
 
     def tag(state: TenantState) -> str | None:
@@ -50,7 +50,7 @@ def file_subject(path: str) -> Subject:
 
 
 def stream_subject(name: str) -> Subject:
-    """A stream; its tag is its version in quotes."""
+    """Return a stream; its tag is its version in quotes."""
     known = StreamName(name)
 
     def tag(state: TenantState) -> str | None:
@@ -67,7 +67,7 @@ TENANT = Subject(
 
 
 def any_subject(streams: Collection[str], files: Collection[str]) -> Subject:
-    """Some streams and files, for ``If-None-Match: *``: the first of them that is there, or nothing."""
+    """Return the first existing one of some streams and files as the subject of ``If-None-Match: *``."""
     subjects = [*map(stream_subject, streams), *map(file_subject, files)]
 
     def first(state: TenantState) -> Subject | None:
@@ -101,7 +101,7 @@ class Conditions:
         return self.if_match is not None or self.if_none_match is not None
 
     def at_commit(self, subject: Subject) -> CommitCheck:
-        """The check of a commit: that they hold for the subject in the state that the commit follows.
+        """Return the check of a commit: that they hold for the subject in the state that the commit follows.
 
         If strict, a commit that changes or removes a stream or file needs them, whatever the subject is.
         """
@@ -133,7 +133,7 @@ class Conditions:
         self._require_holds(etag, explain)
 
     def is_fresh(self, etag: str) -> bool:
-        """Whether the client has this very version already, so that the answer is 304."""
+        """Return whether the client has this very version already, so that the answer is 304."""
         return self.if_none_match is not None and _names(self.if_none_match, etag, strong=False)
 
     def _require_given(self) -> None:

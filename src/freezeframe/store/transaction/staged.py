@@ -83,7 +83,7 @@ class StagedTable:
         return self._net
 
     def _counts_add_up(self) -> bool:
-        """Whether only one change touched rows, or no two of them touched the same row."""
+        """Return whether only one change touched rows, or no two of them touched the same row."""
         effective = [result for result in self.results if result.content]
         if not self.content or not all(result.is_net for result in effective):
             return not self.content

@@ -377,7 +377,7 @@ def _oldest_kept_state(log: TenantLog, newest: TenantState, version: int) -> Ten
 
 
 def _is_lazy(batch: Any) -> bool:
-    """Whether reading the batch writes files: a Spark frame is landed, a reader's pieces may have to be."""
+    """Return whether reading the batch may write files, as for a Spark frame or a reader."""
     return hasattr(batch, "sparkSession") or isinstance(batch, pa.RecordBatchReader)
 
 

@@ -62,20 +62,20 @@ class UpdateBatch:
         return not self.paths
 
     def landed_rows(self) -> pa.Table | None:
-        """The rows of the files in memory; None if they take more than ``LANDED_BYTES_MAX`` there."""
+        """Return the rows of the files in memory; None if they take more than ``LANDED_BYTES_MAX`` there."""
         if self.written is not None or self.staging is None:
             return self.written
         return self.staging.read_batch(self.paths, LANDED_BYTES_MAX)
 
     def values(self, name: str) -> Iterator[pa.ChunkedArray]:
-        """The values of a column in pieces, read from the files for landed rows."""
+        """Return the values of a column in pieces, read from the files for landed rows."""
         if self.staging is None:
             yield self.table[name]
         else:
             yield from (piece[name] for piece in self.staging.read_batch_columns(self.paths, [name]))
 
     def filled_types(self, names: Sequence[str]) -> dict[str, pa.DataType]:
-        """The types of columns by name, open where they have no value; landed rows are read once for all."""
+        """Return types of columns by name, open where they have no value; landed rows are read once."""
         kinds = {field.name: field.type for field in self.table.schema}
         found: dict[str, pa.DataType] = dict.fromkeys(names, pa.null())
         if self.staging is None:
@@ -198,14 +198,14 @@ def _add_order(update: Update) -> Update:
 
 
 def _drain(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The batches, each released once it is consumed."""
+    """Return the batches, each released once it is consumed."""
     batches.reverse()
     while batches:
         yield batches.pop()
 
 
 def _pieces(batches: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[pa.Table]:
-    """The batches with the columns wanted, their rows numbered if that is one of them."""
+    """Return the batches with the columns wanted, their rows numbered if that is one of them."""
     count = 0
     for batch in batches:
         table = pa.Table.from_batches([batch])

@@ -29,8 +29,7 @@ from freezeframe.store.schema.type_compatibility import (
     comparison_type,
     open_columns,
 )
-from freezeframe.store.table.data_files import deleted_positions, live_files
-from freezeframe.store.table.reader import row_count
+from freezeframe.store.table.reader import deleted_positions, live_files, row_count
 from freezeframe.store.table.staging import staged_bytes
 from freezeframe.store.updates.batch import UpdateBatch
 from freezeframe.store.updates.plan import NO_COLUMNS, FileChoice, Plan, choose, require_few_deletions
@@ -92,7 +91,7 @@ def _merged(
     route: Route,
     removed: tuple[str, ...] | None = None,
 ) -> UpdateResult:
-    """The update as a commit of the files that Spark wrote."""
+    """Return the update as a commit of the files that Spark wrote."""
     if result.rows and not result.files:
         require_found((), 0, result.rows)
     paths = context.staging.merged_paths(result.files)
@@ -104,7 +103,7 @@ def _merged(
 
 
 def can_look_for_keys(context: UpdateContext) -> bool:
-    """Whether a search can use the landed batch's own files, with the types of the plan."""
+    """Return whether a search can use the landed batch's own files, with the types of the plan."""
     landed, target = context.batch.table.schema, context.plan.evolution.target
     return all(landed.field(name).type == target.field(name).type for name in context.plan.key)
 
@@ -119,7 +118,7 @@ def _choices(context: UpdateContext) -> tuple[FileChoice, ...]:
 
 
 def _batch_paths(context: UpdateContext) -> tuple[str, ...]:
-    """The batch's files, written if the rows are in memory; none where there is no row."""
+    """Return the batch's files, written if the rows are in memory; none where there is no row."""
     plan, batch = context.plan, context.batch
     if batch.paths or not batch.rows:
         return batch.paths
@@ -127,7 +126,7 @@ def _batch_paths(context: UpdateContext) -> tuple[str, ...]:
 
 
 def _batch_schema(context: UpdateContext) -> dict[str, Any]:
-    """The columns of the batch's files: what Spark landed has the frame's own names and types."""
+    """Return the columns of the batch's files: what Spark landed has the frame's own names and types."""
     plan, landed = context.plan, context.batch.landed
     if landed is None:
         return plan.batch_schema
@@ -135,7 +134,7 @@ def _batch_schema(context: UpdateContext) -> dict[str, Any]:
 
 
 def _batch_types(context: UpdateContext) -> dict[str, Any] | None:
-    """The columns of Spark's files, open where they have no value (``strategy``); None for our own files."""
+    """Return the columns of Spark's files, open where they have no value; None for our own files."""
     plan, batch = context.plan, context.batch
     if batch.landed is None:
         return None
@@ -202,7 +201,7 @@ def _overwrite_counts(context: UpdateContext, batch: tuple[str, ...]) -> Counts:
 
 
 def _compared_columns(plan: Plan) -> ComparedColumns:
-    """The new columns, and the stored system columns that mark past rows."""
+    """Return the new columns, and the stored system columns that mark past rows."""
     stored = written_columns(plan.stored_schema or NO_COLUMNS)
     compared = compare_columns(stored, written_columns(plan.schema, set(plan.evolution.target.names)))
     if not plan.stored_own.has_history:
@@ -213,7 +212,7 @@ def _compared_columns(plan: Plan) -> ComparedColumns:
 
 
 def _comparable(plan: Plan) -> bool:
-    """Whether a stored row can have the same key as a new one."""
+    """Return whether a stored row can have the same key as a new one."""
     stored = arrow_columns(plan.stored_schema or NO_COLUMNS)
     return all(
         name in stored.names
@@ -228,7 +227,7 @@ def _counts(result: MergeResult) -> Counts:
 
 
 def _is_data_file(plan: Plan, batch: UpdateBatch) -> bool:
-    """Whether the landed batch's files can become data files unchanged."""
+    """Return whether the landed batch's files can become data files unchanged."""
     if batch.in_memory:
         return True
     same_names = all(path[-1] == physical_name(field) for path, field in fields_by_path(plan.schema))
@@ -237,7 +236,7 @@ def _is_data_file(plan: Plan, batch: UpdateBatch) -> bool:
 
 
 def _deleted_positions(context: UpdateContext, paths: Sequence[str]) -> dict[str, Any]:
-    """The positions of deleted rows by file, for the engine."""
+    """Return the positions of deleted rows by file, for the engine."""
     if not paths:
         return {}
     files = context.snapshot.files

@@ -31,7 +31,7 @@ from freezeframe.store.schema.schema_evolution import (
     decided_columns,
     evolve,
 )
-from freezeframe.store.table.data_files import LiveFile
+from freezeframe.store.table.reader import LiveFile
 from freezeframe.store.updates.batch import UpdateBatch
 
 # Plan of an update: its key and columns, before any row is read (pure).
@@ -207,14 +207,14 @@ class FileChoice:
 
 
 def rule_of(settings: Settings) -> FileRule:
-    """The file rules from the settings."""
+    """Return the file rules from the settings."""
     is_plain = settings.compatibility == "plain"
     searched_rows_max = settings.searched_rows_max if settings.engine == "auto" else 0
     return FileRule(settings.vectors_from_bytes, is_plain, searched_rows_max)
 
 
 def choose(files: Sequence[LiveFile], touched: Mapping[str, int], rule: FileRule) -> tuple[FileChoice, ...]:
-    """The action on each file, in order; ``touched`` is the number of changed rows by path."""
+    """Return the action on each file, in order; ``touched`` is the number of changed rows by path."""
     total = sum(file.size for file in files)
     if total < rule.vectors_from_bytes:
         reason = f"the whole stream is smaller than {rule.vectors_from_bytes:,} bytes"
@@ -230,7 +230,7 @@ def choose(files: Sequence[LiveFile], touched: Mapping[str, int], rule: FileRule
 
 
 def size_class(size: int) -> int:
-    """The class of files of similar size; 0 for the smallest."""
+    """Return the class of files of similar size; 0 for the smallest."""
     found, bytes_max = 0, SMALLEST_BYTES
     while size > bytes_max:  # a logarithm would be off by one at some of the bounds
         found, bytes_max = found + 1, bytes_max * FILES_PER_SIZE_MAX
@@ -286,5 +286,5 @@ def require_few_deletions(update: Update, *, lost: int, live: int) -> None:
 
 
 def _ratio_that_allows(lost: int, live: int) -> float:
-    """The smallest ratio in whole percent that permits this number of deletions."""
+    """Return the smallest ratio in whole percent that permits this number of deletions."""
     return -(-100 * lost // live) / 100

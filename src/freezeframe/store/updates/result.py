@@ -17,7 +17,7 @@ from freezeframe.storage import Storage
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.schema.columns import stored_key, stored_notes, written_columns
 from freezeframe.store.table.commit import TableChange
-from freezeframe.store.table.data_files import has_vectors
+from freezeframe.store.table.reader import has_vectors
 from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.updates.batch import UpdateBatch
 from freezeframe.store.updates.plan import FileAction, FileChoice, FileRule, Plan
@@ -80,7 +80,7 @@ class UpdateContext:
         return mode == "overwrite" or (mode != "replace_where" and not self.live)
 
     def uris(self, paths: Iterable[str]) -> tuple[str, ...]:
-        """The engine's URIs of the stream's files, given by their paths in the log."""
+        """Return the engine's URIs of the stream's files, given by their paths in the log."""
         return tuple(file_uri(self.storage, self.staging.base, path) for path in paths)
 
     def bytes_of(self, paths: Iterable[str]) -> int:
@@ -106,7 +106,7 @@ def build_table_change(
     removed: tuple[str, ...] | None = None,
     deletion: RowDeletion | None = None,
 ) -> UpdateResult:
-    """The update as a commit whose new files are ``paths`` and replace ``removed`` (None: all files).
+    """Return the update as a commit whose new files are ``paths`` and replace ``removed`` (None: all files).
 
     ``deletion`` marks rows in files that stay; its vector file is stored already.
     """

@@ -26,8 +26,7 @@ from freezeframe.store.schema.columns import arrow_columns, read_system_columns
 from freezeframe.store.schema.schema_evolution import is_undecided
 from freezeframe.store.schema.type_compatibility import common_nested
 from freezeframe.store.table.commit import CommitIdentity, commit_text
-from freezeframe.store.table.data_files import live_files
-from freezeframe.store.table.reader import live_row_count, with_columns
+from freezeframe.store.table.reader import live_files, live_row_count, with_columns
 from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.tenant_log.state import NO_VERSION
 from freezeframe.store.updates.batch import LANDED_BYTES_MAX, UpdateBatch, collect_pieces, read_batch
@@ -210,7 +209,7 @@ def _naming(name: StreamName) -> Iterator[None]:
 
 
 def _changes_nothing(snapshot: Snapshot, batch: UpdateBatch, update: Update) -> bool:
-    """Whether an update without rows changes nothing."""
+    """Return whether an update without rows changes nothing."""
     if batch.rows or update.notes or update.mode not in ("upsert", "full"):
         return False
     if snapshot.version < 0:
@@ -224,9 +223,9 @@ def _drops_columns(snapshot: Snapshot, update: Update) -> bool:
 
 
 def _with_columns(snapshot: Snapshot, batch: UpdateBatch, update: Update) -> UpdateBatch:
-    """A batch without rows says nothing about columns, and often has none: then it has those of the key.
+    """Return a batch without rows with the columns of the key; it says nothing about others.
 
-    So an upsert without rows can drop columns, and neither bring nor change any.
+    So an upsert without rows can drop columns, and neither add nor change any.
     """
     if batch.rows or snapshot.version < 0 or update.mode not in ("upsert", "full"):
         return batch
@@ -239,10 +238,10 @@ def _with_columns(snapshot: Snapshot, batch: UpdateBatch, update: Update) -> Upd
 
 
 def _without_idle_types(snapshot: Snapshot, batch: UpdateBatch, update: Update) -> UpdateBatch:
-    """What has no value has no type of its own where the stream has the column in another one.
+    """Return the batch with the stream's types for columns that have no value in the batch.
 
-    What a frame says of such a column, or of a part of it (pandas and Spark call it text as a rule), says
-    nothing of values, and decides nothing that is open in the stream's column.
+    A frame's type of such a column, or of a part of it (text as a rule, in pandas and Spark), says nothing
+    about values, and decides nothing that is open in the stream's column.
     """
     if snapshot.version < 0 or update.mode == "overwrite":
         return batch

@@ -22,12 +22,11 @@ from freezeframe.log.scan import rows
 from freezeframe.log.table.row_deletion import RowDeletion, mark_rows
 from freezeframe.observation import observe
 from freezeframe.storage.read_ahead import is_local
-from freezeframe.store.keys.key_scan import files_with, find_in, scan, scan_tasks
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.schema.columns import arrow_columns, written_columns
 from freezeframe.store.schema.type_compatibility import cells_differ
-from freezeframe.store.table.data_files import LiveFile, deleted_positions, live_files
-from freezeframe.store.table.reader import in_schema
+from freezeframe.store.table.keys import files_with, find_in, scan, scan_tasks
+from freezeframe.store.table.reader import LiveFile, deleted_positions, in_schema, live_files
 from freezeframe.store.updates.plan import NO_COLUMNS, FileChoice, Plan, choose
 from freezeframe.store.updates.result import (
     EngineName,
@@ -62,7 +61,7 @@ def search(context: UpdateContext, files: pa.Table, keys: pa.Table) -> tuple[pa.
 def find_task(
     context: UpdateContext, paths: Sequence[str], keys: pa.Table | Sequence[str], rows: int
 ) -> FindTask:
-    """The search for ``rows`` keys in the stream's files ``paths`` (paths of the log)."""
+    """Return the search for ``rows`` keys in the stream's files ``paths`` (paths of the log)."""
     plan = context.plan
     return FindTask(
         stored=context.uris(paths),
@@ -76,21 +75,20 @@ def find_task(
 
 
 def _key_columns(schema: Mapping[str, Any], key: Sequence[str]) -> dict[str, Any]:
-    """The key's columns of a Delta schema, in key order."""
+    """Return the key's columns of a Delta schema, in key order."""
     fields = {field["name"]: field for field in schema["fields"]}
     return {"type": "struct", "fields": [fields[name] for name in key]}
 
 
 def _to_logical_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The columns under logical names at any depth, as in files of keys and of landed rows."""
+    """Return the columns under logical names at any depth, as in files of keys and of landed rows."""
     own: dict[str, Any] = copy.deepcopy(dict(schema))
     for field in every_field(own):
         field["metadata"] = {}
     return own
 
 
-# The stored rows of an upsert's candidate files: of a few they are read once, of many as they are asked
-# for.
+# The stored rows of an upsert's candidate files: of a few files they are read once, of many on demand.
 #
 # A small stream's update looks for keys, compares cells and writes the file anew: three times the same file
 # would be opened, planned for and parsed.
@@ -132,19 +130,19 @@ class CandidateRows:
             return rows.read_at(self._context.snapshot, positions, names)
         columns = list(names)
         return pa.concat_tables(
-            [self._held[path].select(columns).take(pa.array(one)) for path, one in positions.items()]
+            [self._held[path].select(columns).take(pa.array(numbers)) for path, numbers in positions.items()]
         )
 
     def without(self, positions: Mapping[str, _Numbers]) -> Iterator[pa.Table | pa.RecordBatch]:
-        """The live rows of some of the stream's files, by path, but those at the given positions."""
-        others = {path: one for path, one in positions.items() if path not in self._held}
+        """Return the live rows of some of the stream's files, by path, but those at the given positions."""
+        others = {path: numbers for path, numbers in positions.items() if path not in self._held}
         if others:
             yield from rows.read_without(self._context.snapshot, others)
-        for path, one in positions.items():
+        for path, numbers in positions.items():
             if path in self._held:
                 stays = np.ones(len(self._held[path]), np.bool_)
-                stays[one] = False
-                stays[self.deleted.get(path, one)] = False
+                stays[numbers] = False
+                stays[self.deleted.get(path, numbers)] = False
                 yield self._held[path].filter(pa.array(stays))
 
 
@@ -165,13 +163,13 @@ DECIDED_BYTES_MAX = 1024 * 1024 * 1024
 class _MatchedKeys:
     """Stored rows with a key of the batch, sorted by file and position.
 
-    ``files`` are paths, ``file`` an index into them, ``row`` a position, ``place`` a row of the batch.
+    ``files`` are paths, ``file`` an index into them, ``row`` a position, ``batch_row`` a row of the batch.
     """
 
     files: tuple[str, ...]
     file: _Numbers
     row: _Numbers
-    place: _Numbers
+    batch_row: _Numbers
     engine: EngineName = ""
 
     @property
@@ -183,7 +181,7 @@ class _MatchedKeys:
         return f"whose keys {who} looked for in {len(self.files):,} files"
 
     def positions(self, which: Flags) -> dict[str, _Numbers]:
-        """The positions of the flagged rows by path."""
+        """Return the positions of the flagged rows by path."""
         file, row = self.file[which], self.row[which]
         # Sorted by file, so the rows of a file are adjacent.
         begins = np.searchsorted(file, np.arange(len(self.files) + 1))
@@ -192,7 +190,7 @@ class _MatchedKeys:
 
 
 def obstacle(plan: Plan, snapshot: Snapshot) -> str:
-    """The reason why the update must rewrite stored rows; empty if it need not."""
+    """Return the reason why the update must rewrite stored rows; empty if it need not."""
     update, files = plan.update, snapshot.files
     if update.mode != "upsert":
         return f"{update.mode} goes through all rows"
@@ -209,14 +207,14 @@ def obstacle(plan: Plan, snapshot: Snapshot) -> str:
 
 
 def _only_decides(plan: Plan, snapshot: Snapshot) -> bool:
-    """Whether types change only where they were open, in files that this process may rewrite."""
+    """Return whether types change only where they were open, in files that this process may rewrite."""
     stored = arrow_columns(plan.stored_schema or NO_COLUMNS)
     was_open = all(has_untyped(stored.field(name).type) for name in plan.evolution.widened)
     return was_open and not plan.evolution.dropped and snapshot.size <= DECIDED_BYTES_MAX
 
 
 def breadth(context: UpdateContext, batch: pa.Table) -> str:
-    """The reason for a Spark merge: too much of the stream may hold keys of ``batch``; else empty."""
+    """Return the reason for a Spark merge: too much of the stream may hold keys of ``batch``; else empty."""
     if context.snapshot.size <= PATCHED_BYTES_MAX:
         return ""
     files = files_with(context.snapshot, batch.select(list(context.plan.filled_key)))
@@ -247,7 +245,7 @@ def upsert(context: UpdateContext, batch: pa.Table) -> UpdateResult:
     filled = _coalesce_rows(context, batch, matched, stored)
     changing = matched.positions(filled.changed)
     is_new = np.ones(len(batch), np.bool_)
-    is_new[matched.place] = False
+    is_new[matched.batch_row] = False
     inserted, updated = int(is_new.sum()), len(filled.rows)
     counts = Counts(inserted, updated, len(batch) - inserted - updated, 0)
     reason = f"{len(batch):,} rows, {matched.search_kind}"
@@ -285,7 +283,7 @@ def _mark(context: UpdateContext, marked: Mapping[str, _Numbers]) -> RowDeletion
 def _match_keys(
     context: UpdateContext, candidates: pa.Table, stored: CandidateRows, keys: pa.Table
 ) -> _MatchedKeys:
-    """The live stored rows with a key of the batch."""
+    """Return the live stored rows with a key of the batch."""
     if not candidates.num_rows or not len(keys):
         nothing = np.empty(0, np.int64)
         return _MatchedKeys((), nothing, nothing, nothing)
@@ -298,7 +296,7 @@ def _sort_matches(
 ) -> _MatchedKeys:
     paths = tuple(files["path"].to_pylist())
     file = found["file"].to_numpy().astype(np.int64)
-    row, place = found["row"].to_numpy(), found["place"].to_numpy()
+    row, batch_row = found["row"].to_numpy(), found["place"].to_numpy()
     alive = np.ones(len(file), np.bool_)
     for index, path in enumerate(paths):
         if path in deleted:
@@ -306,17 +304,17 @@ def _sort_matches(
             is_deleted = np.zeros(max(row[here].max(initial=-1), deleted[path].max(initial=-1)) + 1, np.bool_)
             is_deleted[deleted[path]] = True
             alive[here] = ~is_deleted[row[here]]
-    file, row, place = file[alive], row[alive], place[alive]
-    keys = int(np.count_nonzero(np.bincount(place)))
-    if keys < len(place):
+    file, row, batch_row = file[alive], row[alive], batch_row[alive]
+    keys = int(np.count_nonzero(np.bincount(batch_row)))
+    if keys < len(batch_row):
         raise CorruptData(
             f"The stored rows hold a key ({', '.join(key)}) more than once.",
-            cause=f"{len(place)} stored rows have {keys} keys of the batch.",
+            cause=f"{len(batch_row)} stored rows have {keys} keys of the batch.",
             remedy="Replace the stream's content with override=True.",
         )
     # A scan gives the rows of each file in their order, which this sort goes through once.
     order = np.argsort(file * (int(row.max(initial=0)) + 1) + row, kind="stable")
-    return _MatchedKeys(paths, file[order], row[order], place[order], engine)
+    return _MatchedKeys(paths, file[order], row[order], batch_row[order], engine)
 
 
 def _coalesce_rows(
@@ -331,7 +329,7 @@ def _coalesce_rows(
         return candidates.at(matched.positions(which), names)
 
     return coalesce(
-        batch.take(pa.array(matched.place)),
+        batch.take(pa.array(matched.batch_row)),
         target,
         [name for name in stored if name in known],
         plan.key,
@@ -346,7 +344,7 @@ def _content(
     changing: Mapping[str, _Numbers],
     last: Sequence[pa.Table],
 ) -> Iterator[pa.Table]:
-    """The rows to write: remaining rows of removed files, then changed and new rows."""
+    """Return the rows to write: remaining rows of removed files, then changed and new rows."""
     schema = last[0].schema
     nothing = np.empty(0, np.int64)
     for kept in stored.without({file.path: changing.get(file.path, nothing) for file in rewritten}):
@@ -420,17 +418,17 @@ class _Filling:
         self._key = key
         self._old_values = old_values
         self._keeps_nulls = keeps_nulls
-        self._given = frozenset(batch.column_names)
+        self._columns = frozenset(batch.column_names)
         self._old: dict[str, pa.ChunkedArray] = {}
 
     def compared_columns(self) -> list[str]:
         """Stored columns that the batch may change."""
-        compared = self._given & self._stored - self._key
+        compared = self._columns & self._stored - self._key
         return [name for name in self._target.names if name in compared]
 
     def new_columns(self) -> list[str]:
         """New columns of the batch, without stored values."""
-        new = self._given - self._stored
+        new = self._columns - self._stored
         return [name for name in self._target.names if name in new]
 
     def open_columns(self) -> list[str]:
@@ -440,7 +438,7 @@ class _Filling:
         return [name for name in names if self._is_open(name)]
 
     def deciding_columns(self) -> list[str]:
-        """The columns to compare first where the result needs no old value."""
+        """Return the columns to compare first where the result needs no old value."""
         names = self.compared_columns()
         ranks = {name: self._rank(self._target.field(name).type) for name in names}
         return sorted(names, key=ranks.__getitem__)[:1]
@@ -456,7 +454,7 @@ class _Filling:
         """Mask of the flagged rows with a changed cell."""
         found = np.zeros(int(rows.sum()), np.bool_)
         for name in names:
-            if name not in self._given:
+            if name not in self._columns:
                 continue
             new = _of(self._batch[name], rows)
             old = self._old.get(name, pa.chunked_array([pa.nulls(len(new), new.type)]))
@@ -467,7 +465,7 @@ class _Filling:
         return found
 
     def result(self, changed: Flags) -> pa.Table:
-        """The changed rows to store."""
+        """Return the changed rows to store."""
         if not changed.any():
             return self._target.empty_table()  # no old value was read, nor is one needed
         columns = [self._cells(field, changed) for field in self._target]
@@ -475,7 +473,7 @@ class _Filling:
 
     def _cells(self, field: pa.Field, changed: Flags) -> pa.ChunkedArray:
         old = _of(self._old[field.name], changed) if self._is_open(field.name) else None
-        if field.name not in self._given:
+        if field.name not in self._columns:
             return old if old is not None else pa.nulls(int(changed.sum()), field.type)
         new = _of(self._batch[field.name], changed)
         return new if old is None else pc.if_else(pc.is_valid(new), new, old)
@@ -483,7 +481,7 @@ class _Filling:
     def _is_open(self, name: str) -> bool:
         if name not in self._stored or name in self._key:
             return False
-        return name not in self._given or bool(self._keeps_nulls and self._batch[name].null_count)
+        return name not in self._columns or bool(self._keeps_nulls and self._batch[name].null_count)
 
     @staticmethod
     def _rank(kind: pa.DataType) -> int:

@@ -43,9 +43,9 @@ class KeyNumbers:
         self._pairs: list[pa.Array] = []
         """For each column after the first: the pairs that keys have of the number so far and its own."""
         numbers = np.zeros(len(keys), np.int64)
-        for place, (column, values) in enumerate(zip(keys.columns, self._values, strict=True)):
+        for number, (column, values) in enumerate(zip(keys.columns, self._values, strict=True)):
             _, numbers_of_column = _intersect(column, values)
-            if not place:
+            if not number:
                 numbers = numbers_of_column
                 continue
             pairs = _pairs(numbers, numbers_of_column, values)
@@ -88,7 +88,7 @@ def may_hold(
     stored: pa.Schema,
     names: Mapping[str, str],
 ) -> list[bool]:
-    """For each file, by its statistics' JSON text, whether it may hold one of the keys.
+    """Return whether each file may hold one of the keys, by the JSON text of its statistics.
 
     ``stored`` has the types in which the files hold the key's columns, ``names`` their names there.
     A file without usable statistics may hold anything.
@@ -120,9 +120,9 @@ def _meet(values: pa.Array, bounds: ColumnBounds) -> Bools:
     near = ~_true(pc.greater(bounds.low, values[-1])) & ~_true(pc.less(bounds.high, values[0]))
     inner = near & _true(pc.greater(bounds.low, values[0])) & _true(pc.less(bounds.high, values[-1]))
     if inner.any():
-        places = pa.array(np.flatnonzero(inner))
-        first = _places(values, bounds.low.take(places), pc.less)
-        end = _places(values, bounds.high.take(places), pc.less_equal)
+        indexes = pa.array(np.flatnonzero(inner))
+        first = _count_before(values, bounds.low.take(indexes), pc.less)
+        end = _count_before(values, bounds.high.take(indexes), pc.less_equal)
         near[inner] = first < end
     return near
 
@@ -132,12 +132,12 @@ def _true(flags: pa.ChunkedArray) -> Bools:
     return found
 
 
-def _places(
+def _count_before(
     values: pa.Array,
     bounds: pa.ChunkedArray,
     is_before: Callable[[pa.Array, pa.ChunkedArray], pa.ChunkedArray],
 ) -> npt.NDArray[np.int64]:
-    """The number of sorted ``values`` before each bound, by a vectorised binary search."""
+    """Return the number of sorted ``values`` before each bound, by a vectorised binary search."""
     low = np.zeros(len(bounds), np.int64)
     high = np.full(len(bounds), len(values), np.int64)
     for _ in range(len(values).bit_length()):
@@ -171,7 +171,7 @@ FOUND = pa.schema([("file", pa.int32()), ("row", pa.int64()), ("place", pa.int64
 
 
 def files_with(snapshot: ReadableSnapshot, keys: pa.Table) -> pa.Table:
-    """The rows of ``snapshot.files`` whose files may hold one of the keys by their statistics."""
+    """Return the rows of ``snapshot.files`` whose files may hold one of the keys by their statistics."""
     files, schema = snapshot.files, snapshot.schema
     held = may_hold(files["stats"], keys, arrow_columns(schema), physical_names(schema))
     return files.filter(pa.array(held, pa.bool_()))
@@ -252,18 +252,18 @@ def _scan_part(part: _Part, numbers: KeyNumbers, piece_rows: int = PIECE_ROWS) -
 
 
 def _found(file: int, begin: int, pieces: Iterable[pa.Table], numbers: KeyNumbers) -> pa.Table:
-    """The keys in rows of a file from position ``begin`` on."""
+    """Return the keys in rows of a file from position ``begin`` on."""
     found = []
     for piece in pieces:
-        row, place = numbers.found_in(piece)
-        arrays = [pa.array(np.full(len(row), file, np.int32)), pa.array(row + begin), pa.array(place)]
+        row, key = numbers.found_in(piece)
+        arrays = [pa.array(np.full(len(row), file, np.int32)), pa.array(row + begin), pa.array(key)]
         begin += len(piece)
         found.append(pa.RecordBatch.from_arrays(arrays, schema=FOUND))
     return pa.Table.from_batches(found, FOUND)
 
 
 def _pieces(batches: Iterable[pa.RecordBatch], rows_min: int) -> Iterator[pa.Table]:
-    """The batches, combined to tables of the size of one look-up."""
+    """Return the batches, combined to tables of the size of one look-up."""
     held: list[pa.RecordBatch] = []
     for batch in batches:
         held.append(batch)
@@ -278,7 +278,7 @@ def _pieces(batches: Iterable[pa.RecordBatch], rows_min: int) -> Iterator[pa.Tab
 
 
 def keys_as(keys: pa.Table, columns: pa.Schema) -> pa.Table:
-    """The keys cast to the types of ``columns``, without keys that these types cannot hold."""
+    """Return the keys cast to the types of ``columns``, without keys that these types cannot hold."""
     kinds = [columns.field(name).type for name in keys.column_names]
     keeps = np.ones(len(keys), np.bool_)
     for column, kind in zip(keys.columns, kinds, strict=True):
@@ -289,17 +289,17 @@ def keys_as(keys: pa.Table, columns: pa.Schema) -> pa.Table:
     return pa.table(cast, names=keys.column_names)
 
 
-def key_of_row(columns: pa.Schema, key: Sequence[str], given: Any) -> pa.Table:
-    """The key of one row as a table of the key's columns: a value, a sequence of them, or values by name."""
+def key_of_row(columns: pa.Schema, key: Sequence[str], value: Any) -> pa.Table:
+    """Return the key of one row as a table: ``value`` is one, a sequence of them, or values by name."""
     if not key:
         raise InvalidOption(
             "The stream has no key, so single rows cannot be told apart.",
             remedy="Compare two versions of the whole stream instead.",
         )
-    if isinstance(given, Mapping):
-        values = [given[name] for name in key] if set(given) == set(key) else None
+    if isinstance(value, Mapping):
+        values = [value[name] for name in key] if set(value) == set(key) else None
     else:
-        whole = given if isinstance(given, list | tuple) else (given,)
+        whole = value if isinstance(value, list | tuple) else (value,)
         values = list(whole) if len(whole) == len(key) else None
     try:
         if values is not None:
@@ -308,7 +308,7 @@ def key_of_row(columns: pa.Schema, key: Sequence[str], given: Any) -> pa.Table:
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         pass
     raise BadInput(
-        f"{given!r} is not a key of the stream.",
+        f"{value!r} is not a key of the stream.",
         cause=f"Its key has the columns {', '.join(f'{name} ({columns.field(name).type})' for name in key)}.",
         remedy="Pass one value of its type for each of them.",
     )

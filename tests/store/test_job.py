@@ -1,4 +1,4 @@
-"""Jobs: what happens in one becomes visible together or not at all, once."""
+"""Jobs: one commit for what a script changes, and their status from outside."""
 
 import contextlib
 import threading
@@ -20,10 +20,12 @@ from freezeframe.errors import (
 )
 from freezeframe.storage import MemoryStorage
 from freezeframe.storage.memory import Crash, Fault, FaultyStorage, Way
+from freezeframe.store.job import find_committed_job, revoke_job
 from freezeframe.store.model.directory import STAGING_FOLDER
+from freezeframe.store.tenant import open_job_tenant
 from freezeframe.store.tenant_log import roll_forward
 from freezeframe.store.tenant_log.entry import Entry, TenantChange
-from freezeframe.store.tenant_log.state import TenantState
+from freezeframe.store.tenant_log.state import TenantState, parse_checkpoint
 
 
 def table(*ids):
@@ -439,3 +441,105 @@ def test_four_threads_of_jobs_lose_nothing(open_finding, local):
     for version in range(13):
         found = [tenant.stream(name).read(tenant_version=version) for name in tenant.streams(version)]
         assert 2 * version == sum(len(rows) for rows in found), version
+
+
+class FreezingStorage(MemoryStorage):
+    """A storage whose user is frozen before one of its calls; ``meanwhile`` happens then."""
+
+    def __init__(self):
+        super().__init__()
+        self.frozen_before = self.meanwhile = None
+        self.calls = 0
+
+    def _call(self):
+        if self.meanwhile is not None:
+            self.calls += 1
+            if self.calls == self.frozen_before:
+                meanwhile, self.meanwhile = self.meanwhile, None
+                meanwhile()
+
+    def list_from(self, folder, start=""):
+        self._call()
+        return super().list_from(folder, start)
+
+    def read(self, name, offset=0, length=None):
+        self._call()
+        return super().read(name, offset, length)
+
+    def put_if_absent(self, name, content):
+        self._call()
+        super().put_if_absent(name, content)
+
+    def replace(self, name, content, *, durable=True):
+        self._call()
+        super().replace(name, content, durable=durable)
+
+
+def run(tenant, token):
+    """One run of job ``j``: it writes its token into a file."""
+    with open_job_tenant(tenant.context, "j", token=token) as job:
+        job.files.write("who.txt", token.encode())
+
+
+def test_a_run_frozen_at_any_moment_and_taken_over_cannot_commit(open_on):
+    """Between any two calls of its storage, also before it was heard of; the job's next run can."""
+    ends = []
+    for frozen_before in range(1, 100):
+        storage = FreezingStorage()
+        open_on(storage).files.write("before.txt", b"")
+        tenant = open_on(storage)  # its process is there; of the job nothing has been said yet
+        other = open_on(storage)
+        storage.frozen_before = frozen_before
+        storage.meanwhile = lambda other=other: revoke_job(other.context, "j", "silent", tokens=["first"])
+        try:
+            run(tenant, "first")
+            ends.append("committed")
+        except JobRevoked:
+            ends.append("refused")
+            assert [item.path for item in other.files.list()] == ["before.txt"]
+            run(other, "second")
+        if storage.meanwhile is not None:
+            break  # it ended before it would have been frozen
+        expected = {"committed": b"first", "refused": b"second"}[ends[-1]]
+        assert open_on(storage).files.read("who.txt") == expected
+        assert find_committed_job(other.context, "j") is not None
+
+    # Up to the commit point it is refused, from there on it had committed; there are moments of both kinds.
+    assert sorted(set(ends), key=ends.index) == ["refused", "committed"]
+    assert ends == sorted(ends, reverse=True)
+
+
+def test_a_run_is_refused_before_it_begins(open_on):
+    """A process that starts late finds its token revoked, and writes nothing; without one nobody knows it."""
+    storage = MemoryStorage()
+    tenant = open_on(storage)
+    tenant.files.write("before.txt", b"")
+    assert revoke_job(tenant.context, "j") == ()
+    assert revoke_job(tenant.context, "j", tokens=["a/2", "a/1"]) == ("a/1", "a/2")
+    assert revoke_job(tenant.context, "j", tokens=["a/1", "a/3"]) == ("a/3",)
+    names = [item.name for item in storage.list_below("")]
+
+    with pytest.raises(JobRevoked):
+        run(open_on(storage), "a/1")
+    assert names == [item.name for item in storage.list_below("")]
+    run(open_on(storage), "a/4")
+    assert revoke_job(tenant.context, "j", tokens=["a/4"]) == ()
+    assert [item.kind for item in reversed(list(tenant.history()))] == [
+        "commit",
+        "revoke",
+        "revoke",
+        "commit",
+    ]
+
+
+def test_revoked_tokens_are_kept_as_long_as_job_ids(open_on):
+    """They survive a checkpoint, unless they are older than the oldest job that is kept."""
+    tenant = open_on(MemoryStorage())
+    revoke_job(tenant.context, "j", tokens=["a/1"])
+    state = tenant.context.log.current_state()
+    assert list(state.revoked_tokens) == ["a/1"]
+
+    kept = parse_checkpoint(state.to_checkpoint(oldest_job_ms=state.timestamp_ms), "checkpoint")
+    assert state.revoked_tokens == kept.revoked_tokens
+    later = parse_checkpoint(state.to_checkpoint(oldest_job_ms=state.timestamp_ms + 1), "checkpoint")
+    assert TenantState().revoked_tokens == later.revoked_tokens

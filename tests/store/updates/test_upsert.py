@@ -1,14 +1,18 @@
-"""Updates of large streams: rows are found, filled, written and marked; nothing else is touched."""
+"""Upsert: rows are found, completed and written; and what becomes of files."""
 
+import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.typed_columns import KINDS, cells, same_form
 
 from freezeframe.log.scan import rows
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
-
-pytestmark = pytest.mark.spark
+from freezeframe.store.updates.upsert import coalesce
 
 
 @pytest.fixture
@@ -32,6 +36,7 @@ def vectors(stream):
     return [None if item is None else item["cardinality"] for item in files["deletion_vector"].to_pylist()]
 
 
+@pytest.mark.spark
 def test_only_changed_and_new_rows_are_written(stream):
     """The old file stays, its changed rows are marked; equal rows are counted and not written."""
     stream.update(frame(range(100), n=range(100)), key="Id")
@@ -47,6 +52,7 @@ def test_only_changed_and_new_rows_are_written(stream):
     assert stream.row_count() == 101
 
 
+@pytest.mark.spark
 def test_updates_add_up_in_one_vector(stream):
     """A row that was changed before is found where it is now, never where it was."""
     stream.update(frame(range(50), n=[0] * 50), key="Id")
@@ -60,6 +66,7 @@ def test_updates_add_up_in_one_vector(stream):
         assert len(content(stream, version=version)) == 50
 
 
+@pytest.mark.spark
 def test_nulls_keep_or_replace_stored_cells(stream):
     """nulls='keep' fills from the stored row, nulls='overwrite' does not; absent columns are kept in both."""
     stream.update(
@@ -78,6 +85,7 @@ def test_nulls_keep_or_replace_stored_cells(stream):
     assert content(stream) == expected
 
 
+@pytest.mark.spark
 def test_a_new_column_and_a_decided_type(stream):
     """A column that only the batch has is added; stored rows have nothing in it."""
     stream.update(frame([1, 2, 3], a=[None] * 3), key="Id")
@@ -91,6 +99,7 @@ def test_a_new_column_and_a_decided_type(stream):
     }
 
 
+@pytest.mark.spark
 def test_a_mostly_changed_file_is_written_anew(stream):
     """When most rows of a file change, the file goes and nothing is marked in it."""
     stream.update(frame(range(10), n=range(10)), key="Id")
@@ -99,6 +108,7 @@ def test_a_mostly_changed_file_is_written_anew(stream):
     assert {f"{n:04}": {"n": n + 100 if n < 6 else n} for n in range(10)} == content(stream)
 
 
+@pytest.mark.spark
 def test_many_small_files_become_one(stream):
     """After thousands of small syncs a read still meets few files."""
     stream.update(frame(range(1000, 3000), n=range(2000)), key="Id")
@@ -108,6 +118,7 @@ def test_many_small_files_become_one(stream):
     assert stream.row_count() == 2020
 
 
+@pytest.mark.spark
 def test_spark_frames_and_spark_reads(stream, spark_session):
     """A Spark frame is patched in like any other; a Spark read leaves marked rows out."""
     stream.update(frame(range(20), n=range(20)), key="Id")
@@ -119,6 +130,7 @@ def test_spark_frames_and_spark_reads(stream, spark_session):
     assert {name: row["n"] for name, row in content(stream).items()} == read
 
 
+@pytest.mark.spark
 def test_other_modes_on_a_stream_with_vectors(stream):
     """A window, a full extract and an override see a stream without its marked rows."""
     stream.update(frame(range(10), n=range(10)), key="Id")
@@ -134,6 +146,7 @@ def test_other_modes_on_a_stream_with_vectors(stream):
     assert (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted) == (0, 1, 8, 0)
 
 
+@pytest.mark.spark
 def test_composite_keys_with_nulls_and_odd_names(stream):
     """Names that need a mapping and keys with nulls are found as they are."""
     first = pd.DataFrame({"a b": ["x", None, "z"], "{k}": ["1", "2", None], "v, w": [1, 2, 3]})
@@ -145,6 +158,7 @@ def test_composite_keys_with_nulls_and_odd_names(stream):
     assert read == {("x", "1"): 1, (None, "2"): 20, ("z", None): 3, ("q", None): 4}
 
 
+@pytest.mark.spark
 def test_plain_compatibility_never_marks(spark_engine, tmp_path):
     """compatibility='plain' writes touched files anew and leaves the others; the reader version stays 1."""
     settings = Settings(vectors_from_bytes=0, compatibility="plain")
@@ -158,6 +172,7 @@ def test_plain_compatibility_never_marks(spark_engine, tmp_path):
     assert rows.count(snapshot) == 20
 
 
+@pytest.mark.spark
 def test_an_update_of_nothing_new_writes_nothing(stream):
     """All rows as they are: no file, no version."""
     stream.update(frame(range(10), n=range(10)), key="Id")
@@ -165,6 +180,7 @@ def test_an_update_of_nothing_new_writes_nothing(stream):
     assert (receipt.version, receipt.committed, receipt.unchanged, receipt.bytes_written) == (0, False, 5, 0)
 
 
+@pytest.mark.spark
 def test_a_large_batch_from_spark_is_merged_with_the_files_it_touches(stream, spark_session, monkeypatch):
     """Files without a key of the batch stay; the others are written anew by Spark."""
     monkeypatch.setattr("freezeframe.store.updates.source.LANDED_BYTES_MAX", 0)
@@ -181,6 +197,7 @@ def test_a_large_batch_from_spark_is_merged_with_the_files_it_touches(stream, sp
     assert content(stream) == expected | {"0001": {"n": 7}, "0002": {"n": 8}, "0050": {"n": 9}}
 
 
+@pytest.mark.spark
 def test_a_stream_of_any_size_is_patched_where_few_files_may_hold_a_key(stream, monkeypatch):
     """What counts are the bytes that the batch's keys can be in; Spark merges all of it beyond a limit."""
     stream.update(frame(range(1000), n=range(1000)), key="Id")
@@ -192,6 +209,7 @@ def test_a_stream_of_any_size_is_patched_where_few_files_may_hold_a_key(stream, 
     assert ("merge", f"files of {whole:,} bytes may hold a key of the batch") == (told.kind, told.reason)
 
 
+@pytest.mark.spark
 def test_an_explanation_tells_the_route_and_writes_nothing(stream, tmp_path):
     """What would become of each file, with its reason; the stream and its folder stay as they are."""
     assert stream.explain().route.kind == "overwrite"
@@ -207,6 +225,7 @@ def test_an_explanation_tells_the_route_and_writes_nothing(stream, tmp_path):
     assert stream.version() == 0
 
 
+@pytest.mark.spark
 def test_changes_read_only_rows_that_moved(stream):
     """What changed between versions of a marked file is told from the rows that were marked meanwhile."""
     stream.update(frame(range(100), n=range(100)), key="Id")
@@ -226,3 +245,118 @@ def test_changes_read_only_rows_that_moved(stream):
     assert [
         (row["Id"], row["_before"]["n"], row["n"]) for row in whole if row["_change_type"] == "update"
     ] == [("0005", 5, 500), ("0006", 6, 60)]
+
+
+@st.composite
+def meetings(draw):
+    """A table of stored rows, a batch of as many rows with the same keys, and the columns of the result."""
+    kinds = {f"c{number}": draw(st.sampled_from(list(KINDS.values()))) for number in range(3)}
+    stored = [name for name in kinds if draw(st.booleans())]
+    given_ = [name for name in kinds if name not in stored or draw(st.booleans())]
+    rows = draw(st.integers(0, 5))
+    columns = {
+        name: draw(st.lists(cells(kind), min_size=rows, max_size=rows)) for name, kind in kinds.items()
+    }
+    old = {name: columns[name] for name in stored}
+    # A cell of the batch is often the stored one, so that rows stay unchanged.
+    new = {
+        name: [draw(st.sampled_from([None, value]) | cells(kinds[name])) for value in columns[name]]
+        for name in given_
+    }
+    types = {name: kind.arrow for name, kind in kinds.items()}
+    return types, {"Id": list(range(rows)), **old}, {"Id": list(range(rows)), **new}
+
+
+def by_rule(types, old, new, *, keeps_nulls):
+    """The rows that change, as they become, and for each row whether it does."""
+    changed_rows, changed = [], []
+    for number in old["Id"]:
+        before = {name: old[name][number] if name in old else None for name in types}
+        after = {}
+        for name in types:
+            value = new[name][number] if name in new else None
+            keeps = name not in new or (keeps_nulls and value is None)
+            after[name] = before[name] if keeps else value
+        differs = any(same_form(before[n], types[n]) != same_form(after[n], types[n]) for n in types)
+        changed.append(differs)
+        if differs:
+            changed_rows.append((number, *(same_form(after[n], types[n]) for n in types)))
+    return changed_rows, changed
+
+
+def table(columns, types):
+    whole = {"Id": pa.int64(), **types}
+    return pa.table({name: pa.array(values, whole[name]) for name, values in columns.items()})
+
+
+@pytest.mark.parametrize("keeps_nulls", [True, False], ids=["keep", "overwrite"])
+@given(found=meetings())
+def test_rows_are_filled_by_the_rule(keeps_nulls, found):
+    """Whatever is absent, null or equal: the changed rows are those of the rule, whole, and only those."""
+    types, old, new = found
+    target = pa.schema([("Id", pa.int64()), *types.items()])
+    stored = table(old, types)
+    asked = []
+
+    def old_values(names, which):
+        asked.extend(names)
+        return stored.select(list(names)).filter(pa.array(which))
+
+    filled = coalesce(table(new, types), target, list(old), ["Id"], old_values, keeps_nulls=keeps_nulls)
+
+    rows, changed = by_rule(types, old, new, keeps_nulls=keeps_nulls)
+    assert changed == filled.changed.tolist()
+    assert rows == [
+        (row["Id"], *(same_form(row[name], types[name]) for name in types)) for row in filled.rows.to_pylist()
+    ]
+    assert target == filled.rows.schema
+    assert len(asked) == len(set(asked)) <= len(old) - 1, (
+        "each stored column is read at most once, the key never"
+    )
+
+
+def test_columns_that_decide_nothing_are_not_read():
+    """When one column shows that every row changes, and no cell is open, no other column is read."""
+    batch = pa.table({"Id": [1, 2], "at": [1.5, 2.5], "name": ["a", "b"]})
+    stored = pa.table({"at": [1.0, 2.0], "name": ["a", "b"]})
+    asked = []
+
+    def old_values(names, which):
+        asked.extend(names)
+        return stored.select(list(names)).filter(pa.array(which))
+
+    filled = coalesce(batch, batch.schema, ["Id", "at", "name"], ["Id"], old_values, keeps_nulls=True)
+
+    assert asked == ["at"]
+    assert batch == filled.rows
+
+
+def test_old_values_of_a_narrower_type_are_widened():
+    """What was stored as an int is compared and kept as the long that the column has become."""
+    batch = pa.table({"Id": [1, 2], "n": pa.array([7, None], pa.int64())})
+    stored = pa.table({"n": pa.array([7, 8], pa.int32()), "m": pa.array([1, 2], pa.int32())})
+    target = pa.schema([("Id", pa.int64()), ("n", pa.int64()), ("m", pa.int64()), ("new", pa.string())])
+
+    def old_values(names, which):
+        return stored.select(list(names)).filter(pa.array(which))
+
+    filled = coalesce(batch, target, ["Id", "n", "m"], ["Id"], old_values, keeps_nulls=False)
+
+    assert filled.changed.tolist() == [False, True]
+    assert filled.rows.to_pylist() == [{"Id": 2, "n": None, "m": 2, "new": None}]
+    assert np.bool_ == filled.changed.dtype
+
+
+def test_a_batch_that_meets_no_stored_row_changes_none():
+    """Where all keys are new nothing is read, though the batch lacks a column; the columns are whole."""
+    target = pa.schema([("Id", pa.int64()), ("n", pa.string())])
+
+    def old_values(names, which):
+        raise AssertionError((names, which))
+
+    filled = coalesce(
+        target.empty_table().select(["Id"]), target, ["Id", "n"], ["Id"], old_values, keeps_nulls=True
+    )
+
+    assert target.empty_table() == filled.rows
+    assert filled.changed.tolist() == []

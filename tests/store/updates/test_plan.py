@@ -1,4 +1,4 @@
-"""What becomes of files over thousands of updates: few of them, few bytes written, no row lost or doubled."""
+"""Which files are left, marked or rewritten."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Rows that come piece by piece and are too many for memory: written once, then moved by Spark."""
+"""Batches that come in pieces."""
 
 import pyarrow as pa
 import pytest

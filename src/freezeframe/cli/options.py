@@ -7,6 +7,7 @@ import inspect
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -205,6 +206,18 @@ TenantVersion = Annotated[str, typer.Argument(metavar="VERSION", help=f"{_POINT}
 LaterVersion = Annotated[
     str | None, typer.Argument(metavar="LATER", help=f"{_POINT} (default: the newest version).")
 ]
+
+
+def parse_moment(text: str) -> datetime:
+    """Return the moment of a text in ISO form."""
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError as error:
+        raise InvalidOption(
+            f"{text!r} is not a valid timestamp.",
+            cause=str(error),
+            remedy="Write it as 2026-11-21T08:00:00Z.",
+        ) from error
 
 
 def point(text: str) -> Point:

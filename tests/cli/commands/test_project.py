@@ -109,7 +109,7 @@ def test_half_a_project_is_none(tmp_path, limit):
     assert not project.exists()
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def project(tmp_path, monkeypatch):
     """A working folder in a home of its own."""
     monkeypatch.setenv("HOME", str(tmp_path))

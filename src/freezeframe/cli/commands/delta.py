@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from freezeframe.cli.options import Json
+from freezeframe.cli.options import Json, parse_moment
 from freezeframe.cli.output import FAILED, Output
-from freezeframe.errors import InputNotFound, InvalidOption
+from freezeframe.errors import InputNotFound
 
 if TYPE_CHECKING:
     from freezeframe.log import DeltaLog, Snapshot
@@ -34,7 +33,7 @@ def show(
     if version is None and as_of is None:
         snapshot = log.update()
     else:
-        snapshot = log.snapshot_at(version, None if as_of is None else _moment(as_of))
+        snapshot = log.snapshot_at(version, None if as_of is None else parse_moment(as_of))
     fields = describe(snapshot)
     if as_json:
         Output(as_json=True).record(fields)
@@ -174,14 +173,3 @@ def _require_folder(path: Path) -> None:
         raise InputNotFound(
             f"There is no directory {path}.", remedy="Name the directory that holds _delta_log."
         )
-
-
-def _moment(text: str) -> datetime:
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError as error:
-        raise InvalidOption(
-            f"{text!r} is not a valid timestamp.",
-            cause=str(error),
-            remedy="Write it as 2026-11-21T08:00:00Z.",
-        ) from error

@@ -24,6 +24,7 @@ from freezeframe.cli.options import (
     NeededTenant,
     StoreRoot,
     begin_logging,
+    parse_moment,
     tenant_ids,
 )
 from freezeframe.cli.output import FAILED, Output, visible_lines, write_json
@@ -312,14 +313,7 @@ def _show(job: QueuedJob, output: Output) -> None:
 
 
 def _moment(text: str) -> datetime:
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise InvalidOption(
-            f"{text!r} is not a valid timestamp.",
-            cause=str(error),
-            remedy="Write it as 2026-11-21T08:00:00Z.",
-        ) from error
+    found = parse_moment(text)
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 

@@ -6,7 +6,7 @@ from urllib.parse import unquote
 
 
 @dataclass
-class Told:
+class Response:
     """An answer: its status, its headers by lower-case name, its bytes."""
 
     status: int = 0
@@ -49,7 +49,7 @@ class DirectApp:
             "state": {},
         }
         messages = [{"type": "http.request", "body": body, "more_body": False}]
-        told, ended = Told(), asyncio.Event()
+        response, ended = Response(), asyncio.Event()
 
         async def receive():
             if messages:
@@ -59,12 +59,14 @@ class DirectApp:
 
         async def send(message):
             if message["type"] == "http.response.start":
-                told.status = message["status"]
-                told.headers = {name.decode().lower(): value.decode() for name, value in message["headers"]}
+                response.status = message["status"]
+                response.headers = {
+                    name.decode().lower(): value.decode() for name, value in message["headers"]
+                }
             elif message["type"] == "http.response.body":
-                told.body += message.get("body", b"")
+                response.body += message.get("body", b"")
                 if not message.get("more_body"):
                     ended.set()
 
         await self._app(scope, receive, send)
-        return told
+        return response

@@ -62,30 +62,30 @@ class Provider:
             place = self.issuer
             names = {"authorization_endpoint": "authorize", "token_endpoint": "token", "jwks_uri": "keys"}
             _answer(
-                request, 200, {"issuer": place, **{name: f"{place}/{one}" for name, one in names.items()}}
+                request, 200, {"issuer": place, **{name: f"{place}/{item}" for name, item in names.items()}}
             )
         elif parts.path == "/keys":
             _answer(request, 200, {"keys": [self.key.as_dict(private=False)]})
         elif parts.path == "/authorize":  # whoever comes is signed in at once
-            asked = {name: values[0] for name, values in parse_qs(parts.query).items()}
+            wanted = {name: values[0] for name, values in parse_qs(parts.query).items()}
             code = uuid.uuid4().hex
-            self.codes[code] = asked
-            back = urlencode({"code": code, "state": asked["state"]})
+            self.codes[code] = wanted
+            back = urlencode({"code": code, "state": wanted["state"]})
             request.send_response(302)
-            request.send_header("Location", f"{asked['redirect_uri']}?{back}")
+            request.send_header("Location", f"{wanted['redirect_uri']}?{back}")
             request.end_headers()
 
     def post(self, request):
         form = request.rfile.read(int(request.headers["content-length"])).decode()
         given = {name: values[0] for name, values in parse_qs(form).items()}
-        asked = self.codes.pop(given.get("code"), None)
+        wanted = self.codes.pop(given.get("code"), None)
         secret = base64.b64encode(f"{CLIENT}:{SECRET}".encode()).decode()
         challenge = base64.urlsafe_b64encode(hashlib.sha256(given["code_verifier"].encode()).digest())
         is_good = (
-            asked is not None
+            wanted is not None
             and request.headers["authorization"] == f"Basic {secret}"
-            and challenge.decode().rstrip("=") == asked["code_challenge"]
-            and given["redirect_uri"] == asked["redirect_uri"]
+            and challenge.decode().rstrip("=") == wanted["code_challenge"]
+            and given["redirect_uri"] == wanted["redirect_uri"]
         )
         if not is_good:
             _answer(request, 400, {"error": "invalid_grant"})
@@ -97,7 +97,7 @@ class Provider:
             "aud": CLIENT,
             "exp": now + 300,
             "iat": now,
-            "nonce": asked["nonce"],
+            "nonce": wanted["nonce"],
             "email": "ada@example.org",
             "roles": ["staff"],
             **self.claims,

@@ -238,8 +238,8 @@ def test_the_wrong_method_says_which_are_right(api, acme):
 
 def test_the_callers_request_id_is_kept_if_it_can_be_one(api):
     """A client's own id comes back with another end each time; what could break a log does not."""
-    told = [api.get(TENANTS, headers={"x-request-id": "abc-1"}).headers["x-request-id"] for _ in range(2)]
-    assert (len(set(told)), {item.rpartition(".")[0] for item in told}) == (2, {"abc-1"})
+    body = [api.get(TENANTS, headers={"x-request-id": "abc-1"}).headers["x-request-id"] for _ in range(2)]
+    assert (len(set(body)), {item.rpartition(".")[0] for item in body}) == (2, {"abc-1"})
     for odd in ("a b", "x" * 44):
         assert odd not in api.get(TENANTS, headers={"x-request-id": odd}).headers["x-request-id"]
 

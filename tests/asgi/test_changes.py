@@ -188,9 +188,9 @@ def test_what_is_refused_has_its_outcome(world):
         found = api.get(f"{place}/audit?limit=2").json()["entries"]
 
     assert (moved.status, same.status_code) == (409, 200)
-    told = [json.loads(entry["details"]) for entry in case.entries()]
-    assert [told[0]["target"], told[1]["outcome"]] == ["b.txt", "refused"]
-    assert told[1]["code"] == "ALREADY_EXISTS"
+    body = [json.loads(entry["details"]) for entry in case.entries()]
+    assert [body[0]["target"], body[1]["outcome"]] == ["b.txt", "refused"]
+    assert body[1]["code"] == "ALREADY_EXISTS"
     assert found[0]["details"]["outcome"] == "unchanged"
     assert found[1]["number"] == found[0]["details"]["entry"]
 

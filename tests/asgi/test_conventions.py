@@ -98,14 +98,14 @@ def test_keys_are_made_rotated_and_revoked(served, api):
         writes = new.post(TENANTS, json={"tenant": "x"}).status_code
         api.delete(f"/api/v1/keys/{made.json()['id']}").raise_for_status()
         after = old.get(TENANTS).status_code, new.get(TENANTS).status_code
-    told = next(
+    body = next(
         item for item in api.get("/api/v1/keys?limit=1000").json()["keys"] if item["id"] == made.json()["id"]
     )
 
     assert (both, writes, after) == ((200, 200), 403, (401, 401))
-    assert told["revoked"]
-    assert told["last_used"]
-    assert "key" not in told
+    assert body["revoked"]
+    assert body["last_used"]
+    assert "key" not in body
 
 
 def test_a_rotation_without_overlap_ends_the_old_secret(served, api):
@@ -164,9 +164,9 @@ def test_the_audit_is_told_page_by_page(served, api, acme):
         api.put(f"{acme}/files/{number}", content=b"x")
     page = api.get(f"{acme}/audit?limit=2").json()
     rest = api.get(f"{acme}/audit", params={"limit": 2, "cursor": page["next_cursor"]}).json()
-    told = [(item["action"], item["subject"]) for item in page["entries"] + rest["entries"]]
+    body = [(item["action"], item["subject"]) for item in page["entries"] + rest["entries"]]
 
-    assert told == [("file.write", "2"), ("file.write", "1"), ("file.write", "0")]
+    assert body == [("file.write", "2"), ("file.write", "1"), ("file.write", "0")]
     assert rest["next_cursor"] is None
 
 

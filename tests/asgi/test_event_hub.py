@@ -29,9 +29,9 @@ def test_an_event_is_told_and_its_absence_too():
     async def work(follower, ending):
         event = TenantsEvent("dev", frozenset({"acme"}))
         follower.tell(event)
-        told = [await follower.next_event(ending, 5), await follower.next_event(ending, 0.01)]
+        body = [await follower.next_event(ending, 5), await follower.next_event(ending, 0.01)]
         ending.set_result(True)
-        return [*told, await follower.next_event(ending, 5)] == [(event,), (), ()]
+        return [*body, await follower.next_event(ending, 5)] == [(event,), (), ()]
 
     assert followed(work) == (True, 0)
 
@@ -70,9 +70,9 @@ def test_a_look_that_fails_is_followed_by_another(error):
     async def work(follower, ending):
         hub = EventHub(FailingWatch([error, error]), look_seconds=0.001)
         async with hub.follow(follower):
-            told = await follower.next_event(ending, 5)
+            body = await follower.next_event(ending, 5)
         hub._task.cancel()
         await asyncio.wait({hub._task})
-        return told
+        return body
 
     assert followed(work) == ((None,), 0)

@@ -335,8 +335,8 @@ def test_what_a_client_was_given_for_one_tenant_is_refused_for_another(world):
         page = json.loads(world.ask(("get", path), Row(""), world.admin, quote(VICTIM)).body)
         if page.get("next_cursor") is None:
             continue
-        asked = Row("", f"&cursor={page['next_cursor']}")
-        assert world.ask(("get", path), asked, world.admin, "globex").status == 422, path
+        request = Row("", f"&cursor={page['next_cursor']}")
+        assert world.ask(("get", path), request, world.admin, "globex").status == 422, path
     etag = world.line.ask(
         "GET", filled(f"{T}/files/b.txt", environment="dev", tenant=quote(VICTIM)), world.admin
     )

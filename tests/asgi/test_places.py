@@ -65,8 +65,8 @@ def test_a_request_is_done_once_and_leaves_a_trace(api):
     job = jobs[1]
     assert {item.json()["job_id"] for item in jobs} == {"one"}
     assert (job.status_code, api.get(job.headers["location"]).json()["status"]) == (202, "queued")
-    told = [item["action"] for item in api.get(f"{place}/audit").json()["entries"]]
-    assert set(told) == {"stream.import", "tenant.create"}
+    body = [item["action"] for item in api.get(f"{place}/audit").json()["entries"]]
+    assert set(body) == {"stream.import", "tenant.create"}
     assert api.get("/api/v1/audit/proof").json()["is_whole"]
     assert api.delete(f"{place}?confirm=globex").status_code == 200
     assert api.get(place).status_code == 404
@@ -85,8 +85,8 @@ def test_a_foreign_tenant_is_like_none(placed, api):
         for name in ("theirs", "never")
     ]
     assert [answer.status_code for answer in answers] == [404, 404]
-    told = [{**answer.json(), "request_id": ""} for answer in answers]
-    assert json.dumps(told[0]).replace("theirs", "never") == json.dumps(told[1])
+    body = [{**answer.json(), "request_id": ""} for answer in answers]
+    assert json.dumps(body[0]).replace("theirs", "never") == json.dumps(body[1])
     assert api.get(TENANTS, headers={"x-api-key": key}).json()["tenants"] == ["mine"]
 
 

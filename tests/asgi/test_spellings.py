@@ -38,8 +38,8 @@ def spelled(serve, tmp_path_factory):
 
 def entries(api, action):
     """The subjects of the tenant's audit entries of this action."""
-    told = api.get(f"{place(NAME)}/audit?action={action}").json()["entries"]
-    return [item["subject"] for item in told]
+    body = api.get(f"{place(NAME)}/audit?action={action}").json()["entries"]
+    return [item["subject"] for item in body]
 
 
 def test_the_names_differ():
@@ -73,14 +73,14 @@ def test_a_change_is_in_the_audit_and_the_answer_by_its_one_name(spelled):
             content=b"Id\n1\n",
             headers={"content-type": "text/csv"},
         )
-        told = api.get(f"/api/v1/environments/dev/jobs?tenant={quote(OTHER_NAME)}").json()["jobs"]
+        body = api.get(f"/api/v1/environments/dev/jobs?tenant={quote(OTHER_NAME)}").json()["jobs"]
         mine = api.get(f"{place(NAME)}/jobs/one").json()
 
         assert entries(api, "file.write")[0] == "ö"
         assert entries(api, "stream.import") == [STREAM]
     assert (shown["tenant"], history["path"]) == (NAME, "ö")
     assert (202, f"{place(NAME)}/jobs/one") == (job.status_code, job.headers["location"])
-    assert (mine["tenant"], [item["job_id"] for item in told]) == (NAME, ["one"])
+    assert (mine["tenant"], [item["job_id"] for item in body]) == (NAME, ["one"])
 
 
 def test_a_bound_key_sees_its_tenant_by_any_spelling(spelled):
@@ -106,5 +106,5 @@ def test_a_follower_is_told_of_its_tenant(spelled):
     """Who watches a tenant by another spelling is told its version."""
     url = f"/api/v1/events?environment=dev&tenant={quote(OTHER_NAME)}&seconds=2"
     with spelled.client() as api:
-        told = api.get(url).text
-    assert "event: version" in told
+        body = api.get(url).text
+    assert "event: version" in body

@@ -46,8 +46,8 @@ def test_a_schedule_ends_with_its_tenant(served, api):
     assert [item.definition.name for item in schedules.list(tenant="others")] == ["nightly"]
     with served.service.database.read() as connection:
         mine = audit.c.request_id.startswith("timed-ends.")
-        told = connection.execute(select(audit.c.details).where(mine)).scalars()
-        assert [json.loads(item)["schedules"] for item in told] == [["hourly", "nightly"]]
+        body = connection.execute(select(audit.c.details).where(mine)).scalars()
+        assert [json.loads(item)["schedules"] for item in body] == [["hourly", "nightly"]]
     schedules.delete("dev", "others", "nightly")
 
 

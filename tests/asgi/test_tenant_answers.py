@@ -38,10 +38,10 @@ def test_a_job_that_changed_nothing_is_told_as_that(served, api, acme):
     with tenant.job("nightly"):
         pass
     versions = api.get(f"{acme}/history").json()["versions"]
-    told = [item.to_json() for item in tenant.history()]
+    body = [item.to_json() for item in tenant.history()]
 
     assert [(version["job_id"], version["is_idle"]) for version in versions] == [
         ("nightly", True),
         (None, False),
     ]
-    assert [item["is_idle"] for item in told] == [True, False]
+    assert [item["is_idle"] for item in body] == [True, False]

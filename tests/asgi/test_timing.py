@@ -45,12 +45,12 @@ def _ask(app, key, operation, tenant):
     target = filled(path, environment="dev", tenant=tenant, **names)
     headers = [(name.encode(), value.encode()) for name, value in row.headers.items()]
     started = time.perf_counter()
-    told = app.ask(method, target, [*headers, (b"x-api-key", key)], row.content or b"")
+    shown = app.ask(method, target, [*headers, (b"x-api-key", key)], row.content or b"")
     seconds = time.perf_counter() - started
-    document = json.loads(told.body)
-    del document["request_id"], told.headers["x-request-id"]
+    document = json.loads(shown.body)
+    del document["request_id"], shown.headers["x-request-id"]
     body = json.dumps(document).replace(tenant, "NAME")
-    return (told.status, tuple(sorted(told.headers.items())), body), seconds
+    return (shown.status, tuple(sorted(shown.headers.items())), body), seconds
 
 
 def _odds(one, other):
@@ -77,10 +77,10 @@ def _times(world, operation, rounds):
 def test_the_test_would_find_a_difference():
     """Three percent more time for one of the two is found; the same distribution is not."""
     chance = np.random.default_rng(1)
-    one, other = (chance.lognormal(0, 0.2, ROUNDS) for _ in "ab")
+    item, other = (chance.lognormal(0, 0.2, ROUNDS) for _ in "ab")
 
-    assert ODDS < _odds(one, other)
-    assert ODDS > _odds(one, other * 1.03)
+    assert ODDS < _odds(item, other)
+    assert ODDS > _odds(item, other * 1.03)
 
 
 @pytest.mark.parametrize("operation", ASKED, ids=" ".join)

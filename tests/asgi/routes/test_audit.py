@@ -39,15 +39,15 @@ def test_entries_are_filtered_by_time_person_and_action(served, api, acme):
         api.put(f"{acme}/files/{number}", content=b"x")
     with served.client(served.key("admin", name="other")) as other:
         other.delete(f"{acme}/files/0")
-    told = api.get(f"{acme}/audit").json()["entries"]
+    body = api.get(f"{acme}/audit").json()["entries"]
 
     def subjects(**wanted):
         return [item["subject"] for item in api.get(f"{acme}/audit", params=wanted).json()["entries"]]
 
     assert subjects(principal="key other") == ["0"]
     assert subjects(action="file.write") == ["2", "1", "0"]
-    assert subjects(until=told[-1]["moment"]) == []
-    assert len(subjects(since=told[-1]["moment"])) == 4
+    assert subjects(until=body[-1]["moment"]) == []
+    assert len(subjects(since=body[-1]["moment"])) == 4
     page = api.get(f"{acme}/audit", params={"action": "file.write", "limit": 1}).json()
     cursor = {"cursor": page["next_cursor"], "limit": 1}
     assert api.get(f"{acme}/audit", params={"action": "file.write", **cursor}).status_code == 200
@@ -62,11 +62,11 @@ def test_entries_are_exported(api, acme, where):
     api.post("/api/v1/keys", json={"name": "exported"})
     lines = api.get(f"{place}/export").text.splitlines()
     table_text = api.get(f"{place}/export", params={"format": "csv"})
-    told = api.get(place).json()["entries"]
+    body = api.get(place).json()["entries"]
 
     exported = [json.loads(line) for line in lines]
-    assert [item["hash"] for item in told] == [item["hash"] for item in exported[::-1]]
-    assert told[0].keys() == exported[0].keys()
+    assert [item["hash"] for item in body] == [item["hash"] for item in exported[::-1]]
+    assert body[0].keys() == exported[0].keys()
     rows = list(csv.DictReader(io.StringIO(table_text.text)))
     assert [item["hash"] for item in exported] == [row["hash"] for row in rows]
     assert table_text.headers["content-type"].startswith("text/csv")

@@ -56,10 +56,10 @@ def test_a_watched_tenants_versions_and_all_jobs_are_told(served, api, acme):
         assert ("version", {"tenant": tenant, "version": 0}) == following.next("version")
         job = submitted(served, "globex")
 
-        told = {"tenant": "globex", "job_id": job.job_id, "status": "queued"}
-        assert ("job", told) == following.next("job")
+        body = {"tenant": "globex", "job_id": job.job_id, "status": "queued"}
+        assert ("job", body) == following.next("job")
         served.service.jobs._queue.cancel(ENVIRONMENT, "globex", job.job_id)
-        assert ("job", {**told, "status": "cancelled"}) == following.next("job")
+        assert ("job", {**body, "status": "cancelled"}) == following.next("job")
         served.tenant(f"new-{uuid.uuid4().hex[:8]}")
         assert following.next("tenants") == ("tenants", {})
         assert following.answer.headers["x-accel-buffering"] == "no"
@@ -77,10 +77,10 @@ def test_what_changes_just_after_one_began_to_follow_is_told(served, api, acme):
         assert before.next("anew") == ("anew", {})
         assert following.next("anew") == ("anew", {})
         api.put(f"{acme}/files/a.txt", content=b"a").raise_for_status()
-        kind, told = following.next("version")
-        while told["version"] < 0:
-            kind, told = following.next("version")
-    assert ("version", {"tenant": tenant, "version": 0}) == (kind, told)
+        kind, body = following.next("version")
+        while body["version"] < 0:
+            kind, body = following.next("version")
+    assert ("version", {"tenant": tenant, "version": 0}) == (kind, body)
 
 
 def test_a_bound_key_is_told_of_its_own_tenant_alone(served, api, acme):
@@ -99,9 +99,9 @@ def test_a_bound_key_is_told_of_its_own_tenant_alone(served, api, acme):
             mine = submitted(served, tenant)
 
             # The first thing that it hears of is its own.
-            kind, told = following.next("version", "job", "tenants")
+            kind, body = following.next("version", "job", "tenants")
     assert (refused.status_code, absent.status_code) == (404, 404)
-    assert ("job", tenant, mine.job_id) == (kind, told["tenant"], told["job_id"])
+    assert ("job", tenant, mine.job_id) == (kind, body["tenant"], body["job_id"])
 
 
 def test_a_key_without_the_scope_hears_nothing_of_jobs(served, acme):

@@ -142,11 +142,11 @@ def test_a_deleted_file_is_brought_back(api, acme):
     version = api.put(f"{acme}/files/a", content=b"kept").json()["version"]
     api.delete(f"{acme}/files/a")
     done = api.post(f"{acme}/file-returns", json={"path": "a", "version": version}).json()
-    told = api.get(f"{acme}/file-history?path=a").json()["revisions"]
+    body = api.get(f"{acme}/file-history?path=a").json()["revisions"]
 
     assert (done["committed"], done["files_written"]) == (True, ["a"])
     assert api.get(f"{acme}/files/a").content == b"kept"
-    assert [item["deleted"] for item in told] == [False, True, False]
+    assert [item["deleted"] for item in body] == [False, True, False]
 
 
 def test_pages_of_files_are_of_one_moment(api, acme):
@@ -187,13 +187,13 @@ def test_a_sealed_file_is_read_with_a_trace_only(serve, tmp_path):
     with served.client() as api:
         api.put(f"{acme}/files/secret.json?sealed=true", content=b'{"password": "x"}')
         read = api.get(f"{acme}/files/secret.json")
-        told = api.get(f"{acme}/audit?action=file.unseal").json()["entries"]
+        body = api.get(f"{acme}/audit?action=file.unseal").json()["entries"]
         with served.service.database.begin() as connection:
             connection.exec_driver_sql("ALTER TABLE audit RENAME TO audit_gone")
         refused = api.get(f"{acme}/files/secret.json")
 
     assert read.content == b'{"password": "x"}'
-    assert [item["subject"] for item in told] == ["secret.json"]
+    assert [item["subject"] for item in body] == ["secret.json"]
     assert 500 <= refused.status_code
     assert b"password" not in refused.content
 

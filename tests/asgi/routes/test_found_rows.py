@@ -25,7 +25,7 @@ def store(served):
 
 def asked(client, **query):
     """The events of an answer, by kind."""
-    told = {"row": [], "progress": [], "end": []}
+    body = {"row": [], "progress": [], "end": []}
     with client.stream("GET", PLACE, params=query) as answer:
         assert answer.status_code == 200, answer.read()
         kind = ""
@@ -34,8 +34,8 @@ def asked(client, **query):
             if name == "event":
                 kind = value
             elif name == "data":
-                told[kind].append(json.loads(value))
-    return told
+                body[kind].append(json.loads(value))
+    return body
 
 
 def test_a_key_is_found_in_every_tenant_that_is_the_callers(served, store):
@@ -55,21 +55,21 @@ def test_a_key_is_found_in_every_tenant_that_is_the_callers(served, store):
 def test_a_number_is_a_key_of_numbers(served, store):
     """The text is taken in the type of the key; a part of a number is none."""
     with served.client() as api:
-        told = asked(api, text="7", tenant="north")
-    assert [(item["stream"], item["key"]) for item in told["row"]] == [("Invoice", {"Number": 7})]
-    assert told["end"][0]["is_whole"]
+        body = asked(api, text="7", tenant="north")
+    assert [(item["stream"], item["key"]) for item in body["row"]] == [("Invoice", {"Number": 7})]
+    assert body["end"][0]["is_whole"]
 
 
 def test_a_part_of_a_text_is_found_whatever_its_case(served, store):
     """Of a stream no more than five rows are told, and the end says that there may be more."""
     with served.client() as api:
-        told = asked(api, text="WEST")
+        body = asked(api, text="WEST")
         whole = asked(api, text="ZÜRICH")
         short = asked(api, text="we")
 
-    assert [item["stream"] for item in told["row"]] == ["Account", *["Note"] * 5]
-    assert (told["row"][0]["key"], told["row"][1]["key"]) == ({"Id": "007"}, {})
-    assert (told["end"][0]["is_whole"], whole["end"][0]["is_whole"]) == (False, True)
+    assert [item["stream"] for item in body["row"]] == ["Account", *["Note"] * 5]
+    assert (body["row"][0]["key"], body["row"][1]["key"]) == ({"Id": "007"}, {})
+    assert (body["end"][0]["is_whole"], whole["end"][0]["is_whole"]) == (False, True)
     assert (whole["row"][0]["column"], whole["row"][0]["value"]) == ("City", "Zürich West")
     assert short["row"] == []
 
@@ -85,11 +85,11 @@ def test_without_the_right_to_read_nothing_is_told(served, store):
     """`snapshots:read`, and for all tenants `tenants:read`."""
     with (
         served.client(served.key("tenants:read")) as lists,
-        served.client(served.key("snapshots:read")) as one,
+        served.client(served.key("snapshots:read")) as item,
     ):
         assert lists.get(PLACE, params={"text": "007"}).status_code == 403
-        assert one.get(PLACE, params={"text": "007"}).status_code == 403
-        assert asked(one, text="007", tenant="south")["row"]
+        assert item.get(PLACE, params={"text": "007"}).status_code == 403
+        assert asked(item, text="007", tenant="south")["row"]
 
 
 def test_who_goes_away_ends_the_search(served, store):

@@ -100,10 +100,10 @@ def test_a_request_is_a_span_above_its_commit(api, acme, spans):  # noqa: F811 -
 
 def test_each_request_has_a_line(api, acme, log):
     """With its request, principal, tenant and the version that it made; without its query."""
-    told = log()
+    logged = log()
     answer = api.put(f"{acme}/files/a", params={"message": "secret"}, content=b"x")
     (line, *_) = [
-        item for item in told() if item["logger"] == "freezeframe.access" and "PUT" in item["message"]
+        item for item in logged() if item["logger"] == "freezeframe.access" and "PUT" in item["message"]
     ]
 
     assert answer.headers["x-request-id"] == line["request"]
@@ -120,10 +120,10 @@ def test_the_log_has_the_request_of_a_failure(api, log, monkeypatch):
     def fail(*_):
         raise ZeroDivisionError("inside")
 
-    told = log()
+    logged = log()
     monkeypatch.setattr(Keys, "list", fail)
     answer = api.get("/api/v1/keys")
-    lines = [item for item in told() if item.get("request") == answer.headers["x-request-id"]]
+    lines = [item for item in logged() if item.get("request") == answer.headers["x-request-id"]]
 
     assert answer.status_code == 500
     assert "ZeroDivisionError" not in answer.text

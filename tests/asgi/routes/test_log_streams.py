@@ -54,8 +54,8 @@ def test_one_key_does_not_take_all_streams(crowded):
     """One too many is refused before the answer begins; one that has ended makes room for another."""
     first, second, log = crowded.key(), crowded.key(), waiting_log(crowded, crowded.tenant("acme"))
     with crowded.client(first) as busy, crowded.client(second) as other:
-        with busy.stream("GET", log) as one, Following(busy, seconds=60) as two:
-            assert (one.status_code, two.answer.status_code) == (200, 200)
+        with busy.stream("GET", log) as entry, Following(busy, seconds=60) as two:
+            assert (entry.status_code, two.answer.status_code) == (200, 200)
             refused = [busy.get(address) for address in (log, f"{EVENTS}?environment=dev&seconds=1")]
             with other.stream("GET", log) as three:
                 assert three.status_code == 200

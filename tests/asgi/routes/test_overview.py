@@ -38,9 +38,9 @@ def test_a_tenant_at_a_glance(api, tenant):
 
 def test_a_tenant_without_a_version_is_empty(api, acme):
     """Nothing was kept yet, and that is no error."""
-    told = api.get(f"{acme}/overview").json()
+    body = api.get(f"{acme}/overview").json()
 
-    assert (told["version"], told["timestamp"], told["streams"], told["files"]) == (-1, None, [], 0)
+    assert (body["version"], body["timestamp"], body["streams"], body["files"]) == (-1, None, [], 0)
 
 
 def test_files_folders_and_streams_come_as_one_zip(api, tenant):
@@ -114,19 +114,19 @@ def test_an_environment_at_a_glance(served):
     with served.client(served.key("tenants:read", "jobs:read")) as lacking:
         refused = lacking.get(f"{place}/overview")
 
-    told = first["tenants"][0]
+    body = first["tenants"][0]
     assert [
         (item["tenant"], item["job_id"], item["status"], item["error"]) for item in first["failed_jobs"]
     ] == [("acme", "job-7", "failed", "KeyError: 'Id'")]
     assert (
-        told["tenant"],
-        told["last_job"]["status"],
-        told["unsealed"],
+        body["tenant"],
+        body["last_job"]["status"],
+        body["unsealed"],
     ) == ("acme", "failed", ["tenant-config.json"])
-    assert [(item["stream"], item["version"], item["columns"]["added"]) for item in told["drift"]] == [
+    assert [(item["stream"], item["version"], item["columns"]["added"]) for item in body["drift"]] == [
         ("Account", 1, {"City": "string"})
     ]
-    assert told["size_bytes"] > 2
+    assert body["size_bytes"] > 2
     assert [item["tenant"] for item in second["tenants"]] == ["quiet"]
     assert (second["failed_jobs"], second["next_cursor"]) == ([], None)
     assert ([item["tenant"] for item in mine["tenants"]], mine["failed_jobs"]) == (["quiet"], [])
@@ -142,7 +142,7 @@ def test_a_damaged_tenant_is_named_and_hides_nobody(served):
     storage = served.service.stores.environment("damaged").tenant("broken").context.storage
     storage.replace("_freezeframe/log/00000000000000000000.json", b"no entry\n")
     with served.client() as api:
-        told = api.get("/api/v1/environments/damaged/overview").json()
+        body = api.get("/api/v1/environments/damaged/overview").json()
 
-    assert [item["tenant"] for item in told["unreadable"]] == ["broken"]
-    assert [item["tenant"] for item in told["tenants"]] == ["whole"]
+    assert [item["tenant"] for item in body["unreadable"]] == ["broken"]
+    assert [item["tenant"] for item in body["tenants"]] == ["whole"]

@@ -92,14 +92,14 @@ def test_an_executed_notebook_is_downloaded(running, client, jobs, tmp_path):
     notebook = root / "etl.ipynb"
     notebook.write_bytes(NOTEBOOK)
     ended(running, {"job_root": str(root), "notebook": str(notebook)})
-    told = client.get(f"{jobs}/{job}")
+    body = client.get(f"{jobs}/{job}")
     answer = client.get(f"{jobs}/{job}/notebook")
     notebook.unlink()
     (tmp_path / "secret").write_text("secret")
     notebook.symlink_to(tmp_path / "secret")
 
-    assert told.json()["outcome"]["has_notebook"]
-    assert str(root) not in told.text
+    assert body.json()["outcome"]["has_notebook"]
+    assert str(root) not in body.text
     assert (answer.status_code, answer.content) == (200, NOTEBOOK)
     assert "etl.ipynb" in answer.headers["content-disposition"]
     assert client.get(f"{jobs}/{job}/notebook").status_code == 404

@@ -194,15 +194,15 @@ def test_nobody_is_sent_elsewhere(browser, page):
 
 def test_what_is_sent_to_the_provider(site, browser):
     """A challenge and not its verifier, and an address of ours."""
-    asked = parse_qs(urlsplit(browser.get(LEAVE).headers["location"]).query)
+    request = parse_qs(urlsplit(browser.get(LEAVE).headers["location"]).query)
 
-    assert tuple(asked[name] for name in ("code_challenge_method", "response_type", "client_id")) == (
+    assert tuple(request[name] for name in ("code_challenge_method", "response_type", "client_id")) == (
         ["S256"],
         ["code"],
         [CLIENT],
     )
-    assert [f"{site.url}{RETURN}"] == asked["redirect_uri"]
-    assert "code_verifier" not in asked
+    assert [f"{site.url}{RETURN}"] == request["redirect_uri"]
+    assert "code_verifier" not in request
     assert browser.get(f"{RETURN}?error=access_denied&state=x").status_code == 401
 
 

@@ -19,20 +19,20 @@ def stream(api, acme):
 
 def test_rows_that_differ_are_counted_and_shown(api, stream):
     """Rows with what became of them, columns in which something changed, counts of all."""
-    told = api.get(f"{stream}/diff", params={"before": 0, "after": 1}).json()
-    fates = Counter(row["fate"] for row in told["rows"])
-    counts = told["counts"]
+    body = api.get(f"{stream}/diff", params={"before": 0, "after": 1}).json()
+    fates = Counter(row["fate"] for row in body["rows"])
+    counts = body["counts"]
 
-    assert told["total"] == len(told["rows"]) == sum(fates.values())
+    assert body["total"] == len(body["rows"]) == sum(fates.values())
     assert (fates["insert"], fates["update"], fates["delete"]) == (
         counts["inserted"],
         counts["updated"],
         counts["deleted"],
     )
-    assert set(told["columns"]) == {"Id", "City", "Born"}
-    assert "007" not in str(told["rows"])
-    gone = [row["before"]["City"] for row in told["rows"] if row["before"]]
-    new = [row["after"]["City"] for row in told["rows"] if row["after"]]
+    assert set(body["columns"]) == {"Id", "City", "Born"}
+    assert "007" not in str(body["rows"])
+    gone = [row["before"]["City"] for row in body["rows"] if row["before"]]
+    new = [row["after"]["City"] for row in body["rows"] if row["after"]]
     assert (sorted(gone), sorted(new)) == (["Basel", "Thun"], ["Chur", "Zug"])
 
 
@@ -68,13 +68,13 @@ def test_pages_by_cursor_stay_between_their_versions(api, acme, stream):
 
 def test_changes_that_are_not_counted_are_told_by_the_log(api, stream):
     """Where counting is not wanted the counts are those of the update that made all of them."""
-    told = api.get(f"{stream}/diff", params={"before": 0, "limit": 1, "count": False}).json()
+    body = api.get(f"{stream}/diff", params={"before": 0, "limit": 1, "count": False}).json()
     counted = api.get(f"{stream}/diff", params={"before": 0, "limit": 1}).json()
 
     assert (counted["counts"], counted["total"], True) == (
-        told["counts"],
-        told["total"],
-        told["is_total_exact"],
+        body["counts"],
+        body["total"],
+        body["is_total_exact"],
     )
 
 

@@ -20,27 +20,27 @@ def rows(served):
 
 def test_a_row_and_what_each_version_did_to_it(api, rows):
     """Old and new values by cell, the newest first; a page goes on where the one before ended."""
-    told = api.get(f"{rows}/007/history").json()
-    assert (told["key"], told["row"], told["is_whole"]) == ({"Id": "007"}, None, True)
-    assert [(item["version"], item["row"]["fate"]) for item in told["versions"]] == [
+    body = api.get(f"{rows}/007/history").json()
+    assert (body["key"], body["row"], body["is_whole"]) == ({"Id": "007"}, None, True)
+    assert [(item["version"], item["row"]["fate"]) for item in body["versions"]] == [
         (2, "delete"),
         (1, "update"),
         (0, "insert"),
     ]
-    update = told["versions"][1]["row"]
+    update = body["versions"][1]["row"]
     assert (update["before"]["Stage"], update["after"]["Stage"]) == ("new", "won")
     assert update["changed"] == ["Stage"]
     first = api.get(f"{rows}/007/history", params={"limit": 1}).json()
     rest = api.get(f"{rows}/007/history", params={"until": first["following"]}).json()
-    assert told["versions"] == first["versions"] + rest["versions"]
+    assert body["versions"] == first["versions"] + rest["versions"]
 
 
 @pytest.mark.parametrize("key", ODD_KEYS)
 def test_any_text_can_be_a_key(api, rows, key):
     """As itself, or, where that reads as something else, in a JSON array."""
     text = f'["{key}"]' if key.startswith(("[", ".")) else key
-    told = api.get(f"{rows}/{quote(text, safe='')}/history").json()
-    assert {"Id": key, "Stage": "won"} == told["row"]
+    body = api.get(f"{rows}/{quote(text, safe='')}/history").json()
+    assert {"Id": key, "Stage": "won"} == body["row"]
 
 
 def test_what_is_no_key_is_refused(api, rows):

@@ -39,9 +39,9 @@ def test_rows_come_in_the_order_that_is_asked_for(api, tenant):
 def test_columns_tell_what_they_hold(api, tenant):
     """Statistics of every column, or of those that are named, also of the past."""
     url = f"{tenant[0]}/streams/Account/statistics"
-    told = api.get(url).json()
-    assert (told["rows"], [item["name"] for item in told["columns"]]) == (3, ["Id", "City", "N"])
-    assert (str(2**60), 3) == (told["columns"][2]["high"], told["columns"][2]["distinct"])
+    body = api.get(url).json()
+    assert (body["rows"], [item["name"] for item in body["columns"]]) == (3, ["Id", "City", "N"])
+    assert (str(2**60), 3) == (body["columns"][2]["high"], body["columns"][2]["distinct"])
     past = api.get(url, params={"tenant_version": 0, "columns": ["City"]}).json()["columns"]
     assert [(item["nulls"], item["distinct"]) for item in past] == [(1, 2)]
 
@@ -50,9 +50,9 @@ def test_an_import_is_told_before_it_is_a_job(api, tenant):
     """Counts and examples; no job and no version come of it."""
     url = f"{tenant[0]}/streams/Account/import-preview"
     before = tenant[1].version
-    told = api.post(url, content=b"Id,City\n1,Wil\n5,Thun\n", headers=CSV).json()
-    assert (told["counts"]["inserted"], told["counts"]["updated"], told["problem"]) == (1, 1, None)
-    assert tuple(told["examples"][0][side]["City"] for side in ("before", "after")) == ("Chur", "Wil")
+    body = api.post(url, content=b"Id,City\n1,Wil\n5,Thun\n", headers=CSV).json()
+    assert (body["counts"]["inserted"], body["counts"]["updated"], body["problem"]) == (1, 1, None)
+    assert tuple(body["examples"][0][side]["City"] for side in ("before", "after")) == ("Chur", "Wil")
     refused = api.post(f"{url}?mode=full", content=b"Id\n1\n", headers=CSV).json()
     assert refused["problem"]["code"] == "TOO_MANY_DELETIONS"
     head = api.post(f"{url}?beginning=true", content=b"Id,City\n1,Wil\n5,Th", headers=CSV).json()
@@ -67,12 +67,12 @@ def test_rows_are_brought_back_by_key(api, served, tenant):
     """Told first, then done as one version with an entry in the audit; a failed condition changes nothing."""
     url = f"{tenant[0]}/streams/Account/row-restorations"
     order = {"version": 0, "keys": [{"Id": "1"}, {"Id": "2"}, {"Id": "9"}]}
-    told = api.post(url, json={**order, "dry_run": True}).json()
-    assert (told["committed"], told["tenant_version"]) == (False, 1)
-    assert told["counts"] == {"inserted": 1, "updated": 1, "unchanged": 0, "deleted": 1}
+    body = api.post(url, json={**order, "dry_run": True}).json()
+    assert (body["committed"], body["tenant_version"]) == (False, 1)
+    assert body["counts"] == {"inserted": 1, "updated": 1, "unchanged": 0, "deleted": 1}
     assert api.post(url, json=order, headers={"if-match": '"0"'}).status_code == 412
     done = api.post(url, json={**order, "message": "as ordered"}, headers={"if-match": '"1"'}).json()
-    assert (True, 2, told["rows"]) == (done["committed"], done["tenant_version"], done["rows"])
+    assert (True, 2, body["rows"]) == (done["committed"], done["tenant_version"], done["rows"])
     rows = api.get(f"{tenant[0]}/streams/Account/rows").json()["rows"]
     assert {row["Id"]: row["City"] for row in rows} == {"007": "Bern", "1": "Basel", "2": None}
     newest = api.get(f"{tenant[0]}/history").json()["versions"][0]
@@ -100,9 +100,9 @@ def test_a_column_of_another_type_is_told_among_the_differences(api, served):
     stream = served.service.stores.environment("dev").tenant("retyped").stream("Account")
     stream.update(pa.table({"Id": [1], "N": [1], "Old": ["x"]}), "Id")
     stream.update(pa.table({"Id": [1], "N": ["one"], "New": [True]}), "Id", override=True)
-    told = api.get(f"{path}/streams/Account/diff", params={"before": 0}).json()
-    assert (told["columns_added"], told["columns_dropped"]) == ({"New": "boolean"}, {"Old": "string"})
-    assert told["columns_retyped"] == {"N": ["long", "string"]}
+    body = api.get(f"{path}/streams/Account/diff", params={"before": 0}).json()
+    assert (body["columns_added"], body["columns_dropped"]) == ({"New": "boolean"}, {"Old": "string"})
+    assert body["columns_retyped"] == {"N": ["long", "string"]}
 
 
 def test_what_the_log_knows_of_a_column_is_told_without_its_files(api, tenant):
@@ -115,9 +115,9 @@ def test_what_the_log_knows_of_a_column_is_told_without_its_files(api, tenant):
     files = list(Path(tenant[1].context.storage.root).rglob("Logged.snapshot/**/*.parquet"))
     assert len(files) == 1
     files[0].unlink()
-    told = api.get(url, params={"columns": ["City", "N"], "read": "false"}).json()
-    city, number = told["columns"]
-    assert (told["rows"], number["rows_read"], number["distinct"]) == (3, 0, None)
+    body = api.get(url, params={"columns": ["City", "N"], "read": "false"}).json()
+    city, number = body["columns"]
+    assert (body["rows"], number["rows_read"], number["distinct"]) == (3, 0, None)
     assert (number["low"], number["high"], number["ends_of_all"]) == tuple(
         read["columns"][1][name] for name in ("low", "high", "ends_of_all")
     )

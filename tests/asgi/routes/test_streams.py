@@ -24,15 +24,15 @@ def stream(api, acme):
 
 def test_a_stream_tells_what_it_is(api, stream):
     """Version, rows, columns; its ETag saves the answer."""
-    told = api.get(stream)
+    body = api.get(stream)
 
-    assert (told.json()["version"], told.json()["rows"]) == (1, 3)
-    assert [(item["name"], item["type"]) for item in told.json()["columns"]] == [
+    assert (body.json()["version"], body.json()["rows"]) == (1, 3)
+    assert [(item["name"], item["type"]) for item in body.json()["columns"]] == [
         ("Id", "string"),
         ("City", "string"),
         ("Born", "long"),
     ]
-    assert api.get(stream, headers={"if-none-match": told.headers["etag"]}).status_code == 304
+    assert api.get(stream, headers={"if-none-match": body.headers["etag"]}).status_code == 304
 
 
 def test_rows_by_columns_conditions_and_version(api, stream):
@@ -153,9 +153,9 @@ def test_an_override_keeps_the_types_of_its_columns(api, acme):
     name = f"/tenant/dev/{tenant}/snapshots?file=S.snapshot.csv"
     api.put(name, content=b"Id\n007\n").raise_for_status()
     api.put(name, content=b"Id\n12\n13\n").raise_for_status()
-    told = api.get(f"{acme}/streams/S").json()
+    body = api.get(f"{acme}/streams/S").json()
 
-    assert ([(item["name"], item["type"]) for item in told["columns"]], told["rows"]) == (
+    assert ([(item["name"], item["type"]) for item in body["columns"]], body["rows"]) == (
         [("Id", "string")],
         2,
     )

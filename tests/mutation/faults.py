@@ -132,8 +132,8 @@ FAULTS = [
     Fault("store", "if gone > file.rows", "if touched > file.rows", "store/updates"),
     Fault(
         "store",
-        "bounds.high.take(places), pc.less_equal)",
-        "bounds.high.take(places), pc.less)",
+        "bounds.high.take(indexes), pc.less_equal)",
+        "bounds.high.take(indexes), pc.less)",
         "store/keys",
     ),
     # The engine

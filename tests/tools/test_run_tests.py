@@ -94,7 +94,7 @@ def test_a_signal_ends_the_run_with_all_its_processes(command, tmp_path, number)
     assert time.monotonic() - begun < 6
     assert process.returncode == 128 + number
     assert f"Stopped by {number.name}." in output
-    assert {"pytest", "python"} <= {*mine}  # a part without tests may have ended before
+    assert len(mine) >= 3  # two parts and the server; a part without tests may have ended before
     _wait_until(lambda: _processes_of(process.pid) == [], 1)
 
 

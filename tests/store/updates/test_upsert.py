@@ -183,7 +183,7 @@ def test_an_update_of_nothing_new_writes_nothing(stream):
 @pytest.mark.spark
 def test_a_large_batch_from_spark_is_merged_with_the_files_it_touches(stream, spark_session, monkeypatch):
     """Files without a key of the batch stay; the others are written anew by Spark."""
-    monkeypatch.setattr("freezeframe.store.updates.source.LANDED_BYTES_MAX", 0)
+    monkeypatch.setattr("freezeframe.store.updates.batch.LANDED_BYTES_MAX", 0)
     monkeypatch.setattr("freezeframe.engine.plans.write_batch.ROWS_MAX", 0)
     stream.update(frame(range(10), n=range(10)), key="Id")
     stream.update(frame(range(100, 110), n=range(10)))

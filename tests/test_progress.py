@@ -52,7 +52,7 @@ def store(tmp_path):
 
 def test_long_works_say_how_far_they_are(store, tmp_path):
     """Copying, erasing: each says its parts, and what it had announced is done."""
-    from freezeframe.script.transfer import export_stream
+    from freezeframe.script.inputs.transfer import export_stream
 
     works = {
         "copying": lambda: store.clone_tenant("acme", "third"),

@@ -16,7 +16,7 @@ from tests.examples import sampled
 from freezeframe.asgi.bodies import announced_digest, strict_json
 from freezeframe.asgi.routing import require_known
 from freezeframe.errors import FreezeframeError
-from freezeframe.script.transfer import file_rows
+from freezeframe.script.inputs.transfer import file_rows
 from freezeframe.script.types.written_values import predicate
 from freezeframe.service.jobs import parse_log_cursor
 from freezeframe.service.rows.import_preview import ImportFile, import_preview

@@ -13,7 +13,7 @@ from deltalake.exceptions import DeltaError
 
 from freezeframe.log import DeltaLog
 from freezeframe.script import get_snapshot, open_tenant, update_snapshot
-from freezeframe.script.transfer import export_stream
+from freezeframe.script.inputs.transfer import export_stream
 from freezeframe.store.schema.columns import TENANT_LOG_FEATURE
 
 pytestmark = pytest.mark.spark

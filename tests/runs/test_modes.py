@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from freezeframe.control.database import ControlDatabase, database_url
-from freezeframe.script.transfer import export_stream
+from freezeframe.script.inputs.transfer import export_stream
 from freezeframe.service.jobs import ImportRequest, TenantJob
 from freezeframe.service.service import open_service
 from freezeframe.service.staged_blobs import ImportContent

@@ -22,8 +22,8 @@ from freezeframe.script.formats.columnar_files import (
     parquet_tables,
     read_parquet_files,
 )
-from freezeframe.script.reading import CSV, JSON_LINES, parquet_frame, text_frames
-from freezeframe.script.types.inference import KnownTypes
+from freezeframe.script.inputs.spark_reading import CSV, JSON_LINES, parquet_frame, text_frames
+from freezeframe.script.types.typed_columns import KnownTypes
 
 ROUNDS = [pytest.param(25, id="short"), pytest.param(2_000, id="long", marks=pytest.mark.nightly)]
 TEXTS_OF = {"csv": CSV, "json": JSON_LINES}

@@ -11,7 +11,7 @@ import pytest
 from tests.one_session import answered, plain_environment
 from tests.spark_processes import connect_server, standalone_cluster
 
-from freezeframe.script.reading import IN_PROCESS_BYTES_MAX
+from freezeframe.script.inputs.spark_reading import IN_PROCESS_BYTES_MAX
 
 pytestmark = [pytest.mark.spark, pytest.mark.nightly, pytest.mark.timeout(300)]
 

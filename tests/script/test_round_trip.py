@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from tests.typed_columns import KINDS, same_form
 
 from freezeframe.errors import BadInput, InvalidOption, SchemaDriftError
-from freezeframe.script import transfer
 from freezeframe.script.formats import csv_file, json_rows
-from freezeframe.script.transfer import export_stream, import_stream, schema_file
+from freezeframe.script.inputs import transfer
+from freezeframe.script.inputs.transfer import export_stream, import_stream, schema_file
 from freezeframe.service.exports import export
 from freezeframe.service.rows.streams import Moment
 from freezeframe.settings import Settings

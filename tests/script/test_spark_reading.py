@@ -14,19 +14,11 @@ from freezeframe.log.delta_log import DeltaLog
 from freezeframe.script.formats.columnar_files import read_parquet_files
 from freezeframe.script.formats.csv_file import read_csv_text, read_csv_texts
 from freezeframe.script.formats.json_rows import read_json_files
-from freezeframe.script.inputs import CSV_EXTENSIONS, stream_files
-from freezeframe.script.reading import (
-    CSV,
-    JSON_LINES,
-    csv_format,
-    parquet_frame,
-    read_csv_folder,
-    read_json_folder,
-    read_parquet_folder,
-    text_frames,
-)
+from freezeframe.script.inputs.spark_reading import CSV, JSON_LINES, csv_format, parquet_frame, text_frames
+from freezeframe.script.inputs.streamed_rows import CSV_EXTENSIONS, stream_files
+from freezeframe.script.reading import read_csv_folder, read_json_folder, read_parquet_folder
 from freezeframe.script.snapshots import get_snapshot, update_snapshot
-from freezeframe.script.types.inference import KnownTypes
+from freezeframe.script.types.typed_columns import KnownTypes
 
 pytestmark = pytest.mark.spark
 

@@ -12,7 +12,7 @@ import pytest
 from freezeframe.errors import InputNotFound, InvalidOption, SchemaDriftError, UnreadableInput
 from freezeframe.script.formats import csv_file
 from freezeframe.script.formats.input_parts import UnpackLimits
-from freezeframe.script.transfer import export_stream, file_rows, import_stream, schema_file
+from freezeframe.script.inputs.transfer import export_stream, file_rows, import_stream, schema_file
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.store import Tenant

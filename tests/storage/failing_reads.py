@@ -14,10 +14,10 @@ import pandas as pd
 from freezeframe.errors import FreezeframeError, TryAgain
 from freezeframe.log import DeltaLog
 from freezeframe.log.table.verification import verify_log
-from freezeframe.script.inputs import streamed_csv, streamed_parquet
+from freezeframe.script.inputs.streamed_rows import streamed_csv, streamed_parquet
 from freezeframe.script.reading import read_csv_folder, read_parquet_folder
 from freezeframe.script.snapshots import update_snapshot
-from freezeframe.script.types.inference import KnownTypes
+from freezeframe.script.types.typed_columns import KnownTypes
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant

@@ -12,8 +12,8 @@ from freezeframe.engine.frames.frames import to_pandas
 from freezeframe.errors import DuplicateKeyError, SchemaDriftError
 from freezeframe.gluestick import get_row_hash
 from freezeframe.identifiers import StreamName
+from freezeframe.script.inputs.transfer import export_stream
 from freezeframe.script.row_hashes import frame_hashes, table_hashes
-from freezeframe.script.transfer import export_stream
 from freezeframe.service.exports import export
 from freezeframe.service.rows.column_statistics import StatisticsCache, stream_statistics
 from freezeframe.service.rows.differences import DifferenceRequest, row_difference

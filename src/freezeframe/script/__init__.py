@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from freezeframe.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from freezeframe.script.inputs.transfer import export_stream, import_stream
     from freezeframe.script.reading import read_csv_folder, read_json_folder, read_parquet_folder
     from freezeframe.script.snapshots import get_snapshot, snapshot_views, update_snapshot
     from freezeframe.script.tenants import open_tenant, spark
-    from freezeframe.script.transfer import export_stream, import_stream
 
 __all__ = [
     "export_stream",
@@ -32,9 +32,9 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "export_stream": ".transfer",
+            "export_stream": ".inputs.transfer",
             "get_snapshot": ".snapshots",
-            "import_stream": ".transfer",
+            "import_stream": ".inputs.transfer",
             "open_tenant": ".tenants",
             "read_csv_folder": ".reading",
             "read_json_folder": ".reading",

@@ -55,10 +55,10 @@ from freezeframe.script.exported_file import (
 from freezeframe.script.formats.columnar_files import read_parquet_files
 from freezeframe.script.formats.csv_file import find_delimiter, read_csv_text
 from freezeframe.script.formats.input_parts import UNLIMITED, UnpackLimits
+from freezeframe.script.inputs.transfer import file_rows, import_stream, schema_file
 from freezeframe.script.row_hashes import table_hashes
 from freezeframe.script.tenants import shared_engine
-from freezeframe.script.transfer import file_rows, import_stream, schema_file
-from freezeframe.script.types.inference import typed_columns
+from freezeframe.script.types.typed_columns import typed_columns
 from freezeframe.settings import load_settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Stream, Tenant

@@ -21,7 +21,7 @@ from freezeframe.identifiers import FilePath, StreamName
 from freezeframe.log.scan import rows
 from freezeframe.log.scan.file_statistics import bounded_columns
 from freezeframe.script.formats.written_rows import csv_pieces, json_lines
-from freezeframe.script.transfer import MEMORY_BYTES_MAX, StreamSchema
+from freezeframe.script.inputs.transfer import MEMORY_BYTES_MAX, StreamSchema
 from freezeframe.service.files import FOLDER_MARK
 from freezeframe.service.rows.streams import ExportKind, Moment, snapshot_name
 from freezeframe.store import Stream

@@ -18,8 +18,8 @@ import pyarrow as pa
 
 from freezeframe.errors import InvalidOption, NullKeyError, SchemaDriftError
 from freezeframe.script.formats.json_columns import JsonNumber, UnkeptValue, value_text
-from freezeframe.script.types.inference import ColumnRule, KnownTypes, Left, declared_rule, exact_reading
 from freezeframe.script.types.known_types import declared_type, type_alternatives
+from freezeframe.script.types.typed_columns import ColumnRule, KnownTypes, Left, declared_rule, exact_reading
 from freezeframe.singer.messages import RecordMessage, SchemaMessage, unreadable
 
 _DIGITS = 38

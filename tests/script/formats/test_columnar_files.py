@@ -25,8 +25,8 @@ from freezeframe.script.formats.columnar_files import (
     streamed_arrow,
 )
 from freezeframe.script.formats.input_parts import UNLIMITED, UnpackLimits
-from freezeframe.script.inputs import streamed_parquet
-from freezeframe.script.transfer import import_stream
+from freezeframe.script.inputs.streamed_rows import streamed_parquet
+from freezeframe.script.inputs.transfer import import_stream
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage
 from freezeframe.store import Tenant

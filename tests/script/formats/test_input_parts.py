@@ -24,8 +24,8 @@ from freezeframe.script.formats.columnar_files import (
 )
 from freezeframe.script.formats.csv_file import csv_parts, csv_text_pieces, read_csv_text
 from freezeframe.script.formats.input_parts import UnpackLimits, decoded_bytes, divide, line_parts
+from freezeframe.script.inputs.transfer import UNPACKED_MEMORY_BYTES_MAX, file_rows, import_stream
 from freezeframe.script.reading import read_parquet_folder
-from freezeframe.script.transfer import UNPACKED_MEMORY_BYTES_MAX, file_rows, import_stream
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage
 from freezeframe.store import Tenant
@@ -125,7 +125,7 @@ def test_bombs_take_little_memory(tmp_path):
 import pathlib, resource
 import pyarrow.parquet
 from freezeframe.errors import TooLarge
-from freezeframe.script.transfer import file_rows, UNPACKED_MEMORY_BYTES_MAX
+from freezeframe.script.inputs.transfer import file_rows, UNPACKED_MEMORY_BYTES_MAX
 from freezeframe.script.formats.input_parts import UnpackLimits
 from freezeframe.settings import Settings
 limits = UnpackLimits.of(Settings(), UNPACKED_MEMORY_BYTES_MAX)
@@ -193,7 +193,7 @@ def test_decoded_bytes_are_about_those_of_the_values(array):
 
 def test_an_import_that_unpacks_to_much_is_streamed(tmp_path, monkeypatch):
     """What is within the limits, but too much for memory, is imported a part at a time."""
-    monkeypatch.setattr("freezeframe.script.transfer.UNPACKED_MEMORY_BYTES_MAX", 10_000)
+    monkeypatch.setattr("freezeframe.script.inputs.transfer.UNPACKED_MEMORY_BYTES_MAX", 10_000)
     pq.write_table(ROWS, tmp_path / "a.parquet")
     storage = MemoryStorage()
     stream = Tenant(storage, ArrowEngine(storage), Settings()).stream("Account")

@@ -12,7 +12,7 @@ from freezeframe.script.formats import json_rows
 from freezeframe.script.formats.input_parts import UnpackLimits, divide
 from freezeframe.script.formats.json_rows import read_json_files
 from freezeframe.script.reading import read_json_folder
-from freezeframe.script.types.inference import KnownTypes
+from freezeframe.script.types.typed_columns import KnownTypes
 
 
 def lines_of(values):

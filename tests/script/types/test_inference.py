@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.examples import examples
 from tests.script.text_columns import KEPT, TYPED
 
-from freezeframe.script.types.inference import DATES, INFERENCE, ColumnRule, both
+from freezeframe.script.types.typed_columns import DATES, INFERENCE, ColumnRule, both
 
 
 def kind_of_texts(*texts):

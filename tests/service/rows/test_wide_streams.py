@@ -7,7 +7,7 @@ import time
 import pyarrow as pa
 import pytest
 
-from freezeframe.script.transfer import export_stream, import_stream
+from freezeframe.script.inputs.transfer import export_stream, import_stream
 from freezeframe.service.rows import column_statistics
 from freezeframe.service.rows.differences import (
     DifferenceRequest,

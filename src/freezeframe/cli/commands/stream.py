@@ -430,7 +430,7 @@ def explain(
     File by file, and why; nothing is written. Without --batch it is about an
     update that brings new rows only.
     """
-    from freezeframe.script.transfer import file_rows
+    from freezeframe.script.inputs.transfer import file_rows
 
     stream = location.tenant().stream(name)
     stored = stream.columns() if stream.stream_version() >= 0 else None

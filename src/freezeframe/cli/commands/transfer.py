@@ -66,7 +66,7 @@ def export(
 
     NAME.snapshot.csv, .parquet or .jsonl, with a schema file beside text.
     """
-    from freezeframe.script.transfer import export_stream
+    from freezeframe.script.inputs.transfer import export_stream
 
     stream = location.tenant().stream(name)
     with progress(f"Exporting {name}", as_json=as_json):
@@ -78,7 +78,7 @@ def export_streams(
     tenant: Tenant, names: tuple[str, ...], folder: Path, kind: Kind, version: int
 ) -> list[dict[str, object]]:
     """Write the streams as they are in a version of the tenant; what ``--json`` prints of each."""
-    from freezeframe.script.transfer import export_stream, new_file
+    from freezeframe.script.inputs.transfer import export_stream, new_file
 
     streams = [tenant.stream(name) for name in names]
     for stream in streams:
@@ -91,7 +91,7 @@ def export_streams(
 
 
 def _export_fields(name: str, file: Path, kind: Kind) -> dict[str, object]:
-    from freezeframe.script.transfer import schema_file
+    from freezeframe.script.inputs.transfer import schema_file
 
     return {
         "stream": name,
@@ -156,7 +156,7 @@ class FileImport:
 
     def carried_out(self, job: Job) -> Receipt:
         """Import the file as a part of a job."""
-        from freezeframe.script.transfer import import_stream
+        from freezeframe.script.inputs.transfer import import_stream
 
         stream = job.stream(self.name)
         options = {"schema_from": self.schema, **self.csv, **self.update}
@@ -247,8 +247,8 @@ _COLUMNS = ("stream", "tenant_version", "inserted", "updated", "unchanged", "del
 
 def _row_files(path: Path) -> list[Path]:
     """Return the path itself, or the files of rows in a folder."""
-    from freezeframe.script.inputs import stream_files
-    from freezeframe.script.transfer import IMPORTED
+    from freezeframe.script.inputs.streamed_rows import stream_files
+    from freezeframe.script.inputs.transfer import IMPORTED
 
     if not path.is_dir():
         return [path]
@@ -277,7 +277,7 @@ def _import(
 
 
 def _stream_of(file: Path) -> str:
-    from freezeframe.script.inputs import stream_files
+    from freezeframe.script.inputs.streamed_rows import stream_files
 
     exported, middle, _ = file.name.rpartition(".snapshot.")
     return exported if middle else next(iter(stream_files(file, ())))

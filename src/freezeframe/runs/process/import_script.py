@@ -13,8 +13,8 @@ from typing import Any
 
 from freezeframe.errors import FreezeframeError
 from freezeframe.script.formats.input_parts import UnpackLimits
+from freezeframe.script.inputs.transfer import import_stream
 from freezeframe.script.tenants import open_tenant
-from freezeframe.script.transfer import import_stream
 from freezeframe.settings import load_settings
 from freezeframe.store.model.update_options import as_parameter, say_options
 from freezeframe.store.transaction.conditions import Conditions, stream_subject

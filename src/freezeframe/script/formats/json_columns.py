@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from freezeframe.script.types.inference import ColumnRule, Left, Reading, both
+from freezeframe.script.types.typed_columns import ColumnRule, Left, Reading, both
 from freezeframe.script.types.written_values import json_array
 
 # JSON values as Python's ``json`` gives them, but without loss: numbers of any length, no member twice.

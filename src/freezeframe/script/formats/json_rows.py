@@ -42,7 +42,7 @@ from freezeframe.script.formats.json_columns import (
     require_text,
     type_of,
 )
-from freezeframe.script.types.inference import ColumnRule, KnownTypes
+from freezeframe.script.types.typed_columns import ColumnRule, KnownTypes
 from freezeframe.storage.read_ahead import reads_of
 
 Rows = list[dict[str, Any]]

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from freezeframe.errors import InvalidOption, UnreadableInput
-from freezeframe.script.types.inference import DECIMAL_DIGITS, KnownTypes
+from freezeframe.script.types.typed_columns import DECIMAL_DIGITS, KnownTypes
 from freezeframe.script.types.written_values import NAIVE_TIMESTAMP, UTC_TIMESTAMP
 from freezeframe.storage.read_ahead import reads_of
 

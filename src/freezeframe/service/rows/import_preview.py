@@ -21,7 +21,7 @@ from freezeframe.engine.frames.python_values import python_values
 from freezeframe.errors import FreezeframeError, InvalidOption, TooManyDeletions
 from freezeframe.identifiers import StreamName
 from freezeframe.script.formats.input_parts import UnpackLimits
-from freezeframe.script.transfer import (
+from freezeframe.script.inputs.transfer import (
     UNPACKED_MEMORY_BYTES_MAX,
     StreamSchema,
     file_rows,

@@ -23,7 +23,7 @@ from freezeframe.log.scan import rows
 from freezeframe.script.adoption import LegacyFile
 from freezeframe.script.exported_file import file_sha256
 from freezeframe.script.formats.input_parts import UnpackLimits
-from freezeframe.script.transfer import UNPACKED_MEMORY_BYTES_MAX
+from freezeframe.script.inputs.transfer import UNPACKED_MEMORY_BYTES_MAX
 from freezeframe.store import Receipt, Stream, Tenant
 from freezeframe.store.model.update_options import Author
 from freezeframe.store.schema.columns import (

@@ -32,7 +32,7 @@ from freezeframe.script.formats.csv_file import (
 )
 from freezeframe.script.formats.input_parts import UNLIMITED, InputPart, UnpackLimits, divide
 from freezeframe.script.formats.json_rows import joined_json, json_schema, json_tables, survey_json
-from freezeframe.script.types.inference import (
+from freezeframe.script.types.typed_columns import (
     NUMBERS_AS_TEXT,
     ColumnRule,
     KnownTypes,

@@ -29,7 +29,7 @@ from freezeframe.script.formats.columnar_files import read_arrow, read_parquet_f
 from freezeframe.script.formats.input_parts import BYTES_LIMIT, UNLIMITED, UnpackLimits
 from freezeframe.script.formats.json_rows import read_json_files
 from freezeframe.script.formats.written_rows import csv_pieces, json_lines
-from freezeframe.script.inputs import (
+from freezeframe.script.inputs.streamed_rows import (
     CSV_EXTENSIONS,
     CsvFiles,
     file_extension,
@@ -38,8 +38,8 @@ from freezeframe.script.inputs import (
     streamed_json_lines,
     streamed_parquet,
 )
-from freezeframe.script.types.inference import KnownTypes
 from freezeframe.script.types.known_types import NO_CSV_OPTIONS, CsvOptions, DateColumns
+from freezeframe.script.types.typed_columns import KnownTypes
 from freezeframe.storage.local import failure, write_durably
 from freezeframe.store.model.receipt import Receipt
 from freezeframe.store.model.update_options import Names, UpdateOptions, replaces_rows

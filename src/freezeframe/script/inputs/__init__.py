@@ -1,0 +1,1 @@
+"""Rows of files on their way into a stream."""

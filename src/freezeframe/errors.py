@@ -2,7 +2,7 @@
 
     FreezeframeError
     ├── TryAgain                    the same call may succeed later
-    │   ├── ConflictError             somebody else changed the same thing first
+    │   ├── ConflictError             a concurrent change of the same object won
     │   ├── StorageUnavailable        the storage refused or failed for now
     │   │   └── StorageFull             no space left
     │   ├── JobRevoked                the job stood still for so long that it was declared dead
@@ -28,10 +28,10 @@
     │   ├── InvalidOption             an argument outside what it may be
     │   │   └── AlreadyExists           the name that something new was to have is taken
     │   ├── IdempotencyConflict       the id of another job
-    │   ├── NotAuthenticated          the service does not know who asks
-    │   ├── NotAllowed                who asks may not do that
+    │   ├── NotAuthenticated          the caller is not authenticated
+    │   ├── NotAllowed                the caller lacks permission
     │   ├── PreconditionFailed        what is there is not what the request was made for
-    │   ├── PreconditionRequired      the service wants to be told what the request was made for
+    │   ├── PreconditionRequired      the request lacks If-Match or If-None-Match
     │   ├── TooLarge                  more bytes than the service takes
     │   ├── UnreadableRequest         a request that cannot be read as what it says it is
     │   └── SetupError                the machine lacks something
@@ -123,7 +123,7 @@ class TryAgain(FreezeframeError):
 
 
 class ConflictError(TryAgain):
-    """Somebody else changed the same thing first, more often than we were willing to retry."""
+    """Concurrent changes of the same object won more often than the commit was retried."""
 
     code = "CONFLICT"
 
@@ -279,13 +279,13 @@ class IdempotencyConflict(FixTheRequest):
 
 
 class NotAuthenticated(FixTheRequest):
-    """The service does not know who asks: no key or session, or one that is not valid (any more)."""
+    """The caller is not authenticated: no key or session, or one that is not valid."""
 
     code = "NOT_AUTHENTICATED"
 
 
 class NotAllowed(FixTheRequest):
-    """Who asks is known and may not do that."""
+    """The caller is authenticated but lacks permission."""
 
     code = "NOT_ALLOWED"
 

@@ -174,7 +174,7 @@ class Settings(BaseSettings):
     )
     script_variables: str = Field(
         default="",
-        description="Names of environment variables that scripts get from whoever runs them, separated by "
+        description="Names of variables that scripts get from the environment of the run, separated by "
         "commas. Beside the variables of a job they get only what programs need to work at all.",
     )
     lease_heartbeat_seconds: float = Field(
@@ -367,7 +367,7 @@ class Settings(BaseSettings):
         default="", description="What the sign-in page calls the provider; its host's name without it."
     )
     service_oidc_scopes: str = Field(
-        default="openid profile email", description="The scopes that the provider is asked for."
+        default="openid profile email", description="The scopes to request from the provider."
     )
     service_oidc_role_claim: str = Field(
         default="roles",

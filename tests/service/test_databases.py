@@ -81,7 +81,7 @@ def test_who_has_a_keys_secret_is_told_how_it_ended(database, end):
         keys.revoke(made.id)
     wrong = made.key[:-1] + ("a" if made.key[-1] != "a" else "b")
 
-    assert _refusal(keys, wrong).problem == "The service does not know who asks."
+    assert _refusal(keys, wrong).problem == "The caller is not authenticated."
     told = _refusal(keys, made.key)
     assert (told.problem, f"It {end} at 20" in told.cause) == ("This key is no longer valid.", True)
 

@@ -131,7 +131,7 @@ def _in_a_thread(endpoint: Callable[..., Any]) -> Callable[..., Any]:
 async def _read_json_body(request: _JsonRequest, *, needs_caller: bool) -> None:
     """Read a JSON body and check that it is readable; any other body is left to its route.
 
-    Who asks is known, and the request counted, before any of it is read.
+    The caller is authenticated and the request counted before its body is read.
     """
     kind = media_type(request)
     if kind != "application/json" and not kind.endswith("+json"):

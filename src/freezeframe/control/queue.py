@@ -182,7 +182,7 @@ class JobQueue:
         """Renew the lease of a claimed job.
 
         Returns:
-            ``held``; ``cancel``: held, and somebody wants the job to end; ``lost``: another worker has it.
+            ``held``; ``cancel``: held, and the job is to be cancelled; ``lost``: another worker has it.
         """
         with self._database.begin() as connection:
             until_ms = self._database.now_ms(connection) + round(lease_seconds * 1000)

@@ -301,7 +301,7 @@ class Schedules:
     def submit_due(self) -> tuple[QueuedJob, ...]:
         """Put the jobs of all due times that have come into the queue, and return those.
 
-        Each due time makes one job, whoever else asks at the same moment.
+        Each due time creates one job, also with concurrent callers.
         """
         made: tuple[QueuedJob, ...] = ()
         # Mostly nothing is due, which a read without a lock shows.

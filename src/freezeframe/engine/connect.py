@@ -189,7 +189,7 @@ class _LoopbackPolicy(_DistantPolicy):
 
 
 class _Session(SparkSession):
-    """Closed by whoever opened it: Spark's finalizer can wait for itself (SPARK-55362)."""
+    """Closed by its opener: Spark's finalizer can wait for itself (SPARK-55362)."""
 
     def __del__(self) -> None:
         pass

@@ -323,7 +323,7 @@ def require_found(names: Sequence[str], rows: int, expected: int) -> None:
     raise StorageNotShared(
         f"Spark wrote {expected} rows, and {rows} of them are in the {len(names)} files that are here.",
         cause="Spark, or one of its executors, writes to another disk than this process reads under"
-        " the same path; or somebody removed a file meanwhile. Nothing was committed.",
+        " the same path; or another process removed a file. Nothing was committed.",
         remedy="Use a folder that all of them see under the same path, or an object store.",
         written=expected,
         found=rows,

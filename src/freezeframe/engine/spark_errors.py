@@ -91,7 +91,7 @@ _SIGNS: tuple[tuple[type[FreezeframeError], str, str, tuple[str, ...]], ...] = (
     ),
     (
         InvalidOption,
-        "The rows that were asked for are more than Spark hands over at once.",
+        "The requested rows are more than Spark returns at once.",
         "Collect fewer rows or columns, write the frame to a stream, or raise spark.driver.maxResultSize.",
         ("spark.driver.maxResultSize", "maxResultSize"),
     ),

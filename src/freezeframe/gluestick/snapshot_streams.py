@@ -27,7 +27,7 @@ def with_read_options(rows: pa.Table, options: Mapping[str, Any]) -> pd.DataFram
 
     Raises:
         MissingColumn: an option names a column that is not there.
-        InvalidOption: a value cannot be taken as the ``dtype`` asked for, or as a date.
+        InvalidOption: a value does not fit the requested ``dtype``, or is no date.
     """
     frame = as_kind(rows, "pandas", options.get("dtype_backend"))
     usecols = options.get("usecols")
@@ -39,7 +39,7 @@ def with_read_options(rows: pa.Table, options: Mapping[str, Any]) -> pd.DataFram
             frame = frame.assign(**{name: pd.to_datetime(frame[name])})
     except (ValueError, TypeError) as error:
         raise InvalidOption(
-            "The snapshot's rows cannot take the types asked for.",
+            "The snapshot's rows do not fit the requested types.",
             cause=str(error),
             remedy="Leave dtype and parse_dates out: the values have the types that they were kept with.",
         ) from error

@@ -56,18 +56,18 @@ TELL_SECONDS = 10.0
 
 PROMISES = {
     "atomic-create": (
-        "Of the writers that create a name, exactly one succeeds, and nobody sees half of its bytes. "
+        "Of the writers that create a name, exactly one succeeds, and no reader sees a part of its bytes. "
     ),
     "listing": "A listing shows what was created and deleted before it, in the order of the names.",
     "concurrency": (
         "Concurrent jobs of a tenant are strictly serialisable: no commit is lost, doubled or seen too late."
     ),
     "kill": "An acknowledged commit survives kill -9; one under way is there whole or not at all.",
-    "crash": "A crash between two storage calls leaves the old content or the new; nobody has to repair.",
+    "crash": "A crash between two storage calls leaves the old content or the new, without a repair.",
     "errors": (
-        "A storage call that fails is told truly: acknowledged is there, failed is not, nothing is half done."
+        "After a failed storage call acknowledged changes exist, failed ones do not, and none is partial."
     ),
-    "damage": "Damage of any file is told as an error, or does not matter; it is never returned as rows.",
+    "damage": "Damage of any file raises an error or has no effect; it is never returned as rows.",
     "clocks": (
         "Clocks that are wrong change no order: times rise with versions, and a moment finds its version."
     ),

@@ -3,7 +3,7 @@
 ``read_csv_folder`` and ``read_parquet_folder`` are what a transformation script begins with;
 names and first parameters are gluestick's. They differ from it where it loses data: all files
 of a stream are read, not one of them, and a CSV value becomes a number or boolean only
-if its text can be told from it again. ``read_json_folder`` reads JSON Lines in the same way.
+if its text can be derived from it again. ``read_json_folder`` reads JSON Lines in the same way.
 """
 
 from __future__ import annotations

@@ -309,7 +309,7 @@ class TenantJobs:
     def log_lines(self, job: QueuedJob, place: LogCursor) -> tuple[list[tuple[str, LogCursor]], LogCursor]:
         """Return the log's next lines after a position, each with the position behind it, and the last one.
 
-        Of a new attempt the log is told from its beginning. Of a job that has ended a last line without
+        The log of a new attempt starts at its beginning. Of a job that has ended a last line without
         a line feed counts too; nothing where there is no log.
         """
         if place.attempt != job.attempts:

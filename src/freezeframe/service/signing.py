@@ -73,7 +73,7 @@ def _read_secret(path: Path) -> bytes:
         raise SetupError(
             f"The service's secret {path} can be read by others.",
             cause=f"Its mode is {mode:o}.",
-            remedy=f"chmod 600 {path}; if somebody may have read it, replace its bytes.",
+            remedy=f"chmod 600 {path}; if others may have read it, replace its bytes.",
         )
     return content
 

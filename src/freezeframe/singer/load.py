@@ -221,7 +221,7 @@ def _write(job: Job, path: str, line: str) -> None:
 def _no_key(stream: str) -> InvalidOption:
     return InvalidOption(
         f"The stream {stream!r} has no key.",
-        cause="Its SCHEMA has no key_properties, so new rows cannot be told from changed ones.",
+        cause="Its SCHEMA has no key_properties, so new rows cannot be distinguished from changed ones.",
         remedy="Set table-key-properties in the tap's catalog; or set keyless to append, or load_method to "
         "overwrite, if each run brings all rows.",
         stream=stream,

@@ -125,7 +125,7 @@ class _Segment:
     version: int | None
 
     def counts_for(self, version: int | None) -> bool:
-        """Return whether its rows are of the version that is asked for (None: any), or of none."""
+        """Return whether its rows have the requested version (None: any), or none."""
         return version is None or self.version in (version, None)
 
 

@@ -152,7 +152,7 @@ def _race(storage: Storage, name: str, writers: int) -> None:
             storage, f"Of {writers} writers that created the same name, {len(winners)} succeeded."
         )
     if found != winners[0]:
-        raise _unsuitable(storage, "The bytes of the writer that was told it had created the name are gone.")
+        raise _unsuitable(storage, "The storage acknowledged a create, and its bytes are gone.")
     folder, _, own = name.rpartition("/")
     if own not in [status.name for status in storage.list_from(folder, own)]:
         raise _unsuitable(storage, "A file was created and is not listed.")

@@ -254,7 +254,7 @@ class Files(FileReader):
             InvalidName: the path cannot be one, or cannot lie beside those that are there.
             InvalidOption: the content is not bytes.
             SealingUnavailable: it is to be sealed and there is no master key; nothing was written.
-            ConflictError: in a job: somebody else changed the file meanwhile.
+            ConflictError: in a job: a concurrent commit changed the file.
         """
         known = FilePath(path)
         with self._view.change() as transaction:
@@ -284,7 +284,7 @@ class Files(FileReader):
 
         Raises:
             UnreadableInput: the file is there and is not JSON.
-            ConflictError: somebody else changed the file at the same moment; as ``write`` otherwise.
+            ConflictError: a concurrent commit changed the file; as ``write`` otherwise.
         """
         known = FilePath(path)
         with self._view.change() as transaction:

@@ -121,7 +121,7 @@ class StreamReader:
         if history and not read_system_columns(snapshot.metadata).has_history:
             raise InvalidOption(
                 f"The stream {self.name!r} keeps no history of its rows.",
-                cause="Nobody has updated it with history='scd2' so far.",
+                cause="It was never updated with history='scd2'.",
                 remedy="Leave history out; earlier versions are read with version= or as_of=.",
             )
         if as_ == "spark":

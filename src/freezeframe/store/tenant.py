@@ -399,6 +399,6 @@ def open_job_tenant(
 def _refuse_broken(_: TenantState, __: Transaction) -> None:
     raise InvalidOption(
         "The run cannot be committed: a job inside its script was broken off by an exception.",
-        cause="The script went on, but what that job had changed cannot be told apart any more.",
+        cause="The script continued, but the changes of that job can no longer be separated.",
         remedy="Let the exception end the script, or put what may fail before the 'with' block.",
     )

@@ -141,7 +141,7 @@ class TenantBuilder:
         if not isinstance(outcome, Committed):
             raise ConflictError(
                 f"{self._storage.root} could not be filled.",
-                cause="Somebody else began a tenant there, or the storage's answer was lost.",
+                cause="Another process created a tenant there, or the storage's response was lost.",
                 remedy="Run the same call again.",
             )
         roll_forward(self._storage, log, entry, 0, self._settings.checkpoint_interval)
@@ -209,7 +209,7 @@ def remove_tree(target: Storage) -> dict[str, int]:
             return removed
     raise ConflictError(
         f"{target.root} could not be emptied.",
-        cause="Somebody kept writing into it, a job that had begun before, for example.",
+        cause="A process kept writing into it, for example a job that had started before.",
         remedy="Stop the job, then run the same call again: it goes on from here.",
     )
 

@@ -52,7 +52,7 @@ def test_the_stack_is_in_the_log_once(runs, spark_settings, is_notebook, code, c
     error, log = outcome.error, outcome.log.read_text()
 
     assert (outcome.status, error["code"]) == ("failed", "SCRIPT_FAILED")
-    assert error["problem"] == "Spark could not do what the script asked for; nothing of the run was kept."
+    assert error["problem"] == "Spark could not execute a step of the script; nothing of the run was kept."
     assert error["cause"].startswith(cause)
     assert error["remedy"].startswith(remedy)
     printed = "\n".join(runs.lines)

@@ -100,7 +100,7 @@ PathText = Annotated[
     dependencies=CONDITIONAL,
 )
 async def stage_blob(caller: TenantCalling, request: Request, path: PathText = "") -> StagedBlob:
-    """Send the bytes of a file; nobody sees them until a request publishes them.
+    """Send the bytes of a file; they are not visible until a request publishes them.
 
     `POST …/file-batches` makes it a file, `POST …/import` brings its rows into a stream. It is whole or not
     there: after an interruption it is sent again. `Content-Digest: sha-256=:…:` is checked.

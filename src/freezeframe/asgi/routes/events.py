@@ -77,7 +77,7 @@ async def follow_events(
 ) -> Any:
     """Follow what happens in an environment, as server-sent events, as far as it is the caller's business.
 
-    `anew` comes first: from now on all is told. `lost`: some was not, read everything again.
+    `anew` comes first: from now on every event is sent. `lost`: events were lost, read everything again.
     `job` tells what a job has become, `version` what a watched tenant's newest version is.
     `tenants`: some of the environment came or went.
     """

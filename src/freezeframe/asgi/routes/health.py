@@ -35,7 +35,7 @@ def ready(request: Request) -> Health:
 
 
 class Condition(ResponseModel):
-    """How the service is, and what is wrong with it; no name of a tenant or place is told."""
+    """The state of the service and the reasons; no tenant or path is named."""
 
     status: Literal["ready", "degraded"]
     reasons: list[str]
@@ -43,7 +43,7 @@ class Condition(ResponseModel):
 
 @router.get("/health", responses=to_openapi(503))
 def show_status(request: Request) -> Condition:
-    """Whether the service is ready (503 if not), or degraded: it answers, and somebody should look."""
+    """Whether the service is ready (503 if not) or degraded (it responds, but needs attention)."""
     service = service_of(request)
     service.require_ready()
     reasons = list(degradations(service))

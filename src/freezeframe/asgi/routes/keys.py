@@ -62,7 +62,7 @@ def list_keys(caller: Calling, limit: Limit = 100, cursor: CursorText = None) ->
 
 @router.post("/keys", status_code=201)
 def create_key(caller: Calling, order: NewKey, response: Response) -> KeyWithSecret:
-    """Make a key; its secret is told this once."""
+    """Make a key; its secret is shown only once."""
     caller.principal.require_everywhere()
     key_id = caller.service.keys.new_id(_identity(caller))
     with caller.audit_service_change("key.create", key_id, details=order.model_dump()):

@@ -166,7 +166,7 @@ def show_row_history(
 def restore_rows(caller: TenantCalling, stream: StreamPath, order: RowRestorationOrder) -> RowRestoration:
     """Bring rows back by their keys, as one new version; rows that were not there then are removed.
 
-    With `dry_run` the effect is told and nothing is done. `If-Match` is the tenant's version in quotes.
+    With `dry_run` the effect is returned, nothing is changed. `If-Match` is the tenant's version in quotes.
     """
     tenant = caller.tenant("snapshots:read" if order.dry_run else "snapshots:write")
 
@@ -207,7 +207,7 @@ def preview_import(
     """Tell what importing a file would do: its columns, how many rows are new or change, and examples.
 
     Nothing is kept. Of a CSV or JSON Lines file of more than 16 MiB send the beginning, with
-    `beginning=true`: its columns and types are told, and rows are not counted. It needs the scopes
+    `beginning=true`: its columns and types are returned, and rows are not counted. It needs the scopes
     `snapshots:write` and `snapshots:read`: counts and examples tell what the stream holds.
     """
     caller.access.require(caller.environment, caller.tenant_id, "snapshots:read")
@@ -271,7 +271,7 @@ def find_rows(
 
     `row` tells one that was found: `tenant`, `stream`, its `key`, and the `column` and `value` that hold the
     text. `progress` tells how many tenants and bytes were read, `end` is the last. Rows that have the text
-    as a key come first. At most 5 rows of a stream are told, and 100 in all; 1 GiB of columns is read.
+    as a key come first. At most 5 rows of a stream are returned, and 100 in all; 1 GiB of columns is read.
     `is_whole` is false where there may be more, or tenants (`unreadable`) are damaged.
     """
     caller.principal.require("snapshots:read")

@@ -54,7 +54,7 @@ class SignInWays(ResponseModel):
 
 
 class Who(ResponseModel):
-    """Who asks, and what they may do."""
+    """The caller and their permissions."""
 
     kind: Literal["key", "person"]
     id: str
@@ -73,7 +73,7 @@ _log = logging.getLogger("freezeframe.access")
 
 @router.get("/session")
 def show_session(caller: Calling) -> Who:
-    """Who asks, and what they may do."""
+    """The caller and their permissions."""
     return _who(caller.service, caller.principal)
 
 
@@ -124,7 +124,7 @@ def _beginning(
 
 @router.delete("/session", status_code=204, response_class=Response)
 def sign_out(request: Request, caller: Calling) -> Response:
-    """End the session of who asks."""
+    """End the caller's session."""
     token = request.cookies.get(SESSION_COOKIE)
     if token is not None:
         with caller.audit_service_change("session.end"):
@@ -159,7 +159,7 @@ _PAGE = """<!doctype html>
 
 @provider_router.get("/session/ways")
 def sign_in_ways(request: Request) -> SignInWays:
-    """How one can sign in here; asked by the sign-in page, which knows nobody yet."""
+    """The ways to sign in, for the sign-in page."""
     provider = service_of(request).provider
     return SignInWays(provider=None if provider is None else provider.name)
 
@@ -199,7 +199,7 @@ def leave_for_provider(
     "/session/provider/return",
     status_code=303,
     response_class=RedirectResponse,
-    responses={303: {"description": "To the page that was asked for, signed in."}, **to_openapi(404)},
+    responses={303: {"description": "To the requested page, signed in."}, **to_openapi(404)},
 )
 def return_from_provider(
     request: Request,

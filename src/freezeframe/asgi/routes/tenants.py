@@ -165,13 +165,13 @@ class TenantSummary(ResponseModel):
 
 
 class TenantSummaries(ResponseModel):
-    """The tenants that were asked for and are there, in the order in which they were asked for."""
+    """The requested tenants that exist, in the order of the request."""
 
     tenants: list[TenantSummary]
 
 
 class TenantWithFindings(TenantSummary):
-    """A tenant with what somebody should look at; at most 20 of each kind."""
+    """A tenant with its findings; at most 20 of each kind."""
 
     stale: StaleTenant | None
     unusual: list[UnusualChange]
@@ -198,7 +198,7 @@ class UnreadableTenant(ResponseModel):
 
 
 class EnvironmentOverview(ResponseModel):
-    """What somebody should look at in an environment; the first page has the failed jobs."""
+    """The findings in an environment; the first page has the failed jobs."""
 
     failed_jobs: list[FailedJob]
     tenants: list[TenantWithFindings]
@@ -350,11 +350,11 @@ def show_overviews(
 def show_environment(
     caller: Calling,
     environment: Environment,
-    days: Annotated[int, Query(ge=1, le=30, description="How far back changes and jobs are told.")] = 7,
+    days: Annotated[int, Query(ge=1, le=30, description="Days of changes and jobs to include.")] = 7,
     limit: Annotated[int, Query(ge=1, le=200, description="How many tenants are looked at.")] = 100,
     cursor: CursorText = None,
 ) -> EnvironmentOverview:
-    """Show what somebody should look at: failed jobs, stale tenants, unusual changes, drift, unsealed files.
+    """Show findings: failed jobs, stale tenants, unusual changes, drift, unsealed files.
 
     A page looks at some tenants, by id; each is read from its logs, once for each of its versions.
     """

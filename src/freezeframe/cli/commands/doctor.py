@@ -132,7 +132,7 @@ def _spark_defaults() -> Path:
 def _workers_database(settings: Settings) -> Finding:
     part, database = "Workers' database", urlsplit(settings.database_url)
     if not database.scheme.startswith("postgres"):
-        found = "whoever runs a script can write keys: SQLite has no roles"
+        found = "scripts can write keys: SQLite has no roles"
         remedy = "Use PostgreSQL and deploy/worker-role.sql, where scripts are not all your own."
         return Finding(part, "warning", found, remedy)
     return Finding(part, "ok", f"{database.username} here; workers may have a role of their own")

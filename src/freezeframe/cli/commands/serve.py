@@ -89,7 +89,7 @@ def _require_servable(root: str) -> str | None:
         database.close()
     if found is not None:
         typer.echo(
-            f"Warning: {found} is not sealed: whoever reads the store's files reads it. "
+            f"Warning: {found} is not sealed: every reader of the store's files can read it. "
             "Set a master key, and write it again with --sealed.",
             err=True,
         )

@@ -80,7 +80,7 @@ def choose_layout(size: int, unpacked_batch: int | None, at_once: int) -> Layout
 def tasks_at_once(session: SparkSession) -> int:
     """Return the number of tasks that the session's Spark runs at once, wherever it is; Spark is asked once.
 
-    It splits a range into as many parts, unless it is told into how many.
+    It splits a range into as many parts, unless their number is given.
     """
     if session not in _at_once:
         parts = session.range(_RANGE).select(F.spark_partition_id().alias("part"))

@@ -1,9 +1,8 @@
 """A job's own database in the catalog of a warm server, which all jobs of the server share.
 
 Its name is a file in the server's folder that every process of the job holds a lock of. The process that
-made the database drops it at its end. What a killed job left is found by the server's watcher, by the file
-that nobody holds: it runs this module (``python -m freezeframe.engine.server.job_database FOLDER``), which
-drops the database and ends the sessions. Ending a session interrupts its queries and removes its views,
+made the database drops it at its end. For a killed job the server's watcher finds a file that no process
+holds and runs this module (``python -m freezeframe.engine.server.job_database FOLDER``), which drops the database and ends the sessions. Ending a session interrupts its queries and removes its views,
 files and functions.
 """
 
@@ -124,7 +123,7 @@ def _lock_file(file: Path) -> IO[str]:
 
 
 def clear(folder: Path) -> None:
-    """Clear what the files of ``folder`` name that nobody holds; nothing if the server is gone."""
+    """Drop the databases named in ``folder`` that no process holds; do nothing if the server is gone."""
     address = living_address(folder)
     if address is None:
         return

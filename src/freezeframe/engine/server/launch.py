@@ -27,7 +27,7 @@ from freezeframe.engine.java import Java, find_java, spark_jars, spark_version
 from freezeframe.settings import Settings
 
 TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105 - a name
-"""The variable of Spark's in which the server is told its token."""
+"""The environment variable that passes the token to the server."""
 
 # A server with a short idle time is not that of a machine that runs jobs all day.
 _LASTING_SECONDS = 60

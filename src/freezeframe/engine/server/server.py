@@ -59,7 +59,7 @@ class Address:
     process: int
     """Process id of its Java."""
     watcher: int
-    """Process id of what stands behind it: told to end, it ends Java first."""
+    """Process id of the watcher, which ends Java first when it is ended."""
 
     @property
     def url(self) -> str:

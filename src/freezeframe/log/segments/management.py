@@ -333,7 +333,7 @@ class SnapshotManagement(ABC, Generic[S]):
         """
         if (version is None) == (timestamp is None):
             raise InvalidOption(
-                "A snapshot is asked for by version or by timestamp.",
+                "Give either a version or a timestamp of the snapshot.",
                 cause="Both were given." if version is not None else "Neither was given.",
                 remedy="Give one of them.",
             )

@@ -1,7 +1,7 @@
 """The script that a job of the service runs to import a file into a stream.
 
 What to import is in the parameter ``IMPORT_OPTIONS``, as JSON: ``stream``, ``file`` (a name in the input
-folder), ``key``, the options of an update and, if the stream must be as somebody saw it, ``conditions``.
+folder), ``key``, the options of an update and, if the stream must be unchanged, ``conditions``.
 """
 
 from __future__ import annotations

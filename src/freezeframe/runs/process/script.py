@@ -90,7 +90,7 @@ def _spark_error(error: BaseException) -> FreezeframeError:
     )
 
     return machine_error(error) or FreezeframeError(
-        "Spark could not do what the script asked for; nothing of the run was kept.",
+        "Spark could not execute a step of the script; nothing of the run was kept.",
         cause=cause_of(error),
         remedy=_SPARK_REMEDIES.get(error_class(error), _REMEDY),
         code="SCRIPT_FAILED",

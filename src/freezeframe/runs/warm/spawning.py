@@ -51,7 +51,7 @@ class Process(Protocol):
         """Return the exit code, waited for; `subprocess.TimeoutExpired` after ``timeout`` seconds."""
 
     def send_signal(self, sig: int) -> None:
-        """Send a signal, to nobody if it has ended."""
+        """Send a signal, unless the process has ended."""
 
 
 class ForkedProcess:
@@ -82,7 +82,7 @@ class ForkedProcess:
         return self.returncode
 
     def send_signal(self, sig: int) -> None:
-        """Send a signal, to nobody if it has ended. May be called by a signal's handler."""
+        """Send a signal, unless the process has ended. Safe to call in a signal handler."""
         if self._holder >= 0:
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._holder, sig)

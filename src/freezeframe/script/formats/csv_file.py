@@ -238,7 +238,7 @@ def _check_names(source: _Source, header: Sequence[str]) -> list[str]:
     if twice:
         raise source.unreadable(
             f"has several columns named {', '.join(map(repr, twice))}.",
-            "Their values could not be told apart.",
+            "Their values could not be distinguished.",
             columns=twice,
         )
     return names

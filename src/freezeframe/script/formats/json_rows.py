@@ -383,7 +383,7 @@ def _mixed_part_error(part: InputPart, name: str, kind: Kind | None) -> Unreadab
 def _unfit_error(
     name: str, rule: ColumnRule, surveys: Iterable[tuple[InputPart, Columns]]
 ) -> UnreadableInput:
-    """Return the error for the first value that is not exact in the type that was asked for."""
+    """Return the error for the first value that is not exact in the requested type."""
     column = JsonColumn()
     for part, survey in surveys:
         if column.join(survey.get(name, JsonColumn())).left == ():

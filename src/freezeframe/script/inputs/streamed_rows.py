@@ -179,7 +179,7 @@ def typed_csv(source: CsvFiles, text: pa.Table, known: KnownTypes) -> pa.Table:
 
 
 def check_columns(source: CsvFiles, known: KnownTypes, left: Mapping[str, Left]) -> None:
-    """Refuse a column that is not of the type that was asked for; name those that look like numbers."""
+    """Refuse a column that does not have the requested type; name columns that look like numbers."""
     for name, found in left.items():
         rule = known.rule(name)
         if found == () and known.is_required(name):
@@ -198,7 +198,7 @@ def _inexact(source: CsvFiles, name: str, rule: ColumnRule) -> UnreadableInput:
         details = {"file": str(value.file), unit: int(number)}
     return UnreadableInput(
         f"The column {name!r} cannot be read as {kind}: {shown}.",
-        cause="Every value must be exact in a type that is asked for.",
+        cause="Every value must be exact in the requested type.",
         remedy=f"Correct the value, or ask for another type of {name!r}.",
         column=name,
         **details,

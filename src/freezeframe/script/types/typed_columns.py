@@ -307,7 +307,7 @@ class KnownTypes:
         return ColumnRule((exact_reading(kind), *further.ways), kind)
 
     def is_required(self, name: str) -> bool:
-        """Return whether a column must be of the type that was asked for."""
+        """Return whether a column must have the requested type."""
         return name in self.requested and self._stored_type(name) is None and name not in self.declared
 
     def table(self, text: pa.Table) -> pa.Table:

@@ -221,7 +221,7 @@ def tenant_scope(store: Store, tenant: TenantId) -> AuditScope:
 def _not_found(environment: EnvironmentName, tenant: TenantId) -> TenantNotFound:
     return TenantNotFound(
         f"There is no tenant {tenant!r} in the environment {environment!r}.",
-        cause="The service has none of that id, or it is not the business of who asks.",
+        cause="No tenant has that id, or the caller has no access to it.",
         remedy="Check the id and the key.",
         tenant=tenant,
     )

@@ -1,7 +1,7 @@
 """Principals and API keys.
 
 A key is ``id.secret``: the secret is 256 random bits, of which the control database keeps the SHA-256. A hash
-that is quick to compute is enough for a secret that nobody can guess. Authentication makes the principal,
+that is quick to compute suffices for a random secret. Authentication makes the principal,
 and every layer below the routes gets it from there.
 """
 
@@ -150,7 +150,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyWithSecret(Key):
-    """A key with what a client sends, `id.secret`; it is told this once."""
+    """A key with what a client sends, `id.secret`; it is shown only once."""
 
     key: str = field(repr=False)
 
@@ -352,7 +352,7 @@ def _ended_key(how: str, moment_ms: int) -> NotAuthenticated:
 def unknown_caller() -> NotAuthenticated:
     """Return the error for an unknown caller, which is the same for every reason."""
     return NotAuthenticated(
-        "The service does not know who asks.",
+        "The caller is not authenticated.",
         cause="There is no key or session with the request, or it is not valid (any more).",
         remedy="Send a valid key as `Authorization: Bearer id.secret`, or as `x-api-key`.",
     )

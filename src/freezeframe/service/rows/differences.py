@@ -324,7 +324,7 @@ def key_table(columns: pa.Schema, key: Sequence[str], keys: Sequence[Mapping[str
     """Keys from JSON in the stream's own types, each once."""
     if not key:
         raise InvalidOption(
-            "The stream has no key, so single rows cannot be told apart.",
+            "The stream has no key, so single rows cannot be identified.",
             cause="Its rows came by a file that was taken whole, or by an override without a key.",
             remedy="Restore the whole stream instead.",
         )

@@ -195,7 +195,7 @@ def _snapshot(stream: Stream, moment: Moment, cursor: PreviewCursor | None) -> S
     if cursor is not None and snapshot.version != cursor.stream_version:
         raise InvalidOption(
             "The cursor is of another version of the stream.",
-            cause="The moment that was asked for has another version now.",
+            cause="The requested moment has another version now.",
             remedy="Begin with the first page again.",
         )
     return snapshot

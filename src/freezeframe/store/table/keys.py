@@ -293,7 +293,7 @@ def key_of_row(columns: pa.Schema, key: Sequence[str], value: Any) -> pa.Table:
     """Return the key of one row as a table: ``value`` is one, a sequence of them, or values by name."""
     if not key:
         raise InvalidOption(
-            "The stream has no key, so single rows cannot be told apart.",
+            "The stream has no key, so single rows cannot be identified.",
             remedy="Compare two versions of the whole stream instead.",
         )
     if isinstance(value, Mapping):

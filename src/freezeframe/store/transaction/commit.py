@@ -143,7 +143,7 @@ def _require_files_untouched(transaction: Transaction, state: TenantState) -> No
         may_follow = transaction.is_single and path not in transaction.files_read
         if before != now and not may_follow:
             raise ConflictError(
-                f"The file {path!r} was changed by somebody else meanwhile.",
+                f"The file {path!r} was changed by a concurrent commit.",
                 cause="Another job committed it after this one began.",
                 remedy="Run the job again; nothing of it was written.",
                 path=path,

@@ -152,7 +152,7 @@ class Conditions:
         if self.if_match is not None and not _names(self.if_match, etag, strong=True):
             raise PreconditionFailed(
                 "It is not what If-Match says.",
-                cause="There is nothing." if etag is None else explain() or "Somebody changed it meanwhile.",
+                cause="There is nothing." if etag is None else explain() or "It was changed meanwhile.",
                 remedy="Read it again and decide anew.",
                 etag=etag,
             )
@@ -172,7 +172,7 @@ def _explain(subject: Subject, context: TenantContext, state: TenantState) -> st
         version = subject.made_by(context, state)
         entry = context.log.entry(version)
         moment = clock.rfc3339(clock.moment(entry.timestamp_ms), "seconds")
-        return f"{entry.author or 'Somebody'} changed it at {moment}, in version {version} of the tenant."
+        return f"{entry.author or 'A caller'} changed it at {moment}, in version {version} of the tenant."
     return ""
 
 

@@ -92,7 +92,7 @@ def plan_update(snapshot: Snapshot, batch: UpdateBatch, update: Update) -> Plan:
     if batch.rows and not decided_columns(evolution.target).names:
         raise BadInput(
             "The rows have no value at all.",
-            cause="A row of nothing but nulls, in columns whose type nobody knows, cannot be written.",
+            cause="A row of nulls only, in columns without a type, cannot be written.",
             remedy="Leave such rows out, or pass a PyArrow table whose columns have types."
             if is_new
             else "Leave such rows out.",
@@ -102,7 +102,7 @@ def plan_update(snapshot: Snapshot, batch: UpdateBatch, update: Update) -> Plan:
     if key and batch.rows and not plan.filled_key:
         raise NullKeyError(
             f"Every row has a null in the key ({', '.join(key)}), and no column of it ever had a value.",
-            cause="Rows cannot be told apart by it.",
+            cause="It cannot identify rows.",
             remedy="Fill the key, or pass null_keys='drop' to leave such rows out.",
         )
     return plan

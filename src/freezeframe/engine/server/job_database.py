@@ -2,8 +2,9 @@
 
 Its name is a file in the server's folder that every process of the job holds a lock of. The process that
 made the database drops it at its end. For a killed job the server's watcher finds a file that no process
-holds and runs this module (``python -m freezeframe.engine.server.job_database FOLDER``), which drops the database and ends the sessions. Ending a session interrupts its queries and removes its views,
-files and functions.
+holds and runs this module (``python -m freezeframe.engine.server.job_database FOLDER``), which drops the
+database and ends the sessions. Ending a session interrupts its queries and removes its views, files and
+functions.
 """
 
 from __future__ import annotations

@@ -66,8 +66,8 @@ def test_each_shell_is_offered_the_commands(complete):
 @pytest.mark.long
 def test_tenants_and_streams_are_offered_by_name(complete, store_root, monkeypatch):
     """Those of the store that the line or the settings name; names that a shell would obey are left out."""
-    assert complete("bash", "stream", "list", "--store_root", store_root, "--tenant", "a").split() == ["acme"]
-    place = ["--store_root", store_root, "--tenant", "acme"]
+    assert complete("bash", "stream", "list", "--root", store_root, "--tenant", "a").split() == ["acme"]
+    place = ["--root", store_root, "--tenant", "acme"]
     assert complete("bash", "stream", "show", *place, "Acc").split() == ["Account", "Accrual"]
     assert "Lead" in complete("zsh", "stream", "show", *place, "L")
     monkeypatch.setenv("FREEZEFRAME_ROOT", store_root)
@@ -80,7 +80,7 @@ def test_where_nothing_is_known_nothing_is_offered(complete, tmp_path, monkeypat
     """A store or folder that is not there, or settings that are broken, are no error while typing."""
     monkeypatch.chdir(tmp_path)
     assert (
-        complete("bash", "stream", "show", "--store_root", str(tmp_path / "no"), "--tenant", "a", "A").strip()
+        complete("bash", "stream", "show", "--root", str(tmp_path / "no"), "--tenant", "a", "A").strip()
         == ""
     )
     assert complete("bash", "stream", "show", "A").strip() == ""
@@ -94,7 +94,7 @@ def test_a_real_bash_completes(store_root):
     """The script that is given out for bash works in it."""
     script = (
         'eval "$(_FREEZEFRAME_COMPLETE=source_bash freezeframe)"\n'
-        f"COMP_WORDS=(freezeframe stream show --store_root {store_root} --tenant acme Acco)\n"
+        f"COMP_WORDS=(freezeframe stream show --root {store_root} --tenant acme Acco)\n"
         "COMP_CWORD=7\n_freezeframe_completion freezeframe\n"
         'printf "%s\\n" "${COMPREPLY[@]}"\n'
     )

@@ -200,7 +200,7 @@ def test_the_page_names_each_proof_and_no_other():
     docs = Path(__file__).parents[2] / "docs"
     page = (docs / "explanation" / "reliability.md").read_text()
     promises, figures = page.split("## How the history")[0], page.split("## Figures")[1].split("## Found")[0]
-    guide = (docs / "how-to" / "prove.md").read_text().split("## What is tried")[1].split("\n## ")[0]
+    guide = (docs / "how-to" / "prove.md").read_text().split("## The proofs")[1].split("\n## ")[0]
     shown = {
         name
         for row in promises.splitlines()

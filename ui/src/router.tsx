@@ -49,7 +49,7 @@ const signedIn = createRoute({
       throw redirect({ to: "/sign-in", search: { to: location.href }, replace: true });
     }
   },
-  pendingComponent: () => <LateSkeleton label="Looking who you are" />,
+  pendingComponent: () => <LateSkeleton label="Signing in" />,
   component: SignedIn,
 });
 

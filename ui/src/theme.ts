@@ -31,6 +31,11 @@ export const theme = createTheme({
     MultiSelect: choices,
     Select: choices,
     TagsInput: choices,
+    // As the grids are: one border, a grey head, rows of one height.
+    Table: {
+      defaultProps: { withTableBorder: true, verticalSpacing: 8, horizontalSpacing: 10, fz: 13 },
+      classNames: { thead: "table-head" },
+    },
     Tooltip: {
       defaultProps: { openDelay: 400, events: { hover: true, focus: true, touch: false } },
     },

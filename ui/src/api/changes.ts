@@ -1,6 +1,6 @@
 // What the console changes through the service. Each call is one change in the tenant's history.
 
-import { address, call, send } from "./client";
+import { address, call, send, withQuery } from "./client";
 import { type Decoded, decoded } from "./file-text";
 import { fileAddress, type Place, streamAddress, tenantAddress } from "./place";
 import type {
@@ -136,6 +136,15 @@ export async function writeFile(place: Place, path: string, text: string, etag: 
     headers: { "If-Match": etag, "Content-Type": "application/octet-stream" },
   });
   return answer.headers.get("ETag") ?? "";
+}
+
+/** Keep a file's content encrypted from now on, if it still is what it was when it is read. */
+export async function sealFile(place: Place, path: string): Promise<void> {
+  const { bytes, etag } = await readBytes(place, path);
+  await send("PUT", withQuery(fileAddress(place, path), { sealed: true, message: "sealed in the console" }), {
+    content: new Blob([bytes], { type: "application/octet-stream" }),
+    headers: { "If-Match": etag, "Content-Type": "application/octet-stream" },
+  });
 }
 
 export function setTag(place: Place, name: string, version: number): Promise<unknown> {

@@ -29,10 +29,16 @@ export function pictureType(path: string): string | undefined {
 
 /** Text, or null where the bytes are none; a beginning may end within a letter and then loses its last line. */
 export function decoded(bytes: Uint8Array, isWhole = true): Decoded | null {
+  if (isDocument(bytes)) return null;
   const found = utf16(bytes) ?? utf8(bytes, isWhole) ?? latin1(bytes);
   if (found === null || isWhole) return found;
   const end = found.text.lastIndexOf("\n");
   return { ...found, text: end < 0 ? found.text : found.text.slice(0, end + 1) };
+}
+
+/** A PDF may consist of letters alone, and nobody reads it as such. */
+function isDocument(bytes: Uint8Array): boolean {
+  return "%PDF-".split("").every((letter, at) => bytes[at] === letter.charCodeAt(0));
 }
 
 function utf16(bytes: Uint8Array): Decoded | null {

@@ -42,7 +42,7 @@ export function problemFrom(status: number, text: string, requestId: string): Pr
   }
   const plain =
     status === TOO_LARGE
-      ? "A proxy takes no body of this size (413): raise its limit."
+      ? "A proxy refuses a body of this size (413): raise its limit."
       : `The service answered ${status}.`;
   const title = body.title ?? body.detail ?? plain;
   return new Problem(
@@ -61,8 +61,8 @@ export function unreachable(): Problem {
     0,
     "UNREACHABLE",
     "The service cannot be reached.",
-    "It is stopped, or the network between is.",
-    "Try again; if it stays so, look whether `freezeframe serve` is running.",
+    "It is stopped, or the network connection is down.",
+    "Try again. If that fails, check that `freezeframe serve` is running.",
   );
 }
 
@@ -75,8 +75,8 @@ export function asProblem(error: unknown): Problem {
       0,
       "PAGE_PART",
       "This part of the console could not be loaded.",
-      "The service is stopped, or it has another version of the console since this page was opened.",
-      "Load the page again when the service is there: it comes back to where you are.",
+      "The service is stopped, or it was upgraded after this page was opened.",
+      "Reload the page when the service runs: it opens at the same place.",
     );
-  return new Problem(0, "PAGE", "Something in this page went wrong.", text, "Load the page again.");
+  return new Problem(0, "PAGE", "An error occurred in this page.", text, "Reload the page.");
 }

@@ -1,4 +1,4 @@
-// Who did what to a tenant or to the service, for admins: a chain shows if an entry was changed.
+// Audit of a tenant or to the service, for admins: a chain shows if an entry was changed.
 import { Badge, Button, Group, Select, Text, TextInput } from "@mantine/core";
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
@@ -42,7 +42,7 @@ const ACTIONS = [
 ];
 const DAY_MS = 86_400_000;
 const COLUMNS: readonly Column<AuditEntry>[] = [
-  { id: "at", header: "When", width: "92px", cell: (entry) => <Moment at={entry.moment} /> },
+  { id: "at", header: "When", width: "168px", cell: (entry) => <Moment at={entry.moment} isDated /> },
   {
     id: "who",
     header: "Who",
@@ -51,7 +51,7 @@ const COLUMNS: readonly Column<AuditEntry>[] = [
   },
   {
     id: "action",
-    header: "Did",
+    header: "Action",
     width: "140px",
     cell: (entry) =>
       [...ACTIONS, ...SERVICE_ACTIONS].find((one) => one.value === entry.action)?.label ?? entry.action,
@@ -100,39 +100,6 @@ export function AuditPage() {
     <div className="page">
       <div className="page-head">
         <h1>Audit</h1>
-        <Select
-          aria-label="Tenant"
-          placeholder="The service itself"
-          searchable
-          clearable
-          limit={50}
-          data={search.tenant && !ids.includes(search.tenant) ? [search.tenant, ...ids] : ids}
-          value={search.tenant ?? null}
-          onChange={(value) => go({ tenant: value ?? undefined, action: undefined })}
-        />
-        <Select
-          aria-label="Action"
-          placeholder="Any action"
-          clearable
-          data={search.tenant ? ACTIONS : SERVICE_ACTIONS}
-          value={search.action ?? null}
-          onChange={(value) => go({ action: value ?? undefined })}
-        />
-        <TextInput
-          aria-label="Subject"
-          placeholder={search.tenant ? "File, stream or job" : "Key, person or tenant"}
-          value={search.subject ?? ""}
-          onChange={(event) => go({ subject: event.currentTarget.value || undefined })}
-        />
-        {(["since", "until"] as const).map((end) => (
-          <TextInput
-            key={end}
-            type="date"
-            aria-label={end === "since" ? "From (UTC)" : "To (UTC)"}
-            value={search[end] ?? ""}
-            onChange={(event) => go({ [end]: event.currentTarget.value || undefined })}
-          />
-        ))}
         <Button
           component="a"
           variant="default"
@@ -142,6 +109,41 @@ export function AuditPage() {
         >
           Download CSV
         </Button>
+      </div>
+      <div className="page-filters">
+        <Select
+          label="Tenant"
+          placeholder="The service"
+          searchable
+          clearable
+          limit={50}
+          data={search.tenant && !ids.includes(search.tenant) ? [search.tenant, ...ids] : ids}
+          value={search.tenant ?? null}
+          onChange={(value) => go({ tenant: value ?? undefined, action: undefined })}
+        />
+        <Select
+          label="Action"
+          placeholder="Any action"
+          clearable
+          data={search.tenant ? ACTIONS : SERVICE_ACTIONS}
+          value={search.action ?? null}
+          onChange={(value) => go({ action: value ?? undefined })}
+        />
+        <TextInput
+          label="Subject"
+          placeholder={search.tenant ? "File, stream or job" : "Key, person or tenant"}
+          value={search.subject ?? ""}
+          onChange={(event) => go({ subject: event.currentTarget.value || undefined })}
+        />
+        {(["since", "until"] as const).map((end) => (
+          <TextInput
+            key={end}
+            type="date"
+            label={end === "since" ? "From (UTC)" : "To (UTC)"}
+            value={search[end] ?? ""}
+            onChange={(event) => go({ [end]: event.currentTarget.value || undefined })}
+          />
+        ))}
       </div>
       <Entries place={place} choice={choice} />
     </div>
@@ -154,7 +156,7 @@ function Entries({ place, choice }: { place: Place | null; choice: AuditChoice }
   const entries = useMemo(() => list.data?.pages.flatMap((page) => page.entries) ?? [], [list.data]);
   if (list.isPending) return <LateSkeleton />;
   if (list.isLoadingError) return <ProblemNote error={list.error} onRetry={() => list.refetch()} />;
-  if (entries.length === 0) return <EmptyNote title="Nothing of the kind was done." />;
+  if (entries.length === 0) return <EmptyNote title="No entry matches." />;
   return (
     <>
       <VirtualGrid
@@ -177,8 +179,8 @@ function Entries({ place, choice }: { place: Place | null; choice: AuditChoice }
             </Badge>
             <Text size="xs" c="dimmed">
               {proof.data.is_whole
-                ? "No entry was changed or taken out."
-                : `Entry ${proof.data.broken_at} is not as it was written.`}
+                ? "No entry was changed or deleted."
+                : `Entry ${proof.data.broken_at} was changed after it was written.`}
             </Text>
           </>
         )}

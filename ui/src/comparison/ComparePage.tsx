@@ -40,7 +40,7 @@ export function ComparePage() {
         />
         <TenantField
           key={`right ${search.right} ${other}`}
-          label="With"
+          label="Compare with"
           environment={other}
           value={search.right}
           onChoose={(right) => go({ right })}
@@ -63,7 +63,7 @@ export function ComparePage() {
         />
       ) : (
         <EmptyNote title="Choose two tenants.">
-          Their streams, the columns of these, and their files are compared as they are now.
+          Compare the newest versions of their streams, columns and files.
         </EmptyNote>
       )}
     </div>
@@ -102,7 +102,7 @@ function Streams({ left, right, pairs }: { left: Place; right: Place; pairs: Str
         Streams
       </Title>
       {pairs.length === 0 ? (
-        <Text size="sm">Neither has a stream.</Text>
+        <Text size="sm">Neither tenant has a stream.</Text>
       ) : (
         <Table.ScrollContainer minWidth={560}>
           <Table aria-label="Streams of both">
@@ -156,7 +156,7 @@ function Files({ left, right }: { left: Place; right: Place }) {
       </Title>
       <Text size="sm" role="status">
         {`${countText(same)} ${same === 1 ? "is" : "are"} the same, ${countText(pairs.length)} differ.`}
-        {!isWhole && ` Of each tenant the first ${countText(FILES_MAX)} are compared.`}
+        {!isWhole && ` Only the first ${countText(FILES_MAX)} files of each tenant are compared.`}
       </Text>
       {pairs.length > 0 && (
         <Table.ScrollContainer minWidth={420}>

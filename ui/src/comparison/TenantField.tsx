@@ -27,7 +27,7 @@ export function TenantField({ label, environment, value, onChoose }: TenantField
     <Autocomplete
       size="xs"
       label={label}
-      placeholder="A part of its id"
+      placeholder="Part of the id"
       data={ids}
       limit={SHOWN_MAX}
       value={text}

@@ -28,11 +28,11 @@ export default function ConflictDialog(props: ConflictDialogProps) {
   const [left, setLeft] = useState<"theirs" | "base">("theirs");
   const problem = props.path.endsWith(".json") ? jsonProblem(merged) : null;
   return (
-    <Dialog onClose={props.onClose} title={`Somebody saved ${props.path} meanwhile`} size="90%">
+    <Dialog onClose={props.onClose} title={`${props.path} was changed while you edited it`} size="90%">
       <Stack>
         <Group justify="space-between">
           <Text size="sm">
-            {left === "theirs" ? "Left: what they saved." : "Left: what both of you began with."}{" "}
+            {left === "theirs" ? "Left: the saved text." : "Left: the text before both changes."}{" "}
             {toldRight(both)}
           </Text>
           <Button
@@ -40,7 +40,7 @@ export default function ConflictDialog(props: ConflictDialogProps) {
             variant="default"
             onClick={() => setLeft(left === "theirs" ? "base" : "theirs")}
           >
-            {left === "theirs" ? "Compare with the beginning" : "Compare with theirs"}
+            {left === "theirs" ? "Compare with the original" : "Compare with the saved text"}
           </Button>
         </Group>
         <div className="editor editor-tall">
@@ -60,13 +60,13 @@ export default function ConflictDialog(props: ConflictDialogProps) {
         )}
         <Group justify="flex-end">
           <Button variant="default" onClick={props.onClose}>
-            Go on editing
+            Continue editing
           </Button>
           <Button variant="default" onClick={props.onTakeTheirs}>
-            Take theirs
+            Use the saved text
           </Button>
           <Button loading={props.isSaving} disabled={problem !== null} onClick={() => props.onSave(merged)}>
-            Save the right side
+            Save the right text
           </Button>
         </Group>
       </Stack>
@@ -75,9 +75,8 @@ export default function ConflictDialog(props: ConflictDialogProps) {
 }
 
 function toldRight({ taken, conflicts }: Joined): string {
-  const places =
-    conflicts === 1 ? "One place that both changed is" : `${conflicts} places that both changed are`;
-  if (conflicts === 0 && taken > 0) return "Right: your changes and theirs, which are of different lines.";
-  if (conflicts === 0) return "Right: yours, which has all of their changes already.";
-  return `Right: ${taken > 0 ? "both, but " : "yours. "}${taken > 0 ? places.toLowerCase() : places} as you wrote it.`;
+  if (conflicts === 0 && taken > 0) return "Right: both changes, which are in different lines.";
+  if (conflicts === 0) return "Right: your text, which already contains all saved changes.";
+  const places = conflicts === 1 ? "One place was changed" : `${conflicts} places were changed`;
+  return `Right: ${taken > 0 ? "both changes" : "your text"}. ${places} in both texts; your lines are used there.`;
 }

@@ -98,10 +98,10 @@ export function FileEditor({
   return (
     <>
       {typed.earlier && (
-        <Alert color="yellow" title="You typed something here that was never saved." mb="xs">
+        <Alert color="yellow" title="This file has a draft that was not saved." mb="xs">
           <Group gap="xs">
             <span>
-              <Moment at={new Date(typed.earlier.at).toISOString()} />, and the file was saved since.
+              <Moment at={new Date(typed.earlier.at).toISOString()} />. The file was changed after it.
             </span>
             <Button
               size="compact-sm"
@@ -113,7 +113,7 @@ export function FileEditor({
               Show both
             </Button>
             <Button size="compact-sm" variant="default" onClick={typed.forget}>
-              Discard the draft
+              Discard draft
             </Button>
           </Group>
         </Alert>
@@ -137,14 +137,14 @@ export function FileEditor({
           <Text size="sm" role="status" c={problem ? "var(--mantine-color-error)" : "dimmed"}>
             {problem ??
               (isBehind ? (
-                "Somebody saved this file meanwhile. Save shows both texts."
+                "This file was changed while you edited it. Save shows both texts."
               ) : typed.restoredFrom !== undefined ? (
                 <>
                   Your draft, typed <Moment at={new Date(typed.restoredFrom).toISOString()} />. It is not
                   saved.
                 </>
               ) : isChanged ? (
-                "Lines that differ are marked; the old ones stand above them."
+                "Changed lines are marked; the old line is above each."
               ) : isJson ? (
                 "Valid JSON"
               ) : (
@@ -167,7 +167,7 @@ export function FileEditor({
         </Group>
       )}
       <LeaveDialog
-        title={`${path} has changes that are not saved`}
+        title={`${path} has unsaved changes`}
         isUnsaved={isUnsaved}
         isLost={typed.isLost}
         isSamePlace={isSameFile}
@@ -175,8 +175,8 @@ export function FileEditor({
       >
         {typed.isLost
           ? isSealed
-            ? "Nothing of a sealed file is kept in this browser: what you typed is lost when you leave."
-            : "The text is too long to be kept in this browser: what you typed is lost when you leave."
+            ? "Drafts of sealed files are not kept in the browser: your changes are lost when you leave."
+            : "The text is too long for a draft in the browser: your changes are lost when you leave."
           : "The draft stays in this browser until you save it, discard it or sign out."}
       </LeaveDialog>
       {joining && (

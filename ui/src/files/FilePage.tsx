@@ -20,6 +20,7 @@ import { FileContent } from "./FileContent";
 import { Picture } from "./Picture";
 import { RevealBar } from "./RevealBar";
 import { useReveal } from "./useReveal";
+import { useSealing } from "./useSealing";
 import "./files.css";
 
 const FRESH_MS = 5_000;
@@ -34,6 +35,7 @@ export default function FilePage() {
   const may = useMay();
   const revisions = useQuery(fileHistoryQuery(place, path));
   const reveal = useReveal(path);
+  const sealing = useSealing();
   const { keep } = reveal;
   const [isChanged, setChanged] = useState(false);
   const revision = revisions.data?.revisions.find((one) => version === undefined || one.version <= version);
@@ -64,8 +66,8 @@ export default function FilePage() {
     return <ProblemNote error={revisions.error} onRetry={() => revisions.refetch()} />;
   if (!revision || revision.deleted)
     return (
-      <EmptyNote title="There is no such file at this version.">
-        The History tab shows when it was there.
+      <EmptyNote title="This version has no such file.">
+        The History tab shows the versions that have it.
       </EmptyNote>
     );
   return (
@@ -73,7 +75,7 @@ export default function FilePage() {
       <Group gap="md">
         <Text size="xs" c="dimmed" component="div">
           {bytesText(revision.size)} · changed <Moment at={revision.modified} /> by{" "}
-          {revision.author || "nobody named"} · version {revision.version}
+          {revision.author || "unknown"} · version {revision.version}
         </Text>
         <Group gap="xs" ml="auto">
           {isSealed && may("admin") && (
@@ -82,8 +84,18 @@ export default function FilePage() {
               to="/audit"
               search={{ env: place.environment, tenant: place.tenant, action: "file.unseal", subject: path }}
             >
-              Who read it
+              Readers
             </Link>
+          )}
+          {!isSealed && version === undefined && may("snapshots:write") && !isChanged && (
+            <Button
+              size="compact-sm"
+              variant="default"
+              loading={sealing.isPending}
+              onClick={() => sealing.mutate([{ place, path }])}
+            >
+              Seal
+            </Button>
           )}
           <Button size="compact-sm" variant="default" onClick={() => go({ panel: "history" })}>
             Versions
@@ -97,7 +109,7 @@ export default function FilePage() {
       {isSealed && !reveal.isShown ? (
         <EmptyNote title="This file is sealed.">
           <Group gap="xs" justify="center" mb="xs">
-            <IconLock size={18} aria-hidden /> Who reveals it is named in the audit.
+            <IconLock size={18} aria-hidden /> Revealing it adds an entry with your name to the audit.
           </Group>
           <Button size="xs" onClick={reveal.show}>
             Reveal
@@ -136,8 +148,8 @@ export default function FilePage() {
 function Shown({ encoding, size }: { encoding: Encoding; size: number | undefined }) {
   const told = [
     size !== undefined &&
-      `The first lines, up to 1 MiB of ${bytesText(size)}: download the file for all of it.`,
-    encoding !== "UTF-8" && `Its text is ${encoding}. Only UTF-8 is edited here.`,
+      `These are the first lines, up to 1 MiB of ${bytesText(size)}. Download the file to see all of it.`,
+    encoding !== "UTF-8" && `The file is encoded as ${encoding}. Only UTF-8 files can be edited here.`,
   ].filter(Boolean);
   if (told.length === 0) return null;
   return (

@@ -23,7 +23,9 @@ export function Picture({ path, type }: { path: string; type: string }) {
   if (content.isError) return <ProblemNote error={content.error} onRetry={() => content.refetch()} />;
   if (isBroken)
     return (
-      <EmptyNote title="This file is no picture that can be shown.">Download it to see what it is.</EmptyNote>
+      <EmptyNote title="This file is not an image that the browser can show.">
+        Download it to see what it is.
+      </EmptyNote>
     );
   return (
     <>

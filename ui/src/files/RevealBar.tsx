@@ -8,9 +8,9 @@ export function RevealBar({ reveal }: { reveal: Reveal }) {
     <div className="reveal-bar">
       <IconLockOpen size={15} aria-hidden />
       <span>
-        Revealed, which the audit has.{" "}
+        Revealed; the audit has an entry.{" "}
         {reveal.secondsLeft === null
-          ? "It stays while there is something to save."
+          ? "Shown until you save or discard your changes."
           : `Hidden again in ${reveal.secondsLeft} s.`}
       </span>
       <Button size="compact-xs" variant="default" onClick={reveal.hide}>

@@ -10,5 +10,5 @@ test("a problem is told with its line", () => {
 });
 
 test("a text that ends too early is not JSON", () => {
-  expect(jsonProblem('{"a":')).toContain("No valid JSON");
+  expect(jsonProblem('{"a":')).toContain("Invalid JSON");
 });

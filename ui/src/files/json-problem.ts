@@ -8,9 +8,9 @@ export function jsonProblem(text: string): string | null {
     const message = error instanceof Error ? error.message : String(error);
     const position = /position (\d+)/.exec(message);
     const place = /line (\d+) column (\d+)/.exec(message);
-    if (place) return `No valid JSON: line ${place[1]}, column ${place[2]}.`;
-    if (!position) return `No valid JSON: ${message}.`;
+    if (place) return `Invalid JSON: line ${place[1]}, column ${place[2]}.`;
+    if (!position) return `Invalid JSON: ${message}.`;
     const before = text.slice(0, Number(position[1])).split("\n");
-    return `No valid JSON: line ${before.length}, column ${(before.at(-1) ?? "").length + 1}.`;
+    return `Invalid JSON: line ${before.length}, column ${(before.at(-1) ?? "").length + 1}.`;
   }
 }

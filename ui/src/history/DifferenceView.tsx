@@ -64,10 +64,10 @@ export function DifferenceView({ before, after }: { before: number; after: numbe
       ) : difference.isLoadingError ? (
         <ProblemNote error={difference.error} onRetry={() => difference.refetch()} />
       ) : streams.length + files.length === 0 ? (
-        <EmptyNote title="The two versions hold the same." />
+        <EmptyNote title="The two versions are identical." />
       ) : (
         <div className="difference">
-          <nav aria-label="What differs" className="difference-names">
+          <nav aria-label="Differences" className="difference-names">
             {streams.map(([stream, one]) => (
               <NavLink
                 key={stream}

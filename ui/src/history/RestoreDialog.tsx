@@ -4,13 +4,20 @@ import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { restore } from "@/api/changes";
 import { tenantKey } from "@/api/place";
-import { overviewQuery } from "@/api/queries";
+import { differenceQuery, overviewQuery } from "@/api/queries";
 import type { Restoration } from "@/api/types";
 import { usePanel } from "@/navigation/panel";
 import { countText } from "@/parts/formats";
+import { Moment } from "@/parts/Moment";
 import { RestoreFrame, useRestoring } from "./RestoreFrame";
 import { RowDifferenceGrid } from "./RowDifferenceGrid";
 import type { RestoreOrder } from "./Timeline";
+
+const FATES = {
+  changed: "changes",
+  "brought back": "comes back",
+  removed: "is deleted",
+} as const;
 
 export function RestoreDialog({ order, onClose }: { order: RestoreOrder; onClose: () => void }) {
   const { place } = usePanel();
@@ -28,6 +35,7 @@ export function RestoreDialog({ order, onClose }: { order: RestoreOrder; onClose
   });
   const restoring = useRestoring(() => restore(place, { ...body, dry_run: false }), onClose);
   const what = order.streams?.join(", ") ?? order.files?.join(", ") ?? "everything";
+  const source = useQuery(overviewQuery(place, order.version));
   const isEmpty = effect.data !== undefined && nothing(effect.data);
   return (
     <RestoreFrame
@@ -38,6 +46,12 @@ export function RestoreDialog({ order, onClose }: { order: RestoreOrder; onClose
       emptyText="Everything already is as it was then."
       onClose={onClose}
     >
+      {source.data?.timestamp && (
+        <Text size="sm">
+          {what === "everything" ? "Everything" : what} as of version {order.version}
+          {order.maker && `, after ${order.maker}`}: <Moment at={source.data.timestamp} isDated />.
+        </Text>
+      )}
       {effect.data && <Effect effect={effect.data} now={overview.data?.version} />}
     </RestoreFrame>
   );
@@ -51,8 +65,15 @@ function Effect({ effect, now }: { effect: Restoration; now: number | undefined 
       {streams.map(([name, one]) => (
         <Group key={name} gap="sm">
           <Text size="sm">
-            <strong>{name}</strong> {one.fate}: {countText(one.rows_before)} → {countText(one.rows_after)}{" "}
-            rows
+            <strong>{name}</strong> {FATES[one.fate]}
+            {one.fate === "changed" && (
+              <>
+                : {countText(one.rows_before)} → {countText(one.rows_after)} rows
+                {now !== undefined && <Counts stream={name} before={now} after={effect.version} />}
+              </>
+            )}
+            {one.fate === "brought back" && ` with ${countText(one.rows_after)} rows`}
+            {one.fate === "removed" && `: its ${countText(one.rows_before)} rows did not exist then`}
           </Text>
           {streams.length > 1 && (
             <Button
@@ -78,6 +99,20 @@ function Effect({ effect, now }: { effect: Restoration; now: number | undefined 
       )}
     </>
   );
+}
+
+/** How many rows return, go and change; counted by the service as for a difference of versions. */
+function Counts({ stream, before, after }: { stream: string; before: number; after: number }) {
+  const { place } = usePanel();
+  const difference = useQuery(differenceQuery(place, before, after));
+  const counts = difference.data?.streams[stream];
+  if (!counts) return null;
+  const parts = [
+    counts.inserted > 0 && `${countText(counts.inserted)} return`,
+    counts.deleted > 0 && `${countText(counts.deleted)} are deleted`,
+    counts.updated > 0 && `${countText(counts.updated)} get their old values`,
+  ].filter(Boolean);
+  return parts.length > 0 ? ` (${parts.join(", ")})` : null;
 }
 
 function nothing(effect: Restoration): boolean {

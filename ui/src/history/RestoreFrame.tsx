@@ -56,7 +56,7 @@ export function RestoreFrame<T extends Done>(props: RestoreFrameProps<T>) {
         {restoring.isError && <ProblemNote error={restoring.error} />}
         <Group justify="space-between">
           <Text size="sm" c="dimmed">
-            {isEmpty ? emptyText : "This makes a new version. Nothing that came since is lost."}
+            {isEmpty ? emptyText : "This creates a new version. Later versions are kept."}
           </Text>
           <Group>
             <Button variant="default" onClick={onClose}>

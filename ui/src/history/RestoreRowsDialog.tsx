@@ -39,9 +39,9 @@ export function RestoreRowsDialog({ stream, version, keys, columns = [], onClose
       effect={effect}
       restoring={restoring}
       isEmpty={isEmpty}
-      emptyText="These rows already are as they were then."
+      emptyText="These rows have not changed since."
       onClose={onClose}
-      loadingLabel="Looking what will change"
+      loadingLabel="Computing the changes"
     >
       {effect.data && !isEmpty && (
         <>
@@ -64,10 +64,10 @@ export function RestoreRowsDialog({ stream, version, keys, columns = [], onClose
 
 function toldEffect({ counts, rows }: RowRestoration, chosen: number): string {
   const parts = [
-    counts.updated > 0 && `${countText(counts.updated)} changed back`,
-    counts.inserted > 0 && `${countText(counts.inserted)} brought back`,
-    counts.deleted > 0 && `${countText(counts.deleted)} removed, because not there then`,
-    chosen > rows.length && `${countText(chosen - rows.length)} already as then`,
+    counts.updated > 0 && `${countText(counts.updated)} restored to old values`,
+    counts.inserted > 0 && `${countText(counts.inserted)} inserted again`,
+    counts.deleted > 0 && `${countText(counts.deleted)} deleted, because they did not exist then`,
+    chosen > rows.length && `${countText(chosen - rows.length)} unchanged`,
   ].filter(Boolean);
   return `${parts.join(" · ")}.`;
 }

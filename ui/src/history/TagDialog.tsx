@@ -12,7 +12,7 @@ export function TagDialog({ version, onClose }: { version: number; onClose: () =
     <NameDialog
       title={`Tag version ${version}`}
       label="Tag"
-      description="A version with a tag is kept, whatever the retention says."
+      description="A tagged version is kept regardless of the retention."
       placeholder="before-migration"
       action="Tag"
       onSubmit={async (name) => {

@@ -19,6 +19,8 @@ import { VersionRow } from "./VersionRow";
 
 export interface RestoreOrder {
   version: number;
+  /** The job or person that made the version. */
+  maker?: string;
   streams?: string[];
   files?: string[];
 }
@@ -59,7 +61,7 @@ export function Timeline() {
   if (history.isPending) return <LateSkeleton lines={10} />;
   if (history.isLoadingError) return <ProblemNote error={history.error} onRetry={() => history.refetch()} />;
   if (versions.length === 0)
-    return <EmptyNote title="No version yet.">The first job, upload or import makes version 0.</EmptyNote>;
+    return <EmptyNote title="No version yet.">The first job, upload or import creates version 0.</EmptyNote>;
   return (
     <>
       <Group gap="xs" mih={26}>

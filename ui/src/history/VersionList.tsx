@@ -1,13 +1,18 @@
 // Versions under the days that they are of; of a long list those exist that are seen.
 //
 // The Tab key stops at the list and at the controls of one version; arrows, Home and End go to another one.
+import { Button } from "@mantine/core";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { type KeyboardEvent, type ReactNode, useEffect, useMemo, useRef, useState } from "react";
 import type { TenantVersion } from "@/api/types";
-import { dayText } from "@/parts/formats";
+import { countText, dayText } from "@/parts/formats";
 
 const HEIGHT_GUESS = 64;
 const CONTROLS = ".timeline-item :is(button, a, input)";
+
+/** Versions of jobs that ran one after the other and changed nothing. */
+type Folded = readonly TenantVersion[];
+type Entry = string | TenantVersion | Folded;
 
 interface VersionListProps {
   versions: readonly TenantVersion[];
@@ -17,7 +22,8 @@ interface VersionListProps {
 
 export function VersionList({ versions, onNearEnd, children }: VersionListProps) {
   const scroller = useRef<HTMLElement>(null);
-  const items = useMemo(() => withDays(versions), [versions]);
+  const [unfolded, setUnfolded] = useState<ReadonlySet<number>>(new Set());
+  const items = useMemo(() => withDays(versions, unfolded), [versions, unfolded]);
   const virtual = useVirtualizer({
     count: items.length,
     getScrollElement: () => scroller.current,
@@ -90,7 +96,16 @@ export function VersionList({ versions, onNearEnd, children }: VersionListProps)
               className="timeline-item"
               style={{ transform: `translateY(${start}px)` }}
             >
-              {typeof item === "string" ? <div className="timeline-day">{item}</div> : children(item)}
+              {typeof item === "string" ? (
+                <div className="timeline-day">{item}</div>
+              ) : isFolded(item) ? (
+                <FoldedVersions
+                  versions={item}
+                  onUnfold={() => setUnfolded(new Set([...unfolded, ...item.map((one) => one.version)]))}
+                />
+              ) : (
+                children(item)
+              )}
             </div>
           );
         })}
@@ -99,17 +114,43 @@ export function VersionList({ versions, onNearEnd, children }: VersionListProps)
   );
 }
 
-/** The versions, and before the first one of each day its name. */
-function withDays(versions: readonly TenantVersion[]): (string | TenantVersion)[] {
-  let before = "";
-  return versions.flatMap((version) => {
-    const day = dayText(version.timestamp);
-    const isNew = day !== before;
-    before = day;
-    return isNew ? [day, version] : [version];
-  });
+function FoldedVersions({ versions, onUnfold }: { versions: Folded; onUnfold: () => void }) {
+  const [newest, oldest] = [versions[0]?.version, versions.at(-1)?.version];
+  return (
+    <article className="timeline-folded" aria-label={`Versions ${oldest} to ${newest}`} tabIndex={-1}>
+      <span>
+        {countText(versions.length)} jobs ran and changed nothing (versions {oldest} to {newest})
+      </span>
+      <Button size="compact-xs" variant="default" onClick={onUnfold}>
+        Show
+      </Button>
+    </article>
+  );
 }
 
-function keyOf(item: string | TenantVersion | undefined): string {
+function isFolded(item: Entry | undefined): item is Folded {
+  return Array.isArray(item);
+}
+
+/** The versions; before the first one of each day its name, and several that changed nothing as one entry. */
+export function withDays(versions: readonly TenantVersion[], unfolded: ReadonlySet<number>): Entry[] {
+  const items: Entry[] = [];
+  let before = "";
+  for (const version of versions) {
+    const day = dayText(version.timestamp);
+    const last = items.at(-1);
+    const folds = (one: TenantVersion) => one.is_idle && one.tags.length === 0 && !unfolded.has(one.version);
+    if (day !== before) items.push(day, version);
+    else if (folds(version) && isFolded(last)) items[items.length - 1] = [...last, version];
+    else if (folds(version) && typeof last === "object" && !isFolded(last) && folds(last))
+      items[items.length - 1] = [last, version];
+    else items.push(version);
+    before = day;
+  }
+  return items;
+}
+
+function keyOf(item: Entry | undefined): string {
+  if (isFolded(item)) return `folded ${item[0]?.version}`;
   return typeof item === "object" ? `version ${item.version}` : String(item);
 }

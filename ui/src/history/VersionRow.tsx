@@ -33,6 +33,15 @@ export function VersionRow(props: VersionRowProps) {
   const streams = Object.entries(entry.streams);
   const previous = entry.version - 1;
   const jobId = jobOf(entry);
+  // What the history is of stays open.
+  const view = () =>
+    go({
+      ...NOTHING_OPEN,
+      panel: "snapshots",
+      v: entry.version,
+      stream: only.streams?.[0],
+      file: only.files?.[0],
+    });
   const compare = (diff?: string) => go({ before: previous, after: entry.version, diff });
   return (
     <article className="timeline-row" aria-label={`Version ${entry.version}`} tabIndex={-1}>
@@ -82,7 +91,9 @@ export function VersionRow(props: VersionRowProps) {
                   ? compare(`stream ${name}`)
                   : go({ ...NOTHING_OPEN, panel: "snapshots", stream: name, v: entry.version })
               }
-              onRestore={() => onRestore({ version: entry.version, streams: [name] })}
+              onRestore={() =>
+                onRestore({ version: entry.version, maker: makerText(entry), streams: [name] })
+              }
             />
           ))}
         </div>
@@ -91,8 +102,18 @@ export function VersionRow(props: VersionRowProps) {
       </div>
       <Group gap={4} wrap="nowrap">
         <span className="dim">
-          <Moment at={entry.timestamp} />
+          <Moment at={entry.timestamp} isDated />
         </span>
+        {name && (
+          <Button
+            size="compact-xs"
+            variant="default"
+            aria-label={`View version ${entry.version}`}
+            onClick={view}
+          >
+            View
+          </Button>
+        )}
         <Menu position="bottom-end">
           <Menu.Target>
             <ActionIcon variant="subtle" color="gray" aria-label={`What to do with version ${entry.version}`}>
@@ -103,22 +124,24 @@ export function VersionRow(props: VersionRowProps) {
             {previous >= 0 && (
               <Menu.Item onClick={() => compare()}>Compare with the version before</Menu.Item>
             )}
-            <Menu.Item onClick={() => go({ ...NOTHING_OPEN, panel: "snapshots", v: entry.version })}>
-              View as of
-            </Menu.Item>
+            {!name && <Menu.Item onClick={view}>View as of</Menu.Item>}
             {may("snapshots:write") && (
-              <Menu.Item onClick={() => onRestore({ version: entry.version, ...only })}>
+              <Menu.Item
+                onClick={() => onRestore({ version: entry.version, maker: makerText(entry), ...only })}
+              >
                 {name ? `Restore ${name}…` : "Restore…"}
               </Menu.Item>
             )}
             {may("snapshots:write") && name && (
-              <Menu.Item onClick={() => onRestore({ version: entry.version })}>Restore everything…</Menu.Item>
+              <Menu.Item onClick={() => onRestore({ version: entry.version, maker: makerText(entry) })}>
+                Restore everything…
+              </Menu.Item>
             )}
             {may("snapshots:write") && <Menu.Item onClick={onTag}>Tag…</Menu.Item>}
             {may("snapshots:delete") &&
               entry.tags.map((tag) => (
                 <Menu.Item key={tag} onClick={() => onUntag(tag)}>
-                  Take the tag {tag} off
+                  Remove the tag {tag}
                 </Menu.Item>
               ))}
           </Menu.Dropdown>

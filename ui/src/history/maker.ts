@@ -13,5 +13,5 @@ export function jobOf({ job_id }: Made): string | null {
 }
 
 export function makerText(made: Made): string {
-  return jobOf(made) ?? (made.who || "nobody named");
+  return jobOf(made) ?? (made.who || "unknown");
 }

@@ -129,12 +129,12 @@ function ElsewhereJob({ jobId }: { jobId: string }) {
         <ProblemNote error={history.error} onRetry={() => history.refetch()} />
       ) : version === undefined ? (
         <EmptyNote title={`${place.tenant} has no job ${jobId}.`}>
-          It may be of another tenant, or too long ago: the queue forgets old jobs.
+          It may belong to another tenant, or be deleted: the queue deletes old jobs.
         </EmptyNote>
       ) : (
-        <EmptyNote title="This job did not run here.">
-          It made version {version} by a script or by <code>freezeframe run</code>, not by this service's
-          queue. Its log and notebook are where it ran.
+        <EmptyNote title="This job did not run in this service.">
+          It created version {version} from a script or <code>freezeframe run</code>. Its log and notebook are
+          on the machine that ran it.
         </EmptyNote>
       )}
     </>
@@ -188,7 +188,7 @@ function Log({ lines }: { lines: readonly string[] }) {
         isAtEnd.current = scrollHeight - scrollTop - clientHeight < 24;
       }}
     >
-      {lines.length === 0 ? "Nothing written yet." : lines.join("\n")}
+      {lines.length === 0 ? "No output yet." : lines.join("\n")}
     </pre>
   );
 }

@@ -76,13 +76,13 @@ export function JobsPage() {
       }
       empty={
         isFiltered ? (
-          <EmptyNote title="No job is like that.">Ask for another tenant or status.</EmptyNote>
+          <EmptyNote title="No job matches.">Choose another tenant or status.</EmptyNote>
         ) : (
           <EmptyNote
             title={`No job in ${environment} yet.`}
             example={`freezeframe job submit etl.py --environment ${environment} --tenant acme`}
           >
-            Jobs that the queue runs are listed here, those of all tenants.
+            The queue's jobs of all tenants are listed here.
           </EmptyNote>
         )
       }

@@ -45,7 +45,7 @@ function JobList() {
           title={`No job for ${place.tenant} yet.`}
           example={`freezeframe job submit etl.py --tenant ${place.tenant}`}
         >
-          Jobs that the queue runs are listed here.
+          The tenant's jobs in the queue are listed here.
         </EmptyNote>
       ) : (
         <VirtualGrid

@@ -37,7 +37,7 @@ export default function NotebookView({ place, jobId }: { place: Place; jobId: st
 
 function Output({ output }: { output: NotebookOutput }) {
   if (output.kind === "picture")
-    return <img className="notebook-output" src={output.source} alt={output.text || "What the cell drew"} />;
+    return <img className="notebook-output" src={output.source} alt={output.text || "Output of the cell"} />;
   return (
     <pre className="notebook-output" data-kind={output.kind}>
       {output.text}

@@ -61,7 +61,7 @@ export function ScriptFields({ choice, onChange, isFirst = false }: ScriptFields
       ))}
       {chosen?.parameters?.length === 0 && (
         <Text size="sm" c="dimmed">
-          The script takes no parameters.
+          The script declares no parameters.
         </Text>
       )}
     </>

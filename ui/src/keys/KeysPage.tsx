@@ -81,7 +81,11 @@ export function KeysPage() {
         />
       )}
       {secret !== null && (
-        <ShownOnce title="The key is shown this once" secret={secret} onClose={() => setSecret(null)} />
+        <ShownOnce
+          title="Copy the key now: it is not shown again"
+          secret={secret}
+          onClose={() => setSecret(null)}
+        />
       )}
       {revoked && (
         <ConfirmDialog
@@ -91,7 +95,7 @@ export function KeysPage() {
           onConfirm={() => revoking.mutate(revoked.id)}
           onClose={() => setRevoked(null)}
         >
-          Whoever uses it is refused from the next second on. It cannot be taken back.
+          Requests with this key are refused within a second. This cannot be undone.
         </ConfirmDialog>
       )}
     </ListPage>
@@ -140,7 +144,7 @@ function columnsOf(isBusy: boolean, rotate: (id: string) => void, revoke: (key: 
               {
                 label: "Rotate",
                 act: () => rotate(key.id),
-                title: `The old secret is good for ${OVERLAP_HOURS} hours more`,
+                title: `The old secret stays valid for ${OVERLAP_HOURS} hours`,
               },
               { label: "Revoke", act: () => revoke(key) },
             ]}
@@ -201,7 +205,7 @@ function CreateKey({ onClose, onCreated }: { onClose: () => void; onCreated: (te
           <BoundsFields value={bounds} onChange={setBounds} />
           <NumberInput
             label="Days"
-            description="Nothing: it does not expire."
+            description="If empty, the key does not expire."
             min={1}
             value={days}
             onChange={setDays}

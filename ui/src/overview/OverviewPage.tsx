@@ -3,6 +3,7 @@ import { Button, SegmentedControl, Text } from "@mantine/core";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { type ReactNode, useMemo } from "react";
 import type { ColumnChanges, EnvironmentOverview, TenantWithFindings } from "@/api/types";
+import { useSealing } from "@/files/useSealing";
 import { JobStatus } from "@/jobs/jobColumns";
 import { OVERVIEW_DAYS, type PanelSearch } from "@/navigation/search";
 import { bytesText, countText, durationText } from "@/parts/formats";
@@ -31,6 +32,8 @@ interface Part {
   title: string;
   none: string;
   lines: Line[];
+  /** Files that can be sealed from here. */
+  sealable?: readonly { tenant: string; path: string }[];
 }
 
 export function OverviewPage() {
@@ -73,9 +76,9 @@ export function OverviewPage() {
       )}
       {pages && (
         <Text size="xs" c="dimmed" role="status">
-          {countText(tenants.length)} {tenants.length === 1 ? "tenant" : "tenants"} looked at,{" "}
+          {countText(tenants.length)} {tenants.length === 1 ? "tenant" : "tenants"} examined,{" "}
           {bytesText(tenants.reduce((sum, one) => sum + one.size_bytes, 0))}
-          {found.goesOn && " · looking at more"}
+          {found.goesOn && " · examining more"}
           {found.hasNextPage && !found.goesOn && (
             <Button
               ml="xs"
@@ -84,7 +87,7 @@ export function OverviewPage() {
               loading={found.isFetchingNextPage}
               onClick={() => found.fetchNextPage()}
             >
-              Look at more tenants
+              Examine more tenants
             </Button>
           )}
         </Text>
@@ -95,10 +98,27 @@ export function OverviewPage() {
 
 function Section({ part, environment }: { part: Part; environment: string }) {
   const count = part.lines.length;
+  const may = useMay();
+  const sealing = useSealing();
   return (
     <section className="overview-part" aria-label={part.title}>
       <h2>
         {part.title} {count > 0 && <span className="overview-count number">{countText(count)}</span>}
+        {part.sealable && count > 0 && may("snapshots:write") && (
+          <Button
+            size="compact-xs"
+            variant="default"
+            ml="auto"
+            loading={sealing.isPending}
+            onClick={() =>
+              sealing.mutate(
+                (part.sealable ?? []).map(({ tenant, path }) => ({ place: { environment, tenant }, path })),
+              )
+            }
+          >
+            Seal all
+          </Button>
+        )}
       </h2>
       {count === 0 && <p className="dim">{part.none}</p>}
       <ul>
@@ -132,7 +152,7 @@ function Largest({ tenants, environment }: { tenants: readonly TenantWithFinding
   return (
     <section className="overview-part" aria-label="Largest tenants">
       <h2>Largest tenants</h2>
-      {largest.length === 0 && <p className="dim">No tenant in {environment} holds anything yet.</p>}
+      {largest.length === 0 && <p className="dim">No tenant in {environment} has data yet.</p>}
       <ul>
         {largest.map((one) => (
           <li key={one.tenant}>
@@ -187,7 +207,7 @@ function partsOf(
               id: tenant,
               tenant,
               search: { panel: "jobs" as const },
-              text: `usually every ${durationText(stale.usual_seconds)}, last sync`,
+              text: `synced every ${durationText(stale.usual_seconds)} on average, last`,
               at: stale.last_sync,
             }
           : [],
@@ -232,7 +252,8 @@ function partsOf(
     },
     {
       title: "Unsealed configurations",
-      none: "No configuration lies in the store as plain text.",
+      sealable: tenants.flatMap(({ tenant, unsealed }) => unsealed.map((path) => ({ tenant, path }))),
+      none: "All configurations are sealed.",
       lines: tenants.flatMap(({ tenant, unsealed }) =>
         unsealed.map((path) => ({
           id: `${tenant} ${path}`,

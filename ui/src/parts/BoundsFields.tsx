@@ -17,13 +17,13 @@ export function BoundsFields({ value, onChange }: BoundsFieldsProps) {
     <>
       <TagsInput
         label="Environments"
-        description="None: all."
+        description="If empty: all."
         value={value.environments ?? []}
         onChange={(names) => onChange({ ...value, environments: someOrAll(names) })}
       />
       <TagsInput
         label="Tenants"
-        description="None: all."
+        description="If empty: all."
         value={value.tenants ?? []}
         onChange={(names) => onChange({ ...value, tenants: someOrAll(names) })}
       />

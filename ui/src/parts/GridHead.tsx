@@ -39,7 +39,7 @@ export function GridHead<Row>(props: GridHeadProps<Row>) {
     >
       {column.isSortable && onSort ? (
         <button type="button" tabIndex={tabIndex} className="grid-sort" onClick={() => onSort(column.id)}>
-          {column.header}
+          <span>{column.header}</span>
           {arrow}
         </button>
       ) : (
@@ -89,7 +89,7 @@ function Edge({ name, width, tabIndex, onWidth }: EdgeProps) {
       aria-valuemax={WIDTH_MAX}
       tabIndex={tabIndex}
       className="grid-edge"
-      title="Drag to make the column wider; a double click gives the first width back"
+      title="Drag to change the width; double-click to reset it"
       onPointerDown={(event) => {
         event.currentTarget.setPointerCapture(event.pointerId);
         begun.current = { at: event.clientX, width: now(event.currentTarget) };

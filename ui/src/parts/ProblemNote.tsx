@@ -7,14 +7,14 @@ import { CopyText } from "./CopyText";
 
 const NO_VERSION = {
   title: "This version is not kept.",
-  cause: "It is not there yet, or older than the retention keeps.",
-  remedy: "The History tab lists the versions that are there.",
+  cause: "It does not exist yet, or the retention deleted it.",
+  remedy: "The History tab lists the available versions.",
 };
 // The library's remedies are calls and commands; who looks at a page goes to another page.
 const PAGE_WORDS: Readonly<Record<string, { title?: string; cause?: string; remedy: string }>> = {
   VERSION_NOT_FOUND: NO_VERSION,
   DELTA_VERSION_NOT_FOUND: NO_VERSION,
-  STREAM_NOT_FOUND: { cause: "", remedy: "The Snapshots tab lists the streams that are there." },
+  STREAM_NOT_FOUND: { cause: "", remedy: "The Snapshots tab lists the available streams." },
 };
 
 interface ProblemNoteProps {

@@ -369,5 +369,5 @@ function moveHead(event: KeyboardEvent<HTMLElement>) {
   const heads = [...event.currentTarget.querySelectorAll<HTMLElement>('[role="columnheader"]:has(button)')];
   const own = event.target.closest<HTMLElement>('[role="columnheader"]');
   event.preventDefault();
-  heads[heads.findIndex((one) => one === own) + step]?.querySelector("button")?.focus();
+  heads[heads.indexOf(own as HTMLElement) + step]?.querySelector("button")?.focus();
 }

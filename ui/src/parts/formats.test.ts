@@ -1,5 +1,14 @@
 import { expect, test } from "vitest";
-import { agoText, bytesText, countText, dayText, durationText, exactText } from "./formats";
+import {
+  agoText,
+  bytesText,
+  countText,
+  dateText,
+  dayText,
+  durationText,
+  exactText,
+  nameText,
+} from "./formats";
 
 test("counts are grouped, beyond 2^53 as well", () => {
   expect(countText(1234567)).toBe("1,234,567");
@@ -38,4 +47,17 @@ test("days have names as far as yesterday", () => {
 
 test("durations are told with at most two units", () => {
   expect([0.42, 12, 75, 3700].map(durationText)).toEqual(["0.4 s", "12 s", "1 min 15 s", "1 h 1 min"]);
+});
+
+test("invisible letters of a name are shown as their numbers", () => {
+  expect(nameText("a\u202Egnp.exe")).toBe("a⟨U+202E⟩gnp.exe");
+  expect(nameText("a\u200Bb  c")).toBe("a⟨U+200B⟩b ⟨U+0020⟩c");
+  expect(nameText("Ä ordinary name.csv")).toBe("Ä ordinary name.csv");
+});
+
+test("a date has the time of day, unless it is of another year", () => {
+  const now = new Date(2026, 10, 20, 12, 0);
+  expect(dateText(new Date(2026, 10, 20, 9, 5).toISOString(), now)).toBe("09:05");
+  expect(dateText(new Date(2026, 10, 3, 9, 5).toISOString(), now)).toBe("3 Nov 09:05");
+  expect(dateText(new Date(2025, 10, 3, 9, 5).toISOString(), now)).toBe("3 Nov 2025");
 });

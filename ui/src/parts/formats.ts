@@ -23,6 +23,7 @@ export function bytesText(bytes: number): string {
   return `${unit === 0 ? size : size < 10 ? size.toFixed(1) : Math.round(size)} ${UNITS[unit]}`;
 }
 
+const INVISIBLE = /[\p{Cc}\p{Cf}\u2028\u2029]|(?<=^|[ ]) | (?=$)/gu;
 const CLOCK_SECONDS = 60;
 
 /** "3 min ago", "in 2 h", "now"; whole numbers only. */
@@ -50,6 +51,17 @@ export function exactText(moment: string, timeZone?: string): string {
   }).format(new Date(moment));
 }
 
+/** "14:05" of today, "20 Nov 14:05" of this year, "20 Nov 2025" of another one. */
+export function dateText(moment: string, now: Date = new Date()): string {
+  const day = new Date(moment);
+  const time = { hour: "2-digit", minute: "2-digit", hour12: false } as const;
+  const date = { day: "numeric", month: "short" } as const;
+  const isToday = midnight(day) === midnight(now);
+  const isThisYear = day.getFullYear() === now.getFullYear();
+  const parts = isToday ? time : isThisYear ? { ...date, ...time } : { ...date, year: "numeric" as const };
+  return new Intl.DateTimeFormat("en-GB", parts).format(day).replace(",", "");
+}
+
 /** The day a moment belongs to, as a heading: "Today", "Yesterday" or "Fri 20 Nov 2026". */
 export function dayText(moment: string, now: Date = new Date()): string {
   const day = new Date(moment);
@@ -62,6 +74,14 @@ export function dayText(moment: string, now: Date = new Date()): string {
     month: "short",
     year: "numeric",
   }).format(day);
+}
+
+/** A name with its invisible letters shown as their numbers: such letters can make one name look like another. */
+export function nameText(name: string): string {
+  return name.replace(
+    INVISIBLE,
+    (letter) => `⟨U+${letter.codePointAt(0)?.toString(16).toUpperCase().padStart(4, "0")}⟩`,
+  );
 }
 
 export function durationText(seconds: number): string {

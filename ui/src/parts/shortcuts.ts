@@ -12,7 +12,7 @@ export const SHORTCUTS: readonly [keys: string, does: string][] = [
   ["D", "Download"],
   ["Del", "Delete"],
   ["Ctrl S", "Save the file that you edit"],
-  ["Ctrl Z", "Undo what the note in the corner offers"],
+  ["Ctrl Z", "Undo the last deletion or move"],
   ["Esc", "Close"],
   ["?", "Show this list"],
 ];

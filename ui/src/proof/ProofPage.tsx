@@ -29,12 +29,9 @@ export function ProofPage() {
       ) : report.data ? (
         <Report report={report.data} />
       ) : asProblem(report.error).status === MISSING ? (
-        <EmptyNote
-          title="No promise has been put to the test on this store yet."
-          example="freezeframe prove --minutes 10"
-        >
-          Processes race and are killed, calls fail and files are damaged in a folder of the store of its own,
-          which is deleted at the end. This page shows what came of it.
+        <EmptyNote title="No proof has run on this store yet." example="freezeframe prove --minutes 10">
+          Processes race and are killed, calls fail and files are damaged in a separate folder of the store,
+          which is deleted at the end. This page shows the result.
         </EmptyNote>
       ) : (
         <ProblemNote error={report.error} onRetry={() => report.refetch()} />

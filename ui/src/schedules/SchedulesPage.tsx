@@ -72,7 +72,7 @@ export function SchedulesPage() {
           title={`No schedule in ${environment} yet.`}
           example={`freezeframe schedule create nightly etl.py --tenant acme --cron "0 6 * * *"`}
         >
-          A schedule runs a script for a tenant again and again; a worker does it.
+          A schedule runs a script for a tenant at set times. Start a worker to run scheduled jobs.
         </EmptyNote>
       }
     >
@@ -94,7 +94,7 @@ export function SchedulesPage() {
           onConfirm={() => change.mutate({ act: () => deleteSchedule(placeOf(ending), ending.name) })}
           onClose={() => setEnding(null)}
         >
-          It no longer runs for {ending.tenant}; jobs that it made stay.
+          It will no longer run for {ending.tenant}. Its past jobs are kept.
         </ConfirmDialog>
       )}
     </ListPage>

@@ -44,7 +44,7 @@ export default function SignInAgain() {
       zIndex={400}
     >
       <Text size="sm" mb="md">
-        Sign in again; what you typed is still there.
+        Sign in again; your changes are kept.
       </Text>
       <SignInForm isInDialog onEntered={onEntered} />
     </Dialog>

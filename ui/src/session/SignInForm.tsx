@@ -41,7 +41,7 @@ export function SignInForm({ to, link = "", isInDialog = false, onEntered }: Sig
       <Stack gap="md">
         <PasswordInput
           label="API key"
-          description="It is exchanged for a cookie that no script can read."
+          description="The browser keeps a session cookie, not the key."
           required
           autoFocus
           data-autofocus
@@ -65,7 +65,7 @@ export function SignInForm({ to, link = "", isInDialog = false, onEntered }: Sig
         )}
         {!isInDialog && (
           <Text size="xs" c="dimmed">
-            <code>freezeframe key create</code> makes a key.
+            <code>freezeframe key create</code> creates a key.
           </Text>
         )}
       </Stack>

@@ -25,8 +25,8 @@ export function ConnectionBar() {
     <div role="status" className="connection" hidden={!isLost}>
       {lostSince !== undefined && (
         <>
-          The service cannot be reached. Its last answer: <Moment at={new Date(lostSince).toISOString()} />.
-          Trying again.
+          The service cannot be reached. Last response: <Moment at={new Date(lostSince).toISOString()} />.
+          Retrying.
         </>
       )}
     </div>

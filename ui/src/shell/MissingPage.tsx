@@ -6,7 +6,7 @@ import { EmptyNote } from "@/parts/EmptyNote";
 export function MissingPage() {
   return (
     <main>
-      <EmptyNote title="There is no page at this address." isPage>
+      <EmptyNote title="This page does not exist." isPage>
         <Anchor component={Link} to="/tenants">
           Go to the tenants
         </Anchor>

@@ -83,11 +83,11 @@ export function Palette(props: { onClose: () => void; environment: string }) {
 function statusText(environment: string, text: string, count: number, search: Search): string {
   const tenants = search.progress?.tenants ?? 0;
   const searched = `${countText(tenants)} ${tenants === 1 ? "tenant" : "tenants"} searched`;
-  if (search.state === "looking") return tenants ? `Looking for rows: ${searched}` : "Looking for rows";
-  if (search.state === "failed") return "Rows could not be looked for. Type on to try again.";
-  if (text && count === 0) return `Nothing in ${environment} has that name, key or text.`;
+  if (search.state === "looking") return tenants ? `Searching rows: ${searched}` : "Searching rows";
+  if (search.state === "failed") return "The row search failed. Keep typing to try again.";
+  if (text && count === 0) return `Nothing in ${environment} matches.`;
   if (search.progress?.unreadable) return `${searched}, ${search.progress.unreadable} of them damaged.`;
   if (search.progress && !search.progress.is_whole)
-    return `${searched}; there may be more rows. Type more of it.`;
+    return `${searched}; there may be more rows. Enter more characters to narrow the search.`;
   return "";
 }

@@ -58,6 +58,11 @@ export function Shell({ children }: { children: ReactNode }) {
           <img src="/assets/icon.svg" alt="" width={22} height={22} />
           <span>freezeframe</span>
         </div>
+        <button type="button" className="shell-search" onClick={() => setJumping(true)}>
+          <IconSearch size={15} aria-hidden />
+          <span>Search</span>
+          <kbd aria-hidden>Ctrl K</kbd>
+        </button>
         <Entry
           to="/overview"
           icon={<IconLayoutDashboard size={17} />}
@@ -86,11 +91,6 @@ export function Shell({ children }: { children: ReactNode }) {
           <Entry to="/audit" icon={<IconHistory size={17} />} label="Audit" environment={environment} />
         )}
         <div className="shell-foot">
-          <Tooltip label="Jump to a tenant, stream, file, job or row (Ctrl+K)">
-            <ActionIcon variant="default" aria-label="Jump to" onClick={() => setJumping(true)}>
-              <IconSearch size={16} />
-            </ActionIcon>
-          </Tooltip>
           <Environment current={environment} />
           <Person />
         </div>

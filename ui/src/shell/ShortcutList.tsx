@@ -4,7 +4,7 @@ import { SHORTCUTS } from "@/parts/shortcuts";
 
 export function ShortcutList({ isOpen, onClose }: { isOpen: boolean; onClose: () => void }) {
   return (
-    <Modal opened={isOpen} onClose={onClose} title="Keys" size="sm">
+    <Modal opened={isOpen} onClose={onClose} title="Keyboard shortcuts" size="sm" zIndex={300}>
       <Table>
         <Table.Tbody>
           {SHORTCUTS.map(([keys, does]) => (

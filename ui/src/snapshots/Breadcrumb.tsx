@@ -1,6 +1,7 @@
 // The way from the tenant's own folder to what is open; each part leads back to it.
 import { IconChevronRight } from "@tabler/icons-react";
 import { NOTHING_OPEN, usePanel } from "@/navigation/panel";
+import { nameText } from "@/parts/formats";
 import { crumbsOf, lastPart } from "./items";
 
 export function Breadcrumb() {
@@ -20,7 +21,7 @@ export function Breadcrumb() {
             aria-current={!open && crumb.path === folder ? "page" : undefined}
             onClick={() => go({ ...NOTHING_OPEN, path: crumb.path || undefined })}
           >
-            {crumb.name}
+            {nameText(crumb.name)}
           </button>
         </span>
       ))}
@@ -28,7 +29,7 @@ export function Breadcrumb() {
         <span className="crumbs">
           <IconChevronRight size={13} aria-hidden />
           <span className="crumb" title={open} aria-current="page">
-            {open}
+            {nameText(open)}
           </span>
         </span>
       )}

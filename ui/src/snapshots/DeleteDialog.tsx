@@ -1,6 +1,6 @@
 // The question before many items, a folder or a stream go: it names them and the rows.
 import { Button, Group, List, Modal, Stack, Text } from "@mantine/core";
-import { countText } from "@/parts/formats";
+import { countText, nameText } from "@/parts/formats";
 import type { Deletion } from "./useDeletion";
 
 const NAMED_MAX = 12;
@@ -18,15 +18,15 @@ export function DeleteDialog({ deletion }: { deletion: Deletion }) {
         <List size="sm">
           {asked.slice(0, NAMED_MAX).map((item) => (
             <List.Item key={item.key}>
-              {item.name}
+              {nameText(item.name)}
               {item.kind === "stream" && ` (stream, ${countText(item.stream.rows)} rows)`}
-              {item.kind === "folder" && " (folder with all that is in it)"}
+              {item.kind === "folder" && " (folder with its content)"}
             </List.Item>
           ))}
           {asked.length > NAMED_MAX && <List.Item>and {countText(asked.length - NAMED_MAX)} more</List.Item>}
         </List>
         <Text size="sm" c="dimmed">
-          {rows > 0 && `${countText(rows)} rows go. `}The History tab can bring all of it back.
+          {rows > 0 && `${countText(rows)} rows will be deleted. `}You can restore them from the History tab.
         </Text>
         <Group justify="flex-end">
           <Button variant="default" onClick={deletion.dismiss}>

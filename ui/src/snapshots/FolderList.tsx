@@ -4,6 +4,7 @@ import { IconSearch } from "@tabler/icons-react";
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from "react";
 import { folderQuery, overviewQuery } from "@/api/queries";
+import { useSealing } from "@/files/useSealing";
 import { usePanel } from "@/navigation/panel";
 import { EmptyNote } from "@/parts/EmptyNote";
 import { LateSkeleton } from "@/parts/LateSkeleton";
@@ -48,7 +49,11 @@ export function FolderList() {
   const canDelete = may("snapshots:delete") && version === undefined;
   const [only] = chosen.length === 1 ? chosen : [];
   const movable = only && canWrite ? movableOf(only) : null;
+  const sealable = chosen.flatMap((item) =>
+    item.kind === "file" && !item.file.sealed ? [item.file.path] : [],
+  );
   const download = useDownload();
+  const sealing = useSealing(() => setSelected(new Set()));
   const deletion = useDeletion(() => setSelected(new Set()));
 
   // Sorting and search are over the whole folder, so all of its pages are fetched.
@@ -110,7 +115,7 @@ export function FolderList() {
       ) : isEmpty ? (
         <EmptyFolder tenant={place.tenant} isTop={folder === ""} />
       ) : items.length === 0 ? (
-        <EmptyNote title={`Nothing here is called “${search.find}”.`} />
+        <EmptyNote title={`No name here contains “${search.find}”.`} />
       ) : (
         <VirtualGrid
           label="Snapshots"
@@ -130,10 +135,13 @@ export function FolderList() {
       {chosen.length > 0 && (
         <SelectionBar
           count={chosen.length}
-          canDelete={canDelete}
-          onDownload={() => download(chosen)}
-          onDelete={() => deletion.ask(chosen)}
           onMove={movable === null ? undefined : () => setMoved(movable)}
+          onSeal={
+            canWrite && sealable.length === chosen.length
+              ? () => sealing.mutate(sealable.map((path) => ({ place, path })))
+              : undefined
+          }
+          isSealing={sealing.isPending}
           onClear={() => setSelected(new Set())}
         />
       )}
@@ -159,13 +167,13 @@ function movableOf(item: Item): Movable | null {
 }
 
 function EmptyFolder({ tenant, isTop }: { tenant: string; isTop: boolean }) {
-  if (!isTop) return <EmptyNote title="This folder is empty.">Drop files here, or use Upload.</EmptyNote>;
+  if (!isTop) return <EmptyNote title="This folder is empty.">Drop files here, or choose Upload.</EmptyNote>;
   return (
     <EmptyNote
-      title={`Nothing kept for ${tenant} yet.`}
+      title={`${tenant} has no streams or files yet.`}
       example={'import freezeframe\n\nfreezeframe.update_snapshot(SNAPSHOT_DIR, "Invoice", "Id", invoices)'}
     >
-      A job's <code>update_snapshot</code> or an upload appears here.
+      A job's <code>update_snapshot</code> or an upload creates the first one.
     </EmptyNote>
   );
 }

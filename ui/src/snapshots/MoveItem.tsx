@@ -21,9 +21,7 @@ export function MoveItem({ item, onClose }: { item: Movable; onClose: () => void
       title={`Rename or move ${item.path}`}
       label="Path"
       description={
-        item.kind === "folder"
-          ? "All that is in it moves along, as one version."
-          : "Folders that are not there yet are made."
+        item.kind === "folder" ? "Its content moves with it, in one version." : "Missing folders are created."
       }
       action="Move"
       initial={item.path}

@@ -1,35 +1,31 @@
-// What is selected, and what can be done with all of it at once.
+// How many items are selected, and what can be done with them beside Download and Delete above the list.
 import { Button } from "@mantine/core";
 import { countText } from "@/parts/formats";
 
 interface SelectionBarProps {
   count: number;
-  canDelete: boolean;
-  onDownload: () => void;
-  onDelete: () => void;
-  /** Only where one file or folder is selected that may be moved. */
-  onMove: (() => void) | undefined;
+  /** Undefined: not possible with this selection. */
+  onMove?: (() => void) | undefined;
+  onSeal?: (() => void) | undefined;
+  isSealing: boolean;
   onClear: () => void;
 }
 
-export function SelectionBar({ count, canDelete, onDownload, onDelete, onMove, onClear }: SelectionBarProps) {
+export function SelectionBar({ count, onMove, onSeal, isSealing, onClear }: SelectionBarProps) {
   return (
     <section className="selection-bar" aria-label="Selection">
-      <span role="status">{countText(count)} selected</span>
-      <Button size="compact-sm" variant="default" onClick={onDownload}>
-        {count > 1 ? "Download zip" : "Download"}
-      </Button>
+      <span>{countText(count)} selected</span>
       {onMove && (
         <Button size="compact-sm" variant="default" onClick={onMove}>
           Rename or move
         </Button>
       )}
-      {canDelete && (
-        <Button size="compact-sm" variant="default" onClick={onDelete}>
-          Delete
+      {onSeal && (
+        <Button size="compact-sm" variant="default" loading={isSealing} onClick={onSeal}>
+          Seal
         </Button>
       )}
-      <Button size="compact-sm" variant="subtle" ml="auto" onClick={onClear}>
+      <Button size="compact-sm" variant="subtle" onClick={onClear}>
         Clear
       </Button>
     </section>

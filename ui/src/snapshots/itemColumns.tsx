@@ -1,7 +1,7 @@
 // The columns of a folder's list.
 import { IconBraces, IconFile, IconFileTypeCsv, IconFolder, IconLock, IconTable } from "@tabler/icons-react";
 import { Changes } from "@/parts/Changes";
-import { bytesText, countText } from "@/parts/formats";
+import { bytesText, countText, nameText } from "@/parts/formats";
 import { Moment } from "@/parts/Moment";
 import type { Column } from "@/parts/VirtualGrid";
 import type { Item } from "./items";
@@ -32,14 +32,14 @@ export const ITEM_COLUMNS: readonly Column<Item>[] = [
       item.kind === "stream" && item.stream.last ? <Changes counts={item.stream.last.counts} /> : null,
   },
   { id: "size", header: "Size", width: "76px", align: "right", isSortable: true, isExtra: true, cell: size },
-  { id: "changed", header: "Changed", width: "80px", align: "right", isSortable: true, cell: changed },
+  { id: "changed", header: "Changed", width: "164px", align: "right", isSortable: true, cell: changed },
 ];
 
 function Name({ item }: { item: Item }) {
   return (
     <span className="name-cell">
       {icon(item)}
-      <span title={item.name}>{item.name}</span>
+      <span title={nameText(item.name)}>{nameText(item.name)}</span>
     </span>
   );
 }
@@ -65,5 +65,5 @@ function changed(item: Item) {
       : item.kind === "stream"
         ? item.stream.last?.timestamp
         : undefined;
-  return at === undefined ? null : <Moment at={at} />;
+  return at === undefined ? null : <Moment at={at} isDated />;
 }

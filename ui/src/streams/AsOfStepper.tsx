@@ -32,7 +32,7 @@ export function AsOfStepper({ stream }: { stream: string }) {
   return (
     <Group gap={2} wrap="nowrap" role="group" aria-label={`${stream} as of`}>
       <Step
-        label="The stream one version earlier"
+        label="Previous version"
         to={step.earlier}
         onGo={() => go({ v: step.earlier })}
         icon={<IconChevronLeft size={15} />}
@@ -41,7 +41,7 @@ export function AsOfStepper({ stream }: { stream: string }) {
         <span className="as-of">{name}</span>
       </Tooltip>
       <Step
-        label="The stream one version later"
+        label="Next version"
         to={step.later}
         onGo={() => go({ v: step.later === "now" ? undefined : step.later })}
         icon={<IconChevronRight size={15} />}

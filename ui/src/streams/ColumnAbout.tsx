@@ -29,13 +29,13 @@ export function ColumnAbout({ stream, name, tabIndex }: ColumnAboutProps) {
           color="gray"
           tabIndex={tabIndex}
           className="column-about"
-          aria-label={`What ${name} holds`}
+          aria-label={`Values of ${name}`}
           onClick={() => setOpen(!isOpen)}
         >
           <IconInfoCircle size={13} />
         </ActionIcon>
       </Popover.Target>
-      <Popover.Dropdown aria-label={`What ${name} holds`}>
+      <Popover.Dropdown aria-label={`Values of ${name}`}>
         {isOpen && <Facts stream={stream} name={name} />}
       </Popover.Dropdown>
     </Popover>
@@ -53,7 +53,7 @@ function Facts({ stream, name }: { stream: string; name: string }) {
     return read.isLoadingError ? (
       <ProblemNote error={read.error} onRetry={() => void read.refetch()} />
     ) : (
-      <LateSkeleton lines={4} label="Looking what the column holds" />
+      <LateSkeleton lines={4} label="Reading the column" />
     );
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what the focus is given to when it opens
@@ -70,7 +70,7 @@ function Facts({ stream, name }: { stream: string; name: string }) {
         ))}
       </dl>
       <Text size="xs" c="dimmed" role="status">
-        {read.isPending ? "From the log; the column is being read." : reach(column, known)}
+        {read.isPending ? "From the statistics; the column is being read." : reach(column, known)}
       </Text>
     </div>
   );

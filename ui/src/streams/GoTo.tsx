@@ -92,7 +92,7 @@ export function GoTo({ count, keyName, onIndex, find }: GoToProps) {
               </Group>
               {isMissing && (
                 <Text size="xs" mt={4} role="status">
-                  No row has this key: the one that follows is marked.
+                  No row has this key; the next row is marked.
                 </Text>
               )}
               {finding.isError && <ProblemNote error={finding.error} />}

@@ -81,7 +81,7 @@ export function ImportDialog(props: { stream: string; streamKey: readonly string
           />
           <TagsInput
             label="Key"
-            placeholder={key.length === 0 ? "Columns that say which row is which" : ""}
+            placeholder={key.length === 0 ? "The columns that identify a row" : ""}
             value={key}
             onChange={setKey}
           />
@@ -98,7 +98,7 @@ export function ImportDialog(props: { stream: string; streamKey: readonly string
         </div>
         {file && !kind && (
           <Text size="sm" c="var(--mantine-color-error)">
-            {file.name} is none of CSV, Parquet, JSON Lines and Arrow by its name.
+            {file.name} is not a CSV, Parquet, JSON Lines or Arrow file (by its name).
           </Text>
         )}
         {unseen && (
@@ -108,12 +108,11 @@ export function ImportDialog(props: { stream: string; streamKey: readonly string
         )}
         {file && kind && isLarge(file) && (
           <Text size="sm" c="dimmed">
-            The file is sent in pieces, and then its import starts. You can look at other tenants meanwhile;
-            keep this window open.
+            The import starts after the upload. You can use other pages meanwhile; keep this window open.
           </Text>
         )}
         {canPreview && effect.isPending && (
-          <LateSkeleton lines={5} label="Looking what the import would do" />
+          <LateSkeleton lines={5} label="Computing the effect of the import" />
         )}
         {effect.isError && <ProblemNote error={effect.error} onRetry={() => effect.refetch()} />}
         {canPreview && effect.data && <ImportEffect effect={effect.data} mode={mode} isBeginning={isLong} />}
@@ -138,7 +137,7 @@ export function ImportDialog(props: { stream: string; streamKey: readonly string
 /** Why nothing can be told of a file before its import; "" where something can. */
 function unseenText(kind: ImportOrder["kind"], isLong: boolean): string {
   if ((kind === "parquet" || kind === "arrow") && isLong)
-    return "A file of this kind and size is not previewed: its beginning says too little. The job counts its rows.";
+    return "A file of this type and size has no preview. The job counts its rows.";
   return "";
 }
 

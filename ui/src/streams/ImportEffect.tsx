@@ -75,9 +75,7 @@ function Columns({ effect, isBeginning }: { effect: ImportPreview; isBeginning: 
         {!isBeginning && " of"} {countText(effect.columns.filter((one) => one.file_type !== null).length)}{" "}
         columns
         {effect.key.length > 0 && `, by ${effect.key.join(", ")}`}.{" "}
-        {odd.length === 0
-          ? "All columns are as the stream has them."
-          : `${countText(known)} are as the stream has them.`}
+        {odd.length === 0 ? "All columns match the stream." : `${countText(known)} match the stream.`}
       </Text>
       {odd.length > 0 && (
         <ul className="import-columns">
@@ -102,6 +100,6 @@ function Columns({ effect, isBeginning }: { effect: ImportPreview; isBeginning: 
 /** The library's remedy is an option of a call, which nobody makes here. */
 function remedyOf(problem: NonNullable<ImportPreview["problem"]>): string {
   if (problem.code === "TOO_MANY_DELETIONS")
-    return "The file may have been cut off or filtered. If the rows are gone for good, bring the file in by a script, which can allow it.";
+    return "The file may be truncated or filtered. If the deletions are intended, import it in a script with the option that allows them.";
   return `${problem.cause} ${problem.remedy}`;
 }

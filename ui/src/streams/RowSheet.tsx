@@ -44,7 +44,7 @@ export function RowSheet({ stream, rowKey }: { stream: string; rowKey: string })
       closeButtonProps={{ "aria-label": "Close the row" }}
     >
       {history.isPending ? (
-        <LateSkeleton lines={8} label="Looking up the row" />
+        <LateSkeleton lines={8} label="Reading the row" />
       ) : history.isLoadingError ? (
         <ProblemNote error={history.error} onRetry={() => void history.refetch()} />
       ) : (
@@ -52,7 +52,7 @@ export function RowSheet({ stream, rowKey }: { stream: string; rowKey: string })
           {first && <Fields history={first} isPast={version !== undefined} />}
           <section aria-label="Versions of the row">
             <Text fw={600} size="sm" component="h3">
-              Versions that touched it
+              Versions that changed it
             </Text>
             {versions.map((one) => (
               <Touched key={one.version} one={one} stream={stream} onRestore={setOrder} />
@@ -70,12 +70,12 @@ export function RowSheet({ stream, rowKey }: { stream: string; rowKey: string })
             )}
             {versions.length === 0 && (
               <Text size="sm" c="dimmed">
-                No version that is kept touched it.
+                No kept version changed it.
               </Text>
             )}
             {history.data?.pages.at(-1)?.is_whole === false && (
               <Text size="xs" c="dimmed" mt="xs">
-                Older versions are no longer kept, or had another key.
+                Older versions were deleted, or had another key.
               </Text>
             )}
           </section>
@@ -98,7 +98,7 @@ function Fields({ history, isPast }: { history: RowHistory; isPast: boolean }) {
   if (history.row === null)
     return (
       <Text size="sm" role="status">
-        {isPast ? "There was no such row at this version." : "There is no such row now."}
+        {isPast ? "This version has no such row." : "The newest version has no such row."}
       </Text>
     );
   return (
@@ -157,7 +157,7 @@ function Touched({ one, stream, onRestore }: TouchedProps) {
           </Badge>
         )}
         <Text size="xs" c="dimmed" component="span">
-          <Moment at={one.timestamp} />
+          <Moment at={one.timestamp} isDated />
           {" by "}
           {job ? (
             <Anchor

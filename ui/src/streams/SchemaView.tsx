@@ -14,7 +14,7 @@ export function SchemaView({ stream }: { stream: string }) {
   const { place, version } = usePanel();
   const detail = useQuery(streamQuery(place, stream));
   const statistics = useQuery(statisticsQuery(place, stream, { version }));
-  if (statistics.isPending || detail.isPending) return <LateSkeleton label="Reading what the columns hold" />;
+  if (statistics.isPending || detail.isPending) return <LateSkeleton label="Reading the columns" />;
   if (statistics.isLoadingError)
     return <ProblemNote error={statistics.error} onRetry={() => statistics.refetch()} />;
   const { columns, rows } = statistics.data;
@@ -88,7 +88,7 @@ function ColumnRow({ column, rows, isKey, isUndecided }: ColumnRowProps) {
           {isKey && <Badge size="xs">key</Badge>}
         </Group>
       </Table.Td>
-      <Table.Td className="mono">{isUndecided ? "undecided: no value yet" : column.type}</Table.Td>
+      <Table.Td className="mono">{isUndecided ? "no type: no value yet" : column.type}</Table.Td>
       <Table.Td ta="right" className="number">
         {column.nulls !== null && ofRows > 0 && (
           <span title={`${countText(column.nulls)} of ${countText(ofRows)} rows`}>
@@ -116,7 +116,7 @@ function EndValue({ value, type, isOfAll }: { value: unknown; type: string; isOf
   return (
     <span
       className={isNumeric(type) ? "schema-end number" : "schema-end"}
-      title={`${String(value)}${isOfAll ? "" : ", of the rows that were read"}`}
+      title={`${String(value)}${isOfAll ? "" : ", of the rows read"}`}
     >
       <Cell value={value} type={type} />
     </span>
@@ -125,8 +125,8 @@ function EndValue({ value, type, isOfAll }: { value: unknown; type: string; isOf
 
 function toldReach({ columns, rows }: StreamStatistics): string {
   const read = Math.max(0, ...columns.map((one) => one.rows_read));
-  if (read >= rows) return `Figures of all ${countText(rows)} rows.`;
-  return `Figures of the first ${countText(read)} of ${countText(rows)} rows; missing values are counted in all where the log knows them.`;
+  if (read >= rows) return `Statistics of all ${countText(rows)} rows.`;
+  return `Statistics of the first ${countText(read)} of ${countText(rows)} rows; missing values are counted in all rows if the log has the counts.`;
 }
 
 export function shareText(part: number, whole: number): string {

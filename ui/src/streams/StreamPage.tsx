@@ -42,7 +42,7 @@ export default function StreamPage() {
       <Group gap="sm">
         <SegmentedControl
           size="xs"
-          aria-label="What of the stream"
+          aria-label="Part of the stream"
           value={view}
           onChange={(value) => go({ view: value as StreamView })}
           data={STREAM_VIEWS.map((one) => ({ value: one, label: TITLES[one] }))}

@@ -36,7 +36,7 @@ export function StreamVersions({ stream }: { stream: string }) {
   ];
   const columns: Column<TenantVersion>[] = [
     { id: "version", header: "Version", width: "70px", align: "right", cell: (one) => one.version },
-    { id: "at", header: "When", width: "90px", cell: (one) => <Moment at={one.timestamp} /> },
+    { id: "at", header: "When", width: "168px", cell: (one) => <Moment at={one.timestamp} isDated /> },
     {
       id: "who",
       header: "Job or person",

@@ -15,7 +15,7 @@ export function CreateTenant({ environment, onClose, onCreated }: CreateTenantPr
     <NameDialog
       title={`Create a tenant in ${environment}`}
       label="Id"
-      description="As your own system calls the customer."
+      description="The customer's id in your system."
       action="Create"
       onSubmit={async (tenant) => {
         await createTenant(environment, tenant);

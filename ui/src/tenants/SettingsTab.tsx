@@ -30,7 +30,7 @@ export default function SettingsTab() {
           to="/audit"
           search={{ env: place.environment, tenant: place.tenant, action: undefined, subject: undefined }}
         >
-          Who did what to {place.tenant}
+          Audit of {place.tenant}
         </Link>
       )}
     </Stack>
@@ -61,7 +61,7 @@ function Retention() {
         Retention
       </Title>
       <Text size="sm" c="dimmed" mb="xs">
-        A version is kept if either limit says so; without limits all are kept for ever.
+        A version is kept if it is within either limit; without limits all versions are kept.
       </Text>
       <Group align="flex-end">
         <NumberInput
@@ -111,7 +111,7 @@ function Tags() {
         <ProblemNote error={tags.error} onRetry={() => tags.refetch()} />
       ) : found.length === 0 ? (
         <Text size="sm" c="dimmed">
-          None yet. A tag names a version in the History tab and keeps it, whatever the retention says.
+          None yet. Tag a version in the History tab to name it and keep it regardless of the retention.
         </Text>
       ) : (
         <Table>

@@ -8,7 +8,7 @@ export const CHIP_LABELS: Record<TenantChip, string> = {
   changed: "Changed today",
 };
 const HINTS: Record<TenantChip, string> = {
-  failed: "The newest job failed, ran too long or died",
+  failed: "The newest job failed, timed out or died",
   stale: "The last sync is longer ago than usual",
   changed: "Rows changed today (UTC)",
 };

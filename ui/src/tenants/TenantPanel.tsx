@@ -93,8 +93,8 @@ export function TenantPanel() {
         </Tabs.List>
         {!tabs.includes(tab) ? (
           <div className="panel-body">
-            <EmptyNote title="You may not see this.">
-              {TITLES[tab]} need the right <code>jobs:read</code>. An admin can give it to you.
+            <EmptyNote title="You lack permission.">
+              {TITLES[tab]} need the right <code>jobs:read</code>. An admin can grant it.
             </EmptyNote>
           </div>
         ) : overview.isError && asProblem(overview.error).status !== 0 ? (

@@ -66,7 +66,7 @@ export function TenantTable({ environment, tenants, total, open, onOpen, ...prop
         {tenants.length === total
           ? `${countText(total)} ${total === 1 ? "tenant" : "tenants"}`
           : `${countText(tenants.length)} of ${countText(total)} tenants`}
-        {value && summaries.isFetching && !summaries.data && " · reading all of them to sort"}
+        {value && summaries.isFetching && !summaries.data && " · reading all tenants to sort"}
       </Text>
     </>
   );
@@ -98,8 +98,8 @@ function columnsOf(environment: string): Column<string>[] {
     seen("rows", "Rows", "100px", (one) => countText(one.rows)),
     seen("bytes", "Size", "80px", (one) => bytesText(one.size_bytes), true),
     seen("job", "Last job", "172px", lastJob, true),
-    seen("changed", "Changed", "96px", (one) =>
-      one.changed ? <Moment at={one.changed} /> : <span className="null-dash">–</span>,
+    seen("changed", "Changed", "164px", (one) =>
+      one.changed ? <Moment at={one.changed} isDated /> : <span className="null-dash">–</span>,
     ),
     seen("days", "30 days", "104px", (one) => <Sparkline values={one.days} />, true),
   ];

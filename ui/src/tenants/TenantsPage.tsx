@@ -83,12 +83,7 @@ export function TenantsPage() {
           Compare two
         </Link>
         {may("snapshots:write") && (
-          <Button
-            size="sm"
-            variant="default"
-            leftSection={<IconPlus size={15} />}
-            onClick={() => setCreating(true)}
-          >
+          <Button size="sm" leftSection={<IconPlus size={15} />} onClick={() => setCreating(true)}>
             Create tenant
           </Button>
         )}
@@ -102,18 +97,18 @@ export function TenantsPage() {
           title={`There is no tenant in ${environment} yet.`}
           example={`freezeframe run etl.py --environment ${environment} --tenant acme`}
         >
-          A job's first <code>update_snapshot</code>, or the button above, makes one.
+          A job's first <code>update_snapshot</code>, or the button above, creates one.
         </EmptyNote>
       ) : chosen.error ? (
         <ProblemNote error={chosen.error} onRetry={chosen.retry} />
       ) : shown.length === 0 && chosen.isLooking ? (
-        <LateSkeleton lines={12} label="Looking at all tenants" />
+        <LateSkeleton lines={12} label="Reading all tenants" />
       ) : shown.length === 0 && search.only ? (
         <EmptyNote title={`No tenant is “${CHIP_LABELS[search.only].toLowerCase()}”.`} />
       ) : shown.length === 0 ? (
         <EmptyNote title={`No tenant's id contains “${text}”.`}>
-          {countText(ids.length)} tenants are in {environment}. Look in another environment, or for a part of
-          the id.
+          {countText(ids.length)} tenants are in {environment}. Search another environment, or for part of the
+          id.
         </EmptyNote>
       ) : (
         <TenantTable

@@ -1,12 +1,15 @@
 // The uploads of a tenant as rows: progress, speed, and what can be done about each.
 import { Button, Group, Progress, Text } from "@mantine/core";
+import { useState } from "react";
 import type { Place } from "@/api/place";
 import { bytesText, countText } from "@/parts/formats";
+import { NameDialog } from "@/parts/NameDialog";
 import {
   type Answer,
   cancelAll,
   cancelUpload,
   forgetFinished,
+  renameUpload,
   retryUpload,
   settleUpload,
   type Upload,
@@ -32,7 +35,7 @@ export function UploadList({ place }: { place: Place }) {
         <Group gap={4}>
           {asked.length > 1 && (
             <>
-              <span className="dim">{countText(asked.length)} are there already:</span>
+              <span className="dim">{countText(asked.length)} already exist:</span>
               <ForAll uploads={asked} answer="replace" label="Replace all" />
               <ForAll uploads={asked} answer="keep both" label="Keep both of all" />
               <ForAll uploads={asked} answer="skip" label="Skip all" />
@@ -86,6 +89,7 @@ function ForAll(props: { uploads: readonly Upload[]; answer: Answer; label: stri
 }
 
 function UploadRow({ upload }: { upload: Upload }) {
+  const [isRenaming, setRenaming] = useState(false);
   const share = upload.file.size === 0 ? 100 : (100 * upload.sent) / upload.file.size;
   const name = upload.rows ? `Rows for ${upload.rows.stream}: ${upload.path}` : upload.path;
   return (
@@ -93,19 +97,30 @@ function UploadRow({ upload }: { upload: Upload }) {
       <span title={name}>{name}</span>
       <Progress value={share} aria-label={`${name}: ${Math.round(share)} %`} className="upload-bar" />
       <span className="dim number">{told(upload)}</span>
-      <Actions upload={upload} />
+      <Actions upload={upload} onRename={() => setRenaming(true)} />
+      {upload.state === "failed" && upload.advice && <span className="upload-advice">{upload.advice}</span>}
+      {isRenaming && (
+        <NameDialog
+          title={`Rename ${upload.path}`}
+          label="Path"
+          action="Rename"
+          initial={upload.path}
+          onSubmit={async (path) => renameUpload(upload.id, path)}
+          onClose={() => setRenaming(false)}
+        />
+      )}
     </div>
   );
 }
 
-function Actions({ upload }: { upload: Upload }) {
+function Actions({ upload, onRename }: { upload: Upload; onRename: () => void }) {
   if (upload.state === "exists")
     return (
       <Group gap={4} wrap="nowrap">
         <Button
           size="compact-xs"
           onClick={() => settleUpload(upload.id, "replace")}
-          title="As a new version; the old one is kept"
+          title="Creates a new version; the old one is kept"
         >
           Replace
         </Button>
@@ -119,9 +134,19 @@ function Actions({ upload }: { upload: Upload }) {
     );
   if (upload.state === "failed")
     return (
-      <Button size="compact-xs" variant="default" onClick={() => retryUpload(upload.id)}>
-        Try again
-      </Button>
+      <Group gap={4} wrap="nowrap">
+        <Button size="compact-xs" variant="default" onClick={() => retryUpload(upload.id)}>
+          Try again
+        </Button>
+        {!upload.rows && (
+          <Button size="compact-xs" variant="default" onClick={onRename}>
+            Rename…
+          </Button>
+        )}
+        <Button size="compact-xs" variant="default" onClick={() => cancelUpload(upload.id)}>
+          Remove
+        </Button>
+      </Group>
     );
   if (upload.state === "saving") return null;
   return (
@@ -134,8 +159,8 @@ function Actions({ upload }: { upload: Upload }) {
 function told(upload: Upload): string {
   if (upload.state === "checking" || upload.state === "waiting") return "waiting";
   if (upload.state === "sent") return "sent";
-  if (upload.state === "saving") return "being saved";
-  if (upload.state === "exists") return "There is such a file";
+  if (upload.state === "saving") return "saving";
+  if (upload.state === "exists") return "already exists";
   if (upload.state === "failed") return upload.problem;
-  return `${bytesText(upload.sent)} of ${bytesText(upload.file.size)} · ${bytesText(Math.round(upload.bytesPerSecond))}/s`;
+  return `${bytesText(upload.sent)} of ${bytesText(upload.file.size)}`;
 }

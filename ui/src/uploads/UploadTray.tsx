@@ -20,7 +20,7 @@ export function UploadTray() {
   const interrupted = grouped(useInterrupted());
   if (uploads.length + interrupted.length === 0) return null;
   return (
-    <section className="upload-tray" aria-label="Files on their way">
+    <section className="upload-tray" aria-label="Uploads">
       {uploads.map(([name, of]) => (
         <Sent key={name} uploads={of} />
       ))}
@@ -32,7 +32,7 @@ export function UploadTray() {
               .slice(0, NAMES_MAX)
               .map((one) => one.path)
               .join(", ")}
-            {of.length > NAMES_MAX && " …"}. Choose them again to send them.
+            {of.length > NAMES_MAX && " …"}. Choose them again to upload them.
           </div>
           <Group gap={4} justify="flex-end">
             <Opening place={(of[0] as Upload).place} />

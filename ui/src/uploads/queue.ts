@@ -4,7 +4,7 @@
 // version. A file that is there is never replaced unasked.
 import { checkBatch, importBlob, removeBlob, writeBatch } from "@/api/changes";
 import type { Place } from "@/api/place";
-import { asProblem, PRECONDITION_FAILED, SIGNED_OUT } from "@/api/problem";
+import { asProblem, PRECONDITION_FAILED, type Problem, SIGNED_OUT } from "@/api/problem";
 import { followed } from "@/parts/followed";
 import { tell } from "@/parts/toasts";
 import { setEnded } from "@/session/ended";
@@ -27,8 +27,9 @@ export interface Upload extends Sendable {
   id: number;
   state: UploadState;
   sent: number;
-  bytesPerSecond: number;
   problem: string;
+  /** The cause of the problem, and what to do about it. */
+  advice: string;
   /** Files that were chosen together: they become one version. */
   batch: number;
 }
@@ -120,7 +121,7 @@ function add(files: readonly (Sendable & { batch: number })[]): readonly Upload[
   const added = files.map((one): Upload => {
     lastId += 1;
     const state = one.rows ? "waiting" : "checking";
-    return { ...one, id: lastId, state, sent: 0, bytesPerSecond: 0, problem: "" };
+    return { ...one, id: lastId, state, sent: 0, problem: "", advice: "" };
   });
   forgetInterrupted((gone) => added.some((one) => isOfPlace(gone, one.place) && gone.path === one.path));
   uploads.set([...uploads.get(), ...added]);
@@ -153,6 +154,12 @@ export function retryUpload(id: number): void {
   change(id, { state: readyState(id), problem: "" });
   startNext();
   writeWhenReady(id);
+}
+
+/** Gives a failed upload another path and begins it again. */
+export function renameUpload(id: number, path: string): void {
+  change(id, { path });
+  retryUpload(id);
 }
 
 export type Answer = "replace" | "keep both" | "skip";
@@ -192,11 +199,7 @@ function startNext(): void {
 
 async function start(upload: Upload): Promise<void> {
   change(upload.id, { state: "sending" });
-  const begun = performance.now();
-  function onProgress(sent: number) {
-    const seconds = (performance.now() - begun) / 1000;
-    change(upload.id, { sent, bytesPerSecond: seconds > 0 ? sent / seconds : 0 });
-  }
+  const onProgress = (sent: number) => change(upload.id, { sent });
   const known = blobs.get(upload.id);
   const sending = known ? { done: Promise.resolve(known), stop: () => {} } : sendBlob(upload, onProgress);
   running.set(upload.id, sending);
@@ -217,7 +220,7 @@ async function start(upload: Upload): Promise<void> {
     const isThere = problem.status === PRECONDITION_FAILED;
     if (problem.status === NOT_FOUND) blobs.delete(upload.id);
     if (!isCancelled(upload.id))
-      change(upload.id, { state: isThere ? "exists" : "failed", problem: problem.title });
+      change(upload.id, { state: isThere ? "exists" : "failed", ...told(problem) });
   } finally {
     running.delete(upload.id);
     startNext();
@@ -278,12 +281,16 @@ async function writeSent(batch: number): Promise<void> {
     if (there.size > 0) changeAll(ids, { state: "sent" });
     changeAll(there.size > 0 ? there : ids, {
       state: there.size > 0 ? "exists" : "failed",
-      problem: problem.title,
+      ...told(problem),
     });
     if (there.size === 0) return;
   }
   // Those whose names were free, or that were too many for one request.
   await writeSent(batch);
+}
+
+function told({ title, cause, remedy }: Problem): Pick<Upload, "problem" | "advice"> {
+  return { problem: title, advice: [cause, remedy].filter(Boolean).join(" ") };
 }
 
 function forgetBlobs(ids: ReadonlySet<number>): void {

@@ -1,0 +1,36 @@
+// Files that are sealed, one after the other; what fails is told, and the others go on.
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { sealFile } from "@/api/changes";
+import type { Place } from "@/api/place";
+import { countText } from "@/parts/formats";
+import { tell, tellProblem } from "@/parts/toasts";
+
+export interface Sealable {
+  place: Place;
+  path: string;
+}
+
+export function useSealing(onDone?: () => void) {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: async (files: readonly Sealable[]) => {
+      let sealed = 0;
+      for (const { place, path } of files) {
+        try {
+          await sealFile(place, path);
+          sealed += 1;
+        } catch (error) {
+          tellProblem(error);
+          // Without a master key none of the others can be sealed either.
+          break;
+        }
+      }
+      return sealed;
+    },
+    onSuccess: (sealed) => {
+      if (sealed > 0) tell(`${countText(sealed)} ${sealed === 1 ? "file" : "files"} sealed.`);
+      onDone?.();
+      return client.invalidateQueries();
+    },
+  });
+}

@@ -10,7 +10,7 @@ import type { AuditEntry } from "@/api/types";
 import { CopyText } from "@/parts/CopyText";
 import { EmptyNote } from "@/parts/EmptyNote";
 import { LateSkeleton } from "@/parts/LateSkeleton";
-import { Moment } from "@/parts/Moment";
+import { DATED, Moment } from "@/parts/Moment";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { type Column, VirtualGrid } from "@/parts/VirtualGrid";
 import { useEnvironment } from "@/session/session";
@@ -42,7 +42,7 @@ const ACTIONS = [
 ];
 const DAY_MS = 86_400_000;
 const COLUMNS: readonly Column<AuditEntry>[] = [
-  { id: "at", header: "When", width: "168px", cell: (entry) => <Moment at={entry.moment} isDated /> },
+  { id: "at", header: "When", width: DATED, cell: (entry) => <Moment at={entry.moment} isDated /> },
   {
     id: "who",
     header: "Who",

@@ -104,7 +104,7 @@ function Streams({ left, right, pairs }: { left: Place; right: Place; pairs: Str
       {pairs.length === 0 ? (
         <Text size="sm">Neither tenant has a stream.</Text>
       ) : (
-        <Table.ScrollContainer minWidth={560}>
+        <Table.ScrollContainer minWidth={320}>
           <Table aria-label="Streams of both">
             <Table.Thead>
               <Table.Tr>
@@ -159,7 +159,7 @@ function Files({ left, right }: { left: Place; right: Place }) {
         {!isWhole && ` Only the first ${countText(FILES_MAX)} files of each tenant are compared.`}
       </Text>
       {pairs.length > 0 && (
-        <Table.ScrollContainer minWidth={420}>
+        <Table.ScrollContainer minWidth={320}>
           <Table aria-label="Files that differ">
             <Table.Tbody>
               {pairs.map(({ path, kind }) => (

@@ -3,6 +3,9 @@ import { Tooltip } from "@mantine/core";
 import { agoText, dateText, exactText } from "./formats";
 import { useNow } from "./now";
 
+/** The width of a grid's column of moments with dates, which a narrow grid leaves out. */
+export const DATED = "clamp(84px, 40cqi - 200px, 168px)";
+
 interface MomentProps {
   at: string;
   className?: string;

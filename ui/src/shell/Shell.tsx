@@ -1,6 +1,7 @@
 // What stands around every page: the navigation on the left, below it environment, person and theme.
 import {
   ActionIcon,
+  Burger,
   Group,
   Select,
   Text,
@@ -49,6 +50,7 @@ export function Shell({ children }: { children: ReactNode }) {
   useDropGuard();
   useTitle();
   const [isJumping, setJumping] = useState(false);
+  const [isMenuOpen, setMenuOpen] = useState(false);
   const [isHelping, setHelping] = useState(false);
   useShortcuts({ "mod+k": () => setJumping(true), "?": () => setHelping(true), "mod+z": undoLast });
   return (
@@ -63,33 +65,45 @@ export function Shell({ children }: { children: ReactNode }) {
           <span>Search</span>
           <kbd aria-hidden>Ctrl K</kbd>
         </button>
-        <Entry
-          to="/overview"
-          icon={<IconLayoutDashboard size={17} />}
-          label="Overview"
-          environment={environment}
+        <Burger
+          className="shell-burger"
+          size="sm"
+          opened={isMenuOpen}
+          aria-label="Menu"
+          aria-expanded={isMenuOpen}
+          onClick={() => setMenuOpen(!isMenuOpen)}
         />
-        <Entry to="/tenants" icon={<IconBuilding size={17} />} label="Tenants" environment={environment} />
-        {may("jobs:read") && (
-          <Entry to="/jobs" icon={<IconPlayerPlay size={17} />} label="Jobs" environment={environment} />
-        )}
-        {may("jobs:read") && (
+        {/* biome-ignore lint/a11y/noStaticElementInteractions: a link that was followed closes the menu */}
+        {/* biome-ignore lint/a11y/useKeyWithClickEvents: Enter on a link is a click */}
+        <div className="shell-links" data-open={isMenuOpen || undefined} onClick={() => setMenuOpen(false)}>
           <Entry
-            to="/schedules"
-            icon={<IconCalendarTime size={17} />}
-            label="Schedules"
+            to="/overview"
+            icon={<IconLayoutDashboard size={17} />}
+            label="Overview"
             environment={environment}
           />
-        )}
-        {may("admin") && (
-          <Entry to="/keys" icon={<IconKey size={17} />} label="Keys" environment={environment} />
-        )}
-        {may("admin") && (
-          <Entry to="/proof" icon={<IconShieldCheck size={17} />} label="Proof" environment={environment} />
-        )}
-        {may("admin") && (
-          <Entry to="/audit" icon={<IconHistory size={17} />} label="Audit" environment={environment} />
-        )}
+          <Entry to="/tenants" icon={<IconBuilding size={17} />} label="Tenants" environment={environment} />
+          {may("jobs:read") && (
+            <Entry to="/jobs" icon={<IconPlayerPlay size={17} />} label="Jobs" environment={environment} />
+          )}
+          {may("jobs:read") && (
+            <Entry
+              to="/schedules"
+              icon={<IconCalendarTime size={17} />}
+              label="Schedules"
+              environment={environment}
+            />
+          )}
+          {may("admin") && (
+            <Entry to="/keys" icon={<IconKey size={17} />} label="Keys" environment={environment} />
+          )}
+          {may("admin") && (
+            <Entry to="/proof" icon={<IconShieldCheck size={17} />} label="Proof" environment={environment} />
+          )}
+          {may("admin") && (
+            <Entry to="/audit" icon={<IconHistory size={17} />} label="Audit" environment={environment} />
+          )}
+        </div>
         <div className="shell-foot">
           <Environment current={environment} />
           <Person />

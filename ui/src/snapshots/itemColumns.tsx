@@ -2,7 +2,7 @@
 import { IconBraces, IconFile, IconFileTypeCsv, IconFolder, IconLock, IconTable } from "@tabler/icons-react";
 import { Changes } from "@/parts/Changes";
 import { bytesText, countText, nameText } from "@/parts/formats";
-import { Moment } from "@/parts/Moment";
+import { DATED, Moment } from "@/parts/Moment";
 import type { Column } from "@/parts/VirtualGrid";
 import type { Item } from "./items";
 
@@ -32,7 +32,7 @@ export const ITEM_COLUMNS: readonly Column<Item>[] = [
       item.kind === "stream" && item.stream.last ? <Changes counts={item.stream.last.counts} /> : null,
   },
   { id: "size", header: "Size", width: "76px", align: "right", isSortable: true, isExtra: true, cell: size },
-  { id: "changed", header: "Changed", width: "164px", align: "right", isSortable: true, cell: changed },
+  { id: "changed", header: "Changed", width: DATED, align: "right", isSortable: true, cell: changed },
 ];
 
 function Name({ item }: { item: Item }) {

@@ -12,7 +12,7 @@ import { RestoreDialog } from "@/history/RestoreDialog";
 import { NOTHING_OPEN, usePanel } from "@/navigation/panel";
 import { Changes } from "@/parts/Changes";
 import { LateSkeleton } from "@/parts/LateSkeleton";
-import { Moment } from "@/parts/Moment";
+import { DATED, Moment } from "@/parts/Moment";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { save } from "@/parts/save";
 import { type Column, NARROW, VirtualGrid } from "@/parts/VirtualGrid";
@@ -36,7 +36,7 @@ export function StreamVersions({ stream }: { stream: string }) {
   ];
   const columns: Column<TenantVersion>[] = [
     { id: "version", header: "Version", width: "70px", align: "right", cell: (one) => one.version },
-    { id: "at", header: "When", width: "168px", cell: (one) => <Moment at={one.timestamp} isDated /> },
+    { id: "at", header: "When", width: DATED, cell: (one) => <Moment at={one.timestamp} isDated /> },
     {
       id: "who",
       header: "Job or person",

@@ -6,7 +6,7 @@ import { summariesQuery, summaryQuery } from "@/api/queries";
 import type { TenantSummary } from "@/api/types";
 import { JobStatus } from "@/jobs/jobColumns";
 import { bytesText, countText } from "@/parts/formats";
-import { Moment } from "@/parts/Moment";
+import { DATED, Moment } from "@/parts/Moment";
 import { sorted, sortedBy, sortFrom, sortText } from "@/parts/sorting";
 import { type Column, VirtualGrid } from "@/parts/VirtualGrid";
 import { Sparkline } from "./Sparkline";
@@ -98,7 +98,7 @@ function columnsOf(environment: string): Column<string>[] {
     seen("rows", "Rows", "100px", (one) => countText(one.rows)),
     seen("bytes", "Size", "80px", (one) => bytesText(one.size_bytes), true),
     seen("job", "Last job", "172px", lastJob, true),
-    seen("changed", "Changed", "164px", (one) =>
+    seen("changed", "Changed", DATED, (one) =>
       one.changed ? <Moment at={one.changed} isDated /> : <span className="null-dash">–</span>,
     ),
     seen("days", "30 days", "104px", (one) => <Sparkline values={one.days} />, true),

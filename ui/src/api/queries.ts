@@ -8,6 +8,7 @@ import { loadSummaries, loadSummary } from "./summaries";
 import type {
   AuditPage,
   Difference,
+  FileEntry,
   FileHistory,
   FilePage,
   HistoryPage,
@@ -281,3 +282,25 @@ export const auditProofQuery = queryOptions({
   enabled: false,
   retry: false,
 });
+
+const ALL_FILES_PAGE = 1000;
+/** So many files of a tenant or folder are read at most. */
+export const ALL_FILES_MAX = 10_000;
+
+export function allFilesQuery(place: Place, folder?: string) {
+  return queryOptions({
+    queryKey: [...tenantKey(place), "all-files", folder ?? ""],
+    queryFn: async ({ signal }) => {
+      const found: FileEntry[] = [];
+      let cursor: string | null = null;
+      do {
+        const query = { folder, recursive: true, limit: ALL_FILES_PAGE, cursor };
+        const page: FilePage = await get(`${tenantAddress(place)}/files`, query, signal);
+        found.push(...page.files);
+        cursor = page.next_cursor;
+      } while (cursor !== null && found.length < ALL_FILES_MAX);
+      return { files: found, isWhole: cursor === null };
+    },
+    staleTime: FRESH_MS,
+  });
+}

@@ -4,14 +4,14 @@ import { useQueries, useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { lazy, Suspense, useState } from "react";
 import type { Place } from "@/api/place";
-import { environmentsQuery, overviewQuery, streamQuery } from "@/api/queries";
+import { ALL_FILES_MAX, allFilesQuery, environmentsQuery, overviewQuery, streamQuery } from "@/api/queries";
 import { EmptyNote } from "@/parts/EmptyNote";
 import { bytesText, countText } from "@/parts/formats";
 import { LateSkeleton } from "@/parts/LateSkeleton";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { useEnvironment } from "@/session/session";
 import { columnDifferences, type FilePair, filePairs, type StreamPair, streamPairs } from "./comparison";
-import { allFilesQuery, FILES_MAX, textsQuery } from "./comparison-queries";
+import { textsQuery } from "./comparison-queries";
 import { TenantField } from "./TenantField";
 import "./comparison.css";
 
@@ -156,7 +156,7 @@ function Files({ left, right }: { left: Place; right: Place }) {
       </Title>
       <Text size="sm" role="status">
         {`${countText(same)} ${same === 1 ? "is" : "are"} the same, ${countText(pairs.length)} differ.`}
-        {!isWhole && ` Only the first ${countText(FILES_MAX)} files of each tenant are compared.`}
+        {!isWhole && ` Only the first ${countText(ALL_FILES_MAX)} files of each tenant are compared.`}
       </Text>
       {pairs.length > 0 && (
         <Table.ScrollContainer minWidth={320}>

@@ -1,7 +1,7 @@
 // One job: its state, what became of it, the version that it made, and its log as it is written.
-import { Button, Group, SegmentedControl, Text } from "@mantine/core";
+import { Button, Group, SegmentedControl } from "@mantine/core";
 import { useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-query";
-import { lazy, Suspense, useEffect, useRef } from "react";
+import { lazy, Suspense, useEffect, useRef, useState } from "react";
 import { notebookAddress } from "@/api/place";
 import { asProblem } from "@/api/problem";
 import { historyQuery, jobQuery } from "@/api/queries";
@@ -9,11 +9,12 @@ import { NOTHING_OPEN, usePanel } from "@/navigation/panel";
 import { CopyText } from "@/parts/CopyText";
 import { EmptyNote } from "@/parts/EmptyNote";
 import { LateSkeleton } from "@/parts/LateSkeleton";
-import { Moment } from "@/parts/Moment";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { save } from "@/parts/save";
 import { useMay } from "@/session/session";
+import { JobFacts } from "./JobFacts";
 import { JobStatus } from "./jobColumns";
+import { RunDialog } from "./RunDialog";
 import { isOpen, useJobActions } from "./useJobActions";
 import { useJobLog } from "./useJobLog";
 import "./jobs.css";
@@ -22,15 +23,10 @@ const NotebookView = lazy(() => import("./NotebookView"));
 
 const MISSING = 404;
 
-interface JobError {
-  problem?: string;
-  cause?: string;
-  remedy?: string;
-}
-
 export function JobDetail({ jobId }: { jobId: string }) {
   const { place, search, go } = usePanel();
   const may = useMay();
+  const [isChanging, setChanging] = useState(false);
   const client = useQueryClient();
   const query = jobQuery(place, jobId);
   const job = useQuery(query);
@@ -40,7 +36,6 @@ export function JobDetail({ jobId }: { jobId: string }) {
   const hasNotebook = job.data?.outcome?.has_notebook === true;
   const isNotebook = hasNotebook && search.show === "notebook";
   const version = job.data?.outcome?.tenant_version;
-  const error = job.data?.outcome?.error as JobError | null | undefined;
   if (job.isLoadingError && asProblem(job.error).status === MISSING) return <ElsewhereJob jobId={jobId} />;
   return (
     <>
@@ -48,11 +43,6 @@ export function JobDetail({ jobId }: { jobId: string }) {
         <AllJobs />
         <CopyText text={jobId} label="job id" />
         {job.data && <JobStatus status={job.data.status} />}
-        {job.data && (
-          <Text size="xs" c="dimmed">
-            submitted <Moment at={job.data.created} />
-          </Text>
-        )}
         <Group gap="xs" ml="auto">
           {typeof version === "number" && <WhatItChanged version={version} />}
           {hasNotebook && (
@@ -63,6 +53,11 @@ export function JobDetail({ jobId }: { jobId: string }) {
           {job.data?.is_repeatable && may("jobs:run") && (
             <Button size="compact-sm" variant="default" loading={isBusy} onClick={() => repeat(place, jobId)}>
               Run again
+            </Button>
+          )}
+          {job.data?.is_repeatable && may("jobs:run") && (
+            <Button size="compact-sm" variant="default" onClick={() => setChanging(true)}>
+              Run again with changes…
             </Button>
           )}
           {job.data && isOpen(job.data) && may("jobs:run") && (
@@ -80,11 +75,7 @@ export function JobDetail({ jobId }: { jobId: string }) {
       </Group>
       {job.isPending && <LateSkeleton lines={3} />}
       {job.isLoadingError && <ProblemNote error={job.error} onRetry={() => job.refetch()} />}
-      {error?.problem && (
-        <Text size="sm" c="var(--mantine-color-error)">
-          {[error.problem, error.cause, error.remedy].filter(Boolean).join(" ")}
-        </Text>
-      )}
+      {job.data && <JobFacts job={job.data} />}
       {hasNotebook && (
         <SegmentedControl
           size="xs"
@@ -104,6 +95,12 @@ export function JobDetail({ jobId }: { jobId: string }) {
         </Suspense>
       ) : (
         <Log lines={log} />
+      )}
+      {isChanging && job.data && (
+        <RunDialog
+          initial={{ script: job.data.script, parameters: job.data.parameters }}
+          onClose={() => setChanging(false)}
+        />
       )}
     </>
   );

@@ -1,22 +1,18 @@
 // A tenant's jobs, and one of them with its live log.
-import { Button, Group, Stack } from "@mantine/core";
-import { useInfiniteQuery, useMutation, useQueryClient } from "@tanstack/react-query";
-import { type FormEvent, useMemo, useState } from "react";
-import { runJob } from "@/api/changes";
-import { tenantKey } from "@/api/place";
+import { Button, Group } from "@mantine/core";
+import { useInfiniteQuery } from "@tanstack/react-query";
+import { useMemo, useState } from "react";
 import { jobsQuery } from "@/api/queries";
 import { useLookAgain } from "@/events/live";
 import { usePanel } from "@/navigation/panel";
-import { Dialog } from "@/parts/Dialog";
 import { EmptyNote } from "@/parts/EmptyNote";
-import { FormFooter } from "@/parts/FormFooter";
 import { LateSkeleton } from "@/parts/LateSkeleton";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { VirtualGrid } from "@/parts/VirtualGrid";
 import { useMay } from "@/session/session";
 import { JobDetail } from "./JobDetail";
 import { JOB_COLUMNS } from "./jobColumns";
-import { NO_SCRIPT, ScriptFields } from "./ScriptFields";
+import { RunDialog } from "./RunDialog";
 
 export default function JobsTab() {
   const { search } = usePanel();
@@ -61,33 +57,5 @@ function JobList() {
       )}
       {isRunning && <RunDialog onClose={() => setRunning(false)} />}
     </>
-  );
-}
-
-function RunDialog({ onClose }: { onClose: () => void }) {
-  const { place, go } = usePanel();
-  const client = useQueryClient();
-  const [choice, setChoice] = useState(NO_SCRIPT);
-  const running = useMutation({
-    mutationFn: (script: string) => runJob(place, { script, parameters: choice.parameters }),
-    onSuccess: async (job) => {
-      onClose();
-      await client.invalidateQueries({ queryKey: [...tenantKey(place), "jobs"] });
-      go({ job: job.job_id });
-    },
-  });
-  function submit(event: FormEvent) {
-    event.preventDefault();
-    if (choice.script !== null && !running.isPending) running.mutate(choice.script);
-  }
-  return (
-    <Dialog onClose={onClose} title="Run a script">
-      <form onSubmit={submit}>
-        <Stack>
-          <ScriptFields choice={choice} onChange={setChoice} isFirst />
-          <FormFooter sending={running} verb="Run" onClose={onClose} />
-        </Stack>
-      </form>
-    </Dialog>
   );
 }

@@ -8,7 +8,7 @@ import { ProblemNote } from "@/parts/ProblemNote";
 type Value = string | number | boolean;
 
 /** A script and the parameters that differ from its defaults. */
-interface ScriptChoice {
+export interface ScriptChoice {
   script: string | null;
   parameters: Record<string, Value>;
 }

@@ -1,9 +1,11 @@
 // How a job looks in a list.
 import { Badge } from "@mantine/core";
 import type { Job, JobStatus as Status } from "@/api/types";
+import { Changes } from "@/parts/Changes";
 import { durationText } from "@/parts/formats";
-import { Moment } from "@/parts/Moment";
+import { DATED, Moment } from "@/parts/Moment";
 import type { Column } from "@/parts/VirtualGrid";
+import { changesOf, reasonOf, scriptText, secondsOf } from "./job-facts";
 import "./jobs.css";
 
 const COLOURS: Record<Job["status"], string> = {
@@ -33,27 +35,59 @@ export function JobStatus({ status }: { status: Job["status"] }) {
 export const JOB_COLUMNS: readonly Column<Job>[] = [
   { id: "status", header: "Status", width: "94px", cell: (job) => <JobStatus status={job.status} /> },
   {
+    id: "script",
+    header: "Script",
+    width: "minmax(70px, 1fr)",
+    cell: (job) => <span title={job.job_id}>{scriptText(job)}</span>,
+  },
+  {
+    id: "result",
+    header: "Rows changed, or why it failed",
+    width: "minmax(90px, 1.8fr)",
+    cell: result,
+  },
+  {
+    id: "who",
+    header: "Submitted by",
+    width: "minmax(70px, 0.8fr)",
+    isExtra: true,
+    cell: (job) => job.schedule ?? job.submitted_by,
+  },
+  {
     id: "job",
     header: "Job",
-    width: "minmax(70px, 1fr)",
+    width: "minmax(70px, 0.8fr)",
+    isExtra: true,
     cell: (job) => (
       <span className="mono" title={job.job_id}>
         {job.job_id}
       </span>
     ),
   },
-  { id: "tries", header: "Tries", width: "50px", align: "right", isExtra: true, cell: (job) => job.attempts },
-  { id: "took", header: "Took", width: "84px", align: "right", isExtra: true, cell: took },
+  { id: "took", header: "Took", width: "72px", align: "right", isExtra: true, cell: took },
   {
     id: "created",
     header: "Submitted",
-    width: "86px",
+    width: DATED,
     align: "right",
-    cell: (job) => <Moment at={job.created} />,
+    cell: (job) => <Moment at={job.created} isDated />,
   },
 ];
 
+function result(job: Job) {
+  const changes = changesOf(job);
+  const reason = reasonOf(job);
+  if (reason)
+    return (
+      <span className="job-reason" title={reason}>
+        {reason}
+      </span>
+    );
+  if (changes) return <Changes counts={changes} />;
+  return job.status === "succeeded" ? <span className="dim">nothing changed</span> : null;
+}
+
 function took(job: Job) {
-  if (!job.started || !job.finished) return null;
-  return durationText((Date.parse(job.finished) - Date.parse(job.started)) / 1000);
+  const seconds = secondsOf(job);
+  return seconds === undefined ? null : durationText(seconds);
 }

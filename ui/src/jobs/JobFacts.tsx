@@ -1,0 +1,61 @@
+// What a job is and what came of it: script, parameters, who submitted it, rows that it changed.
+import { Text } from "@mantine/core";
+import type { Job } from "@/api/types";
+import { Changes } from "@/parts/Changes";
+import { countText, durationText } from "@/parts/formats";
+import { Moment } from "@/parts/Moment";
+import { errorOf, scriptText, secondsOf, streamsOf } from "./job-facts";
+import "./jobs.css";
+
+export function JobFacts({ job }: { job: Job }) {
+  const parameters = Object.entries(job.parameters);
+  const seconds = secondsOf(job);
+  const streams = streamsOf(job);
+  const error = errorOf(job);
+  return (
+    <>
+      <dl className="job-facts" aria-label="About the job">
+        <Fact name="Script">{scriptText(job)}</Fact>
+        {parameters.length > 0 && (
+          <Fact name="Parameters">
+            <span className="mono">{parameters.map(([name, value]) => `${name}=${value}`).join(" ")}</span>
+          </Fact>
+        )}
+        <Fact name="Submitted">
+          <Moment at={job.created} isDated /> {job.submitted_by && `by ${job.submitted_by}`}
+          {job.schedule && `, schedule ${job.schedule}`}
+        </Fact>
+        {job.message && <Fact name="Message">{job.message}</Fact>}
+        {job.attempts > 0 && (
+          <Fact name="Attempts">
+            {countText(job.attempts)} of {countText(job.attempts_max)}
+            {seconds !== undefined && `, the last took ${durationText(seconds)}`}
+          </Fact>
+        )}
+        {streams.length > 0 && (
+          <Fact name="Rows">
+            {streams.map(([stream, counts]) => (
+              <span key={stream} className="job-stream">
+                {stream} <Changes counts={counts} />
+              </span>
+            ))}
+          </Fact>
+        )}
+      </dl>
+      {error?.problem && (
+        <Text size="sm" c="var(--mantine-color-error)">
+          {[error.problem, error.cause, error.remedy].filter(Boolean).join(" ")}
+        </Text>
+      )}
+    </>
+  );
+}
+
+function Fact({ name, children }: { name: string; children: React.ReactNode }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}

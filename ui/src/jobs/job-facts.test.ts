@@ -1,0 +1,28 @@
+import { expect, test } from "vitest";
+import type { Job } from "@/api/types";
+import { changesOf, reasonOf, scriptText, secondsOf } from "./job-facts";
+
+function job(changes: Partial<Job>): Job {
+  return { script: "etl.py", import_stream: null, started: null, finished: null, outcome: null, ...changes } as Job;
+}
+
+test("rows of all streams are added up; a job that changed none has no counts", () => {
+  const streams = {
+    Account: { inserted: 1, updated: 2, deleted: 0 },
+    Lead: { inserted: 0, updated: 0, deleted: 4 },
+    Same: { inserted: 0, updated: 0, deleted: 0 },
+  };
+  expect(changesOf(job({ outcome: { receipt: { streams } } }))).toEqual({ inserted: 1, updated: 2, deleted: 4 });
+  expect(changesOf(job({ outcome: { receipt: { streams: { Same: streams.Same } } } }))).toBeUndefined();
+});
+
+test("a failure's reason is the first line of its cause", () => {
+  const error = { problem: "The script failed.", cause: "ValueError: no account\nin line 3" };
+  expect(reasonOf(job({ outcome: { error } }))).toBe("ValueError: no account");
+  expect(reasonOf(job({}))).toBe("");
+});
+
+test("an import is named by its stream, and an ended job took seconds", () => {
+  expect(scriptText(job({ import_stream: "Account" }))).toBe("import Account");
+  expect(secondsOf(job({ started: "2026-11-02T04:00:00Z", finished: "2026-11-02T04:00:07Z" }))).toBe(7);
+});

@@ -1,0 +1,58 @@
+// What a job's answer says of its result (pure).
+import type { Job } from "@/api/types";
+
+interface Counts {
+  inserted: number;
+  updated: number;
+  deleted: number;
+}
+
+interface JobError {
+  problem?: string;
+  cause?: string;
+  remedy?: string;
+}
+
+interface Outcome {
+  error?: JobError | null;
+  receipt?: { streams?: Record<string, Counts> } | null;
+}
+
+const outcomeOf = (job: Job) => job.outcome as Outcome | null;
+
+export function errorOf(job: Job): JobError | undefined {
+  return outcomeOf(job)?.error ?? undefined;
+}
+
+/** The streams whose rows the job changed, by name. */
+export function streamsOf(job: Job): [string, Counts][] {
+  const streams = Object.entries(outcomeOf(job)?.receipt?.streams ?? {});
+  return streams.filter(([, counts]) => counts.inserted + counts.updated + counts.deleted > 0);
+}
+
+export function changesOf(job: Job): Counts | undefined {
+  const streams = streamsOf(job);
+  if (streams.length === 0) return undefined;
+  const sum = (of: (counts: Counts) => number) => streams.reduce((all, [, counts]) => all + of(counts), 0);
+  return {
+    inserted: sum((counts) => counts.inserted),
+    updated: sum((counts) => counts.updated),
+    deleted: sum((counts) => counts.deleted),
+  };
+}
+
+/** Seconds from the start of the last attempt to its end. */
+export function secondsOf(job: Job): number | undefined {
+  if (!job.started || !job.finished) return undefined;
+  return (Date.parse(job.finished) - Date.parse(job.started)) / 1000;
+}
+
+export function scriptText(job: Job): string {
+  return job.import_stream ? `import ${job.import_stream}` : job.script;
+}
+
+/** The reason of a failure in one line: the cause names what the script raised. */
+export function reasonOf(job: Job): string {
+  const error = errorOf(job);
+  return (error?.cause || error?.problem || "").split("\n")[0] ?? "";
+}

@@ -100,6 +100,15 @@ class Job:
     environment: str
     tenant: str
     status: JobStatus
+    script: Annotated[
+        str, Field(description="The script, relative to the service's folder; else its file's name.")
+    ]
+    import_stream: Annotated[
+        str | None, Field(description="The stream that the job imports a file into; null for other jobs.")
+    ]
+    parameters: dict[str, str | int | float | bool | None]
+    submitted_by: Annotated[str, Field(description="The key, person or command that submitted it.")]
+    message: str
     schedule: str | None
     priority: int
     attempts: int
@@ -284,13 +293,28 @@ class TenantJobs:
 
     def describe_job(self, job: QueuedJob) -> Job:
         """Return a job as callers see it: without its lease, its request and paths of this machine."""
+        request = json.loads(job.request)
+        parameters = dict(request.get("parameters") or {})
+        is_import = request.get("script") == str(BUILT_IN_IMPORT)
+        import_options = json.loads(parameters.pop("IMPORT_OPTIONS", "{}")) if is_import else {}
         return Job(
             **{name: getattr(job, name) for name in _SHOWN},
+            script="" if is_import else self._script_name(str(request.get("script") or "")),
+            import_stream=import_options.get("stream"),
+            parameters=parameters,
+            submitted_by=str(request.get("who") or ""),
+            message=str(request.get("message") or ""),
             schedule=job.schedule or None,
             is_repeatable=job.is_final and self.is_of_service(job),
             worker=job.worker or None,
             outcome=None if job.outcome is None else self._outcome(job.outcome),
         )
+
+    def _script_name(self, script: str) -> str:
+        folder, path = self._settings.service_scripts_dir, Path(script)
+        if folder is not None and path.is_relative_to(folder.resolve()):
+            return path.relative_to(folder.resolve()).as_posix()
+        return path.name
 
     def _outcome(self, outcome: Mapping[str, Any]) -> dict[str, Any]:
         kept = {name: value for name, value in outcome.items() if name not in _PATHS}

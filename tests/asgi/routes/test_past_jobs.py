@@ -62,6 +62,24 @@ def test_a_job_is_run_again_with_its_parameters(running, client, jobs):
     )
 
 
+def test_a_job_says_what_it_runs_and_for_whom(running, client, jobs):
+    """Script, parameters and submitter; an import names its stream and shows no option of its own."""
+    order = {"script": "etl.py", "parameters": {"limit": 5}, "message": "Ticket 7"}
+    script = client.post(jobs, json=order).json()
+    rows = client.post(
+        f"{running.tenant('acme')}/streams/Account/import?key=Id",
+        content=b"Id\n1\n",
+        headers={"content-type": "text/csv"},
+    ).json()
+    ended(running, {})
+    ended(running, {})
+    fields = ("script", "import_stream", "parameters", "message")
+
+    assert [script[name] for name in fields] == ["etl.py", None, {"limit": 5}, "Ticket 7"]
+    assert [rows[name] for name in fields] == ["", "Account", {}, "import Account"]
+    assert script["submitted_by"].startswith("key ")
+
+
 def test_what_others_submitted_is_not_run_again(running, client, jobs, tmp_path):
     """A script from elsewhere is not run by who may only run the service's."""
     request = RunRequest(running.root, "dev", "acme", tmp_path / "other.py", "elsewhere")

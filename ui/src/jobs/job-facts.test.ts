@@ -3,7 +3,14 @@ import type { Job } from "@/api/types";
 import { changesOf, reasonOf, scriptText, secondsOf } from "./job-facts";
 
 function job(changes: Partial<Job>): Job {
-  return { script: "etl.py", import_stream: null, started: null, finished: null, outcome: null, ...changes } as Job;
+  return {
+    script: "etl.py",
+    import_stream: null,
+    started: null,
+    finished: null,
+    outcome: null,
+    ...changes,
+  } as Job;
 }
 
 test("rows of all streams are added up; a job that changed none has no counts", () => {
@@ -12,7 +19,11 @@ test("rows of all streams are added up; a job that changed none has no counts", 
     Lead: { inserted: 0, updated: 0, deleted: 4 },
     Same: { inserted: 0, updated: 0, deleted: 0 },
   };
-  expect(changesOf(job({ outcome: { receipt: { streams } } }))).toEqual({ inserted: 1, updated: 2, deleted: 4 });
+  expect(changesOf(job({ outcome: { receipt: { streams } } }))).toEqual({
+    inserted: 1,
+    updated: 2,
+    deleted: 4,
+  });
   expect(changesOf(job({ outcome: { receipt: { streams: { Same: streams.Same } } } }))).toBeUndefined();
 });
 

@@ -13,6 +13,7 @@ import { ProblemNote } from "@/parts/ProblemNote";
 import { save } from "@/parts/save";
 import { useMay } from "@/session/session";
 import { JobFacts } from "./JobFacts";
+import { given } from "./job-facts";
 import { JobStatus } from "./jobColumns";
 import { RunDialog } from "./RunDialog";
 import { isOpen, useJobActions } from "./useJobActions";
@@ -98,7 +99,7 @@ export function JobDetail({ jobId }: { jobId: string }) {
       )}
       {isChanging && job.data && (
         <RunDialog
-          initial={{ script: job.data.script, parameters: job.data.parameters }}
+          initial={{ script: job.data.script, parameters: given(job.data.parameters) }}
           onClose={() => setChanging(false)}
         />
       )}

@@ -56,3 +56,9 @@ export function reasonOf(job: Job): string {
   const error = errorOf(job);
   return (error?.cause || error?.problem || "").split("\n")[0] ?? "";
 }
+
+/** Parameters that have a value, as the fields of a form take them. */
+export function given(parameters: Job["parameters"]): Record<string, string | number | boolean> {
+  const known = Object.entries(parameters).filter(([, value]) => value !== null);
+  return Object.fromEntries(known) as Record<string, string | number | boolean>;
+}

@@ -37,7 +37,7 @@ PAGES = {
 # The address, what is pressed there, and what is open then.
 OPENED = {
     "create tenant": ("/tenants", ["Create tenant"], "dialog", "Create a tenant in default"),
-    "palette": ("/tenants", ["Jump to"], "dialog", "Jump to"),
+    "palette": ("/tenants", ["Search"], "dialog", "Search"),
     "create key": ("/keys", ["Create key"], "dialog", "Create key"),
     "create schedule": ("/schedules", ["Create schedule"], "dialog", "Create schedule"),
     "run": (f"{ACME}jobs", ["Run a script"], "dialog", "Run a script"),

@@ -63,4 +63,4 @@ def test_two_tenants_are_compared_in_three_actions(visit, picture):
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     page.goto("/compare?env=default&left=compare-left&right=nobody-at-all")
     expect(page.get_by_role("alert")).to_contain_text("nobody-at-all")
-    expect(page.get_by_role("combobox", name="With", exact=True)).to_be_visible()
+    expect(page.get_by_role("combobox", name="Compare with", exact=True)).to_be_visible()

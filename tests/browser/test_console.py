@@ -130,7 +130,7 @@ def test_a_service_that_is_away_is_told_and_what_is_shown_stays(browser, served,
     page.keyboard.type("typed ")
     page.route("**/api/**", lambda route: route.abort())
     page.get_by_role("button", name="Save").click()
-    note = page.get_by_text("The service cannot be reached. Its last answer:")
+    note = page.get_by_text("The service cannot be reached. Last response:")
     expect(note).to_be_visible()
     picture(page, "unreachable")
     expect(text).to_contain_text("typed")

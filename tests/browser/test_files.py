@@ -53,25 +53,25 @@ def test_what_is_typed_stays_while_others_save_and_both_are_joined(page, keep):
     text.get_by_text("2").dblclick()
     page.keyboard.type("22")
     keep("plan.json", '{\n  "a": 11,\n  "b": 2\n}\n')
-    expect(page.get_by_text("Somebody saved this file meanwhile.")).to_be_visible()
+    expect(page.get_by_text("This file was changed while you edited it.")).to_be_visible()
     expect(text).to_contain_text("22")
     page.get_by_role("button", name="Save").click()
-    dialog = page.get_by_role("dialog", name="Somebody saved plan.json meanwhile")
+    dialog = page.get_by_role("dialog", name="plan.json was changed while you edited it")
     expect(dialog.get_by_text("your changes and theirs, which are of different lines")).to_be_visible()
     with saving(page, "plan.json"):
-        dialog.get_by_role("button", name="Save the right side").click()
+        dialog.get_by_role("button", name="Save the right text").click()
     assert page.request.get(url).json() == {"a": 11, "b": 22}
     expect(text).to_contain_text('"a": 11')
     expect(page.get_by_role("button", name="Save")).to_be_disabled()
     text.get_by_text("22").dblclick()
     page.keyboard.type("33")
     keep("plan.json", '{\n  "a": 11,\n  "b": 44\n}\n')
-    expect(page.get_by_text("Somebody saved this file meanwhile.")).to_be_visible()
+    expect(page.get_by_text("This file was changed while you edited it.")).to_be_visible()
     page.get_by_role("button", name="Save").click()
     expect(dialog.get_by_label("Left text")).to_contain_text("44")
     expect(dialog.get_by_label("Right text")).to_contain_text("33")
     with saving(page, "plan.json"):
-        dialog.get_by_role("button", name="Save the right side").click()
+        dialog.get_by_role("button", name="Save the right text").click()
     assert page.request.get(url).json() == {"a": 11, "b": 33}
 
 
@@ -91,7 +91,7 @@ def test_a_file_that_somebody_else_saves_is_shown_anew(page, keep):
     expect(text).to_contain_text("second")
     keep("news.txt", "third")
     expect(text).to_contain_text("third")
-    expect(page.get_by_text("Somebody saved this file meanwhile.")).to_have_count(0)
+    expect(page.get_by_text("This file was changed while you edited it.")).to_have_count(0)
 
 
 def test_a_list_that_comes_late_leaves_the_focus_in_the_dialog_that_is_open(page):
@@ -143,7 +143,7 @@ def test_what_is_typed_survives_every_way_out(page, keep, picture):
     text = page.get_by_label("Content of draft.txt")
     text.get_by_text("three").dblclick()
     page.keyboard.type("3")
-    question = page.get_by_role("dialog", name="draft.txt has changes that are not saved")
+    question = page.get_by_role("dialog", name="draft.txt has unsaved changes")
     page.get_by_role("tab", name="History").click()
     picture(page, "unsaved-asked")
     question.get_by_role("button", name="Stay").click()
@@ -160,7 +160,7 @@ def test_what_is_typed_survives_every_way_out(page, keep, picture):
     page.get_by_role("button", name="Show both").click()
     picture(page, "draft-joined")
     with saving(page, "draft.txt"):
-        page.get_by_role("button", name="Save the right side").click()
+        page.get_by_role("button", name="Save the right text").click()
     assert page.request.get(url).text() == "1\ntwo\n3\n"
     expect(page.get_by_role("button", name="Save")).to_be_disabled()
     expect(page.get_by_text("never saved")).to_have_count(0)
@@ -244,4 +244,4 @@ def test_a_picture_is_shown_and_what_is_none_is_told(page, keep, picture):
         picture(page, f"picture-{scheme}")
     keep("broken.png", b"\x89PNG no more")
     page.goto(f"{PANEL}&file=broken.png")
-    expect(page.get_by_text("This file is no picture that can be shown.")).to_be_visible()
+    expect(page.get_by_text("This file is not an image that the browser can show.")).to_be_visible()

@@ -47,7 +47,7 @@ def test_rows_that_are_ticked_come_back_as_one_version(page, tenant, picture):
     page.goto(f"{tenant}&before=2&after=1")
     grid.get_by_label("Select 1").check()
     page.get_by_role("button", name="Restore 1 row…").click()
-    expect(page.get_by_text("These rows already are as they were then.")).to_be_visible()
+    expect(page.get_by_text("These rows have not changed since.")).to_be_visible()
     restore = page.get_by_role("dialog").last.get_by_role("button", name="Restore", exact=True)
     expect(restore).to_be_disabled()
 
@@ -62,7 +62,7 @@ def test_a_tag_is_set_and_taken_off_in_the_list(page, tenant):
     page.keyboard.press("Enter")
     expect(version.get_by_text("go-live")).to_be_visible()
     version.get_by_role("button", name="What to do with version 0").click()
-    page.get_by_role("menuitem", name="Take the tag go-live off").click()
+    page.get_by_role("menuitem", name="Remove the tag go-live").click()
     expect(version.get_by_text("go-live")).to_be_hidden()
 
 
@@ -70,7 +70,7 @@ def test_a_job_that_ran_elsewhere_is_told_as_that(page):
     """From the history to a job which this service's queue never had: what it changed, and no error."""
     page.goto("/tenants/acme?panel=history")
     page.get_by_role("button", name="job-4710", exact=True).click()
-    expect(page.get_by_text("This job did not run here.")).to_be_visible()
+    expect(page.get_by_text("This job did not run in this service.")).to_be_visible()
     page.get_by_role("button", name="What it changed").click()
     expect(page.get_by_role("grid", name="Rows of Invoice that differ")).to_contain_text("paid")
     page.goto("/tenants/acme?panel=jobs&job=nobody")

@@ -150,7 +150,7 @@ def test_a_folder_is_uploaded_and_its_readers_are_seen_without_a_mouse(page, pre
             break
         press("ArrowDown")
     press("Enter")
-    link = page.get_by_role("link", name="Who read it")
+    link = page.get_by_role("link", name="Readers")
     link.wait_for()
     tab_to(page, link, most=60)
     press("Enter")

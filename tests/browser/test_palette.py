@@ -46,7 +46,7 @@ def test_a_text_is_found_over_all_tenants_and_typing_on_ends_the_search(page, pi
     page.route("**/found-rows?text=CITY*", lambda _route: None)  # a search that takes its time
     with page.expect_request("**/found-rows?text=CITY*"):
         field.fill("CITY 1")
-    expect(page.get_by_text("Looking for rows")).to_be_visible()
+    expect(page.get_by_text("Searching rows")).to_be_visible()
     with page.expect_event("requestfailed", lambda request: "found-rows?text=CITY" in request.url):
         field.fill("City 1")
     row = page.get_by_role("option", name="row acme / Account / 000: City City 1")

@@ -55,7 +55,7 @@ def test_files_are_uploaded_into_a_folder_and_downloaded(page, tmp_path):
     assert (tmp_path / "a.bin").read_bytes() == one.value.path().read_bytes()
     panel.get_by_label("Select all").check()
     with page.expect_download() as both:
-        panel.get_by_role("button", name="Download zip").click()
+        panel.get_by_role("button", name="Download").first.click()
     with zipfile.ZipFile(both.value.path()) as bundle:
         assert set(bundle.namelist()) == {"reports/a.bin", "reports/b.bin"}
         assert (tmp_path / "b.bin").read_bytes() == bundle.read("reports/b.bin")
@@ -96,7 +96,7 @@ def test_a_folder_goes_in_one_version_and_undo_brings_it_back(page, served):
     panel = open_snapshots(page, "customer-0003")
     panel.get_by_label("Select export").check()
     panel.get_by_role("button", name="Delete", exact=True).first.click()
-    page.get_by_role("dialog", name="Delete 1 item?").get_by_role("button", name="Delete").click()
+    page.get_by_role("dialog", name="Delete 2 files?").get_by_role("button", name="Delete").click()
     expect(panel.get_by_role("gridcell", name="Folder export")).to_be_hidden()
     assert page.request.get(f"{place}/overview").json()["version"] == 2
     page.get_by_role("button", name="Undo").click()
@@ -152,5 +152,5 @@ def test_text_that_is_no_json_cannot_be_saved(page):
     page.get_by_label("Content of tenant-config.json").click()
     page.keyboard.press("Control+End")
     page.keyboard.type("}")
-    expect(page.get_by_text(re.compile("No valid JSON: line"))).to_be_visible()
+    expect(page.get_by_text(re.compile("Invalid JSON: line"))).to_be_visible()
     expect(page.get_by_role("button", name="Save")).to_be_disabled()

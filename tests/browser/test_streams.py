@@ -73,14 +73,14 @@ def test_the_stream_is_stepped_through_time(page):
     """Earlier and later versions of this stream; the panel says that it shows the past."""
     page.goto(f"{STREAM}&where=%5B%22State+%21%3D+open%22%5D")
     expect(page.get_by_text("2 rows meet the conditions")).to_be_visible()
-    page.get_by_label("The stream one version earlier").click()
+    page.get_by_label("Previous version").click()
     expect(page.get_by_text(re.compile("version 1.*read only"))).to_be_visible()
     expect(page.get_by_text("3 rows meet the conditions")).to_be_visible()
-    page.get_by_label("The stream one version earlier").click()
+    page.get_by_label("Previous version").click()
     expect(page.get_by_text("No row meets these conditions.")).to_be_visible()
-    expect(page.get_by_label("The stream one version earlier")).to_be_disabled()
-    page.get_by_label("The stream one version later").click()
-    page.get_by_label("The stream one version later").click()
+    expect(page.get_by_label("Previous version")).to_be_disabled()
+    page.get_by_label("Next version").click()
+    page.get_by_label("Next version").click()
     expect(page.get_by_text("2 rows meet the conditions")).to_be_visible()
 
 

@@ -112,7 +112,7 @@ def test_any_row_is_reached_by_its_number_its_key_or_the_end(page):
     go.click()
     page.get_by_role("textbox", name="Number", exact=True).fill("L-050001")
     page.get_by_role("button", name="Find").click()
-    expect(page.get_by_text("No row has this key: the one that follows is marked.")).to_be_visible()
+    expect(page.get_by_text("No row has this key; the next row is marked.")).to_be_visible()
     expect(active).to_contain_text("L-050002")
     assert len(asked) <= 14
 

@@ -150,7 +150,7 @@ def test_who_read_a_sealed_file_is_seen_in_three_actions(page, act):
     tenants(page)
     act.click(page.get_by_role("gridcell", name="acme", exact=True))
     act.click(page.get_by_role("gridcell", name="Sealed file api-config.json"))
-    act.click(page.get_by_role("link", name="Who read it"))
+    act.click(page.get_by_role("link", name="Readers"))
     audit = page.get_by_role("grid", name="Audit of acme")
     expect(audit).to_contain_text("Sealed file read")
     expect(audit.get_by_role("gridcell", name=re.compile("admin")).first).to_be_visible()

@@ -43,7 +43,7 @@ def test_dropped_files_appear_and_known_names_are_asked_about_once(page, picture
     page.evaluate(DROP, [zone.element_handle(), [[f"{name}.txt", "first"] for name in "abc"]])
     expect(grid).to_have_attribute("aria-rowcount", "4")
     page.evaluate(DROP, [zone.element_handle(), [[f"{name}.txt", "second"] for name in "abcd"]])
-    expect(page.get_by_text("3 are there already:")).to_be_visible()
+    expect(page.get_by_text("3 already exist:")).to_be_visible()
     picture(page, "names-asked")
     page.get_by_role("button", name="Replace all").click()
     expect(page.get_by_text("7 uploaded")).to_be_visible()
@@ -104,11 +104,13 @@ def test_an_upload_that_failed_is_tried_again_and_one_under_way_is_cancelled(pag
     page.route(place, lambda route: route.fulfill(status=413, body="<html>413</html>"))
     page.goto("/tenants/customer-0021?panel=snapshots")
     page.get_by_label("Files to upload").set_input_files(file)
-    expect(page.get_by_text("A proxy takes no body of this size")).to_be_visible()
+    expect(page.get_by_text("A proxy refuses a body of this size")).to_be_visible()
     page.unroute(place)
-    page.route(place, lambda route: route.fulfill(status=422, json={"title": "The storage is away."}))
+    away = {"title": "The storage is away.", "cause": "It is full.", "remedy": "Free space."}
+    page.route(place, lambda route: route.fulfill(status=422, json=away))
     page.get_by_role("button", name="Try again").click()
     expect(page.get_by_text("The storage is away.")).to_be_visible()
+    expect(page.get_by_text("It is full. Free space.")).to_be_visible()
     page.unroute(place)
     page.get_by_role("button", name="Try again").click()
     expect(page.get_by_role("gridcell", name="File a.txt")).to_be_visible()
@@ -128,11 +130,11 @@ def test_an_upload_is_seen_from_everywhere_and_one_that_a_reload_cut_off_is_list
     page.route(place, lambda _: None)  # it is sent, and never answered
     page.goto("/tenants/customer-0023?panel=snapshots")
     page.get_by_label("Files to upload").set_input_files(file)
-    tray = page.get_by_role("region", name="Files on their way")
+    tray = page.get_by_role("region", name="Uploads")
     expect(page.get_by_role("button", name="Cancel all")).to_be_visible()
     expect(tray).to_have_count(0)
     page.get_by_role("button", name="Close the panel").click()
-    expect(tray).to_contain_text("customer-0023: Uploading: 0 of 1 done")
+    expect(tray).to_contain_text("customer-0023: Uploading: 0 of 1 files")
     picture(page, "upload-tray")
     asked = []
     page.on("dialog", lambda dialog: (asked.append(dialog.type), dialog.accept()))
@@ -196,7 +198,7 @@ def test_a_large_file_is_cancelled_tried_again_over_a_restart_and_asked_about(br
     sent = []
     page.on("request", lambda item: sent.append(item.url) if "/blobs" in item.url else None)
     page.get_by_label("Files to upload").set_input_files(file)
-    expect(page.get_by_text("There is such a file")).to_be_visible()
+    expect(page.get_by_text("already exists")).to_be_visible()
     assert sent == [], "Bytes were sent before the name was asked about."
     region.get_by_role("button", name="Skip").click()
     context.close()

@@ -7,7 +7,6 @@ function version(number: number, day: number, inserted: number, deleted: number)
     version: number,
     timestamp: `2026-11-0${day}T00:00:00Z`,
     kind: "commit",
-    is_idle: false,
     who: "",
     job_id: null,
     request_id: "",

@@ -226,7 +226,7 @@ function partsOf(
             text: (
               <span className={one.kind === "deletion" ? "mark-gone" : "mark-new"}>
                 {one.kind === "deletion" ? "-" : "+"}
-                {countText(one.rows)} of {countText(one.rows_before)} rows
+                {countText(one.rows)} rows ({countText(one.rows_before)} before)
               </span>
             ),
             at: one.timestamp,

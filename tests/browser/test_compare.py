@@ -34,7 +34,7 @@ def test_two_tenants_are_compared_in_three_actions(visit, picture):
     page = visit(color_scheme="light")
     page.goto("/tenants")
     page.get_by_role("link", name="Compare two").click()
-    for label, name in (("Tenant", "compare-left"), ("With", "compare-right")):
+    for label, name in (("Tenant", "compare-left"), ("Compare with", "compare-right")):
         page.get_by_role("combobox", name=label, exact=True).fill(name)
         page.get_by_role("option", name=name).click()
     streams = page.get_by_role("table", name="Streams of both")

@@ -57,7 +57,7 @@ def test_what_is_typed_stays_while_others_save_and_both_are_joined(page, keep):
     expect(text).to_contain_text("22")
     page.get_by_role("button", name="Save").click()
     dialog = page.get_by_role("dialog", name="plan.json was changed while you edited it")
-    expect(dialog.get_by_text("your changes and theirs, which are of different lines")).to_be_visible()
+    expect(dialog.get_by_text("both changes, which are in different lines")).to_be_visible()
     with saving(page, "plan.json"):
         dialog.get_by_role("button", name="Save the right text").click()
     assert page.request.get(url).json() == {"a": 11, "b": 22}
@@ -210,7 +210,7 @@ def test_the_first_lines_of_a_long_file_are_shown(page, keep):
     keep("long.csv", "Id,Note\n" + "".join(f"{number},{line}\n" for number in range(60_000)))
     page.goto(f"{PANEL}&file=long.csv")
     expect(page.get_by_role("note")).to_have_text(
-        "The first lines, up to 1 MiB of 5.9 MiB: download the file for all of it."
+        "These are the first lines, up to 1 MiB of 5.9 MiB. Download the file to see all of it."
     )
     grid = page.get_by_role("grid", name="Rows of long.csv")
     grid.focus()
@@ -227,7 +227,9 @@ def test_text_of_other_encodings_is_read_and_not_edited(page, keep):
         keep(f"{encoding}.csv", "Id,Ort\n1,Zürich\n".encode(encoding))
         page.goto(f"{PANEL}&file={encoding}.csv")
         expect(page.get_by_role("grid", name=f"Rows of {encoding}.csv")).to_contain_text("Zürich")
-        expect(page.get_by_role("note")).to_have_text(f"Its text is {name}. Only UTF-8 is edited here.")
+        expect(page.get_by_role("note")).to_have_text(
+            f"The file is encoded as {name}. Only UTF-8 files can be edited here."
+        )
         page.locator("label").filter(has_text="Text").click()
         expect(page.get_by_label(f"Content of {encoding}.csv")).to_have_attribute("aria-readonly", "true")
 

@@ -35,7 +35,9 @@ def test_rows_that_are_ticked_come_back_as_one_version(page, tenant, picture):
     grid.get_by_label("Select 4").check()
     page.get_by_role("button", name="Restore 2 rows…").click()
     dialog = page.get_by_role("dialog", name="Restore 2 rows of Account as of version 1")
-    expect(dialog.get_by_text("1 brought back · 1 removed, because not there then.")).to_be_visible()
+    expect(
+        dialog.get_by_text("1 inserted again · 1 deleted, because they did not exist then.")
+    ).to_be_visible()
     expect(dialog.get_by_role("table", name="What will change").get_by_role("row")).to_have_count(3)
     picture(page, "restore-rows")
     dialog.get_by_role("button", name="Restore", exact=True).click()

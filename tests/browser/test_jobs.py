@@ -112,7 +112,7 @@ def test_a_log_is_read_as_it_is_written_and_a_job_run_again(page, worker, pictur
 def test_another_ones_change_is_seen_without_a_reload(page, visit, served):
     """What somebody else uploads appears in an open panel; who may not run jobs sees no button for it."""
     page.goto("/tenants/customer-0013?panel=snapshots")
-    expect(page.get_by_text("Nothing kept for customer-0013 yet.")).to_be_visible()
+    expect(page.get_by_text("customer-0013 has no streams or files yet.")).to_be_visible()
     place = f"{served.url}/api/v1/environments/default/tenants/customer-0013"
     uploaded = page.request.put(f"{place}/files/rates.csv", data="a", headers={"Origin": served.url})
     assert uploaded.ok, uploaded.text()

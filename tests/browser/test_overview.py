@@ -51,7 +51,9 @@ def test_the_overview_leads_to_each_cause(page, attention, picture):
     failed = part(page, "Failed jobs").get_by_role("link")
     expect(failed).to_contain_text("KeyError: 'Amount'")
     expect(part(page, "Schema drift").get_by_role("link")).to_contain_text("+ Note (string)")
-    expect(part(page, "Unusual deletions and growth").get_by_role("link")).to_contain_text("+800 rows (200 before)")
+    expect(part(page, "Unusual deletions and growth").get_by_role("link")).to_contain_text(
+        "+800 rows (200 before)"
+    )
     expect(part(page, "Stale tenants")).to_contain_text("Every tenant was synced")
     expect(part(page, "Largest tenants").get_by_role("link").first).to_contain_text("loud")
     expect(page.get_by_role("status")).to_contain_text("2 tenants examined")

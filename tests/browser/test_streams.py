@@ -96,7 +96,7 @@ def test_columns_tell_what_they_hold(page, picture):
         expect(unread).not_to_have_count(count)
     expect(note).to_contain_text("66 %")
     expect(table.get_by_role("row", name=re.compile("^Id"))).to_contain_text("9007199254740001")
-    expect(page.get_by_text("Figures of all 4,997 rows.")).to_be_visible()
+    expect(page.get_by_text("Statistics of all 4,997 rows.")).to_be_visible()
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
         expect(page.locator("html")).to_have_attribute("data-mantine-color-scheme", scheme)

@@ -178,7 +178,7 @@ def test_a_large_file_is_cancelled_tried_again_over_a_restart_and_asked_about(br
     )
     page = context.new_page()
     page.goto("/tenants/acme?panel=snapshots")
-    page.get_by_text("Nothing kept for acme yet.").wait_for()
+    page.get_by_text("acme has no streams or files yet.").wait_for()
     region = page.get_by_role("region", name="Uploads")
     page.get_by_label("Files to upload").set_input_files(file)
     wait_for_bytes(service)

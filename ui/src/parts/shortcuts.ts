@@ -2,7 +2,7 @@
 import { useEffect, useRef } from "react";
 
 export const SHORTCUTS: readonly [keys: string, does: string][] = [
-  ["Ctrl K", "Jump to a tenant, stream, file, job, page or row"],
+  ["Ctrl K", "Search tenants, streams, files, jobs, pages and rows"],
   ["↑ ↓ Home End", "Move in a list"],
   ["Enter", "Open"],
   ["Space", "Select"],

@@ -37,7 +37,7 @@ export function Palette(props: { onClose: () => void; environment: string }) {
   }
 
   return (
-    <Dialog onClose={props.onClose} title="Jump to" size="lg">
+    <Dialog onClose={props.onClose} title="Search" size="lg">
       <TextInput
         data-autofocus
         role="combobox"

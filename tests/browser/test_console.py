@@ -41,7 +41,7 @@ def test_a_stranger_signs_in_and_comes_to_the_page_that_was_asked_for(visit, pic
     key = page.get_by_label("API key")
     key.fill("wrong.key")
     page.get_by_role("button", name="Sign in").click()
-    expect(page.get_by_role("alert")).to_contain_text("does not know who asks")
+    expect(page.get_by_role("alert")).to_contain_text("caller is not authenticated")
     picture(page, "sign-in")
     assert key.input_value() == "wrong.key"
     key.fill(served.keys["viewer"])

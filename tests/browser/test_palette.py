@@ -54,7 +54,7 @@ def test_a_text_is_found_over_all_tenants_and_typing_on_ends_the_search(page, pi
     picture(page, "palette-text")
     field.fill("no such text anywhere")
     expect(row).to_be_hidden()
-    expect(page.get_by_text("Nothing in default has")).to_be_visible()
+    expect(page.get_by_text("Nothing in default matches")).to_be_visible()
     field.fill("city 1")
     row.click()
     expect(page.get_by_role("table", name="Fields")).to_contain_text("City 1")

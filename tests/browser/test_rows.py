@@ -70,7 +70,7 @@ def test_a_row_that_is_gone_and_single_cells_are_brought_back(page, tenant):
     expect(sheet.get_by_role("status")).to_have_text("The newest version has no such row.")
     sheet.get_by_role("article", name="Version 2").get_by_role("button", name="Restore this row…").click()
     dialog = page.get_by_role("dialog", name="Restore 1 row of Lead as of version 1")
-    expect(dialog.get_by_text("1 brought back")).to_be_visible()
+    expect(dialog.get_by_text("1 inserted again")).to_be_visible()
     dialog.get_by_role("button", name="Restore", exact=True).click()
     expect(page.get_by_role("article", name="Version 3")).to_be_visible()
     assert tenant.stream("Lead").row_history("008").row["Stage"] == "open"

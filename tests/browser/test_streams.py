@@ -164,7 +164,7 @@ def test_rows_of_more_than_a_request_takes_are_sent_in_pieces_and_imported(page,
     page.route(place, lambda route: route.fulfill(status=422, json={"title": "The storage is away."}))
     dialog.get_by_role("button", name="Start the import").click()
     expect(dialog).to_be_hidden()
-    uploads = page.get_by_role("region", name="Uploads")
+    uploads = page.get_by_role("region", name="Uploads", exact=True)
     expect(uploads).to_contain_text("Rows for Note: notes.csv")
     expect(uploads).to_contain_text("The storage is away.")
     page.unroute(place)

@@ -66,7 +66,7 @@ def test_a_file_dropped_where_nothing_takes_it_changes_nothing(page):
         page.locator(".panel-tabs").wait_for()
         assert page.evaluate(heard, ["a.txt", "dragover"]) == [True, "none"]
         assert page.evaluate(heard, ["a.txt", "drop"]) == [True, "none"]
-        expect(page.get_by_role("region", name="Uploads")).to_have_count(0)
+        expect(page.get_by_role("region", name="Uploads", exact=True)).to_have_count(0)
 
 
 def test_a_whole_folder_that_is_dropped_keeps_its_paths(page, tmp_path):
@@ -117,7 +117,9 @@ def test_an_upload_that_failed_is_tried_again_and_one_under_way_is_cancelled(pag
     page.route(place, lambda _: None)  # it is sent, and never answered
     file.rename(tmp_path / "b.txt")
     page.get_by_label("Files to upload").set_input_files(tmp_path / "b.txt")
-    page.get_by_role("region", name="Uploads").get_by_role("button", name="Cancel", exact=True).click()
+    page.get_by_role("region", name="Uploads", exact=True).get_by_role(
+        "button", name="Cancel", exact=True
+    ).click()
     expect(page.get_by_text("1 uploaded")).to_be_visible()
     expect(page.get_by_role("gridcell", name="File b.txt")).to_have_count(0)
 
@@ -130,7 +132,7 @@ def test_an_upload_is_seen_from_everywhere_and_one_that_a_reload_cut_off_is_list
     page.route(place, lambda _: None)  # it is sent, and never answered
     page.goto("/tenants/customer-0023?panel=snapshots")
     page.get_by_label("Files to upload").set_input_files(file)
-    tray = page.get_by_role("region", name="Uploads")
+    tray = page.get_by_role("region", name="Uploads of all tenants")
     expect(page.get_by_role("button", name="Cancel all")).to_be_visible()
     expect(tray).to_have_count(0)
     page.get_by_role("button", name="Close the panel").click()
@@ -179,7 +181,7 @@ def test_a_large_file_is_cancelled_tried_again_over_a_restart_and_asked_about(br
     page = context.new_page()
     page.goto("/tenants/acme?panel=snapshots")
     page.get_by_text("acme has no streams or files yet.").wait_for()
-    region = page.get_by_role("region", name="Uploads")
+    region = page.get_by_role("region", name="Uploads", exact=True)
     page.get_by_label("Files to upload").set_input_files(file)
     wait_for_bytes(service)
     region.get_by_role("button", name="Cancel", exact=True).click()

@@ -80,8 +80,7 @@ def test_where_nothing_is_known_nothing_is_offered(complete, tmp_path, monkeypat
     """A store or folder that is not there, or settings that are broken, are no error while typing."""
     monkeypatch.chdir(tmp_path)
     assert (
-        complete("bash", "stream", "show", "--root", str(tmp_path / "no"), "--tenant", "a", "A").strip()
-        == ""
+        complete("bash", "stream", "show", "--root", str(tmp_path / "no"), "--tenant", "a", "A").strip() == ""
     )
     assert complete("bash", "stream", "show", "A").strip() == ""
     (tmp_path / "freezeframe.toml").write_text("broken")

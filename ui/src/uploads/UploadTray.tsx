@@ -20,7 +20,7 @@ export function UploadTray() {
   const interrupted = grouped(useInterrupted());
   if (uploads.length + interrupted.length === 0) return null;
   return (
-    <section className="upload-tray" aria-label="Uploads">
+    <section className="upload-tray" aria-label="Uploads of all tenants">
       {uploads.map(([name, of]) => (
         <Sent key={name} uploads={of} />
       ))}

@@ -94,20 +94,16 @@ def parse_log_cursor(text: str) -> LogCursor:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job at this moment."""
+    """A job at this moment; `script` is relative to the service's folder, and empty for an import."""
 
     job_id: str
     environment: str
     tenant: str
     status: JobStatus
-    script: Annotated[
-        str, Field(description="The script, relative to the service's folder; else its file's name.")
-    ]
-    import_stream: Annotated[
-        str | None, Field(description="The stream that the job imports a file into; null for other jobs.")
-    ]
+    script: str
+    import_stream: str | None
     parameters: dict[str, str | int | float | bool | None]
-    submitted_by: Annotated[str, Field(description="The key, person or command that submitted it.")]
+    submitted_by: str
     message: str
     schedule: str | None
     priority: int

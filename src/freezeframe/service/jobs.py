@@ -35,7 +35,6 @@ from freezeframe.settings import Settings
 from freezeframe.store.model.update_options import UpdateOptions, require_possible
 from freezeframe.store.transaction.conditions import Conditions
 
-# A tenant's jobs as the service sees them: submitted to the queue, listed, cancelled, and their logs.
 
 IMPORT_KINDS: Mapping[str, str] = MappingProxyType(
     {
@@ -292,11 +291,11 @@ class TenantJobs:
         request = json.loads(job.request)
         parameters = dict(request.get("parameters") or {})
         is_import = request.get("script") == str(BUILT_IN_IMPORT)
-        import_options = json.loads(parameters.pop("IMPORT_OPTIONS", "{}")) if is_import else {}
+        options = json.loads(parameters.pop("IMPORT_OPTIONS", "{}")) if is_import else {}
         return Job(
             **{name: getattr(job, name) for name in _SHOWN},
             script="" if is_import else self._script_name(str(request.get("script") or "")),
-            import_stream=import_options.get("stream"),
+            import_stream=options.get("stream"),
             parameters=parameters,
             submitted_by=str(request.get("who") or ""),
             message=str(request.get("message") or ""),
@@ -308,9 +307,8 @@ class TenantJobs:
 
     def _script_name(self, script: str) -> str:
         folder, path = self._settings.service_scripts_dir, Path(script)
-        if folder is not None and path.is_relative_to(folder.resolve()):
-            return path.relative_to(folder.resolve()).as_posix()
-        return path.name
+        is_inside = folder is not None and path.is_relative_to(folder.resolve())
+        return path.relative_to(folder.resolve()).as_posix() if folder and is_inside else path.name
 
     def _outcome(self, outcome: Mapping[str, Any]) -> dict[str, Any]:
         kept = {name: value for name, value in outcome.items() if name not in _PATHS}

@@ -35,7 +35,6 @@ from freezeframe.settings import Settings
 from freezeframe.store.model.update_options import UpdateOptions, require_possible
 from freezeframe.store.transaction.conditions import Conditions
 
-
 IMPORT_KINDS: Mapping[str, str] = MappingProxyType(
     {
         "text/csv": "csv",

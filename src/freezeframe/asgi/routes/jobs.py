@@ -16,7 +16,7 @@ from freezeframe.asgi.caller import Caller, Calling, Environment, TenantCaller, 
 from freezeframe.asgi.event_streams import event_response, events_to_openapi
 from freezeframe.asgi.middleware import Closing
 from freezeframe.asgi.routes.parameters import BINARY, CursorText, Limit
-from freezeframe.asgi.routes.streams import accepted_job, attachment
+from freezeframe.asgi.routes.streams import accepted_job, attachment, described_job
 from freezeframe.asgi.routing import TENANT_PATH, RequestModel, ResponseModel, api_router, example
 from freezeframe.control.job import JobFilter, JobStatus, QueuedJob
 from freezeframe.control.schedules import Timing
@@ -168,7 +168,7 @@ def cancel_job(caller: TenantCalling, job_id: JobId) -> Job:
     caller.service.jobs.get(job)
     with caller.audit_change("job.cancel", job_id):
         cancelled = caller.service.jobs.cancel(job)
-    return caller.service.jobs.describe_job(cancelled)
+    return described_job(caller, cancelled)
 
 
 @router.get(

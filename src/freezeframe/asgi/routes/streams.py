@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
@@ -309,7 +310,15 @@ def accepted_job(caller: TenantCaller, response: Response, queued: QueuedJob) ->
     """Return a job that the request put into the queue, and say in ``Location`` where it is shown."""
     names = (quote(part, safe="") for part in (caller.environment, caller.tenant_id, queued.job_id))
     response.headers["Location"] = "/api/v1/environments/{}/tenants/{}/jobs/{}".format(*names)
-    return caller.service.jobs.describe_job(queued)
+    return described_job(caller, queued)
+
+
+def described_job(caller: TenantCaller, job: QueuedJob) -> Job:
+    """Return the job after a change of it; what it runs is for callers that may read jobs."""
+    described = caller.service.jobs.describe_job(job)
+    if caller.principal.may("jobs:read"):
+        return described
+    return replace(described, script="", import_stream=None, parameters={}, submitted_by="", message="")
 
 
 def attachment(name: str) -> str:

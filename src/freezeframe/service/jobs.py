@@ -291,23 +291,20 @@ class TenantJobs:
         parameters = dict(request.get("parameters") or {})
         is_import = request.get("script") == str(BUILT_IN_IMPORT)
         options = json.loads(parameters.pop("IMPORT_OPTIONS", "{}")) if is_import else {}
+        script = Path(str(request.get("script") or ""))
+        own = _own_script(script, self._settings)
         return Job(
             **{name: getattr(job, name) for name in _SHOWN},
-            script="" if is_import else self._script_name(str(request.get("script") or "")),
+            script="" if is_import else str(own or script.name),
             import_stream=options.get("stream"),
             parameters=parameters,
             submitted_by=str(request.get("who") or ""),
             message=str(request.get("message") or ""),
             schedule=job.schedule or None,
-            is_repeatable=job.is_final and self.is_of_service(job),
+            is_repeatable=job.is_final and own is not None and not request.get("input_dir"),
             worker=job.worker or None,
             outcome=None if job.outcome is None else self._outcome(job.outcome),
         )
-
-    def _script_name(self, script: str) -> str:
-        folder, path = self._settings.service_scripts_dir, Path(script)
-        is_inside = folder is not None and path.is_relative_to(folder.resolve())
-        return path.relative_to(folder.resolve()).as_posix() if folder and is_inside else path.name
 
     def _outcome(self, outcome: Mapping[str, Any]) -> dict[str, Any]:
         kept = {name: value for name, value in outcome.items() if name not in _PATHS}
@@ -316,12 +313,6 @@ class TenantJobs:
             if isinstance(path, str) and path:
                 text = text.replace(json.dumps(path, ensure_ascii=False)[1:-1], "the store")
         return {**json.loads(text), "has_notebook": outcome.get("notebook") is not None}
-
-    def is_of_service(self, job: QueuedJob) -> bool:
-        """Return whether the job runs a script of the service's folder, so that it can be repeated."""
-        request, folder = json.loads(job.request), self._settings.service_scripts_dir
-        script = Path(str(request.get("script") or ""))
-        return folder is not None and not request.get("input_dir") and script.is_relative_to(folder.resolve())
 
     def log_lines(self, job: QueuedJob, place: LogCursor) -> tuple[list[tuple[str, LogCursor]], LogCursor]:
         """Return the log's next lines after a position, each with the position behind it, and the last one.
@@ -387,27 +378,35 @@ def _read(file: JobFile, position: int) -> bytes:
 def repeated_order(job: QueuedJob, settings: Settings) -> JobRequest:
     """Return the submission that a job was made from, to be submitted under another id."""
     request = parse_run_request(job.request)
-    folder = settings.service_scripts_dir
+    own = _own_script(request.script, settings)
     if not job.is_final:
         raise InvalidOption(
             f"The job {job.job_id!r} has not ended.",
             cause=f"It is {job.status}.",
             remedy="Wait for its end, or cancel it first.",
         )
-    if request.input_dir is not None or folder is None or not request.script.is_relative_to(folder.resolve()):
+    if request.input_dir is not None or own is None:
         raise InvalidOption(
             f"The job {job.job_id!r} cannot be run again from here.",
             cause="Only jobs of the scripts in service_scripts_dir can.",
             remedy="Import the file again, or submit the job where it was submitted.",
         )
     return JobRequest(
-        script=request.script.relative_to(folder.resolve()).as_posix(),
+        script=own.as_posix(),
         flow=request.flow,
         parameters=request.parameters,
         timeout_seconds=request.timeout_seconds,
         message=request.message,
         attempts_max=job.attempts_max,
     )
+
+
+def _own_script(script: Path, settings: Settings) -> Path | None:
+    """Return the script's path within the service's folder, or None if it is elsewhere."""
+    folder = settings.service_scripts_dir
+    if folder is None or not script.is_relative_to(folder.resolve()):
+        return None
+    return script.relative_to(folder.resolve())
 
 
 def executed_notebook(job: QueuedJob, settings: Settings) -> JobFile:

@@ -131,18 +131,20 @@ export async function readFile(
  * The entity tag of the new version.
  */
 export async function writeFile(place: Place, path: string, text: string, etag: string): Promise<string> {
-  const answer = await send("PUT", fileAddress(place, path), {
-    content: new Blob([text], { type: "application/octet-stream" }),
-    headers: { "If-Match": etag, "Content-Type": "application/octet-stream" },
-  });
+  const answer = await replaceFile(fileAddress(place, path), text, etag);
   return answer.headers.get("ETag") ?? "";
 }
 
 /** Keep a file's content encrypted from now on, if it still is what it was when it is read. */
 export async function sealFile(place: Place, path: string): Promise<void> {
   const { bytes, etag } = await readBytes(place, path);
-  await send("PUT", withQuery(fileAddress(place, path), { sealed: true, message: "sealed in the console" }), {
-    content: new Blob([bytes], { type: "application/octet-stream" }),
+  const query = { sealed: true, message: "sealed in the console" };
+  await replaceFile(withQuery(fileAddress(place, path), query), bytes, etag);
+}
+
+function replaceFile(to: string, content: BlobPart, etag: string): Promise<Response> {
+  return send("PUT", to, {
+    content: new Blob([content], { type: "application/octet-stream" }),
     headers: { "If-Match": etag, "Content-Type": "application/octet-stream" },
   });
 }

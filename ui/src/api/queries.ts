@@ -283,7 +283,6 @@ export const auditProofQuery = queryOptions({
   retry: false,
 });
 
-const ALL_FILES_PAGE = 1000;
 /** So many files of a tenant or folder are read at most. */
 export const ALL_FILES_MAX = 10_000;
 
@@ -294,7 +293,7 @@ export function allFilesQuery(place: Place, folder?: string) {
       const found: FileEntry[] = [];
       let cursor: string | null = null;
       do {
-        const query = { folder, recursive: true, limit: ALL_FILES_PAGE, cursor };
+        const query = { folder, recursive: true, limit: FILES_PAGE, cursor };
         const page: FilePage = await get(`${tenantAddress(place)}/files`, query, signal);
         found.push(...page.files);
         cursor = page.next_cursor;

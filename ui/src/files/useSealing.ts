@@ -1,4 +1,4 @@
-// Files that are sealed, one after the other; what fails is told, and the others go on.
+// Files that are sealed, one after the other; the first that fails ends it, and is told.
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { sealFile } from "@/api/changes";
 import type { Place } from "@/api/place";

@@ -33,6 +33,7 @@ export function VersionRow(props: VersionRowProps) {
   const streams = Object.entries(entry.streams);
   const previous = entry.version - 1;
   const jobId = jobOf(entry);
+  const order = { version: entry.version, maker: makerText(entry) };
   // What the history is of stays open.
   const view = () =>
     go({
@@ -91,9 +92,7 @@ export function VersionRow(props: VersionRowProps) {
                   ? compare(`stream ${name}`)
                   : go({ ...NOTHING_OPEN, panel: "snapshots", stream: name, v: entry.version })
               }
-              onRestore={() =>
-                onRestore({ version: entry.version, maker: makerText(entry), streams: [name] })
-              }
+              onRestore={() => onRestore({ ...order, streams: [name] })}
             />
           ))}
         </div>
@@ -126,16 +125,12 @@ export function VersionRow(props: VersionRowProps) {
             )}
             {!name && <Menu.Item onClick={view}>View as of</Menu.Item>}
             {may("snapshots:write") && (
-              <Menu.Item
-                onClick={() => onRestore({ version: entry.version, maker: makerText(entry), ...only })}
-              >
+              <Menu.Item onClick={() => onRestore({ ...order, ...only })}>
                 {name ? `Restore ${name}…` : "Restore…"}
               </Menu.Item>
             )}
             {may("snapshots:write") && name && (
-              <Menu.Item onClick={() => onRestore({ version: entry.version, maker: makerText(entry) })}>
-                Restore everything…
-              </Menu.Item>
+              <Menu.Item onClick={() => onRestore(order)}>Restore everything…</Menu.Item>
             )}
             {may("snapshots:write") && <Menu.Item onClick={onTag}>Tag…</Menu.Item>}
             {may("snapshots:delete") &&

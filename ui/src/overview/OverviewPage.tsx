@@ -207,7 +207,7 @@ function partsOf(
               id: tenant,
               tenant,
               search: { panel: "jobs" as const },
-              text: `synced every ${durationText(stale.usual_seconds)} on average, last`,
+              text: `usually synced every ${durationText(stale.usual_seconds)}, last`,
               at: stale.last_sync,
             }
           : [],

@@ -1,5 +1,6 @@
 """A real server in this process, on a store without Spark, and clients of it."""
 
+import ssl
 import threading
 import time
 import uuid
@@ -12,11 +13,16 @@ import uvicorn
 from tests.asgi.places import PLACE, bucket, placed, postgresql_server  # noqa: F401 - fixtures
 
 from freezeframe.asgi.application import create_application
+from freezeframe.asgi.routes import events, jobs
 from freezeframe.control.database import ControlDatabase
 from freezeframe.settings import Settings
 
 ENVIRONMENT = "dev"
 ROWS = b"Id,City\n007,Bern\n1,Basel\n"
+LOOK_SECONDS = 0.1
+"""How often a server looks for what its followers wait for."""
+NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+"""A client without one reads the certificates of all authorities first."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +50,7 @@ class Served:
         """A client that sends the key (default: one that may do everything; "": none)."""
         text = self.key() if key is None else key
         headers = {"x-api-key": text} if text else {}
-        return httpx.Client(base_url=self.url, headers=headers, timeout=60, **options)
+        return httpx.Client(base_url=self.url, headers=headers, timeout=60, verify=NO_TLS, **options)
 
     def tenant(self, name, environment=ENVIRONMENT):
         """The path of a tenant, which is made."""
@@ -56,12 +62,17 @@ class Served:
 def servers(request, tmp_path_factory, place=PLACE):
     """A function that starts a server with settings; all are stopped at the end of the block."""
     stops, places = [], ExitStack()
+    patch = places.enter_context(pytest.MonkeyPatch.context())
+    patch.setattr(events, "_CHECKED_EVERY_SECONDS", LOOK_SECONDS)
+    patch.setattr(jobs, "_CHECKED_EVERY_SECONDS", LOOK_SECONDS)
+    patch.setattr(jobs, "_LOOKED_EVERY_SECONDS", LOOK_SECONDS)
 
     def start(**options):
         wanted = Settings(state_dir=tmp_path_factory.mktemp("state"), **options)
         root, settings, url = places.enter_context(placed(request, tmp_path_factory, wanted, place))
         database = ControlDatabase.open(url)
         app = create_application(settings, root, database)
+        app.state.events._look_seconds = LOOK_SECONDS
         config = uvicorn.Config(app, log_level="critical", port=0, access_log=False, timeout_keep_alive=60)
         socket = config.bind_socket()
         server = uvicorn.Server(config)

@@ -2,12 +2,12 @@
 
 import json
 
-import pytest
 from tests.buckets import WithoutCondition, made_bucket
 
 import freezeframe as ff
 from freezeframe.cli.main import main
 from freezeframe.storage import LocalStorage
+from freezeframe.storage.location import S3Access
 from freezeframe.store.model.directory import last_proof_report
 
 
@@ -52,9 +52,10 @@ def test_a_storage_that_takes_no_file_breaks_no_promise(tmp_path, capsys):
     assert ("Verdict: not tried." in told.out, "The system refused" in told.err) == (True, True)
 
 
-@pytest.mark.long
 def test_a_bucket_that_does_not_answer_is_told_with_the_table(monkeypatch, capsys):
     """The error names the storage, not the file that the proofs begin with."""
+    options, once = S3Access.obstore_options, {"retry_config": {"max_retries": 0}}
+    monkeypatch.setattr(S3Access, "obstore_options", lambda access: options(access) | once)
     for name, value in {"ENDPOINT_URL": "http://127.0.0.1:1", "ALLOW_HTTP": "true", "REGION": "x"}.items():
         monkeypatch.setenv(f"AWS_{name}", value)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")

@@ -41,26 +41,31 @@ def say(line: str) -> None:
     sys.stdout.flush()
 
 
-def files_with(*marks: str) -> list[str]:
+ANYWHERE = r"\b"
+IN_ALL_TESTS = r"^pytestmark = .*(?:\n +.*)*?\b"
+
+
+def files_with(*marks: str, where: str = ANYWHERE) -> list[str]:
     """Return the test files that use one of the marks; importing all the others takes half a minute."""
-    used = re.compile(rf"\bmark\.(?:{'|'.join(marks)})\b")
+    used = re.compile(rf"{where}mark\.(?:{'|'.join(marks)})\b", re.MULTILINE)
     files = sorted((ROOT / "tests").rglob("test_*.py"))
     return [str(file.relative_to(ROOT)) for file in files if used.search(file.read_text("utf-8"))]
 
 
 def parts(which: str, options: list[str]) -> dict[str, list[str]]:
     """Return pytest's arguments for each process, by name."""
-    others = "not spark and not browser and not stateful"
+    left_out = ["spark", "browser", "stateful", "nightly"]
     found = {}
     if which == "fast":
-        others += " and not long"
+        left_out.append("long")
     else:
         found["spark"] = ["-m", "spark and not nightly", *(options or files_with("spark"))]
         marks = "(browser or stateful) and not spark and not nightly"
         found["browser"] = ["-m", marks, *(options or files_with("browser", "stateful"))]
-    others = ["-m", f"{others} and not nightly"]
+    others = ["-m", " and ".join(f"not {mark}" for mark in left_out)]
     if options:
         return {**found, "other": [*others, *options]}
+    others += [f"--ignore={file}" for file in files_with(*left_out, where=IN_ALL_TESTS)]
     ignored = [f"--ignore={folder}" for folder in STORE]
     return {**found, "store": [*others, *STORE], "other": [*others, "tests", *ignored]}
 

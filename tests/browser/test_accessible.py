@@ -9,7 +9,7 @@ pytestmark = pytest.mark.browser
 NARROW = {"width": 390, "height": 800}
 ACME = "/tenants/acme?panel="
 PAGES = {
-    "overview": ("/overview", "region", "Largest tenants"),
+    "overview": ("/overview", "region", "Growth of tenants"),
     "tenants": ("/tenants", "grid", "Tenants"),
     "panel": (f"{ACME}snapshots", "grid", "Snapshots"),
     "empty panel": ("/tenants/globex?panel=snapshots", "button", "Copy"),

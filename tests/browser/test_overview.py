@@ -55,7 +55,9 @@ def test_the_overview_leads_to_each_cause(page, attention, picture):
         "+800 rows (200 before)"
     )
     expect(part(page, "Stale tenants")).to_contain_text("Every tenant was synced")
-    expect(part(page, "Largest tenants").get_by_role("link").first).to_contain_text("loud")
+    growth = part(page, "Growth of tenants").get_by_role("link").first
+    expect(growth).to_contain_text(re.compile(r"loud.*\+1,000 rows"))
+    expect(growth.get_by_role("img", name="loud: 0 rows 30 days ago, 1,000 now")).to_be_visible()
     expect(page.get_by_role("status")).to_contain_text("2 tenants examined")
     picture(page, "overview-causes")
     for name, shown in (

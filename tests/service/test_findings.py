@@ -11,6 +11,7 @@ from freezeframe.service.overview import (
     StaleTenant,
     StreamOverview,
     TenantFindings,
+    rows_by_day,
     stale_tenant,
     unusual_changes,
 )
@@ -93,6 +94,24 @@ def test_unusual_deletions_and_growth_are_told():
     assert unusual(("commit", 60, 60), ("commit", 0, 25), load, rows=175) == []  # not three times as many
     assert unusual(("commit", 5, 0), ("commit", 0, 8), ("commit", 9, 0), rows=6) == []  # few rows
     assert unusual(load, rows=200) == []
+
+
+def test_rows_by_day_follow_from_the_counts_of_versions():
+    """Yesterday's rows are today's without what today's versions inserted; none were before the first."""
+    overview = Overview(9, NOW, (StreamOverview("Account", 0, ("Id",), 120, 0, None),), 0, 0, None, ())
+    counts = ((1, Counts(inserted=30)), (2, Counts(deleted=10)), (13, Counts(updated=5)), (37, Counts(100)))
+
+    def entries(*found):
+        return tuple(
+            HistoryEntry(9, NOW - timedelta(hours=hours), "job", "", {"Account": item})
+            for hours, item in found
+        )
+
+    whole = rows_by_day(overview, entries(*counts), NOW)
+    cut = rows_by_day(overview, entries(*counts[:2], *[(37, Counts())] * 98), NOW)
+
+    assert (len(whole), whole[-4:], set(whole[:-4])) == (31, (0, 100, 100, 120), {0})
+    assert cut == (100, 100, 120)
 
 
 def test_columns_that_came_went_and_changed_type_are_drift(tenant):

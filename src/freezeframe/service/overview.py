@@ -223,9 +223,13 @@ class SchemaDrift:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """The findings in a tenant, with its overview; changes are those since a moment, newest first."""
+    """The findings in a tenant, with its overview; changes are those since a moment, newest first.
+
+    ``rows_by_day`` are the rows of all streams at the end of each day (UTC), now's last.
+    """
 
     overview: Overview
+    rows_by_day: tuple[int, ...]
     stale: StaleTenant | None
     unusual: tuple[UnusualChange, ...]
     drift: tuple[SchemaDrift, ...]
@@ -252,6 +256,7 @@ class TenantFindings:
         )
         return Findings(
             overview,
+            rows_by_day(overview, recent, now),
             stale_tenant(recent, now, last_success),
             tuple(change for change in unusual_changes(overview, recent) if change.timestamp >= since),
             tuple(item for item in drift if item.timestamp >= since),
@@ -261,6 +266,26 @@ class TenantFindings:
                 if path.endswith(CONFIGURATION_SUFFIX) and not held.sealed
             ),
         )
+
+
+def rows_by_day(overview: Overview, recent: tuple[HistoryEntry, ...], now: datetime) -> tuple[int, ...]:
+    """Return the rows at the end of each of the last 30 days and of the day before them, now's last.
+
+    They follow from the rows of now and the counts of the newest 100 versions; days of which those
+    versions say nothing are left out.
+    """
+    rows, found, entries = sum(stream.rows for stream in overview.streams), [], list(recent)
+    day = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    is_whole = len(recent) < _ENTRIES_MAX
+    for _ in range(_DAYS + 1):
+        found.append(max(rows, 0))
+        while entries and entries[0].timestamp >= day:
+            counts = entries.pop(0).streams.values()
+            rows -= sum(item.inserted - item.deleted for item in counts)
+        if not entries and not is_whole:
+            break
+        day -= timedelta(days=1)
+    return tuple(reversed(found))
 
 
 def stale_tenant(

@@ -11,12 +11,12 @@ import { LateSkeleton } from "@/parts/LateSkeleton";
 import { Moment } from "@/parts/Moment";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { useEnvironment, useMay } from "@/session/session";
+import { Growth } from "./Growth";
 import "./overview.css";
 import { useFindings } from "./useFindings";
 
 const DAYS = 7;
 const SHOWN_MAX = 50;
-const LARGEST_MAX = 10;
 
 interface Line {
   id: string;
@@ -71,7 +71,7 @@ export function OverviewPage() {
           {shown.map((part) => (
             <Section key={part.title} part={part} environment={environment} />
           ))}
-          <Largest tenants={tenants} environment={environment} />
+          <Growth tenants={tenants} environment={environment} days={days} />
         </div>
       )}
       {pages && (
@@ -139,36 +139,6 @@ function Section({ part, environment }: { part: Part; environment: string }) {
         ))}
       </ul>
       {count > SHOWN_MAX && <p className="dim">and {countText(count - SHOWN_MAX)} more</p>}
-    </section>
-  );
-}
-
-function Largest({ tenants, environment }: { tenants: readonly TenantWithFindings[]; environment: string }) {
-  const largest = tenants
-    .filter((one) => one.size_bytes > 0)
-    .sort((one, other) => other.size_bytes - one.size_bytes)
-    .slice(0, LARGEST_MAX);
-  const most = largest[0]?.size_bytes || 1;
-  return (
-    <section className="overview-part" aria-label="Largest tenants">
-      <h2>Largest tenants</h2>
-      {largest.length === 0 && <p className="dim">No tenant in {environment} has data yet.</p>}
-      <ul>
-        {largest.map((one) => (
-          <li key={one.tenant}>
-            <Link
-              to="/tenants/$tenant"
-              params={{ tenant: one.tenant }}
-              search={{ env: environment, panel: "snapshots" }}
-              className="overview-line"
-            >
-              <strong>{one.tenant}</strong>
-              <meter min={0} max={most} value={one.size_bytes} aria-label={`Size of ${one.tenant}`} />
-              <span className="overview-at number">{bytesText(one.size_bytes)}</span>
-            </Link>
-          </li>
-        ))}
-      </ul>
     </section>
   );
 }

@@ -173,6 +173,9 @@ class TenantSummaries(ResponseModel):
 class TenantWithFindings(TenantSummary):
     """A tenant with its findings; at most 20 of each kind."""
 
+    rows_by_day: list[int] = Field(
+        description="Rows at the end of each of the last days (UTC), now's last; shorter where unknown."
+    )
     stale: StaleTenant | None
     unusual: list[UnusualChange]
     drift: list[SchemaDrift]
@@ -412,7 +415,7 @@ def _tenant_findings(
     found = caller.service.findings.of(tenant, since, now, success)
     listed = {name: getattr(found, name)[:_EACH_MAX] for name in ("unusual", "drift", "unsealed")}
     summary = _summary(tenant_id, found.overview, job)
-    return [TenantWithFindings.of(summary, stale=found.stale, **listed)]
+    return [TenantWithFindings.of(summary, rows_by_day=found.rows_by_day, stale=found.stale, **listed)]
 
 
 def _failed_jobs(caller: Caller, environment: EnvironmentName, since: datetime) -> list[FailedJob]:
